@@ -5,5 +5,7 @@ from .eval.entry_line import beginning, placed
 from .eval.parse_ir import annotated_types, build_from_text, from_text, load_text, parse_type
 from .rules.custom_derivatives import custom_jvp, custom_vjp, defderivative
 
-__all__ = ["Callee", "annotated_types", "beginning", "build", "build_from_text", "callee_of", "custom_jvp", "custom_vjp", "defderivative", "from_text", "load_text",
-           "parameters", "parse_type", "placed"]
+__all__ = [
+    "Callee", "annotated_types", "beginning", "build", "build_from_text", "callee_of", "custom_jvp",
+    "custom_vjp", "defderivative", "from_text", "load_text", "parameters", "parse_type", "placed"
+]

@@ -1,7 +1,8 @@
 """Arrays that a condition chooses: what the arms of an `if` leave, named from outside the arms.
 
-After `c = a if s else b[k:]`, where the arms say so, c is a cell that is `a` where s holds and `b[k:]` elsewhere.
-The numbers that an arm computes for it (k) become results of the `if`; an array that an arm makes becomes one, too.
+After `c = a if s else b[k:]`, where the arms say so, c is a cell that is `a` where s holds and
+`b[k:]` elsewhere. The numbers that an arm computes for it (k) become results of the `if`; an array
+that an arm makes becomes one, too.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from ..values.subscript import part_of
 class Outside:
     """The cells that the arms of one `if` leave, as they are known after it.
 
-    `pair(arm, x, otherwise)` makes x, or a number that stands for it in the other arm, a result of the `if`, and
-    returns its position among the outputs.
+    `pair(arm, x, otherwise)` makes x, or a number that stands for it in the other arm, a result of
+    the `if`, and returns its position among the outputs.
     """
 
     def __init__(self, heap: Heap, arms: list[Block], before: dict, pair: Callable):
@@ -31,7 +32,9 @@ class Outside:
         self.uses: Counter[tuple[int, Cell]] = Counter()
 
     def choice(self, condition: Value, cells: tuple[Cell, Cell], output: int) -> Callable | None:
-        """A function from the outputs to the cell that is one of two; `output` is what it holds. None: there is none."""
+        """A function from the outputs to the cell that is one of two; `output` is what it holds.
+        None: there is none.
+        """
         arms = [self.cell(cell, k, output) for k, cell in enumerate(cells)]
         for k, cell in enumerate(cells):
             self.uses.update((k, root) for root in cell.roots)
@@ -47,10 +50,12 @@ class Outside:
 
     def is_fresh(self, cell: Cell) -> bool:
         """Whether a cell is an array that an arm made."""
-        return cell.base is None and cell.choice is None and not cell.owner and cell not in self.before
+        return (cell.base is None and cell.choice is None and not cell.owner
+                and cell not in self.before)
 
     def cell(self, cell: Cell, arm: int, output: int | None = None) -> Callable | None:
-        """A function from the outputs to what `cell` is after the `if`, None where there is no such cell.
+        """A function from the outputs to what `cell` is after the `if`, None where there is no such
+        cell.
 
         `output` is what the arm's whole array is among the outputs, if it is.
         """
@@ -62,7 +67,10 @@ class Outside:
     def _cell(self, cell: Cell, arm: int, output: int | None) -> Callable | None:
         made: list[Cell] = []
         if cell.choice is not None:
-            parts = [self._number(cell.choice[0], arm, False), *(self.cell(c, arm) for c in cell.choice[1:])]
+            parts = [
+                self._number(cell.choice[0], arm, False),
+                *(self.cell(c, arm) for c in cell.choice[1:])
+            ]
 
             def make(outputs):
                 return Cell(choice=tuple(part(outputs) for part in parts))
@@ -109,7 +117,9 @@ class Outside:
         return True
 
     def _number(self, x: Value, arm: int, otherwise) -> Callable | None:
-        """A function from the outputs to a number that the arm has; `otherwise` stands for it in the other arm."""
+        """A function from the outputs to a number that the arm has; `otherwise` stands for it in
+        the other arm.
+        """
         if x.constant is not MISSING:
             return lambda outputs: value(x.constant)
         if all(x not in op.outputs for op in self.arms[arm].ops):

@@ -1,10 +1,11 @@
-"""Functions and texts that an arm of an `if` makes: what they close over, or show, comes out of the `if` with them.
+"""Functions and texts that an arm of an `if` makes: what they close over, or show, comes out of the
+`if` with them.
 
     g = scaled_by(x) if x > 0 else scaled_by(2 * x)      where scaled_by(k) returns a function that reads k
 
-The activation of `scaled_by` has ended inside the arm, and its `k` exists only there.  So the names that the function
-reads become outputs of the `if`, undefined on the other side, and the function reads these: it is only ever called
-where the condition says that it is this one.
+The activation of `scaled_by` has ended inside the arm, and its `k` exists only there.  So the names
+that the function reads become outputs of the `if`, undefined on the other side, and the function
+reads these: it is only ever called where the condition says that it is this one.
 """
 
 from __future__ import annotations
@@ -37,8 +38,10 @@ class Brought:
                 inner, given = self.activation(frame, read_names([node])), self.bindings(defaults)
                 return lambda outputs: Local(node, inner(outputs), given(outputs))
             case Partial(function, args, keywords):
-                inner, given, named = self.function(function), self.bindings(dict(enumerate(args))), self.bindings(keywords)
-                return lambda outputs: Partial(inner(outputs), list(given(outputs).values()), named(outputs))
+                inner, given, named = self.function(function), self.bindings(dict(
+                    enumerate(args))), self.bindings(keywords)
+                return lambda outputs: Partial(inner(outputs), list(given(outputs).values()),
+                                               named(outputs))
             case Chosen(condition, functions):
                 which, each = self.binding(condition, ""), [self.function(f) for f in functions]
                 return lambda outputs: Chosen(which(outputs), tuple(f(outputs) for f in each))
@@ -54,7 +57,9 @@ class Brought:
         return lambda outputs: {name: x(outputs) for name, x in made.items()}
 
     def text(self, x) -> Callable:
-        """A function from the outputs to the string or Text that `x` is after the `if`; what was there before it stays as it is."""
+        """A function from the outputs to the string or Text that `x` is after the `if`; what was
+        there before it stays as it is.
+        """
         made = set(self.join.arms[self.side].ops)
 
         def shown(content) -> Callable:
@@ -74,7 +79,10 @@ class Brought:
                     return lambda outputs: {key: item(outputs) for key, item in named.items()}
                 case Part():
                     fields = {name: shown(held) for name, held in vars(content).items()}
-                    return lambda outputs: type(content)(**{name: field(outputs) for name, field in fields.items()})
+                    return lambda outputs: type(content)(**{
+                        name: field(outputs)
+                        for name, field in fields.items()
+                    })
             return lambda outputs: content
 
         return shown(x)

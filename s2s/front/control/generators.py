@@ -7,13 +7,15 @@
                                                               w = w[m * n:]
                                                           return <total>
 
-Python runs such a function a piece at a time, while somebody runs over what it yields.  All at once is the same as long as neither
-side sees what the other does meanwhile: the function writes into nothing that was there before, nor into what it yields; what it reads is
-not written into before the last item has been used (iterators.py); and it neither prints nor raises nor goes on for ever.
+Python runs such a function a piece at a time, while somebody runs over what it yields.  All at once
+is the same as long as neither side sees what the other does meanwhile: the function writes into
+nothing that was there before, nor into what it yields; what it reads is not written into before the
+last item has been used (iterators.py); and it neither prints nor raises nor goes on for ever.
 Anything else is refused.
 
-Considered: to run the loop's body in the place of each `yield`.  That is Python's order for every program, but only for a `for` over the
-generator itself, not for zip, enumerate, next or list; and a `break` or `return` of the body would have to leave another function's loop.
+Considered: to run the loop's body in the place of each `yield`.  That is Python's order for every
+program, but only for a `for` over the generator itself, not for zip, enumerate, next or list; and a
+`break` or `return` of the body would have to leave another function's loop.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ _made: dict[int, tuple[gast.FunctionDef, gast.FunctionDef]] = {}
 def is_generator(node: gast.AST) -> bool:
     """Whether a definition is that of a function that yields."""
     return isinstance(node, gast.FunctionDef) and any(
-        isinstance(x, (gast.Yield, gast.YieldFrom)) for statement in node.body for x in inside(statement))
+        isinstance(x, (gast.Yield, gast.YieldFrom)) for statement in node.body
+        for x in inside(statement))
 
 
 def is_generator_function(function) -> bool:
@@ -51,15 +54,19 @@ def is_generator_function(function) -> bool:
     return bool(getattr(getattr(function, "__code__", None), "co_flags", 0) & CO_GENERATOR)
 
 
-def generated(frame: Frame, node: gast.AST, definition: gast.FunctionDef, reads: list, run: Callable):
-    """The iterator that a call of a function that yields returns; `run(definition, names)` runs the function that makes the list."""
+def generated(frame: Frame, node: gast.AST, definition: gast.FunctionDef, reads: list,
+              run: Callable):
+    """The iterator that a call of a function that yields returns; `run(definition, names)` runs the
+    function that makes the list.
+    """
     what = f"{definition.name}()"
     _check(frame, node, definition)
     yielded: set = set()
 
     def note(frame: Frame, node, item):
         for cell in cells_in(item):
-            yielded.update((cell,) if isinstance(cell, Container) else (root for own in frame.heap.inside(cell) for root in own.roots))
+            yielded.update((cell,) if isinstance(cell, Container) else (
+                root for own in frame.heap.inside(cell) for root in own.roots))
         return item
 
     before, outer = dict(frame.heap.contents), frame.heap.written
@@ -76,7 +83,12 @@ def generated(frame: Frame, node: gast.AST, definition: gast.FunctionDef, reads:
         raise frame.refuse("a generator that writes into what was there before it", node, REMEDY)
     if any(has_effects(op) for op in block.ops if op not in there):
         raise frame.refuse("a generator that draws, prints or raises", node, REMEDY)
-    if written & {own for root in yielded for own in ((root,) if isinstance(root, Container) else {root} | root.held | root.origins)}:
+    if written & {
+            own
+            for root in yielded
+            for own in (
+                (root,) if isinstance(root, Container) else {root} | root.held | root.origins)
+    }:
         raise frame.refuse("a generator that writes into what it yields", node, "yield a copy")
     return once(frame, total, what, [total, *reads])
 
@@ -95,14 +107,16 @@ def _names(frame: Frame) -> Iterator[tuple]:
 def _check(frame: Frame, node: gast.AST, definition: gast.FunctionDef) -> None:
     """Refuse what somebody would see of the order in which things happen."""
     if frame.session.tries:
-        raise frame.refuse("a call of a generator inside a `try`", node, "make a list of it before: list(...)")
+        raise frame.refuse("a call of a generator inside a `try`", node,
+                           "make a list of it before: list(...)")
     for statement in definition.body:
         for x in inside(statement):
             match x:
                 case gast.Raise() | gast.Assert() | gast.Try():
                     raise frame.refuse("a generator that may raise", node, REMEDY)
                 case gast.While(test=gast.Constant()):
-                    raise frame.refuse("a generator that may go on for ever", node, "write the loop where its values are used")
+                    raise frame.refuse("a generator that may go on for ever", node,
+                                       "write the loop where its values are used")
                 case gast.Return(value=value) if value is not None:
                     raise frame.refuse("a generator that returns a value", node, REMEDY)
 
@@ -112,8 +126,11 @@ def _listing(definition: gast.FunctionDef) -> gast.FunctionDef:
     if id(definition) not in _made:
         new = copy.deepcopy(definition)
         body = [x for statement in new.body for x in _as_list(_Listing().visit(statement))]
-        new.body = [_at(gast.Assign([_name(TOTAL, gast.Store())], gast.List([], gast.Load()), None), definition), *body,
-                    _at(gast.Return(_name(TOTAL)), definition)]
+        new.body = [
+            _at(gast.Assign([_name(TOTAL, gast.Store())], gast.List([], gast.Load()), None),
+                definition), *body,
+            _at(gast.Return(_name(TOTAL)), definition)
+        ]
         _made[id(definition)] = definition, new
     return _made[id(definition)][1]
 
@@ -136,7 +153,8 @@ def _append(item: gast.AST) -> gast.Expr:
 
 
 class _Listing(gast.NodeTransformer):
-    """`yield x` as a statement becomes an append; where its value is used it stays, and is refused."""
+    """`yield x` as a statement becomes an append; where its value is used it stays, and is refused.
+    """
 
     def visit_FunctionDef(self, node: gast.FunctionDef) -> gast.AST:
         return node
@@ -148,7 +166,9 @@ class _Listing(gast.NodeTransformer):
             case gast.Yield(value=item):
                 return _at(_append(item or gast.Constant(None, None)), node)
             case gast.YieldFrom(value=source):
-                return _at(gast.For(_name("<each>", gast.Store()), source, [_append(_name("<each>"))], [], None), node)
+                return _at(
+                    gast.For(_name("<each>", gast.Store()), source, [_append(_name("<each>"))], [],
+                             None), node)
         return node
 
     def visit_Return(self, node: gast.Return) -> gast.AST:

@@ -1,11 +1,13 @@
-"""What a program asks about the classes of its own values: isinstance, type, hasattr, getattr, callable, np.isscalar, np.iterable.
+"""What a program asks about the classes of its own values: isinstance, type, hasattr, getattr,
+callable, np.isscalar, np.iterable.
 
     def loss(w, rate):
         step = rate(0) if callable(rate) else rate
         return step * (np.sum(w) if hasattr(w, "shape") else w)
 
-All of them ask for one fact, the class that a binding's value has at run time (`classes_of`), which its type says.  Where two classes
-are possible, as of a truth value, which is Python's or NumPy's, they have to lead to the same answer; else the question is refused.
+All of them ask for one fact, the class that a binding's value has at run time (`classes_of`), which
+its type says.  Where two classes are possible, as of a truth value, which is Python's or NumPy's,
+they have to lead to the same answer; else the question is refused.
 """
 
 from __future__ import annotations
@@ -73,11 +75,13 @@ def _classes_of_data(frame: Frame, binding: Value | Cell) -> tuple[type, ...] | 
 
 
 def defines(kind: type, name: str) -> bool:
-    """Whether instances of a class have this attribute; the class itself has those of classes, too."""
+    """Whether instances of a class have this attribute; the class itself has those of classes, too.
+    """
     return any(name in each.__dict__ for each in kind.__mro__)
 
 
-def answer(frame: Frame, node: gast.AST, binding, question: Callable[[type], bool], what: str) -> bool:
+def answer(frame: Frame, node: gast.AST, binding, question: Callable[[type], bool],
+           what: str) -> bool:
     """Whether `question` is so of the class of a binding's value."""
     found = classes_of(frame, binding)
     if found is None:
@@ -87,7 +91,8 @@ def answer(frame: Frame, node: gast.AST, binding, question: Callable[[type], boo
                            "call the function first, or annotate the parameter")
     answers = {bool(question(kind)) for kind in found}
     if len(answers) > 1:
-        raise frame.refuse(f"{what} of a truth value", node, "ask for what bool and np.bool_ both are")
+        raise frame.refuse(f"{what} of a truth value", node,
+                           "ask for what bool and np.bool_ both are")
     return answers.pop()
 
 
@@ -101,9 +106,11 @@ def type_of(frame: Frame, node: gast.AST, binding) -> type:
     """type(binding)."""
     found = classes_of(frame, binding)
     if found is None:
-        raise frame.refuse("the type of a value that is known only at a call", node, "call the function first, or annotate the parameter")
+        raise frame.refuse("the type of a value that is known only at a call", node,
+                           "call the function first, or annotate the parameter")
     if len(found) > 1:
-        raise frame.refuse("the type of a truth value, which is Python's or NumPy's", node, "ask with isinstance, for both bool and np.bool_")
+        raise frame.refuse("the type of a truth value, which is Python's or NumPy's", node,
+                           "ask with isinstance, for both bool and np.bool_")
     return found[0]
 
 
@@ -112,7 +119,8 @@ def has_attribute(frame: Frame, node: gast.AST, base, name) -> bool:
     name, cls = frame.static(name, "the name of an attribute", node), class_of(base)
     if cls is not None:
         owner, defined = found_in(cls, name)
-        return name in getattr(base, "members", ()) or owner is not None and not isinstance(defined, types.MemberDescriptorType)
+        return (name in getattr(base, "members", ())
+                or owner is not None and not isinstance(defined, types.MemberDescriptorType))
     if isinstance(base, Object):
         return hasattr(base.content, name)
     if isinstance(base, (Value, Cell, Container, tuple, list, Text, Made, Thrown)):
@@ -132,12 +140,16 @@ def is_callable(frame: Frame, node: gast.AST, binding) -> bool:
     """callable(binding)."""
     if isinstance(binding, (Value, Cell, Container, tuple, list, Text, Thrown)):
         return answer(frame, node, binding, lambda kind: defines(kind, "__call__"), "callable")
-    return isinstance(binding, Made) or callable(binding.content if isinstance(binding, Object) else binding)
+    return (isinstance(binding, Made)
+            or callable(binding.content if isinstance(binding, Object) else binding))
 
 
 def is_scalar(frame: Frame, node: gast.AST, element) -> bool:
     """np.isscalar(element)."""
-    return answer(frame, node, element, lambda kind: issubclass(kind, (np.generic, str, bytes, memoryview, numbers.Number)), "np.isscalar")
+    return answer(
+        frame, node, element,
+        lambda kind: issubclass(kind, (np.generic, str, bytes, memoryview, numbers.Number)),
+        "np.isscalar")
 
 
 def is_iterable(frame: Frame, node: gast.AST, y) -> bool:
@@ -147,5 +159,12 @@ def is_iterable(frame: Frame, node: gast.AST, y) -> bool:
     return answer(frame, node, y, lambda kind: defines(kind, "__iter__"), "np.iterable")
 
 
-ABOUT_CLASSES = {isinstance: is_instance, type: type_of, hasattr: has_attribute, getattr: get_attribute, callable: is_callable,
-                 np.isscalar: is_scalar, np.iterable: is_iterable}
+ABOUT_CLASSES = {
+    isinstance: is_instance,
+    type: type_of,
+    hasattr: has_attribute,
+    getattr: get_attribute,
+    callable: is_callable,
+    np.isscalar: is_scalar,
+    np.iterable: is_iterable
+}

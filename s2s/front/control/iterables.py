@@ -39,7 +39,8 @@ class Iterable:
 
     def index_name(self, frame: Frame) -> str:
         used = {*frame.locals, *frame.env}
-        return next(name for name in ("i", "j", "k", "index") if name not in used or name == "index")
+        return next(name for name in ("i", "j", "k", "index")
+                    if name not in used or name == "index")
 
 
 def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
@@ -51,7 +52,8 @@ def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
         case Generator():
             return binding.iterate()
         case Entries():
-            return Iterable(lambda k: _entry(frame, binding, k, node), trips=len(binding), held=(binding,))
+            return Iterable(lambda k: _entry(frame, binding, k, node), trips=len(binding),
+                            held=(binding,))
         case tuple() | list():
             return Iterable(lambda k: binding[k], trips=len(binding), held=(binding,))
         case Container() if binding.is_dict:
@@ -59,15 +61,18 @@ def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
         case Container() if binding.cls.__module__ == Set.__module__:
             return iterable(frame, members_of(frame, binding, node), node)
         case Container() if (function := method_of(binding, "__iter__")) is not None:
-            return iterable(frame, frame.session.call(frame, Method(function, binding), [], {}, node), node)
+            return iterable(frame, frame.session.call(frame, Method(function, binding), [], {},
+                                                      node), node)
         case str():
             return Iterable(lambda k: binding[k], trips=len(binding))
         case range():
             return range_over(binding.start, binding.stop, binding.step)
         case Cell() if frame.heap.items(binding) is not None:
-            return Iterable(lambda k: take_item(frame, binding, k), trips=len(frame.heap.items(binding)), held=(binding,))
+            return Iterable(lambda k: take_item(frame, binding, k),
+                            trips=len(frame.heap.items(binding)), held=(binding,))
         case Cell() if isinstance(frame.heap.read(binding).type, List):
-            return Iterable(lambda k: take_item(frame, binding, k), (0, length_of_list(frame, binding), 1), held=(binding,))
+            return Iterable(lambda k: take_item(frame, binding, k),
+                            (0, length_of_list(frame, binding), 1), held=(binding,))
         case Cell():
             content = frame.heap.read(binding)
             extent = content.type.dims[0] if hasattr(content.type, "dims") else None
@@ -80,26 +85,30 @@ def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
 
 
 def members_of(frame: Frame, binding: Container, node: gast.AST, anyhow: bool = False):
-    """The list of what is in a set, a deque or a dict of library/containers.py, in Python's order, or `anyhow`; any other object
-    as it is."""
+    """The list of what is in a set, a deque or a dict of library/containers.py, in Python's order,
+    or `anyhow`; any other object as it is.
+    """
     if binding.cls.__module__ != Set.__module__:
         return binding
     items = binding.members["_keys" if issubclass(binding.cls, Keyed) else "_items"]
     if issubclass(binding.cls, Keyed) and frame.heap.items(items) is None:
-        return sharing_items(frame, items, list_copy(frame.heap.read(items)))  # what is looked up while a loop runs over it
+        # what is looked up while a loop runs over it
+        return sharing_items(frame, items, list_copy(frame.heap.read(items)))
     if binding.cls is not Set or anyhow:
         return items
     if frame.is_static(items) and all(isinstance(x, int) for x in frame.static(items, "a set")):
         return tuple(set(frame.static(items, "a set")))
     if len(frame.heap.items(items) or (1, 1)) > 1:
-        raise frame.refuse("the order of a set that is not known when code is generated", node, "use a list, or loop over sorted(...)")
+        raise frame.refuse("the order of a set that is not known when code is generated", node,
+                           "use a list, or loop over sorted(...)")
     return items
 
 
 def _entry(frame: Frame, entries: Entries, k: int, node: gast.AST):
     now = entries.now()
     if len(now) != len(entries):
-        raise frame.refuse("a dict that changes its size while a loop runs over it", node, "loop over a copy, e.g. list(d.items())")
+        raise frame.refuse("a dict that changes its size while a loop runs over it", node,
+                           "loop over a copy, e.g. list(d.items())")
     return now[k]
 
 
@@ -114,7 +123,8 @@ def counted(frame: Frame, source: Iterable, node: gast.AST) -> Iterable:
         return source
     lo, hi, step = source.bounds
     if not source.is_range and _known(step) == -1:  # backwards, to its start
-        return Iterable(lambda k: source.get(lo - k), (0, lo + 1, 1), held=source.held, extent=source.extent)
+        return Iterable(lambda k: source.get(lo - k), (0, lo + 1, 1), held=source.held,
+                        extent=source.extent)
     if not source.is_range:
         return source
     if (lo, step) == (0, 1) or (_known(lo) == 0 and _known(step) == 1):
@@ -123,8 +133,9 @@ def counted(frame: Frame, source: Iterable, node: gast.AST) -> Iterable:
         return Iterable(lambda k: lo + k * step, (0, len(range(*map(_known, source.bounds))), 1))
     if _known(step) == 1:
         return Iterable(lambda k: k + lo, (0, value(hi) - lo, 1))
-    raise frame.refuse("a range with a step inside zip, enumerate or reversed", node, "loop over range(n) and compute "
-                                                                                       "the index")
+    raise frame.refuse("a range with a step inside zip, enumerate or reversed", node,
+                       "loop over range(n) and compute "
+                       "the index")
 
 
 def _known(bound):
@@ -152,7 +163,8 @@ def zipped(frame: Frame, sources: list[Iterable], shortest: Callable, node: gast
     if all(source.trips is not None for source in sources):
         return Iterable(get, trips=min((source.trips for source in sources), default=0), held=held)
     if any(source.trips is not None for source in sources):
-        raise frame.refuse("zip of a tuple with an array", node, "index the tuple, or make it an array")
+        raise frame.refuse("zip of a tuple with an array", node,
+                           "index the tuple, or make it an array")
     length_of_all, extent = sources[0].bounds[1], sources[0].extent
     for source in sources[1:]:
         if extent is None or source.extent != extent or not isinstance(extent, (Extent, int)):
@@ -167,7 +179,8 @@ def reversed_(frame: Frame, source: Iterable, node: gast.AST) -> Iterable:
 
 def _reversed(frame: Frame, source: Iterable, node: gast.AST) -> Iterable:
     if source.trips is not None:
-        return Iterable(lambda k: source.get(source.trips - 1 - k), trips=source.trips, held=source.held)
+        return Iterable(lambda k: source.get(source.trips - 1 - k), trips=source.trips,
+                        held=source.held)
     if source.is_range:
         lo, hi, step = source.bounds
         if _known(step) == 1:
@@ -181,7 +194,9 @@ def _reversed(frame: Frame, source: Iterable, node: gast.AST) -> Iterable:
 
 
 def popped(frame: Frame, cell: Cell) -> Iterable:
-    """reversed(tape), as derivatives are printed: each trip takes the last item of a tape of its own."""
+    """reversed(tape), as derivatives are printed: each trip takes the last item of a tape of its
+    own.
+    """
     own = frame.heap.new(frame.heap.read(cell))
 
     def pop(_):

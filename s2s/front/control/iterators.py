@@ -1,9 +1,11 @@
-"""What can be run over once only: what iter(), map(), zip(), enumerate() and generator expressions give.
+"""What can be run over once only: what iter(), map(), zip(), enumerate() and generator expressions
+give.
 
-Whatever looks at what is in an iterator uses it up (`Frame.opened`), and who asks a second time is refused: how much the
-first had left, only the run knows.  `next` takes one item off; how many it took is in `state`, a dict of the program's, so
-that branches and loops join it like anything else.  Two other designs: an object with a cursor, said in Python, would
-make a `while` of every `for` over a `zip`; a mark on the binding itself would not be undone on the other path of an `if`.
+Whatever looks at what is in an iterator uses it up (`Frame.opened`), and who asks a second time is
+refused: how much the first had left, only the run knows.  `next` takes one item off; how many it
+took is in `state`, a dict of the program's, so that branches and loops join it like anything else.
+Two other designs: an object with a cursor, said in Python, would make a `while` of every `for` over
+a `zip`; a mark on the binding itself would not be undone on the other path of an `if`.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ class Once(Made):
     state: Container  # {"taken": how many `next` took, "used": whether something else ran over it}
     what: str
     watch: Watch  # what it reads, as it was when it was made
-    was_early: bool = False  # it was worked out when it was made, though Python does that when it is run over
+    # it was worked out when it was made, though Python does that when it is run over
+    was_early: bool = False
     is_early: bool = False  # it is worked out before a loop over it begins
 
     def held(self) -> Iterator:
@@ -54,9 +57,11 @@ class Once(Made):
             return self.content
         rest = counted(frame, iterable(frame, self.content, None), None)
         if rest.trips is not None and isinstance(taken, int):
-            return Iterable(lambda k: rest.get(k + taken), trips=max(rest.trips - taken, 0), held=rest.held)
+            return Iterable(lambda k: rest.get(k + taken), trips=max(rest.trips - taken, 0),
+                            held=rest.held)
         lo, hi, step = rest.bounds
-        return replace(rest, get=lambda k: rest.get(k + taken), bounds=(0, value(hi) - taken, 1), is_range=False, extent=None)
+        return replace(rest, get=lambda k: rest.get(k + taken), bounds=(0, value(hi) - taken, 1),
+                       is_range=False, extent=None)
 
     def check(self, frame: Frame) -> None:
         """Refuse what would not be what Python finds in it now."""
@@ -69,7 +74,8 @@ class Once(Made):
                            "make a list of it first: list(...); or write a loop with an `if`")
 
 
-POOLED = ("product()", "combinations()", "combinations_with_replacement()", "permutations()")  # Python copies what they read
+# Python copies what they read
+POOLED = ("product()", "combinations()", "combinations_with_replacement()", "permutations()")
 
 
 def once(frame: Frame, content, what: str, reads, is_early: bool = False) -> Once:
@@ -77,16 +83,28 @@ def once(frame: Frame, content, what: str, reads, is_early: bool = False) -> Onc
     inner = [x for x in reads if isinstance(x, Once)]
     was_early = any(x.was_early or x.is_early for x in inner) or what in POOLED or (
         what != "iter()" and not isinstance(content, (Iterable, Generator)))
-    watch = Watch(frame, (x for x in reads if not isinstance(x, Once))).joined(x.watch.again(frame) for x in inner)
-    return Once(content, frame.heap.new_container(State, {TAKEN: 0, USED: False}), what, watch, was_early, was_early or is_early)
+    watch = Watch(frame, (x for x in reads if not isinstance(x, Once))).joined(
+        x.watch.again(frame) for x in inner)
+    return Once(content, frame.heap.new_container(State, {
+        TAKEN: 0,
+        USED: False
+    }), what, watch, was_early, was_early or is_early)
 
 
 def gives_iterator(function: Callable, what: str) -> Callable:
-    """`function`, of front/eval/python_builtins.py or front/eval/sequence_calls.py, whose result is an iterator in Python."""
+    """`function`, of front/eval/python_builtins.py or front/eval/sequence_calls.py, whose result is
+    an iterator in Python.
+    """
     def make(frame: Frame, node, *args, **keywords):
-        opened, named = [frame.opened(a) for a in args], {name: frame.opened(a) for name, a in keywords.items()}
+        opened, named = [frame.opened(a) for a in args], {
+            name: frame.opened(a)
+            for name, a in keywords.items()
+        }
         # what an iterator given to it reads, and when, is lost once that is opened
-        reads = [a if isinstance(a, Once) else b for a, b in zip((*args, *keywords.values()), (*opened, *named.values()))]
+        reads = [
+            a if isinstance(a, Once) else b
+            for a, b in zip((*args, *keywords.values()), (*opened, *named.values()))
+        ]
         before = dict(frame.heap.contents)
         made = once(frame, function(frame, node, *opened, **named), what, reads)
         if made.was_early and acted(frame, before):
@@ -99,37 +117,45 @@ def gives_iterator(function: Callable, what: str) -> Callable:
 
 def iterator_of(frame: Frame, node: gast.AST, source):
     """iter(source)."""
-    return source if isinstance(source, Once) else once(frame, frame.opened(source), "iter()", (source,))
+    return (source if isinstance(source, Once)
+            else once(frame, frame.opened(source), "iter()", (source,)))
 
 
 def next_of(frame: Frame, node: gast.AST, source, default=ALL):
     """next(source, default)."""
     if not isinstance(source, Once):
-        raise TypeMismatchError("next() of what is no iterator", frame.line(node), "make one: it = iter(...)")
+        raise TypeMismatchError("next() of what is no iterator", frame.line(node),
+                                "make one: it = iter(...)")
     if is_caught(frame, StopIteration):
-        raise frame.refuse("next() where StopIteration is caught", node, "give next() a second argument, and test for it")
+        raise frame.refuse("next() where StopIteration is caught", node,
+                           "give next() a second argument, and test for it")
     source.check(frame)
     taken = _unused(frame, source)
     if isinstance(source.content, Generator) and taken == 0:
         store(frame, source.state, {TAKEN: 0, USED: True})
-        return source.content.fold("first" if default is ALL else "first or", None if default is ALL else default)
+        return source.content.fold("first" if default is ALL else "first or",
+                                   None if default is ALL else default)
     items = counted(frame, iterable(frame, source.content, node), node)
     store(frame, source.state, {TAKEN: taken + 1, USED: False})
     if default is ALL:
         if items.trips is not None and isinstance(taken, int) and taken >= items.trips:
-            raise TypeMismatchError("next() of an iterator that has nothing left", frame.line(node), "give it a second argument")
+            raise TypeMismatchError("next() of an iterator that has nothing left", frame.line(node),
+                                    "give it a second argument")
         return items.get(taken)
     if items.trips is not None and isinstance(taken, int):
         return items.get(taken) if taken < items.trips else default
     count = items.trips if items.trips is not None else items.bounds[1]
-    return branch(frame, value(taken) < value(count), lambda: items.get(taken), lambda: default, frame.live | frame.pending)
+    return branch(frame,
+                  value(taken) < value(count), lambda: items.get(taken), lambda: default,
+                  frame.live | frame.pending)
 
 
 def _unused(frame: Frame, source: Once):
     """How many items `next` took of an iterator that nothing ran over."""
     used, taken = source.state.members[USED], source.state.members[TAKEN]
     if (used.constant if isinstance(used, Value) else used) is not False:
-        raise frame.refuse(f"{source.what} is run over a second time, and the first may have left nothing", None,
-                           "make a list of it first: list(...)")
+        raise frame.refuse(
+            f"{source.what} is run over a second time, and the first may have left nothing", None,
+            "make a list of it first: list(...)")
     constant = taken.constant if isinstance(taken, Value) else taken
     return taken if constant is MISSING else constant

@@ -1,7 +1,7 @@
 """Running both sides of a run-time condition, and joining what they leave behind.
 
-Each side starts from the same state and is run into a block of its own.  Names and cells on which the two
-disagree become results of one `if` op; a name that nothing reads afterwards is forgotten.
+Each side starts from the same state and is run into a block of its own.  Names and cells on which
+the two disagree become results of one `if` op; a name that nothing reads afterwards is forgotten.
 """
 
 from __future__ import annotations
@@ -45,10 +45,13 @@ from .escaping_closures import Brought
 NUMBERS = (bool, int, float, complex)
 
 
-def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, live: frozenset, tells: bool = True):
-    """Run `then()` or `otherwise()`, as `condition` says at run time; returns what they returned, joined.
+def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, live: frozenset,
+           tells: bool = True):
+    """Run `then()` or `otherwise()`, as `condition` says at run time; returns what they returned,
+    joined.
 
-    `live` are the names that may be read afterwards.  With `tells`, what follows from the condition is known on its sides.
+    `live` are the names that may be read afterwards.  With `tells`, what follows from the condition
+    is known on its sides.
     """
     if condition.constant is not MISSING:
         return then() if condition.constant else otherwise()
@@ -89,12 +92,19 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
     note_arms(frame, first, second, live)
     pairs = {name: (first.get(name, UNBOUND), second.get(name, UNBOUND))
              for name in dict.fromkeys((*before[0], *first, *second)) if frame.is_live(name, live)}
-    join.parted = parted(frame, [*pairs.values()], join.heaps, [{cell: own for cell, (own, _) in arm.items()} for arm in held])
-    joined = {name: join.bindings(a, b, name) for name, (a, b) in pairs.items() if a is not UNBOUND or b is not UNBOUND}
+    join.parted = parted(frame, [*pairs.values()], join.heaps, [{
+        cell: own
+        for cell, (own, _) in arm.items()
+    } for arm in held])
+    joined = {
+        name: join.bindings(a, b, name)
+        for name, (a, b) in pairs.items() if a is not UNBOUND or b is not UNBOUND
+    }
     cells = [cell for cell in before[1] if states[0][1].get(cell) is not states[1][1].get(cell)
              or states[0][1].get(cell) is not before[1][cell]]
     waiting = () if frame.caller is None else frame.caller.reachable(True)
-    needed = join.needed.union(frame.session.given, (root for name, cell in waiting for root in cell.roots))
+    needed = join.needed.union(frame.session.given,
+                               (root for name, cell in waiting for root in cell.roots))
     changed = join.changed(cells, needed)
     outputs = join.emit(condition)
     for cell, place in changed:
@@ -105,12 +115,18 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
 
 
 def _as_before(before: dict, states: list[tuple], joined: dict) -> dict:
-    """Numbers and arrays that nobody reads after these arms keep the names they had: they are not unbound.
+    """Numbers and arrays that nobody reads after these arms keep the names they had: they are not
+    unbound.
 
-    An `if` further out, whose other side is read on, would ask otherwise: `if done: (if x > 0: m = 2 * m); break` inside a loop.
+    An `if` further out, whose other side is read on, would ask otherwise: `if done: (if x > 0: m =
+    2 * m); break` inside a loop.
     """
-    return {name: binding for name, binding in before.items() if name not in joined and isinstance(binding, (Value, Cell, *NUMBERS))
-            and all(name in env for env, *_ in states)}
+    return {
+        name: binding
+        for name, binding in before.items()
+        if name not in joined and isinstance(binding, (Value, Cell, *NUMBERS)) and all(
+            name in env for env, *_ in states)
+    }
 
 
 def _go_on(frame: Frame, condition: Value, arms: list[Block], states: list, ended: list[bool]):
@@ -148,18 +164,23 @@ def has_left(frame: Frame, leaving: Value) -> None:
 
 def clear_flags(frame: Frame) -> None:
     """Nothing has left the current statements."""
-    frame.env[EXIT] = frame.env[STOP] = frame.env[OUT] = frame.env[RETURNED] = frame.env[RAISED] = False
+    frame.env[EXIT] = frame.env[STOP] = frame.env[OUT] = frame.env[RETURNED] = frame.env[
+        RAISED] = False
     frame.env.pop(RESULT, None)
     go_on_bound(frame.env)
 
 
 class Join:
-    """The pairs of Values on which two arms differ, and how the joined bindings are made of their join."""
+    """The pairs of Values on which two arms differ, and how the joined bindings are made of their
+    join.
+    """
 
-    def __init__(self, frame: Frame, condition: Value, arms: list[Block], states: list[tuple], before: dict, facts: list[dict]):
+    def __init__(self, frame: Frame, condition: Value, arms: list[Block], states: list[tuple],
+                 before: dict, facts: list[dict]):
         self.condition, self.facts = condition, facts
         self.frame, self.arms = frame, arms
-        self.heaps, self.seen = [contents for _, contents, _ in states], [seen for _, _, seen in states]
+        self.heaps, self.seen = [contents
+                                 for _, contents, _ in states], [seen for _, _, seen in states]
         self.pairs: list[tuple[Value, Value]] = []
         self.names: list[str] = []
         self.cells: dict[tuple[Cell, Cell], Callable] = {}
@@ -174,7 +195,8 @@ class Join:
             self.needed.update(root for cell in self.frame.cells_held(a) for root in cell.roots)
             return lambda outputs: a
         a, b = settled(self.facts[0], a), settled(self.facts[1], b)
-        if (a is None or b is None) and (a is UNBOUND or b is UNBOUND):  # that it is bound is asked before it is read
+        # that it is bound is asked before it is read
+        if (a is None or b is None) and (a is UNBOUND or b is UNBOUND):
             return lambda outputs: None
         if isinstance(a, Maybe) or isinstance(b, Maybe) or (a is None) is not (b is None):
             return self.maybe(a, b, name)
@@ -188,12 +210,14 @@ class Join:
             return self.bindings(like(b, [UNBOUND for _ in b]), b, name)
         if b is UNBOUND and isinstance(a, (tuple, list)):
             return self.bindings(a, like(a, [UNBOUND for _ in a]), name)
-        if isinstance(a, Container) and isinstance(b, Container) or UNBOUND in (a, b) and isinstance(
-                a if b is UNBOUND else b, Container):
+        if isinstance(a, Container) and isinstance(b, Container) or UNBOUND in (
+                a, b) and isinstance(a if b is UNBOUND else b, Container):
             if (a, b) not in self.cells:
                 self.cells[a, b] = self._new_container(a, b, name)
             return self.cells[a, b]
-        if all(isinstance(x, Cell) or x is UNBOUND and isinstance(self.known(y), tuple) for x, y in ((a, b), (b, a))):
+        if all(
+                isinstance(x, Cell) or x is UNBOUND and isinstance(self.known(y), tuple)
+                for x, y in ((a, b), (b, a))):
             if (a, b) not in self.cells:
                 self.cells[a, b] = self._new_cell(a, b, name)
             return self.cells[a, b]
@@ -212,7 +236,8 @@ class Join:
             first, second = ([self._pair(*pair, name) for pair in pairs] for pairs in (
                 [(flag, value_in(self.arms[1], False)) for flag in flags[0]],
                 [(value_in(self.arms[0], False), flag) for flag in flags[1]]))
-            return lambda outputs: chosen(self.condition, retold(a, iter([outputs[k] for k in first])),
+            return lambda outputs: chosen(self.condition,
+                                          retold(a, iter([outputs[k] for k in first])),
                                           retold(b, iter([outputs[k] for k in second])))
         if isinstance(a, (str, Text)) and isinstance(b, (str, Text)):
             first, second = self._told(a, 0), self._told(b, 1)
@@ -224,16 +249,21 @@ class Join:
             output = self._pair(self._leaf(a, 0), self._leaf(b, 1), name)
             return lambda outputs: self.frame.either(outputs[output], a, b)
         if is_function(a) and is_function(b):
-            self.needed.update(root for x in (a, b) for cell in self.frame.cells_held(x) for root in cell.roots)
+            self.needed.update(root for x in (a, b) for cell in self.frame.cells_held(x)
+                               for root in cell.roots)
             first, second = Brought(self, 0), Brought(self, 1)
             made = first.function(a), second.function(b)
-            return lambda outputs: Chosen(self.condition, tuple(function(outputs) for function in made))
+            return lambda outputs: Chosen(self.condition,
+                                          tuple(function(outputs) for function in made))
         name = {RESULT: "the result", RESULT_OF: "this"}.get(name, name)
-        raise TypeMismatchError(f"{name} is {described(a)} on one path and {described(b)} on another", current().line,
-                                "give it one kind of value on all paths")
+        raise TypeMismatchError(
+            f"{name} is {described(a)} on one path and {described(b)} on another",
+            current().line, "give it one kind of value on all paths")
 
     def _told(self, text, side: int) -> Callable:
-        """A function from the outputs to a text of one arm: what it shows that the arm has made leaves the `if` with it."""
+        """A function from the outputs to a text of one arm: what it shows that the arm has made
+        leaves the `if` with it.
+        """
         places: list[int | None] = []
 
         def place(x: Value) -> Value:
@@ -260,14 +290,22 @@ class Join:
         for x in (a, b):
             if not may_be_none(x):
                 called = {RESULT: "the result", RESULT_OF: "this"}.get(name, name)
-                raise TypeMismatchError(f"{called} is {described(a)} on one path and {described(b)} on another",
-                                        current().line, "give it one kind of value on all paths")
-        sides = [x if isinstance(x, Maybe) else Maybe(False, UNBOUND) if x is None or x is UNBOUND else Maybe(True, x)
-                 for x in (a, b)]
-        flags = [x.is_set if isinstance(x.is_set, Value) else value_in(arm, x.is_set) for x, arm in zip(sides, self.arms)]
-        flag = flags[0] if flags[0] is flags[1] else self._pair(*flags, f"has_{self.frame.label(name) or 'result'}")
+                raise TypeMismatchError(
+                    f"{called} is {described(a)} on one path and {described(b)} on another",
+                    current().line, "give it one kind of value on all paths")
+        sides = [
+            x if isinstance(x, Maybe) else
+            Maybe(False, UNBOUND) if x is None or x is UNBOUND else Maybe(True, x) for x in (a, b)
+        ]
+        flags = [
+            x.is_set if isinstance(x.is_set, Value) else value_in(arm, x.is_set)
+            for x, arm in zip(sides, self.arms)
+        ]
+        flag = (flags[0] if flags[0] is flags[1]
+                else self._pair(*flags, f"has_{self.frame.label(name) or 'result'}"))
         content = self.bindings(sides[0].content, sides[1].content, name)
-        return lambda outputs: Maybe(flag if isinstance(flag, Value) else outputs[flag], content(outputs))
+        return lambda outputs: Maybe(flag if isinstance(flag, Value) else outputs[flag],
+                                     content(outputs))
 
     def contents(self, cell: Cell) -> Callable:
         """A function from the outputs to what `cell` holds after either arm."""
@@ -279,7 +317,8 @@ class Join:
         return lambda outputs: outputs[output]
 
     def lists(self, a, b, name: str) -> Callable | None:
-        """A function from the outputs to the items of what is one of two lists of one known length."""
+        """A function from the outputs to the items of what is one of two lists of one known length.
+        """
         a, b = (None if x is UNBOUND else x for x in (a, b))
         first, second = a or (UNBOUND,) * len(b or ()), b or (UNBOUND,) * len(a or ())
         if len(first) != len(second):
@@ -288,35 +327,52 @@ class Join:
         return lambda outputs: tuple(item(outputs) for item in items)
 
     def changed(self, cells: list, needed: set) -> list[tuple]:
-        """(cell, what it holds after either arm) for those of `cells` that are needed, members of containers included."""
+        """(cell, what it holds after either arm) for those of `cells` that are needed, members of
+        containers included.
+        """
         found: dict = {}
         while True:
-            more = [cell for cell in cells if cell not in found and (cell in needed or cell in self.needed)]
+            more = [
+                cell for cell in cells
+                if cell not in found and (cell in needed or cell in self.needed)
+            ]
             if not more:
                 return list(found.items())
             for cell in more:
-                found[cell] = self.members(cell) if isinstance(cell, Container) else self.contents(cell)
+                found[cell] = (self.members(cell) if isinstance(cell, Container)
+                               else self.contents(cell))
 
     def members(self, container: Container) -> Callable:
         """A function from the outputs to the members of `container` after either arm."""
         a, b = (heap[container] for heap in self.heaps)
-        name = next((n for n, binding in self.frame.env.items() if binding is container), f"a {container.cls.__name__}")
+        name = next((n for n, binding in self.frame.env.items() if binding is container),
+                    f"a {container.cls.__name__}")
         return self._joined_members(a, b, container.form_with(a), container.form_with(b), name)
 
     def _joined_members(self, a: dict, b: dict, form_a, form_b, name: str) -> Callable:
         if form_a != form_b:
-            raise TypeMismatchError(f"{name} is {form_a} on one path and {form_b} on another", current().line,
-                                    "give it the same keys or attributes, in the same order, on all paths")
-        places = {key: self.bindings(a[key], b[key], f"{name}_{key}" if str(key).isidentifier() else name) for key in a}
+            raise TypeMismatchError(
+                f"{name} is {form_a} on one path and {form_b} on another",
+                current().line,
+                "give it the same keys or attributes, in the same order, on all paths")
+        places = {
+            key: self.bindings(a[key], b[key], f"{name}_{key}" if str(key).isidentifier() else name)
+            for key in a
+        }
         return lambda outputs: {key: place(outputs) for key, place in places.items()}
 
     def _new_container(self, a, b, name: str) -> Callable:
         """A container that is `a` or `b`, each UNBOUND or a container."""
         one = b if a is UNBOUND else a
-        held = [None if x is UNBOUND else heap.get(x, x.initial) for x, heap in zip((a, b), self.heaps)]
+        held = [
+            None if x is UNBOUND else heap.get(x, x.initial) for x, heap in zip((a, b), self.heaps)
+        ]
         blank = dict.fromkeys(held[0] if held[1] is None else held[1], UNBOUND)
         first, second = (blank if members is None else members for members in held)
-        forms = [one.form_with(first) if x is UNBOUND else x.form_with(m) for x, m in ((a, first), (b, second))]
+        forms = [
+            one.form_with(first) if x is UNBOUND else x.form_with(m)
+            for x, m in ((a, first), (b, second))
+        ]
         place = self._joined_members(first, second, *forms, IN_WORDS.get(name, name))
         origins = frozenset().union(*(x.family() for x in (a, b) if x is not UNBOUND))
         made: list[Container] = []
@@ -352,7 +408,8 @@ class Join:
 
     def _new_cell(self, a: Cell, b: Cell, name: str) -> Callable:
         known = [heap.get(x) if isinstance(x, Cell) else x for heap, x in zip(self.heaps, (a, b))]
-        if all(isinstance(x, tuple) or x is UNBOUND for x in known) and (UNBOUND in known or len(known[0]) == len(known[1])):
+        if (all(isinstance(x, tuple) or x is UNBOUND for x in known)
+            and (UNBOUND in known or len(known[0]) == len(known[1]))):
             items = self.lists(*known, name)
             return self._placed(items, (a, b))
         leaves = self._leaf(a, 0), self._leaf(b, 1)
@@ -366,8 +423,11 @@ class Join:
             self.needed.update((*a.roots, *b.roots))
         return self._placed(lambda outputs: outputs[output], (a, b), choice)
 
-    def _placed(self, content: Callable, sources: tuple, choice: Callable | None = None) -> Callable:
-        """A function from the outputs to one new cell, which is, or may be, one of the two that the arms leave."""
+    def _placed(self, content: Callable, sources: tuple,
+                choice: Callable | None = None) -> Callable:
+        """A function from the outputs to one new cell, which is, or may be, one of the two that the
+        arms leave.
+        """
         made = []
 
         def place(outputs):
@@ -375,18 +435,23 @@ class Join:
             if chosen is not None:
                 made.append(chosen)
             elif not made:
-                made.append(self.frame.heap.new(content(outputs), [c for x in sources if isinstance(x, Cell) for c in x.family()]))
+                made.append(
+                    self.frame.heap.new(
+                        content(outputs),
+                        [c for x in sources if isinstance(x, Cell) for c in x.family()]))
                 for x in sources:
                     if isinstance(x, Cell):
-                        made[0].held, made[0].alike = made[0].held | x.root.held, made[0].alike | x.root.alike
+                        made[0].held, made[
+                            0].alike = made[0].held | x.root.held, made[0].alike | x.root.alike
             return made[0]
 
         return place
 
     def known(self, binding):
         """The items of a list that one of the arms leaves, where its length is known."""
-        return next((heap[binding] for heap in self.heaps if isinstance(heap.get(binding), tuple)), None) if isinstance(
-            binding, Cell) else None
+        return next(
+            (heap[binding] for heap in self.heaps
+             if isinstance(heap.get(binding), tuple)), None) if isinstance(binding, Cell) else None
 
     def _leaf(self, binding, arm: int) -> Value:
         """The Value of a leaf at the end of an arm."""
@@ -428,7 +493,8 @@ def may_be_none(binding) -> bool:
 
 def is_function(binding) -> bool:
     """Whether a binding is a function, the program's own or another."""
-    return isinstance(binding, Made) or not isinstance(binding, (type, Value, Cell, Object)) and callable(binding)
+    return (isinstance(binding, Made)
+            or not isinstance(binding, (type, Value, Cell, Object)) and callable(binding))
 
 
 def _bounds(part: slice) -> tuple:
@@ -437,7 +503,9 @@ def _bounds(part: slice) -> tuple:
 
 def _given(part: slice) -> list[str]:
     """The bounds that a slice has."""
-    return [name for name, bound in zip(("start", "stop", "step"), _bounds(part)) if bound is not None]
+    return [
+        name for name, bound in zip(("start", "stop", "step"), _bounds(part)) if bound is not None
+    ]
 
 
 def _same_object(a, b) -> bool:
@@ -447,7 +515,8 @@ def _same_object(a, b) -> bool:
         return False
     if isinstance(a, Object) and isinstance(b, Object):
         return a.content is b.content
-    return type(a) is type(b) and isinstance(a, (str, *NUMBERS, type(None))) and (a == b) and repr(a) == repr(b)
+    return (type(a) is type(b) and isinstance(a, (str, *NUMBERS, type(None))) and (a == b)
+            and repr(a) == repr(b))
 
 
 def described(binding) -> str:

@@ -1,9 +1,9 @@
 """What a loop carries: how it is found out, how it enters a trip, and what a trip hands on.
 
 A carried name is laid out as one parameter per leaf of its binding on entry; a carried cell is one
-parameter.  What cannot be known before a trip has been run (an alias written through another name, a tuple
-where nothing was bound before, the type of a value that the first trip does not read) is recorded in
-`Carried`, and the loop is run `Again`.
+parameter.  What cannot be known before a trip has been run (an alias written through another name,
+a tuple where nothing was bound before, the type of a value that the first trip does not read) is
+recorded in `Carried`, and the loop is run `Again`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ from ..values.strings import code_of, word, words_of
 from ..values.subscript import part_of
 from .join import NUMBERS, described, is_function, may_be_none
 
-# A number that the body reads behind a condition, and that nothing binds before the first trip, starts as 0:
-# a reverse sweep saves it in every trip, so there must be something to save.  That nothing else reads the 0,
+# A number that the body reads behind a condition, and that nothing binds before the first trip,
+# starts as 0:
+# a reverse sweep saves it in every trip, so there must be something to save.  That nothing else
+# reads the 0,
 # front/values/maybe_unbound.py sees to.
 PLACEHOLDERS = {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j}
 
@@ -48,39 +50,53 @@ class Carried:
 
     names: dict[str, object] = field(default_factory=dict)  # name -> binding on entry
     cells: dict[Cell, None] = field(default_factory=dict)
-    origins: dict[object, frozenset] = field(default_factory=dict)  # name, slot or list -> cells its arrays may share with
-    tokens: dict[frozenset, Cell] = field(default_factory=dict)  # two of these, or one -> what says that they may share
+    # name, slot or list -> cells its arrays may share with
+    origins: dict[object, frozenset] = field(default_factory=dict)
+    # two of these, or one -> what says that they may share
+    tokens: dict[frozenset, Cell] = field(default_factory=dict)
     breaks: bool = False
     settled_breaks: bool = False
     test_inside: bool = False
-    grow: dict[Cell, None] = field(default_factory=dict)  # lists that a trip leaves longer, or with other things in them
-    renewed: dict[Cell, tuple] = field(default_factory=dict)  # lists of known length, and with what they are to enter
+    # lists that a trip leaves longer, or with other things in them
+    grow: dict[Cell, None] = field(default_factory=dict)
+    # lists of known length, and with what they are to enter
+    renewed: dict[Cell, tuple] = field(default_factory=dict)
     before: dict = field(default_factory=dict)  # what each cell held on entry
     held: dict = field(default_factory=dict)  # what the lists were known to share on entry
     settled_held: bool = False
     same_arrays: bool = False  # names keep their arrays until a trip shows otherwise
     exposed: frozenset = frozenset()  # names that a trip may read before it binds them
-    bind_always: dict = field(default_factory=dict)  # names that are not bound before, and that each trip binds
+    # names that are not bound before, and that each trip binds
+    bind_always: dict = field(default_factory=dict)
     supposed: int = 0  # how many of SUPPOSITIONS are made
-    apart: set = field(default_factory=set)  # names supposed to hold arrays that nothing else leads to, in each trip
-    not_parts: set = field(default_factory=set)  # names that some trip does not leave as the like part of the same array
-    held_before: dict = field(default_factory=dict)  # list -> what it shared before the first trip, and whether with itself
+    # names supposed to hold arrays that nothing else leads to, in each trip
+    apart: set = field(default_factory=set)
+    # names that some trip does not leave as the like part of the same array
+    not_parts: set = field(default_factory=set)
+    # list -> what it shared before the first trip, and whether with itself
+    held_before: dict = field(default_factory=dict)
     parted: frozenset = frozenset()  # names that hold such arrays after the loop for certain
 
 
 # Note [Suppositions]
-# Where a write is in doubt because of what a loop carries, the loop is run again under one more supposition, which each
-# trip must confirm: by induction it then holds in all of them.  Each trades a doubt for the proof; what a trip refutes
+# Where a write is in doubt because of what a loop carries, the loop is run again under one more
+# supposition, which each
+# trip must confirm: by induction it then holds in all of them.  Each trades a doubt for the proof;
+# what a trip refutes
 # is given up, name by name.
 
 
 def suppose_apart(carried: Carried) -> None:
-    """Arrays that nothing else leads to before the loop are such arrays at the start of each trip: row = np.zeros(n)."""
+    """Arrays that nothing else leads to before the loop are such arrays at the start of each trip:
+    row = np.zeros(n).
+    """
     carried.apart = {name for name, binding in carried.names.items() if isinstance(binding, Cell)}
 
 
 def suppose_same_arrays(carried: Carried) -> None:
-    """Names that hold an array before the loop may hold that very one in each trip: then nothing is in doubt."""
+    """Names that hold an array before the loop may hold that very one in each trip: then nothing is
+    in doubt.
+    """
     carried.same_arrays = True
     for name, binding in list(carried.names.items()):
         if isinstance(binding, Cell):
@@ -89,11 +105,15 @@ def suppose_same_arrays(carried: Carried) -> None:
 
 
 def suppose_parts(carried: Carried) -> None:
-    """Names that hold a part of an array, `row = a[0]`, hold the like part of it in each trip: the index is carried."""
+    """Names that hold a part of an array, `row = a[0]`, hold the like part of it in each trip: the
+    index is carried.
+    """
 
 
 def suppose_chosen(carried: Carried) -> None:
-    """An item of a list of two or three arrays, `b[t % 2]`, is one of those arrays, decided again at each write: see front/values/lists.py."""
+    """An item of a list of two or three arrays, `b[t % 2]`, is one of those arrays, decided again
+    at each write: see front/values/lists.py.
+    """
 
 
 SUPPOSITIONS = (suppose_apart, suppose_same_arrays, suppose_parts, suppose_chosen)
@@ -115,7 +135,9 @@ def suppose_more(carried: Carried) -> bool:
 
 @dataclass(frozen=True)
 class Part:
-    """What a name is bound to on entry, where the loop carries the operands of its index: base[pattern]."""
+    """What a name is bound to on entry, where the loop carries the operands of its index:
+    base[pattern].
+    """
 
     cell: Cell
 
@@ -136,7 +158,8 @@ def find_parts(carried: Carried) -> None:
     """Carry the parts of arrays as their indices, once that is supposed."""
     if is_supposed(carried, suppose_parts):
         for name, binding in carried.names.items():
-            if isinstance(binding, Cell) and binding.index is not None and name not in carried.not_parts:
+            if (isinstance(binding, Cell) and binding.index is not None
+                and name not in carried.not_parts):
                 carried.names[name] = Part(binding)
 
 
@@ -144,9 +167,13 @@ def enter_binding(frame: Frame, binding, rest: list[Value], carried: Carried, na
     """The binding of a carried name inside the loop, from the next parameters."""
     match binding:
         case tuple() | list():
-            return like(binding, [enter_binding(frame, item, rest, carried, name) for item in binding])
+            return like(binding,
+                        [enter_binding(frame, item, rest, carried, name) for item in binding])
         case Container():
-            members = {key: enter_binding(frame, item, rest, carried, name) for key, item in binding.members.items()}
+            members = {
+                key: enter_binding(frame, item, rest, carried, name)
+                for key, item in binding.members.items()
+            }
             made = frame.heap.new_container(binding.cls, members, binding.factory)
             made.origins = binding.origins | carried.origins.get(name, frozenset())
             if not binding.is_blank:
@@ -160,7 +187,9 @@ def enter_binding(frame: Frame, binding, rest: list[Value], carried: Carried, na
         return word(rest.pop(0), binding.words)
     items = known_items(carried, binding)
     if items is not None:
-        return frame.heap.new(tuple(enter_binding(frame, item, rest, carried, name) for item in items), binding.family())
+        return frame.heap.new(
+            tuple(enter_binding(frame, item, rest, carried, name) for item in items),
+            binding.family())
     inside = frame.either(rest.pop(0), binding)
     if isinstance(inside, Cell):
         inside.doubtful = not is_shared(frame.heap.read(inside).type)  # a trip may leave a number
@@ -191,10 +220,13 @@ def cell_after(frame: Frame, cell: Cell, ends: dict, outputs: list[Value], carri
     items = known_items(carried, cell)
     if items is None:
         return outputs.pop(0)
-    return tuple(binding_after(frame, a, b, outputs, carried, cell) for a, b in zip(items, ends.get(cell, items)))
+    return tuple(
+        binding_after(frame, a, b, outputs, carried, cell)
+        for a, b in zip(items, ends.get(cell, items)))
 
 
-def leave(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: dict, live: frozenset) -> list[Value]:
+def leave(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: dict,
+          live: frozenset) -> list[Value]:
     """What the body yields; raises Again where the loop turns out to carry more."""
     stop = frame.env[STOP]
     if carried.breaks and stop is False and not carried.settled_breaks:
@@ -205,7 +237,10 @@ def leave(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: di
         raise Again
     thrown = in_flight(frame)
     if not thrown.keys() <= carried.names.keys():
-        carried.names.update({name: carried.names.get(name, start) for name, start in thrown.items()})
+        carried.names.update({
+            name: carried.names.get(name, start)
+            for name, start in thrown.items()
+        })
         raise Again
     _find_more(frame, carried, before, live)
     _find_unbound(frame, carried, before[0])
@@ -233,7 +268,10 @@ def leave(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: di
                 raise Again
             content = as_entered(frame, items, content)
             ends[cell] = content
-            yields += [y for a, b in zip(items, content) for y in _yielded(frame, a, b, carried, "an item of a list")]
+            yields += [
+                y for a, b in zip(items, content)
+                for y in _yielded(frame, a, b, carried, "an item of a list")
+            ]
     grown = any((cell.held, cell.alike) != known for cell, known in carried.held.items())
     if grown and not carried.settled_held:
         carried.settled_held = True
@@ -255,7 +293,8 @@ def _find_more(frame: Frame, carried: Carried, before: tuple, live: frozenset) -
     for cell, content in contents.items():
         if isinstance(cell, Container):
             more |= _find_slots(frame, carried, cell, content, cell in reachable)
-        elif cell not in carried.cells and frame.heap.contents.get(cell, content) is not content and cell in reachable:
+        elif (cell not in carried.cells and frame.heap.contents.get(cell, content) is not content
+              and cell in reachable):
             carried.cells[cell] = None
             more = True
     if more:
@@ -267,7 +306,8 @@ def _find_unbound(frame: Frame, carried: Carried, env: dict) -> None:
     more = False
     for name in list(carried.names):
         flag = BOUND.format(name)
-        if isinstance(name, str) and not name.startswith("<") and flag not in carried.names and not frame.outline.is_dump:
+        if (isinstance(name, str) and not name.startswith("<") and flag not in carried.names
+            and not frame.outline.is_dump):
             end = is_bound(frame.env, name)
             if end is not True and (end is not False or is_bound(env, name) is not False):
                 carried.names[flag] = is_bound(env, name)
@@ -277,8 +317,11 @@ def _find_unbound(frame: Frame, carried: Carried, env: dict) -> None:
         raise Again
 
 
-def _find_slots(frame: Frame, carried: Carried, container: Container, before: dict, reachable: bool) -> bool:
-    """Carry the members of `container` that the trip has bound to something else; whether there are such."""
+def _find_slots(frame: Frame, carried: Carried, container: Container, before: dict,
+                reachable: bool) -> bool:
+    """Carry the members of `container` that the trip has bound to something else; whether there are
+    such.
+    """
     after = frame.heap.contents.get(container, before)
     if after is before or not reachable:
         return False
@@ -349,9 +392,13 @@ def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Va
         if end is UNBOUND:
             end = _unbound_like(binding)
         if not isinstance(end, Container) or end.form != form:
-            raise Unsteady(f"{_called(name)} is {form} before the loop and {described(end)} after a trip",
-                                    None, "keep its class, and its keys or attributes in their order, the same")
-        return [y for key, item in start.items() for y in _yielded(frame, item, end.members[key], carried, name)]
+            raise Unsteady(
+                f"{_called(name)} is {form} before the loop and {described(end)} after a trip",
+                None, "keep its class, and its keys or attributes in their order, the same")
+        return [
+            y for key, item in start.items()
+            for y in _yielded(frame, item, end.members[key], carried, name)
+        ]
     if isinstance(binding, Part):
         if not binding.is_like(end):
             carried.not_parts.add(name)
@@ -362,21 +409,24 @@ def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Va
         if end is UNBOUND:
             end = _unbound_like(binding)
         if type(end) is not type(binding) or len(end) != len(binding):
-            raise Unsteady(f"{_called(name)} is a {type(binding).__name__} of {len(binding)} before the loop and "
-                                    f"{described(end)} after a trip", None, "keep its length and kind the same")
+            raise Unsteady(
+                f"{_called(name)} is a {type(binding).__name__} of {len(binding)} before the loop and "
+                f"{described(end)} after a trip", None, "keep its length and kind the same")
         return [y for a, b in zip(binding, end) for y in _yielded(frame, a, b, carried, name)]
     if isinstance(binding, Worded):
         if words_of(end) is None:
-            raise Unsteady(f"{_called(name)} is a string before the loop and something else after a trip", None,
-                                    "keep its kind the same")
+            raise Unsteady(
+                f"{_called(name)} is a string before the loop and something else after a trip",
+                None, "keep its kind the same")
         return [code_of(end, binding.words)]
     items = known_items(carried, binding)
     if items is not None:
         found = (UNBOUND,) * len(items) if end is UNBOUND else frame.heap.items(end)
         if found is None or len(found) != len(items):
             if not isinstance(end, Cell):
-                raise Unsteady(f"{_called(name)} is a list before the loop and something else after a trip", None,
-                                        "keep its kind the same")
+                raise Unsteady(
+                    f"{_called(name)} is a list before the loop and something else after a trip",
+                    None, "keep its kind the same")
             carried.grow[binding] = None
             raise Again
         return [y for a, b in zip(items, found) for y in _yielded(frame, a, b, carried, name)]
@@ -384,8 +434,9 @@ def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Va
         if end is binding or (type(end) is type(binding) and end == binding):
             return []
         _refuse_functions(name, binding, end)
-        raise Unsteady(f"{_called(name)} is {binding!r} before the loop and something else after a trip", None,
-                                "give it a number or an array before the loop")
+        raise Unsteady(
+            f"{_called(name)} is {binding!r} before the loop and something else after a trip", None,
+            "give it a number or an array before the loop")
     if end is UNBOUND:
         return [make_undefined()]
     if not _is_carried(end):
@@ -393,24 +444,28 @@ def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Va
         raise Unsteady(f"{_called(name)} is a number or an array before the loop, or nothing, and "
                                 f"{end!r} after a trip", None, "give it one kind of value")
     leaf = leaf_value(frame, end)
-    if binding is UNBOUND and carried.names.get(name) is UNBOUND and name in carried.exposed and isinstance(
-            leaf.type, (Scalar, Array)):
+    if binding is UNBOUND and carried.names.get(
+            name) is UNBOUND and name in carried.exposed and isinstance(leaf.type, (Scalar, Array)):
         carried.names[name] = stand_in(frame, leaf)
         raise Again
     return [leaf]
 
 
 def with_maybes(frame: Frame, binding, end):
-    """The binding on entry, with a Maybe where one of entry and end is None and the other is not."""
+    """The binding on entry, with a Maybe where one of entry and end is None and the other is not.
+    """
     end = settled(frame.session.assumed, end)
     if binding is UNBOUND and end is None:
         return None
-    if isinstance(binding, Worded) or words_of(binding) is not None and end is not binding and end != binding:
+    if (isinstance(binding, Worded)
+        or words_of(binding) is not None and end is not binding and end != binding):
         return _with_words(binding, end)
-    if isinstance(binding, Maybe) or isinstance(end, Maybe) or (binding is None) is not (end is None):
+    if (isinstance(binding, Maybe) or isinstance(end, Maybe)
+        or (binding is None) is not (end is None)):
         if end is UNBOUND or not (may_be_none(binding) and may_be_none(end)):
             return binding
-        start = binding if isinstance(binding, Maybe) else Maybe(binding is not None and binding is not UNBOUND, binding)
+        start = (binding if isinstance(binding, Maybe)
+                 else Maybe(binding is not None and binding is not UNBOUND, binding))
         last = end.content if isinstance(end, Maybe) else UNBOUND if end is None else end
         content = start.content
         if content is None or content is UNBOUND:
@@ -420,7 +475,8 @@ def with_maybes(frame: Frame, binding, end):
         if isinstance(binding, Maybe) and content is binding.content:
             return binding
         return Maybe(start.is_set, content)
-    if isinstance(binding, (tuple, list)) and type(binding) is type(end) and len(binding) == len(end):
+    if (isinstance(binding, (tuple, list)) and type(binding) is type(end)
+        and len(binding) == len(end)):
         items = [with_maybes(frame, a, b) for a, b in zip(binding, end)]
         return binding if all(map(operator.is_, items, binding)) else like(binding, items)
     return binding
@@ -435,7 +491,8 @@ class Worded:
 
 
 def _with_words(binding, end):
-    start, known = (binding.start, binding.words) if isinstance(binding, Worded) else (binding, words_of(binding))
+    start, known = ((binding.start, binding.words) if isinstance(binding, Worded)
+                    else (binding, words_of(binding)))
     found = words_of(end)
     if found is None:
         return binding
@@ -444,7 +501,9 @@ def _with_words(binding, end):
 
 
 def stand_in(frame: Frame, binding):
-    """What stands for `binding` where there is nothing yet: there must be something for a reverse sweep to save."""
+    """What stands for `binding` where there is nothing yet: there must be something for a reverse
+    sweep to save.
+    """
     if isinstance(binding, (tuple, list)):
         return like(binding, [stand_in(frame, item) for item in binding])
     if isinstance(binding, Container):
@@ -459,7 +518,11 @@ def stand_in(frame: Frame, binding):
         return PLACEHOLDERS.get(np.dtype(type.dtype or "float64").kind, 0)
     if isinstance(type, Array):
         return Blank(type)
-    return PLACEHOLDERS["f"] if isinstance(binding, float) else 0 if isinstance(binding, int) else UNBOUND
+    return (PLACEHOLDERS["f"]
+            if isinstance(binding, float)
+            else 0
+            if isinstance(binding, int)
+            else UNBOUND)
 
 
 @dataclass(frozen=True)
@@ -470,11 +533,19 @@ class Blank:
 
 
 def _zeros(frame: Frame, type: Array) -> Value:
-    """Zeros of the extents that arrays which are known now say; an extent that none of them has is 0."""
-    known = {dim: (content, axis) for binding in frame.env.values() if isinstance(content := frame.peek(binding), Value)
-             and isinstance(content.type, Array) for axis, dim in enumerate(content.type.dims)}
-    shape = [dim if isinstance(dim, int) else length(known[dim][0], axis=known[dim][1]) if dim in known else 0
-             for dim in type.dims]
+    """Zeros of the extents that arrays which are known now say; an extent that none of them has is
+    0.
+    """
+    known = {
+        dim: (content, axis)
+        for binding in frame.env.values()
+        if isinstance(content := frame.peek(binding), Value) and isinstance(content.type, Array)
+        for axis, dim in enumerate(content.type.dims)
+    }
+    shape = [
+        dim if isinstance(dim, int) else
+        length(known[dim][0], axis=known[dim][1]) if dim in known else 0 for dim in type.dims
+    ]
     return FUNCTIONS[np.zeros](packed([*map(value, shape)], None), type.dtype or "float64")
 
 
@@ -486,7 +557,8 @@ def as_entered(frame: Frame, binding, end):
             return Maybe(False, _nothing_like(frame, binding.content))
         last = end if isinstance(end, Maybe) else Maybe(True, end)
         return Maybe(last.is_set, as_entered(frame, binding.content, last.content))
-    if isinstance(binding, (tuple, list)) and type(binding) is type(end) and len(binding) == len(end):
+    if (isinstance(binding, (tuple, list)) and type(binding) is type(end)
+        and len(binding) == len(end)):
         return like(end, [as_entered(frame, a, b) for a, b in zip(binding, end)])
     return end
 
@@ -504,8 +576,8 @@ def _nothing_like(frame: Frame, binding):
 def _refuse_functions(name: str, binding, end) -> None:
     """Refuse a loop that hands another function on from trip to trip."""
     if is_function(end):
-        raise FunctionKept(f"{_called(name)} is a function that a loop makes anew in each trip", None,
-                           "loop over a tuple, or over a range whose bounds are known")
+        raise FunctionKept(f"{_called(name)} is a function that a loop makes anew in each trip",
+                           None, "loop over a tuple, or over a range whose bounds are known")
 
 
 def _called(name: str | Slot) -> str:
@@ -518,7 +590,8 @@ def _as_it_is(binding):
         return like(binding, list(map(_as_it_is, binding)))
     if isinstance(binding, Container):
         members = {key: _as_it_is(b) for key, b in binding.members.items()}
-        return Container(binding.heap, binding.cls, binding.factory, binding.family(), initial=members)
+        return Container(binding.heap, binding.cls, binding.factory, binding.family(),
+                         initial=members)
     return binding
 
 
@@ -534,10 +607,18 @@ def _unbound_like(binding):
 def _find_apart(frame: Frame, carried: Carried, before: tuple, live: frozenset) -> None:
     """Which names hold arrays that nothing else leads to, before the loop and after each trip."""
     env, contents, _ = before
-    pairs = {name: (env.get(name, UNBOUND), frame.env.get(name, UNBOUND)) for name in {**env, **frame.env}
-             if frame.is_live(name, live)}
+    pairs = {
+        name: (env.get(name, UNBOUND), frame.env.get(name, UNBOUND))
+        for name in {
+            **env,
+            **frame.env
+        } if frame.is_live(name, live)
+    }
     now = {cell: cell.held for cell in frame.heap.contents}
-    found = parted(frame, [*pairs.values()], (contents, frame.heap.contents), ({cell: held for cell, (held, _) in carried.held_before.items()}, now))
+    found = parted(frame, [*pairs.values()], (contents, frame.heap.contents), ({
+        cell: held
+        for cell, (held, _) in carried.held_before.items()
+    }, now))
     carried.parted = frozenset(name for name, pair in pairs.items()
                                if all(isinstance(x, Cell) for x in pair) and pair in found)
     if not carried.apart <= carried.parted:
@@ -547,9 +628,17 @@ def _find_apart(frame: Frame, carried: Carried, before: tuple, live: frozenset) 
 
 def _find_sharing(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: dict) -> None:
     """Record what the arrays of the next trip may share memory with."""
-    inner = {root for binding in entered.values() for cell in frame.cells_held(binding) for root in cell.roots}
-    others = {root for name, cell in frame.reachable() if name not in carried.names for root in cell.roots
-              if root in before[1]}
+    inner = {
+        root
+        for binding in entered.values()
+        for cell in frame.cells_held(binding)
+        for root in cell.roots
+    }
+    others = {
+        root
+        for name, cell in frame.reachable() if name not in carried.names for root in cell.roots
+        if root in before[1]
+    }
     families = {name: _family(frame, end) for name, end in ends.items()}
     lists = {cell.root for _, cell in frame.reachable() if cell.root.held}
     more = False
@@ -590,10 +679,16 @@ def _family(frame: Frame, binding) -> frozenset:
 def binding_after(frame: Frame, binding, end, outputs: list[Value], carried: Carried, name: str):
     if isinstance(binding, (tuple, list)):
         ends = end if isinstance(end, (tuple, list)) else [UNBOUND] * len(binding)
-        return like(binding, [binding_after(frame, a, b, outputs, carried, name) for a, b in zip(binding, ends)])
+        return like(
+            binding,
+            [binding_after(frame, a, b, outputs, carried, name) for a, b in zip(binding, ends)])
     if isinstance(binding, Container):
-        ends = end.members if isinstance(end, Container) else dict.fromkeys(binding.members, UNBOUND)
-        members = {key: binding_after(frame, a, ends[key], outputs, carried, name) for key, a in binding.members.items()}
+        ends = (end.members if isinstance(end, Container)
+                else dict.fromkeys(binding.members, UNBOUND))
+        members = {
+            key: binding_after(frame, a, ends[key], outputs, carried, name)
+            for key, a in binding.members.items()
+        }
         made = frame.heap.new_container(binding.cls, members, binding.factory)
         made.origins = carried.origins.get(name, frozenset()).union(
             *(x.family() for x in (binding, end) if isinstance(x, Container) and not x.is_blank))
@@ -606,7 +701,9 @@ def binding_after(frame: Frame, binding, end, outputs: list[Value], carried: Car
     if items is not None:
         found = frame.heap.items(end) or (UNBOUND,) * len(items)
         families = [cell for x in (binding, end) if isinstance(x, Cell) for cell in x.family()]
-        return frame.heap.new(tuple(binding_after(frame, a, b, outputs, carried, name) for a, b in zip(items, found)), families)
+        return frame.heap.new(
+            tuple(binding_after(frame, a, b, outputs, carried, name) for a, b in zip(items, found)),
+            families)
     result = outputs.pop(0)
     if isinstance(binding, Worded):
         return word(result, binding.words)
@@ -642,7 +739,8 @@ def leaves(frame: Frame, binding, name: str = "") -> Iterator[tuple]:
     if isinstance(binding, Container) or isinstance(binding, tuple) and hasattr(binding, "_fields"):
         members = binding.members if isinstance(binding, Container) else binding._asdict()
         for key, item in members.items():
-            yield from leaves(frame, item, f"{name}_{key}" if name and f"{name}_{key}".isidentifier() else name)
+            yield from leaves(frame, item,
+                              f"{name}_{key}" if name and f"{name}_{key}".isidentifier() else name)
     elif frame.members(binding) is not None:
         for item in frame.members(binding):
             yield from leaves(frame, item, name)

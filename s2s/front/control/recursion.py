@@ -5,16 +5,17 @@
             return 1.0                carries are: first from the paths that do not come back (here 1.0), then
         return n * fact(n - 1)        from all paths, until it settles.
 
-The activation runs in a block of its own, on the caller's heap.  What it reads from outside, and what it changes
-there, become parameters and results of their own once the outermost of the functions is done (Note [Closing]).
+The activation runs in a block of its own, on the caller's heap.  What it reads from outside, and
+what it changes there, become parameters and results of their own once the outermost of the
+functions is done (Note [Closing]).
 
-Note [What a call changes]
-A function may write into arrays that it is given, or that it closes over.  Each of these is a parameter and, in its
-final state, one more result; the call writes the result back to the caller's array.
+Note [What a call changes] A function may write into arrays that it is given, or that it closes
+over.  Each of these is a parameter and, in its final state, one more result; the call writes the
+result back to the caller's array.
 
-Note [Closing]
-While functions that call one another are made, their blocks read the values of the program around.  Each such value
-becomes a trailing parameter of every function that reads it, or calls one that does, and an operand of every call.
+Note [Closing] While functions that call one another are made, their blocks read the values of the
+program around.  Each such value becomes a trailing parameter of every function that reads it, or
+calls one that does, and an operand of every call.
 """
 
 from __future__ import annotations
@@ -71,7 +72,9 @@ class Definition:
 
 @dataclass(frozen=True, eq=False)
 class Signature:
-    """What a call gives: the structure and types of its result, then what it changes.  Note [What a call changes]"""
+    """What a call gives: the structure and types of its result, then what it changes.  Note [What a
+    call changes]
+    """
 
     structure: object
     types: list[Type]  # of all results
@@ -93,7 +96,8 @@ class Recursion:
     callee: Recursive
     signature: Signature | None = None
     active: bool = True
-    diverged: Line | None = None  # where this attempt has called a function of which nothing is known yet
+    # where this attempt has called a function of which nothing is known yet
+    diverged: Line | None = None
     closed: bool = False
     lifted: list[Value] = field(default_factory=list)  # what every call hands on
 
@@ -113,7 +117,8 @@ def is_open(frame: Frame, functions) -> bool:
 def call_recursive(frame: Frame, definition: Definition, bindings: dict, node: gast.AST | None):
     """The binding of what a call of a function that may call itself returns."""
     if frame.session.tries:
-        raise frame.refuse(f"{definition.name}, which calls itself, inside `try`", node, "call it before the `try`")
+        raise frame.refuse(f"{definition.name}, which calls itself, inside `try`", node,
+                           "call it before the `try`")
     structure, leaves = split_binding(frame, tuple(bindings.values()))
     values = [frame.value(leaf) for leaf in leaves]
     keys = renamed(list(map(key_of, values)), Names())
@@ -134,17 +139,21 @@ def call_recursive(frame: Frame, definition: Definition, bindings: dict, node: g
         if joined == known.types and _is_reusable(frame, known):
             return _emit(frame, known, leaves, bindings, node)
     if open_ones >= KINDS:
-        raise frame.refuse(f"{definition.name} calls itself with arguments of ever other types", node,
-                           "give it arguments of one type at every depth, or write a loop")
-    names = [name if binding_leaves == 1 else f"{name}_{k}" for name, binding in bindings.items()
-             for binding_leaves in [len(split_binding(frame, binding)[1])] for k in range(binding_leaves)]
+        raise frame.refuse(f"{definition.name} calls itself with arguments of ever other types",
+                           node, "give it arguments of one type at every depth, or write a loop")
+    names = [
+        name if binding_leaves == 1 else f"{name}_{k}" for name, binding in bindings.items()
+        for binding_leaves in [len(split_binding(frame, binding)[1])] for k in range(binding_leaves)
+    ]
     made = Recursion(definition, structure, keys, names, Recursive(definition.name))
     _make(frame, made, list(bindings), node)
     return _emit(frame, made, leaves, bindings, node)
 
 
 def _is_reusable(frame: Frame, known: Recursion) -> bool:
-    """Whether a function made before may be called here: all that it reads from outside is read at each call."""
+    """Whether a function made before may be called here: all that it reads from outside is read at
+    each call.
+    """
     captured = {param for param, _ in frame.session.captures.values()}
     return (known.closed and not known.signature.outer and known.definition.lexical is None
             and all(v in captured for v in known.lifted))
@@ -177,7 +186,8 @@ def _emit(frame: Frame, made: Recursion, leaves: list, bindings: dict, node: gas
         both = frozenset([Cell()])
         returned[j].origins |= both
         returned[k].origins |= both
-    result = rebind(frame.heap, join_binding(frame, signature.structure, returned), signature.identities)
+    result = rebind(frame.heap, join_binding(frame, signature.structure, returned),
+                    signature.identities)
     if signature.shares:
         given = (*frame.cells_held(tuple(bindings.values())), *signature.outer)
         families = frozenset().union(*(cell.family() for cell in given))
@@ -186,7 +196,8 @@ def _emit(frame: Frame, made: Recursion, leaves: list, bindings: dict, node: gas
     return result
 
 
-def _refuse_two_names(frame: Frame, made: Recursion, arguments: list, node: gast.AST | None) -> None:
+def _refuse_two_names(frame: Frame, made: Recursion, arguments: list,
+                      node: gast.AST | None) -> None:
     """Refuse a call that changes an array which it also reaches in another way."""
     signature, definition = made.signature, made.definition
     cells = {k: leaf for k, leaf in enumerate(arguments) if isinstance(leaf, Cell)}
@@ -195,19 +206,25 @@ def _refuse_two_names(frame: Frame, made: Recursion, arguments: list, node: gast
         return
     read = set()
     if definition.lexical is not None:
-        read = {root for c in frame.cells_held(Local(definition.node, definition.lexical, {})) for root in c.roots}
+        read = {
+            root
+            for c in frame.cells_held(Local(definition.node, definition.lexical, {}))
+            for root in c.roots
+        }
     for k, cell in changed.items():
         others = [c for j, c in cells.items() if j != k] + list(signature.outer)
-        if any(cell.family() & other.family() for other in others) or cell.family() & read - set(signature.outer):
-            raise frame.refuse(f"{definition.name} writes into an array that it is given by two names", node,
-                               "pass the array once")
+        if (any(cell.family() & other.family() for other in others)
+            or cell.family() & read - set(signature.outer)):
+            raise frame.refuse(
+                f"{definition.name} writes into an array that it is given by two names", node,
+                "pass the array once")
     for cell in signature.outer:
         if any(cell.family() & other.family() for other in cells.values()):
-            raise frame.refuse(f"{definition.name} writes into an array that it is also given", node,
-                               "use the argument only")
+            raise frame.refuse(f"{definition.name} writes into an array that it is also given",
+                               node, "use the argument only")
 
 
-# ---------------------------------------------------------------------------------------- construction
+# ------------------------------------------------------------------------------------- construction
 
 
 def _make(frame: Frame, made: Recursion, names: list[str], node: gast.AST | None) -> None:
@@ -227,11 +244,13 @@ def _make(frame: Frame, made: Recursion, names: list[str], node: gast.AST | None
                 continue
             except Ended:
                 if made.diverged is None:
-                    raise frame.refuse(f"{made.definition.name}, which calls itself, raises on every path", node,
-                                       "let one path return") from None
+                    raise frame.refuse(
+                        f"{made.definition.name}, which calls itself, raises on every path", node,
+                        "let one path return") from None
                 if any(r.active and r is not made for r in recursions):
                     raise Diverges from None
-                raise UnsupportedError(f"{made.definition.name} calls itself on every path", made.diverged,
+                raise UnsupportedError(f"{made.definition.name} calls itself on every path",
+                                       made.diverged,
                                        "let one path return without calling it") from None
             finally:
                 frame.restore(state)
@@ -257,12 +276,16 @@ def _attempt(frame: Frame, made: Recursion, names: list[str], node: gast.AST | N
     definition, session, heap = made.definition, frame.session, frame.heap
     symbols = Names(fresh=True)
     types = renamed([t for t in made.types if not isinstance(t, Known)], symbols)
-    params = [Value(type, name) for type, name in zip(types, (n for n, t in zip(made.names, made.types)
-                                                              if not isinstance(t, Known)))]
+    params = [
+        Value(type, name) for type, name in zip(types, (n for n, t in zip(made.names, made.types)
+                                                        if not isinstance(t, Known)))
+    ]
     block, before = Block(list(params)), dict(heap.contents)
     with Builder(block), at(current().line):
         rest = iter(params)
-        leaves = [value(t.value) if isinstance(t, Known) else frame.wrap(next(rest)) for t in made.types]
+        leaves = [
+            value(t.value) if isinstance(t, Known) else frame.wrap(next(rest)) for t in made.types
+        ]
         arguments = [leaf for leaf, t in zip(leaves, made.types) if not isinstance(t, Known)]
         bindings = dict(zip(names, join_binding(frame, made.structure, list(leaves))))
         given = made.signature.outer if made.signature is not None else ()
@@ -272,11 +295,12 @@ def _attempt(frame: Frame, made: Recursion, names: list[str], node: gast.AST | N
         started, heap.seen = dict(heap.contents), {}
         held = list(frame.cells_held(tuple(bindings.values())))
         made.callee.function = _stub(made, block.params, symbols)
-        holder = Frame(definition.node, definition.body, definition.source, session, definition.globals, caller=frame)
+        holder = Frame(definition.node, definition.body, definition.source, session,
+                       definition.globals, caller=frame)
         holder.env.update(bindings)  # the caller's arrays: what the function leaves in them is read
         holder.kept = (frozenset(bindings),)
-        inner = Frame(definition.node, definition.body, definition.source, session, definition.globals,
-                      definition.closure, definition.lexical, holder)
+        inner = Frame(definition.node, definition.body, definition.source, session,
+                      definition.globals, definition.closure, definition.lexical, holder)
         result = run(inner, bindings, node)
         refuse_functions(result)
         structure, returned = split_binding(frame, result)
@@ -284,19 +308,23 @@ def _attempt(frame: Frame, made: Recursion, names: list[str], node: gast.AST | N
                         if isinstance(leaf, Cell) and heap.read(leaf) is not params[k])
         for cell in (*before, *held):
             content = started.get(cell)
-            if content is not None and not isinstance(content, Value) and heap.contents.get(cell) is not content:
-                raise frame.refuse(f"{definition.name}, which calls itself, changes a list or an object from outside", node,
-                                   "return what is new, or write it into an array")
+            if (content is not None and not isinstance(content, Value)
+                and heap.contents.get(cell) is not content):
+                raise frame.refuse(
+                    f"{definition.name}, which calls itself, changes a list or an object from outside",
+                    node, "return what is new, or write it into an array")
         outer = tuple(cell for cell in before if heap.contents.get(cell) is not started[cell])
         outer = (*given, *(cell for cell in outer if cell not in given))
         block.yields = [*map(frame.value, returned), *(heap.read(arguments[k]) for k in changed),
                         *(heap.contents[cell] for cell in outer)]
         own = {root for cell in (*held, *before) for root in cell.roots}
         shares = any(cell.family() & own for cell in frame.cells_held(result))
-    made.callee.function = Function(definition.name, block, definition.source, definition.doc, len(block.yields) != 1)
+    made.callee.function = Function(definition.name, block, definition.source, definition.doc,
+                                    len(block.yields) != 1)
     back = {(kind, new): old for (kind, old), new in symbols.known.items()}
-    return Signature(structure, renamed([y.type for y in block.yields], Names(known=_Back(back))), changed, outer, shares,
-                     identities(frame.heap, result), sharing_pairs(frame.heap, returned))
+    return Signature(structure, renamed([y.type for y in block.yields], Names(known=_Back(back))),
+                     changed, outer, shares, identities(frame.heap, result),
+                     sharing_pairs(frame.heap, returned))
 
 
 class _Back(dict):
@@ -326,8 +354,8 @@ def _joined(known: Signature | None, found: Signature) -> Signature:
     if None in types:
         return found
     same = known.identities if known.identities == found.identities else None
-    return Signature(known.structure, types, known.changed, known.outer, known.shares or found.shares, same,
-                     tuple(dict.fromkeys((*known.pairs, *found.pairs))))
+    return Signature(known.structure, types, known.changed, known.outer, known.shares
+                     or found.shares, same, tuple(dict.fromkeys((*known.pairs, *found.pairs))))
 
 
 def _is_same(a: Signature, b: Signature) -> bool:
@@ -342,7 +370,7 @@ def _numbered(types: list[Type]) -> list[Type]:
     return renamed(types, Names())
 
 
-# -------------------------------------------------------------------------------------------- closing
+# ------------------------------------------------------------------------------------------ closing
 
 
 def _close(made: list[Recursion]) -> None:
@@ -352,12 +380,17 @@ def _close(made: list[Recursion]) -> None:
     own = {r: _defined(block) for r, block in blocks.items()}
     calls = {r: [op for op in walk(block) if op.name == "call" and op.attrs["callee"] in by_callee]
              for r, block in blocks.items()}
-    lifted = {r: dict.fromkeys(v for v in free_values(block) if v.constant is MISSING) for r, block in blocks.items()}
+    lifted = {
+        r: dict.fromkeys(v for v in free_values(block) if v.constant is MISSING)
+        for r, block in blocks.items()
+    }
     while True:
         before = sum(map(len, lifted.values()))
         for r in made:
             for op in calls[r]:
-                lifted[r].update(dict.fromkeys(v for v in lifted[by_callee[op.attrs["callee"]]] if v not in own[r]))
+                lifted[r].update(
+                    dict.fromkeys(v for v in lifted[by_callee[op.attrs["callee"]]]
+                                  if v not in own[r]))
         if sum(map(len, lifted.values())) == before:
             break
     for r in made:

@@ -1,9 +1,9 @@
 """What a recursive function is specialised on: the structure of its arguments and the types in it.
 
-A binding is a tree: tuples and lists, whose leaves are run-time values (numbers, arrays) and things known now
-(functions, strings, None).  A function that calls itself is made once for arguments of one structure; where its own
-calls differ from the first in what is known of lengths, or in which numbers are constants, it is made for what they
-have in common.
+A binding is a tree: tuples and lists, whose leaves are run-time values (numbers, arrays) and things
+known now (functions, strings, None).  A function that calls itself is made once for arguments of
+one structure; where its own calls differ from the first in what is known of lengths, or in which
+numbers are constants, it is made for what they have in common.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from ..domain.functions import Local, Made
 from ..domain.heap import Cell, Container
 from .join import NUMBERS
 
-NARROW = ("float16", "float32", "complex64", "int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64")
+NARROW = ("float16", "float32", "complex64", "int8", "int16", "int32", "uint8", "uint16", "uint32",
+          "uint64")
 LEAF = object()
 
 
@@ -32,7 +33,8 @@ class Known:
     value: object
 
     def __eq__(self, other) -> bool:
-        return isinstance(other, Known) and type(self.value) is type(other.value) and repr(self.value) == repr(other.value)
+        return (isinstance(other, Known) and type(self.value) is type(other.value)
+                and repr(self.value) == repr(other.value))
 
     def __hash__(self) -> int:
         return hash(repr(self.value))
@@ -52,11 +54,13 @@ def split_binding(frame: Frame, binding) -> tuple[object, list]:
         case _:
             return ("known", binding), []
     parts = [split_binding(frame, member) for member in members]
-    return (form, tuple(shape for shape, _ in parts)), [leaf for _, leaves in parts for leaf in leaves]
+    return (form, tuple(shape
+                        for shape, _ in parts)), [leaf for _, leaves in parts for leaf in leaves]
 
 
 def join_binding(frame: Frame, shape, leaves: list):
-    """A binding of this structure, with the next of `leaves` at its leaves; its containers are new."""
+    """A binding of this structure, with the next of `leaves` at its leaves; its containers are new.
+    """
     if shape is LEAF:
         return leaves.pop(0)
     if shape[0] == "known":
@@ -81,13 +85,14 @@ def _same_thing(a, b) -> bool:
     return a is b or (type(a) is type(b) and not isinstance(a, (Made, Object)) and bool(a == b))
 
 
-# --------------------------------------------------------------------------------------------- types
+# -------------------------------------------------------------------------------------------- types
 
 
 def key_of(value: Value) -> Type | Known:
     """What a function may be specialised on of an argument."""
     constant = value.constant
-    return Known(constant) if constant is not MISSING and isinstance(constant, (*NUMBERS, str)) else value.type
+    return (Known(constant) if constant is not MISSING and isinstance(constant, (*NUMBERS, str))
+            else value.type)
 
 
 def common(a: list, b: list) -> list | None:
@@ -111,10 +116,11 @@ def common(a: list, b: list) -> list | None:
                 return Scalar(s.dtype)
             case Array(), Array() if s.dtype == t.dtype and s.rank == t.rank:
                 return Array(s.dtype, tuple(map(dim, s.dims, t.dims)))
-            case (Unknown(), _) | (_, Unknown()) if isinstance(t, (Unknown, Scalar, Array)) and isinstance(
-                    s, (Unknown, Scalar, Array)):
+            case (Unknown(), _) | (_, Unknown()) if isinstance(
+                t, (Unknown, Scalar, Array)) and isinstance(s, (Unknown, Scalar, Array)):
                 shapes = getattr(s, "shape", None), getattr(t, "shape", None)
-                shape = shapes[0] if shapes[0] == shapes[1] else pairs.setdefault(("shape", s, t), f"common.{len(pairs)}")
+                shape = (shapes[0] if shapes[0] == shapes[1]
+                         else pairs.setdefault(("shape", s, t), f"common.{len(pairs)}"))
                 return Unknown(shape, s.dtype if s.dtype == t.dtype else None)
         return None
 
@@ -131,7 +137,8 @@ class Names:
     def of(self, symbol: str, kind: str) -> str:
         if (kind, symbol) not in self.known:
             number = f"{kind}.{len(self.known)}"
-            new = (fresh_extent().symbol if kind == "n" else fresh_shape()) if self.fresh else number
+            new = ((fresh_extent().symbol if kind == "n" else fresh_shape()) if self.fresh
+                   else number)
             self.known[kind, symbol] = new
         return self.known[kind, symbol]
 
@@ -142,7 +149,11 @@ def renamed(types: list, names: Names) -> list:
     def each(type):
         match type:
             case Array(dtype, dims):
-                return Array(dtype, tuple(replace(d, symbol=names.of(d.symbol, "n")) if isinstance(d, Extent) else d for d in dims))
+                return Array(
+                    dtype,
+                    tuple(
+                        replace(d, symbol=names.of(d.symbol, "n")) if isinstance(d, Extent) else d
+                        for d in dims))
             case Unknown(str() as shape, dtype):
                 return Unknown(names.of(shape, "s"), dtype)
             case Tuple(items):
@@ -161,4 +172,5 @@ def refuse_functions(binding) -> None:
             for item in binding:
                 refuse_functions(item)
         case Made():
-            raise UnsupportedError("a function that calls itself returns a function", None, "call it where it is made")
+            raise UnsupportedError("a function that calls itself returns a function", None,
+                                   "call it where it is made")

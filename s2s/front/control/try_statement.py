@@ -1,4 +1,6 @@
-"""`try`: the body, then what its handlers make of what was thrown in it (front/values/exceptions.py), then `finally`."""
+"""`try`: the body, then what its handlers make of what was thrown in it
+(front/values/exceptions.py), then `finally`.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ def _run_inside(frame: Frame, tried: Try, run: Callable) -> None:
         frame.session.tries.pop()
 
 
-# ------------------------------------------------------------------------------------------------ handlers
+# ----------------------------------------------------------------------------------------- handlers
 
 
 def _run_catching(frame: Frame, stmt: gast.Try, evaluate: Callable) -> None:
@@ -55,7 +57,8 @@ def _run_catching(frame: Frame, stmt: gast.Try, evaluate: Callable) -> None:
         if leaving is False:
             frame.session.execute(frame, stmt.orelse, after, False)
         elif leaving is not True and stmt.orelse:
-            unless_left(frame, leaving, lambda: frame.session.execute(frame, stmt.orelse, after, False), after)
+            unless_left(frame, leaving,
+                        lambda: frame.session.execute(frame, stmt.orelse, after, False), after)
 
     if raised is False:
         went_on()
@@ -84,10 +87,14 @@ def _put_out(frame: Frame, raised) -> None:
 
 
 def _groups(frame: Frame, stmt: gast.Try, kinds: list, codes: list[int]) -> list[tuple]:
-    """Which handler takes which of the exceptions that may be in flight; None for those that none takes."""
+    """Which handler takes which of the exceptions that may be in flight; None for those that none
+    takes.
+    """
     groups: list[tuple] = []
     for handler, classes in zip(stmt.handlers, kinds):
-        taken = [code for code in codes if issubclass(frame.session.thrown[code - 1][1].kind, classes)]
+        taken = [
+            code for code in codes if issubclass(frame.session.thrown[code - 1][1].kind, classes)
+        ]
         codes = [code for code in codes if code not in taken]
         if handler.name is not None and names_in(handler.name)[0] in read_names(handler.body):
             groups += [(handler, [code]) for code in taken]
@@ -109,7 +116,8 @@ def _dispatch(frame: Frame, groups: list[tuple], after: frozenset) -> None:
             _run_handler(frame, handler, codes, code, after)
 
     if not others or isinstance(code, int):
-        group = next((g for g in groups if code in g[1]), groups[0]) if isinstance(code, int) else groups[0]
+        group = (next((g for g in groups if code in g[1]), groups[0]) if isinstance(code, int)
+                 else groups[0])
         if group is groups[0]:
             take()
         else:
@@ -125,7 +133,8 @@ def _is_one_of(code, codes: list[int]):
     return test
 
 
-def _run_handler(frame: Frame, handler: gast.ExceptHandler, codes: list[int], code, after: frozenset) -> None:
+def _run_handler(frame: Frame, handler: gast.ExceptHandler, codes: list[int], code,
+                 after: frozenset) -> None:
     caught = {each: thrown_by(frame, each) for each in codes}
     forget(frame)
     if handler.name is not None:
@@ -144,7 +153,8 @@ def _run_handler(frame: Frame, handler: gast.ExceptHandler, codes: list[int], co
         frame.env.pop(names_in(handler.name)[0], None)
 
 
-def _throw_again(frame: Frame, caught: dict[int, Thrown], code, stmt: gast.AST, after: frozenset) -> None:
+def _throw_again(frame: Frame, caught: dict[int, Thrown], code, stmt: gast.AST,
+                 after: frozenset) -> None:
     """`raise`, in a handler."""
     (first, thrown), *others = caught.items()
 
@@ -161,7 +171,7 @@ def _throw_again(frame: Frame, caught: dict[int, Thrown], code, stmt: gast.AST, 
                lambda: _throw_again(frame, dict(others), code, stmt, after), after)
 
 
-# ------------------------------------------------------------------------------------------------- finally
+# ------------------------------------------------------------------------------------------ finally
 
 
 def _run_finally(frame: Frame, stmt: gast.Try, evaluate: Callable) -> None:
@@ -180,7 +190,10 @@ def _run_finally(frame: Frame, stmt: gast.Try, evaluate: Callable) -> None:
     flags = {name: frame.env.get(name, UNBOUND) for name in (*FLAGS, *held_names(frame))}
     clear_flags(frame)
     forget(frame)
-    aside = {f"<aside {id(stmt)} {name}>": binding for name, binding in flags.items() if binding is not UNBOUND}
+    aside = {
+        f"<aside {id(stmt)} {name}>": binding
+        for name, binding in flags.items() if binding is not UNBOUND
+    }
     frame.env.update(aside)
     frame.session.execute(frame, stmt.finalbody, after, False)
 
@@ -217,8 +230,9 @@ def _surface(frame: Frame, codes: list[int], stmt: gast.AST, after: frozenset) -
     if raised is False or not loose:
         return
     if len(loose) < len(codes):
-        raise UnsupportedError("a `finally` through which exceptions pass that something around catches, and others",
-                               frame.line(stmt), "catch them all around it, or none")
+        raise UnsupportedError(
+            "a `finally` through which exceptions pass that something around catches, and others",
+            frame.line(stmt), "catch them all around it, or none")
     caught = {each: thrown_by(frame, each) for each in loose}
     branch(frame, value(raised), lambda: _throw_again(frame, caught, code, stmt, after),
            lambda: _put_out(frame, raised), after)

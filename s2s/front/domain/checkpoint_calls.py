@@ -1,9 +1,10 @@
-"""What a function that is checkpointed does becomes a call, whatever it does: a call whose callee says so.
+"""What a function that is checkpointed does becomes a call, whatever it does: a call whose callee
+says so.
 
-A function that is called in place (it writes into its arguments, closes over the caller's names, takes a list) leaves
-its ops among those of its caller.  When the caller is finished, these ops are taken out of it: a function of the values
-that they read, which returns those that are read later.  So a write into an argument is an argument and a result,
-as everywhere in SSA.
+A function that is called in place (it writes into its arguments, closes over the caller's names,
+takes a list) leaves its ops among those of its caller.  When the caller is finished, these ops are
+taken out of it: a function of the values that they read, which returns those that are read later.
+So a write into an argument is an argument and a result, as everywhere in SSA.
 """
 
 from __future__ import annotations
@@ -42,10 +43,18 @@ def mark(session, name: str, source: Source, run: Callable):
 
 
 def outline(top: Block, session) -> None:
-    """Make calls of the marked ops in the finished block `top`, those inside others first, in place."""
-    home = {op: block for block in (top, *(inner for op in walk(top) for inner in op.blocks)) for op in block.ops}
+    """Make calls of the marked ops in the finished block `top`, those inside others first, in
+    place.
+    """
+    home = {
+        op: block
+        for block in (top, *(inner for op in walk(top) for inner in op.blocks))
+        for op in block.ops
+    }
     for k, each in enumerate(session.marked):
-        ops = [op for op in each.ops if op in home and op.name != "constant" and not _is_unbound(op)]
+        ops = [
+            op for op in each.ops if op in home and op.name != "constant" and not _is_unbound(op)
+        ]
         if not ops or len({home[op] for op in ops}) > 1:
             continue
         made = _outlined(each, home[ops[0]], ops)
@@ -68,26 +77,40 @@ def _outlined(marked: Marked, block: Block, ops: list[Op]) -> Op:
     free = [x for x in free_values(Block([], ops, [])) if x not in inside]
     constants = [x.op for x in free if x.constant is not MISSING or _is_unbound(x.op)]
     given = [x for x in free if x.op is None or x.op not in constants]
-    function = clone(Function(marked.name, Block(given, [*constants, *ops], results), marked.source, "", len(results) != 1))
+    function = clone(
+        Function(marked.name, Block(given, [*constants, *ops], results), marked.source, "",
+                 len(results) != 1))
     given = _without_lengths(function, given)
     with Builder(Block(), marked.line) as builder:
         made = add_op(call, given, {"callee": Rerun(Outlined(function))}, [v.type for v in results],
                       names=[v.name for v in results])
-    block.ops = [*(op for op in block.ops[:last + 1] if op not in ops), *builder.block.ops, *block.ops[last + 1:]]
+    block.ops = [
+        *(op for op in block.ops[:last + 1] if op not in ops), *builder.block.ops,
+        *block.ops[last + 1:]
+    ]
     substitute(block, dict(zip(results, made.outputs)))
     return made
 
 
 def _without_lengths(function: Function, given: list[Value]) -> list[Value]:
-    """`given` without arrays of which `function` asks only lengths that another has too; so its parameters, in place."""
+    """`given` without arrays of which `function` asks only lengths that another has too; so its
+    parameters, in place.
+    """
     reads = [op for op in walk(function.block)]
     kept = []
     for param, x in zip(function.params, given):
         asked = [op for op in reads if param in op.inputs]
-        others = {d: (p, axis) for p in function.params if p is not param and isinstance(p.type, Array)
-                  for axis, d in enumerate(p.type.dims) if isinstance(d, Extent) and not d.accepts_any}
-        dims = [op.inputs[0].type.dims[op.attrs["axis"]] for op in asked if op.name == "length" and isinstance(param.type, Array)]
-        yielded = any(param in block.yields for block in (function.block, *(b for op in reads for b in op.blocks)))
+        others = {
+            d: (p, axis)
+            for p in function.params if p is not param and isinstance(p.type, Array)
+            for axis, d in enumerate(p.type.dims) if isinstance(d, Extent) and not d.accepts_any
+        }
+        dims = [
+            op.inputs[0].type.dims[op.attrs["axis"]] for op in asked
+            if op.name == "length" and isinstance(param.type, Array)
+        ]
+        yielded = any(param in block.yields
+                      for block in (function.block, *(b for op in reads for b in op.blocks)))
         if not dims or len(dims) < len(asked) or yielded or not all(d in others for d in dims):
             kept.append((param, x))
             continue

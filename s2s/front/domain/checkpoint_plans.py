@@ -1,4 +1,6 @@
-"""How a loop says that it is checkpointed: `for i in s2s.checkpoint(range(n), ...)`, `while s2s.checkpoint(test, ...)`."""
+"""How a loop says that it is checkpointed: `for i in s2s.checkpoint(range(n), ...)`, `while
+s2s.checkpoint(test, ...)`.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +13,21 @@ from .frame import Frame
 
 def plan_of(frame: Frame, node: gast.AST, snapshots=None, memory=None) -> Plan:
     """The Plan of these options, bindings of the program."""
-    return planned(_option(frame, node, snapshots, "snapshots"), _option(frame, node, memory, "memory"))
+    return planned(_option(frame, node, snapshots, "snapshots"),
+                   _option(frame, node, memory, "memory"))
 
 
 def _option(frame: Frame, node: gast.AST, binding, name: str):
-    """An option of `checkpoint`; a variable outside the function is read now, and consulted again at each call."""
+    """An option of `checkpoint`; a variable outside the function is read now, and consulted again
+    at each call.
+    """
     for getter, (_, captured) in frame.session.captures.items():
         if captured is binding:
             consulted(getter, getter())
             return getter()
     if not frame.is_static(binding):
-        raise frame.refuse(f"checkpoint with a number of {name} that depends on run-time data", node,
-                           "write it as a literal, or as a variable outside the function")
+        raise frame.refuse(f"checkpoint with a number of {name} that depends on run-time data",
+                           node, "write it as a literal, or as a variable outside the function")
     return frame.static(binding, name)
 
 

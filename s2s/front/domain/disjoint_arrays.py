@@ -1,8 +1,9 @@
 """Arrays that share memory with nothing else after an `if`, whichever arm runs.
 
-`if swap: a, b = b, a` leaves two arrays that are never one, though each name may hold either.  So do arms that bind a
-name to an array which nothing else leads to.  The name's array after the `if` is then like a new one: a write to it
-need not be decided again by the condition, and nothing else has to see it.
+`if swap: a, b = b, a` leaves two arrays that are never one, though each name may hold either.  So
+do arms that bind a name to an array which nothing else leads to.  The name's array after the `if`
+is then like a new one: a write to it need not be decided again by the condition, and nothing else
+has to see it.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ from .heap import Cell, cells_in
 Pair = tuple[Cell, Cell]  # what a name is bound to after either arm
 
 
-def parted(frame, pairs: Sequence[tuple], heaps: Sequence[dict], held: Sequence[dict]) -> frozenset[Pair]:
-    """Those of `pairs`, the bindings of all names that are read later, that share memory with nothing else.
+def parted(frame, pairs: Sequence[tuple], heaps: Sequence[dict],
+           held: Sequence[dict]) -> frozenset[Pair]:
+    """Those of `pairs`, the bindings of all names that are read later, that share memory with
+    nothing else.
 
-    `heaps` are the contents of the cells after either arm, `held` what their lists share memory with.
+    `heaps` are the contents of the cells after either arm, `held` what their lists share memory
+    with.
     """
     candidates, others = set(), []
     for pair in pairs:
@@ -29,7 +33,8 @@ def parted(frame, pairs: Sequence[tuple], heaps: Sequence[dict], held: Sequence[
             others.append(pair)
     if not candidates:
         return frozenset()
-    elsewhere: list[set[Cell]] = []  # for each arm: what is reached in other ways than as all of a name's array
+    elsewhere: list[set[Cell]] = [
+    ]  # for each arm: what is reached in other ways than as all of a name's array
     for k, heap in enumerate(heaps):
         kept, frame.heap.contents = frame.heap.contents, heap
         cells = [cell for pair in others for cell in frame.cells_held(pair[k])]
@@ -55,8 +60,11 @@ def parted(frame, pairs: Sequence[tuple], heaps: Sequence[dict], held: Sequence[
 
 
 def _is_plain(frame, cell, heap: dict, held: dict) -> bool:
-    """Whether a binding is an array, or a list of numbers, by itself, which the program may change unseen."""
-    if not isinstance(cell, Cell) or cell.base is not None or cell.choice is not None or cell.owner or cell.flat:
+    """Whether a binding is an array, or a list of numbers, by itself, which the program may change
+    unseen.
+    """
+    if (not isinstance(cell, Cell) or cell.base is not None or cell.choice is not None or cell.owner
+        or cell.flat):
         return False
     if held.get(cell, cell.held) or cell.family() & frame.session.given:
         return False

@@ -1,9 +1,9 @@
 """One activation of one of the user's functions, while it is run on Values.
 
-A binding, what a name stands for, is a Cell (an array, see heap.py), a Value (a number), a tuple or list
-of bindings, a function that the program made (functions.py), or any other Python object, which is known now.  Names that no program can
-have, such as "<exit>", hold the flags of control flow, so that branches and loops join them like any
-other variable.
+A binding, what a name stands for, is a Cell (an array, see heap.py), a Value (a number), a tuple or
+list of bindings, a function that the program made (functions.py), or any other Python object, which
+is known now.  Names that no program can have, such as "<exit>", hold the flags of control flow, so
+that branches and loops join them like any other variable.
 """
 
 from __future__ import annotations
@@ -42,9 +42,11 @@ from .heap import Cell, Container, Heap, cells_in, insider, is_shared
 from .optional import Maybe
 
 EXIT, STOP, RETURNED, RESULT, RESULT_OF = "<exit>", "<stop>", "<returned>", "<result>", "<value>"
-RAISED, CODE = "<raised>", "<code>"  # an exception is on its way to its handler, and which one: front/values/exceptions.py
+# an exception is on its way to its handler, and which one: front/values/exceptions.py
+RAISED, CODE = "<raised>", "<code>"
 OUT = "<out>"  # a loop has ended because its own test failed, which a trip has found out
-BOUND = "<bound {}>"  # whether a name is bound, where that is not certain: front/values/maybe_unbound.py
+# whether a name is bound, where that is not certain: front/values/maybe_unbound.py
+BOUND = "<bound {}>"
 REST = "<rest>"  # what `a, b = c, d` has still to assign
 IN_WORDS = {RESULT: "the result", RESULT_OF: "this value", REST: "what is still to be assigned"}
 UNBOUND = type("Unbound", (), {"__repr__": lambda self: "unbound"})()
@@ -94,24 +96,35 @@ class Session:
     demand: Callable  # (frame, what may be None) -> what it is where it is not
     heap: Heap = field(default_factory=Heap)
     active: object = None  # the activation that runs, of those that another one runs in place
-    tries: list = field(default_factory=list)  # those that are being run, the innermost last: front/values/exceptions.py
+    # those that are being run, the innermost last: front/values/exceptions.py
+    tries: list = field(default_factory=list)
     point: object = None  # the statement that is being run, where it may be left
     thrown: list = field(default_factory=list)  # the exceptions that have a code
     handling: list = field(default_factory=list)  # what the handlers that are being run have caught
-    captures: dict[Callable, tuple[Value, object]] = field(default_factory=dict)  # getter -> parameter, binding
+    # getter -> parameter, binding
+    captures: dict[Callable, tuple[Value, object]] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)  # names that captures may not have
-    counters: dict[Value, tuple] = field(default_factory=dict)  # of a loop -> (lo, hi, step) of its range
-    loops: list[dict] = field(default_factory=list)  # the views that were there before each loop around, outermost first
+    # of a loop -> (lo, hi, step) of its range
+    counters: dict[Value, tuple] = field(default_factory=dict)
+    # the views that were there before each loop around, outermost first
+    loops: list[dict] = field(default_factory=list)
     choosing: bool = False  # whether items of lists are chosen arrays: see `take_item`
     given: set = field(default_factory=set)  # the cells of the arguments, which a caller sees again
     run_over: list = field(default_factory=list)  # the lists that the loops being read run over
-    doubtful: bool = False  # whether one of them may have been changed through an array that may share its memory
-    assumed: dict[Value, bool] = field(default_factory=dict)  # conditions that hold here, or do not: optional.py
-    marked: list = field(default_factory=list)  # the ops of functions that are checkpointed: checkpoint_calls.py
-    keyed: set = field(default_factory=set)  # where dicts are made whose keys are known at run time only
-    leaving: UnsupportedError | None = None  # the error to raise if what is returned goes to a caller outside
-    closing: list = field(default_factory=list)  # functions with rules that are being made of this program: front/rules/custom_derivatives.py
-    recursions: list = field(default_factory=list)  # functions that call themselves, in the order of their making
+    # whether one of them may have been changed through an array that may share its memory
+    doubtful: bool = False
+    # conditions that hold here, or do not: optional.py
+    assumed: dict[Value, bool] = field(default_factory=dict)
+    # the ops of functions that are checkpointed: checkpoint_calls.py
+    marked: list = field(default_factory=list)
+    # where dicts are made whose keys are known at run time only
+    keyed: set = field(default_factory=set)
+    # the error to raise if what is returned goes to a caller outside
+    leaving: UnsupportedError | None = None
+    # functions with rules that are being made of this program: front/rules/custom_derivatives.py
+    closing: list = field(default_factory=list)
+    # functions that call themselves, in the order of their making
+    recursions: list = field(default_factory=list)
 
 
 @dataclass(eq=False, repr=False)
@@ -130,17 +143,29 @@ class Frame:
     live: frozenset = frozenset()  # names that may be read after the current statement
     pending: frozenset = frozenset()  # names that the current statement reads
     kept: tuple[frozenset, ...] = ()  # names that leaving the loops around may lead to
-    borrowed: frozenset = frozenset()  # variables of functions around that it holds, see front/values/nonlocals.py
+    # variables of functions around that it holds, see front/values/nonlocals.py
+    borrowed: frozenset = frozenset()
     outline: Outline = None
-    making: Frame | None = None  # what functions made here close over, where it is more than this (front/values/comprehension_scope.py)
+    # what functions made here close over, where it is more than this
+    # (front/values/comprehension_scope.py)
+    making: Frame | None = None
     place: Line | None = None  # the user's line, where the body is s2s's own
 
     def __post_init__(self):
         self.outline = outline_of(self.node, self.body)
-        self.env.update({EXIT: False, STOP: False, OUT: False, RETURNED: False, RAISED: False, CODE: 0})
+        self.env.update({
+            EXIT: False,
+            STOP: False,
+            OUT: False,
+            RETURNED: False,
+            RAISED: False,
+            CODE: 0
+        })
 
     def __repr__(self) -> str:
-        """Short, for errors that say what a function is: all that an activation holds, and those around, takes seconds to write."""
+        """Short, for errors that say what a function is: all that an activation holds, and those
+        around, takes seconds to write.
+        """
         return f"<activation of {getattr(self.node, 'name', '<lambda>')}>"
 
     @property
@@ -168,9 +193,11 @@ class Frame:
         end = node.end_col_offset if node.end_lineno == number else None
         return Line(self.source, number, node.col_offset, end)
 
-    def refuse(self, message: str, node: gast.AST | None = None, remedy: str = "") -> UnsupportedError:
+    def refuse(self, message: str, node: gast.AST | None = None,
+               remedy: str = "") -> UnsupportedError:
         """The error to raise for what s2s does not understand."""
-        return UnsupportedError(message, self.line(node) if node is not None else current().line, remedy)
+        return UnsupportedError(message,
+                                self.line(node) if node is not None else current().line, remedy)
 
     def in_loop(self) -> bool:
         """Whether what is being run is inside a loop, of this function or of one that calls it."""
@@ -193,7 +220,8 @@ class Frame:
         self.env[name] = binding
         if BOUND.format(name) in self.env:
             self.env[BOUND.format(name)] = True
-        if content is not None and not content.name and content.op is not None and not bound_already:
+        if (content is not None and not content.name and content.op is not None
+            and not bound_already):
             content.name = self.label(name)
 
     def peek(self, binding) -> Value | None:
@@ -206,13 +234,18 @@ class Frame:
         return None
 
     def name_member(self, container: Container, key, binding) -> None:
-        """Call what is stored as a member after the container and the key, if it has no name yet."""
+        """Call what is stored as a member after the container and the key, if it has no name yet.
+        """
         content = self.peek(binding)
-        if content is None or content.name or content.op is None or not isinstance(key, str) or not key.isidentifier():
+        if (content is None or content.name or content.op is None or not isinstance(key, str)
+            or not key.isidentifier()):
             return
         frame = self
         while frame is not None:
-            held = [name for name, b in frame.env.items() if b is container and name != "self" and name.isidentifier()]
+            held = [
+                name for name, b in frame.env.items()
+                if b is container and name != "self" and name.isidentifier()
+            ]
             if held:
                 content.name = self.label(f"{held[0]}_{key}")
                 return
@@ -225,20 +258,26 @@ class Frame:
             return x
         match x.type:
             case Tuple(items, form):
-                return self.contained(form, [self.wrap(item(x, index=k)) for k in range(len(items))])
+                return self.contained(form,
+                                      [self.wrap(item(x, index=k)) for k in range(len(items))])
             case Static(content):
-                return Object(content, Fixed(content), type(content).__name__.lower()) if has_data(content) else content
+                return (Object(content, Fixed(content), type(content).__name__.lower())
+                        if has_data(content)
+                        else content)
         if x.op is not None and x.op.name == "tuple":
             return tuple(map(self.wrap, x.op.inputs))
         return self.heap.new(x) if is_shared(x.type) else x
 
     def either(self, x: Value, *sides) -> object:
-        """The binding of a Value that is one of `sides`, as the path taken says: arrays that it is are those."""
+        """The binding of a Value that is one of `sides`, as the path taken says: arrays that it is
+        are those.
+        """
         binding = self.wrap(x)
         cells = [side for side in sides if isinstance(side, Cell)]
         if isinstance(binding, Value) and cells:
             binding = self.heap.new(x)
-            binding.doubtful = any(not isinstance(side, Cell) or side.doubtful for side in sides if side is not UNBOUND)
+            binding.doubtful = any(not isinstance(side, Cell) or side.doubtful for side in sides
+                                   if side is not UNBOUND)
         if isinstance(binding, Cell):
             binding.origins = frozenset(cell for side in cells for cell in side.family())
         return binding
@@ -274,20 +313,26 @@ class Frame:
                     raise error
                 return packed([self.value(b) for b in binding.members.values()], binding.form)
             case Made():
-                raise self.refuse("a function defined inside this one cannot be stored, returned or passed on here",
-                                  None, "call it directly, or define it at module level")
+                raise self.refuse(
+                    "a function defined inside this one cannot be stored, returned or passed on here",
+                    None, "call it directly, or define it at module level")
             case Text():
-                raise self.refuse("a text that shows run-time data can be printed and raised, and nothing else", None,
-                                  "return the data, and make the text after the call")
+                raise self.refuse(
+                    "a text that shows run-time data can be printed and raised, and nothing else",
+                    None, "return the data, and make the text after the call")
             case Thrown():
-                raise self.refuse("an exception can be raised, and nothing else", None, "raise it here")
+                raise self.refuse("an exception can be raised, and nothing else", None,
+                                  "raise it here")
             case slice() if not self.is_static(binding):
-                raise self.refuse("a slice whose bounds are run-time data can index, and nothing else", None, "pass its bounds on")
+                raise self.refuse(
+                    "a slice whose bounds are run-time data can index, and nothing else", None,
+                    "pass its bounds on")
             case Object():
                 if (opened := self.opened(binding)) is not binding:
                     return self.value(opened)
-                raise self.refuse(f"{binding.name} is an object of type {type(binding.content).__name__}", None,
-                                  "use its number and array attributes one by one")
+                raise self.refuse(
+                    f"{binding.name} is an object of type {type(binding.content).__name__}", None,
+                    "use its number and array attributes one by one")
         return value(binding)
 
     def static(self, binding, what: str, node: gast.AST | None = None):
@@ -298,16 +343,20 @@ class Frame:
             case Cell() if self.heap.items(binding) is not None:
                 return [self.static(b, what, node) for b in self.heap.items(binding)]
             case Container():
-                return binding.form.build([self.static(b, what, node) for b in binding.members.values()])
+                return binding.form.build(
+                    [self.static(b, what, node) for b in binding.members.values()])
             case slice():
-                return slice(*(self.static(b, what, node) for b in (binding.start, binding.stop, binding.step)))
+                return slice(*(self.static(b, what, node)
+                               for b in (binding.start, binding.stop, binding.step)))
             case Value() if binding.constant is not MISSING:
                 return binding.constant
             case Value() if (known := self.read_now(binding)) is not MISSING:
                 return known
             case Value() | Cell() | Made() | Text() | Thrown():
-                error = UndecidedError(f"{what} must be known when code is generated, and depends on run-time data",
-                                       self.line(node) if node is not None else current().line, "write it as a literal")
+                error = UndecidedError(
+                    f"{what} must be known when code is generated, and depends on run-time data",
+                    self.line(node) if node is not None else current().line,
+                    "write it as a literal")
                 error.value = binding if isinstance(binding, Value) else None
                 raise error
             case Object():
@@ -315,7 +364,9 @@ class Frame:
         return binding
 
     def read_now(self, x: Value):
-        """The number from outside that `x` is, or the tuple of numbers, for what must be known when code is generated; else MISSING."""
+        """The number from outside that `x` is, or the tuple of numbers, for what must be known when
+        code is generated; else MISSING.
+        """
         path = []
         while x.op is not None and x.op.name == "item":
             path.append(x.op.attrs["index"])
@@ -325,7 +376,9 @@ class Frame:
                 for k in reversed(path):
                     getter = Item(getter, k)
                 content = getter()
-                if all(isinstance(n, (int, float)) for n in (content if isinstance(content, tuple) else (content,))):
+                if all(
+                        isinstance(n, (int, float))
+                        for n in (content if isinstance(content, tuple) else (content,))):
                     consulted(getter, content)
                     return content
         return MISSING
@@ -353,7 +406,8 @@ class Frame:
             binding = self.env[name]
             if isinstance(binding, Value) and isinstance(binding.type, Undefined):
                 raise self.unbound(name, node)
-            return binding.refreshed() if hasattr(binding, "refreshed") else binding  # a view of a dict, say
+            # a view of a dict, say
+            return binding.refreshed() if hasattr(binding, "refreshed") else binding
         if name in self.locals:
             raise self.unbound(name, node)
         if self.lexical is not None:
@@ -369,12 +423,13 @@ class Frame:
         if hasattr(builtins, name):
             consulted(Absent(self.globals, name), False)
             return getattr(builtins, name)
-        raise TypeMismatchError(f"the name {name} is not defined", self.line(node) if node else None,
-                                "define it, or import it")
+        raise TypeMismatchError(f"the name {name} is not defined",
+                                self.line(node) if node else None, "define it, or import it")
 
     def unbound(self, name: str, node: gast.AST | None = None) -> TypeMismatchError:
         """The error to raise where `name` is read before it is bound."""
-        return TypeMismatchError(f"{name} is read before it is bound", self.line(node) if node else current().line,
+        return TypeMismatchError(f"{name} is read before it is bound",
+                                 self.line(node) if node else current().line,
                                  "bind it on every path that leads here")
 
     def outside(self, content, getter: Callable, name: str):
@@ -386,7 +441,9 @@ class Frame:
             return Object(content, getter, name)
         if isinstance(content, tuple) and not _is_fixed(content):
             consulted(Length(getter), len(content))
-            return like(content, [self.outside(x, Item(getter, k), f"{name}_{k}") for k, x in enumerate(content)])
+            return like(
+                content,
+                [self.outside(x, Item(getter, k), f"{name}_{k}") for k, x in enumerate(content)])
         consulted(getter, content)
         return content
 
@@ -400,7 +457,8 @@ class Frame:
                 k += 1
                 unique = f"{name}_{k}"
             session.taken.add(unique)
-            param = Value(with_own_extents(type, unique), unique)  # the caller may have an array of this name, too
+            # the caller may have an array of this name, too
+            param = Value(with_own_extents(type, unique), unique)
             binding = self.heap.new(param, owner=name) if is_shared(type) else param
             session.captures[getter] = (param, binding)
         param, binding = session.captures[getter]
@@ -423,25 +481,30 @@ class Frame:
         try:
             content = owner.content[key]
         except (LookupError, TypeError) as error:
-            raise TypeMismatchError(f"{owner.name}: {type(error).__name__}: {error}", current().line,
-                                    "use a key that it has") from None
+            raise TypeMismatchError(f"{owner.name}: {type(error).__name__}: {error}",
+                                    current().line, "use a key that it has") from None
         name = re.sub(r"\W", "_", f"{owner.name}_{key}")
         return self.outside(content, Item(owner.getter, key), name)
 
     def opened(self, binding, through: bool = False):
-        """A list or dict from outside with all that is in it, as one of the program's that nobody writes into; what is
-        in an iterator, which is used up; any other binding as it is.  With `through`, what is in it is opened, too.
+        """A list or dict from outside with all that is in it, as one of the program's that nobody
+        writes into; what is in an iterator, which is used up; any other binding as it is.  With
+        `through`, what is in it is opened, too.
 
-        Not done where a name stands for one: most programs read an item or two, and then nothing else of it counts.
+        Not done where a name stands for one: most programs read an item or two, and then nothing
+        else of it counts.
         """
         if hasattr(binding, "consumed"):  # an iterator: front/control/iterators.py
             return binding.consumed(self)
         if hasattr(binding, "refreshed"):  # a view of a dict: front/values/dicts.py
             return binding.refreshed()
-        if not isinstance(binding, Object) or type(binding.content) not in (list, dict, OrderedDict):
+        if (not isinstance(binding, Object)
+            or type(binding.content) not in (list, dict, OrderedDict)):
             return binding
-        keys = range(len(binding.content)) if isinstance(binding.content, list) else tuple(binding.content)
-        consulted(*((Length(binding.getter), len(keys)) if isinstance(keys, range) else (Keys(binding.getter), keys)))
+        keys = (range(len(binding.content)) if isinstance(binding.content, list)
+                else tuple(binding.content))
+        consulted(*((Length(binding.getter),
+                     len(keys)) if isinstance(keys, range) else (Keys(binding.getter), keys)))
         members = {key: self.item_of(binding, key) for key in keys}
         if through:
             members = {key: self.opened(member, through) for key, member in members.items()}
@@ -461,10 +524,12 @@ class Frame:
         self.env, self.heap.contents, self.heap.seen = dict(env), dict(contents), dict(seen)
 
     def is_live(self, name: str, live: frozenset) -> bool:
-        return name in live or name in self.liveness.always or name in self.borrowed or name.startswith("<")
+        return (name in live or name in self.liveness.always or name in self.borrowed
+                or name.startswith("<"))
 
     def reachable(self, pending: bool = False) -> Iterator[tuple[str, Cell]]:
-        """The cells that may still be read, here or in the activations that wait, and a name for each.
+        """The cells that may still be read, here or in the activations that wait, and a name for
+        each.
 
         With `pending`, also those that the rest of the current statement may read.
         """
@@ -478,7 +543,9 @@ class Frame:
             frame = frame.caller
 
     def cells_held(self, binding) -> Iterator[Cell]:
-        """The cells that a binding leads to, those inside lists and those that a local function closes over included."""
+        """The cells that a binding leads to, those inside lists and those that a local function
+        closes over included.
+        """
         for cell in held_cells(binding):
             yield from self.heap.inside(cell)
 
@@ -486,8 +553,11 @@ class Frame:
         """The members of a tuple or a list whose length is known; None of anything else."""
         return binding if isinstance(binding, (tuple, list)) else self.heap.items(binding)
 
-    def write(self, cell: Cell, content: Value | tuple, through: Cell | None = None, update: Callable | None = None) -> None:
-        """`cell` now holds `content`, and everything that shares its memory sees it; see Heap.write."""
+    def write(self, cell: Cell, content: Value | tuple, through: Cell | None = None,
+              update: Callable | None = None) -> None:
+        """`cell` now holds `content`, and everything that shares its memory sees it; see
+        Heap.write.
+        """
         if any(root.origins & self.session.given for root in cell.roots):
             self.session.doubtful = True
         self.heap.write(cell, content, list(self.reachable()), through or cell, update)
@@ -509,7 +579,8 @@ def held_cells(binding) -> Iterator[Cell]:
         case tuple() | list():
             for item in binding:
                 if not isinstance(item, Cell):
-                    yield from (cell for cell in held_cells(item) if not isinstance(item, (tuple, list)))
+                    yield from (cell for cell in held_cells(item)
+                                if not isinstance(item, (tuple, list)))
         case Made():
             for held in binding.held():
                 yield from held_cells(held)
@@ -525,20 +596,25 @@ def held_cells(binding) -> Iterator[Cell]:
 
 
 def _is_fixed(content) -> bool:
-    """Whether a tuple holds nothing that can change: texts, types, functions, and tuples of them."""
-    return all(_is_fixed(x) if isinstance(x, tuple) else not (is_data(x) or isinstance(x, (dict, list)) or has_data(x))
-               for x in content)
+    """Whether a tuple holds nothing that can change: texts, types, functions, and tuples of them.
+    """
+    return all(
+        _is_fixed(x) if isinstance(x, tuple) else not (
+            is_data(x) or isinstance(x, (dict, list)) or has_data(x)) for x in content)
 
 
 def has_data(content) -> bool:
-    """Whether `content` is an object of the user's, with attributes of its own; it may be one that can be called."""
+    """Whether `content` is an object of the user's, with attributes of its own; it may be one that
+    can be called.
+    """
     kind = type(content)
     if isinstance(content, type):
         return False
     if hasattr(kind, "__dataclass_fields__"):
         return True
     if callable(content) and (not isinstance(kind.__call__, FunctionType)  # noqa: B004
-                              or any(hasattr(content, name) for name in ("__wrapped__", "py_func", "function_for"))):
+                              or any(
+                                  hasattr(content, name)
+                                  for name in ("__wrapped__", "py_func", "function_for"))):
         return False  # a function, or what stands for one
     return hasattr(content, "__dict__") and kind.__module__ not in ("builtins", "numpy")
-

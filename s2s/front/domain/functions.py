@@ -1,4 +1,5 @@
-"""What a program makes while it runs: lambdas and nested defs, partials, methods, a choice of two, generators.
+"""What a program makes while it runs: lambdas and nested defs, partials, methods, a choice of two,
+generators.
 
 They exist only while code is generated; what is left of them is what their calls do.
 """
@@ -27,7 +28,8 @@ class LengthKept(FunctionKept):
 
 
 class UnlikeMembers(UnsupportedError):
-    """What is indexed by a run-time number holds unlike things: the loops that count it can only be followed trip by trip.
+    """What is indexed by a run-time number holds unlike things: the loops that count it can only be
+    followed trip by trip.
 
     `ranges` are the (lo, hi, step) of those loops, none where the number comes from elsewhere.
     """
@@ -38,7 +40,9 @@ class UnlikeMembers(UnsupportedError):
 
 
 class StaysInside(UnsupportedError):
-    """A function returns what exists only inside the program: whoever calls it there has to run it in place."""
+    """A function returns what exists only inside the program: whoever calls it there has to run it
+    in place.
+    """
 
 
 class Made:
@@ -63,7 +67,9 @@ class Local(Made):
 
 @dataclass(eq=False)
 class Method(Made):
-    """A function of a class, with what it is a method of: an object that the program made, or the class."""
+    """A function of a class, with what it is a method of: an object that the program made, or the
+    class.
+    """
 
     function: Callable
     receiver: object
@@ -120,7 +126,9 @@ class Known(Made):
 
 @dataclass(eq=False)
 class Generator(Made):
-    """A generator expression, not yet run: `fold` consumes it whole, `iterate` says how a `for` runs over it."""
+    """A generator expression, not yet run: `fold` consumes it whole, `iterate` says how a `for`
+    runs over it.
+    """
 
     fold: Callable  # (kind, start) -> binding
     iterate: Callable  # () -> Iterable

@@ -1,12 +1,12 @@
 """Who shares memory with whom.
 
-Values never change; Python's arrays do.  An array that the user's program can name is a `Cell`; the heap
-says which Value each cell holds now.  `y = x` binds a second name to the same cell, so a write through
-either is seen by both.  A view is a cell that has a base: it is read through the base, and a write to it
-is a write to the base.
+Values never change; Python's arrays do.  An array that the user's program can name is a `Cell`; the
+heap says which Value each cell holds now.  `y = x` binds a second name to the same cell, so a write
+through either is seen by both.  A view is a cell that has a base: it is read through the base, and
+a write to it is a write to the base.
 
-An array chosen by a branch, `c = a if s else b`, is a cell that has a choice: it is read as one or the
-other, and a write to it is a write to one or the other, decided again by the condition.
+An array chosen by a branch, `c = a if s else b`, is a cell that has a choice: it is read as one or
+the other, and a write to it is a write to one or the other, decided again by the condition.
 
 Where two names may or may not share memory (an array carried around a loop, a reshape that may have
 copied), the cells say so in `origins`, and a write that the other would have to see is refused: see
@@ -44,18 +44,25 @@ class Cell:
     base: Cell | None = None  # what it is a view of
     view: Callable | None = None  # base's Value -> its own
     write_back: Callable | None = None  # (base's Value, its own new Value) -> base's new Value
-    index: tuple | None = None  # (pattern, operands), where it is base[integers, slices and new axes]
-    place: Callable | None = None  # (base's Value, index into it, counters) -> the index into its base, or None
-    doubtful: bool = False  # perhaps an array, perhaps a number: an element of an array of unknown rank, or as the path taken says
+    # (pattern, operands), where it is base[integers, slices and new axes]
+    index: tuple | None = None
+    # (base's Value, index into it, counters) -> the index into its base, or None
+    place: Callable | None = None
+    # perhaps an array, perhaps a number: an element of an array of unknown rank, or as the path
+    # taken says
+    doubtful: bool = False
     reads: tuple = ()  # Values that `view` and `write_back` read
-    choice: tuple | None = None  # (condition, the cell that it is where that holds, the one that it is elsewhere)
+    # (condition, the cell that it is where that holds, the one that it is elsewhere)
+    choice: tuple | None = None
     origins: frozenset = frozenset()  # cells that it may share memory with, or not
     owner: str = ""  # whose array it is, where that is not this function's
     made: Value | tuple | None = None  # what it held first
-    contiguous: bool | None = None  # whether it is in C order without gaps, once that has been asked
+    # whether it is in C order without gaps, once that has been asked
+    contiguous: bool | None = None
     flat: bool = False  # x.flat: parts of it are copies
     held: frozenset = frozenset()  # of a list: cells that its items may share memory with
-    alike: frozenset = frozenset()  # of a list: cells that two of its items may both share memory with
+    # of a list: cells that two of its items may both share memory with
+    alike: frozenset = frozenset()
 
     @property
     def root(self) -> Cell:
@@ -105,7 +112,9 @@ class Container:
 
     @property
     def members(self) -> dict:
-        """What it holds now: keys or names of attributes, and bindings.  Never changed: see Heap.store."""
+        """What it holds now: keys or names of attributes, and bindings.  Never changed: see
+        Heap.store.
+        """
         return self.heap.contents.get(self, self.initial)
 
     @property
@@ -118,17 +127,23 @@ class Container:
 
     def form_with(self, members: dict) -> Form:
         """Its form where it has these members."""
-        return Form("dict" if self.is_dict else "attributes", tuple(members), self.cls, self.factory)
+        return Form("dict" if self.is_dict else "attributes", tuple(members), self.cls,
+                    self.factory)
 
 
 def insider(container: Container) -> UnsupportedError | None:
-    """The error to raise where a set, a deque or a dict of library/containers.py is to leave the program, or go into a list; None
-    for other containers."""
+    """The error to raise where a set, a deque or a dict of library/containers.py is to leave the
+    program, or go into a list; None for other containers.
+    """
     if container.cls.__module__ != Set.__module__:
         return None
-    name = {Set: "set", Deque: "deque"}.get(container.cls, "dict whose keys depend on run-time data")
-    return UnsupportedError(f"a {name} is returned, or put into a list that grows at run time", current().line,
-                            "make a list of what is in it, e.g. sorted(s), list(q) or list(d.values())")
+    name = {
+        Set: "set",
+        Deque: "deque"
+    }.get(container.cls, "dict whose keys depend on run-time data")
+    return UnsupportedError(
+        f"a {name} is returned, or put into a list that grows at run time",
+        current().line, "make a list of what is in it, e.g. sorted(s), list(q) or list(d.values())")
 
 
 def cells_in(binding) -> Iterator[Cell | Container]:
@@ -160,7 +175,8 @@ class Heap:
     """What each cell holds now."""
 
     def __init__(self):
-        # of a list of known length, the bindings of its items; of a container, those of its members by key
+        # of a list of known length, the bindings of its items; of a container, those of its members
+        # by key
         self.contents: dict[Cell | Container, Value | tuple | dict] = {}
         self.seen: dict[Cell, tuple[Value, Value]] = {}  # view -> (base's Value then, its own)
         self.written: set | None = None  # the roots that a generator writes into, while one is run
@@ -177,7 +193,8 @@ class Heap:
         self.contents[made] = made.initial
         return made
 
-    def store(self, container: Container, members: dict, reachable: Iterable[tuple[str, Cell]]) -> None:
+    def store(self, container: Container, members: dict, reachable: Iterable[tuple[str,
+                                                                                   Cell]]) -> None:
         """`container` now has these members; see `write`."""
         self.write(container, members, reachable, container)
 
@@ -201,7 +218,8 @@ class Heap:
     def is_current(self, cell: Cell) -> bool:
         """Whether reading `cell` needs no new op."""
         if cell.choice is not None:
-            return cell in self.seen and all(map(operator.is_, self.seen[cell][0], self._state(cell)))
+            return (cell in self.seen
+                    and all(map(operator.is_, self.seen[cell][0], self._state(cell))))
         return cell.base is None or (self.is_current(cell.base) and cell in self.seen
                                      and self.seen[cell][0] is self.read(cell.base))
 
@@ -217,7 +235,9 @@ class Heap:
                 if (error := insider(cell)) is not None:
                     raise error
                 return packed(list(map(self._leaf, content.values())), cell.form)
-            return packed(list(map(self._leaf, content)), list_form(len(content))) if isinstance(content, tuple) else content
+            return (packed(list(map(self._leaf, content)), list_form(len(content)))
+                    if isinstance(content, tuple)
+                    else content)
         base = self.read(cell.base)
         if cell not in self.seen or self.seen[cell][0] is not base:
             name = self.seen[cell][1].name if cell in self.seen else ""
@@ -228,11 +248,15 @@ class Heap:
         return self.seen[cell][1]
 
     def type_of(self, cell: Cell) -> Type:
-        """The type of what `cell` holds, without an op that reads a view whose base has been written into."""
+        """The type of what `cell` holds, without an op that reads a view whose base has been
+        written into.
+        """
         return (self.seen[cell][1] if cell in self.seen else self.read(cell)).type
 
     def is_list(self, cell: Cell) -> bool:
-        """Whether a cell may be a list: not where it is known to hold an array, or to have held one."""
+        """Whether a cell may be a list: not where it is known to hold an array, or to have held
+        one.
+        """
         content = self.contents.get(cell, cell.made)
         return not isinstance(content, Value) or isinstance(content.type, List)
 
@@ -248,7 +272,8 @@ class Heap:
             yield from self.inside(inner)
 
     def list_value(self, items: tuple, whole: bool = True) -> Value:
-        """Items of a list as Values, and lists among them as run-time lists; `whole`: as one list."""
+        """Items of a list as Values, and lists among them as run-time lists; `whole`: as one list.
+        """
         values = []
         for item in items:
             if isinstance(item, Maybe):
@@ -256,17 +281,20 @@ class Heap:
             if isinstance(item, Container) and (error := insider(item)) is not None:
                 raise error
             inner = self.items(item)
-            values.append(self.list_value(inner) if inner is not None else
-                          packed([self.list_value((x,), False) for x in item], form_of(item)) if isinstance(item, tuple) else
-                          packed([self.list_value((x,), False) for x in item.members.values()], item.form)
-                          if isinstance(item, Container) else
-                          self._leaf(item))
+            values.append(
+                self.list_value(inner) if inner is not None else
+                packed([self.list_value((x,), False)
+                        for x in item], form_of(item)) if isinstance(item, tuple) else
+                packed([self.list_value((x,), False) for x in item.members.values()], item.form
+                       ) if isinstance(item, Container) else self._leaf(item))
         return new_list(*values) if whole else values[0]
 
     def _leaf(self, binding) -> Value:
         if isinstance(binding, (Cell, Container)):
             return self.read(binding)
-        return packed(list(map(self._leaf, binding)), form_of(binding)) if isinstance(binding, tuple) else value(binding)
+        return (packed(list(map(self._leaf, binding)), form_of(binding))
+                if isinstance(binding, tuple)
+                else value(binding))
 
     def _read_chosen(self, cell: Cell) -> Value:
         condition, *arms = cell.choice
@@ -287,36 +315,49 @@ class Heap:
         finally:
             self.seen = seen
 
-    def write(self, cell: Cell, content: Value | tuple, reachable: Iterable[tuple[str, Cell]], through: Cell,
-              update: Callable | None = None) -> None:
-        """`cell` now holds `content`; `reachable` are the cells that names still to be read lead to.
+    def write(self, cell: Cell, content: Value | tuple, reachable: Iterable[tuple[str, Cell]],
+              through: Cell, update: Callable | None = None) -> None:
+        """`cell` now holds `content`; `reachable` are the cells that names still to be read lead
+        to.
 
-        `through` is what the program names in the statement that writes: `cell`, or a view of it.  `update` says
-        what the statement makes of any array in its place.
+        `through` is what the program names in the statement that writes: `cell`, or a view of it.
+        `update` says what the statement makes of any array in its place.
         """
         named = through.bases
         if self.written is not None:
             self.written.update(cell.roots)
         for root in cell.roots:
-            kind = root.cls.__name__ if isinstance(root, Container) else "list" if self.is_list(root) else "array"
+            kind = (root.cls.__name__
+                    if isinstance(root, Container)
+                    else "list"
+                    if self.is_list(root)
+                    else "array")
             if root.owner:
-                raise UnsupportedError(f"this writes into {root.owner}, which lives outside the function", current().line,
-                                       f"pass the {kind} as an argument and return it, or take a copy first")
+                raise UnsupportedError(
+                    f"this writes into {root.owner}, which lives outside the function",
+                    current().line,
+                    f"pass the {kind} as an argument and return it, or take a copy first")
             family = root.origins | {root} | (root.held if through is not root else frozenset())
             alike = root.alike if through is not root else frozenset()
-            if isinstance(content, Value) and isinstance(content.type, List):  # what the list holds is not written into
-                family, alike = (frozenset(own for own in cells if self.is_list(own)) for cells in (family, alike))
+            # what the list holds is not written into
+            if isinstance(content, Value) and isinstance(content.type, List):
+                family, alike = (frozenset(own for own in cells if self.is_list(own))
+                                 for cells in (family, alike))
             for name, other in reachable:
-                unsure = any(own is not root and family & (own.origins | {own} | own.held) for own in other.roots) or (
-                    root in other.roots and any(c.doubtful and c not in named for c in other.bases))
+                unsure = any(own is not root and family & (own.origins | {own} | own.held)
+                             for own in other.roots) or (root in other.roots
+                                                         and any(c.doubtful and c not in named
+                                                                 for c in other.bases))
                 if not unsure and not alike:
                     continue
                 if isinstance(root, Container):
-                    raise SharedError(f"this writes into a {kind} that may or may not be the same as {name}",
-                                      current().line, "take a copy (`copy.copy(...)`) of one of the two first")
+                    raise SharedError(
+                        f"this writes into a {kind} that may or may not be the same as {name}",
+                        current().line, "take a copy (`copy.copy(...)`) of one of the two first")
                 what = "an array" if isinstance(content, Value) else "a list"
-                raise SharedError(f"this writes into {what} that may or may not share memory with {name}",
-                                  current().line, "take a copy (`.copy()`) of one of the two first")
+                raise SharedError(
+                    f"this writes into {what} that may or may not share memory with {name}",
+                    current().line, "take a copy (`.copy()`) of one of the two first")
         self._store(cell, content, update or (lambda x: setitem(x, content, pattern=(...,))))
 
     def _store(self, cell: Cell, content: Value | tuple, update: Callable) -> None:
@@ -341,22 +382,29 @@ class Heap:
                 self._store(arm, update(self.read(arm)), update)
             after.append(self.contents)
         self.contents, self.seen = contents, seen
-        changed = [c for c, content in contents.items() if any(state[c] is not content for state in after)]
+        changed = [
+            c for c, content in contents.items() if any(state[c] is not content for state in after)
+        ]
 
         def splice(k: int) -> list[Value]:
             current().block.ops.extend(blocks[k].ops)
             return [after[k][c] for c in changed]
 
         names = [contents[c].name for c in changed]
-        self.contents.update(zip(changed, if_(condition, lambda: splice(0), lambda: splice(1), names)))
+        self.contents.update(
+            zip(changed, if_(condition, lambda: splice(0), lambda: splice(1), names)))
 
 
 def part_written(name: str) -> UnsupportedError:
-    """The error to raise for `z.real = v`, `z.imag[0] = v`: to put the parts together is not what NumPy does to -0.0 and inf."""
+    """The error to raise for `z.real = v`, `z.imag[0] = v`: to put the parts together is not what
+    NumPy does to -0.0 and inf.
+    """
     whole = {"real": "z[...] = v + 1j * z.imag", "imag": "z[...] = z.real + 1j * v"}[name]
-    return UnsupportedError(f"this writes into the {name} part of an array", current().line, f"write the whole: {whole}")
+    return UnsupportedError(f"this writes into the {name} part of an array",
+                            current().line, f"write the whole: {whole}")
 
 
 def is_shared(type) -> bool:
-    """Whether a value of this type is an object that can change: an array, a list, or perhaps one."""
+    """Whether a value of this type is an object that can change: an array, a list, or perhaps one.
+    """
     return isinstance(type, (Array, List, Unknown))

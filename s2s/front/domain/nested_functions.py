@@ -1,8 +1,8 @@
 """Functions that a program defines inside itself, as transformations take them.
 
-`grad(lambda z: z * z * x)(x)` differentiates a function that exists only while the program around it runs.
-It becomes IR of its own; what it closes over becomes captured parameters, whose values the enclosing
-program hands on where it calls what the transformation has made.
+`grad(lambda z: z * z * x)(x)` differentiates a function that exists only while the program around
+it runs. It becomes IR of its own; what it closes over becomes captured parameters, whose values the
+enclosing program hands on where it calls what the transformation has made.
 """
 
 from __future__ import annotations
@@ -40,12 +40,14 @@ class Enclosed:
         self.run, self.frame = run, frame
 
     def __call__(self, *args):
-        raise UnsupportedError(f"{self.name} exists only inside the program that defines it", None, "call it there")
+        raise UnsupportedError(f"{self.name} exists only inside the program that defines it", None,
+                               "call it there")
 
     def function_for(self, values: Sequence[Value]) -> Function:
         """The IR for arguments like `values`, then what it closes over."""
         names = list(self.__signature__.parameters)
-        block = Block([Value(v.type, names[k] if k < len(names) else "") for k, v in enumerate(values)])
+        block = Block(
+            [Value(v.type, names[k] if k < len(names) else "") for k, v in enumerate(values)])
         with Builder(block, above=values):
             try:
                 result = self.run([self.frame.wrap(p) for p in block.params])
@@ -57,7 +59,8 @@ class Enclosed:
         outline(block, self.frame.session)
         captures = {}
         for k, outer in enumerate(free_values(block)):
-            inner = Value(outer.type, outer.name if outer.name and outer.name not in names else f"captured_{k}")
+            inner = Value(outer.type,
+                          outer.name if outer.name and outer.name not in names else f"captured_{k}")
             names.append(inner.name)
             substitute(block, {outer: inner})
             block.params.append(inner)

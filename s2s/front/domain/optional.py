@@ -5,14 +5,15 @@
         if best is None or v > best:               if not has_best or v > best:
             best = v                                   has_best, best = True, v
 
-The flag and the content are joined by branches and carried by loops like the members of a tuple, which is why a Maybe is
-one.  `is None` asks the flag.  Anything else that reads a Maybe needs its content, and raises a TypeError where the flag
-does not hold (front/values/unwrap.py), as Python's operations on None do.  What conditions say of flags (`if best is not None`) is noted
-in `Session.assumed` while the side is run on which it holds, so that it is not asked again.
+The flag and the content are joined by branches and carried by loops like the members of a tuple,
+which is why a Maybe is one.  `is None` asks the flag.  Anything else that reads a Maybe needs its
+content, and raises a TypeError where the flag does not hold (front/values/unwrap.py), as Python's
+operations on None do.  What conditions say of flags (`if best is not None`) is noted in
+`Session.assumed` while the side is run on which it holds, so that it is not asked again.
 
-Two other designs were set aside.  A type of its own in the IR would need a rule in every transformation, for what two
-ordinary values say as well.  NaN in place of None is shorter, but is not what the program says of integers, arrays and
-NaNs of its own.
+Two other designs were set aside.  A type of its own in the IR would need a rule in every
+transformation, for what two ordinary values say as well.  NaN in place of None is shorter, but is
+not what the program says of integers, arrays and NaNs of its own.
 """
 
 from __future__ import annotations
@@ -72,9 +73,12 @@ def is_none(frame, binding: Maybe):
 
 def has_maybe(binding) -> bool:
     """Whether a binding is, or holds, what may be None."""
-    return isinstance(binding, Maybe) or isinstance(binding, (tuple, list)) and any(map(has_maybe, binding))
+    return (isinstance(binding, Maybe)
+            or isinstance(binding, (tuple, list)) and any(map(has_maybe, binding)))
 
 
 def refused(what: str, line) -> UnsupportedError:
-    """The error to raise where None would be as good as a number, and which of them it is is not known."""
+    """The error to raise where None would be as good as a number, and which of them it is is not
+    known.
+    """
     return UnsupportedError(f"{what} of what may be None", line, "test it with `is None` first")

@@ -1,9 +1,12 @@
-"""A number that a loop makes an array of, `total = 0` before `total = total + x[i]`, where code is to be compiled.
+"""A number that a loop makes an array of, `total = 0` before `total = total + x[i]`, where code is
+to be compiled.
 
-In Python it is a number until the first trip, and so it is in generated source.  Native code needs one rank: if it cannot be made
-otherwise, it is generated again with the number spread over the array that a trip makes of it, and raises where there is no trip, after
-which Python would have a number.  Considered: to spread it always, which changes what interpreted code means and shows in the
-source of every such program; to refuse, which was done, and is right where the shape is not known before the loop.
+In Python it is a number until the first trip, and so it is in generated source.  Native code needs
+one rank: if it cannot be made otherwise, it is generated again with the number spread over the
+array that a trip makes of it, and raises where there is no trip, after which Python would have a
+number.  Considered: to spread it always, which changes what interpreted code means and shows in the
+source of every such program; to refuse, which was done, and is right where the shape is not known
+before the loop.
 """
 
 from __future__ import annotations
@@ -48,7 +51,9 @@ def has_ranks(function: Function) -> bool:
 
 
 def spread(init: Value, type: Array, bounds: tuple, body: Block, name: str) -> Value | None:
-    """The array that a carry begins with which is the number `init` before a loop and has this type after a trip; None where it is none."""
+    """The array that a carry begins with which is the number `init` before a loop and has this type
+    after a trip; None where it is none.
+    """
     consulted(is_ranked, is_ranked())
     if not is_ranked():
         return None

@@ -5,12 +5,14 @@
         return v, v                     # (0, 0): the caller binds both names to one cell
         return v, v[1:]                 # views of one another: the function is run in place, on the caller's cells
 
-A `call` op hands Values back, which have no identity.  What is returned under several names is noted with the function
-as a tree that numbers the cells (`identities`), by which the caller puts one cell in all the places (`rebind`).  Where
-different cells share memory, no op could say so, and the caller runs the function in place.
+A `call` op hands Values back, which have no identity.  What is returned under several names is
+noted with the function as a tree that numbers the cells (`identities`), by which the caller puts
+one cell in all the places (`rebind`).  Where different cells share memory, no op could say so, and
+the caller runs the function in place.
 
-Considered: running every function in place that returns an array twice.  It needs no tree; but `return h, h`, the state
-and the output of a cell of a recurrent network, is among the most common of results, and the reader wants to see the call.
+Considered: running every function in place that returns an array twice.  It needs no tree; but
+`return h, h`, the state and the output of a cell of a recurrent network, is among the most common
+of results, and the reader wants to see the call.
 """
 
 from __future__ import annotations
@@ -21,9 +23,11 @@ from .heap import Cell, Container, Heap, is_shared
 
 
 def identities(heap: Heap, binding) -> object:
-    """A tree like `binding` in which each cell is a number, the same number for the same cell; None where all differ.
+    """A tree like `binding` in which each cell is a number, the same number for the same cell; None
+    where all differ.
 
-    A node is (number, children) for a cell or a container, (None, children) for a tuple, and None for anything else.
+    A node is (number, children) for a cell or a container, (None, children) for a tuple, and None
+    for anything else.
     """
     numbers: dict = {}
     repeated = False
@@ -74,7 +78,8 @@ def rebind(heap: Heap, binding, tree):
 
 
 def is_shared_inside(heap: Heap, binding) -> bool:
-    """Whether parts of what is returned share memory otherwise than by being one object, or are arrays of no axes.
+    """Whether parts of what is returned share memory otherwise than by being one object, or are
+    arrays of no axes.
 
     An array of no axes would come back from a call as a number.
     """
@@ -92,7 +97,9 @@ def is_shared_inside(heap: Heap, binding) -> bool:
 
 def sharing_pairs(heap: Heap, leaves: list) -> tuple[tuple[int, int], ...]:
     """The positions of different leaves that may share memory."""
-    memory = [leaf.family() | leaf.root.held if isinstance(leaf, Cell) else frozenset() for leaf in leaves]
+    memory = [
+        leaf.family() | leaf.root.held if isinstance(leaf, Cell) else frozenset() for leaf in leaves
+    ]
     return tuple((j, k) for k in range(len(leaves)) for j in range(k)
                  if leaves[j] is not leaves[k] and memory[j] & memory[k])
 

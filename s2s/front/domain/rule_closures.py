@@ -1,8 +1,10 @@
-"""Functions with rules for their derivatives that exist only inside a program: they close over its values.
+"""Functions with rules for their derivatives that exist only inside a program: they close over its
+values.
 
-What such a function and its rules read of the program around becomes arguments of theirs, so that they are IR of
-their own (ops/program/custom_rules.py).  They are made at once, for the program is gone when a derivative is asked.  A rule may call
-the function that it is the rule of: such a call is noted, and given the arguments when all of them are known.
+What such a function and its rules read of the program around becomes arguments of theirs, so that
+they are IR of their own (ops/program/custom_rules.py).  They are made at once, for the program is
+gone when a derivative is asked.  A rule may call the function that it is the rule of: such a call
+is noted, and given the arguments when all of them are known.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ from ...ops.program.pytree import leaves_of, member_name
 
 
 class Group:
-    """Functions with rules that call one another, while they are made: all are given the same values of the program."""
+    """Functions with rules that call one another, while they are made: all are given the same
+    values of the program.
+    """
 
     def __init__(self, frame):
         self.frame = frame
@@ -32,19 +36,23 @@ class Group:
         self.extras: list[Value] | None = None  # that, once it is known
 
     def block(self, leaves: Sequence[Value], make: Callable) -> Block:
-        """What `make(params)` emits and returns, for parameters like `leaves`; it leaves the program around as it is."""
+        """What `make(params)` emits and returns, for parameters like `leaves`; it leaves the
+        program around as it is.
+        """
         frame = self.frame
         block = Block([Value(v.type, v.name) for v in leaves])
         state, before = frame.snapshot(), dict(frame.heap.contents)
         live, frame.live = frame.live, frame.live | frame.pending
         with Builder(block, above=leaves):
             block.yields = list(make(block.params))
-        changed = any(frame.heap.contents.get(cell) is not content for cell, content in before.items())
+        changed = any(
+            frame.heap.contents.get(cell) is not content for cell, content in before.items())
         frame.restore(state)
         frame.live = live
         if changed:
-            raise frame.refuse("a function with a rule for its derivative writes into an array of the program around it", None,
-                               "let it take a copy, and return what it makes")
+            raise frame.refuse(
+                "a function with a rule for its derivative writes into an array of the program around it",
+                None, "let it take a copy, and return what it makes")
         return block
 
     def finish(self) -> None:
@@ -57,11 +65,13 @@ class Group:
     def free_in(self, blocks: Sequence[Block]) -> list[Value]:
         """What `blocks` read of the program around; constants are made anew."""
         tangents = {dot for member in self.members for dot in member.dots.values()}
-        outside = dict.fromkeys(v for block in blocks for v in free_values(block) if v not in tangents)
+        outside = dict.fromkeys(v for block in blocks for v in free_values(block)
+                                if v not in tangents)
         return [v for v in outside if v.constant is MISSING and not _is_undefined(v)]
 
     def bound(self, block: Block, free: Sequence[Value]) -> list[Value]:
-        """The parameters that stand for the values `free` in `block`, which reads them from now on."""
+        """The parameters that stand for the values `free` in `block`, which reads them from now on.
+        """
         params: list[Value] = []
         before, stands_for = Block(), {}
         tangents = {dot for member in self.members for dot in member.dots.values()}
@@ -80,8 +90,11 @@ class Group:
         return params
 
 
-def closed_function(frame, name: str, leaves: Sequence[Value], make: Callable) -> tuple[Function, list[Value]]:
-    """The IR of `make(params)`, of what is like `leaves` and then of what it closes over; and that, leaf by leaf."""
+def closed_function(frame, name: str, leaves: Sequence[Value],
+                    make: Callable) -> tuple[Function, list[Value]]:
+    """The IR of `make(params)`, of what is like `leaves` and then of what it closes over; and that,
+    leaf by leaf.
+    """
     group = Group(frame)
     block = group.block(leaves, make)
     free = group.free_in([block])
@@ -96,7 +109,9 @@ def _is_undefined(v: Value) -> bool:
 
 def _parameters(type: Type, name: str, params: list[Value]) -> Value:
     if isinstance(type, Tuple):
-        return packed([_parameters(t, member_name(name, type, k), params) for k, t in enumerate(type.items)], type.form)
+        return packed(
+            [_parameters(t, member_name(name, type, k), params) for k, t in enumerate(type.items)],
+            type.form)
     params.append(Value(type, name))
     return params[-1]
 
@@ -109,19 +124,22 @@ class Closed:
     forward     (*xs) -> (*ys, *residuals)
     backward    (*xs, *residuals, *y_bars) -> x_bars  of the arguments `covered`, and of what is closed over in `barred`
 
-    where the blocks are given the arguments of calls, `leaves`, and `close` adds what they close over behind these.
+    where the blocks are given the arguments of calls, `leaves`, and `close` adds what they close
+    over behind these.
     """
 
-    def __init__(self, name: str, leaves: Sequence[Value], group: Group, line: Line | None = None, source=None,
-                 fixed: Sequence[int] = ()):
-        self.name, self.leaves, self.group, self.line, self.source = name, list(leaves), group, line, source
+    def __init__(self, name: str, leaves: Sequence[Value], group: Group, line: Line | None = None,
+                 source=None, fixed: Sequence[int] = ()):
+        self.name, self.leaves, self.group, self.line, self.source = name, list(
+            leaves), group, line, source
         self.count, self.own, self.fixed = len(leaves), len(leaves), frozenset(fixed)
         self.is_constant = True  # in what it closes over it has no derivative
         self.blocks: dict[str, Block] = {}
         self.functions: dict[str, Function] = {}
         self.made: dict[tuple, object] = {}
         self.errors: dict[str, S2SError] = {}
-        self.dots: dict[Value, Value] = {}  # what is closed over, leaf by leaf -> its tangent in the block "jvp"
+        # what is closed over, leaf by leaf -> its tangent in the block "jvp"
+        self.dots: dict[Value, Value] = {}
         self.covered: list[int] = []
         self.barred: list[Value] = []
         self.arguments: tuple[int, ...] = ()
@@ -134,7 +152,10 @@ class Closed:
     @property
     def dotted(self) -> list[int]:
         """The arguments of calls that have a tangent."""
-        return [k for k, v in enumerate(self.leaves) if k not in self.fixed and carries_derivative(v.type)]
+        return [
+            k for k, v in enumerate(self.leaves)
+            if k not in self.fixed and carries_derivative(v.type)
+        ]
 
     # making it
 
@@ -149,7 +170,8 @@ class Closed:
             return None
         self.blocks[kind] = block
         if kind == "function":
-            self.functions[kind] = Function(self.name, block, self.source, "", len(block.yields) != 1)
+            self.functions[kind] = Function(self.name, block, self.source, "",
+                                            len(block.yields) != 1)
         return block
 
     def call(self, leaves: Sequence[Value]) -> list[Value]:
@@ -172,7 +194,8 @@ class Closed:
             given, rest = block.params[:own], block.params[own:]
             if kind == "jvp":
                 dots = dict(zip(self.dotted, rest))
-                dots.update((own + k, self.dots[leaf]) for k, leaf in enumerate(extras) if leaf in self.dots)
+                dots.update((own + k, self.dots[leaf]) for k, leaf in enumerate(extras)
+                            if leaf in self.dots)
                 xs = [*given, *added]
                 rest = [dots.get(k) if k in dots else Value(xs[k].type, f"{xs[k].name}_dot")
                         for k in differentiable_arguments(self, xs)]
@@ -199,7 +222,10 @@ class Closed:
             raise self.errors["jvp"]
         if "jvp" not in self.functions:
             return None
-        return self.typed("jvp", [*(v.type for v in values), *(values[k].type for k in differentiable_arguments(self, values))])
+        return self.typed("jvp", [
+            *(v.type for v in values), *(values[k].type
+                                         for k in differentiable_arguments(self, values))
+        ])
 
     def vjp(self, values: Sequence[Value]) -> Halves | None:
         if "vjp" in self.errors:
@@ -213,7 +239,9 @@ class Closed:
             count = len(self.functions["function"].results)
             ys, residuals = forward.results[:count], forward.results[count:]
             bars = [y.type for y in ys if carries_derivative(y.type)]
-            backward = self.typed("backward", [*(types[k] for k in self.arguments), *(v.type for v in residuals), *bars])
+            backward = self.typed(
+                "backward",
+                [*(types[k] for k in self.arguments), *(v.type for v in residuals), *bars])
             own, extras = len(self.leaves), self.group.extras
             covers = (*self.covered, *(own + extras.index(leaf) for leaf in self.barred))
             self.made[key] = Halves(forward, backward, self.arguments, covers)

@@ -7,8 +7,9 @@
     a.T[i, j]       is   a[j, i]
     a.ravel()[i]    is   a[i // m, i % m]                     where `a` has m columns
 
-The two are the same for every array for which the first does not raise, and the second raises where the
-first does; where that cannot be told, there is no such index, and the view is written back whole.
+The two are the same for every array for which the first does not raise, and the second raises where
+the first does; where that cannot be told, there is no such index, and the view is written back
+whole.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ Counters = dict[Value, tuple]  # the counter of a loop -> (lo, hi, step) of its 
 
 
 def composed(x: Value, first: Index, second: Index, counters: Counters) -> Index | None:
-    """The index into `x` that is `second` after `first`, which is of integers, slices and new axes."""
+    """The index into `x` that is `second` after `first`, which is of integers, slices and new axes.
+    """
     if set(first[0]) <= {"i"}:
         copies = is_advanced(*second)
         return None if copies else ((*first[0], *second[0]), [*first[1], *second[1]])
@@ -89,16 +91,21 @@ def _spelled(entries: list) -> Index:
 
 @dataclass(frozen=True)
 class Transposed:
-    """`a.T[i, j]` as a[j, i]: what an index into a transpose is, whose k-th axis is the axis order[k] of `a`."""
+    """`a.T[i, j]` as a[j, i]: what an index into a transpose is, whose k-th axis is the axis
+    order[k] of `a`.
+    """
 
     order: tuple[int, ...]
 
     def __call__(self, x: Value, index: Index, counters: Counters) -> Index | None:
         entries = _entries(*index, len(self.order))
-        if entries is None or None in entries or any(is_one(entry) and not is_integer(entry) for entry in entries):
+        if (entries is None or None in entries
+            or any(is_one(entry) and not is_integer(entry) for entry in entries)):
             return None
         left = [axis for axis, entry in zip(self.order, entries) if not is_one(entry)]
-        return _spelled([entries[self.order.index(k)] for k in range(len(entries))]) if left == sorted(left) else None
+        return (_spelled([entries[self.order.index(k)] for k in range(len(entries))])
+                if left == sorted(left)
+                else None)
 
 
 def flattened(x: Value, index: Index, counters: Counters) -> Index | None:
@@ -143,7 +150,9 @@ def _is_inside(i: Value, extent, counters: Counters) -> bool:
 
 
 def _end_of(i: Value, counters: Counters):
-    """What the natural number `i`, a counter give or take a number, is below for certain: as an extent, None if unknown."""
+    """What the natural number `i`, a counter give or take a number, is below for certain: as an
+    extent, None if unknown.
+    """
     base, offset = base_offset(i)
     if base not in counters or not is_natural(base, counters):
         return None
@@ -152,10 +161,13 @@ def _end_of(i: Value, counters: Counters):
     if pace is None or pace <= 0:
         return None
     end, shift = base_offset(value(stop))
-    if end is not None and end.op is not None and end.op.name == "length" and isinstance(end.op.inputs[0].type, Array):
+    if (end is not None and end.op is not None and end.op.name == "length"
+        and isinstance(end.op.inputs[0].type, Array)):
         extent = end.op.inputs[0].type.dims[end.op.attrs["axis"]]
-        # a length of n - 2 is 0 where n is 1, but then there is no trip, unless the range goes on behind its end
-        if hasattr(extent, "symbol") and not extent.accepts_any and (shift <= 0 or extent.offset >= 0):
+        # a length of n - 2 is 0 where n is 1, but then there is no trip, unless the range goes on
+        # behind its end
+        if (hasattr(extent, "symbol") and not extent.accepts_any
+            and (shift <= 0 or extent.offset >= 0)):
             return Extent(extent.symbol, extent.offset + shift + offset)
     bound = extent_of(value(stop))
     return bound + offset if isinstance(bound, int) else Extent(bound.symbol, bound.offset + offset)
@@ -179,7 +191,8 @@ def is_one(entry) -> bool:
 
 
 def _entries(pattern: Pattern, operands: list, rank: int) -> list | None:
-    """The index, one entry for each axis (and new axis): a Value, a slice's three bounds, or None."""
+    """The index, one entry for each axis (and new axis): a Value, a slice's three bounds, or None.
+    """
     found, rest = [], 0
     for p, operand in paired(pattern, operands):
         if p == "i":
@@ -207,7 +220,8 @@ def _known(bound):
     return bound.constant if type(bound.constant) is int else MISSING
 
 
-def _element_of_slice(x: Value, axis: int, extent, bounds: tuple, i: Value, counters: Counters) -> Value:
+def _element_of_slice(x: Value, axis: int, extent, bounds: tuple, i: Value,
+                      counters: Counters) -> Value:
     """x[lo:hi:step][i] as an element of x."""
     lo, hi, step = map(_known, bounds)
     if isinstance(extent, int) and MISSING not in (lo, hi, step) and type(i.constant) is int:
@@ -219,10 +233,18 @@ def _element_of_slice(x: Value, axis: int, extent, bounds: tuple, i: Value, coun
         ends = hi is None or _is_below(i, extent, lo, hi, stride, counters)
         if stride > 0 and ends and (bounds[0] is None or is_natural(bounds[0], counters)):
             at = i if stride == 1 else i * stride
-            return at if lo in (None, 0) else bounds[0] + at if type(at.constant) is int else at + bounds[0]
+            return (at
+                    if lo in (None, 0)
+                    else bounds[0] + at
+                    if type(at.constant) is int
+                    else at + bounds[0])
         if stride == -1 and lo is None and hi is None:
             base, offset = base_offset(i)
-            return value(-1 - offset) if base is None else value(-1 - offset) - base if offset != -1 else -base
+            return (value(-1 - offset)
+                    if base is None
+                    else value(-1 - offset) - base
+                    if offset != -1
+                    else -base)
     if stride == 1 and hi is None and type(i.constant) is int and i.constant < 0 and _leaves(
             -i.constant, extent, bounds[0], counters):
         return i
@@ -230,16 +252,20 @@ def _element_of_slice(x: Value, axis: int, extent, bounds: tuple, i: Value, coun
 
 
 def _leaves(count: int, extent, lo: Value | None, counters: Counters) -> bool:
-    """Whether at least `count` elements of an axis follow `lo`, a counter give or take a number, for certain."""
+    """Whether at least `count` elements of an axis follow `lo`, a counter give or take a number,
+    for certain.
+    """
     if lo is None:
         return True
     end = _end_of(lo, counters) if is_natural(lo, counters) else None
-    return isinstance(extent, Extent) and _is_less(end, Extent(extent.symbol, extent.offset - count + 1))
+    return (isinstance(extent, Extent)
+            and _is_less(end, Extent(extent.symbol, extent.offset - count + 1)))
 
 
 def _is_below(i: Value, extent, lo, hi, stride, counters: Counters) -> bool:
     """Whether `i` is below the length of x[lo:hi] for certain."""
-    if stride != 1 or MISSING in (lo, hi) or hi is None or hi >= 0 or not isinstance(extent, Extent):
+    if (stride != 1 or MISSING in (lo, hi) or hi is None or hi >= 0
+        or not isinstance(extent, Extent)):
         return False
     return _is_less(_end_of(i, counters), Extent(extent.symbol, extent.offset - (lo or 0) + hi))
 
@@ -253,7 +279,8 @@ def _slice_of_slice(outer: tuple, inner: tuple, extent, counters: Counters):
         if not places:
             return (value(0), value(0), None)
         end = None if places.stop < 0 else places.stop
-        return tuple(None if bound is None else value(bound) for bound in (places.start, end, places.step))
+        return tuple(None if bound is None else value(bound)
+                     for bound in (places.start, end, places.step))
     stride, pace = 1 if step is None else step, 1 if c is None else c
     if MISSING in (stride, pace) or min(stride, pace) <= 0:
         return MISSING
@@ -264,7 +291,8 @@ def _slice_of_slice(outer: tuple, inner: tuple, extent, counters: Counters):
         stop = outer[1]
     elif hi is None and is_natural(inner[1], counters):
         stop = _sum(outer[0], inner[1], stride)
-    elif b is not MISSING and b < 0 and stride == 1 and (hi is None or (hi is not MISSING and hi < 0)):
+    elif (b is not MISSING and b < 0 and stride == 1
+          and (hi is None or (hi is not MISSING and hi < 0))):
         stop = value(b + (hi or 0))
     else:
         return MISSING
@@ -315,7 +343,8 @@ def _least(i, counters: Counters, depth: int = 6) -> int | None:
             return sides[0] + sides[1] if base.op.name == "add" else sides[0] * sides[1]
         case "floor_divide" | "remainder":
             over, under = (_least(x, counters, depth - 1) for x in base.op.inputs)
-            if under is None or under <= 0 or (base.op.name == "floor_divide" and (over is None or over < 0)):
+            if (under is None or under <= 0
+                or (base.op.name == "floor_divide" and (over is None or over < 0))):
                 return None
             return 0
     return None

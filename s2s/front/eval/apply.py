@@ -1,8 +1,8 @@
 """What a call means: an op, a function of the user's own, or something worked out now.
 
-A function of the user's becomes a `call` op, unless the op could not say what happens: one that takes a
-function defined inside the caller, writes into its argument, or returns memory it shares with one, is run
-in place instead, on the caller's own cells.
+A function of the user's becomes a `call` op, unless the op could not say what happens: one that
+takes a function defined inside the caller, writes into its argument, or returns memory it shares
+with one, is run in place instead, on the caller's own cells.
 """
 
 from __future__ import annotations
@@ -85,13 +85,23 @@ from .unwrap_callable import meant, names_of, of_numba, signature_of, target_of
 
 OF_ROWS = {np.array, np.asarray}  # of a list of tuples: one row each
 _signature = functools.cache(inspect.signature)
-KNOWN_NOW = {np.finfo, np.iinfo, np.dtype, np.issubdtype, np.result_type, np.promote_types, np.can_cast, str, repr,
-             id, issubclass, bool, int, float, complex, sum, min, max, abs, round, divmod, pow,
-             any, all, sorted, frozenset, set, dict}
+KNOWN_NOW = {
+    np.finfo, np.iinfo, np.dtype, np.issubdtype, np.result_type, np.promote_types, np.can_cast, str,
+    repr, id, issubclass, bool, int, float, complex, sum, min, max, abs, round, divmod, pow, any,
+    all, sorted, frozenset, set, dict
+}
 ABOUT_OBJECTS = (len, iter, next, id, setattr)  # which ask nothing about the members
 
-SPECIAL = {abs: "__abs__", float: "__float__", int: "__int__", complex: "__complex__", round: "__round__",
-           math.floor: "__floor__", math.ceil: "__ceil__", math.trunc: "__trunc__"}
+SPECIAL = {
+    abs: "__abs__",
+    float: "__float__",
+    int: "__int__",
+    complex: "__complex__",
+    round: "__round__",
+    math.floor: "__floor__",
+    math.ceil: "__ceil__",
+    math.trunc: "__trunc__"
+}
 
 
 def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
@@ -112,7 +122,10 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         case Local():
             return _apply_local(frame, function, args, keywords, node)
         case Partial():
-            return apply(frame, function.function, [*function.args, *args], {**function.keywords, **keywords}, node)
+            return apply(frame, function.function, [*function.args, *args], {
+                **function.keywords,
+                **keywords
+            }, node)
         case Method():
             return apply(frame, function.function, [function.receiver, *args], keywords, node)
         case Known():
@@ -121,15 +134,19 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
             return mark(frame.session, _name_of_made(inner), frame.source,
                         lambda: apply(frame, inner, args, keywords, node))
         case Chosen(condition, functions):
-            return branch(frame, condition, *(lambda f=f: apply(frame, f, args, keywords, node) for f in functions),
+            return branch(frame, condition,
+                          *(lambda f=f: apply(frame, f, args, keywords, node) for f in functions),
                           frame.live | frame.pending)
         case np.vectorize():
-            return BUILTINS[np.vectorize](frame, node, function.pyfunc, function.otypes, None, function.excluded, False, function.signature).run(
-                frame, node, *args, **keywords)
+            return BUILTINS[np.vectorize](frame, node, function.pyfunc, function.otypes, None,
+                                          function.excluded, False,
+                                          function.signature).run(frame, node, *args, **keywords)
         case functools.partial():
             given, named = _parts(frame, function)
             return apply(frame, function.func, [*given, *args], {**named, **keywords}, node)
-        case types.MethodDescriptorType() | types.WrapperDescriptorType() if args and function not in BUILTINS:  # np.ndarray.sum(x)
+        # np.ndarray.sum(x)
+        case types.MethodDescriptorType() | types.WrapperDescriptorType(
+        ) if args and function not in BUILTINS:
             return apply_method(frame, args[0], function.__name__, args[1:], keywords, node)
         case types.FunctionType() | types.MethodType() if (said := logger(function)) is not None:
             return log(frame, node, said, args, keywords)
@@ -141,18 +158,26 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
     if any(map(has_maybe, (*args, *keywords.values()))) and not is_plain(function):
         if function in (print, str, repr, isinstance, type, id, format, bool) or keywords:
             raise refused(f"{_name_of(function)}()", frame.line(node))
-        args = [demand(frame, a, getattr(node, "args", [None] * len(args))[k] if len(getattr(node, "args", ())) == len(args) else None)
-                for k, a in enumerate(args)]
-    if hasattr(type(getattr(function, "__self__", None)), "apply_in") and not hasattr(function, "apply_in"):
+        args = [
+            demand(
+                frame, a,
+                getattr(node, "args", [None]
+                        * len(args))[k] if len(getattr(node, "args", ())) == len(args) else None)
+            for k, a in enumerate(args)
+        ]
+    if (hasattr(type(getattr(function, "__self__", None)), "apply_in")
+        and not hasattr(function, "apply_in")):
         return function(*args, **keywords)  # a rule is given to a function that the program makes
-    if args and _hashable(function) and function in SPECIAL and (own := method_of(args[0], SPECIAL[function])) is not None:
+    if (args and _hashable(function) and function in SPECIAL
+        and (own := method_of(args[0], SPECIAL[function])) is not None):
         return apply(frame, Method(own, args[0]), args[1:], keywords, node)
     if class_of(function) is not None:
         return apply(frame, read(frame, function, "__call__", node), args, keywords, node)
     if isinstance(function, Object):
         consulted(function.getter, function.content)
         function = function.content
-    if hasattr(type(function), "apply_in"):  # a function with rules of its own: front/rules/custom_derivatives.py
+    # a function with rules of its own: front/rules/custom_derivatives.py
+    if hasattr(type(function), "apply_in"):
         return function.apply_in(frame, args, keywords, node)
     if RULES and _hashable(function) and function in RULES:
         return RULES[function].apply_in(frame, args, keywords, node)
@@ -160,19 +185,34 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
     if not is_plain(function) and (own is None or function not in ABOUT_CLASSES):
         anyhow = function in (sorted, len, min, max, any, all)
         args = [members_of(frame, a, node, anyhow) if isinstance(a, Container) else a for a in args]
-        if function not in ABOUT_OBJECTS and not hasattr(function, "function_for") and not hasattr(own, "opens"):
-            args, keywords = [frame.opened(a) for a in args], {k: frame.opened(a) for k, a in keywords.items()}
-    macro = function if isinstance(function, Macro) else MACROS.get(function) if _hashable(function) else None
+        if (function not in ABOUT_OBJECTS and not hasattr(function, "function_for")
+            and not hasattr(own, "opens")):
+            args, keywords = [frame.opened(a) for a in args], {
+                k: frame.opened(a)
+                for k, a in keywords.items()
+            }
+    macro = (function
+             if isinstance(function, Macro)
+             else MACROS.get(function)
+             if _hashable(function)
+             else None)
     if macro is not None:
         args = [enclosed(frame, a, node) if isinstance(a, Made) else a for a in args]
-        args = [frame.static(a, "an option", node) if macro.is_option(k) else a for k, a in enumerate(args)]
-        keywords = {k: frame.static(a, k, node) if macro.is_option(k) else a for k, a in keywords.items()}
+        args = [
+            frame.static(a, "an option", node) if macro.is_option(k) else a
+            for k, a in enumerate(args)
+        ]
+        keywords = {
+            k: frame.static(a, k, node) if macro.is_option(k) else a
+            for k, a in keywords.items()
+        }
         return macro.expand(lambda f, *xs: apply(frame, f, list(xs), {}, node), *args, **keywords)
     if own is not None:
         try:
             _signature(own).bind(frame, node, *args, **keywords)
         except TypeError as error:
-            raise frame.refuse(f"{_name_of(function)} called like this: {error}", node, "use the arguments that s2s knows") from None
+            raise frame.refuse(f"{_name_of(function)} called like this: {error}", node,
+                               "use the arguments that s2s knows") from None
         try:
             return own(frame, node, *args, **keywords)
         except UNFIT as error:
@@ -191,8 +231,10 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         if function in KNOWN_NOW and _all_static(frame, args, keywords):
             return _now(frame, function, args, keywords, node)
         return operate(frame, function, args, keywords, node)
-    if hasattr(function, "function_for") and frame.session.tries and getattr(function, "kind", "") == "jit":
-        return _apply_decorated(frame, function.inner, args, keywords, node)  # whose statements may raise what is caught
+    if (hasattr(function, "function_for") and frame.session.tries
+        and getattr(function, "kind", "") == "jit"):
+        # whose statements may raise what is caught
+        return _apply_decorated(frame, function.inner, args, keywords, node)
     if hasattr(function, "function_for"):
         function = function.named_by(keywords) if hasattr(function, "named_by") else function
         args = ordered(frame, signature_of(function), _name_of(function), args, keywords, node)
@@ -200,7 +242,8 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
     if _hashable(function) and function in KNOWN_NOW:
         if _all_static(frame, args, keywords):
             return _now(frame, function, args, keywords, node)
-        raise frame.refuse(f"{_name_of(function)}() of run-time data", node, "use NumPy's functions")
+        raise frame.refuse(f"{_name_of(function)}() of run-time data", node,
+                           "use NumPy's functions")
     if isinstance(function, type) and issubclass(function, Enum):  # a member, by its value
         return _now(frame, function, args, keywords, node)
     if is_exception(function):
@@ -213,13 +256,20 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
 
 
 def _apply_decorated(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
-    """A call of s2s.jit(function), which calls itself by that name, and never changes its caller's arrays."""
-    held = {root for cell in cells_in((*args, *keywords.values())) for root in (cell.roots if isinstance(cell, Cell) else (cell,))}
+    """A call of s2s.jit(function), which calls itself by that name, and never changes its caller's
+    arrays.
+    """
+    held = {
+        root
+        for cell in cells_in((*args, *keywords.values()))
+        for root in (cell.roots if isinstance(cell, Cell) else (cell,))
+    }
     before = {cell: frame.heap.contents.get(cell) for cell in held}
     found = apply(frame, function, args, keywords, node)
     if any(frame.heap.contents.get(cell) is not content for cell, content in before.items()):
-        raise frame.refuse(f"{_name_of(function)}, which writes to its arguments, by the name of the compiled function, which leaves them as they are",
-                           node, "compile a function that calls it, and leave it undecorated")
+        raise frame.refuse(
+            f"{_name_of(function)}, which writes to its arguments, by the name of the compiled function, which leaves them as they are",
+            node, "compile a function that calls it, and leave it undecorated")
     return found
 
 
@@ -228,18 +278,27 @@ FEW = 8  # numbers of a range that are written one by one
 
 def _takes_arrays(function) -> bool:
     """Whether a function makes an array of a range that it is given."""
-    module = (getattr(function, "__module__", None) or "").partition(".")[0] if _hashable(function) else ""
-    return (isinstance(function, np.ufunc) or module in ("numpy", "scipy")) and function not in (np.fromiter, np.vectorize)
+    module = ((getattr(function, "__module__", None) or "").partition(".")[0] if _hashable(function)
+              else "")
+    return ((isinstance(function, np.ufunc) or module in ("numpy", "scipy"))
+            and function not in (np.fromiter, np.vectorize))
 
 
 def _without_ranges(frame: Frame, binding, node: gast.AST):
-    """An argument of NumPy's as it is, or the numbers of a range, of one among the members of a list, too."""
+    """An argument of NumPy's as it is, or the numbers of a range, of one among the members of a
+    list, too.
+    """
     if isinstance(binding, Iterable) and binding.is_range:
-        known = [b if isinstance(b, int) else b.constant if isinstance(b, Value) else None for b in binding.bounds]
+        known = [
+            b if isinstance(b, int) else b.constant if isinstance(b, Value) else None
+            for b in binding.bounds
+        ]
         if all(isinstance(b, int) for b in known) and len(range(*known)) <= FEW:
             return tuple(range(*known))  # which may also be axes, or a shape
         return apply(frame, np.arange, list(binding.bounds), {}, node)
-    members = frame.members(binding) if isinstance(binding, (tuple, list)) or is_list(frame, binding) else None
+    members = (frame.members(binding)
+               if isinstance(binding, (tuple, list)) or is_list(frame, binding)
+               else None)
     if members and any(isinstance(x, Iterable) and x.is_range for x in members):
         return tuple(_without_ranges(frame, x, node) for x in members)
     return binding
@@ -249,20 +308,24 @@ METHODS_OF_NUMBERS = {"is_integer"}  # which arrays do not have
 METHODS_OF_INTEGERS = {"bit_length": int.bit_length}
 
 
-def apply_generator_method(frame: Frame, rng: Value, name: str, args: list, keywords: dict, node: gast.Call):
+def apply_generator_method(frame: Frame, rng: Value, name: str, args: list, keywords: dict,
+                           node: gast.Call):
     """A draw."""
     if name == "shuffle" and len(args) == 1 and isinstance(args[0], Cell) and not keywords:
         frame.live |= frame.pending  # the rest of the statement is still to be evaluated
         frame.write(args[0], shuffled(rng, frame.heap.read(args[0])))
         return None
     if name not in METHODS_OF_GENERATORS:
-        raise frame.refuse(f"the method {name} of a generator", node,
-                           "draw numbers with normal, uniform, integers and their like, or before the call")
-    return operate_as(frame, METHODS_OF_GENERATORS[name], f"rng.{name}", [rng, *args], keywords, node)
+        raise frame.refuse(
+            f"the method {name} of a generator", node,
+            "draw numbers with normal, uniform, integers and their like, or before the call")
+    return operate_as(frame, METHODS_OF_GENERATORS[name], f"rng.{name}", [rng, *args], keywords,
+                      node)
 
 
 def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node: gast.Call):
-    """The binding of `base.name(*args, **keywords)`, where `base` is an array, a number or a list."""
+    """The binding of `base.name(*args, **keywords)`, where `base` is an array, a number or a list.
+    """
     if isinstance(base, Cell) and not is_list(frame, base):
         args = [_without_ranges(frame, a, node) for a in args]
     if isinstance(base, Value) and isinstance(base.type, Generator):
@@ -287,37 +350,50 @@ def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node
     elif isinstance(base, (tuple, list)):
         raise frame.refuse(f"the method {name} of a {type(base).__name__}", node, "use a list")
     elif not isinstance(base, Value):
-        if _all_static(frame, args, keywords) and isinstance(base, (str, int, float, complex, np.dtype)):
+        if (_all_static(frame, args, keywords)
+            and isinstance(base, (str, int, float, complex, np.dtype))):
             return _now(frame, getattr(base, name), args, keywords, node)
         if isinstance(base, str):
             return text_method(frame, node, base, name, args, keywords)
-        raise frame.refuse(f"the method {name} of a {type(base).__name__}", node, "use arrays and numbers")
-    if name in METHODS_OF_INTEGERS and (dtype_of(base.type) if isinstance(base, Value) else "") in ("int64", "bool"):
+        raise frame.refuse(f"the method {name} of a {type(base).__name__}", node,
+                           "use arrays and numbers")
+    if (name in METHODS_OF_INTEGERS
+        and (dtype_of(base.type) if isinstance(base, Value) else "") in ("int64", "bool")):
         return apply(frame, METHODS_OF_INTEGERS[name], [base, *args], keywords, node)
     if name in METHODS_OF_NUMBERS and rank(frame.value(base)):
-        raise frame.refuse(f"the method {name} of an array", node, "call it of each element, or ask x == np.floor(x)")
+        raise frame.refuse(f"the method {name} of an array", node,
+                           "call it of each element, or ask x == np.floor(x)")
     if name not in METHODS:
-        raise frame.refuse(f"the method {name}", node, "use a NumPy function that s2s knows, or write a loop")
+        raise frame.refuse(f"the method {name}", node,
+                           "use a NumPy function that s2s knows, or write a loop")
     return operate_as(frame, METHODS[name], name, [base, *args], keywords, node, True)
 
 
-# --------------------------------------------------------------------------------------------------- ops
+# ---------------------------------------------------------------------------------------------- ops
 
 
 def operate(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST):
     """A call of a function that ops know."""
-    return operate_as(frame, FUNCTIONS[function], _name_of(function), args, keywords, node, function=function)
+    return operate_as(frame, FUNCTIONS[function], _name_of(function), args, keywords, node,
+                      function=function)
 
 
-def operate_as(frame: Frame, rule: Callable, name: str, args: list, keywords: dict, node: gast.AST, method: bool = False,
-             function=None):
+def operate_as(frame: Frame, rule: Callable, name: str, args: list, keywords: dict, node: gast.AST,
+               method: bool = False, function=None):
     """Emit what `rule` says, and find out whose memory the result has."""
     if function in OF_ROWS and args:
         args = [_rows(frame, args[0], node), *args[1:]]
     rule, args = _rule_of_list(frame, rule, function, args)
     values = [frame.value(a) for a in args]
-    named = {k: frame.static(v, k) if frame.is_static(v) else frame.value(v) for k, v in keywords.items()}
-    cells = {frame.heap.read(cell): cell for a in args for cell in cells_in(a) if isinstance(cell, Cell)}
+    named = {
+        k: frame.static(v, k) if frame.is_static(v) else frame.value(v)
+        for k, v in keywords.items()
+    }
+    cells = {
+        frame.heap.read(cell): cell
+        for a in args
+        for cell in cells_in(a) if isinstance(cell, Cell)
+    }
     try:
         with guarding(frame, getattr(np, name, np.sum) if method else function):
             result, values, named = _decided(frame, rule, values, named)
@@ -325,7 +401,9 @@ def operate_as(frame: Frame, rule: Callable, name: str, args: list, keywords: di
         listed = [k for k, x in enumerate(values) if x is error.value and is_listed(x.type)]
         if not listed or function in (np.array, np.asarray):
             raise
-        args = [apply(frame, np.array, [a], {}, node) if k in listed else a for k, a in enumerate(args)]
+        args = [
+            apply(frame, np.array, [a], {}, node) if k in listed else a for k, a in enumerate(args)
+        ]
         return operate_as(frame, rule, name, args, keywords, node, method, function)
     except S2SError:
         raise
@@ -333,20 +411,25 @@ def operate_as(frame: Frame, rule: Callable, name: str, args: list, keywords: di
         text = str(error).replace("<lambda>()", f"{name}()").replace("_infer", name)
         text = text.replace(f"{getattr(rule, '__name__', name)}()", f"{name}()")
         text = text.partition(". Did you mean")[0]  # newer Pythons guess
-        raise frame.refuse(f"{name} called like this: {text}", node, "use the arguments that s2s knows") from error
+        raise frame.refuse(f"{name} called like this: {text}", node,
+                           "use the arguments that s2s knows") from error
     except UNFIT as error:
         raise unfit(frame, name, error, node) from error
     if isinstance(result, tuple):
         return tuple(shared_result(frame, r, name, args, named, cells) for r in result)
-    return shared_result(frame, result, name, args, named, cells, lambda x: rule(x, *values[1:], **named), method,
+    return shared_result(frame, result, name, args, named, cells,
+                         lambda x: rule(x, *values[1:], **named), method,
                          (*values[1:], *(v for v in named.values() if isinstance(v, Value))))
 
 
-UNFIT = (TypeError, ValueError, IndexError, OverflowError)  # what a rule raises, as Python does, of arguments that it is not written for
+# what a rule raises, as Python does, of arguments that it is not written for
+UNFIT = (TypeError, ValueError, IndexError, OverflowError)
 
 
 def unfit(frame: Frame, name: str, error: Exception, node: gast.AST) -> Exception:
-    """The refusal of a call of `name`, whose rule has raised `error`; `error` itself where the call has run code of the program's."""
+    """The refusal of a call of `name`, whose rule has raised `error`; `error` itself where the call
+    has run code of the program's.
+    """
     place = error.__traceback__
     while place is not None:
         if place.tb_frame.f_code.co_name in ("activation", "_apply_local", "instantiate"):
@@ -354,12 +437,19 @@ def unfit(frame: Frame, name: str, error: Exception, node: gast.AST) -> Exceptio
         place = place.tb_next
     if isinstance(error, S2SError) or hasattr(error, "line_of_program"):  # emitted ops have failed
         return error
-    kind = TypeMismatchError if isinstance(error, TypeError) else ShapeMismatchError if isinstance(error, ValueError) else UnsupportedError
-    return kind(f"{name} called like this: {error}", frame.line(node), "use the arguments that s2s knows")
+    kind = (TypeMismatchError
+            if isinstance(error, TypeError)
+            else ShapeMismatchError
+            if isinstance(error, ValueError)
+            else UnsupportedError)
+    return kind(f"{name} called like this: {error}", frame.line(node),
+                "use the arguments that s2s knows")
 
 
 def _decided(frame: Frame, rule: Callable, values: list, named: dict) -> tuple:
-    """rule(*values, **named), and what it was given: numbers from outside that must be known, such as an axis, are read now."""
+    """rule(*values, **named), and what it was given: numbers from outside that must be known, such
+    as an axis, are read now.
+    """
     while True:
         try:
             return rule(*values, **named), values, named
@@ -375,24 +465,29 @@ def _replaced(x, old: Value, new: Value):
     """`x` with `new` for `old`, also in a tuple."""
     if x is old:
         return new
-    if isinstance(x, Value) and x.op is not None and x.op.name == "tuple" and any(item is old for item in x.op.inputs):
+    if (isinstance(x, Value) and x.op is not None and x.op.name == "tuple"
+        and any(item is old for item in x.op.inputs)):
         return RECORDS["tuple"](*(_replaced(item, old, new) for item in x.op.inputs))
     return x
 
 
-def _write(frame: Frame, rule: Callable, name: str, args: list, keywords: dict, node: gast.AST) -> None:
+def _write(frame: Frame, rule: Callable, name: str, args: list, keywords: dict,
+           node: gast.AST) -> None:
     """A call of a function that writes into its argument and returns nothing."""
     named = {k: frame.static(v, k) if frame.is_static(v) else v for k, v in keywords.items()}
     try:
         _signature(rule).bind(frame, None, node, *args, **named)
     except TypeError as error:
-        raise frame.refuse(f"{name} called like this: {error}", node, "use the arguments that s2s knows") from None
+        raise frame.refuse(f"{name} called like this: {error}", node,
+                           "use the arguments that s2s knows") from None
     with guarding(frame, np.add):
         rule(frame, _caller(frame, node), node, *args, **named)
 
 
 def _rule_of_list(frame: Frame, rule: Callable, function, args: list) -> tuple[Callable, list]:
-    """`rule`, or what `function` does with a list that grows at run time; the arrays that it makes of others."""
+    """`rule`, or what `function` does with a list that grows at run time; the arrays that it makes
+    of others.
+    """
     def grows(a) -> bool:
         return isinstance(a, Cell) and is_list(frame, a) and frame.heap.items(a) is None
 
@@ -402,16 +497,26 @@ def _rule_of_list(frame: Frame, rule: Callable, function, args: list) -> tuple[C
 
 
 def _rows(frame: Frame, a, node: gast.AST):
-    """`a`, or the array whose rows are the tuples of numbers of a run-time list, made of its columns."""
-    content = frame.heap.type_of(a) if isinstance(a, Cell) and is_list(frame, a) and frame.heap.items(a) is None else None
+    """`a`, or the array whose rows are the tuples of numbers of a run-time list, made of its
+    columns.
+    """
+    content = (frame.heap.type_of(a)
+               if isinstance(a, Cell) and is_list(frame, a) and frame.heap.items(a) is None
+               else None)
     if not isinstance(content, List) or not is_listed(content.item):
         return a
-    columns = [in_place(frame, column, [a, k], {}, node, current().line) for k in range(len(content.item.items))]
-    return apply(frame, np.stack, [tuple(apply(frame, np.array, [c], {}, node) for c in columns)], {"axis": 1}, node)
+    columns = [
+        in_place(frame, column, [a, k], {}, node,
+                 current().line) for k in range(len(content.item.items))
+    ]
+    return apply(frame, np.stack, [tuple(apply(frame, np.array, [c], {}, node) for c in columns)],
+                 {"axis": 1}, node)
 
 
 def _caller(frame: Frame, node: gast.AST) -> Callable:
-    """(f, *args, **keywords) -> f(*args, **keywords) in the program; what s2s says in Python has the user's line."""
+    """(f, *args, **keywords) -> f(*args, **keywords) in the program; what s2s says in Python has
+    the user's line.
+    """
 
     def call(function, *args, **keywords):
         if getattr(function, "__module__", "") == writer.__module__:
@@ -423,7 +528,10 @@ def _caller(frame: Frame, node: gast.AST) -> Callable:
 
 def _now(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST):
     try:
-        return function(*(frame.static(a, "this") for a in args), **{k: frame.static(v, k) for k, v in keywords.items()})
+        return function(*(frame.static(a, "this") for a in args), **{
+            k: frame.static(v, k)
+            for k, v in keywords.items()
+        })
     except Exception as error:
         guard(frame, type(error), lambda: True, *error.args)
         raise TypeMismatchError(f"{_name_of(function)}: {error}", frame.line(node)) from error
@@ -448,8 +556,10 @@ def _name_of(function) -> str:
 def _name_of_made(function) -> str:
     """What generated code calls what a function does, which may be one of the program's own."""
     while isinstance(function, (Again, Partial, Method, functools.partial, Object)):
-        function = function.content if isinstance(function, Object) else getattr(function, "function", getattr(function, "func", None))
-    name = getattr(function.node, "name", "f") if isinstance(function, Local) else _name_of(function)
+        function = (function.content if isinstance(function, Object)
+                    else getattr(function, "function", getattr(function, "func", None)))
+    name = (getattr(function.node, "name", "f") if isinstance(function, Local)
+            else _name_of(function))
     return identifier(name)
 
 
@@ -461,26 +571,33 @@ def _is_of_numpy(function) -> bool:
 def _unknown(frame: Frame, function, node: gast.AST) -> UnsupportedError:
     name = getattr(function, "__qualname__", None) or _name_of(function)
     if isinstance(getattr(function, "__self__", None), np.random.RandomState):
-        return frame.refuse(f"np.random.{_name_of(function)} draws from a state that all programs share", node,
-                            "take a generator as an argument, rng = np.random.default_rng(seed), and draw from it")
+        return frame.refuse(
+            f"np.random.{_name_of(function)} draws from a state that all programs share", node,
+            "take a generator as an argument, rng = np.random.default_rng(seed), and draw from it")
     if _is_of_numpy(function) or isinstance(function, np.ufunc):
-        of_numpy = getattr(np, name, None) is function if isinstance(function, np.ufunc) else function.__module__.startswith("numpy")
+        of_numpy = (getattr(np, name, None) is function if isinstance(function, np.ufunc)
+                    else function.__module__.startswith("numpy"))
         module = "np." if of_numpy else "scipy.special." if isinstance(function, np.ufunc) else \
             "" if function.__module__ == "builtins" else f"{function.__module__}."
-        return frame.refuse(f"s2s does not know {module}{name}", node, "write it with functions that s2s knows, or as a loop")
+        return frame.refuse(f"s2s does not know {module}{name}", node,
+                            "write it with functions that s2s knows, or as a loop")
     if not callable(function):
         return frame.refuse(f"a {type(function).__name__} is called", node, "call a function")
-    return frame.refuse(f"s2s cannot look into {name}", node, "write it in Python, with numbers and arrays")
+    return frame.refuse(f"s2s cannot look into {name}", node,
+                        "write it in Python, with numbers and arrays")
 
 
-# ------------------------------------------------------------------------------------- Python functions
+# --------------------------------------------------------------------------------- Python functions
 
 
 def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST):
-    """A call of a function of the user's own, or of one that another calls in which SciPy is said."""
+    """A call of a function of the user's own, or of one that another calls in which SciPy is said.
+    """
     if function.__module__ == SCIPY:
         return in_place(frame, function, args, keywords, node, current().line)
-    if frame.session.tries or may_call_itself(function) or is_generator_function(plain_function(function)[0]) or any(_needs_the_caller(frame, a) for a in (*args, *keywords.values())):
+    if (frame.session.tries or may_call_itself(function)
+        or is_generator_function(plain_function(function)[0])
+        or any(_needs_the_caller(frame, a) for a in (*args, *keywords.values()))):
         return in_place(frame, function, args, keywords, node)
     if frame.session.recursions:
         plain, owner = plain_function(function)
@@ -507,7 +624,9 @@ def is_plain(function) -> bool:
 
 
 def _needs_the_caller(frame: Frame, binding) -> bool:
-    """Whether an argument means something only inside the caller: a function, a module, an object, a range, a list."""
+    """Whether an argument means something only inside the caller: a function, a module, an object,
+    a range, a list.
+    """
     match binding:
         case Maybe():
             return True
@@ -515,30 +634,35 @@ def _needs_the_caller(frame: Frame, binding) -> bool:
             return any(_needs_the_caller(frame, b) for b in binding)
         case slice():
             return not frame.is_static(binding)
-        case Made() | Object() | Iterable() | Container() | dict() | Text() | Thrown() | types.ModuleType():
+        case Made() | Object() | Iterable() | Container() | dict() | Text() | Thrown(
+        ) | types.ModuleType():
             return True
         case Cell() if is_list(frame, binding):
             return True
         case Value() | Cell():
             return False
         case type():
-            return not issubclass(binding, (bool, int, float, complex, np.generic))  # dtypes are arguments
+            # dtypes are arguments
+            return not issubclass(binding, (bool, int, float, complex, np.generic))
     return callable(binding)
 
 
-def ordered(frame: Frame, signature: inspect.Signature, name: str, args: list, keywords: dict, node) -> list:
+def ordered(frame: Frame, signature: inspect.Signature, name: str, args: list, keywords: dict,
+            node) -> list:
     """The arguments in the order of the parameters, defaults filled in, `*args` spread."""
     try:
         bound = signature.bind(*args, **keywords)
     except TypeError as error:
-        raise TypeMismatchError(f"{name}(): {error}", frame.line(node), "pass the arguments that it takes") from None
+        raise TypeMismatchError(f"{name}(): {error}", frame.line(node),
+                                "pass the arguments that it takes") from None
     found = []
     for parameter in signature.parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:
             found += bound.arguments.get(parameter.name, ())
         elif parameter.kind is parameter.VAR_KEYWORD:
             if bound.arguments.get(parameter.name):
-                found.append(bound.arguments[parameter.name])  # a dict, which a `call` op does not take
+                # a dict, which a `call` op does not take
+                found.append(bound.arguments[parameter.name])
         elif parameter.name in bound.arguments:
             found.append(bound.arguments[parameter.name])
         else:
@@ -548,16 +672,22 @@ def ordered(frame: Frame, signature: inspect.Signature, name: str, args: list, k
 
 def default_binding(frame: Frame, default, name: str):
     """The binding of a parameter's default."""
-    if isinstance(default, (np.ndarray, list, dict)) or (isinstance(default, tuple) and not frame.is_static(default)):
+    if (isinstance(default, (np.ndarray, list, dict))
+        or (isinstance(default, tuple) and not frame.is_static(default))):
         return frame.outside(default, Fixed(default), name)
     return default
 
 
 def _emit_transformed(frame: Frame, function, args: list, node: gast.AST):
-    """A call of a transformed function; what it must know when code is generated is no operand of it."""
+    """A call of a transformed function; what it must know when code is generated is no operand of
+    it.
+    """
     fixed = function.static_positions(len(args)) if hasattr(function, "static_positions") else ()
-    known = {k: frame.static(a, "a static argument", node) for k, a in enumerate(args) if k in fixed
-             or isinstance(a, Object) and not isinstance(a.content, (list, dict)) or isinstance(a, type)}
+    known = {
+        k: frame.static(a, "a static argument", node)
+        for k, a in enumerate(args) if k in fixed
+        or isinstance(a, Object) and not isinstance(a.content, (list, dict)) or isinstance(a, type)
+    }
     for k, a in enumerate(args):
         if isinstance(a, Object):
             consulted(a.getter, a.content)
@@ -566,8 +696,10 @@ def _emit_transformed(frame: Frame, function, args: list, node: gast.AST):
             if not known:
                 return _emit_call(frame, function, args, node)
             values = [value(None) if k in known else frame.value(a) for k, a in enumerate(args)]
-            made = function.function_for_types([Static(known[k]) if k in known else v.type for k, v in enumerate(values)])
-            return _results(frame, made, emit_block(made.block, [*values, *captured_in(frame, made)], {}))
+            made = function.function_for_types(
+                [Static(known[k]) if k in known else v.type for k, v in enumerate(values)])
+            return _results(frame, made,
+                            emit_block(made.block, [*values, *captured_in(frame, made)], {}))
         except UndecidedError as error:  # an axis, say, which may be known here
             more = [k for k in error.parameters if k < len(args) and k not in known]
             if len(more) == 1 and not frame.is_static(args[more[0]]):
@@ -590,8 +722,11 @@ def _results(frame: Frame, function, outputs):
 def captured_in(frame: Frame, function) -> list[Value]:
     """What `function` captures, captured here."""
     first = len(function.params) - len(function.captures)
-    return [getter.value if isinstance(getter, Enclosing) else frame.value(frame.captured(param.type, getter, name))
-            for param, (name, getter) in zip(function.params[first:], function.captures.items())]
+    return [
+        getter.value if isinstance(getter, Enclosing) else frame.value(
+            frame.captured(param.type, getter, name))
+        for param, (name, getter) in zip(function.params[first:], function.captures.items())
+    ]
 
 
 def _emit_call(frame: Frame, callee, args: list, node: gast.AST):
@@ -601,7 +736,8 @@ def _emit_call(frame: Frame, callee, args: list, node: gast.AST):
     require_quiet(frame, function, _name_of(callee), node)
     values += captured_in(frame, function)
     if any(isinstance(getter, Enclosing) for getter in function.captures.values()):
-        outputs = emit_block(function.block, values, {})  # it cannot be made again outside this program
+        # it cannot be made again outside this program
+        outputs = emit_block(function.block, values, {})
     else:
         outputs = emit(call_record, *values, callee=callee)
     return _results(frame, function, outputs)
@@ -610,16 +746,23 @@ def _emit_call(frame: Frame, callee, args: list, node: gast.AST):
 def _parts(frame: Frame, function: functools.partial) -> tuple[list, dict]:
     """What a functools.partial from outside holds."""
     owner = Fixed(function)
-    given = [frame.outside(x, Item(Member(owner, "args"), k), name)
-             for k, (x, name) in enumerate(zip(function.args, names_of(function.func, len(function.args))))]
-    return given, {k: frame.outside(x, Item(Member(owner, "keywords"), k), k) for k, x in function.keywords.items()}
+    given = [
+        frame.outside(x, Item(Member(owner, "args"), k), name)
+        for k, (x,
+                name) in enumerate(zip(function.args, names_of(function.func, len(function.args))))
+    ]
+    return given, {
+        k: frame.outside(x, Item(Member(owner, "keywords"), k), k)
+        for k, x in function.keywords.items()
+    }
 
 
 def enclosed(frame: Frame, function: Made, node: gast.AST) -> Enclosed:
     """A function made inside the program, for a transformation."""
-    name = getattr(function.node, "name", "f") if isinstance(function, Local) else getattr(function, "name", "f")
-    return Enclosed(name, _made_signature(frame, function, node), lambda args: apply(frame, function, args, {}, node),
-                    frame)
+    name = (getattr(function.node, "name", "f") if isinstance(function, Local)
+            else getattr(function, "name", "f"))
+    return Enclosed(name, _made_signature(frame, function, node),
+                    lambda args: apply(frame, function, args, {}, node), frame)
 
 
 def _made_signature(frame: Frame, function, node: gast.AST) -> inspect.Signature:
@@ -629,18 +772,23 @@ def _made_signature(frame: Frame, function, node: gast.AST) -> inspect.Signature
             return local_signature(frame, function)
         case Partial():
             inner = list(_made_signature(frame, function.function, node).parameters.values())
-            return inspect.Signature([p for p in inner[len(function.args):] if p.name not in function.keywords])
+            return inspect.Signature(
+                [p for p in inner[len(function.args):] if p.name not in function.keywords])
         case Chosen(_, (first, _)) | Again(first):
             return _made_signature(frame, first, node)
         case Known(signature=inspect.Signature()):
             return function.signature
         case Made():
-            raise frame.refuse("a transformation of this function", node, "write a lambda around it")
+            raise frame.refuse("a transformation of this function", node,
+                               "write a lambda around it")
     return signature_of(function)
 
 
-def in_place(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST, place: Line | None = None):
-    """Run a function of the user's, or one that stands for the line `place`, on the caller's own bindings."""
+def in_place(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST,
+             place: Line | None = None):
+    """Run a function of the user's, or one that stands for the line `place`, on the caller's own
+    bindings.
+    """
     target = target_of(function)
     plain = target.function
     if plain.__module__ == Set.__module__:
@@ -655,8 +803,10 @@ def in_place(frame: Frame, function: Callable, args: list, keywords: dict, node:
     closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
 
     def activation(node_run, names):
-        inner = Frame(node_run, lambda_body(node_run) if isinstance(node_run, gast.Lambda) else node_run.body, definition.source,
-                      frame.session, plain.__globals__, closure, caller=frame, place=place)
+        inner = Frame(node_run,
+                      lambda_body(node_run) if isinstance(node_run, gast.Lambda) else node_run.body,
+                      definition.source, frame.session, plain.__globals__, closure, caller=frame,
+                      place=place)
         return run(inner, {**bindings, **names}, node)
 
     if is_generator(definition.node):
@@ -668,8 +818,9 @@ def outside_definition(plain: types.FunctionType) -> Definition:
     """A function that lives outside the program, as one that may call itself."""
     definition = definition_of(plain)
     closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
-    return Definition(("outside", id(plain)), identifier(plain.__name__), definition.node, definition.body, definition.source,
-                      plain.__globals__, closure, doc=inspect.cleandoc(plain.__doc__ or ""), function=plain)
+    return Definition(("outside", id(plain)), identifier(plain.__name__), definition.node,
+                      definition.body, definition.source, plain.__globals__, closure,
+                      doc=inspect.cleandoc(plain.__doc__ or ""), function=plain)
 
 
 def _held(frame: Frame, getter: Callable, name: str):
@@ -685,12 +836,13 @@ def _apply_local(frame: Frame, local: Local, args: list, keywords: dict, node: g
     bindings = bound_arguments(frame, local.node, signature, name, args, keywords, node)
     outer = local.frame
     if local_may_call_itself(local):
-        definition = Definition(("inside", id(local.node), id(outer)), identifier(name), local.node, body, outer.source,
-                                outer.globals, outer.closure, outer)
+        definition = Definition(("inside", id(local.node), id(outer)), identifier(name), local.node,
+                                body, outer.source, outer.globals, outer.closure, outer)
         return call_recursive(frame, definition, bindings, node)
 
     def activation(definition, body, names):
-        inner = Frame(definition, body, outer.source, frame.session, outer.globals, outer.closure, outer, frame)
+        inner = Frame(definition, body, outer.source, frame.session, outer.globals, outer.closure,
+                      outer, frame)
         borrowed = borrow(inner, node)
         result = run(inner, {**bindings, **names}, node)
         for name in borrowed:
@@ -698,7 +850,8 @@ def _apply_local(frame: Frame, local: Local, args: list, keywords: dict, node: g
         return result
 
     if is_generator(local.node):
-        return generated(frame, node, local.node, [*bindings.values(), local], lambda made, names: activation(made, made.body, names))
+        return generated(frame, node, local.node, [*bindings.values(), local],
+                         lambda made, names: activation(made, made.body, names))
     return activation(local.node, body, {})
 
 
@@ -710,20 +863,23 @@ def local_signature(frame: Frame, local: Local) -> inspect.Signature:
     parameters += [kind(a.vararg.id, kind.VAR_POSITIONAL)] if a.vararg else []
     parameters += [kind(x.id, kind.KEYWORD_ONLY) for x in a.kwonlyargs]
     parameters += [kind(a.kwarg.id, kind.VAR_KEYWORD)] if a.kwarg else []
-    return inspect.Signature([p.replace(default=local.defaults.get(p.name, kind.empty)) for p in parameters])
+    return inspect.Signature(
+        [p.replace(default=local.defaults.get(p.name, kind.empty)) for p in parameters])
 
 
-def bound_arguments(frame: Frame, definition, signature: inspect.Signature, name: str, args: list, keywords: dict,
-                    node: gast.AST) -> dict:
+def bound_arguments(frame: Frame, definition, signature: inspect.Signature, name: str, args: list,
+                    keywords: dict, node: gast.AST) -> dict:
     """Parameter names and what they stand for."""
     try:
         bound = signature.bind(*args, **keywords)
     except TypeError as error:
-        raise TypeMismatchError(f"{name}(): {error}", frame.line(node), "pass the arguments that it takes") from None
+        raise TypeMismatchError(f"{name}(): {error}", frame.line(node),
+                                "pass the arguments that it takes") from None
     bindings = {}
     for parameter in signature.parameters.values():
         if parameter.kind is parameter.VAR_KEYWORD:
-            bindings[parameter.name] = frame.heap.new_container(dict, bound.arguments.get(parameter.name, {}))
+            bindings[parameter.name] = frame.heap.new_container(
+                dict, bound.arguments.get(parameter.name, {}))
         elif parameter.name in bound.arguments:
             bindings[parameter.name] = bound.arguments[parameter.name]
         elif parameter.kind is parameter.VAR_POSITIONAL:

@@ -1,4 +1,6 @@
-"""`build`: a Python function and the types of its arguments become IR.  `Callee`: the same, kept per types."""
+"""`build`: a Python function and the types of its arguments become IR.  `Callee`: the same, kept
+per types.
+"""
 
 from __future__ import annotations
 
@@ -45,10 +47,11 @@ def parameters(function: Callable) -> list[inspect.Parameter]:
 
 
 def build(function: Callable, types: Sequence[Type]) -> Function:
-    """The IR of `function` for arguments of these types, one per parameter (those of `*args` spread).
+    """The IR of `function` for arguments of these types, one per parameter (those of `*args`
+    spread).
 
-    Parameters beyond `types` stand at their defaults' types.  Raises SourceError, UnsupportedError and
-    TypeMismatchError, each with the user's line.
+    Parameters beyond `types` stand at their defaults' types.  Raises SourceError, UnsupportedError
+    and TypeMismatchError, each with the user's line.
     """
     built = _build(function, types)
     if built.leaving is not None:
@@ -61,14 +64,20 @@ class Built:
     """A function's IR for some types, and what a caller must know of it."""
 
     function: Function
-    in_place: bool  # it changes its arguments, returns memory that is theirs or views beside what they view, or may return None: no `call` op says that
+    # it changes its arguments, returns memory that is theirs or views beside what they view, or may
+    # return None: no `call` op says that
+    in_place: bool
     changes: bool  # it may change its arguments
-    leaving: UnsupportedError | None  # the error to raise if the caller is not another function of the program
+    # the error to raise if the caller is not another function of the program
+    leaving: UnsupportedError | None
     identities: object  # which of the results are one object: front/domain/result_aliases.py
-    consulted: dict[Callable, object]  # getter -> the function or other object that a name stood for
+    # getter -> the function or other object that a name stood for
+    consulted: dict[Callable, object]
 
     def is_current(self) -> bool:
-        """Whether names stand for the same objects, and captured data has the types, that it was built for."""
+        """Whether names stand for the same objects, and captured data has the types, that it was
+        built for.
+        """
         try:
             return is_current(self.consulted) and all(
                 kind_of(type_of_data(getter(), param.name)) == kind_of(param.type)
@@ -94,16 +103,19 @@ def _build(function: Callable, types: Sequence[Type]) -> Built:
             keyed.add(error.site)
 
 
-def _run(function: Callable, types: Sequence[Type], keyed: set) -> tuple[Function, bool, bool, UnsupportedError | None, object]:
+def _run(function: Callable, types: Sequence[Type],
+         keyed: set) -> tuple[Function, bool, bool, UnsupportedError | None, object]:
     target = target_of(function)
     plain = target.function
     definition = definition_of(plain)
     consulted(rules_given, rules_given())
     block = Block()
-    session = Session(execute, callee_of, comprehension, lambda frame, source: BUILTINS[list](frame, None, source), block,
-                      apply, default_binding, attribute, demand, keyed=keyed)
+    session = Session(execute, callee_of, comprehension, lambda frame, source: BUILTINS[list]
+                      (frame, None, source), block, apply, default_binding, attribute, demand,
+                      keyed=keyed)
     closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
-    frame = Frame(definition.node, definition.body, definition.source, session, plain.__globals__, closure)
+    frame = Frame(definition.node, definition.body, definition.source, session, plain.__globals__,
+                  closure)
     session.taken.update(frame.locals)
     meetings: list[Meeting] = []
     with Builder(block, meetings=meetings), at(frame.line(definition.node)):
@@ -111,16 +123,25 @@ def _run(function: Callable, types: Sequence[Type], keyed: set) -> tuple[Functio
         block.params = params
         session.taken.update(p.name for p in params)
         held = [_held(frame, getter, f"arg{k}") for k, getter in enumerate(target.arguments)]
-        kept = {name: _held(frame, getter, name) for name, getter in target.keywords if name not in keywords}
-        bindings = bound_arguments(frame, definition.node, signature_of(plain),
-                                   plain.__name__, [*held, *args], {**kept, **keywords}, definition.node)
+        kept = {
+            name: _held(frame, getter, name)
+            for name, getter in target.keywords if name not in keywords
+        }
+        bindings = bound_arguments(frame, definition.node, signature_of(plain), plain.__name__,
+                                   [*held, *args], {
+                                       **kept,
+                                       **keywords
+                                   }, definition.node)
         cells = [cell for binding in bindings.values() for cell in frame.cells_held(binding)]
         before = {cell: frame.heap.contents[cell] for cell in cells}
         session.given.update(cells)
         try:
             result = activated(frame, function, plain, bindings, definition)
             tupled, optional = type(result) is tuple, has_maybe(result)
-            block.yields = [make_undefined()] if session.leaving else [frame.value(y) for y in (result if tupled else [demand(frame, result, what="the result")])]
+            block.yields = [make_undefined()] if session.leaving else [
+                frame.value(y)
+                for y in (result if tupled else [demand(frame, result, what="the result")])
+            ]
         except Ended:
             result, tupled, optional, block.yields = None, False, False, [make_undefined()]
         except UndecidedError as error:
@@ -132,20 +153,29 @@ def _run(function: Callable, types: Sequence[Type], keyed: set) -> tuple[Functio
     shared = {root for cell in (*cells, *captured) for root in cell.roots}
     shares = any(cell.family() & shared for cell in frame.cells_held(result))
     if changes and session.leaving is None and _says_nothing(block):
-        session.leaving = UnsupportedError(f"{name_of(function)}, which writes to its arguments and returns nothing: what s2s makes of a function leaves "
-                                           "its caller's arrays as they are", frame.line(definition.node), "return what is written to")
+        session.leaving = UnsupportedError(
+            f"{name_of(function)}, which writes to its arguments and returns nothing: what s2s makes of a function leaves "
+            "its caller's arrays as they are", frame.line(definition.node),
+            "return what is written to")
     captures = _used(block, session)
     block.params = [*block.params, *(param for param, _ in captures.values())]
-    made = Function(name_of(function), block, _shown(function) or definition.source, inspect.cleandoc(plain.__doc__ or ""), tupled,
-                    {param.name: getter for getter, (param, _) in captures.items()},
-                    _defaults(function), _own_meetings(meetings, block.params))
+    made = Function(name_of(function), block,
+                    _shown(function) or definition.source, inspect.cleandoc(plain.__doc__ or ""),
+                    tupled, {
+                        param.name: getter
+                        for getter, (param, _) in captures.items()
+                    }, _defaults(function), _own_meetings(meetings, block.params))
     changes = changes or session.doubtful
-    inside = changes or shares or optional or session.leaving is not None or is_shared_inside(frame.heap, result)
-    return made, inside, changes, session.leaving, None if inside else identities(frame.heap, result)
+    inside = (changes or shares or optional or session.leaving is not None
+              or is_shared_inside(frame.heap, result))
+    return made, inside, changes, session.leaving, None if inside else identities(
+        frame.heap, result)
 
 
 def _computed_of(x: Value, params: list[Value]) -> tuple[int, ...]:
-    """The positions of the parameters that `x` is computed of; none if it is computed of anything else, or of arrays."""
+    """The positions of the parameters that `x` is computed of; none if it is computed of anything
+    else, or of arrays.
+    """
     found, left = set(), [] if x is None else [x]
     while left:
         x = left.pop()
@@ -160,11 +190,14 @@ def _computed_of(x: Value, params: list[Value]) -> tuple[int, ...]:
 
 def _says_nothing(block: Block) -> bool:
     """Whether a function returns None and does nothing else that anybody sees."""
-    return all(y.type == Static(None) for y in block.yields) and not any(has_effects(op) for op in walk(block))
+    return (all(y.type == Static(None) for y in block.yields)
+            and not any(has_effects(op) for op in walk(block)))
 
 
 def _shown(function: Callable) -> Source | None:
-    """The text of the function that one with rules of its own is made of, which nobody wants to see called."""
+    """The text of the function that one with rules of its own is made of, which nobody wants to see
+    called.
+    """
     if not hasattr(type(function), "apply_in"):
         return None
     try:
@@ -173,14 +206,17 @@ def _shown(function: Callable) -> Source | None:
         return None
 
 
-def activated(frame: Frame, function: Callable, plain: types.FunctionType, bindings: dict, definition):
+def activated(frame: Frame, function: Callable, plain: types.FunctionType, bindings: dict,
+              definition):
     """What the function returns, run on its parameters."""
     def run_now():
         if may_call_itself(function):
             return call_recursive(frame, outside_definition(plain), bindings, definition.node)
         return run(frame, bindings)
 
-    return mark(frame.session, name_of(function), definition.source, run_now) if isinstance(function, Checkpointed) else run_now()
+    return (mark(frame.session, name_of(function), definition.source, run_now)
+            if isinstance(function, Checkpointed)
+            else run_now())
 
 
 def _own_meetings(meetings: list[Meeting], params: list[Value]) -> tuple[Meeting, ...]:
@@ -199,7 +235,8 @@ def name_of(function: Callable) -> str:
     return identifier(plain.__name__)
 
 
-def _arguments(frame: Frame, function: Callable, types: Sequence[Type]) -> tuple[list, dict, list[Value]]:
+def _arguments(frame: Frame, function: Callable,
+               types: Sequence[Type]) -> tuple[list, dict, list[Value]]:
     """Positional and keyword bindings, and the parameters of the block behind them."""
     rest, args, keywords, params = list(types), [], {}, []
 
@@ -214,10 +251,11 @@ def _arguments(frame: Frame, function: Callable, types: Sequence[Type]) -> tuple
             count = len(rest) - sum(q.kind is not q.VAR_KEYWORD for q in open_ones[k + 1:])
             args += [parameter(names[len(params)], rest.pop(0)) for _ in range(max(count, 0))]
         elif p.kind is p.VAR_KEYWORD:
-            continue  # nothing is given to it: those who give it something give it names (target.Keyworded)
+            # nothing is given to it: those who give it something give it names (target.Keyworded)
+            continue
         elif not rest and p.default is p.empty:
-            raise TypeMismatchError(f"{name_of(function)} is given no argument {p.name}", frame.line(frame.node),
-                                    "pass it")
+            raise TypeMismatchError(f"{name_of(function)} is given no argument {p.name}",
+                                    frame.line(frame.node), "pass it")
         else:
             type = rest.pop(0) if rest else _default_type(p.default, p.name)
             binding = parameter(p.name, type)
@@ -226,8 +264,9 @@ def _arguments(frame: Frame, function: Callable, types: Sequence[Type]) -> tuple
             else:
                 args.append(binding)
     if rest:
-        raise TypeMismatchError(f"{name_of(function)} is given {len(types)} arguments and takes {len(open_ones)}",
-                                frame.line(frame.node), "pass the arguments that it takes")
+        raise TypeMismatchError(
+            f"{name_of(function)} is given {len(types)} arguments and takes {len(open_ones)}",
+            frame.line(frame.node), "pass the arguments that it takes")
     return args, keywords, params
 
 
@@ -250,11 +289,12 @@ def _used(block: Block, session: Session) -> dict:
     return {getter: entry for getter, entry in session.captures.items() if entry[0] in free}
 
 
-# ----------------------------------------------------------------------------------------------- callees
+# ------------------------------------------------------------------------------------------ callees
 
 
 class Callee:
-    """A Python function as what a `call` op calls: its IR, built once per types of its arguments."""
+    """A Python function as what a `call` op calls: its IR, built once per types of its arguments.
+    """
 
     def __init__(self, function: Callable):
         self.function, self.name = function, name_of(function)
@@ -265,7 +305,8 @@ class Callee:
         return f"<callee {self.name}>"
 
     def function_for(self, values: Sequence[Value]) -> Function:
-        """The IR for arguments like `values`, which may be followed by the values that it captures."""
+        """The IR for arguments like `values`, which may be followed by the values that it captures.
+        """
         return self.built_for(values).function
 
     def built_for(self, values: Sequence[Value]) -> Built:
@@ -315,11 +356,14 @@ class Callee:
         def own(type: Type, name: str) -> Type:
             match type:
                 case Array(dtype, dims):
-                    return Array(dtype, tuple(_renamed(d, f"{name}.{k}", symbols) for k, d in enumerate(dims)))
+                    return Array(
+                        dtype,
+                        tuple(_renamed(d, f"{name}.{k}", symbols) for k, d in enumerate(dims)))
                 case Unknown(shape, dtype) if shape is not None:
                     return Unknown(symbols.setdefault(f"shape {shape}", name), dtype)
                 case Tuple(items):
-                    return replace(type, items=tuple(own(item, f"{name}.{k}") for k, item in enumerate(items)))
+                    return replace(
+                        type, items=tuple(own(item, f"{name}.{k}") for k, item in enumerate(items)))
             return type
 
         return tuple(own(type, name) for type, name in zip(types, places))
@@ -337,7 +381,8 @@ _other_callees: dict[object, Callee] = {}
 
 
 def callee_of(function: Callable) -> Callee:
-    """The one Callee of a function, so that calls of the same function are calls of the same thing."""
+    """The one Callee of a function, so that calls of the same function are calls of the same thing.
+    """
     kept = _callees if isinstance(function, types.FunctionType) else _other_callees
     try:
         if function not in kept:

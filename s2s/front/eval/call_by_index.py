@@ -22,12 +22,17 @@ def functions_in(frame: Frame, base) -> Sequence | None:
 
 
 def function_at(frame: Frame, functions: Sequence, key) -> Chosen:
-    """`functions[key]`, of a run-time key: one function or another, which is decided where it is called."""
+    """`functions[key]`, of a run-time key: one function or another, which is decided where it is
+    called.
+    """
     k, count = index_of(frame, key), len(functions)
-    k = if_(OPERATORS["less"](k, value(0)), lambda: [OPERATORS["add"](k, value(count))], lambda: [k], [""])[0]
-    outside = decide(frame, False, OPERATORS["less"](k, value(0)), lambda: OPERATORS["greater_equal"](k, value(count)), None, True)
-    branch(frame, outside, lambda: raise_(frame, None, Thrown(IndexError, ("list index out of range",), {})), lambda: None,
-           frame.live | frame.pending)
+    k = if_(OPERATORS["less"](k, value(0)), lambda: [OPERATORS["add"](k, value(count))],
+            lambda: [k], [""])[0]
+    outside = decide(frame, False, OPERATORS["less"](k, value(0)),
+                     lambda: OPERATORS["greater_equal"](k, value(count)), None, True)
+    branch(frame, outside,
+           lambda: raise_(frame, None, Thrown(IndexError, ("list index out of range",), {})),
+           lambda: None, frame.live | frame.pending)
     found = functions[-1]
     for n in range(count - 2, -1, -1):
         found = Chosen(OPERATORS["equal"](k, value(n)), (functions[n], found))

@@ -39,14 +39,17 @@ def reached(function: types.FunctionType, owner=None) -> set[types.FunctionType]
     while pending:
         for named in named_functions(*pending.pop()):
             plain, its_owner = plain_function(named)
-            if plain is not None and plain not in found and not (plain.__module__ or "").startswith(OUTSIDE):
+            if (plain is not None and plain not in found
+                    and not (plain.__module__ or "").startswith(OUTSIDE)):
                 found.add(plain)
                 pending.append((plain, its_owner if its_owner is not None else owner))
     return found
 
 
 def named_functions(function: types.FunctionType, owner=None) -> Iterator[Callable]:
-    """The callable things that the names in `function` stand for, attributes of modules and of `owner` included."""
+    """The callable things that the names in `function` stand for, attributes of modules and of
+    `owner` included.
+    """
     names, attributes = mentioned(function.__code__, function.__globals__)
     modules = []
     for name in sorted(names):
@@ -69,14 +72,17 @@ def named_functions(function: types.FunctionType, owner=None) -> Iterator[Callab
 
 
 def _callables(content) -> Iterator[Callable]:
-    if callable(content) and not isinstance(content, (type, types.BuiltinFunctionType, types.ModuleType)):
+    if (callable(content) and not isinstance(content,
+                                             (type, types.BuiltinFunctionType, types.ModuleType))):
         yield content
 
 
 def mentioned(code: types.CodeType, globals: dict) -> tuple[set[str], set[str]]:
-    """The names that `code`, and the functions inside it, may look up among the globals, and the attributes that they ask for.
+    """The names that `code`, and the functions inside it, may look up among the globals, and the
+    attributes that they ask for.
 
-    Not those of a library's modules: a user's `solve` may call np.linalg.solve and does not call itself.
+    Not those of a library's modules: a user's `solve` may call np.linalg.solve and does not call
+    itself.
     """
     names: set[str] = set()
     attributes: set[str] = set()
@@ -85,7 +91,8 @@ def mentioned(code: types.CodeType, globals: dict) -> tuple[set[str], set[str]]:
         if each.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
             names.add(each.argval)
             content = globals.get(each.argval)
-            is_outside = isinstance(content, types.ModuleType) and content.__name__.startswith(OUTSIDE)
+            is_outside = (isinstance(content, types.ModuleType)
+                          and content.__name__.startswith(OUTSIDE))
         elif each.opname in ("LOAD_ATTR", "LOAD_METHOD"):
             attributes.update(() if is_outside else (each.argval,))
         elif each.opname not in ("EXTENDED_ARG", "CACHE"):
@@ -99,7 +106,9 @@ def mentioned(code: types.CodeType, globals: dict) -> tuple[set[str], set[str]]:
 
 
 def local_may_call_itself(local: Local) -> bool:
-    """Whether a function that the program itself defines may be called again before it has returned."""
+    """Whether a function that the program itself defines may be called again before it has
+    returned.
+    """
     return any(other.node is local.node for other in reached_locals(local))
 
 

@@ -1,4 +1,5 @@
-"""Comprehensions and generator expressions: the loops that they are, run in an activation of their own, as Python does.
+"""Comprehensions and generator expressions: the loops that they are, run in an activation of their
+own, as Python does.
 
     [f(x) for x in xs if x > 0]            def <list>(<source>):
                                                <total> = []
@@ -7,8 +8,8 @@
                                                        <total>.append(f(x))
                                                return <total>
 
-A generator expression is not run until something consumes it: `sum` adds up as it goes, `any` stops at the first,
-a `for` evaluates one element a trip.
+A generator expression is not run until something consumes it: `sum` adds up as it goes, `any` stops
+at the first, a `for` evaluates one element a trip.
 """
 
 from __future__ import annotations
@@ -52,12 +53,14 @@ def _listed(frame: Frame, node, source: Iterable):
     items = _unrolled(frame, node, source)
     if items is None and isinstance(node, gast.DictComp):
         return _run(frame, node, "dict", source, placed_dict(frame, new_dict(frame, {}), node))
-    return new_list(frame, items) if items is not None else _run(frame, node, "list", source, new_list(frame, ()))
+    return (new_list(frame, items) if items is not None
+            else _run(frame, node, "list", source, new_list(frame, ())))
 
 
 def _generator(frame: Frame, node: gast.GeneratorExp, source: Iterable) -> Generator:
     def fold(kind: str, start=None):
-        return _listed(frame, node, source) if kind == "list" else _run(frame, node, kind, source, start)
+        return (_listed(frame, node, source) if kind == "list"
+                else _run(frame, node, kind, source, start))
 
     def iterate() -> Iterable:
         first = node.generators[0]
@@ -65,11 +68,13 @@ def _generator(frame: Frame, node: gast.GeneratorExp, source: Iterable) -> Gener
             before = dict(frame.heap.contents)
             items = fold("list")
             if acted(frame, before):
-                raise frame.refuse("a generator expression with an `if` that writes into something, run over by a loop", node,
-                                   "make a list of it first: list(...); or write a loop with an `if`")
+                raise frame.refuse(
+                    "a generator expression with an `if` that writes into something, run over by a loop",
+                    node, "make a list of it first: list(...); or write a loop with an `if`")
             return iterable(frame, items, node)
         plain = counted(frame, source, node)
-        return replace(plain, get=lambda k: _run(frame, node, "element", plain.get(k), None), is_range=False)
+        return replace(plain, get=lambda k: _run(frame, node, "element", plain.get(k), None),
+                       is_range=False)
 
     return Generator(fold, iterate, source.held)
 
@@ -80,7 +85,9 @@ def _unrolled(frame: Frame, node, source: Iterable) -> list | None:
         return None
     (loop,) = node.generators
     trips = range(source.trips) if source.trips is not None else None
-    if trips is None and all(isinstance(b, int) or isinstance(b, Value) and frame.is_static(b) for b in source.bounds):
+    if trips is None and all(
+            isinstance(b, int) or isinstance(b, Value) and frame.is_static(b)
+            for b in source.bounds):
         trips = range(*(frame.static(b, "a bound") for b in source.bounds))
         trips = trips if len(trips) <= UNROLL_AT_MOST or isinstance(node, gast.DictComp) else None
     if trips is None:
@@ -112,8 +119,8 @@ def _run(frame: Frame, node, kind: str, source, start):
     if any(isinstance(n, gast.NamedExpr) for n in gast.walk(node)):
         raise frame.refuse("`:=` in a comprehension", node, "write the comprehension as a loop")
     definition = _definition(node, kind)
-    inner = Frame(definition, definition.body, frame.source, frame.session, frame.globals, frame.closure, frame, frame,
-                  place=frame.place)
+    inner = Frame(definition, definition.body, frame.source, frame.session, frame.globals,
+                  frame.closure, frame, frame, place=frame.place)
     borrowed = borrow(inner, node) if frame.session.active in (None, frame) else ()
     result = run(inner, {"<source>": source, "<total>": start}, node)
     for name in borrowed:
@@ -154,16 +161,24 @@ def _function(node, kind: str) -> gast.FunctionDef:
         case "first" | "first or":
             inner, end = [gast.Return(node.elt)], total
         case "sum":
-            inner = [gast.Assign([_name("<total>", True)], gast.BinOp(total, gast.Add(), node.elt), None)]
+            inner = [
+                gast.Assign([_name("<total>", True)], gast.BinOp(total, gast.Add(), node.elt), None)
+            ]
             end = total
         case "any":
             inner = [gast.If(node.elt, [gast.Return(gast.Constant(True, None))], [])]
             end = gast.Constant(False, None)
         case "all":
-            inner = [gast.If(gast.UnaryOp(gast.Not(), node.elt), [gast.Return(gast.Constant(False, None))], [])]
+            inner = [
+                gast.If(gast.UnaryOp(gast.Not(), node.elt),
+                        [gast.Return(gast.Constant(False, None))], [])
+            ]
             end = gast.Constant(True, None)
         case "element":
-            body = [gast.Assign([node.generators[0].target], _name("<source>"), None), gast.Return(node.elt)]
+            body = [
+                gast.Assign([node.generators[0].target], _name("<source>"), None),
+                gast.Return(node.elt)
+            ]
             return _def(body)
     for k, loop in reversed(list(enumerate(node.generators))):
         for test in reversed(loop.ifs):
@@ -176,5 +191,6 @@ def _function(node, kind: str) -> gast.FunctionDef:
 
 def _def(body: list) -> gast.FunctionDef:
     parameters = [gast.Name(name, gast.Param(), None, None) for name in ("<source>", "<total>")]
-    arguments = gast.arguments(args=parameters, posonlyargs=[], vararg=None, kwonlyargs=[], kw_defaults=[], kwarg=None, defaults=[])
+    arguments = gast.arguments(args=parameters, posonlyargs=[], vararg=None, kwonlyargs=[],
+                               kw_defaults=[], kwarg=None, defaults=[])
     return gast.FunctionDef("<comprehension>", arguments, body, [], None, None, [])

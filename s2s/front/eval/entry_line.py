@@ -1,4 +1,6 @@
-"""Where a function begins: the place of what is wrong with its arguments, rather than with one of its lines."""
+"""Where a function begins: the place of what is wrong with its arguments, rather than with one of
+its lines.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ def beginning(function: Callable) -> Line | None:
 
 @contextmanager
 def placed(function: Callable) -> Iterator[None]:
-    """Errors raised inside that name no line of the program name the one where `function` begins."""
+    """Errors raised inside that name no line of the program name the one where `function` begins.
+    """
     try:
         yield
     except S2SError as error:

@@ -62,10 +62,23 @@ from .call_by_index import function_at, functions_in
 from .operators import BINARY, binary, compare, decide, negation, truth, unary
 from .python_builtins import BUILTINS
 
-GRIDS = (type(np.mgrid), type(np.ogrid), type(np.r_), type(np.c_))  # what is indexed, and is a function
-SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%",
-           "power": "**", "matmul": "@", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "left_shift": "<<",
-           "right_shift": ">>"}
+# what is indexed, and is a function
+GRIDS = (type(np.mgrid), type(np.ogrid), type(np.r_), type(np.c_))
+SYMBOLS = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "floor_divide": "//",
+    "remainder": "%",
+    "power": "**",
+    "matmul": "@",
+    "bitwise_and": "&",
+    "bitwise_or": "|",
+    "bitwise_xor": "^",
+    "left_shift": "<<",
+    "right_shift": ">>"
+}
 STATIC_MODULES = ("numpy", "math", "scipy", "builtins", "cmath")
 
 
@@ -97,7 +110,8 @@ def evaluate_any(frame: Frame, node: gast.AST):
 def _evaluate(frame: Frame, node: gast.AST):
     match node:
         case gast.BinOp():
-            return binary(frame, node.op, evaluate(frame, node.left), evaluate(frame, node.right), node)
+            return binary(frame, node.op, evaluate(frame, node.left), evaluate(frame, node.right),
+                          node)
         case gast.UnaryOp(op=gast.Not()):
             return negation(frame, condition(frame, node.operand))
         case gast.UnaryOp():
@@ -107,9 +121,9 @@ def _evaluate(frame: Frame, node: gast.AST):
         case gast.Compare():
             return _chain(frame, node, evaluate_any(frame, node.left), 0)
         case gast.IfExp():
-            return branch(frame, condition(frame, node.test), lambda: evaluate_any(frame, node.body),
-                          lambda: evaluate_any(frame, node.orelse),
-                          frame.live | frame.pending)
+            return branch(frame, condition(frame,
+                                           node.test), lambda: evaluate_any(frame, node.body),
+                          lambda: evaluate_any(frame, node.orelse), frame.live | frame.pending)
         case gast.Call():
             return _call(frame, node)
         case gast.Attribute():
@@ -119,7 +133,9 @@ def _evaluate(frame: Frame, node: gast.AST):
             key = key_of(frame, node.slice)
             if isinstance(base, GRIDS):
                 return BUILTINS[base](frame, node, *(key if isinstance(key, tuple) else (key,)))
-            functions = functions_in(frame, base) if isinstance(key, (Value, Cell)) and not frame.is_static(key) else None
+            functions = (functions_in(frame, base)
+                         if isinstance(key, (Value, Cell)) and not frame.is_static(key)
+                         else None)
             return function_at(frame, functions, key) if functions else take(frame, base, key)
         case gast.Tuple():
             return tuple(_items(frame, node.elts))
@@ -136,7 +152,8 @@ def _evaluate(frame: Frame, node: gast.AST):
         case gast.JoinedStr():
             return formatted(frame, node, evaluate)
         case gast.Await() | gast.Yield() | gast.YieldFrom():
-            raise frame.refuse("generators and coroutines", node, "return the values, in an array if there are many")
+            raise frame.refuse("generators and coroutines", node,
+                               "return the values, in an array if there are many")
         case gast.Dict():
             return _dict(frame, node)
         case gast.DictComp():
@@ -180,7 +197,8 @@ def _list(frame: Frame, node: gast.List):
     """A list: of several joined, where it says `*` of something whose length only a run knows."""
     parts, items = [], []
     for each in node.elts:
-        listed = _listed(frame, evaluate(frame, each.value)) if isinstance(each, gast.Starred) else None
+        listed = (_listed(frame, evaluate(frame, each.value)) if isinstance(each, gast.Starred)
+                  else None)
         if listed is None:
             items.append(evaluate_any(frame, each))
         elif (members := frame.members(listed)) is not None:
@@ -204,7 +222,9 @@ def _listed(frame: Frame, binding):
 def _spread(frame: Frame, binding, node: gast.AST) -> list:
     members = frame.members(_listed(frame, binding))
     if members is None:
-        raise LengthKept("`*` before something whose length is known only at run time", frame.line(node), "name the members first, a, b, c = xs, or pass xs itself")
+        raise LengthKept("`*` before something whose length is known only at run time",
+                         frame.line(node),
+                         "name the members first, a, b, c = xs, or pass xs itself")
     return list(members)
 
 
@@ -212,7 +232,8 @@ def key_of(frame: Frame, node: gast.AST):
     """The binding of an index: slices become slices of bindings."""
     match node:
         case gast.Slice():
-            return slice(*(None if b is None else evaluate(frame, b) for b in (node.lower, node.upper, node.step)))
+            return slice(*(None if b is None else evaluate(frame, b)
+                           for b in (node.lower, node.upper, node.step)))
         case gast.Tuple():
             return tuple(key_of(frame, item) for item in node.elts)
         case gast.List():
@@ -221,7 +242,7 @@ def key_of(frame: Frame, node: gast.AST):
     return evaluate(frame, node)
 
 
-# --------------------------------------------------------------------------------------------- operators
+# ---------------------------------------------------------------------------------------- operators
 
 
 def condition(frame: Frame, node: gast.AST) -> Value:
@@ -229,22 +250,28 @@ def condition(frame: Frame, node: gast.AST) -> Value:
     match node:
         case gast.BoolOp():
             with at(frame.line(node)):
-                return truth(frame, _short_circuit(frame, isinstance(node.op, gast.And), node.values, condition), node)
+                return truth(
+                    frame,
+                    _short_circuit(frame, isinstance(node.op, gast.And), node.values, condition),
+                    node)
         case gast.UnaryOp(op=gast.Not()):
             return value(negation(frame, condition(frame, node.operand)))
         case gast.Compare() if len(node.ops) > 1:
             with at(frame.line(node)):
-                return truth(frame, _chain(frame, node, evaluate_any(frame, node.left), 0, True), node)
+                return truth(frame, _chain(frame, node, evaluate_any(frame, node.left), 0, True),
+                             node)
     return truth(frame, evaluate_any(frame, node), node)
 
 
 def _short_circuit(frame: Frame, both: bool, nodes: list, operand: Callable):
-    """`a and b and ...` (both) or `a or b or ...`: the operand that decides; `operand` evaluates them."""
+    """`a and b and ...` (both) or `a or b or ...`: the operand that decides; `operand` evaluates
+    them.
+    """
     first = operand(frame, nodes[0])
     if len(nodes) == 1:
         return first
-    return decide(frame, both, first, lambda: _short_circuit(frame, both, nodes[1:], operand), nodes[0],
-                   operand is condition)
+    return decide(frame, both, first, lambda: _short_circuit(frame, both, nodes[1:], operand),
+                  nodes[0], operand is condition)
 
 
 def _chain(frame: Frame, node: gast.Compare, left, k: int, truth_only: bool = False):
@@ -252,16 +279,18 @@ def _chain(frame: Frame, node: gast.Compare, left, k: int, truth_only: bool = Fa
     first = compare(frame, node.ops[k], left, right, node)
     if k + 1 == len(node.ops):
         return first
-    return decide(frame, True, first, lambda: _chain(frame, node, right, k + 1, truth_only), node, truth_only)
+    return decide(frame, True, first, lambda: _chain(frame, node, right, k + 1, truth_only), node,
+                  truth_only)
 
 
-# ------------------------------------------------------------------------------------ calls and attributes
+# ----------------------------------------------------------------------------- calls and attributes
 
 
 def _call(frame: Frame, node: gast.Call):
     method = None
     if isinstance(node.func, gast.Attribute):
-        base = frame.opened((place_of if node.func.attr in WRITES else evaluate)(frame, node.func.value))
+        base = frame.opened((place_of if node.func.attr in WRITES else evaluate)(frame,
+                                                                                 node.func.value))
         if isinstance(base, (Value, Cell, tuple, list, Container, str)) and class_of(base) is None:
             method = node.func.attr
         else:
@@ -277,10 +306,12 @@ def _call(frame: Frame, node: gast.Call):
     args = _items(frame, node.args)
     keywords = {}
     for keyword in node.keywords:
-        given = {keyword.arg: evaluate_any(frame, keyword.value)} if keyword.arg else _named(frame, keyword.value)
+        given = ({keyword.arg: evaluate_any(frame, keyword.value)} if keyword.arg
+                 else _named(frame, keyword.value))
         for name in given:
             if name in keywords:
-                raise TypeMismatchError(f"two values for the keyword argument {name}", frame.line(node), "pass it once")
+                raise TypeMismatchError(f"two values for the keyword argument {name}",
+                                        frame.line(node), "pass it once")
         keywords.update(given)
     if method is not None:
         return apply_method(frame, base, method, args, keywords, node)
@@ -295,13 +326,18 @@ def _columns(frame: Frame, function, node: gast.Call) -> tuple | None:
     if isinstance(rows, (Iterable, Generator)):
         rows = frame.session.listed(frame, rows)
     if not is_list(frame, rows) or frame.heap.items(rows) is not None:
-        return tuple(zip(*(frame.members(row) for row in frame.members(rows)))) if frame.members(rows) is not None and all(
-            frame.members(row) is not None for row in frame.members(rows)) else None
+        return tuple(zip(
+            *(frame.members(row)
+              for row in frame.members(rows)))) if frame.members(rows) is not None and all(
+                  frame.members(row) is not None for row in frame.members(rows)) else None
     item = frame.heap.read(rows).type.item
     if not isinstance(item, Tuple):
-        raise frame.refuse("zip(*...) of a list of this kind", node, "say it with a comprehension: [row[k] for row in rows]")
+        raise frame.refuse("zip(*...) of a list of this kind", node,
+                           "say it with a comprehension: [row[k] for row in rows]")
     with at(frame.line(node)):
-        return tuple(in_place(frame, sequences.column, [rows, k], {}, node, current().line) for k in range(len(item.items)))
+        return tuple(
+            in_place(frame, sequences.column, [rows, k], {}, node,
+                     current().line) for k in range(len(item.items)))
 
 
 def _named(frame: Frame, node: gast.AST) -> dict:
@@ -310,21 +346,29 @@ def _named(frame: Frame, node: gast.AST) -> dict:
     if isinstance(binding, Container) and binding.is_dict:
         binding = binding.members
     if not isinstance(binding, dict):
-        raise TypeMismatchError("`**` before something other than a dict", frame.line(node), "pass a dict")
+        raise TypeMismatchError("`**` before something other than a dict", frame.line(node),
+                                "pass a dict")
     if not all(isinstance(key, str) for key in binding):
-        raise TypeMismatchError("keywords must be strings", frame.line(node), "name the arguments by strings")
+        raise TypeMismatchError("keywords must be strings", frame.line(node),
+                                "name the arguments by strings")
     return binding
 
 
 def _spelled(frame: Frame, function, node: gast.Call):
-    """What a function printed along with generated code makes, as the op that it spells; None for others."""
+    """What a function printed along with generated code makes, as the op that it spells; None for
+    others.
+    """
     record = record_spelled(function)
     operands = operands_of(record, node.args) if record is not None and not node.keywords else None
     if operands is None:
         return None
     inputs, attributes = operands
     values = [frame.value(evaluate(frame, x)) for x in inputs]
-    return frame.wrap(emit(record, *values, **{k: frame.static(evaluate(frame, x), k) for k, x in attributes.items()}))
+    return frame.wrap(
+        emit(record, *values, **{
+            k: frame.static(evaluate(frame, x), k)
+            for k, x in attributes.items()
+        }))
 
 
 def attribute(frame: Frame, base, name: str, node: gast.AST):
@@ -343,39 +387,50 @@ def attribute(frame: Frame, base, name: str, node: gast.AST):
         try:
             return frame.attribute_of(base, name)
         except AttributeError as error:
-            raise TypeMismatchError(str(error), frame.line(node), "set it before the call") from None
+            raise TypeMismatchError(str(error), frame.line(node),
+                                    "set it before the call") from None
     if isinstance(base, Thrown):
         if name != "args":
-            raise frame.refuse(f"the attribute {name} of an exception", node, "read what it was made of: `.args`")
+            raise frame.refuse(f"the attribute {name} of an exception", node,
+                               "read what it was made of: `.args`")
         return mapped(base.args, frame.wrap)
     if isinstance(base, types.ModuleType):
         return _of_module(frame, base, name, node)
     if isinstance(base, Value) and isinstance(base.type, Draws):
-        return Known(lambda frame, node, *args, **keywords: apply_method(frame, base, name, args, keywords, node))
+        return Known(lambda frame, node, *args, **keywords: apply_method(
+            frame, base, name, args, keywords, node))
     if isinstance(base, Text) or (isinstance(base, Thrown) and name != "args"):
-        raise frame.refuse(f"the attribute {name} of a {'text' if isinstance(base, Text) else base.kind.__name__}", node,
-                           "print it or raise it, and nothing else")
+        raise frame.refuse(
+            f"the attribute {name} of a {'text' if isinstance(base, Text) else base.kind.__name__}",
+            node, "print it or raise it, and nothing else")
     if name in _methods_of(frame, base):
-        return Known(lambda frame, node, *args, **keywords: apply_method(frame, base, name, list(args), keywords, node), (base,))
+        return Known(
+            lambda frame, node, *args, **keywords: apply_method(frame, base, name, list(args),
+                                                                keywords, node), (base,))
     if isinstance(base, (Value, Cell)):
         if name not in ATTRIBUTES:
-            raise frame.refuse(f"the attribute {name}", node, "use the attributes and functions that s2s knows")
+            raise frame.refuse(f"the attribute {name}", node,
+                               "use the attributes and functions that s2s knows")
         content = frame.value(base)
         return shared_result(frame, ATTRIBUTES[name](content), name, [base], {},
-                             {content: base} if isinstance(base, Cell) else {}, ATTRIBUTES[name], True)
+                             {content: base} if isinstance(base, Cell) else {}, ATTRIBUTES[name],
+                             True)
     if isinstance(base, (tuple, list, Made, Container)):
-        raise frame.refuse(f"the attribute {name} of a {type(base).__name__}", node, "unpack it first")
+        raise frame.refuse(f"the attribute {name} of a {type(base).__name__}", node,
+                           "unpack it first")
     try:
         content = getattr(base, name)
     except AttributeError as error:
         raise TypeMismatchError(str(error), frame.line(node)) from None
-    if (is_data(content) or isinstance(content, (tuple, list, dict))) and isinstance(base, type) and base.__module__.split(".")[0] not in STATIC_MODULES:
+    if ((is_data(content) or isinstance(content, (tuple, list, dict))) and isinstance(base, type)
+        and base.__module__.split(".")[0] not in STATIC_MODULES):
         return frame.attribute_of(Object(base, Fixed(base), base.__name__), name)
     return content
 
 
 def _methods_of(frame: Frame, base) -> Collection[str]:
-    """The methods that a list, a dict or an array has as functions: `key=d.get`, `add = xs.append`."""
+    """The methods that a list, a dict or an array has as functions: `key=d.get`, `add = xs.append`.
+    """
     if isinstance(base, Container):
         return DICT_METHODS
     if is_list(frame, base):
@@ -390,19 +445,26 @@ def _of_module(frame: Frame, module: types.ModuleType, name: str, node: gast.AST
         raise TypeMismatchError(str(error), frame.line(node)) from None
     if is_data(content) and module.__name__.split(".")[0] in STATIC_MODULES:
         return content
-    return frame.attribute_of(Object(module, Fixed(module), module.__name__.rpartition(".")[2]), name)
+    return frame.attribute_of(Object(module, Fixed(module),
+                                     module.__name__.rpartition(".")[2]), name)
 
 
 def make_local(frame: Frame, node: gast.FunctionDef | gast.Lambda) -> Local:
     """A lambda or nested def, with its defaults evaluated now, as Python does."""
     a = node.args
     positional = [*a.posonlyargs, *a.args]
-    defaults = {p.id: evaluate(frame, d) for p, d in zip(positional[len(positional) - len(a.defaults):], a.defaults)}
-    defaults.update({p.id: evaluate(frame, d) for p, d in zip(a.kwonlyargs, a.kw_defaults) if d is not None})
+    defaults = {
+        p.id: evaluate(frame, d)
+        for p, d in zip(positional[len(positional) - len(a.defaults):], a.defaults)
+    }
+    defaults.update({
+        p.id: evaluate(frame, d)
+        for p, d in zip(a.kwonlyargs, a.kw_defaults) if d is not None
+    })
     return Local(node, frame.making or frame, defaults)
 
 
-# ------------------------------------------------------------------------------------------- assignment
+# --------------------------------------------------------------------------------------- assignment
 
 
 def assign(frame: Frame, target: gast.AST, binding, node: gast.AST) -> None:
@@ -419,7 +481,8 @@ def assign(frame: Frame, target: gast.AST, binding, node: gast.AST) -> None:
             around = frame.env.get(REST, ())
             for k, item in enumerate(target.elts):
                 frame.env[REST] = (around, tuple(items[k + 1:]))
-                assign(frame, item.value if isinstance(item, gast.Starred) else item, items[k], item)
+                assign(frame, item.value if isinstance(item, gast.Starred) else item, items[k],
+                       item)
             frame.env[REST] = around
         case gast.Subscript():
             base, key = place_of(frame, target.value), key_of(frame, target.slice)
@@ -434,9 +497,13 @@ def assign(frame: Frame, target: gast.AST, binding, node: gast.AST) -> None:
 
 
 def exchange_items(frame: Frame, targets: list, items: list) -> bool:
-    """`xs[i], xs[j] = xs[j], xs[i]` of one list whose indices are not known; False, and nothing done, where it is something else."""
+    """`xs[i], xs[j] = xs[j], xs[i]` of one list whose indices are not known; False, and nothing
+    done, where it is something else.
+    """
     nodes = [*targets, *items]
-    if len(targets) != 2 or not all(isinstance(node, gast.Subscript) and isinstance(node.value, gast.Name) and _is_arithmetic(node.slice) for node in nodes):
+    if len(targets) != 2 or not all(
+            isinstance(node, gast.Subscript) and isinstance(node.value, gast.Name)
+            and _is_arithmetic(node.slice) for node in nodes):
         return False
     first, second, *taken = [gast.dump(node.slice) for node in nodes]
     if len({node.value.id for node in nodes}) > 1 or taken != [second, first]:
@@ -445,7 +512,8 @@ def exchange_items(frame: Frame, targets: list, items: list) -> bool:
     if not is_list(frame, xs) or frame.session.tries:
         return False
     keys = [key_of(frame, node.slice) for node in targets]
-    if any(isinstance(key, slice) for key in keys) or frame.heap.items(xs) is not None and all(map(frame.is_static, keys)):
+    if (any(isinstance(key, slice) for key in keys)
+        or frame.heap.items(xs) is not None and all(map(frame.is_static, keys))):
         return False
     with at(frame.line(targets[0])):
         exchange(frame, xs, *keys)
@@ -454,12 +522,15 @@ def exchange_items(frame: Frame, targets: list, items: list) -> bool:
 
 def _is_arithmetic(node: gast.AST) -> bool:
     """Whether an expression may be evaluated twice."""
-    return all(isinstance(n, (gast.Name, gast.Constant, gast.BinOp, gast.UnaryOp, gast.operator, gast.unaryop, gast.expr_context))
-               for n in gast.walk(node))
+    return all(
+        isinstance(n, (gast.Name, gast.Constant, gast.BinOp, gast.UnaryOp, gast.operator,
+                       gast.unaryop, gast.expr_context)) for n in gast.walk(node))
 
 
 def place_of(frame: Frame, node: gast.AST):
-    """The binding of what is about to be written into: an item of a run-time list is written where it is."""
+    """The binding of what is about to be written into: an item of a run-time list is written where
+    it is.
+    """
     if isinstance(node, gast.Subscript):
         base, key = place_of(frame, node.value), key_of(frame, node.slice)
         with at(frame.line(node)):
@@ -471,10 +542,12 @@ def place_of(frame: Frame, node: gast.AST):
             if isinstance(base, Container) and issubclass(base.cls, Keyed):
                 args = [evaluate(frame, key), evaluate_any(frame, default)]
                 with at(frame.line(node)):
-                    place = apply(frame, attribute(frame, base, "place_or", node.func), args, {}, node)
+                    place = apply(frame, attribute(frame, base, "place_or", node.func), args, {},
+                                  node)
                     return _item_of(frame, base.members["_values"], place)
-            return apply_method(frame, base, "setdefault", _items(frame, node.args), {}, node) if isinstance(
-                base, Container) and base.is_dict else evaluate(frame, node)
+            return apply_method(frame, base, "setdefault", _items(frame, node.args), {},
+                                node) if isinstance(base, Container) and base.is_dict else evaluate(
+                                    frame, node)
     return evaluate(frame, node)
 
 
@@ -487,10 +560,13 @@ def _item_of(frame: Frame, base, key):
 
 
 def _place_by_key(frame: Frame, base, key, node: gast.AST) -> tuple:
-    """Where `base[key]` is: of a dict whose keys are known at run time only, an item of the list of its values."""
+    """Where `base[key]` is: of a dict whose keys are known at run time only, an item of the list of
+    its values.
+    """
     if not isinstance(base, Container) or not issubclass(base.cls, Keyed):
         return base, key
-    return base.members["_values"], apply(frame, attribute(frame, base, "place", node), [key], {}, node)
+    return base.members["_values"], apply(frame, attribute(frame, base, "place", node), [key], {},
+                                          node)
 
 
 def delete_item(frame: Frame, base, key, node: gast.AST) -> bool:
@@ -538,7 +614,8 @@ def augment(frame: Frame, node: gast.AugAssign) -> None:
             if new is not old:
                 write_attribute(frame, owner, name, new, node.target)
         case _:
-            raise frame.refuse("this kind of assignment", node.target, "assign to names and elements")
+            raise frame.refuse("this kind of assignment", node.target,
+                               "assign to names and elements")
 
 
 def _augmented_member(frame: Frame, old, v, node: gast.AugAssign):
@@ -600,27 +677,41 @@ def _augment_name(frame: Frame, name: str, old, v, node: gast.AugAssign) -> None
 
 
 def _refuse_shared(frame: Frame, name: str, old: Cell, node: gast.AugAssign) -> None:
-    """Refuse `name op= value` where `old` may be an array, whose memory another name leads to, or a number."""
-    others = [n for n, cell in frame.reachable() if n != name and (cell.family() | cell.root.held) & old.family()]
+    """Refuse `name op= value` where `old` may be an array, whose memory another name leads to, or a
+    number.
+    """
+    others = [
+        n for n, cell in frame.reachable()
+        if n != name and (cell.family() | cell.root.held) & old.family()
+    ]
     if others and (name != "this" or len(others) > 1):  # a member is in one container
         place = "x[k]" if name == "this" else name
-        raise SharedError(f"{name} may be a number or an array, and {others[0]} may share its memory", frame.line(node),
-                          f"write `{place} = {place} {SYMBOLS[BINARY[type(node.op)][0]]} ...` if a new value is meant")
+        raise SharedError(
+            f"{name} may be a number or an array, and {others[0]} may share its memory",
+            frame.line(node),
+            f"write `{place} = {place} {SYMBOLS[BINARY[type(node.op)][0]]} ...` if a new value is meant"
+        )
 
 
 def _in_place(before: Value, after: Value) -> Value:
-    """What is written in place of `before`, of which it is computed: of its shape, to which the other operand is broadcast, or NumPy raises.
+    """What is written in place of `before`, of which it is computed: of its shape, to which the
+    other operand is broadcast, or NumPy raises.
 
-    NumPy refuses to write floats into integers in place, and what has more axes than what it is written into, of whatever lengths.
+    NumPy refuses to write floats into integers in place, and what has more axes than what it is
+    written into, of whatever lengths.
     """
-    if isinstance(before.type, Array) and isinstance(after.type, Array) and after.type.rank > before.type.rank:
-        raise TypeMismatchError(f"a value of {after.type.rank} axes cannot be written in place into an array of {before.type.rank}", current().line,
-                                "index or reshape it to the axes of that array, or make a new one: `x = x + ...`")
+    if (isinstance(before.type, Array) and isinstance(after.type, Array)
+        and after.type.rank > before.type.rank):
+        raise TypeMismatchError(
+            f"a value of {after.type.rank} axes cannot be written in place into an array of {before.type.rank}",
+            current().line,
+            "index or reshape it to the axes of that array, or make a new one: `x = x + ...`")
     old, new = getattr(before.type, "dtype", None), getattr(after.type, "dtype", None)
     if old is not None and new is not None and not np.can_cast(new, old, "same_kind"):
-        raise TypeMismatchError(f"{new} values cannot be written into an array of {old} in place", current().line,
+        raise TypeMismatchError(f"{new} values cannot be written into an array of {old} in place",
+                                current().line,
                                 "make the array of the wider dtype first, with .astype")
     dims = list(zip(dims_of(before.type), dims_of(after.type)))
-    is_known = len(dims) == rank(before) == rank(after) and all(m == n or isinstance(m, Extent) and isinstance(n, Extent) for m, n in dims)
+    is_known = (len(dims) == rank(before) == rank(after)
+                and all(m == n or isinstance(m, Extent) and isinstance(n, Extent) for m, n in dims))
     return RECORDS["shaped_like"](after, before) if is_known else after
-

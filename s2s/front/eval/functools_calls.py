@@ -1,4 +1,6 @@
-"""Functions that make functions: functools.partial, operator.itemgetter and its kind, functools.wraps, decorators."""
+"""Functions that make functions: functools.partial, operator.itemgetter and its kind,
+functools.wraps, decorators.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ def _partial(frame: Frame, node, function, *args, **keywords):
 
 
 def _wraps(frame: Frame, node, wrapped, *args, **keywords):
-    return Known(lambda frame, node, wrapper: wrapper)  # what it copies is of no use to a program of numbers
+    # what it copies is of no use to a program of numbers
+    return Known(lambda frame, node, wrapper: wrapper)
 
 
 def _update_wrapper(frame: Frame, node, wrapper, wrapped, *args, **keywords):
@@ -42,8 +45,9 @@ def _update_wrapper(frame: Frame, node, wrapper, wrapped, *args, **keywords):
 
 
 def _cached(frame: Frame, node, *args, **keywords):
-    raise frame.refuse("functools.lru_cache inside a function that s2s reads", node,
-                       "leave it out: what is computed twice alike is computed once in generated code")
+    raise frame.refuse(
+        "functools.lru_cache inside a function that s2s reads", node,
+        "leave it out: what is computed twice alike is computed once in generated code")
 
 
 def _itemgetter(frame: Frame, node, *keys):
@@ -58,8 +62,9 @@ def _attrgetter(frame: Frame, node, *names):
     names = [frame.static(name, "the name of an attribute", node) for name in names]
 
     def get(frame: Frame, node, base):
-        items = tuple(functools.reduce(lambda b, part: attribute(frame, b, part, node), name.split("."), base)
-                      for name in names)
+        items = tuple(
+            functools.reduce(lambda b, part: attribute(frame, b, part, node), name.split("."), base)
+            for name in names)
         return items if len(items) > 1 else items[0]
 
     return Known(get)
@@ -67,7 +72,8 @@ def _attrgetter(frame: Frame, node, *names):
 
 def _methodcaller(frame: Frame, node, name, *args, **keywords):
     def run(frame: Frame, node, base):
-        return apply_method(frame, base, frame.static(name, "the name of a method", node), list(args), keywords, node)
+        return apply_method(frame, base, frame.static(name, "the name of a method", node),
+                            list(args), keywords, node)
 
     return Known(run, (*args, *keywords.values()))
 
@@ -78,7 +84,8 @@ def _super(frame: Frame, node, *given):
     if class_of(instance) is not None:
         return objects.Super(instance, class_of(instance), kind)
     if not isinstance(kind, type) or not isinstance(instance, (Object, type)):
-        raise frame.refuse("super() of this", node, "use it in a method of an object that exists before the call")
+        raise frame.refuse("super() of this", node,
+                           "use it in a method of an object that exists before the call")
     if isinstance(instance, type):
         return Object(super(kind, instance), Fixed(super(kind, instance)), instance.__name__)
     return Object(super(kind, instance.content), Super(instance.getter, kind), instance.name)
@@ -90,13 +97,19 @@ def _around(frame: Frame, node) -> tuple:
         frame = frame.lexical
     parameters = parameter_names(frame.node)
     if "__class__" not in frame.closure or not parameters:
-        raise TypeMismatchError("super() outside a method", frame.line(node), "write super(kind, object)")
+        raise TypeMismatchError("super() outside a method", frame.line(node),
+                                "write super(kind, object)")
     return frame.closure["__class__"].cell_contents, frame.lookup(parameters[0], node)
 
 
 BUILTINS.update({
     super: _super,
-    functools.partial: _partial, functools.wraps: _wraps, functools.update_wrapper: _update_wrapper,
-    functools.lru_cache: _cached, functools.cache: _cached,
-    operator.itemgetter: _itemgetter, operator.attrgetter: _attrgetter, operator.methodcaller: _methodcaller,
+    functools.partial: _partial,
+    functools.wraps: _wraps,
+    functools.update_wrapper: _update_wrapper,
+    functools.lru_cache: _cached,
+    functools.cache: _cached,
+    operator.itemgetter: _itemgetter,
+    operator.attrgetter: _attrgetter,
+    operator.methodcaller: _methodcaller,
 })

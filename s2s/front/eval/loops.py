@@ -1,7 +1,8 @@
 """`for` and `while`: what a loop carries, and the trips that find out.
 
-The names that a trip hands on are those that the body binds and that may be read later; the arrays are
-those that the body writes into.  The body is run by `for_loop` and `while_loop` until the types settle.
+The names that a trip hands on are those that the body binds and that may be read later; the arrays
+are those that the body writes into.  The body is run by `for_loop` and `while_loop` until the types
+settle.
 """
 
 from __future__ import annotations
@@ -59,12 +60,13 @@ from ..values.maybe_unbound import is_bound, note_bound
 from .expressions import assign, condition, evaluate
 
 UNROLL_AT_MOST = 256
-# trips of a loop that is followed trip by trip because it makes keys, because in each trip it is known which array
+# trips of a loop that is followed trip by trip because it makes keys, because in each trip it is
+# known which array
 # of a list is written, that of a level, say, or because it is a loop over the axes of an array
 FOLLOWED_AT_MOST = {KeysDepend: 64, SharedError: 16, UndecidedError: 16}
 
 
-# ------------------------------------------------------------------------------------------- statements
+# --------------------------------------------------------------------------------------- statements
 
 
 def run_for(frame: Frame, node: gast.For) -> None:
@@ -92,26 +94,34 @@ def _run_through(frame: Frame, node: gast.For, source: Iterable) -> None:
         shared = {cell: (cell.held, cell.alike) for cell in before[1]}
         try:
             _run_loop(frame, Loop(node, node.body, source))
-        except (FunctionKept, KeysDepend, SharedError, UndecidedError, UnlikeMembers, Unsteady) as error:
+        except (FunctionKept, KeysDepend, SharedError, UndecidedError, UnlikeMembers,
+                Unsteady) as error:
             indices = known_range(source.bounds)
             if indices is None or len(indices) > FOLLOWED_AT_MOST.get(type(error), UNROLL_AT_MOST):
                 raise
-            if isinstance(error, UnlikeMembers) and error.ranges and not any(r is source.bounds for r in error.ranges):
+            if (isinstance(error, UnlikeMembers) and error.ranges
+                and not any(r is source.bounds for r in error.ranges)):
                 raise
             frame.restore(before)
             for cell, held in shared.items():
                 cell.held, cell.alike = held
             frame.live, frame.pending, frame.kept = place
-            _run_unrolled(frame, node, Iterable(lambda k: source.get(indices[k]), trips=len(indices), held=source.held))
+            _run_unrolled(
+                frame, node,
+                Iterable(lambda k: source.get(indices[k]), trips=len(indices), held=source.held))
 
 
 def run_while(frame: Frame, node: gast.While) -> None:
     """`while test: body`."""
     if frame.session.tries and not is_quiet(node.test):
-        _run_loop(frame, Loop(node, [tested(frame.outline, node)], test=gast.Constant(True, None), tests_itself=True))
+        _run_loop(
+            frame,
+            Loop(node, [tested(frame.outline, node)], test=gast.Constant(True, None),
+                 tests_itself=True))
     else:
         test, plan = planned_test(frame, node.test, evaluate)
-        _run_loop(frame, _printed_loop(frame, node) or Loop(node, node.body, None, (), test, plan=plan))
+        _run_loop(frame,
+                  _printed_loop(frame, node) or Loop(node, node.body, None, (), test, plan=plan))
 
 
 @dataclass(frozen=True)
@@ -128,15 +138,19 @@ class Loop:
 
 
 def _printed_loop(frame: Frame, node: gast.While) -> Loop | None:
-    """The loop that the printer writes, one op a line, as `while True: <setup>; if not t: break; <body>`."""
+    """The loop that the printer writes, one op a line, as `while True: <setup>; if not t: break;
+    <body>`.
+    """
     if not (isinstance(node.test, gast.Constant) and node.test.value is True and not node.orelse):
         return None
     for k, stmt in enumerate(node.body):
         match stmt:
-            case gast.If(test=gast.UnaryOp(op=gast.Not(), operand=gast.Name(id=name)), body=[gast.Break()], orelse=[]):
+            case gast.If(test=gast.UnaryOp(op=gast.Not(), operand=gast.Name(id=name)),
+                         body=[gast.Break()], orelse=[]):
                 setup = node.body[:k]
                 made = set(bound_names(setup))
-                if name in made and made <= frame.outline.temporaries and not made & frame.liveness.after[id(stmt)]:
+                if (name in made and made <= frame.outline.temporaries
+                    and not made & frame.liveness.after[id(stmt)]):
                     return Loop(node, node.body[k + 1:], None, tuple(setup), stmt.test.operand)
                 return None
     return None
@@ -149,7 +163,8 @@ def _holder(node: gast.AST) -> str:
 def _run_unrolled(frame: Frame, node: gast.For, source: Iterable) -> None:
     """A loop over something of known length: its body, once for each member."""
     if source.trips > UNROLL_AT_MOST:
-        raise frame.refuse(f"a loop over a tuple of {source.trips} members", node.iter, "loop over an array instead")
+        raise frame.refuse(f"a loop over a tuple of {source.trips} members", node.iter,
+                           "loop over an array instead")
     live = frame.liveness.heads[id(node)]
     outer = frame.kept
     frame.kept = (*outer, live)
@@ -177,13 +192,15 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
     targets = names_in(node.target) if source is not None else []
     before, kept, assumed = frame.snapshot(), frame.kept, frame.session.assumed
     carried = Carried(breaks=may_stop(loop.body), exposed=frame.liveness.exposed[id(node)])
-    carried.test_inside = source is None and any(isinstance(n, gast.NamedExpr) for n in inside(loop.test))
+    carried.test_inside = (source is None
+                           and any(isinstance(n, gast.NamedExpr) for n in inside(loop.test)))
     if carried.test_inside:
         carried.breaks = True
     order = {name: k for k, name in enumerate(frame.env)}
     for name in sorted(bound_names([node]), key=lambda name: order.get(name, len(order))):
-        if frame.is_live(name, live) and (name not in targets or name in frame.liveness.after[id(node)]
-                                          or name in frame.liveness.always or name in read_names(node.orelse)):
+        if frame.is_live(
+                name, live) and (name not in targets or name in frame.liveness.after[id(node)] or
+                                 name in frame.liveness.always or name in read_names(node.orelse)):
             carried.names[name] = frame.env.get(name, UNBOUND)
     for name in sorted(changed_names([node]), key=lambda name: order.get(name, len(order))):
         binding = frame.env.get(name, UNBOUND)
@@ -226,8 +243,8 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
             before = start
             for cell, held in carried.held_before.items():  # what an attempt in vain has found
                 cell.held, cell.alike = held
-    raise Unsteady("what this loop carries from trip to trip cannot be worked out", frame.line(node),
-                   "give its variables one kind of value before the loop")
+    raise Unsteady("what this loop carries from trip to trip cannot be worked out",
+                   frame.line(node), "give its variables one kind of value before the loop")
 
 
 def _note_unbound(frame: Frame, loop: Loop, carried: Carried) -> None:
@@ -242,7 +259,7 @@ def _note_unbound(frame: Frame, loop: Loop, carried: Carried) -> None:
             carried.names[BOUND.format(name)] = flag
 
 
-# --------------------------------------------------------------------------------------------- one attempt
+# -------------------------------------------------------------------------------------- one attempt
 
 
 def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> None:
@@ -297,7 +314,8 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
                     note_bound(frame, name, OPERATORS["not_equal"](index, value(source.bounds[0])))
                 assign(frame, node.target, source.get(index), node.target)
             if carried.test_inside:
-                branch(frame, condition(frame, loop.test), lambda: frame.session.execute(frame, loop.body, live),
+                branch(frame, condition(frame, loop.test),
+                       lambda: frame.session.execute(frame, loop.body, live),
                        lambda: run_out(frame), live)
             else:
                 frame.session.execute(frame, loop.body, live)
@@ -326,9 +344,12 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
     frame.session.choosing = choosing or is_supposed(carried, suppose_chosen)
     try:
         if source is not None:
-            index = node.target.id if isinstance(node.target, gast.Name) and source.is_range else source.index_name(frame)
-            outputs = for_loop(*source.bounds, inits, body, carried.breaks, names, index, source.plan,
-                               spread=lambda init, type, block, name: spread(init, type, source.bounds, block, name))
+            index = (node.target.id if isinstance(node.target, gast.Name) and source.is_range
+                     else source.index_name(frame))
+            outputs = for_loop(
+                *source.bounds, inits, body, carried.breaks, names, index,
+                source.plan, spread=lambda init, type, block, name: spread(
+                    init, type, source.bounds, block, name))
         else:
             outputs = while_loop(inits, test, body, carried.breaks, names, loop.plan)
     finally:
@@ -348,7 +369,9 @@ def run_else(frame: Frame, node: gast.For | gast.While) -> None:
 
 
 def _after_else(frame: Frame, node: gast.For | gast.While) -> frozenset:
-    """The names that may be read after the `else` of a loop, which may lead to the next trip of a loop around."""
+    """The names that may be read after the `else` of a loop, which may lead to the next trip of a
+    loop around.
+    """
     return frame.liveness.after[id(node)].union(*frame.kept[-1:])
 
 
@@ -411,5 +434,3 @@ def may_stop_by_break(body: list) -> bool:
                 if may_stop_by_break(stmt.orelse):
                     return True
     return False
-
-

@@ -1,7 +1,7 @@
 """What the patterns of `match` ask of their subject.
 
-front/syntax/desugar.py writes a pattern as calls of these functions; `QUESTIONS` says what each call means.  NumPy's arrays
-are no sequences to `match`, as in Python.
+front/syntax/desugar.py writes a pattern as calls of these functions; `QUESTIONS` says what each
+call means.  NumPy's arrays are no sequences to `match`, as in Python.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from ..values.dicts import new_dict
 from ..values.lists import is_list
 from ..values.objects import read
 
-CAPTURE_THEMSELVES = (bool, bytes, dict, float, frozenset, int, list, set, str, tuple)  # `float(x)` captures a number
+# `float(x)` captures a number
+CAPTURE_THEMSELVES = (bool, bytes, dict, float, frozenset, int, list, set, str, tuple)
 
 
 def _is_sequence(frame: Frame, node, subject, count, more):
     subject = frame.opened(subject)
     if frame.members(subject) is not None:
-        return len(frame.members(subject)) >= count if more else len(frame.members(subject)) == count
+        return (len(frame.members(subject)) >= count if more
+                else len(frame.members(subject)) == count)
     if isinstance(subject, Cell) and is_list(frame, subject):
         length = tape_len(frame.heap.read(subject))
         return OPERATORS["greater_equal" if more else "equal"](length, count)
@@ -44,7 +46,10 @@ def _has_key(frame: Frame, node, subject, key):
 def _others_of(frame: Frame, node, subject, keys):
     subject = frame.opened(subject)
     taken = {frame.static(key, "this key", node) for key in keys}
-    return new_dict(frame, {key: binding for key, binding in subject.members.items() if key not in taken})
+    return new_dict(frame, {
+        key: binding
+        for key, binding in subject.members.items() if key not in taken
+    })
 
 
 def _member(frame: Frame, node, subject, kind, k):
@@ -52,10 +57,16 @@ def _member(frame: Frame, node, subject, kind, k):
         return subject
     names = getattr(kind, "__match_args__", ())
     if k >= len(names):
-        raise TypeMismatchError(f"{kind.__name__} accepts {len(names)} positional patterns", frame.line(node),
-                                "name the attributes")
-    return frame.attribute_of(subject, names[k]) if isinstance(subject, Object) else read(frame, subject, names[k], node)
+        raise TypeMismatchError(f"{kind.__name__} accepts {len(names)} positional patterns",
+                                frame.line(node), "name the attributes")
+    return (frame.attribute_of(subject, names[k]) if isinstance(subject, Object)
+            else read(frame, subject, names[k], node))
 
 
-QUESTIONS = {is_sequence: _is_sequence, is_mapping: _is_mapping, has_key: _has_key, others_of: _others_of,
-             member: _member}
+QUESTIONS = {
+    is_sequence: _is_sequence,
+    is_mapping: _is_mapping,
+    has_key: _has_key,
+    others_of: _others_of,
+    member: _member
+}

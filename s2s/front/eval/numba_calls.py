@@ -1,7 +1,10 @@
-"""What Numba's own names mean in a program that is read as Python: loops that threads may share, typed containers, compiled classes.
+"""What Numba's own names mean in a program that is read as Python: loops that threads may share,
+typed containers, compiled classes.
 
-A function under @njit is the function inside, a @jitclass the class that it was made of (unwrap_callable.py).  prange is range: which loops
-threads share is found out anew (back/cuda/grid_stride.py).  numba.typed.List and Dict are lists and dicts, whose types are found out, too.
+A function under @njit is the function inside, a @jitclass the class that it was made of
+(unwrap_callable.py).  prange is range: which loops threads share is found out anew
+(back/cuda/grid_stride.py).  numba.typed.List and Dict are lists and dicts, whose types are found
+out, too.
 """
 
 from __future__ import annotations
@@ -32,8 +35,8 @@ def _empty_dict(frame: Frame, node, key_type, value_type, n_keys=0):
     return apply(frame, dict, [], {}, node)
 
 
-for _module, _name, _meaning in [
-    ("numba", "prange", _prange), ("numba.typed", "List", _typed_list), ("numba.typed", "List.empty_list", _empty_list),
-    ("numba.typed", "Dict", _typed_dict), ("numba.typed", "Dict.empty", _empty_dict),
-]:
+for _module, _name, _meaning in [("numba", "prange", _prange), ("numba.typed", "List", _typed_list),
+                                 ("numba.typed", "List.empty_list", _empty_list),
+                                 ("numba.typed", "Dict", _typed_dict),
+                                 ("numba.typed", "Dict.empty", _empty_dict),]:
     BUILTINS[Named(_module, _name)] = _meaning

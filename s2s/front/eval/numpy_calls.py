@@ -1,4 +1,6 @@
-"""How NumPy's functions of library/numpy_functions.py are called: what must be known of their arguments when code is generated."""
+"""How NumPy's functions of library/numpy_functions.py are called: what must be known of their
+arguments when code is generated.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def _run(frame: Frame, node, function: Callable, *args):
 
 def _array(frame: Frame, node, x):
     """`x`, or the array that NumPy makes of a list."""
-    return apply(frame, np.array, [x], {}, node) if isinstance(x, (tuple, list)) or is_list(frame, x) else x
+    return (apply(frame, np.array, [x], {}, node)
+            if isinstance(x, (tuple, list)) or is_list(frame, x)
+            else x)
 
 
 def _of_rank(frame: Frame, node, x, wanted: tuple, what: str):
@@ -37,18 +41,22 @@ def _of_rank(frame: Frame, node, x, wanted: tuple, what: str):
     x = _array(frame, node, x)
     found = rank(frame.value(x))
     if found not in wanted:
-        raise frame.refuse(f"{what} of an array of {'unknown rank' if found is None else f'{found} axes'}", node,
-                           f"give it one of {' or '.join(map(str, wanted))}")
+        raise frame.refuse(
+            f"{what} of an array of {'unknown rank' if found is None else f'{found} axes'}", node,
+            f"give it one of {' or '.join(map(str, wanted))}")
     return x
 
 
 def _polynomial(function: Callable, first: str) -> Callable:
-    """A function of coefficients, which stand in a vector, and of what the polynomial is evaluated at."""
+    """A function of coefficients, which stand in a vector, and of what the polynomial is evaluated
+    at.
+    """
     def evaluated(frame: Frame, node, a, b):
         coefficients, x = (a, b) if first == "c" else (b, a)
         coefficients = _of_rank(frame, node, coefficients, (1,), "a polynomial")
         x = _array(frame, node, x)
-        return _run(frame, node, function, *((coefficients, x) if first == "c" else (x, coefficients)))
+        return _run(frame, node, function,
+                    *((coefficients, x) if first == "c" else (x, coefficients)))
 
     return evaluated
 
@@ -57,7 +65,8 @@ def _outer(ufunc: np.ufunc) -> Callable:
     def outer(frame: Frame, node, a, b):
         a, b = _array(frame, node, a), _array(frame, node, b)
         if rank(frame.value(b)) is None:
-            raise frame.refuse(f"np.{ufunc.__name__}.outer of an array of unknown rank", node, "call the function once")
+            raise frame.refuse(f"np.{ufunc.__name__}.outer of an array of unknown rank", node,
+                               "call the function once")
         return _run(frame, node, said.outer, ufunc, a, b)
 
     return outer
@@ -88,14 +97,17 @@ def _block(frame: Frame, node, arrays):
         parts = members(x)
         if parts is None:
             return apply(frame, at_least, [x], {}, node) if at_least is not None else x
-        return apply(frame, np.concatenate, [tuple(joined(part, axis + 1) for part in parts)], {"axis": axis}, node)
+        return apply(frame, np.concatenate, [tuple(joined(part, axis + 1) for part in parts)],
+                     {"axis": axis}, node)
 
     levels = depth(arrays)
     if levels not in (1, 2):
-        raise frame.refuse(f"np.block of lists {levels} deep, or of a list of run-time length", node, "use np.concatenate")
+        raise frame.refuse(f"np.block of lists {levels} deep, or of a list of run-time length",
+                           node, "use np.concatenate")
     leaves = [x for part in members(arrays) for x in (members(part) if levels == 2 else (part,))]
     if any((rank(frame.value(x)) or 0) > levels for x in leaves):
-        raise frame.refuse("np.block of arrays with more axes than lists", node, "use np.concatenate")
+        raise frame.refuse("np.block of arrays with more axes than lists", node,
+                           "use np.concatenate")
     at_least = {1: np.atleast_1d, 2: np.atleast_2d}[levels]
     return joined(arrays, -levels)
 
@@ -104,16 +116,21 @@ def _equal(frame: Frame, node, a1, a2, equal_nan=False):
     a, b = (apply(frame, np.asarray, [x], {}, node) for x in (a1, a2))
     ranks = rank(frame.value(a)), rank(frame.value(b))
     if None in ranks:
-        raise frame.refuse("np.array_equal of an array of unknown rank", node, "call the function once")
+        raise frame.refuse("np.array_equal of an array of unknown rank", node,
+                           "call the function once")
     if ranks[0] != ranks[1]:
         return False
-    return _run(frame, node, said.equal_with_nans if frame.static(equal_nan, "equal_nan=", node) else said.equal, a, b)
+    return _run(frame, node,
+                said.equal_with_nans if frame.static(equal_nan, "equal_nan=", node) else said.equal,
+                a, b)
 
 
 def _joined_rows(frame: Frame, node, *parts):
     """np.r_[parts]: numbers, ranges and arrays one after the other."""
     parts = [_range(frame, node, part) for part in parts]
-    return apply(frame, np.concatenate, [tuple(apply(frame, np.atleast_1d, [x], {}, node) for x in parts)], {"axis": 0}, node)
+    return apply(frame, np.concatenate,
+                 [tuple(apply(frame, np.atleast_1d, [x], {}, node) for x in parts)], {"axis": 0},
+                 node)
 
 
 def _joined_columns(frame: Frame, node, *parts):
@@ -131,7 +148,8 @@ def _joined_columns(frame: Frame, node, *parts):
 def _range(frame: Frame, node, part):
     """What np.r_ makes of a slice, start:stop:step or start:stop:count with an imaginary count."""
     if isinstance(part, str):
-        raise frame.refuse("np.r_ or np.c_ with a directive", node, "use np.concatenate or np.stack")
+        raise frame.refuse("np.r_ or np.c_ with a directive", node,
+                           "use np.concatenate or np.stack")
     if not isinstance(part, slice):
         return _array(frame, node, part)
     start, step = 0 if part.start is None else part.start, 1 if part.step is None else part.step
@@ -144,7 +162,8 @@ def _range(frame: Frame, node, part):
 def _grid(frame: Frame, node, *parts):
     """np.mgrid[slices]."""
     axes = [_range(frame, node, part) for part in parts]
-    return axes[0] if len(axes) == 1 else apply(frame, np.stack, [apply(frame, np.meshgrid, axes, {"indexing": "ij"}, node)], {}, node)
+    return axes[0] if len(axes) == 1 else apply(
+        frame, np.stack, [apply(frame, np.meshgrid, axes, {"indexing": "ij"}, node)], {}, node)
 
 
 def _open_grid(frame: Frame, node, *parts):
@@ -160,15 +179,18 @@ def _indices(frame: Frame, node, dimensions, dtype=int):
 def _from_function(frame: Frame, node, function, shape, *, dtype=float):
     members = frame.members(_run(frame, node, said.grid, shape, dtype))
     if members is None:
-        raise frame.refuse("np.fromfunction of a shape of unknown length", node, "write the shape out")
+        raise frame.refuse("np.fromfunction of a shape of unknown length", node,
+                           "write the shape out")
     return apply(frame, function, list(members), {}, node)
 
 
 def _piecewise(frame: Frame, node, x, condlist, funclist):
     x, conditions, pieces = _array(frame, node, x), frame.members(condlist), frame.members(funclist)
-    if conditions is None or pieces is None or not 0 <= len(pieces) - len(conditions) <= 1 or not rank(frame.value(x)):
-        raise frame.refuse("np.piecewise of something else than an array, a list of conditions, and one of as many pieces, or one more", node,
-                           "use np.select or np.where")
+    if (conditions is None or pieces is None or not 0 <= len(pieces) - len(conditions) <= 1
+        or not rank(frame.value(x))):
+        raise frame.refuse(
+            "np.piecewise of something else than an array, a list of conditions, and one of as many pieces, or one more",
+            node, "use np.select or np.where")
     conditions = [_array(frame, node, c) for c in conditions]
     if len(pieces) > len(conditions):
         any_of = conditions[0]
@@ -188,10 +210,12 @@ def _along_axis(frame: Frame, node, func1d, axis, arr):
     arr = _of_rank(frame, node, arr, (1, 2), "np.apply_along_axis")
     axes, along = rank(frame.value(arr)), frame.static(axis, "axis=", node)
     if along not in range(-axes, axes):
-        raise TypeMismatchError(f"axis {along} of an array of {axes} axes", current().line, "number the axes from 0")
+        raise TypeMismatchError(f"axis {along} of an array of {axes} axes",
+                                current().line, "number the axes from 0")
     if axes == 1:
         return apply(frame, np.asarray, [apply(frame, func1d, [arr], {}, node)], {}, node)
-    return _run(frame, node, said.along_columns if along in (0, -2) else said.along_rows, func1d, arr)
+    return _run(frame, node, said.along_columns if along in (0, -2) else said.along_rows, func1d,
+                arr)
 
 
 def _windows(frame: Frame, node, x, window_shape, axis=None):
@@ -214,15 +238,18 @@ def _insert(frame: Frame, node, arr, obj, values, axis=None):
     if along is None:
         arr = apply(frame, np.ravel, [arr], {}, node)
     ranks = [rank(frame.value(x)) for x in (arr, obj, values)]
-    if None in ranks or dtype_of(frame.value(obj).type) == "bool" or ranks[1] > 1 or ranks[2] > ranks[0] or not ranks[0]:
-        raise frame.refuse("np.insert at truth values, or of arrays of unknown rank or with more axes", node,
-                           "put slices together with np.concatenate")
+    if (None in ranks or dtype_of(frame.value(obj).type) == "bool" or ranks[1] > 1
+        or ranks[2] > ranks[0] or not ranks[0]):
+        raise frame.refuse(
+            "np.insert at truth values, or of arrays of unknown rank or with more axes", node,
+            "put slices together with np.concatenate")
     if ranks[:2] == [1, 0]:
         return operate(frame, np.insert, [arr, obj, values], {}, node)
     along = normal_axis(along or 0, ranks[0])
     values = apply(frame, np.reshape, [values, (*[1] * (ranks[0] - ranks[2]), *frame.members(apply(frame, np.shape, [values], {}, node)))], {}, node) \
         if ranks[2] < ranks[0] else values
-    if along and ranks[1]:  # at one place the first axis of what is put in is that of the places, whichever `axis` is
+    # at one place the first axis of what is put in is that of the places, whichever `axis` is
+    if along and ranks[1]:
         values = apply(frame, np.moveaxis, [values, along, 0], {}, node)
     x = apply(frame, np.moveaxis, [arr, along, 0], {}, node) if along else arr
     found = _run(frame, node, said.inserted_at if ranks[1] else said.inserted, x, obj, values)
@@ -237,15 +264,18 @@ def _nan_to_num(frame: Frame, node, x, copy=True, nan=0.0, posinf=None, neginf=N
 
 
 def _without_nan(frame: Frame, node, x, nan, posinf, neginf):
-    if _is_known(frame, nan, 0) and _is_known(frame, posinf, None) and _is_known(frame, neginf, None):
+    if (_is_known(frame, nan, 0) and _is_known(frame, posinf, None)
+        and _is_known(frame, neginf, None)):
         return operate(frame, np.nan_to_num, [x], {}, node)
     dtype = dtype_of(frame.value(x).type)
     if dtype is None or np.dtype(dtype).kind == "c":
-        raise frame.refuse(f"np.nan_to_num of {frame.value(x).type} with numbers of one's own", node, "use np.where(np.isnan(x), ..., x)")
+        raise frame.refuse(f"np.nan_to_num of {frame.value(x).type} with numbers of one's own",
+                           node, "use np.where(np.isnan(x), ..., x)")
     if np.dtype(dtype).kind != "f":
         return x
     largest = np.finfo(dtype).max.item()
-    posinf, neginf = (default if _is_known(frame, n, None) else n for n, default in ((posinf, largest), (neginf, -largest)))
+    posinf, neginf = (default if _is_known(frame, n, None) else n
+                      for n, default in ((posinf, largest), (neginf, -largest)))
     return _run(frame, node, said.without_infinite, x, nan, posinf, neginf)
 
 
@@ -257,11 +287,14 @@ def _is_known(frame: Frame, argument, content) -> bool:
 def _interp(frame: Frame, node, x, xp, fp, left=None, right=None, period=None):
     if _is_known(frame, period, None):
         return operate(frame, np.interp, [x, xp, fp], {"left": left, "right": right}, node)
-    return _run(frame, node, said.interpolated_around, *(_array(frame, node, each) for each in (x, xp, fp)), period)
+    return _run(frame, node, said.interpolated_around,
+                *(_array(frame, node, each) for each in (x, xp, fp)), period)
 
 
 def _squares(frame: Frame, node, a):
-    """A stack of matrices that must be square: where only the run knows it, the reshape raises if they are not."""
+    """A stack of matrices that must be square: where only the run knows it, the reshape raises if
+    they are not.
+    """
     *above, rows, columns = frame.value(a).type.dims
     if isinstance(rows, int) and isinstance(columns, int) and rows != columns:
         raise frame.refuse("np.linalg.svd with all of U and V", node, "pass full_matrices=False")
@@ -270,7 +303,8 @@ def _squares(frame: Frame, node, a):
 
 def _svd(frame: Frame, node, a, full_matrices=True, compute_uv=True, hermitian=False):
     a = _array(frame, node, a)
-    content, known = frame.value(a), all(map(frame.is_static, (full_matrices, compute_uv, hermitian)))
+    content, known = frame.value(a), all(
+        map(frame.is_static, (full_matrices, compute_uv, hermitian)))
     if known and (rank(content) or 0) > 2 and not frame.static(hermitian, "hermitian="):
         if not frame.static(compute_uv, "compute_uv="):
             return _run(frame, node, said.singular_values_of_each, a)
@@ -286,18 +320,23 @@ def _svd(frame: Frame, node, a, full_matrices=True, compute_uv=True, hermitian=F
     return operate(frame, np.linalg.svd, [a], named, node)
 
 
-def vectorized(frame: Frame, node, function, otypes, excluded, signature, args: list, keywords: dict):
+def vectorized(frame: Frame, node, function, otypes, excluded, signature, args: list,
+               keywords: dict):
     """What np.vectorize makes of `function`, called: a loop over elements.
 
-    NumPy takes the dtype of the first result for all; here it is that of all of them, and where that differs `otypes` says it.
+    NumPy takes the dtype of the first result for all; here it is that of all of them, and where
+    that differs `otypes` says it.
     """
     if excluded or signature or keywords:
-        raise frame.refuse("np.vectorize with excluded=, a signature, or called with keywords", node, "write the loop, or use s2s.vmap")
+        raise frame.refuse("np.vectorize with excluded=, a signature, or called with keywords",
+                           node, "write the loop, or use s2s.vmap")
     arrays = [_array(frame, node, x) for x in args]
     ranks = [rank(frame.value(x)) for x in arrays]
     if None in ranks or not arrays:
-        raise frame.refuse("np.vectorize of arrays of unknown rank", node, "call the function once, or annotate the parameters")
-    found = _run(frame, node, said.of_each, function, *arrays) if any(ranks) else apply(frame, np.asarray, [apply(frame, function, arrays, {}, node)], {}, node)
+        raise frame.refuse("np.vectorize of arrays of unknown rank", node,
+                           "call the function once, or annotate the parameters")
+    found = (_run(frame, node, said.of_each, function, *arrays) if any(ranks)
+             else apply(frame, np.asarray, [apply(frame, function, arrays, {}, node)], {}, node))
     if otypes is None:
         return found
     if len(otypes) != 1:
@@ -305,36 +344,63 @@ def vectorized(frame: Frame, node, function, otypes, excluded, signature, args: 
     return apply(frame, np.asarray, [found], {"dtype": np.dtype(otypes[0])}, node)
 
 
-def _vectorize(frame: Frame, node, pyfunc=np._NoValue, otypes=None, doc=None, excluded=None, cache=False, signature=None):
+def _vectorize(frame: Frame, node, pyfunc=np._NoValue, otypes=None, doc=None, excluded=None,
+               cache=False, signature=None):
     """np.vectorize, called in the program."""
-    settings = [frame.static(x, what, node) for x, what in ((otypes, "otypes="), (excluded, "excluded="), (signature, "signature="))]
+    settings = [
+        frame.static(x, what, node)
+        for x, what in ((otypes, "otypes="), (excluded, "excluded="), (signature, "signature="))
+    ]
     if pyfunc is np._NoValue:
-        return Known(lambda frame, node, function: _vectorize(frame, node, function, otypes, doc, excluded, cache, signature))
-    return Known(lambda frame, node, *args, **keywords: vectorized(frame, node, pyfunc, *settings, list(args), keywords), (pyfunc,))
+        return Known(lambda frame, node, function: _vectorize(frame, node, function, otypes, doc,
+                                                              excluded, cache, signature))
+    return Known(
+        lambda frame, node, *args, **keywords: vectorized(frame, node, pyfunc, *settings, list(
+            args), keywords), (pyfunc,))
 
 
 def _average(frame: Frame, node, a, axis=None, weights=None, returned=False, *, keepdims=False):
     if not (frame.is_static(weights) and frame.static(weights, "weights=") is None):
         a, weights = _array(frame, node, a), _array(frame, node, weights)
         alike = rank(frame.value(a)) == rank(frame.value(weights))
-        _run(frame, node, said.with_weight, apply(frame, np.sum, [weights], {"axis": axis if alike else None}, node))
-    return operate(frame, np.average, [a], {"axis": axis, "weights": weights, "returned": returned, "keepdims": keepdims}, node)
+        _run(frame, node, said.with_weight,
+             apply(frame, np.sum, [weights], {"axis": axis if alike else None}, node))
+    return operate(frame, np.average, [a], {
+        "axis": axis,
+        "weights": weights,
+        "returned": returned,
+        "keepdims": keepdims
+    }, node)
 
 
-OF_MATRICES = {1: (said.largest_sum, -2), np.inf: (said.largest_sum, -1), -1: (said.least_sum, -2), -np.inf: (said.least_sum, -1),
-               2: (said.largest_value,), -2: (said.least_value,), "nuc": (said.sum_of_values,), "fro": (said.root_of_squares,)}
+OF_MATRICES = {
+    1: (said.largest_sum, -2),
+    np.inf: (said.largest_sum, -1),
+    -1: (said.least_sum, -2),
+    -np.inf: (said.least_sum, -1),
+    2: (said.largest_value,),
+    -2: (said.least_value,),
+    "nuc": (said.sum_of_values,),
+    "fro": (said.root_of_squares,)
+}
 
 
 def _norm(frame: Frame, node, x, ord=None, axis=None, keepdims=False):
     x = _array(frame, node, x)
     along = frame.static(axis, "axis=", node)
     pair = isinstance(along, (tuple, list)) and len(along) == 2
-    if ord is not None and rank(frame.value(x)) is not None and (pair or along is None and rank(frame.value(x)) == 2):
+    if (ord is not None and rank(frame.value(x)) is not None
+        and (pair or along is None and rank(frame.value(x)) == 2)):
         name = frame.static(ord, "ord=", node)
         function, *args = OF_MATRICES.get(name, (None,))
         if function is not None and (pair or name != "fro"):
-            return _norm_of_matrices(frame, node, x, along if pair else (0, 1), keepdims, function, args)
-    return operate(frame, np.linalg.norm, [x], {"ord": ord, "axis": axis, "keepdims": keepdims}, node)
+            return _norm_of_matrices(frame, node, x, along if pair else (0, 1), keepdims, function,
+                                     args)
+    return operate(frame, np.linalg.norm, [x], {
+        "ord": ord,
+        "axis": axis,
+        "keepdims": keepdims
+    }, node)
 
 
 def _norm_of_matrices(frame: Frame, node, x, axes: tuple, keepdims, function: Callable, args: list):
@@ -385,7 +451,10 @@ def _cholesky(frame: Frame, node, a, *, upper=False):
     a = _array(frame, node, a)
     if not frame.static(upper, "upper=", node):
         return operate(frame, np.linalg.cholesky, [a], {}, node)
-    turned = apply(frame, np.swapaxes, [operate(frame, np.linalg.cholesky, [apply(frame, np.swapaxes, [a, -1, -2], {}, node)], {}, node), -1, -2], {}, node)
+    turned = apply(frame, np.swapaxes, [
+        operate(frame, np.linalg.cholesky, [apply(frame, np.swapaxes, [a, -1, -2], {}, node)], {},
+                node), -1, -2
+    ], {}, node)
     return turned
 
 
@@ -398,26 +467,35 @@ def _of_array(function: Callable) -> Callable:
 
 
 def _copy(frame: Frame, node, a, order="K"):
-    return apply(frame, np.array, [a], {}, node) if isinstance(a, (tuple, list)) or is_list(frame, a) else operate(frame, np.copy, [a], {}, node)
+    return (apply(frame, np.array, [a], {}, node)
+            if isinstance(a, (tuple, list)) or is_list(frame, a)
+            else operate(frame, np.copy, [a], {}, node))
 
 
 def _pad(frame: Frame, node, array, pad_width, mode="constant", **keywords):
     """np.pad, of a dict of axes as of a pair for each of them."""
-    array, keywords = _array(frame, node, frame.opened(array)), {k: frame.opened(x) for k, x in keywords.items()}
+    array, keywords = _array(frame, node, frame.opened(array)), {
+        k: frame.opened(x)
+        for k, x in keywords.items()
+    }
     if isinstance(pad_width, Container):
         widths = [(0, 0)] * (rank(frame.value(array)) or 0)
         for axis, width in pad_width.members.items():
             pair = frame.static(width, "a width", node)
             widths[axis] = tuple(pair) if isinstance(pair, (tuple, list)) else (pair, pair)
         pad_width = tuple(widths)
-    return operate(frame, np.pad, [array, frame.opened(pad_width)], {"mode": frame.opened(mode), **keywords}, node)
+    return operate(frame, np.pad, [array, frame.opened(pad_width)], {
+        "mode": frame.opened(mode),
+        **keywords
+    }, node)
 
 
 _pad.opens = True  # which is given dicts as they are
 
 
 def _trace(frame: Frame, node, x, *, offset=0, dtype=None):
-    return apply(frame, np.trace, [x, offset, -2, -1], {} if dtype is None else {"dtype": dtype}, node)
+    return apply(frame, np.trace, [x, offset, -2, -1], {} if dtype is None else {"dtype": dtype},
+                 node)
 
 
 def _diagonal(frame: Frame, node, x, *, offset=0):
@@ -430,35 +508,53 @@ def _rolled(frame: Frame, node, a, axis, start=0):
     if count is None:
         raise frame.refuse("np.rollaxis of an array of unknown rank", node, "use np.moveaxis")
     axis, start = frame.static(axis, "axis", node), frame.static(start, "start=", node)
-    return _run(frame, node, said.axis_rolled, a, axis % count, start + count if start < 0 else start)
+    return _run(frame, node, said.axis_rolled, a, axis % count,
+                start + count if start < 0 else start)
 
 
 def _gradient(frame: Frame, node, f, *varargs, axis=None, edge_order=1):
-    """np.gradient: along one axis an array, along several a tuple of them, with one distance or vector of places for each or for all."""
+    """np.gradient: along one axis an array, along several a tuple of them, with one distance or
+    vector of places for each or for all.
+    """
     f = _array(frame, node, f)
     count, along = rank(frame.value(f)), frame.static(axis, "axis=", node)
     if count is None:
-        return operate(frame, np.gradient, [f, *varargs], {"axis": axis, "edge_order": edge_order}, node)
-    axes = range(count) if along is None else along if isinstance(along, (tuple, list)) else (along,)
+        return operate(frame, np.gradient, [f, *varargs], {
+            "axis": axis,
+            "edge_order": edge_order
+        }, node)
+    axes = (range(count)
+            if along is None
+            else along
+            if isinstance(along, (tuple, list))
+            else (along,))
     steps = [_array(frame, node, x) for x in varargs] or [1.0]
     steps = steps * len(axes) if len(steps) == 1 else steps
     if len(steps) != len(axes):
-        raise TypeMismatchError("invalid number of arguments", current().line, "give np.gradient one distance, or one for each axis")
+        raise TypeMismatchError("invalid number of arguments",
+                                current().line,
+                                "give np.gradient one distance, or one for each axis")
     found = []
     for k, step in zip(axes, steps):
         if rank(frame.value(step)) == 1:
             if frame.static(edge_order, "edge_order=", node) != 1:
-                raise frame.refuse("np.gradient of samples at unequal distances with edge_order=2", node, "write the differences with slices")
+                raise frame.refuse("np.gradient of samples at unequal distances with edge_order=2",
+                                   node, "write the differences with slices")
             found.append(_run(frame, node, said.gradient_between, f, step, k))
         else:
-            found.append(operate(frame, np.gradient, [f, step], {"axis": k, "edge_order": edge_order}, node))
+            found.append(
+                operate(frame, np.gradient, [f, step], {
+                    "axis": k,
+                    "edge_order": edge_order
+                }, node))
     return found[0] if len(found) == 1 else tuple(found)
 
 
 def _vander(frame: Frame, node, x, N=None, increasing=False):  # noqa: N803  NumPy's own name
     x = _array(frame, node, x)
     count = frame.static(N, "N", node) if frame.is_static(N) else N
-    if count is None and rank(frame.value(x)) == 1 and not isinstance(frame.value(x).type.dims[0], int):
+    if (count is None and rank(frame.value(x)) == 1
+        and not isinstance(frame.value(x).type.dims[0], int)):
         return _run(frame, node, said.powers, x, frame.static(increasing, "increasing=", node))
     return operate(frame, np.vander, [x, N], {"increasing": increasing}, node)
 
@@ -466,8 +562,10 @@ def _vander(frame: Frame, node, x, N=None, increasing=False):  # noqa: N803  Num
 def _choose(frame: Frame, node, a, choices, mode="raise"):
     members = frame.members(choices)
     if members is None or frame.static(mode, "mode=", node) != "raise":
-        raise frame.refuse("np.choose among an unknown number of arrays, or with a mode", node, "use np.where or np.select")
-    return _run(frame, node, said.chosen, _array(frame, node, a), tuple(_array(frame, node, c) for c in members))
+        raise frame.refuse("np.choose among an unknown number of arrays, or with a mode", node,
+                           "use np.where or np.select")
+    return _run(frame, node, said.chosen, _array(frame, node, a),
+                tuple(_array(frame, node, c) for c in members))
 
 
 def _roots(frame: Frame, node, p):
@@ -478,7 +576,8 @@ def _between(ufunc: np.ufunc) -> Callable:
     def reduceat(frame: Frame, node, x, indices, axis=0):
         x, indices = _array(frame, node, x), _array(frame, node, indices)
         if axis != 0:
-            raise frame.refuse("ufunc.reduceat along another axis than the first", node, "move the axis with np.moveaxis")
+            raise frame.refuse("ufunc.reduceat along another axis than the first", node,
+                               "move the axis with np.moveaxis")
         return _run(frame, node, said.folded_between, ufunc, x, indices)
 
     return reduceat
@@ -486,16 +585,19 @@ def _between(ufunc: np.ufunc) -> Callable:
 
 def _einsum(frame: Frame, node, *operands, optimize=False):
     """np.einsum: lists of axes after the operands are subscripts, too."""
-    if operands and isinstance(operands[0], str) or not operands or frame.is_static(operands[0]) and isinstance(frame.static(operands[0], ""), str):
+    if (operands and isinstance(operands[0], str) or not operands
+        or frame.is_static(operands[0]) and isinstance(frame.static(operands[0], ""), str)):
         return operate(frame, np.einsum, list(operands), {}, node)
     terms = [frame.members(x) for x in operands[1::2]]
     result = frame.members(operands[-1]) if len(operands) % 2 else None
     if None in terms or len(operands) % 2 and result is None:
-        raise frame.refuse("np.einsum with axes that are not written out", node, 'write "ij,jk->ik"')
+        raise frame.refuse("np.einsum with axes that are not written out", node,
+                           'write "ij,jk->ik"')
     letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
     def named(term) -> str:
-        return "".join("..." if k is Ellipsis else letters[frame.static(k, "an axis", node)] for k in term)
+        return "".join("..." if k is Ellipsis else letters[frame.static(k, "an axis", node)]
+                       for k in term)
 
     text = ",".join(map(named, terms)) + (f"->{named(result)}" if result is not None else "")
     xs = operands[:-1:2] if len(operands) % 2 else operands[::2]
@@ -509,19 +611,27 @@ def _empty(frame: Frame, node, shape, dtype=float):
 
 def _list_of(function: Callable) -> Callable:
     """A function whose parts NumPy returns in a list."""
-    return lambda frame, node, *args, **keywords: new_list(frame, operate(frame, function, list(args), keywords, node))
+    return lambda frame, node, *args, **keywords: new_list(
+        frame, operate(frame, function, list(args), keywords, node))
 
 
-def _cumulative_sum(frame: Frame, node, x, *, axis=None, dtype=None, out=None, include_initial=False):
+def _cumulative_sum(frame: Frame, node, x, *, axis=None, dtype=None, out=None,
+                    include_initial=False):
     if frame.static(include_initial, "include_initial=", node):
-        raise frame.refuse("np.cumulative_sum with include_initial=", node, "put a zero in front with np.concatenate")
-    return apply(frame, np.cumsum, [x], {k: v for k, v in (("axis", axis), ("dtype", dtype), ("out", out)) if v is not None}, node)
+        raise frame.refuse("np.cumulative_sum with include_initial=", node,
+                           "put a zero in front with np.concatenate")
+    return apply(frame, np.cumsum, [x], {
+        k: v
+        for k, v in (("axis", axis), ("dtype", dtype), ("out", out)) if v is not None
+    }, node)
 
 
 def _chain(frame: Frame, node, arrays):
     members = frame.members(arrays)
     if members is None or len(members) < 2:
-        raise frame.refuse("np.linalg.multi_dot of fewer than two matrices, or of a list of run-time length", node, "write the products with @")
+        raise frame.refuse(
+            "np.linalg.multi_dot of fewer than two matrices, or of a list of run-time length", node,
+            "write the products with @")
     ranks = [rank(frame.value(_array(frame, node, x))) for x in members]
     if len(members) != 3 or ranks != [2, 2, 2]:  # from the side where a vector stands
         from_right = ranks[-1] == 1 and ranks[0] != 1
@@ -529,11 +639,13 @@ def _chain(frame: Frame, node, arrays):
         for x in others:
             found = apply(frame, np.dot, [x, found] if from_right else [found, x], {}, node)
         return found
-    return _run(frame, node, said.chain_of_three, *(_of_rank(frame, node, x, (2,), "np.linalg.multi_dot") for x in members))
+    return _run(frame, node, said.chain_of_three,
+                *(_of_rank(frame, node, x, (2,), "np.linalg.multi_dot") for x in members))
 
 
 def _fitted(frame: Frame, node, x, y, deg):
-    x, y = _of_rank(frame, node, x, (1,), "np.polyfit"), _of_rank(frame, node, y, (1, 2), "np.polyfit")
+    x, y = _of_rank(frame, node, x, (1,), "np.polyfit"), _of_rank(frame, node, y, (1, 2),
+                                                                  "np.polyfit")
     return _run(frame, node, said.fitted, x, y, deg)
 
 
@@ -543,11 +655,13 @@ def _places(frame: Frame, node, indices, shape):
     if dims is None:
         lengths = frame.value(shape)
         if lengths.op is None or lengths.op.name != "shape":
-            raise frame.refuse("np.unravel_index of a shape of unknown length", node, "write the shape out")
+            raise frame.refuse("np.unravel_index of a shape of unknown length", node,
+                               "write the shape out")
         dims = [length(lengths.op.inputs[0], axis=k) for k in range(rank(lengths.op.inputs[0]))]
     found, rest = [], _array(frame, node, indices)
     if (dtype_of(frame.value(rest).type) or "int")[0] not in "iu":
-        raise TypeMismatchError("np.unravel_index of numbers that are no integers", current().line, "count with integers")
+        raise TypeMismatchError("np.unravel_index of numbers that are no integers",
+                                current().line, "count with integers")
     for n in reversed(dims[1:]):
         rest, place = _run(frame, node, said.quotient_and_rest, rest, n)
         found.append(place)
@@ -558,15 +672,19 @@ def _numbers(frame: Frame, node, multi_index, dims):
     """np.ravel_multi_index of a shape that is written out."""
     places, known = frame.members(multi_index), frame.members(dims)
     if places is None or known is None or len(places) != len(known):
-        raise frame.refuse("np.ravel_multi_index of other than two tuples of one length", node, "write them out")
+        raise frame.refuse("np.ravel_multi_index of other than two tuples of one length", node,
+                           "write them out")
     total = places[0]
     for place, n in zip(places[1:], known[1:]):
-        total = apply(frame, np.add, [apply(frame, np.multiply, [total, n], {}, node), place], {}, node)
+        total = apply(frame, np.add, [apply(frame, np.multiply, [total, n], {}, node), place], {},
+                      node)
     return total
 
 
 def _plainly(function: Callable) -> Callable:
-    return lambda frame, node, *args, **keywords: in_place(frame, function, list(args), keywords, node, current().line)
+    return lambda frame, node, *args, **keywords: in_place(frame, function, list(args), keywords,
+                                                           node,
+                                                           current().line)
 
 
 def _renamed(function: Callable) -> Callable:
@@ -574,54 +692,110 @@ def _renamed(function: Callable) -> Callable:
 
 
 BUILTINS.update({
-    np.average: _average, np.vectorize: _vectorize, np.polyval: _polynomial(said.polynomial, "c"),
-    np.unravel_index: _places, np.ravel_multi_index: _numbers,
-    np.divmod: _plainly(said.quotient_and_rest), np.float_power: _plainly(said.float_power), np.ldexp: _plainly(said.scaled),
-    np.modf: _plainly(said.fraction_and_whole), np.diagflat: _plainly(said.diagonal_matrix), np.tril_indices_from: _plainly(said.lower_indices),
-    np.triu_indices_from: _plainly(said.upper_indices), np.diag_indices_from: _plainly(said.diagonal_indices),
-    np.nanmedian: _plainly(said.nanmedian), np.nanquantile: _plainly(said.nanquantile), np.nanpercentile: _plainly(said.nanpercentile),
-    np.nanargmax: _plainly(said.place_of_greatest), np.nanargmin: _plainly(said.place_of_least),
-    np.broadcast_arrays: _plainly(said.broadcast), np.polyadd: _plainly(said.sum_of_polynomials),
-    np.polysub: _plainly(said.difference_of_polynomials), np.polymul: _plainly(said.product_of_polynomials),
-    np.polyder: _plainly(said.derivative_of_polynomial), np.polyint: _plainly(said.integral_of_polynomial),
-    np.poly: _plainly(said.polynomial_of_roots), np.linalg.matrix_rank: _plainly(said.matrix_rank),
-    np.hanning: _plainly(said.hanning), np.hamming: _plainly(said.hamming), np.blackman: _plainly(said.blackman),
-    np.bartlett: _plainly(said.bartlett), np.kaiser: _plainly(said.kaiser),
-    np.r_: _joined_rows, np.c_: _joined_columns, np.mgrid: _grid, np.ogrid: _open_grid, np.array_equal: _equal, np.pad: _pad, np.copy: _copy,
-    np.shape: _of_array(np.shape), np.zeros_like: _of_array(np.zeros_like), np.ones_like: _of_array(np.ones_like),
-    np.array_equiv: _plainly(said.equivalent), np.block: _block,
-    np.indices: _indices, np.fromfunction: _from_function, np.piecewise: _piecewise,
-    np.apply_along_axis: _along_axis, np.lib.stride_tricks.sliding_window_view: _windows,
-    np.linalg.eigh: _eigh(np.linalg.eigh, said.values_and_vectors_of_each), np.linalg.eigvalsh: _eigh(np.linalg.eigvalsh, said.values_of_each),
-    np.linalg.pinv: _of_each(np.linalg.pinv, said.pseudo_inverses_of_each), np.linalg.qr: _qr, np.linalg.cholesky: _cholesky,
-    np.linalg.tensorsolve: _plainly(said.solution_of_tensors), np.linalg.tensorinv: _plainly(said.inverse_of_tensor),
-    np.rollaxis: _rolled, np.gradient: _gradient, np.vander: _vander, np.choose: _choose, np.roots: _roots,
-    np.resize: _plainly(said.resized), np.einsum: _einsum, np.ndarray: _empty,
-    np.linalg.svd: _svd, np.linalg.norm: _norm, np.linalg.cond: _condition, np.linalg.multi_dot: _chain, np.polyfit: _fitted,
-    np.insert: _insert, np.nan_to_num: _nan_to_num, np.interp: _interp,
+    np.average: _average,
+    np.vectorize: _vectorize,
+    np.polyval: _polynomial(said.polynomial, "c"),
+    np.unravel_index: _places,
+    np.ravel_multi_index: _numbers,
+    np.divmod: _plainly(said.quotient_and_rest),
+    np.float_power: _plainly(said.float_power),
+    np.ldexp: _plainly(said.scaled),
+    np.modf: _plainly(said.fraction_and_whole),
+    np.diagflat: _plainly(said.diagonal_matrix),
+    np.tril_indices_from: _plainly(said.lower_indices),
+    np.triu_indices_from: _plainly(said.upper_indices),
+    np.diag_indices_from: _plainly(said.diagonal_indices),
+    np.nanmedian: _plainly(said.nanmedian),
+    np.nanquantile: _plainly(said.nanquantile),
+    np.nanpercentile: _plainly(said.nanpercentile),
+    np.nanargmax: _plainly(said.place_of_greatest),
+    np.nanargmin: _plainly(said.place_of_least),
+    np.broadcast_arrays: _plainly(said.broadcast),
+    np.polyadd: _plainly(said.sum_of_polynomials),
+    np.polysub: _plainly(said.difference_of_polynomials),
+    np.polymul: _plainly(said.product_of_polynomials),
+    np.polyder: _plainly(said.derivative_of_polynomial),
+    np.polyint: _plainly(said.integral_of_polynomial),
+    np.poly: _plainly(said.polynomial_of_roots),
+    np.linalg.matrix_rank: _plainly(said.matrix_rank),
+    np.hanning: _plainly(said.hanning),
+    np.hamming: _plainly(said.hamming),
+    np.blackman: _plainly(said.blackman),
+    np.bartlett: _plainly(said.bartlett),
+    np.kaiser: _plainly(said.kaiser),
+    np.r_: _joined_rows,
+    np.c_: _joined_columns,
+    np.mgrid: _grid,
+    np.ogrid: _open_grid,
+    np.array_equal: _equal,
+    np.pad: _pad,
+    np.copy: _copy,
+    np.shape: _of_array(np.shape),
+    np.zeros_like: _of_array(np.zeros_like),
+    np.ones_like: _of_array(np.ones_like),
+    np.array_equiv: _plainly(said.equivalent),
+    np.block: _block,
+    np.indices: _indices,
+    np.fromfunction: _from_function,
+    np.piecewise: _piecewise,
+    np.apply_along_axis: _along_axis,
+    np.lib.stride_tricks.sliding_window_view: _windows,
+    np.linalg.eigh: _eigh(np.linalg.eigh, said.values_and_vectors_of_each),
+    np.linalg.eigvalsh: _eigh(np.linalg.eigvalsh, said.values_of_each),
+    np.linalg.pinv: _of_each(np.linalg.pinv, said.pseudo_inverses_of_each),
+    np.linalg.qr: _qr,
+    np.linalg.cholesky: _cholesky,
+    np.linalg.tensorsolve: _plainly(said.solution_of_tensors),
+    np.linalg.tensorinv: _plainly(said.inverse_of_tensor),
+    np.rollaxis: _rolled,
+    np.gradient: _gradient,
+    np.vander: _vander,
+    np.choose: _choose,
+    np.roots: _roots,
+    np.resize: _plainly(said.resized),
+    np.einsum: _einsum,
+    np.ndarray: _empty,
+    np.linalg.svd: _svd,
+    np.linalg.norm: _norm,
+    np.linalg.cond: _condition,
+    np.linalg.multi_dot: _chain,
+    np.polyfit: _fitted,
+    np.insert: _insert,
+    np.nan_to_num: _nan_to_num,
+    np.interp: _interp,
 })
-for _module, _name, _function in [
-    ("polynomial", "polyval", said.polynomial_rising), ("chebyshev", "chebval", said.chebyshev), ("legendre", "legval", said.legendre),
-    ("hermite", "hermval", said.hermite), ("hermite_e", "hermeval", said.hermite_e), ("laguerre", "lagval", said.laguerre),
-]:
+for _module, _name, _function in [("polynomial", "polyval", said.polynomial_rising),
+                                  ("chebyshev", "chebval", said.chebyshev),
+                                  ("legendre", "legval", said.legendre),
+                                  ("hermite", "hermval", said.hermite),
+                                  ("hermite_e", "hermeval", said.hermite_e),
+                                  ("laguerre", "lagval", said.laguerre),]:
     BUILTINS[Named(f"numpy.polynomial.{_module}", _name)] = _polynomial(_function, "x")
-for _module, _name, _function in [
-    (np, "vecdot", said.dots_of_rows), (np, "matvec", said.products_with_vectors), (np, "vecmat", said.vectors_times_matrices),
-    (np.linalg, "matrix_norm", said.matrix_norm), (np.linalg, "vector_norm", said.vector_norm), (np.linalg, "vecdot", said.dots_of_rows),
-]:
+for _module, _name, _function in [(np, "vecdot", said.dots_of_rows),
+                                  (np, "matvec", said.products_with_vectors),
+                                  (np, "vecmat", said.vectors_times_matrices),
+                                  (np.linalg, "matrix_norm", said.matrix_norm),
+                                  (np.linalg, "vector_norm", said.vector_norm),
+                                  (np.linalg, "vecdot", said.dots_of_rows),]:
     if hasattr(_module, _name):  # of NumPy 2
         BUILTINS[getattr(_module, _name)] = _plainly(_function)
-for _name, _function in [("cross", np.cross), ("matmul", np.matmul), ("matrix_transpose", np.matrix_transpose),
-                         ("outer", np.outer), ("tensordot", np.tensordot)] if hasattr(np.linalg, "matmul") else []:
+for _name, _function in [("cross", np.cross), ("matmul", np.matmul),
+                         ("matrix_transpose", np.matrix_transpose), ("outer", np.outer),
+                         ("tensordot", np.tensordot)] if hasattr(np.linalg, "matmul") else []:
     BUILTINS[getattr(np.linalg, _name)] = _renamed(_function)
 if hasattr(np.linalg, "trace"):
     BUILTINS.update({np.linalg.trace: _trace, np.linalg.diagonal: _diagonal})
 if hasattr(np, "fix"):  # which a later NumPy calls trunc
     BUILTINS[np.fix] = _plainly(said.truncated)
-BUILTINS.update({f: _list_of(f) for f in (np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit)})
+BUILTINS.update(
+    {f: _list_of(f)
+     for f in (np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit)})
 if hasattr(np, "cumulative_sum"):
     BUILTINS[np.cumulative_sum] = _cumulative_sum
-UFUNCS = [f for f in FUNCTIONS if isinstance(f, np.ufunc) and f.nin == 2 and f.nout == 1 and f.signature is None]
+UFUNCS = [
+    f for f in FUNCTIONS
+    if isinstance(f, np.ufunc) and f.nin == 2 and f.nout == 1 and f.signature is None
+]
 BUILTINS.update({f.outer: _outer(f) for f in UFUNCS})
 BUILTINS.update({f.reduceat: _between(f) for f in UFUNCS})
 BUILTINS.update({f.reduce: _folded(f) for f in UFUNCS if f.reduce not in BUILTINS})

@@ -1,4 +1,5 @@
-"""Functions that s2s does not read: what is known of them is what they return, which somebody says."""
+"""Functions that s2s does not read: what is known of them is what they return, which somebody says.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ class Like:
             type = type_of_example(self.like)
             self.tupled = isinstance(type, Tuple) and type.form is None
             results = [Value(t) for t in type.items] if self.tupled else [Value(type)]
-            return Function(self.name, Block([Value(v.type) for v in values], [], results), tupled=self.tupled)
+            return Function(self.name, Block([Value(v.type) for v in values], [], results),
+                            tupled=self.tupled)
         rest = iter(values)
         types = [next(rest).type if a is None else a for a in self.arguments]
         function = callee_of(self.like).function_for([Value(t) for t in types])
@@ -50,8 +52,9 @@ def type_of_example(x) -> Type:
         return Array(x.dtype.name, x.shape)
     if is_data(x):
         return type_of_constant(x if not isinstance(x, np.ndarray) else x[()])
-    raise TypeMismatchError(f"like={x!r} is no example of a result", None,
-                            "give a number, an array, a tuple of such, or a function of the same arguments")
+    raise TypeMismatchError(
+        f"like={x!r} is no example of a result", None,
+        "give a number, an array, a tuple of such, or a function of the same arguments")
 
 
 def names_given(function: Callable, count: int) -> list[str]:
@@ -61,7 +64,10 @@ def names_given(function: Callable, count: int) -> list[str]:
     except SourceError:
         pass
     try:
-        names = [p.name for p in inspect.signature(function).parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        names = [
+            p.name for p in inspect.signature(function).parameters.values()
+            if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        ]
     except (TypeError, ValueError):
         names = []
     return names[:count] + [f"x{k}" if count > 1 else "x" for k in range(len(names), count)]
@@ -75,7 +81,8 @@ def foreign_function(function: Callable, name: str, like, types: Sequence[Type])
     said = like if isinstance(like, Of) else Like(like, name, arguments)
     with Builder(block):
         said.function_for([p for p, a in zip(params, arguments) if a is None])
-        found = emit(foreign, *(p for p, a in zip(params, arguments) if a is None), function=function, arguments=arguments, like=said)
+        found = emit(foreign, *(p for p, a in zip(params, arguments) if a is None),
+                     function=function, arguments=arguments, like=said)
         block.yields = list(found) if isinstance(found, tuple) else [found]
     line = beginning(function)
     return Function(name, block, line.source if line is not None else None, "", said.tupled)
@@ -90,11 +97,13 @@ class Of:
 
     def function_for(self, values: Sequence[Value]) -> Function:
         results = [Value(t) for t in self.type.items] if self.tupled else [Value(self.type)]
-        return Function(self.name, Block([Value(v.type) for v in values], [], results), tupled=self.tupled)
+        return Function(self.name, Block([Value(v.type) for v in values], [], results),
+                        tupled=self.tupled)
 
 
 def foreign_inside(solve: Callable, inner, function, start: Value, like: Type, why: str) -> Value:
-    """A call of `solve(function, start)`, which returns something of type `like`; `why` it is not read.
+    """A call of `solve(function, start)`, which returns something of type `like`; `why` it is not
+    read.
 
     `inner` has the IR of `function`, and what that is given besides its argument.
     """
@@ -102,5 +111,5 @@ def foreign_inside(solve: Callable, inner, function, start: Value, like: Type, w
         handed = Static(function)
     else:
         handed = Inside(inner.function, len(inner.given))
-    return emit(foreign, *(() if isinstance(handed, Static) else inner.given), start, function=solve, arguments=(handed, None),
-                like=Of(called(solve), like, why))
+    return emit(foreign, *(() if isinstance(handed, Static) else inner.given), start,
+                function=solve, arguments=(handed, None), like=Of(called(solve), like, why))

@@ -35,17 +35,31 @@ from ..values.strings import operator as text_operator
 from ..values.unwrap import demand
 from .apply import in_place
 
-BINARY = {gast.Add: ("add", operator.add), gast.Sub: ("subtract", operator.sub), gast.Mult: ("multiply", operator.mul),
-          gast.Div: ("divide", operator.truediv), gast.FloorDiv: ("floor_divide", operator.floordiv),
-          gast.Mod: ("remainder", operator.mod), gast.Pow: ("power", operator.pow),
-          gast.MatMult: ("matmul", operator.matmul), gast.BitAnd: ("bitwise_and", operator.and_),
-          gast.BitOr: ("bitwise_or", operator.or_), gast.BitXor: ("bitwise_xor", operator.xor),
-          gast.LShift: ("left_shift", operator.lshift), gast.RShift: ("right_shift", operator.rshift)}
+BINARY = {
+    gast.Add: ("add", operator.add),
+    gast.Sub: ("subtract", operator.sub),
+    gast.Mult: ("multiply", operator.mul),
+    gast.Div: ("divide", operator.truediv),
+    gast.FloorDiv: ("floor_divide", operator.floordiv),
+    gast.Mod: ("remainder", operator.mod),
+    gast.Pow: ("power", operator.pow),
+    gast.MatMult: ("matmul", operator.matmul),
+    gast.BitAnd: ("bitwise_and", operator.and_),
+    gast.BitOr: ("bitwise_or", operator.or_),
+    gast.BitXor: ("bitwise_xor", operator.xor),
+    gast.LShift: ("left_shift", operator.lshift),
+    gast.RShift: ("right_shift", operator.rshift)
+}
 UNARY = {gast.USub: ("negative", operator.neg), gast.UAdd: ("positive", operator.pos),
          gast.Invert: ("invert", operator.invert)}
-COMPARE = {gast.Lt: ("less", operator.lt), gast.LtE: ("less_equal", operator.le), gast.Gt: ("greater", operator.gt),
-           gast.GtE: ("greater_equal", operator.ge), gast.Eq: ("equal", operator.eq),
-           gast.NotEq: ("not_equal", operator.ne)}
+COMPARE = {
+    gast.Lt: ("less", operator.lt),
+    gast.LtE: ("less_equal", operator.le),
+    gast.Gt: ("greater", operator.gt),
+    gast.GtE: ("greater_equal", operator.ge),
+    gast.Eq: ("equal", operator.eq),
+    gast.NotEq: ("not_equal", operator.ne)
+}
 
 
 def binary(frame: Frame, op: gast.AST, a, b, node: gast.AST):
@@ -58,7 +72,8 @@ def binary(frame: Frame, op: gast.AST, a, b, node: gast.AST):
         except ArithmeticError as error:
             guard_known(frame, error)  # otherwise let the run raise it
         except TypeError as error:
-            raise TypeMismatchError(str(error), frame.line(node), "use operands of one kind") from None
+            raise TypeMismatchError(str(error), frame.line(node),
+                                    "use operands of one kind") from None
     found = overloaded(frame, name, a, b, node)
     if found is not NOTHING:
         return found
@@ -85,11 +100,14 @@ def _of_lists(frame: Frame, name: str, a, b, node: gast.AST):
             return _operator(frame, name, *(made if x is xs else x for x in (a, b)))
         if name == "multiply" and getattr(content.type, "dtype", "") in ("int64", "bool"):
             items = frame.heap.items(xs)
-            if items is not None and len(items) == 1 and isinstance(items[0], tuple) and not frame.is_static(other) and next(
-                    cells_in(items[0]), None) is None:
-                return in_place(frame, sequences.repeated, [items[0], other], {}, node, current().line)
+            if items is not None and len(items) == 1 and isinstance(
+                    items[0], tuple) and not frame.is_static(other) and next(
+                        cells_in(items[0]), None) is None:
+                return in_place(frame, sequences.repeated, [items[0], other], {}, node,
+                                current().line)
             return repeat_list(frame, xs, other)
-    raise TypeMismatchError(f"{name} of a list", frame.line(node), "use numbers and arrays; np.array makes one of a list")
+    raise TypeMismatchError(f"{name} of a list", frame.line(node),
+                            "use numbers and arrays; np.array makes one of a list")
 
 
 def _operator(frame: Frame, name: str, *operands):
@@ -103,7 +121,8 @@ def _operator(frame: Frame, name: str, *operands):
 
 def _known(x) -> bool:
     """Whether `x` is a Python object that Python itself can compute with now."""
-    return x is None or isinstance(x, (bool, int, float, complex, str, type, types.UnionType))  # int | None
+    # int | None
+    return x is None or isinstance(x, (bool, int, float, complex, str, type, types.UnionType))
 
 
 def _of_tuples(frame: Frame, name: str, a, b, node: gast.AST):
@@ -111,12 +130,15 @@ def _of_tuples(frame: Frame, name: str, a, b, node: gast.AST):
         return a + b
     if name == "multiply":
         items, count = (a, b) if isinstance(a, (tuple, list)) else (b, a)
-        if isinstance(count, (int, Value)) and getattr(frame.value(count).type, "dtype", "") in ("int64", "bool"):
+        if (isinstance(count, (int, Value))
+            and getattr(frame.value(count).type, "dtype", "") in ("int64", "bool")):
             return items * frame.static(count, "how often a tuple is repeated", node)
     whole, other = (a, b) if isinstance(a, (tuple, list)) else (b, a)
     if isinstance(other, Cell) and name != "add":
-        raise frame.refuse("arithmetic of an array with a tuple or list", node, "make it an array with np.array")
-    raise TypeMismatchError(f"{name} of a {type(whole).__name__}", frame.line(node), "use numbers and arrays")
+        raise frame.refuse("arithmetic of an array with a tuple or list", node,
+                           "make it an array with np.array")
+    raise TypeMismatchError(f"{name} of a {type(whole).__name__}", frame.line(node),
+                            "use numbers and arrays")
 
 
 def unary(frame: Frame, op: gast.AST, x, node: gast.AST):
@@ -127,7 +149,8 @@ def unary(frame: Frame, op: gast.AST, x, node: gast.AST):
         try:
             return compute(x)
         except TypeError as error:
-            raise TypeMismatchError(str(error), frame.line(node), "use a number or an array") from None
+            raise TypeMismatchError(str(error), frame.line(node),
+                                    "use a number or an array") from None
     found = call_special(frame, x, f"__{OPERATOR_METHODS[name]}__", [], node)
     return _operator(frame, name, x) if found is NOTHING else found
 
@@ -139,8 +162,8 @@ def truth(frame: Frame, binding, node: gast.AST | None = None) -> Value:
     binding = frame.opened(settled(frame.session.assumed, binding))
     if isinstance(binding, Maybe):
         flag = is_given(frame.session.assumed, binding)
-        return branch(frame, flag, lambda: truth(frame, binding.content, node), lambda: value(False),
-                      frame.live | frame.pending)
+        return branch(frame, flag, lambda: truth(frame, binding.content, node),
+                      lambda: value(False), frame.live | frame.pending)
     if isinstance(binding, (tuple, list, str)):
         return value(bool(binding))
     if frame.heap.items(binding) is not None:
@@ -155,7 +178,11 @@ def truth(frame: Frame, binding, node: gast.AST | None = None) -> Value:
         return value(True)
     if isinstance(binding, Text):
         raise frame.refuse("the truth of a text that shows run-time data", node, "test the data")
-    content = binding if isinstance(binding, Value) else frame.heap.read(binding) if isinstance(binding, Cell) else None
+    content = (binding
+               if isinstance(binding, Value)
+               else frame.heap.read(binding)
+               if isinstance(binding, Cell)
+               else None)
     if content is None:
         if isinstance(binding, np.ndarray):
             raise frame.refuse("the truth of an array", node, "use .any() or .all()")
@@ -164,7 +191,8 @@ def truth(frame: Frame, binding, node: gast.AST | None = None) -> Value:
         return value(bool(content.constant))
     match content.type:
         case Array():
-            raise TypeMismatchError("the truth of an array is ambiguous", frame.line(node) if node else current().line,
+            raise TypeMismatchError("the truth of an array is ambiguous",
+                                    frame.line(node) if node else current().line,
                                     "use .any() or .all(), or np.where")
         case List():
             return RECORDS["tape_len"](content) > 0
@@ -183,7 +211,9 @@ def negation(frame: Frame, test: Value):
 
 
 def decide(frame: Frame, both: bool, first, rest: Callable, node: gast.AST, truth_only: bool):
-    """`first and rest()` (both) or `first or rest()`; with `truth_only`, nothing but its truth matters."""
+    """`first and rest()` (both) or `first or rest()`; with `truth_only`, nothing but its truth
+    matters.
+    """
     test = truth(frame, first, node)
     if test.constant is not MISSING:
         return rest() if bool(test.constant) is both else first
@@ -201,11 +231,14 @@ def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
         if isinstance(op, (gast.Is, gast.Eq)):
             return same
         return negation(frame, value(same))
-    if isinstance(op, (gast.In, gast.NotIn)) and isinstance(a, Maybe) and is_list(frame, b) and not has_maybe(frame.members(b)):
-        inside = branch(frame, a.is_set, lambda: truth(frame, compare(frame, gast.In(), a.content, b, node)), lambda: value(False),
-                        frame.live | frame.pending)
+    if (isinstance(op, (gast.In, gast.NotIn)) and isinstance(a, Maybe) and is_list(frame, b)
+        and not has_maybe(frame.members(b))):
+        inside = branch(frame, a.is_set,
+                        lambda: truth(frame, compare(frame, gast.In(), a.content, b, node)),
+                        lambda: value(False), frame.live | frame.pending)
         return inside if isinstance(op, gast.In) else negation(frame, inside)
-    if isinstance(op, (gast.Is, gast.IsNot, gast.In, gast.NotIn, gast.Eq, gast.NotEq)) and (has_maybe(a) or has_maybe(b)):
+    if (isinstance(op, (gast.Is, gast.IsNot, gast.In, gast.NotIn, gast.Eq, gast.NotEq))
+        and (has_maybe(a) or has_maybe(b))):
         raise refused("a comparison", frame.line(node))
     a, b = demand(frame, a), demand(frame, b)
     match op:
@@ -225,7 +258,8 @@ def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
                 b = tuple(b.members)
             if isinstance(b, tuple) and not (frame.is_static(a) and frame.is_static(b)):
                 b = new_list(frame, b)
-            if isinstance(b, Cell) and not (frame.is_static(a) and frame.is_static(b)) and is_list(frame, b):
+            if (isinstance(b, Cell) and not (frame.is_static(a) and frame.is_static(b))
+                and is_list(frame, b)):
                 found = contains(frame, a, b)
                 return found if isinstance(op, gast.In) else negation(frame, found)
             if not (frame.is_static(a) and frame.is_static(b)):
@@ -251,7 +285,8 @@ def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
     if is_list(frame, a) or is_list(frame, b):
         known = [frame.heap.items(x) for x in (a, b)]
         if name not in ("equal", "not_equal") or None in known:
-            raise frame.refuse("comparing a list", node, "compare its items, or make it an array with np.array")
+            raise frame.refuse("comparing a list", node,
+                               "compare its items, or make it an array with np.array")
         return _compare_tuples(frame, name == "equal", *known, node)
     if not any(isinstance(x, (Value, Cell)) for x in (a, b)):
         if frame.is_static(a) and frame.is_static(b):
@@ -261,11 +296,13 @@ def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
         if isinstance(a, tuple) and isinstance(b, tuple):
             return _order_tuples(frame, op, a, b, node)
         raise frame.refuse("comparing these by order", node, "compare their members")
-    if a is None or b is None or isinstance(a, str) or isinstance(b, str) or isinstance(a, types.FunctionType):
+    if (a is None or b is None or isinstance(a, str) or isinstance(b, str)
+        or isinstance(a, types.FunctionType)):
         if name in ("equal", "not_equal"):
             return name == "not_equal"
     if isinstance(a, (tuple, list)) or isinstance(b, (tuple, list)):
-        raise frame.refuse("comparing an array with a tuple", node, "make it an array with np.array")
+        raise frame.refuse("comparing an array with a tuple", node,
+                           "make it an array with np.array")
     return _operator(frame, name, a, b)
 
 
@@ -294,7 +331,8 @@ def _is(frame: Frame, a, b, node: gast.AST) -> bool:
     if isinstance(a, Container) or isinstance(b, Container):
         same = is_same(a, b)
         if same is None:
-            raise frame.refuse("`is` between objects that a branch or loop has chosen", node, "compare what they hold")
+            raise frame.refuse("`is` between objects that a branch or loop has chosen", node,
+                               "compare what they hold")
         return same
     if isinstance(a, Cell) and isinstance(b, Cell):
         if a is b:

@@ -55,14 +55,16 @@ def load_text(text: str, globals: dict | None = None, filename: str = "<s2s>") -
 
 
 def from_text(text: str, globals: dict, filename: str) -> Callable:
-    """The last function that `text` defines at its top level, however: by `def`, decorated, or assigned.
+    """The last function that `text` defines at its top level, however: by `def`, decorated, or
+    assigned.
 
     The text is run with `globals` as its module, as `exec` does, and what it defines is in there.
     """
     try:
         tree = ast.parse(text, filename)
     except SyntaxError as error:
-        raise SourceError(f"this text is not Python: {error}", None, "pass the text of a module") from None
+        raise SourceError(f"this text is not Python: {error}", None,
+                          "pass the text of a module") from None
     filename = _unused(filename, text)
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
     exec(compile(text, filename, "exec", dont_inherit=True), globals)
@@ -70,7 +72,8 @@ def from_text(text: str, globals: dict, filename: str) -> Callable:
         content = globals.get(name)
         if callable(content) and not isinstance(content, type):
             return content
-    raise SourceError("this text defines no function", None, "define one with `def` at its top level")
+    raise SourceError("this text defines no function", None,
+                      "define one with `def` at its top level")
 
 
 def _names_bound(node: ast.stmt) -> list[str]:
@@ -79,7 +82,10 @@ def _names_bound(node: ast.stmt) -> list[str]:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
             return [name]
         case ast.Assign(targets=targets):
-            return [name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+            return [
+                name.id for target in targets for name in ast.walk(target)
+                if isinstance(name, ast.Name)
+            ]
         case ast.AnnAssign(target=ast.Name(id=name)):
             return [name]
     return []
@@ -95,7 +101,9 @@ def _unused(filename: str, text: str) -> str:
 
 
 def annotated_types(function: Callable) -> list[Type]:
-    """What the annotations of a function's parameters say: `"float64[n, 3]"`, `float`; Unknown where nothing."""
+    """What the annotations of a function's parameters say: `"float64[n, 3]"`, `float`; Unknown
+    where nothing.
+    """
     signature = getattr(function, "signature", None) or inspect.signature(function)
     return [_annotated(p) for p in signature.parameters.values()]
 
@@ -148,7 +156,8 @@ def _parse(tokens: list[str], name: str, text: str) -> Type:
     try:
         dtype = np.dtype(head).name
     except TypeError:
-        raise UnsupportedError(f"the type {text!r}", None, 'write "float64[n, 3]", for example') from None
+        raise UnsupportedError(f"the type {text!r}", None,
+                               'write "float64[n, 3]", for example') from None
     if not tokens or tokens[0] != "[":
         return Scalar(dtype)
     tokens.pop(0)
@@ -166,7 +175,8 @@ def _extent(token: str, text: str):
         return int(token)
     match = re.fullmatch(r"([\w.]+?)([+-]\d+)?", token)
     if match is None:
-        raise UnsupportedError(f"the extent {token!r} in the type {text!r}", None, "write a name or a number")
+        raise UnsupportedError(f"the extent {token!r} in the type {text!r}", None,
+                               "write a name or a number")
     return Extent(match.group(1), int(match.group(2) or 0), False)
 
 

@@ -1,4 +1,6 @@
-"""Python's own functions, where they build or ask about what the front end knows: range, zip, len, isinstance."""
+"""Python's own functions, where they build or ask about what the front end knows: range, zip, len,
+isinstance.
+"""
 
 from __future__ import annotations
 
@@ -40,22 +42,28 @@ from ..values.strings import format_, repr_, str_
 from ..values.subscript import length_of
 from .match_patterns import QUESTIONS
 
-MOST_MEMBERS = 64  # of a list that is made of an array of known length: of more it is one whose length a run knows
+# of a list that is made of an array of known length: of more it is one whose length a run knows
+MOST_MEMBERS = 64
 
 
 def _range(frame: Frame, node, *bounds):
     bounds = [frame.static(b, "a bound") if frame.is_static(b) else b for b in bounds]
     if not 1 <= len(bounds) <= 3:
-        raise TypeMismatchError(f"range of {len(bounds)} arguments", frame.line(node), "pass one to three")
+        raise TypeMismatchError(f"range of {len(bounds)} arguments", frame.line(node),
+                                "pass one to three")
     lo, hi, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     for bound in (lo, hi, step):
         if isinstance(bound, float) or not isinstance(bound, (int, np.integer, Value, Cell)):
-            raise TypeMismatchError("range of something other than integers", frame.line(node), "convert with int()")
-        if isinstance(bound, Value) and (getattr(bound.type, "dtype", None) or "int").startswith(("float", "complex")):
-            raise TypeMismatchError(f"range of a {bound.type}", frame.line(node), "convert with int()")
+            raise TypeMismatchError("range of something other than integers", frame.line(node),
+                                    "convert with int()")
+        if (isinstance(bound, Value)
+            and (getattr(bound.type, "dtype", None) or "int").startswith(("float", "complex"))):
+            raise TypeMismatchError(f"range of a {bound.type}", frame.line(node),
+                                    "convert with int()")
     bounds = [int(b) if isinstance(b, np.integer) else frame.value(b) if isinstance(b, Cell) else b
               for b in (lo, hi, step)]
-    guard(frame, ValueError, lambda: value(equals(value(bounds[2]), 0)), "range() arg 3 must not be zero")
+    guard(frame, ValueError, lambda: value(equals(value(bounds[2]), 0)),
+          "range() arg 3 must not be zero")
     if all(isinstance(b, int) for b in bounds) and bounds[2] == 0:
         raise TypeMismatchError("range with a step of 0", frame.line(node), "use another step")
     return range_over(*bounds)
@@ -73,7 +81,8 @@ def _checkpoint(frame: Frame, node, source, snapshots=None, memory=None):
 
 def _slice(frame: Frame, node, *bounds):
     if not 1 <= len(bounds) <= 3:
-        raise TypeMismatchError(f"slice of {len(bounds)} arguments", frame.line(node), "pass one to three")
+        raise TypeMismatchError(f"slice of {len(bounds)} arguments", frame.line(node),
+                                "pass one to three")
     return slice(*bounds)
 
 
@@ -82,7 +91,8 @@ def _enumerate(frame: Frame, node, source, start=0):
 
 
 def _zip(frame: Frame, node, *sources):
-    return zipped(frame, [iterable(frame, s, node) for s in sources], lambda a, b: FUNCTIONS[min](value(a), value(b)), node)
+    return zipped(frame, [iterable(frame, s, node) for s in sources], lambda a, b: FUNCTIONS[min]
+                  (value(a), value(b)), node)
 
 
 def _reversed(frame: Frame, node, source):
@@ -126,8 +136,9 @@ def _members(frame: Frame, node, source=()):
             each = iterable(frame, source, node)
             return [each.get(k) for k in range(content.type.dims[0])]
         if content.op is not None and content.op.name == "shape":
-            raise frame.refuse("the shape of an array of unknown rank as a tuple", node, "call the function once, or "
-                                                                                         "unpack the shape")
+            raise frame.refuse("the shape of an array of unknown rank as a tuple", node,
+                               "call the function once, or "
+                               "unpack the shape")
     raise frame.refuse("a tuple of run-time length", node, "use an array")
 
 
@@ -140,7 +151,8 @@ def _list(frame: Frame, node, source=()):
         if is_list(frame, source):
             return sharing_items(frame, source, list_copy(frame.heap.read(source)))
         content = frame.heap.read(source)
-        if isinstance(content.type, Array) and (not isinstance(n := content.type.dims[0], int) or n > MOST_MEMBERS):
+        if (isinstance(content.type, Array)
+            and (not isinstance(n := content.type.dims[0], int) or n > MOST_MEMBERS)):
             items = frame.heap.new(list_unstack(content, depth=1))
             items.held = source.family() if content.type.rank > 1 else frozenset()
             return items
@@ -156,7 +168,8 @@ def refused(message: str, remedy: str) -> Callable:
 
 def _digits(function: Callable) -> Callable:
     """bin, oct and hex of a number that is known."""
-    return lambda frame, node, number: function(frame.static(number, f"what {function.__name__} is of", node))
+    return lambda frame, node, number: function(
+        frame.static(number, f"what {function.__name__} is of", node))
 
 
 BUILTINS: dict[object, Callable] = Meanings()

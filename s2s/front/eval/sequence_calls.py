@@ -1,7 +1,8 @@
 """Python's functions of sequences: sum, any, max, sorted, map, filter, reduce, and itertools.
 
-What is said in Python (library/sequences.py) is run in place.  What only says in which order things come, such as `map`,
-`product` or `pairwise`, is an Iterable: nothing is stored, and a `for` evaluates one element a trip.
+What is said in Python (library/sequences.py) is run in place.  What only says in which order things
+come, such as `map`, `product` or `pairwise`, is an Iterable: nothing is stored, and a `for`
+evaluates one element a trip.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from .apply import apply, in_place, operate
 from .operators import binary, compare, negation, truth, unary
 from .python_builtins import BUILTINS, refused
 
-ENDLESS = 2**62  # trips of a loop over what has no end
+ENDLESS = 2 ** 62  # trips of a loop over what has no end
 UNGIVEN = object()
 MOST_KNOWN = 256  # members that are worked out when code is generated
 
@@ -84,7 +85,9 @@ def _tuple(frame: Frame, node, source=()):
 
 def _list(frame: Frame, node, source=()):
     made = listed(frame, node, source)
-    return made if isinstance(source, (Generator, Iterable)) and is_list(frame, made) else _KNOWN_LIST(frame, node, made)
+    return made if isinstance(source,
+                              (Generator, Iterable)) and is_list(frame, made) else _KNOWN_LIST(
+                                  frame, node, made)
 
 
 _KNOWN_TUPLE, _KNOWN_LIST, _KNOWN_LEN = BUILTINS[tuple], BUILTINS[list], BUILTINS[len]
@@ -107,19 +110,28 @@ def _sum(frame: Frame, node, source, start=0):
     members, source = _members(frame, node, source)
     if members is not None:
         return _sum_of_known(frame, node, [start, *members])
-    if isinstance(source, Cell) and not is_list(frame, source) and not (frame.is_static(start) and start == 0):
+    if isinstance(
+            source,
+            Cell) and not is_list(frame, source) and not (frame.is_static(start) and start == 0):
         return say(frame, node, said.summed, source, _number(start))
     return operate(frame, sum, [source, start], {}, node)
 
 
 def _sum_of_known(frame: Frame, node, terms: list):
-    """sum() of terms that stand one by one: Python adds up those of its own numbers that come first by themselves."""
-    numbers = [value(x) if isinstance(x, (bool, int, float)) else x for x in (frame.opened(demand(frame, x)) for x in terms)]
+    """sum() of terms that stand one by one: Python adds up those of its own numbers that come first
+    by themselves.
+    """
+    numbers = [
+        value(x) if isinstance(x, (bool, int, float)) else x
+        for x in (frame.opened(demand(frame, x)) for x in terms)
+    ]
     own = next((k for k in range(len(numbers), 2, -1) if is_compensated(numbers[:k])), 0)
     if own:
         numbers = numbers[1 if numbers[0].constant == 0 else 0:own]
         known = all(map(frame.is_static, numbers))
-        terms = [sum(x.constant for x in numbers) if known else compensated_sum(*numbers), *terms[own:]]
+        terms = [
+            sum(x.constant for x in numbers) if known else compensated_sum(*numbers), *terms[own:]
+        ]
     return functools.reduce(lambda a, b: binary(frame, gast.Add(), a, b, node), terms)
 
 
@@ -128,36 +140,50 @@ def _number(start):
 
 
 def _any(frame: Frame, node, source):
-    return source.fold("any") if isinstance(source, Generator) else say(frame, node, said.any_of, source)
+    return source.fold("any") if isinstance(source, Generator) else say(
+        frame, node, said.any_of, source)
 
 
 def _all(frame: Frame, node, source):
-    return source.fold("all") if isinstance(source, Generator) else say(frame, node, said.all_of, source)
+    return source.fold("all") if isinstance(source, Generator) else say(
+        frame, node, said.all_of, source)
 
 
 def _extreme(function, larger: Callable) -> Callable:
+
     def choose(frame: Frame, node, *args, key=None, default=UNGIVEN):
         if not args:
-            raise TypeMismatchError(f"{function.__name__} of nothing", frame.line(node), "pass what to choose from")
+            raise TypeMismatchError(f"{function.__name__} of nothing", frame.line(node),
+                                    "pass what to choose from")
         if len(args) == 1 and isinstance(args[0], Value) and isinstance(args[0].type, Scalar):
-            raise TypeMismatchError(f"{function.__name__} of one number", frame.line(node), "pass a sequence, or several numbers")
+            raise TypeMismatchError(f"{function.__name__} of one number", frame.line(node),
+                                    "pass a sequence, or several numbers")
         items = list(args) if len(args) > 1 else listed(frame, node, args[0])
         members = frame.members(items)
         if members is not None and not members and default is not UNGIVEN:
             return default
         if members is not None and not members:
-            guard(frame, ValueError, lambda: True, f"{function.__name__}() arg is an empty sequence")
-            raise TypeMismatchError(f"{function.__name__} of an empty sequence", frame.line(node), "give it a default=")
+            guard(frame, ValueError, lambda: True,
+                  f"{function.__name__}() arg is an empty sequence")
+            raise TypeMismatchError(f"{function.__name__} of an empty sequence", frame.line(node),
+                                    "give it a default=")
         if members is not None and frame.is_static(tuple(members)) and key is None:
             return function(frame.static(tuple(members), "this"))
-        if key is None and default is UNGIVEN and members is None and isinstance(items, Cell) and not is_list(frame, items) and rank(frame.value(items)) == 1:
-            return say(frame, node, said.largest_of_vector if function is max else said.smallest_of_vector, items)
-        if key is None and (default is UNGIVEN or members is not None) and not _of_tuples(frame, items):
-            return operate(frame, function, args if len(args) > 1 else [items if members is None else tuple(members)], {}, node)
+        if key is None and default is UNGIVEN and members is None and isinstance(
+                items, Cell) and not is_list(frame, items) and rank(frame.value(items)) == 1:
+            return say(frame, node,
+                       said.largest_of_vector if function is max else said.smallest_of_vector,
+                       items)
+        if key is None and (default is UNGIVEN
+                            or members is not None) and not _of_tuples(frame, items):
+            return operate(
+                frame, function,
+                args if len(args) > 1 else [items if members is None else tuple(members)], {}, node)
         key = key if key is not None else _same
         items = new_list(frame, members) if members is not None else items
         if default is UNGIVEN or members is not None:
-            return say(frame, node, said.extreme, items, key, larger, f"{function.__name__}() arg is an empty sequence")
+            return say(frame, node, said.extreme, items, key, larger,
+                       f"{function.__name__}() arg is an empty sequence")
         return say(frame, node, said.extreme_or, items, key, larger, _number(default))
 
     return choose
@@ -172,10 +198,11 @@ def _of_tuples(frame: Frame, items) -> bool:
     members = frame.members(items)
     if members is not None:
         return any(isinstance(frame.opened(x), tuple) for x in members)
-    return isinstance(items, Cell) and is_list(frame, items) and isinstance(frame.heap.read(items).type.item, Tuple)
+    return isinstance(items, Cell) and is_list(frame, items) and isinstance(
+        frame.heap.read(items).type.item, Tuple)
 
 
-# --------------------------------------------------------------------------------------------- orders
+# ------------------------------------------------------------------------------------------- orders
 
 
 def _sorted(frame: Frame, node, source, *, key=None, reverse=False):
@@ -187,7 +214,8 @@ def _sorted(frame: Frame, node, source, *, key=None, reverse=False):
         source = new_list(frame, source)
     if key is not None and frame.session.tries:  # a key may raise what is caught
         return say(frame, node, said.sorted_by, source, key, reverse)
-    return _by_keys(frame, node, source, source if key is None else say(frame, node, said.mapped, source, key), reverse)
+    return _by_keys(frame, node, source,
+                    source if key is None else say(frame, node, said.mapped, source, key), reverse)
 
 
 def _by_keys(frame: Frame, node, source, keys, reverse: bool):
@@ -203,23 +231,24 @@ def _order_of(frame: Frame, node, keys, reverse):
         return new_list(frame, sorted(range(len(keys)), key=keys.__getitem__, reverse=reverse))
     content = as_list(frame, keys)
     if not isinstance(content.type.item, Scalar):
-        raise frame.refuse(f"sorting by what is a {content.type.item}", node, "sort by a number: key=lambda x: ...")
+        raise frame.refuse(f"sorting by what is a {content.type.item}", node,
+                           "sort by a number: key=lambda x: ...")
     return frame.heap.new(list_order(content, reverse=reverse))
 
 
-# ------------------------------------------------------------------------------------- lazy sequences
+# ----------------------------------------------------------------------------------- lazy sequences
 
 
 def _map(frame: Frame, node, function, *sources):
     source = _zip(frame, node, *sources)
-    return Iterable(lambda k: apply(frame, function, list(source.get(k)), {}, node), source.bounds, source.trips,
-                    (*source.held, function))
+    return Iterable(lambda k: apply(frame, function, list(source.get(k)), {}, node), source.bounds,
+                    source.trips, (*source.held, function))
 
 
 def _starmap(frame: Frame, node, function, source):
     source = _counted(frame, node, source)
-    return Iterable(lambda k: apply(frame, function, list(_parts(frame, source.get(k))), {}, node), source.bounds,
-                    source.trips, (*source.held, function))
+    return Iterable(lambda k: apply(frame, function, list(_parts(frame, source.get(k))), {}, node),
+                    source.bounds, source.trips, (*source.held, function))
 
 
 def _parts(frame: Frame, binding):
@@ -249,29 +278,40 @@ def _zip(frame: Frame, node, *sources, strict=False):
 
 
 def _require_equal(frame: Frame, node, sources: list[Iterable]) -> None:
-    """Raise the ValueError of zip(..., strict=True), which Python raises where the shortest ends, before the first trip."""
-    first, *others = [value(s.trips) if s.trips is not None else value(s.bounds[1]) for s in sources]
+    """Raise the ValueError of zip(..., strict=True), which Python raises where the shortest ends,
+    before the first trip.
+    """
+    first, *others = [
+        value(s.trips) if s.trips is not None else value(s.bounds[1]) for s in sources
+    ]
     others = [(k, n) for k, n in enumerate(others, 2) if unlike(first, n) is not None]
     if others and is_caught(frame, ValueError):
-        raise frame.refuse("zip(..., strict=True) where its ValueError is caught", node, "compare the lengths first")
+        raise frame.refuse("zip(..., strict=True) where its ValueError is caught", node,
+                           "compare the lengths first")
     for k, n in others:
-        say(frame, node, said.require_equal, first, n, f"zip() argument {k} is shorter than argument 1",
+        say(frame, node, said.require_equal, first, n,
+            f"zip() argument {k} is shorter than argument 1",
             f"zip() argument {k} is longer than argument 1")
 
 
 def _is_data(binding) -> bool:
     """Whether a list that is made at run time may hold it."""
-    return isinstance(binding, (Value, Cell, bool, int, float, complex)) or isinstance(
-        binding, (tuple, list)) and all(map(_is_data, binding))
+    return isinstance(binding,
+                      (Value, Cell, bool, int, float,
+                       complex)) or isinstance(binding,
+                                               (tuple, list)) and all(map(_is_data, binding))
 
 
 def _zip_known(frame: Frame, node, sources: list[Iterable], trips: int) -> Iterable:
-    """zip(names, xs), of texts, functions or objects: as many trips as there are names, for which xs must be long enough."""
+    """zip(names, xs), of texts, functions or objects: as many trips as there are names, for which
+    xs must be long enough.
+    """
     lengths = [value(s.bounds[1]) for s in sources if s.trips is None and not _is_endless(s)]
     trips = min([trips, *(n.constant for n in lengths if n.constant is not MISSING)])
     for n in lengths:
         require_length(frame, n, trips, or_more=True)
-    return Iterable(lambda k: tuple(s.get(k) for s in sources), trips=trips, held=tuple(h for s in sources for h in s.held))
+    return Iterable(lambda k: tuple(s.get(k) for s in sources), trips=trips,
+                    held=tuple(h for s in sources for h in s.held))
 
 
 def _smaller(a, b):
@@ -283,7 +323,9 @@ def _is_endless(source: Iterable) -> bool:
 
 
 def _at_run_time(frame: Frame, source: Iterable) -> Iterable:
-    """Something of known length, to go along with something of run-time length: a list of its members."""
+    """Something of known length, to go along with something of run-time length: a list of its
+    members.
+    """
     if source.trips is None:
         return source
     xs = frame.heap.new(tuple(source.get(k) for k in range(source.trips)))
@@ -292,25 +334,31 @@ def _at_run_time(frame: Frame, source: Iterable) -> Iterable:
 
 
 def _filter(frame: Frame, node, function, source):
-    return say(frame, node, said.filtered_true, source) if function is None else say(frame, node, said.filtered, function, source)
+    return say(frame, node, said.filtered_true, source) if function is None else say(
+        frame, node, said.filtered, function, source)
 
 
 def _repeat(frame: Frame, node, x, times=None):
-    times = ENDLESS if times is None else frame.static(times, "this") if frame.is_static(times) else frame.value(times)
+    times = ENDLESS if times is None else frame.static(
+        times, "this") if frame.is_static(times) else frame.value(times)
     return Iterable(lambda k: x, (0, times, 1), held=(x,))
 
 
 def _count(frame: Frame, node, start=0, step=1):
     add, multiply = gast.Add(), gast.Mult()
-    return Iterable(lambda k: binary(frame, add, start, binary(frame, multiply, k, step, node), node), (0, ENDLESS, 1))
+    return Iterable(
+        lambda k: binary(frame, add, start, binary(frame, multiply, k, step, node), node),
+        (0, ENDLESS, 1))
 
 
 def _pairwise(frame: Frame, node, source):
     source = _counted(frame, node, source)
     if source.trips is not None:
-        return Iterable(lambda k: (source.get(k), source.get(k + 1)), trips=max(source.trips - 1, 0), held=source.held)
+        return Iterable(lambda k: (source.get(k), source.get(k + 1)),
+                        trips=max(source.trips - 1, 0), held=source.held)
     lo, hi, step = source.bounds
-    return Iterable(lambda k: (source.get(k), source.get(k + 1)), (lo, value(hi) - 1, step), held=source.held)
+    return Iterable(lambda k: (source.get(k), source.get(k + 1)), (lo, value(hi) - 1, step),
+                    held=source.held)
 
 
 def _islice(frame: Frame, node, source, *bounds):
@@ -318,7 +366,8 @@ def _islice(frame: Frame, node, source, *bounds):
     start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     start, step = (frame.static(b, "a bound of islice", node) for b in (start or 0, step or 1))
     if source.trips is not None:
-        places = range(source.trips)[start:stop if stop is None else frame.static(stop, "a bound of islice", node):step]
+        places = range(source.trips)[start:stop if stop is
+                                     None else frame.static(stop, "a bound of islice", node):step]
         return Iterable(lambda k: source.get(places[k]), trips=len(places), held=source.held)
     stop = source.bounds[1] if stop is None else stop if _is_endless(source) else _smaller(
         frame.value(stop), source.bounds[1])
@@ -327,7 +376,8 @@ def _islice(frame: Frame, node, source, *bounds):
         return Iterable(lambda k: source.get(k * step + start), (0, count, 1), held=source.held)
     if isinstance(stop, int) and start == 0:
         return Iterable(source.get, (0, stop, 1), held=source.held)
-    return Iterable(lambda k: source.get(k + start), (0, frame.value(stop) - start, 1), held=source.held)
+    return Iterable(lambda k: source.get(k + start), (0, frame.value(stop) - start, 1),
+                    held=source.held)
 
 
 def _chain(frame: Frame, node, *sources):
@@ -335,23 +385,27 @@ def _chain(frame: Frame, node, *sources):
     known = [frame.members(p) for p in parts]
     if None not in known:
         return tuple(x for part in known for x in part)
-    return functools.reduce(lambda a, b: binary(frame, gast.Add(), a, b, node), [_KNOWN_LIST(frame, node, p) for p in parts])
+    return functools.reduce(lambda a, b: binary(frame, gast.Add(), a, b, node),
+                            [_KNOWN_LIST(frame, node, p) for p in parts])
 
 
 def _chain_from(frame: Frame, node, sources):
     members = frame.members(listed(frame, node, sources))
     if members is None:
-        raise frame.refuse("chain.from_iterable of a run-time number of parts", node, "extend a list in a loop")
+        raise frame.refuse("chain.from_iterable of a run-time number of parts", node,
+                           "extend a list in a loop")
     return _chain(frame, node, *members)
 
 
 def _product(frame: Frame, node, *sources, repeat=1):
     sources = [_counted(frame, node, s) for s in sources] * frame.static(repeat, "repeat=", node)
     sizes = [s.trips if s.trips is not None else s.bounds[1] for s in sources]
-    if all(isinstance(n, int) for n in sizes) and int(np.prod(sizes)) <= MOST_KNOWN and any(s.trips is not None for s in sources):
+    if all(isinstance(n, int)
+           for n in sizes) and int(np.prod(sizes)) <= MOST_KNOWN and any(s.trips is not None
+                                                                         for s in sources):
         places = list(itertools.product(*map(range, sizes)))
-        return Iterable(lambda k: tuple(s.get(i) for s, i in zip(sources, places[k])), trips=len(places),
-                        held=tuple(h for s in sources for h in s.held))
+        return Iterable(lambda k: tuple(s.get(i) for s, i in zip(sources, places[k])),
+                        trips=len(places), held=tuple(h for s in sources for h in s.held))
     sources = [_at_run_time(frame, s) for s in sources]
 
     def get(k):
@@ -376,15 +430,19 @@ def _listed_shape(frame: Frame, shape) -> list | None:
     """The lengths in a shape, which is a tuple or `a.shape`; None of a number."""
     if isinstance(shape, Cell):
         content = frame.heap.read(shape)
-        if content.op is not None and content.op.name == "shape" and isinstance(content.op.inputs[0].type, Array):
-            return [length(content.op.inputs[0], axis=k) for k in range(content.op.inputs[0].type.rank)]
+        if content.op is not None and content.op.name == "shape" and isinstance(
+                content.op.inputs[0].type, Array):
+            return [
+                length(content.op.inputs[0], axis=k) for k in range(content.op.inputs[0].type.rank)
+            ]
     return frame.members(shape)
 
 
 def _ndenumerate(frame: Frame, node, source):
     """np.ndenumerate(a): pairs of an index and the element that `a` has there by then."""
     if not isinstance(source, Cell) or not isinstance(frame.heap.type_of(source), Array):
-        raise frame.refuse("np.ndenumerate of something other than an array whose axes are known", node, "write the loops")
+        raise frame.refuse("np.ndenumerate of something other than an array whose axes are known",
+                           node, "write the loops")
     content = frame.heap.read(source)
     places = _ndindex(frame, node, *(length(content, axis=k) for k in range(content.type.rank)))
 
@@ -398,10 +456,14 @@ def _ndenumerate(frame: Frame, node, source):
 def _ix(frame: Frame, node, *sequences):
     """np.ix_(rows, columns): each along an axis of its own."""
     arrays = [apply(frame, np.asarray, [x], {}, node) for x in sequences]
-    arrays = [apply(frame, np.flatnonzero, [x], {}, node) if getattr(frame.value(x).type, "dtype", "") == "bool" else x
-              for x in arrays]
-    return tuple(apply(frame, np.reshape, [x, tuple(-1 if j == k else 1 for j in range(len(arrays)))], {}, node)
-                 for k, x in enumerate(arrays))
+    arrays = [
+        apply(frame, np.flatnonzero, [x], {}, node)
+        if getattr(frame.value(x).type, "dtype", "") == "bool" else x for x in arrays
+    ]
+    return tuple(
+        apply(frame, np.reshape, [x, tuple(-1 if j == k else 1
+                                           for j in range(len(arrays)))], {}, node)
+        for k, x in enumerate(arrays))
 
 
 def _choices(known: Callable, run_time: dict[int, Callable]) -> Callable:
@@ -413,7 +475,8 @@ def _choices(known: Callable, run_time: dict[int, Callable]) -> Callable:
         if members is not None:
             return tuple(known(members, *([] if r is None else [r])))
         if r not in run_time:
-            raise frame.refuse(f"{known.__name__} of {r or 'all'} out of a run-time number", node, "write the loops")
+            raise frame.refuse(f"{known.__name__} of {r or 'all'} out of a run-time number", node,
+                               "write the loops")
         return say(frame, node, run_time[r], source)
 
     return choose
@@ -422,7 +485,8 @@ def _choices(known: Callable, run_time: dict[int, Callable]) -> Callable:
 def _zip_longest(frame: Frame, node, *sources, fillvalue=None):
     parts = [frame.members(listed(frame, node, s)) for s in sources]
     if None in parts:
-        raise frame.refuse("zip_longest of run-time lengths", node, "loop over the longer one, and test the index")
+        raise frame.refuse("zip_longest of run-time lengths", node,
+                           "loop over the longer one, and test the index")
     return tuple(itertools.zip_longest(*parts, fillvalue=fillvalue))
 
 
@@ -439,7 +503,8 @@ def _reduce(frame: Frame, node, function, source, *start):
         return say(frame, node, said.reduced_from, function, source, start[0])
     items = listed(frame, node, source)
     if frame.members(items) is not None and not frame.members(items):
-        raise TypeMismatchError("reduce of an empty sequence without a start", frame.line(node), "give it a third argument")
+        raise TypeMismatchError("reduce of an empty sequence without a start", frame.line(node),
+                                "give it a third argument")
     return say(frame, node, said.reduced, function, items)
 
 
@@ -453,7 +518,7 @@ def _len(frame: Frame, node, source):
     return _KNOWN_LEN(frame, node, source)
 
 
-# ------------------------------------------------------------------------------------------ operators
+# ---------------------------------------------------------------------------------------- operators
 
 
 def _binary(kind) -> Callable:
@@ -473,35 +538,65 @@ def _truth(frame: Frame, node, x=False):
 
 
 OPERATORS = {
-    **{getattr(operator, name): _binary(kind) for name, kind in {
-        "add": gast.Add, "sub": gast.Sub, "mul": gast.Mult, "truediv": gast.Div, "floordiv": gast.FloorDiv, "mod": gast.Mod,
-        "pow": gast.Pow, "matmul": gast.MatMult, "and_": gast.BitAnd, "or_": gast.BitOr, "xor": gast.BitXor,
-        "lshift": gast.LShift, "rshift": gast.RShift, "concat": gast.Add}.items()},
-    **{getattr(operator, name): _compare(kind) for name, kind in {
-        "lt": gast.Lt, "le": gast.LtE, "gt": gast.Gt, "ge": gast.GtE, "eq": gast.Eq, "ne": gast.NotEq}.items()},
-    operator.neg: _unary(gast.USub), operator.pos: _unary(gast.UAdd), operator.invert: _unary(gast.Invert),
+    **{
+        getattr(operator, name): _binary(kind)
+        for name, kind in {
+            "add": gast.Add,
+            "sub": gast.Sub,
+            "mul": gast.Mult,
+            "truediv": gast.Div,
+            "floordiv": gast.FloorDiv,
+            "mod": gast.Mod,
+            "pow": gast.Pow,
+            "matmul": gast.MatMult,
+            "and_": gast.BitAnd,
+            "or_": gast.BitOr,
+            "xor": gast.BitXor,
+            "lshift": gast.LShift,
+            "rshift": gast.RShift,
+            "concat": gast.Add
+        }.items()
+    },
+    **{
+        getattr(operator, name): _compare(kind)
+        for name, kind in {
+            "lt": gast.Lt,
+            "le": gast.LtE,
+            "gt": gast.Gt,
+            "ge": gast.GtE,
+            "eq": gast.Eq,
+            "ne": gast.NotEq
+        }.items()
+    }, operator.neg: _unary(gast.USub),
+    operator.pos: _unary(gast.UAdd),
+    operator.invert: _unary(gast.Invert),
     operator.abs: lambda frame, node, x: apply(frame, abs, [x], {}, node),
-    operator.not_: lambda frame, node, x: negation(frame, truth(frame, x, node)), operator.truth: _truth,
+    operator.not_: lambda frame, node, x: negation(frame, truth(frame, x, node)),
+    operator.truth: _truth,
     operator.contains: lambda frame, node, xs, x: compare(frame, gast.In(), x, xs, node),
-    operator.is_: _compare(gast.Is), operator.is_not: _compare(gast.IsNot),
+    operator.is_: _compare(gast.Is),
+    operator.is_not: _compare(gast.IsNot),
 }
 
-
-# ----------------------------------------------------------------------------------------------- math
+# --------------------------------------------------------------------------------------------- math
 
 
 def _integers(function: Callable, meaning: Callable) -> Callable:
     """A function of integers: known now, or said in Python."""
+
     def compute(frame: Frame, node, *args):
         if all(map(frame.is_static, args)):
             try:
                 return function(*(frame.static(a, "this") for a in args))
             except (TypeError, ValueError) as error:
                 guard(frame, type(error), lambda: True, *error.args)
-                raise TypeMismatchError(f"math.{function.__name__}: {error}", frame.line(node), "pass integers") from None
+                raise TypeMismatchError(f"math.{function.__name__}: {error}", frame.line(node),
+                                        "pass integers") from None
         for a in args:
-            if (getattr(frame.value(a).type, "dtype", None) or "int").startswith(("float", "complex")):
-                raise TypeMismatchError(f"math.{function.__name__} of a float", frame.line(node), "convert with int()")
+            if (getattr(frame.value(a).type, "dtype", None) or "int").startswith(
+                ("float", "complex")):
+                raise TypeMismatchError(f"math.{function.__name__} of a float", frame.line(node),
+                                        "convert with int()")
         return say(frame, node, meaning, *args)
 
     return compute
@@ -519,7 +614,8 @@ def _fsum(frame: Frame, node, source):
 
 
 def _finite_sum(frame: Frame, node, source):
-    return exact_sum(list_value(frame, source) if isinstance(source, tuple) else as_list(frame, source))
+    return exact_sum(
+        list_value(frame, source) if isinstance(source, tuple) else as_list(frame, source))
 
 
 def _isclose(frame: Frame, node, a, b, *, rel_tol=1e-09, abs_tol=0.0):
@@ -530,18 +626,25 @@ def _cycle(frame: Frame, node, source):
     """itertools.cycle(source): endless, also where there is nothing, which the index tells."""
     items = listed(frame, node, source)
     count = apply(frame, len, [items], {}, node)
-    return Iterable(lambda k: take(frame, items, binary(frame, gast.Mod(), k, count, node)), (0, ENDLESS, 1), held=(items,))
+    return Iterable(lambda k: take(frame, items, binary(frame, gast.Mod(), k, count, node)),
+                    (0, ENDLESS, 1), held=(items,))
 
 
 def _as(function: Callable) -> Callable:
     """A method of a ufunc that is `function`, along the first axis unless it is told."""
-    return lambda frame, node, x, axis=0, **more: apply(frame, function, [x], {"axis": axis, **more}, node)
+    return lambda frame, node, x, axis=0, **more: apply(frame, function, [x], {
+        "axis": axis,
+        **more
+    }, node)
 
 
 def _running(function: Callable) -> Callable:
+
     def accumulate(frame: Frame, node, x, axis=0):
         if not frame.is_static(axis) or frame.static(axis, "an axis") != 0:
-            raise frame.refuse(f"np.{function.__name__}.accumulate along another axis than the first", node, "transpose before and after")
+            raise frame.refuse(
+                f"np.{function.__name__}.accumulate along another axis than the first", node,
+                "transpose before and after")
         return say(frame, node, said.running, apply(frame, np.asarray, [x], {}, node), function)
 
     return accumulate
@@ -549,21 +652,47 @@ def _running(function: Callable) -> Callable:
 
 def _heap(meaning: Callable) -> Callable:
     """A function of heapq, whose lists are ordered as CPython orders them."""
-    return lambda frame, node, *args, **keywords: in_place(frame, meaning, list(args), keywords, node, current().line)
+    return lambda frame, node, *args, **keywords: in_place(frame, meaning, list(args), keywords,
+                                                           node,
+                                                           current().line)
 
 
 BUILTINS.update({
-    **OPERATORS,
-    said.finite_sum: _finite_sum, said.by_keys: _by_keys, said.order_of: _order_of, said.indexable: listed,
-    list: _list, tuple: _tuple, sum: _sum, any: _any, all: _all, sorted: _sorted, len: _len,
-    max: _extreme(max, operator.gt), min: _extreme(min, operator.lt),
-    map: _map, filter: _filter, zip: _zip, functools.reduce: _reduce,
-    itertools.starmap: _starmap, itertools.repeat: _repeat, itertools.count: _count, itertools.islice: _islice,
-    np.ndindex: _ndindex, np.ndenumerate: _ndenumerate, np.ix_: _ix,
-    itertools.chain: _chain, itertools.chain.from_iterable: _chain_from, itertools.product: _product,
-    itertools.accumulate: _accumulate, itertools.zip_longest: _zip_longest,
-    itertools.combinations: _choices(itertools.combinations, {2: said.pairs, 3: said.triples}),
-    itertools.combinations_with_replacement: _choices(itertools.combinations_with_replacement, {2: said.pairs_with_replacement}),
+    **OPERATORS, said.finite_sum: _finite_sum,
+    said.by_keys: _by_keys,
+    said.order_of: _order_of,
+    said.indexable: listed,
+    list: _list,
+    tuple: _tuple,
+    sum: _sum,
+    any: _any,
+    all: _all,
+    sorted: _sorted,
+    len: _len,
+    max: _extreme(max, operator.gt),
+    min: _extreme(min, operator.lt),
+    map: _map,
+    filter: _filter,
+    zip: _zip,
+    functools.reduce: _reduce,
+    itertools.starmap: _starmap,
+    itertools.repeat: _repeat,
+    itertools.count: _count,
+    itertools.islice: _islice,
+    np.ndindex: _ndindex,
+    np.ndenumerate: _ndenumerate,
+    np.ix_: _ix,
+    itertools.chain: _chain,
+    itertools.chain.from_iterable: _chain_from,
+    itertools.product: _product,
+    itertools.accumulate: _accumulate,
+    itertools.zip_longest: _zip_longest,
+    itertools.combinations: _choices(itertools.combinations, {
+        2: said.pairs,
+        3: said.triples
+    }),
+    itertools.combinations_with_replacement: _choices(itertools.combinations_with_replacement,
+                                                      {2: said.pairs_with_replacement}),
     itertools.permutations: _choices(itertools.permutations, {2: said.pairs_in_any_order}),
     itertools.filterfalse: lambda frame, node, f, xs: say(frame, node, said.filtered_false, f, xs),
     itertools.takewhile: lambda frame, node, f, xs: say(frame, node, said.taken_while, f, xs),
@@ -571,33 +700,55 @@ BUILTINS.update({
     itertools.compress: lambda frame, node, xs, s: say(frame, node, said.selected, xs, s),
     np.fromiter: lambda frame, node, xs, dtype=float, count=-1: apply(
         frame, np.array, [listed(frame, node, xs)], {"dtype": dtype}, node),
-    heapq.heappush: _heap(said.heap_push), heapq.heappop: _heap(said.heap_pop), heapq.heapify: _heap(said.heap_make),
-    heapq.heapreplace: _heap(said.heap_replace), heapq.heappushpop: _heap(said.heap_push_pop),
-    heapq.nlargest: _heap(said.largest), heapq.nsmallest: _heap(said.smallest),
-    np.add.reduce: _as(np.sum), np.multiply.reduce: _as(np.prod), np.maximum.reduce: _as(np.max), np.minimum.reduce: _as(np.min),
-    np.logical_and.reduce: _as(np.all), np.logical_or.reduce: _as(np.any),
-    np.add.accumulate: _as(np.cumsum), np.multiply.accumulate: _as(np.cumprod),
-    np.maximum.accumulate: _running(np.maximum), np.minimum.accumulate: _running(np.minimum),
-    math.prod: _prod, math.fsum: _fsum, math.isclose: _isclose, cmath.isclose: _isclose,
-    math.gcd: _integers(math.gcd, said.greatest_divisor), math.lcm: _integers(math.lcm, said.least_multiple),
-    math.factorial: _integers(math.factorial, said.factorial), math.comb: _integers(math.comb, said.choose),
+    heapq.heappush: _heap(said.heap_push),
+    heapq.heappop: _heap(said.heap_pop),
+    heapq.heapify: _heap(said.heap_make),
+    heapq.heapreplace: _heap(said.heap_replace),
+    heapq.heappushpop: _heap(said.heap_push_pop),
+    heapq.nlargest: _heap(said.largest),
+    heapq.nsmallest: _heap(said.smallest),
+    np.add.reduce: _as(np.sum),
+    np.multiply.reduce: _as(np.prod),
+    np.maximum.reduce: _as(np.max),
+    np.minimum.reduce: _as(np.min),
+    np.logical_and.reduce: _as(np.all),
+    np.logical_or.reduce: _as(np.any),
+    np.add.accumulate: _as(np.cumsum),
+    np.multiply.accumulate: _as(np.cumprod),
+    np.maximum.accumulate: _running(np.maximum),
+    np.minimum.accumulate: _running(np.minimum),
+    math.prod: _prod,
+    math.fsum: _fsum,
+    math.isclose: _isclose,
+    cmath.isclose: _isclose,
+    math.gcd: _integers(math.gcd, said.greatest_divisor),
+    math.lcm: _integers(math.lcm, said.least_multiple),
+    math.factorial: _integers(math.factorial, said.factorial),
+    math.comb: _integers(math.comb, said.choose),
     int.bit_length: lambda frame, node, n: say(frame, node, said.bit_length, n),
-    math.perm: _integers(math.perm, said.arrange), math.isqrt: _integers(math.isqrt, said.integer_root),
-    cmath.log: lambda frame, node, z, base=None: operate(frame, cmath.log, [z], {}, node) if base is None else say(
-        frame, node, said.complex_log, z, base),
+    math.perm: _integers(math.perm, said.arrange),
+    math.isqrt: _integers(math.isqrt, said.integer_root),
+    cmath.log: lambda frame, node, z, base=None: operate(frame, cmath.log, [z], {}, node)
+               if base is None else say(frame, node, said.complex_log, z, base),
     math.modf: lambda frame, node, x: say(frame, node, said.parts, x),
     math.ldexp: lambda frame, node, x, i: say(frame, node, said.scaled, x, i),
     math.frexp: lambda frame, node, x: say(frame, node, said.mantissa_and_exponent, x),
     math.remainder: lambda frame, node, x, y: say(frame, node, said.rest_of_nearest, x, y),
     math.ulp: lambda frame, node, x: say(frame, node, said.last_place, x),
     math.dist: lambda frame, node, p, q: say(frame, node, said.distance, p, q),
-    iter: iterator_of, next: next_of, itertools.cycle: _cycle,
-    itertools.groupby: refused("itertools.groupby", "compare each item with the one before, in a loop"),
+    iter: iterator_of,
+    next: next_of,
+    itertools.cycle: _cycle,
+    itertools.groupby: refused("itertools.groupby",
+                               "compare each item with the one before, in a loop"),
     itertools.tee: refused("itertools.tee", "make a list, and loop over it twice"),
 })
 if hasattr(itertools, "pairwise"):
     BUILTINS[itertools.pairwise] = _pairwise
 
-ITERATORS = [map, filter, zip, enumerate, reversed, np.ndindex, np.ndenumerate, itertools.chain.from_iterable,
-             *(f for f in BUILTINS if getattr(f, "__module__", "") == "itertools")]
+ITERATORS = [
+    map, filter, zip, enumerate, reversed, np.ndindex, np.ndenumerate,
+    itertools.chain.from_iterable,
+    *(f for f in BUILTINS if getattr(f, "__module__", "") == "itertools")
+]
 BUILTINS.update({f: gives_iterator(BUILTINS[f], f"{f.__name__}()") for f in ITERATORS})

@@ -1,8 +1,8 @@
 """Statements, one after the other; what leaves a block early takes the rest with it.
 
-`return`, `break` and `continue` set flags.  Where an `if` may leave, the statements after it move into the
-side that goes on, so that the flags of each side are known; only where both sides may go on or leave is
-the flag tested at run time.
+`return`, `break` and `continue` set flags.  Where an `if` may leave, the statements after it move
+into the side that goes on, so that the flags of each side are known; only where both sides may go
+on or leave is the flag tested at run time.
 """
 
 from __future__ import annotations
@@ -28,25 +28,18 @@ from ..values.lists import as_list
 from ..values.maybe_unbound import note_bound, read_name
 from ..values.messages import run_assert, run_raise
 from ..values.objects import delete as delete_attribute
-from .expressions import (
-    assign,
-    augment,
-    condition,
-    delete_item,
-    evaluate,
-    evaluate_any,
-    exchange_items,
-    key_of,
-    place_of,
-)
+from .expressions import (assign, augment, condition, delete_item, evaluate, evaluate_any,
+                          exchange_items, key_of, place_of,
+                          )
 from .functools_calls import decorated
 from .loops import run_for, run_out, run_while
 from .operators import negation
 
 
 def execute(frame: Frame, body: list, live: frozenset, tail: bool = True) -> None:
-    """Run statements; `live` are the names read after them, `tail` says that no statement follows them
-    in this function or trip of a loop."""
+    """Run statements; `live` are the names read after them, `tail` says that no statement follows
+    them in this function or trip of a loop.
+    """
     for k, stmt in enumerate(body):
         rest = body[k + 1:]
         guarded = bool(frame.session.tries)
@@ -74,16 +67,22 @@ def execute(frame: Frame, body: list, live: frozenset, tail: bool = True) -> Non
 def _run_unless(frame: Frame, leaving: Value, rest: list, live: frozenset, tail: bool) -> None:
     """`rest`, unless the flag says that a statement before it has left."""
     with at(frame.line(rest[0])):
-        unless_left(frame, leaving, lambda: _arm(frame, rest, live, tail), live.union(*frame.kept[-1:]))
+        unless_left(frame, leaving, lambda: _arm(frame, rest, live, tail),
+                    live.union(*frame.kept[-1:]))
 
 
-SIMPLE = (gast.Assign, gast.AugAssign, gast.AnnAssign, gast.Expr, gast.Return, gast.Assert, gast.Raise, gast.Delete)
+SIMPLE = (gast.Assign, gast.AugAssign, gast.AnnAssign, gast.Expr, gast.Return, gast.Assert,
+          gast.Raise, gast.Delete)
 
 
-def _run_guarded(frame: Frame, stmt: gast.AST, rest: list, live: frozenset, tail: bool, passed: int = 0) -> bool:
-    """A statement that may raise what is caught, past its first guards; returns whether `rest` has been run with it."""
+def _run_guarded(frame: Frame, stmt: gast.AST, rest: list, live: frozenset, tail: bool,
+                 passed: int = 0) -> bool:
+    """A statement that may raise what is caught, past its first guards; returns whether `rest` has
+    been run with it.
+    """
     session, before, assumed = frame.session, frame.snapshot(), dict(frame.session.assumed)
-    around, session.point = session.point, Point(current().block, passed) if isinstance(stmt, SIMPLE) else None
+    around, session.point = session.point, Point(current().block, passed) if isinstance(
+        stmt, SIMPLE) else None
     try:
         _run(frame, stmt)
         return False
@@ -125,8 +124,8 @@ def _run_leaving_if(frame: Frame, stmt: gast.If, rest: list, live: frozenset, ta
                    lambda: execute(frame, sides[1], after, False), after)
             return False
         arms = [side + rest if goes_on else side for side, goes_on in zip(sides, going_on)]
-        branch(frame, test, lambda: _arm(frame, arms[0], live, tail), lambda: _arm(frame, arms[1], live, tail),
-               live.union(*frame.kept[-1:]))
+        branch(frame, test, lambda: _arm(frame, arms[0], live, tail),
+               lambda: _arm(frame, arms[1], live, tail), live.union(*frame.kept[-1:]))
         return True
 
 
@@ -137,7 +136,8 @@ def _arm(frame: Frame, body: list, live: frozenset, tail: bool) -> None:
 
 
 def _enter(frame: Frame, stmt: gast.AST) -> None:
-    arms = frame.liveness.arms.get(id(stmt), frozenset())  # a `break` in them reads what its loop's end reads
+    # a `break` in them reads what its loop's end reads
+    arms = frame.liveness.arms.get(id(stmt), frozenset())
     frame.live = frame.liveness.after[id(stmt)] | frame.liveness.always | arms
     frame.pending = frame.liveness.reads[id(stmt)]
 
@@ -156,7 +156,8 @@ def _run(frame: Frame, stmt: gast.AST) -> None:
 
 def _dispatch(frame: Frame, stmt: gast.AST) -> None:
     match stmt:
-        case gast.Assign(targets=[gast.Tuple(elts=targets)], value=gast.Tuple(elts=items)) if exchange_items(frame, targets, items):
+        case gast.Assign(targets=[gast.Tuple(elts=targets)],
+                         value=gast.Tuple(elts=items)) if exchange_items(frame, targets, items):
             pass
         case gast.Assign():
             binding = evaluate_any(frame, stmt.value)
@@ -166,7 +167,8 @@ def _dispatch(frame: Frame, stmt: gast.AST) -> None:
             augment(frame, stmt)
         case gast.AnnAssign():
             if stmt.value is not None:
-                assign(frame, stmt.target, _annotated(frame, stmt, evaluate_any(frame, stmt.value)), stmt)
+                assign(frame, stmt.target, _annotated(frame, stmt, evaluate_any(frame, stmt.value)),
+                       stmt)
         case gast.Expr():
             evaluate_any(frame, stmt.value)
         case gast.Return():
@@ -214,7 +216,8 @@ def _dispatch(frame: Frame, stmt: gast.AST) -> None:
 def _annotated(frame: Frame, stmt: gast.AnnAssign, binding):
     """What a dump of the IR calls a tape or a list of run-time length is one."""
     kind = stmt.annotation.value if isinstance(stmt.annotation, gast.Constant) else ""
-    if isinstance(kind, str) and kind.startswith(("tape of", "list of")) and frame.heap.items(binding) is not None:
+    if isinstance(kind, str) and kind.startswith(
+        ("tape of", "list of")) and frame.heap.items(binding) is not None:
         if kind.startswith("tape of"):
             return frame.heap.new(emit(tape_new))
         as_list(frame, binding)
@@ -229,7 +232,9 @@ def _run_if(frame: Frame, stmt: gast.If) -> None:
 
 
 def _decision(frame: Frame, stmt: gast.If) -> tuple[Value, list]:
-    """The condition of an `if`, and what runs where it holds and where not; `not` exchanges the two."""
+    """The condition of an `if`, and what runs where it holds and where not; `not` exchanges the
+    two.
+    """
     test, sides = stmt.test, [stmt.body, stmt.orelse]
     while isinstance(test, gast.UnaryOp) and isinstance(test.op, gast.Not):
         test, sides = test.operand, sides[::-1]
@@ -237,7 +242,9 @@ def _decision(frame: Frame, stmt: gast.If) -> tuple[Value, list]:
 
 
 def _returnable(frame: Frame, binding, stmt: gast.Return) -> None:
-    """Refuse what a caller outside could not be given; a program that calls the function runs it in place then."""
+    """Refuse what a caller outside could not be given; a program that calls the function runs it in
+    place then.
+    """
     if frame.members(binding) is not None:
         for item in frame.members(binding):
             _returnable(frame, item, stmt)
@@ -246,16 +253,20 @@ def _returnable(frame: Frame, binding, stmt: gast.Return) -> None:
         for member in binding.members.values():
             _returnable(frame, member, stmt)
     elif isinstance(binding, Once):
-        raise StaysInside("returning an iterator", frame.line(stmt), "return a list of what is in it: list(...)")
+        raise StaysInside("returning an iterator", frame.line(stmt),
+                          "return a list of what is in it: list(...)")
     elif isinstance(binding, Made):
-        raise StaysInside("a function defined inside this one cannot be returned to outside the program", frame.line(stmt),
-                          "call it here, and return what it computes")
+        raise StaysInside(
+            "a function defined inside this one cannot be returned to outside the program",
+            frame.line(stmt), "call it here, and return what it computes")
     elif isinstance(binding, Object):
         frame.value(binding)
     elif isinstance(binding, slice) and not frame.is_static(binding):
-        raise StaysInside("returning a slice", frame.line(stmt), "return its bounds, or what it takes of an array")
+        raise StaysInside("returning a slice", frame.line(stmt),
+                          "return its bounds, or what it takes of an array")
     elif isinstance(binding, Iterable) or (callable(binding) and not isinstance(binding, type)):
-        raise StaysInside(f"returning a {type(binding).__name__}", frame.line(stmt), "return numbers, arrays and tuples of them")
+        raise StaysInside(f"returning a {type(binding).__name__}", frame.line(stmt),
+                          "return numbers, arrays and tuples of them")
 
 
 def _delete(frame: Frame, stmt: gast.Delete) -> None:
@@ -281,7 +292,8 @@ def _assert(frame: Frame, stmt: gast.Assert) -> None:
         message = () if stmt.msg is None else (evaluate(frame, stmt.msg),)
         guard(frame, AssertionError, lambda: negation(frame, test), *message)
         return
-    branch(frame, test, lambda: None, lambda: run_assert(frame, stmt, evaluate), frame.liveness.after[id(stmt)])
+    branch(frame, test, lambda: None, lambda: run_assert(frame, stmt, evaluate),
+           frame.liveness.after[id(stmt)])
 
 
 def _refuse(frame: Frame, stmt: gast.AST) -> None:
@@ -293,5 +305,7 @@ def _refuse(frame: Frame, stmt: gast.AST) -> None:
         "AsyncFunctionDef": ("a coroutine", "use a plain `def`"),
         "AsyncFor": ("a coroutine", "use a plain `for`"),
         "AsyncWith": ("a coroutine", "use plain statements"),
-    }.get(type(stmt).__name__, (f"the statement {type(stmt).__name__}", "write it with plain statements"))
+    }.get(
+        type(stmt).__name__,
+        (f"the statement {type(stmt).__name__}", "write it with plain statements"))
     raise frame.refuse(what, stmt, remedy)

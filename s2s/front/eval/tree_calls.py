@@ -1,4 +1,6 @@
-"""What `s2s.tree` means inside a program: the structure of a tree is known, so only its leaves are left."""
+"""What `s2s.tree` means inside a program: the structure of a tree is known, so only its leaves are
+left.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ from .python_builtins import BUILTINS
 
 @dataclass(frozen=True)
 class Node:
-    """One level of a tree: what kind of container, what its members are called and are, and what makes another of it."""
+    """One level of a tree: what kind of container, what its members are called and are, and what
+    makes another of it.
+    """
 
     kind: object
     keys: tuple
@@ -55,15 +59,21 @@ def node_of(frame: Frame, binding) -> Node | None:
         case None:
             return Node(None, (), [], lambda members: None)
         case tuple() | list():
-            return Node(type(binding), tuple(range(len(binding))), list(binding), lambda members: like(binding, list(members)))
+            return Node(type(binding), tuple(range(len(binding))), list(binding),
+                        lambda members: like(binding, list(members)))
         case Container(members=members):
             keys = sorted(members, key=str) if binding.is_dict else [
                 name for name in members if not _is_fixed(frame, binding.cls, name, members[name])]
-            return Node(binding.cls, tuple(keys), [members[key] for key in keys], lambda new: frame.heap.new_container(
-                binding.cls, {**members, **dict(zip(keys, new))}, binding.factory))
+            return Node(
+                binding.cls, tuple(keys), [members[key] for key in keys],
+                lambda new: frame.heap.new_container(binding.cls, {
+                    **members,
+                    **dict(zip(keys, new))
+                }, binding.factory))
         case Cell() if frame.heap.items(binding) is not None:
             items = frame.heap.items(binding)
-            return Node(list, tuple(range(len(items))), list(items), lambda members: new_list(frame, members))
+            return Node(list, tuple(range(len(items))), list(items),
+                        lambda members: new_list(frame, members))
     return None
 
 
@@ -79,23 +89,29 @@ def _is_fixed(frame: Frame, cls: type, name: str, member) -> bool:
 def leaves_of(frame: Frame, binding) -> list:
     """The leaves of a tree, from left to right."""
     node = node_of(frame, binding)
-    return [binding] if node is None else [leaf for member in node.members for leaf in leaves_of(frame, member)]
+    return [binding] if node is None else [
+        leaf for member in node.members for leaf in leaves_of(frame, member)
+    ]
 
 
 def mapped(frame: Frame, function: Callable, first, others: Sequence = ()):
-    """A tree like `first`, of `function` of its leaves and of the parts of the others in their places."""
+    """A tree like `first`, of `function` of its leaves and of the parts of the others in their
+    places.
+    """
     node = node_of(frame, first)
     if node is None:
         return function(first, *others)
     beside = [node_of(frame, other) for other in others]
     if any(b is None or (b.kind, b.keys) != (node.kind, node.keys) for b in beside):
-        raise TypeMismatchError("tree.map over trees of different structure", current().line, "nest them alike")
+        raise TypeMismatchError("tree.map over trees of different structure",
+                                current().line, "nest them alike")
     return node.rebuild([mapped(frame, function, member, [b.members[k] for b in beside])
                          for k, member in enumerate(node.members)])
 
 
 def _map(frame: Frame, node: gast.AST, function, first, *others):
-    return mapped(frame, lambda *leaves: apply(frame, function, list(leaves), {}, node), first, others)
+    return mapped(frame, lambda *leaves: apply(frame, function, list(leaves), {}, node), first,
+                  others)
 
 
 def _leaves(frame: Frame, node: gast.AST, whole):
@@ -112,14 +128,18 @@ def _structure(frame: Frame, node: gast.AST, whole):
 
 def _unflatten(frame: Frame, node: gast.AST, structure, leaves):
     given = leaves_of(frame, leaves)
-    outside = isinstance(structure, optree.PyTreeSpec)  # made where the program is not: unravel of `ravel_pytree`
+    # made where the program is not: unravel of `ravel_pytree`
+    outside = isinstance(structure, optree.PyTreeSpec)
     if not outside and not isinstance(structure, Structure):
-        raise frame.refuse(f"tree.unflatten of a {type(structure).__name__}", node, "give it what tree.flatten returns")
+        raise frame.refuse(f"tree.unflatten of a {type(structure).__name__}", node,
+                           "give it what tree.flatten returns")
     wanted = structure.num_leaves if outside else len(leaves_of(frame, structure.whole))
     if len(given) != wanted:
-        raise TypeMismatchError(f"{len(given)} leaves for a tree of {wanted}", frame.line(node), "pass one for each leaf")
+        raise TypeMismatchError(f"{len(given)} leaves for a tree of {wanted}", frame.line(node),
+                                "pass one for each leaf")
     if outside:
-        return _in_places(frame, tree.unflatten(structure, [Place(k) for k in range(wanted)]), given)
+        return _in_places(frame, tree.unflatten(structure, [Place(k) for k in range(wanted)]),
+                          given)
     rest = iter(given)
     return mapped(frame, lambda leaf: next(rest), structure.whole)
 
@@ -131,28 +151,35 @@ def _in_places(frame: Frame, x, leaves: list):
     form = form_of(x)
     if form is None and not isinstance(x, tuple):
         return x
-    return frame.contained(form, [_in_places(frame, member, leaves) for member in (x if form is None else form.members(x))])
+    return frame.contained(
+        form,
+        [_in_places(frame, member, leaves) for member in (x if form is None else form.members(x))])
 
 
 def _stack(frame: Frame, node: gast.AST, trees, one=None):
     """The tree of the stacked leaves of a list of trees.
 
-    `one` is not asked: how many trees a list of run-time length holds is not known here, and of none NumPy makes arrays of one axis.
+    `one` is not asked: how many trees a list of run-time length holds is not known here, and of
+    none NumPy makes arrays of one axis.
     """
     known = frame.heap.items(trees) if isinstance(trees, Cell) else trees
     if known == ():
         return None
     if isinstance(known, (tuple, list)):
-        return mapped(frame, lambda *leaves: apply(frame, np.stack, [new_list(frame, leaves)], {}, node), known[0], known[1:])
+        return mapped(frame,
+                      lambda *leaves: apply(frame, np.stack, [new_list(frame, leaves)], {}, node),
+                      known[0], known[1:])
     xs = as_list(frame, trees)
 
     def part(type, path: tuple[int, ...]):
         if isinstance(type, Tuple):
-            return frame.contained(type.form, [part(inner, (*path, k)) for k, inner in enumerate(type.items)])
+            return frame.contained(type.form,
+                                   [part(inner, (*path, k)) for k, inner in enumerate(type.items)])
         return frame.heap.new(ops.list_stack(_members(xs, path) if path else xs))
 
     if not isinstance(xs.type, List):
-        raise TypeMismatchError(f"tree.stack of a {xs.type}", frame.line(node), "pass a list of trees")
+        raise TypeMismatchError(f"tree.stack of a {xs.type}", frame.line(node),
+                                "pass a list of trees")
     return part(xs.type.item, ())
 
 
@@ -168,5 +195,11 @@ def _members(xs: Value, path: tuple[int, ...]) -> Value:
     return found
 
 
-BUILTINS.update({tree.map: _map, tree.leaves: _leaves, tree.flatten: _flatten, tree.unflatten: _unflatten,
-                 tree.structure: _structure, tree.stack: _stack})
+BUILTINS.update({
+    tree.map: _map,
+    tree.leaves: _leaves,
+    tree.flatten: _flatten,
+    tree.unflatten: _unflatten,
+    tree.structure: _structure,
+    tree.stack: _stack
+})

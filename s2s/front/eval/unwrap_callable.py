@@ -1,4 +1,5 @@
-"""What a callable is: a plain Python function, what is bound to its parameters already, and what it still takes.
+"""What a callable is: a plain Python function, what is bound to its parameters already, and what it
+still takes.
 
 A wrapper made with `functools.wraps` is the wrapper, not what it wraps: Python runs the wrapper.
 """
@@ -29,7 +30,8 @@ SILENCED = np.errstate()(len).__code__  # of what np.errstate makes of a functio
 
 @dataclass(frozen=True)
 class Target:
-    """A callable, taken apart: a plain function and what is already bound to its first parameters."""
+    """A callable, taken apart: a plain function and what is already bound to its first parameters.
+    """
 
     function: types.FunctionType
     arguments: tuple = ()  # one zero-argument getter per leading positional parameter already given
@@ -38,7 +40,9 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class Keyworded:
-    """`function`, which has a parameter `**keywords`, as one that takes the keywords `names` instead."""
+    """`function`, which has a parameter `**keywords`, as one that takes the keywords `names`
+    instead.
+    """
 
     function: Callable
     names: tuple[str, ...]
@@ -62,14 +66,18 @@ class Bound:
 
 
 def meant(function: Callable) -> Callable:
-    """The function that returns what `function` does: of s2s.jit(f) it is f, which may call itself by the name of the other."""
+    """The function that returns what `function` does: of s2s.jit(f) it is f, which may call itself
+    by the name of the other.
+    """
     while (inner := function.means if hasattr(type(function), "means") else None) is not None:
         function = inner
     return function
 
 
 def of_numba(function) -> tuple[str, Callable | type] | None:
-    """What Numba made a class of its own of, ("class", the class), or a ufunc, ("elements", the function of numbers); None of others."""
+    """What Numba made a class of its own of, ("class", the class), or a ufunc, ("elements", the
+    function of numbers); None of others.
+    """
     kind = type(function)
     if not str(kind.__module__).startswith("numba."):  # of a class of Cython's it is a descriptor
         return None
@@ -82,7 +90,9 @@ def of_numba(function) -> tuple[str, Callable | type] | None:
 
 
 def target_of(function: Callable) -> Target:
-    """Take apart methods, partials, callable objects, Numba dispatchers; SourceError where there is no Python."""
+    """Take apart methods, partials, callable objects, Numba dispatchers; SourceError where there is
+    no Python.
+    """
     match function:
         case types.FunctionType() if function.__code__ is SILENCED:
             return target_of(_silenced(function))
@@ -92,12 +102,17 @@ def target_of(function: Callable) -> Target:
             return target_of(function.function)
         case types.MethodType():
             inner = target_of(function.__func__)
-            return Target(inner.function, (*inner.arguments, Bound(lambda: function.__self__)), inner.keywords)
+            return Target(inner.function, (*inner.arguments, Bound(lambda: function.__self__)),
+                          inner.keywords)
         case functools.partial():
             inner = target_of(function.func)
             given = tuple(Bound(lambda k=k: function.args[k]) for k in range(len(function.args)))
             named = {k: Bound(lambda k=k: function.keywords[k]) for k in function.keywords}
-            return Target(inner.function, (*inner.arguments, *given), tuple({**dict(inner.keywords), **named}.items()))
+            return Target(inner.function, (*inner.arguments, *given),
+                          tuple({
+                              **dict(inner.keywords),
+                              **named
+                          }.items()))
     if hasattr(function, "function_for") or is_known(function):
         return Target(stand_in(function))
     if hasattr(function, "py_func"):  # a Numba dispatcher
@@ -110,16 +125,21 @@ def target_of(function: Callable) -> Target:
 
 
 def _silenced(function: types.FunctionType) -> Callable:
-    """What stands below `@np.errstate(...)`, which is printed with it again: front/values/context_managers.py."""
+    """What stands below `@np.errstate(...)`, which is printed with it again:
+    front/values/context_managers.py.
+    """
     inner = function.__wrapped__
-    state = next(cell.cell_contents for cell in function.__closure__ if isinstance(cell.cell_contents, np.errstate))
+    state = next(cell.cell_contents for cell in function.__closure__
+                 if isinstance(cell.cell_contents, np.errstate))
     with np.errstate(all="warn"):
         does = state(np.geterr)()
     if not {*does.values()} <= {"ignore", "warn"}:
-        raise UnsupportedError(f"{inner.__name__} below @np.errstate(...), which has NumPy raise or call", None,
-                               "test for the condition; generated code ignores these errors or warns")
+        raise UnsupportedError(
+            f"{inner.__name__} below @np.errstate(...), which has NumPy raise or call", None,
+            "test for the condition; generated code ignores these errors or warns")
     if isinstance(inner, types.FunctionType):
-        definition_of(inner).source.silent.update(kind for kind, setting in does.items() if setting == "ignore")
+        definition_of(inner).source.silent.update(kind for kind, setting in does.items()
+                                                  if setting == "ignore")
     return inner
 
 
@@ -129,26 +149,31 @@ def call_of(function) -> Callable | None:
     if isinstance(function, type) or (kind.__module__ or "").startswith("numpy"):
         return None
     called = getattr(kind, "__call__", None)  # noqa: B004
-    return called if isinstance(called, types.FunctionType) or hasattr(called, "function_for") else None
+    return called if isinstance(called, types.FunctionType) or hasattr(called,
+                                                                       "function_for") else None
 
 
 def without_python(function) -> SourceError:
     """The error to raise for what cannot be looked into."""
     name = getattr(function, "__qualname__", None) or repr(function)
     if isinstance(function, CACHED):
-        return SourceError(f"{name} is inside functools.lru_cache, which hands out results that it kept", None,
-                           f"use {name}.__wrapped__, the function itself")
+        return SourceError(
+            f"{name} is inside functools.lru_cache, which hands out results that it kept", None,
+            f"use {name}.__wrapped__, the function itself")
     if hasattr(function, "__wrapped__"):
-        return SourceError(f"{name} is wrapped in a {type(function).__name__}, which is not written in Python", None,
-                           f"use {name}.__wrapped__, the function inside")
+        return SourceError(
+            f"{name} is wrapped in a {type(function).__name__}, which is not written in Python",
+            None, f"use {name}.__wrapped__, the function inside")
     return SourceError(f"{name} is not written in Python: it has no source", None, REMEDY)
 
 
-# ------------------------------------------------------------------------------------------- signatures
+# --------------------------------------------------------------------------------------- signatures
 
 
 def signature_of(function: Callable) -> inspect.Signature:
-    """What `function` itself takes, whatever it says of what it wraps; SourceError where there is no telling."""
+    """What `function` itself takes, whatever it says of what it wraps; SourceError where there is
+    no telling.
+    """
     match function:
         case types.FunctionType() if function.__code__ is SILENCED:
             return signature_of(function.__wrapped__)
@@ -157,9 +182,12 @@ def signature_of(function: Callable) -> inspect.Signature:
         case Checkpointed():
             return signature_of(function.function)
         case Keyworded():
-            given = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in function.names]
+            given = [
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in function.names
+            ]
             parameters = list(signature_of(function.function).parameters.values())
-            return inspect.Signature([*(p for p in parameters if p.kind is not p.VAR_KEYWORD), *given])
+            return inspect.Signature(
+                [*(p for p in parameters if p.kind is not p.VAR_KEYWORD), *given])
         case types.MethodType():
             return _without_first(signature_of(function.__func__))
         case functools.partial():
@@ -168,9 +196,11 @@ def signature_of(function: Callable) -> inspect.Signature:
 
             said.__signature__ = signature_of(function.func)
             try:
-                return inspect.signature(functools.partial(said, *function.args, **function.keywords))
+                return inspect.signature(
+                    functools.partial(said, *function.args, **function.keywords))
             except ValueError as error:
-                raise SourceError(f"{function!r}: {error}", None, "give it arguments that the function takes") from None
+                raise SourceError(f"{function!r}: {error}", None,
+                                  "give it arguments that the function takes") from None
     if hasattr(function, "function_for"):
         return getattr(function, "signature", None) or function.__signature__
     if is_known(function):
@@ -185,8 +215,8 @@ def signature_of(function: Callable) -> inspect.Signature:
 
 def _of_code(function: types.FunctionType) -> inspect.Signature:
     if "__signature__" in function.__dict__:  # what somebody says of it
-        bare = types.FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__,
-                                  function.__closure__)
+        bare = types.FunctionType(function.__code__, function.__globals__, function.__name__,
+                                  function.__defaults__, function.__closure__)
         bare.__kwdefaults__, bare.__annotations__ = function.__kwdefaults__, function.__annotations__
         function = bare
     return inspect.signature(function, follow_wrapped=False)
@@ -195,15 +225,20 @@ def _of_code(function: types.FunctionType) -> inspect.Signature:
 def _without_first(signature: inspect.Signature) -> inspect.Signature:
     parameters = list(signature.parameters.values())
     first = parameters[:1]
-    if first and first[0].kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD):
+    if first and first[0].kind in (inspect.Parameter.POSITIONAL_ONLY,
+                                   inspect.Parameter.POSITIONAL_OR_KEYWORD):
         return signature.replace(parameters=parameters[1:])
     return signature
 
 
 def names_of(function: Callable, count: int) -> list[str]:
-    """A name for each of the first `count` arguments: those of `*args` are named as in the function wrapped."""
+    """A name for each of the first `count` arguments: those of `*args` are named as in the function
+    wrapped.
+    """
     names: list[str] = []
-    parameters = [p for p in signature_of(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    parameters = [
+        p for p in signature_of(function).parameters.values() if p.kind is not p.VAR_KEYWORD
+    ]
     for p in parameters:
         if p.kind is p.VAR_POSITIONAL:
             inside = _names_inside(function)[len(names):]
@@ -226,7 +261,7 @@ def _names_inside(function: Callable) -> list[str]:
     return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
 
-# --------------------------------------------------------------------------------------------- stand-ins
+# ---------------------------------------------------------------------------------------- stand-ins
 
 _stand_ins: dict[object, types.FunctionType] = {}  # of functions that libraries define, which stay
 
@@ -240,7 +275,9 @@ def is_known(function) -> bool:
 
 
 def stand_in(function: Callable) -> types.FunctionType:
-    """`def sin(x): return function(x)`: a plain function that calls one which has no Python of its own."""
+    """`def sin(x): return function(x)`: a plain function that calls one which has no Python of its
+    own.
+    """
     kept = getattr(function, "__dict__", None)
     if isinstance(kept, dict):
         if "stand_in" not in kept:
@@ -255,7 +292,10 @@ def _made_stand_in(function: Callable) -> types.FunctionType:
     if hasattr(function, "function_for"):
         open_ones = list(signature_of(function).parameters.values())
     elif isinstance(function, np.ufunc):
-        open_ones = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in "xyz"[:function.nin]]
+        open_ones = [
+            inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY)
+            for name in "xyz"[:function.nin]
+        ]
     else:
         try:
             open_ones = [p for p in inspect.signature(function).parameters.values()
@@ -273,7 +313,14 @@ def _made_stand_in(function: Callable) -> types.FunctionType:
     text = f"def {name}({declared}):\n    return function({passed})\n"
     filename = f"<s2s call of {name} {next(_numbers)}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-    namespace = {"function": function, "defaults": {p.name: p.default for p in open_ones}, "__name__": "s2s.stand_in"}
+    namespace = {
+        "function": function,
+        "defaults": {
+            p.name: p.default
+            for p in open_ones
+        },
+        "__name__": "s2s.stand_in"
+    }
     exec(compile(text, filename, "exec"), namespace)
     return namespace[name]
 

@@ -1,6 +1,8 @@
-"""What a call of a function with rules of its own calls (ops/program/custom_rules.py): the function and its rules, built when they are asked.
+"""What a call of a function with rules of its own calls (ops/program/custom_rules.py): the function
+and its rules, built when they are asked.
 
-A call is of the leaves of its arguments.  What cannot be data (functions, strings, objects) is part of the callee.
+A call is of the leaves of its arguments.  What cannot be data (functions, strings, objects) is part
+of the callee.
 """
 
 from __future__ import annotations
@@ -39,8 +41,11 @@ from ..syntax.dependencies import consulted, consulted_too, consulting, is_curre
 
 
 def in_order(type: Type) -> bool:
-    """Whether what a rule returns is a tuple, or a list: the members of a dict are in no order of arguments."""
-    return isinstance(type, Tuple) and (type.form is None or type.form.kind in ("list", "namedtuple"))
+    """Whether what a rule returns is a tuple, or a list: the members of a dict are in no order of
+    arguments.
+    """
+    return (isinstance(type, Tuple)
+            and (type.form is None or type.form.kind in ("list", "namedtuple")))
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,9 @@ class RuleOf:
 
 
 class RuledCallee:
-    """A `Custom` for arguments of one structure: what a `call` op calls.  See ops/program/custom_rules.py."""
+    """A `Custom` for arguments of one structure: what a `call` op calls.  See
+    ops/program/custom_rules.py.
+    """
 
     def __init__(self, custom, arguments: tuple):
         self.custom, self.arguments, self.name = custom, arguments, custom.name
@@ -69,13 +76,17 @@ class RuledCallee:
 
     @property
     def is_bare(self) -> bool:
-        """Whether a call of the function is to be printed as what it does, the call of a library's function."""
+        """Whether a call of the function is to be printed as what it does, the call of a library's
+        function.
+        """
         return hasattr(self.custom.function, "is_bare")
 
     @property
     def nondiff(self) -> tuple[int, ...]:
         """The arguments without derivative, counted from 0."""
-        return tuple(sorted(k % len(self.arguments) for k in self.custom.nondiff_argnums if -len(self.arguments) <= k < len(self.arguments)))
+        return tuple(
+            sorted(k % len(self.arguments) for k in self.custom.nondiff_argnums
+                   if -len(self.arguments) <= k < len(self.arguments)))
 
     def owners(self) -> list[int]:
         """For each leaf, the number of the argument in which it is."""
@@ -100,7 +111,8 @@ class RuledCallee:
         if self.custom.like is not None:
             key = "foreign", tuple(types)
             if key not in self.made:
-                self.made[key] = foreign_function(self.custom.function, self.name, self.custom.like, types)
+                self.made[key] = foreign_function(self.custom.function, self.name, self.custom.like,
+                                                  types)
             return self.made[key]
         try:
             return callee_of(self.custom.function).function_for([Value(t) for t in types])
@@ -112,11 +124,17 @@ class RuledCallee:
         block, args, captured = self.opened(built)
         with Builder(block):
             results = emit_block(built.block, [*args, *captured], {})
-            block.yields = [leaf for y in results for leaf in leaves_of(y) if not isinstance(leaf.type, Static)]
+            block.yields = [
+                leaf for y in results for leaf in leaves_of(y) if not isinstance(leaf.type, Static)
+            ]
         return built.remade(block, tupled=len(block.yields) != 1, defaults={}, meetings=())
 
-    def opened(self, built: Function, extra: Sequence[Value] = ()) -> tuple[Block, list[Value], list[Value]]:
-        """A block with a parameter for each leaf of the arguments, `extra`, and what `built` captures; the arguments."""
+    def opened(
+        self, built: Function,
+        extra: Sequence[Value] = ()) -> tuple[Block, list[Value], list[Value]]:
+        """A block with a parameter for each leaf of the arguments, `extra`, and what `built`
+        captures; the arguments.
+        """
         count = len(built.params) - len(built.captures)
         params: list[Value] = []
         block = Block(params)
@@ -144,15 +162,19 @@ class RuledCallee:
 
     def missing(self, mode: str) -> S2SError:
         if mode == "jvp" and self.custom.fwd is not None:
-            return DerivativeError(f"{self.name} has a rule for reverse mode only (defvjp), and forward mode is asked", self.begins,
-                                   f"give it one for forward mode, too: {self.name}.defjvp(rule), "
-                                   "where rule(primals, tangents) returns the value and its tangent")
-        method, rule = ("defjvp", "rule") if self.custom.kind == "custom_jvp" else ("defvjp", "fwd, bwd")
-        return DerivativeError(f"{self.name} is a {self.custom.kind} function without a rule", self.begins,
-                               f"give it one: {self.name}.{method}({rule})")
+            return DerivativeError(
+                f"{self.name} has a rule for reverse mode only (defvjp), and forward mode is asked",
+                self.begins, f"give it one for forward mode, too: {self.name}.defjvp(rule), "
+                "where rule(primals, tangents) returns the value and its tangent")
+        method, rule = (("defjvp", "rule") if self.custom.kind == "custom_jvp"
+                        else ("defvjp", "fwd, bwd"))
+        return DerivativeError(f"{self.name} is a {self.custom.kind} function without a rule",
+                               self.begins, f"give it one: {self.name}.{method}({rule})")
 
     def remembered(self, kind: str, values: Sequence[Value], make: Callable):
-        """What `make` makes for arguments like these, made once for each rule and each function it is the rule of."""
+        """What `make` makes for arguments like these, made once for each rule and each function it
+        is the rule of.
+        """
         consulted(RuleOf(self.custom), self.custom.rules())
         key = kind, self.built(values), self.custom.rules()
         made, depends = self.made.get(key, (None, None))
@@ -183,32 +205,48 @@ class RuledCallee:
             known = [args[k] for k in self.nondiff]
             rest = [x for k, x in enumerate(args) if k not in self.nondiff]
             tangents = [tangents_like(x, iter_dots) for iter_dots in [iter(dots)] for x in rest]
-            found = emit_block(built.block, [*known, packed(rest, None), packed(tangents, None), *captured], {})
+            found = emit_block(
+                built.block, [*known, packed(rest, None),
+                              packed(tangents, None), *captured], {})
             if not built.tupled or len(found) != 2:
-                raise self.wrong("jvp", rule, f"returns {_said(built)}, and a pair is needed: the value and its tangent")
+                raise self.wrong(
+                    "jvp", rule,
+                    f"returns {_said(built)}, and a pair is needed: the value and its tangent")
             ys = self.like(found[0], result, rule, "the value")
             y_dots = self.like(found[1], result, rule, "the tangent", tangent=True)
             block.yields = [*ys, *self.filled(y_dots, ys, rule)]
-        return built.remade(block, tupled=True, defaults={}, meetings=(), captures=dict(built.captures))
+        return built.remade(block, tupled=True, defaults={}, meetings=(),
+                            captures=dict(built.captures))
 
-    def with_dots(self, function: Function, built: Function) -> tuple[Block, list, list[Value], list[Value]]:
-        """A block of the leaves of the arguments, their tangents and what `built` captures; the arguments, and so on."""
+    def with_dots(self, function: Function,
+                  built: Function) -> tuple[Block, list, list[Value], list[Value]]:
+        """A block of the leaves of the arguments, their tangents and what `built` captures; the
+        arguments, and so on.
+        """
         params: list[Value] = []
         count = len(function.params) - len(function.captures)
         block = Block(params)
         with Builder(block):
             args = [parameters_of(p.type, p.name, params) for p in function.params[:count]]
-        dots = [Value(p.type, f"{p.name}_dot") for k, p in enumerate(params) if k not in self.fixed and carries_derivative(p.type)]
-        captured = [Value(p.type, p.name) for p in built.params[len(built.params) - len(built.captures):]]
+        dots = [
+            Value(p.type, f"{p.name}_dot") for k, p in enumerate(params)
+            if k not in self.fixed and carries_derivative(p.type)
+        ]
+        captured = [
+            Value(p.type, p.name) for p in built.params[len(built.params) - len(built.captures):]
+        ]
         params += [*dots, *captured]
         return block, args, dots, captured
 
-    def filled(self, y_dots: Sequence[Value | None], ys: Sequence[Value], rule: Callable) -> list[Value]:
+    def filled(self, y_dots: Sequence[Value | None], ys: Sequence[Value],
+               rule: Callable) -> list[Value]:
         """The tangents of those of `ys` that have one, in their shapes."""
         found = []
         for y, dot in zip(ys, y_dots):
             if carries_derivative(y.type):
-                found.append(zeros_of(y) if dot is None else self.of_shape(dot, y.type, y, rule, "a tangent"))
+                found.append(
+                    zeros_of(y) if dot is
+                    None else self.of_shape(dot, y.type, y, rule, "a tangent"))
         return found
 
     def _jvp_of_each(self, values: Sequence[Value]) -> Function:
@@ -217,11 +255,15 @@ class RuledCallee:
         types, rules = self.types(values), self.custom.each
         wanted = [k for k in range(len(types)) if k not in self.nondiff]
         if len(rules) != len(wanted):
-            raise self.wrong("jvps", rules[0] or self.custom.function, f"is one of {len(rules)}, and {self.name} has {len(wanted)} arguments to differentiate")
+            raise self.wrong(
+                "jvps", rules[0] or self.custom.function,
+                f"is one of {len(rules)}, and {self.name} has {len(wanted)} arguments to differentiate"
+            )
         block, args, dots, _ = self.with_dots(function, function)
         captures = dict(function.captures)
         with Builder(block):
-            results = emit(call_record, *block.params[:self.count], *block.params[self.count + len(dots):], callee=self)
+            results = emit(call_record, *block.params[:self.count],
+                           *block.params[self.count + len(dots):], callee=self)
             ys = list(results) if isinstance(results, tuple) else [results]
             y = regrouped(self.result_type(values), iter(ys))
             total: list[Value | None] = [None] * len(ys)
@@ -236,7 +278,8 @@ class RuledCallee:
                     if getter not in captures.values():
                         param = Value(next(p.type for p in built.params if p.name == name), name)
                         block.params.append(param)
-                        captures[name if name not in captures else f"{name}_{len(captures)}"] = getter
+                        captures[name if name not in
+                                 captures else f"{name}_{len(captures)}"] = getter
                     place = list(captures.values()).index(getter)
                     given.append(block.params[self.count + len(dots) + place])
                 found = emit_block(built.block, [dot, y, *args, *given], {})
@@ -248,7 +291,10 @@ class RuledCallee:
         return Function(f"{self.name}_jvp", block, function.source, "", True, captures)
 
     def filled_all(self, parts: Sequence, ys: Sequence[Value], rule: Callable) -> list:
-        return [None if part is None else self.of_shape(part, y.type, y, rule, "a tangent") for part, y in zip(parts, ys)]
+        return [
+            None if part is None else self.of_shape(part, y.type, y, rule, "a tangent")
+            for part, y in zip(parts, ys)
+        ]
 
     def vjp(self, values: Sequence[Value]) -> Halves | None:
         if self.custom.fwd is None:
@@ -259,7 +305,9 @@ class RuledCallee:
         types, fwd, bwd = self.types(values), self.custom.fwd, self.custom.bwd
         built = built_rule(fwd, types)
         if not built.tupled or len(built.results) != 2:
-            raise self.wrong("fwd", fwd, f"returns {_said(built)}, and a pair is needed: the value and the residuals")
+            raise self.wrong(
+                "fwd", fwd,
+                f"returns {_said(built)}, and a pair is needed: the value and the residuals")
         result = self.result_type(values)
         block, args, captured = self.opened(built)
         with Builder(block):
@@ -267,22 +315,30 @@ class RuledCallee:
             ys = self.like(y, result, fwd, "the value")
             residuals = [leaf for leaf in leaves_of(kept) if not isinstance(leaf.type, Static)]
             block.yields = [*ys, *residuals]
-        forward = built.remade(block, tupled=len(block.yields) != 1, defaults={}, meetings=(), captures=dict(built.captures))
-        backward, read, covers = self._backward(bwd, types, block.params[:self.count], kept.type, result, ys)
+        forward = built.remade(block, tupled=len(block.yields) != 1, defaults={}, meetings=(),
+                               captures=dict(built.captures))
+        backward, read, covers = self._backward(bwd, types, block.params[:self.count], kept.type,
+                                                result, ys)
         return Halves(forward, backward, read, covers)
 
-    def _backward(self, bwd: Callable, types: Sequence[Type], leaves: Sequence[Value], kept: Type, result: Type,
-                  ys: Sequence[Value]) -> tuple[Function, tuple, tuple]:
-        """bwd, of the leaves of what it is given, and those of the arguments that it gives cotangents for."""
+    def _backward(self, bwd: Callable, types: Sequence[Type], leaves: Sequence[Value], kept: Type,
+                  result: Type, ys: Sequence[Value]) -> tuple[Function, tuple, tuple]:
+        """bwd, of the leaves of what it is given, and those of the arguments that it gives
+        cotangents for.
+        """
         built = built_rule(bwd, (*(types[k] for k in self.nondiff), kept, tangent_type(result)))
         count = len(built.params) - len(built.captures)
         params: list[Value] = []
         block = Block(params)
         with Builder(block):
             called = _names_of_members(built)
-            given = [parameters_of(p.type, p.name, params, called, (p,)) for p in built.params[:count - 1]]
+            given = [
+                parameters_of(p.type, p.name, params, called, (p,))
+                for p in built.params[:count - 1]
+            ]
             bars = []
-            parameters_of(built.params[count - 1].type, built.params[count - 1].name, bars, called, (built.params[count - 1],))
+            parameters_of(built.params[count - 1].type, built.params[count - 1].name, bars, called,
+                          (built.params[count - 1],))
             seeds = [bar for bar, y in zip(bars, ys) if carries_derivative(y.type)]
             params += seeds
             rest = iter(bars)
@@ -291,29 +347,45 @@ class RuledCallee:
             params += captured
             found = emit_block(built.block, [*given, y_bar, *captured], {})
         owners, wanted = self.owners(), [k for k in range(len(types)) if k not in self.nondiff]
-        if not built.tupled and found and in_order(found[0].type) and len(found[0].type.items) == len(wanted) != 1:
+        if (not built.tupled and found and in_order(found[0].type)
+            and len(found[0].type.items) == len(wanted) != 1):
             with Builder(block):
-                found = [item(found[0], index=k) for k in range(len(wanted))]  # a list instead of a tuple
+                # a list instead of a tuple
+                found = [item(found[0], index=k) for k in range(len(wanted))]
         elif not built.tupled:
-            raise self.wrong("bwd", bwd, f"returns {_said(built)}, and a tuple is needed: a cotangent for each argument")
+            raise self.wrong(
+                "bwd", bwd,
+                f"returns {_said(built)}, and a tuple is needed: a cotangent for each argument")
         if len(found) != len(wanted):
-            raise self.wrong("bwd", bwd, f"returns {_said(built)}, and {self.name} has {len(wanted)} arguments to differentiate")
+            raise self.wrong(
+                "bwd", bwd,
+                f"returns {_said(built)}, and {self.name} has {len(wanted)} arguments to differentiate"
+            )
         covers, yields = [], []
         with Builder(block):
             for k, bar in zip(wanted, found):
                 places = [n for n, owner in enumerate(owners) if owner == k]
-                for n, leaf in zip(places, self.like(bar, types[k], bwd, f"the cotangent of {self.argument(k)}", tangent=True)):
+                for n, leaf in zip(
+                        places,
+                        self.like(bar, types[k], bwd, f"the cotangent of {self.argument(k)}",
+                                  tangent=True)):
                     if leaf is not None and carries_derivative(leaves[n].type):
                         covers.append(n)
-                        yields.append(self.of_shape(leaf, leaves[n].type, None, bwd, f"the cotangent of {self.argument(k)}"))
+                        yields.append(
+                            self.of_shape(leaf, leaves[n].type, None, bwd,
+                                          f"the cotangent of {self.argument(k)}"))
         block.yields = yields
-        made = built.remade(block, tupled=len(yields) != 1, defaults={}, meetings=(), captures=dict(built.captures))
-        return made, tuple(n for n, owner in enumerate(owners) if owner in self.nondiff), tuple(covers)
+        made = built.remade(block, tupled=len(yields) != 1, defaults={}, meetings=(),
+                            captures=dict(built.captures))
+        return made, tuple(n for n, owner in enumerate(owners)
+                           if owner in self.nondiff), tuple(covers)
 
     # the call
 
     def changes_its_arguments(self, values: Sequence[Value]) -> tuple[bool, bool, object]:
-        """Whether the function may write into its arguments, whether results may share memory, and which are one object."""
+        """Whether the function may write into its arguments, whether results may share memory, and
+        which are one object.
+        """
         if self.custom.like is not None:
             return False, True, None
         built = callee_of(self.custom.function).built_for([Value(t) for t in self.types(values)])
@@ -326,25 +398,37 @@ class RuledCallee:
 
     def wrong(self, kind: str, rule: Callable, message: str) -> TypeMismatchError:
         name = called_rule(rule, kind)
-        remedy = {"jvp": "return (y, y_dot)", "fwd": "return (y, residuals)",
-                  "jvps": "give one rule for each, or None"}.get(kind, "return a tuple, with None where it is zero")
-        return TypeMismatchError(f"the rule {name} of {self.name} {message}", beginning_of_rule(rule), remedy)
+        remedy = {
+            "jvp": "return (y, y_dot)",
+            "fwd": "return (y, residuals)",
+            "jvps": "give one rule for each, or None"
+        }.get(kind, "return a tuple, with None where it is zero")
+        return TypeMismatchError(f"the rule {name} of {self.name} {message}",
+                                 beginning_of_rule(rule), remedy)
 
-    def like(self, x: Value, type: Type, rule: Callable, what: str, tangent: bool = False) -> list[Value | None]:
-        """The leaves of `x`, which must have the structure of `type`; None for each where it, or a part, is None."""
+    def like(self, x: Value, type: Type, rule: Callable, what: str,
+             tangent: bool = False) -> list[Value | None]:
+        """The leaves of `x`, which must have the structure of `type`; None for each where it, or a
+        part, is None.
+        """
         if isinstance(x.type, Static) and (tangent or not isinstance(type, Static)):
             if x.type.value is None and tangent:
                 return [None] * sum(not isinstance(t, Static) for t in leaf_types(type))
         if isinstance(type, Static):
             return []
-        if isinstance(type, Tuple) != isinstance(x.type, Tuple) or isinstance(type, Tuple) and not _is_alike(type, x.type):
+        if (isinstance(type, Tuple) != isinstance(x.type, Tuple)
+            or isinstance(type, Tuple) and not _is_alike(type, x.type)):
             raise self.unlike(x, type, rule, what, "structure")
         if not isinstance(type, Tuple):
             return [x]
         order = range(len(type.items))
-        if type.form is not None and x.type.form is not None and set(type.form.keys) == set(x.type.form.keys):
+        if (type.form is not None and x.type.form is not None
+            and set(type.form.keys) == set(x.type.form.keys)):
             order = [x.type.form.keys.index(key) for key in type.form.keys]
-        return [leaf for k, t in zip(order, type.items) for leaf in self.like(item(x, index=k), t, rule, what, tangent)]
+        return [
+            leaf for k, t in zip(order, type.items)
+            for leaf in self.like(item(x, index=k), t, rule, what, tangent)
+        ]
 
     def of_shape(self, x: Value, type: Type, y: Value | None, rule: Callable, what: str) -> Value:
         """`x`, whose rank must be that of `type`; a literal number stands for an array of it.
@@ -355,33 +439,48 @@ class RuledCallee:
             raise self.unlike(x, type, rule, what, "dtype")
         if isinstance(x.type, (Scalar, Array)) and isinstance(type, (Scalar, Array)):
             ranks = [getattr(t, "rank", 0) for t in (x.type, type)]
-            sizes = [d for d in zip(getattr(x.type, "dims", ()), getattr(type, "dims", ())) if (d[0] == 1) != (d[1] == 1) and _known(d)]
+            sizes = [
+                d for d in zip(getattr(x.type, "dims", ()), getattr(type, "dims", ()))
+                if (d[0] == 1) != (d[1] == 1) and _known(d)
+            ]
             if ranks[0] == ranks[1] and not sizes:
                 return x if y is None else in_shape(x, y)
-            if isinstance(x.type, Scalar) and y is not None and (self.custom.is_elementwise or isinstance(x.constant, (int, float))):
+            if (isinstance(x.type, Scalar) and y is not None
+                and (self.custom.is_elementwise or isinstance(x.constant, (int, float)))):
                 return spread(x, y)
             raise self.unlike(x, type, rule, what, "shape")
         return x
 
-    def unlike(self, x: Value, type: Type, rule: Callable, what: str, respect: str) -> TypeMismatchError:
+    def unlike(self, x: Value, type: Type, rule: Callable, what: str,
+               respect: str) -> TypeMismatchError:
         """The error to raise where a rule returns `x` for something of this type."""
         name = called_rule(rule, "")
-        return TypeMismatchError(f"the rule {name and name + ' '}of {self.name} gives {what} as {x.type}, where {type} is needed",
-                                 beginning_of_rule(rule), f"give it the {respect} of what it belongs to")
+        return TypeMismatchError(
+            f"the rule {name and name + ' '}of {self.name} gives {what} as {x.type}, where {type} is needed",
+            beginning_of_rule(rule), f"give it the {respect} of what it belongs to")
 
 
 def _is_alike(a: Tuple, b: Tuple) -> bool:
-    """Whether a tuple or container may stand for another: lists and tuples for each other, what has names for what has the same."""
-    names = [set(t.form.keys) if t.form is not None and t.form.kind in ("dict", "attributes") else None for t in (a, b)]
+    """Whether a tuple or container may stand for another: lists and tuples for each other, what has
+    names for what has the same.
+    """
+    names = [
+        set(t.form.keys) if t.form is not None and t.form.kind in ("dict", "attributes") else None
+        for t in (a, b)
+    ]
     return len(a.items) == len(b.items) and names[0] == names[1]
 
 
-_without_defaults: dict[Callable, Callable] = {}  # a rule that has some -> it, of the other arguments
+# a rule that has some -> it, of the other arguments
+_without_defaults: dict[Callable, Callable] = {}
 
 
 def built_rule(rule: Callable, types: Sequence[Type]) -> Function:
-    """The IR of a rule for arguments of these types; parameters behind these stand at their defaults."""
-    if any(p.default is not p.empty for p in list(signature_of(rule).parameters.values())[len(types):]):
+    """The IR of a rule for arguments of these types; parameters behind these stand at their
+    defaults.
+    """
+    if any(p.default is not p.empty
+           for p in list(signature_of(rule).parameters.values())[len(types):]):
         rule = _without_defaults.setdefault(rule, of_given_arguments(rule))
     return callee_of(rule).function_for([Value(t) for t in types])
 
@@ -396,7 +495,8 @@ def of_given_arguments(rule: Callable) -> Callable:
 
 
 def called_rule(rule, otherwise: str) -> str:
-    name = getattr(rule, "__name__", None) or getattr(getattr(rule, "node", rule), "name", otherwise)
+    name = (getattr(rule, "__name__", None)
+            or getattr(getattr(rule, "node", rule), "name", otherwise))
     return identifier(name, otherwise)
 
 
@@ -415,7 +515,7 @@ def _said(function: Function) -> str:
     return f"{function.results[0].type}" if function.results else "nothing"
 
 
-# ---------------------------------------------------------------------------------------------------- trees
+# -------------------------------------------------------------------------------------------- trees
 
 
 def _data_in(tree) -> Iterator:
@@ -440,16 +540,20 @@ def _typed(tree, rest: Iterator[Value]) -> Type:
     return next(rest).type if tree is None else tree
 
 
-def parameters_of(type: Type, name: str, params: list[Value], called: Mapping[tuple, str] = MappingProxyType({}),
-                path: tuple = ()) -> Value:
+def parameters_of(
+    type: Type, name: str, params: list[Value], called: Mapping[tuple, str] = MappingProxyType({}),
+    path: tuple = ()) -> Value:
     """A parameter for each datum in `type`, appended to `params`; the tree of them.
 
-    `called` says what a member is called, by where it is: the parameter, and the numbers on the way.
+    `called` says what a member is called, by where it is: the parameter, and the numbers on the
+    way.
     """
     name = called.get(path, name)
     if isinstance(type, Tuple):
-        return packed([parameters_of(t, member_name(name, type, k), params, called, (*path, k)) for k, t in enumerate(type.items)],
-                      type.form)
+        return packed([
+            parameters_of(t, member_name(name, type, k), params, called, (*path, k))
+            for k, t in enumerate(type.items)
+        ], type.form)
     if isinstance(type, Static):
         return value(type.value)
     params.append(Value(type, name))
@@ -482,7 +586,8 @@ def tangent_type(type: Type) -> Type:
 def tangents_like(x: Value, dots: Iterator[Value]) -> Value:
     """A tree like `x` of tangents: the next of `dots`, zeros for what carries no derivative."""
     if isinstance(x.type, Tuple):
-        return packed([tangents_like(item(x, index=k), dots) for k in range(len(x.type.items))], x.type.form)
+        return packed([tangents_like(item(x, index=k), dots) for k in range(len(x.type.items))],
+                      x.type.form)
     if isinstance(x.type, Static):
         return x
     return next(dots) if carries_derivative(x.type) else zeros_of(x)

@@ -1,4 +1,5 @@
-"""Functions with rules of their own for their derivatives, as the user writes them and as programs call them.
+"""Functions with rules of their own for their derivatives, as the user writes them and as programs
+call them.
 
     @s2s.custom_jvp
     def f(x): ...
@@ -8,8 +9,9 @@
     def f(x): ...
     f.defvjp(fwd, bwd)      fwd(x) -> (y, residuals), bwd(residuals, y_bar) -> (x_bar,)
 
-A call becomes a `call` op on the leaves of its arguments, whose callee (ops/program/custom_rules.py) builds the function and its
-rules for their types when it is asked.  What cannot be data (functions, strings, objects) is part of the callee.
+A call becomes a `call` op on the leaves of its arguments, whose callee
+(ops/program/custom_rules.py) builds the function and its rules for their types when it is asked.
+What cannot be data (functions, strings, objects) is part of the callee.
 """
 
 from __future__ import annotations
@@ -54,8 +56,10 @@ class Custom:
         if not isinstance(function, Made):
             functools.update_wrapper(self, function, updated=())
         self.function, self.like = function, like
-        self.nondiff_argnums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
-        self.nondiff_argnums += self.numbered((nondiff_argnames,) if isinstance(nondiff_argnames, str) else tuple(nondiff_argnames))
+        self.nondiff_argnums = ((nondiff_argnums,) if isinstance(nondiff_argnums, int)
+                                else tuple(nondiff_argnums))
+        self.nondiff_argnums += self.numbered((
+            nondiff_argnames,) if isinstance(nondiff_argnames, str) else tuple(nondiff_argnames))
         self.jvp = self.fwd = self.bwd = None
         self.each: tuple = ()  # of defjvps
         self.is_elementwise = False
@@ -66,8 +70,11 @@ class Custom:
         places = list(self.signature.parameters) if names else []
         for name in names:
             if name not in places:
-                raise ValueError(f"nondiff_argnames={name!r}: {self.name} has the parameters {', '.join(places)}")
-        return tuple(places.index(name) for name in names if places.index(name) not in self.nondiff_argnums)
+                raise ValueError(
+                    f"nondiff_argnames={name!r}: {self.name} has the parameters {', '.join(places)}"
+                )
+        return tuple(
+            places.index(name) for name in names if places.index(name) not in self.nondiff_argnums)
 
     def __call__(self, *args, **keywords):
         return self.function(*args, **keywords)
@@ -83,7 +90,8 @@ class Custom:
 
     @property
     def name(self) -> str:
-        name = getattr(self.function, "__name__", None) or getattr(getattr(self.function, "node", None), "name", "f")
+        name = (getattr(self.function, "__name__", None)
+                or getattr(getattr(self.function, "node", None), "name", "f"))
         return identifier(name)
 
     @property
@@ -97,37 +105,47 @@ class Custom:
                 raise
         try:
             parameters = inspect.signature(self.function).parameters.values()
-            given = [p for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+            given = [
+                p for p in parameters
+                if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+            ]
             if given or not any(p.kind is p.VAR_POSITIONAL for p in parameters):
                 return inspect.Signature(given)
         except (TypeError, ValueError):
             pass
-        return inspect.Signature([inspect.Parameter("x", inspect.Parameter.VAR_POSITIONAL)])  # a function in C
+        # a function in C
+        return inspect.Signature([inspect.Parameter("x", inspect.Parameter.VAR_POSITIONAL)])
 
     def function_for(self, values: Sequence[Value]) -> Function:
         """The IR of the function itself."""
         return callee_of(self.function).function_for(values)
 
     def defjvp(self, rule: Callable, symbolic_zeros: bool = False) -> Callable:
-        """Give the function the rule `rule(primals, tangents) -> (y, y_dot)`, which must be linear in the tangents.
+        """Give the function the rule `rule(primals, tangents) -> (y, y_dot)`, which must be linear
+        in the tangents.
 
-        `primals` and `tangents` are tuples with an entry for each argument that is not in `nondiff_argnums`; those
-        come before, one by one.  A tangent of what is not differentiated is zeros.  The rule serves reverse mode as
-        well, where the function has no rule from `defvjp`.  Returns the rule, so that this is a decorator, too.
+        `primals` and `tangents` are tuples with an entry for each argument that is not in
+        `nondiff_argnums`; those come before, one by one.  A tangent of what is not differentiated
+        is zeros.  The rule serves reverse mode as well, where the function has no rule from
+        `defvjp`.  Returns the rule, so that this is a decorator, too.
         """
         without_symbolic_zeros(symbolic_zeros)
         self.jvp = rule
         return rule
 
     def defjvps(self, *rules: Callable | None) -> None:
-        """`defjvp`, one rule for each argument: `rule(x_dot, y, *xs) -> y_dot`, or None where there is no derivative."""
+        """`defjvp`, one rule for each argument: `rule(x_dot, y, *xs) -> y_dot`, or None where there
+        is no derivative.
+        """
         self.jvp, self.each = None, rules
 
     def defvjp(self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False) -> None:
-        """Give the function the rules `fwd(*xs) -> (y, residuals)` and `bwd(residuals, y_bar) -> x_bars`.
+        """Give the function the rules `fwd(*xs) -> (y, residuals)` and `bwd(residuals, y_bar) ->
+        x_bars`.
 
-        The residuals are any tree of data.  `bwd` returns a tuple with the cotangent of each argument, None for zeros;
-        arguments in `nondiff_argnums` have none and are given to `bwd` first, one by one.
+        The residuals are any tree of data.  `bwd` returns a tuple with the cotangent of each
+        argument, None for zeros; arguments in `nondiff_argnums` have none and are given to `bwd`
+        first, one by one.
         """
         without_symbolic_zeros(symbolic_zeros)
         self.fwd, self.bwd = fwd, bwd
@@ -135,23 +153,30 @@ class Custom:
     def apply_in(self, frame, args: list, keywords: dict, node):
         """The binding of a call in a program that s2s reads."""
         in_order = arguments_in_order(frame, self, args, keywords, node)
-        if any(isinstance(x, Made) for x in (self.function, self.like, *self.rules(), *self.each, *in_order)):
+        if any(
+                isinstance(x, Made)
+                for x in (self.function, self.like, *self.rules(), *self.each, *in_order)):
             return apply_in_program(frame, self, in_order, node)
         fixed = {k % len(in_order) for k in self.nondiff_argnums if in_order}
         values = [as_operand(frame, a, k in fixed) for k, a in enumerate(in_order)]
         callee = self.callee(tuple(kind_of(v.type) for v in values))
-        leaves = [leaf for v in values for leaf in leaves_of(v) if not isinstance(leaf.type, Static)]
+        leaves = [
+            leaf for v in values for leaf in leaves_of(v) if not isinstance(leaf.type, Static)
+        ]
         with consulting():  # what it finds is noted by those who build
             function = callee.function_for(leaves)
         changes, shares, same = callee.changes_its_arguments(leaves)
         if changes:
-            alone = frame.source.filename.startswith("<s2s call")  # the user has not written the call
-            raise UnsupportedError(f"{self.name} writes into its argument, and has a rule for its derivative",
-                                   beginning(self.function) if alone else frame.line(node),
-                                   "let it take a copy first (`x = x.copy()`) and return what it makes")
+            # the user has not written the call
+            alone = frame.source.filename.startswith("<s2s call")
+            raise UnsupportedError(
+                f"{self.name} writes into its argument, and has a rule for its derivative",
+                beginning(self.function) if alone else frame.line(node),
+                "let it take a copy first (`x = x.copy()`) and return what it makes")
         if frame.session.tries and acts(function):
-            raise frame.refuse(f"{self.name}, which has a rule for its derivative, may raise inside a `try`", node,
-                               "call it outside the try")
+            raise frame.refuse(
+                f"{self.name}, which has a rule for its derivative, may raise inside a `try`", node,
+                "call it outside the try")
         require_quiet(frame, function, f"{self.name}, which has a rule for its derivative,", node)
         outputs = emit(call_record, *leaves, *captured_in(frame, function), callee=callee)
         if acts(function):
@@ -161,7 +186,9 @@ class Custom:
         found = iter(outputs if isinstance(outputs, tuple) else (outputs,))
         binding = rebind(frame.heap, frame.wrap(regrouped(callee.result_type(leaves), found)), same)
         if shares:
-            families = frozenset([Cell()]).union(*(cell.family() for a in in_order for cell in cells_in(a) if isinstance(cell, Cell)))
+            families = frozenset([Cell()]).union(*(cell.family() for a in in_order
+                                                   for cell in cells_in(a)
+                                                   if isinstance(cell, Cell)))
             for cell in cells_in(binding):
                 if isinstance(cell, Cell):
                     cell.origins |= families
@@ -177,7 +204,9 @@ class Custom:
         return self.jvp, self.fwd, self.bwd, self.each
 
     def callee(self, arguments: tuple) -> RuledCallee:
-        """The callee for calls with arguments of these kinds: trees of types, None in the place of each datum."""
+        """The callee for calls with arguments of these kinds: trees of types, None in the place of
+        each datum.
+        """
         if arguments not in self.callees:
             self.callees[arguments] = RuledCallee(self, arguments)
         return self.callees[arguments]
@@ -186,31 +215,36 @@ class Custom:
 def without_symbolic_zeros(symbolic_zeros: bool) -> None:
     """UnsupportedError where a rule wants to be told of zeros."""
     if symbolic_zeros:
-        raise UnsupportedError("symbolic_zeros=True: rules are given zeros where there is no tangent", None,
-                               "leave it out; where a rule stands in place, what is multiplied with zeros vanishes from generated code")
+        raise UnsupportedError(
+            "symbolic_zeros=True: rules are given zeros where there is no tangent", None,
+            "leave it out; where a rule stands in place, what is multiplied with zeros vanishes from generated code"
+        )
 
 
 class custom_jvp(Custom):  # noqa: N801
     """`f`, differentiated by a rule that the user gives with `defjvp` or `defjvps`; a decorator.
 
-    Called, it is `f`.  Wherever s2s differentiates it, in either mode, it asks the rule, which is an ordinary function
-    and is itself differentiated for higher orders.  The conventions are those of `jax.custom_jvp`: keywords and
-    defaults are put in the places of their parameters; `nondiff_argnums` and `nondiff_argnames` say which arguments,
-    functions and strings mostly, have no tangent.  Raises DerivativeError where a derivative is asked and no rule is given,
+    Called, it is `f`.  Wherever s2s differentiates it, in either mode, it asks the rule, which is
+    an ordinary function and is itself differentiated for higher orders.  The conventions are those
+    of `jax.custom_jvp`: keywords and defaults are put in the places of their parameters;
+    `nondiff_argnums` and `nondiff_argnames` say which arguments, functions and strings mostly, have
+    no tangent.  Raises DerivativeError where a derivative is asked and no rule is given,
     TypeMismatchError where the rule's results are not like the function's.
 
-    A function that s2s cannot read, of SciPy or in C, is called as it is; then `like` says what it returns: a
-    function of the same arguments that s2s can read, whose result has its type and shape, or an example.
+    A function that s2s cannot read, of SciPy or in C, is called as it is; then `like` says what it
+    returns: a function of the same arguments that s2s can read, whose result has its type and
+    shape, or an example.
     """
 
     kind = "custom_jvp"
 
 
 class custom_vjp(Custom):  # noqa: N801
-    """`f`, differentiated in reverse mode by the rules that the user gives with `defvjp`; a decorator.
+    """`f`, differentiated in reverse mode by the rules that the user gives with `defvjp`; a
+    decorator.
 
-    Forward mode asks a rule that `defjvp` gives as well, and without one raises DerivativeError.  For the rest, see
-    `custom_jvp`.
+    Forward mode asks a rule that `defjvp` gives as well, and without one raises DerivativeError.
+    For the rest, see `custom_jvp`.
     """
 
     kind = "custom_vjp"
@@ -222,7 +256,8 @@ class Bare:
     is_bare = True
 
     def __init__(self, function: Callable):
-        self.function, self.__name__, self.signature = function, function.__name__, signature_of(function)
+        self.function, self.__name__, self.signature = function, function.__name__, signature_of(
+            function)
 
     def __call__(self, *args):
         return self.function(*args)
@@ -234,23 +269,26 @@ class Bare:
         return operate(frame, self.function, args, keywords, node)
 
 
-def defderivative(function: Callable, *partials: Callable | None, jvp: Callable | None = None, fwd: Callable | None = None,
-                  bwd: Callable | None = None, like=None) -> Custom:
+def defderivative(function: Callable, *partials: Callable | None, jvp: Callable | None = None,
+                  fwd: Callable | None = None, bwd: Callable | None = None, like=None) -> Custom:
     """Give `function`, of a library, a derivative wherever a program calls it.
 
-    `partials` are those of an elementwise function, one for each argument: `partial(y, *xs)` is ∂y/∂x of the result y
-    and the arguments xs, an ordinary function of numbers or arrays, or None where there is none to ask for.  Any other
-    function is given rules as by `custom_jvp` and `custom_vjp`: `jvp(primals, tangents)`, `fwd(*xs)` and
-    `bwd(residuals, y_bar)`; and, where s2s does not know it, `like`, what it returns.  A rule may call the function.
-    What s2s knows of it otherwise, its values, stays as it is.
+    `partials` are those of an elementwise function, one for each argument: `partial(y, *xs)` is
+    ∂y/∂x of the result y and the arguments xs, an ordinary function of numbers or arrays, or None
+    where there is none to ask for.  Any other function is given rules as by `custom_jvp` and
+    `custom_vjp`: `jvp(primals, tangents)`, `fwd(*xs)` and `bwd(residuals, y_bar)`; and, where s2s
+    does not know it, `like`, what it returns.  A rule may call the function. What s2s knows of it
+    otherwise, its values, stays as it is.
 
         s2s.defderivative(scipy.special.jv, None, lambda y, v, x: (jv(v - 1, x) - jv(v + 1, x)) / 2)
 
-    Returns the function with its rules.  Raises TypeMismatchError where neither partials nor rules are given.
+    Returns the function with its rules.  Raises TypeMismatchError where neither partials nor rules
+    are given.
     """
     if not partials and jvp is None and (fwd is None or bwd is None):
-        raise TypeMismatchError(f"defderivative of {getattr(function, '__name__', function)} without a derivative", None,
-                                "give a partial derivative for each argument, or jvp=, or fwd= and bwd=")
+        raise TypeMismatchError(
+            f"defderivative of {getattr(function, '__name__', function)} without a derivative",
+            None, "give a partial derivative for each argument, or jvp=, or fwd= and bwd=")
     known = function in FUNCTIONS
     if partials and like is None and not known:
         like = broadcast_together
@@ -283,11 +321,13 @@ def partial_rule(partial: Callable) -> Callable:
     return rule
 
 
-# -------------------------------------------------------------------------------------------- calls of them
+# ------------------------------------------------------------------------------------ calls of them
 
 
 def arguments_in_order(frame, custom: Custom, args: list, keywords: dict, node) -> list:
-    """The arguments of a call, in the order of the parameters; of a function that is not read, those that are given."""
+    """The arguments of a call, in the order of the parameters; of a function that is not read,
+    those that are given.
+    """
     if custom.like is None:
         try:
             signature = custom.signature
@@ -299,24 +339,33 @@ def arguments_in_order(frame, custom: Custom, args: list, keywords: dict, node) 
     try:
         bound = inspect.signature(custom.function).bind(*args, **keywords)
     except (TypeError, ValueError) as error:
-        raise TypeMismatchError(f"{custom.name}: {error}", frame.line(node), "pass its arguments by position") from None
+        raise TypeMismatchError(f"{custom.name}: {error}", frame.line(node),
+                                "pass its arguments by position") from None
     if bound.kwargs:
-        raise frame.refuse(f"the keywords {', '.join(bound.kwargs)} of {custom.name}, which is called as it is", node,
-                           "pass them by position")
+        raise frame.refuse(
+            f"the keywords {', '.join(bound.kwargs)} of {custom.name}, which is called as it is",
+            node, "pass them by position")
     return list(bound.args)
 
 
 def apply_in_program(frame, custom: Custom, arguments: list, node):
-    """The binding of a call where the function, a rule or an argument is a function that the program makes."""
+    """The binding of a call where the function, a rule or an argument is a function that the
+    program makes.
+    """
     fixed = {k % len(arguments) for k in custom.nondiff_argnums if arguments}
     made = {k: a for k, a in enumerate(arguments) if isinstance(a, Made)}
-    values = [Value(Static(a)) if k in made else as_operand(frame, a, k in fixed) for k, a in enumerate(arguments)]
+    values = [
+        Value(Static(a)) if k in made else as_operand(frame, a, k in fixed)
+        for k, a in enumerate(arguments)
+    ]
     leaves = [leaf for v in values for leaf in leaves_of(v) if not isinstance(leaf.type, Static)]
     return RulesInProgram(frame, custom, values, arguments, leaves, node).call(leaves)
 
 
 def as_operand(frame, binding, is_fixed: bool) -> Value:
-    """An argument as a Value: data, or a constant for what is known when code is generated and is none."""
+    """An argument as a Value: data, or a constant for what is known when code is generated and is
+    none.
+    """
     if isinstance(binding := binding if is_fixed else frame.opened(binding), Object):
         consulted(binding.getter, binding.content)
         return Value(Static(binding.content))
@@ -327,14 +376,16 @@ def as_operand(frame, binding, is_fixed: bool) -> Value:
     return Value(Static(binding))
 
 
-# --------------------------------------------------------------------------------------- inside a program
+# --------------------------------------------------------------------------------- inside a program
 
 
 def _made_inside(kind: type) -> Callable:
     def make(frame, node, function=None, nondiff_argnums=(), like=None, nondiff_argnames=()):
-        fixed, names = frame.static(nondiff_argnums, "nondiff_argnums", node), frame.static(nondiff_argnames, "nondiff_argnames", node)
+        fixed, names = frame.static(nondiff_argnums, "nondiff_argnums",
+                                    node), frame.static(nondiff_argnames, "nondiff_argnames", node)
         if function is None:
-            return Known(lambda frame, node, function: make(frame, node, function, nondiff_argnums, like, nondiff_argnames))
+            return Known(lambda frame, node, function: make(frame, node, function, nondiff_argnums,
+                                                            like, nondiff_argnames))
         return kind(function, fixed, like, nondiff_argnames=names)
 
     return make

@@ -1,4 +1,6 @@
-"""Calls of functions with rules, where the function, a rule or an argument is a function that the program makes."""
+"""Calls of functions with rules, where the function, a rule or an argument is a function that the
+program makes.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +19,29 @@ from ..eval.apply import apply
 from ..eval.opaque_calls import Of, foreign_function
 from .call_custom import RuledCallee, in_order, kind_of, parameters_of, regrouped, tangents_like
 
-DEPTH = 4  # of calls of one function in its own rules, each with another function: Note [Rules that call what they are the rule of]
+# of calls of one function in its own rules, each with another function: Note [Rules that call what
+# they are the rule of]
+DEPTH = 4
 
 # Note [Rules that call what they are the rule of]
-# The rules of such a call are made together with it, while what the functions close over is at hand, not when they are asked.
-# The rule backwards of a fixed point may solve another fixed point, of a function that it makes of the first, so the rules of that
-# call are of yet another, without end: each is what one order of derivatives more asks.  Beyond DEPTH they are refused, when asked.
-# Considered: to make the rules when they are asked, as those of functions outside are, which would keep the activations of
+# The rules of such a call are made together with it, while what the functions close over is at
+# hand, not when they are asked.
+# The rule backwards of a fixed point may solve another fixed point, of a function that it makes of
+# the first, so the rules of that
+# call are of yet another, without end: each is what one order of derivatives more asks.  Beyond
+# DEPTH they are refused, when asked.
+# Considered: to make the rules when they are asked, as those of functions outside are, which would
+# keep the activations of
 # the program for as long as its IR lives, and emit into blocks that are done.
 
 
 class RulesInProgram:
-    """A function with rules, where they or its arguments are functions that the program makes: a Closed of a call."""
+    """A function with rules, where they or its arguments are functions that the program makes: a
+    Closed of a call.
+    """
 
-    def __init__(self, frame, custom, values: Sequence[Value], arguments: Sequence, leaves: Sequence[Value], node):
+    def __init__(self, frame, custom, values: Sequence[Value], arguments: Sequence,
+                 leaves: Sequence[Value], node):
         self.frame, self.custom, self.node = frame, custom, node
         self.types, self.bindings = [v.type for v in values], list(arguments)
         self.shape = RuledCallee(custom, tuple(kind_of(v.type) for v in values))
@@ -41,14 +52,19 @@ class RulesInProgram:
             _, self.closed, self.result = same[-1]
             return
         group, leaves = Group(frame), self.called(leaves)
-        self.closed = Closed(custom.name, leaves, group, frame.line(node), frame.source, self.shape.fixed)
+        self.closed = Closed(custom.name, leaves, group, frame.line(node), frame.source,
+                             self.shape.fixed)
         self.closed.asked = f"give it one: {custom.name}.defjvp(rule)"
         self.result: Type | None = None
         self.closed.add("function", leaves, self.function)
         if depth == DEPTH:
-            self.closed.errors = dict.fromkeys(("jvp", "vjp"), frame.refuse(
-                f"a derivative of order {DEPTH + 1} of {custom.name}, whose rule gives it another function each time", node,
-                "use custom_root or custom_fixed_point, whose derivatives have derivatives of any order"))
+            self.closed.errors = dict.fromkeys(
+                ("jvp", "vjp"),
+                frame.refuse(
+                    f"a derivative of order {DEPTH + 1} of {custom.name}, whose rule gives it another function each time",
+                    node,
+                    "use custom_root or custom_fixed_point, whose derivatives have derivatives of any order"
+                ))
             group.finish()
             return
         frame.session.closing.append((key, self.closed, self.result))
@@ -60,7 +76,8 @@ class RulesInProgram:
         finally:
             frame.session.closing.pop()
         if custom.each:
-            self.closed.errors["jvp"] = frame.refuse("defjvps of a function that a program makes", node, "use defjvp there")
+            self.closed.errors["jvp"] = frame.refuse("defjvps of a function that a program makes",
+                                                     node, "use defjvp there")
         if custom.fwd is not None and custom.jvp is None:
             self.closed.errors["jvp"] = self.shape.missing("jvp")
         group.finish()
@@ -83,7 +100,10 @@ class RulesInProgram:
     def given(self, params: Sequence[Value]) -> list:
         """The bindings of the arguments."""
         rest = iter(params)
-        return [self.bindings[k] if isinstance(t, Static) else self.frame.wrap(regrouped(t, rest)) for k, t in enumerate(self.types)]
+        return [
+            self.bindings[k] if isinstance(t, Static) else self.frame.wrap(regrouped(t, rest))
+            for k, t in enumerate(self.types)
+        ]
 
     def trees(self, params: Sequence[Value]) -> list[Value]:
         rest = iter(params)
@@ -107,23 +127,35 @@ class RulesInProgram:
             with Builder(Block(), above=params):
                 like = Of(self.custom.name, self.apply(like, self.given(params)).type)
         if any(isinstance(t, Static) and isinstance(t.value, Made) for t in self.types):
-            raise self.frame.refuse(f"{self.custom.name}, which is called as it is, is given a function of the program", self.node,
-                                    "define the function outside, or use custom_root")
+            raise self.frame.refuse(
+                f"{self.custom.name}, which is called as it is, is given a function of the program",
+                self.node, "define the function outside, or use custom_root")
         built = foreign_function(self.custom.function, self.custom.name, like, self.types)
         found = emit_block(built.block, self.trees(params), {})
         return packed(found, None) if built.tupled else found[0]
 
     def jvp(self, params: Sequence[Value]) -> list[Value]:
         shape, rule = self.shape, self.custom.jvp
-        given, trees = self.given(params[:len(self.closed.leaves)]), self.trees(params[:len(self.closed.leaves)])
+        given, trees = self.given(params[:len(self.closed.leaves)]), self.trees(
+            params[:len(self.closed.leaves)])
         dots = iter(params[len(self.closed.leaves):])
         wanted = [k for k in range(len(given)) if k not in shape.nondiff]
         tangents = [self.frame.wrap(tangents_like(trees[k], dots)) for k in wanted]
-        found = self.apply(rule, [*(given[k] for k in shape.nondiff), tuple(given[k] for k in wanted), tuple(tangents)])
+        found = self.apply(
+            rule,
+            [*(given[k] for k in shape.nondiff),
+             tuple(given[k] for k in wanted),
+             tuple(tangents)])
         if not isinstance(found.type, Tuple) or len(found.type.items) != 2:
-            raise shape.wrong("jvp", rule, f"returns {found.type}, and a pair is needed: the value and its tangent")
+            raise shape.wrong(
+                "jvp", rule,
+                f"returns {found.type}, and a pair is needed: the value and its tangent")
         ys = shape.like(item(found, index=0), self.result, rule, "the value")
-        return [*ys, *shape.filled(shape.like(item(found, index=1), self.result, rule, "the tangent", tangent=True), ys, rule)]
+        return [
+            *ys, *shape.filled(
+                shape.like(item(found, index=1), self.result, rule, "the tangent", tangent=True),
+                ys, rule)
+        ]
 
     def reverse(self, leaves: Sequence[Value]) -> None:
         """The two halves."""
@@ -133,7 +165,9 @@ class RulesInProgram:
         def forward(params):
             found = self.apply(custom.fwd, self.given(params))
             if not isinstance(found.type, Tuple) or len(found.type.items) != 2:
-                raise shape.wrong("fwd", custom.fwd, f"returns {found.type}, and a pair is needed: the value and the residuals")
+                raise shape.wrong(
+                    "fwd", custom.fwd,
+                    f"returns {found.type}, and a pair is needed: the value and the residuals")
             residuals = item(found, index=1)
             kept.append(residuals.type)
             return [*shape.like(item(found, index=0), self.result, custom.fwd, "the value"),
@@ -151,24 +185,38 @@ class RulesInProgram:
             rest = iter(params[count:])
             tree = regrouped(kept[0], rest)
             y_bar = cotangent_of(self.result, rest)
-            found = self.apply(custom.bwd, [*(given[k] for k in shape.nondiff), self.frame.wrap(tree), self.frame.wrap(y_bar)])
+            found = self.apply(
+                custom.bwd,
+                [*(given[k] for k in shape.nondiff),
+                 self.frame.wrap(tree),
+                 self.frame.wrap(y_bar)])
             wanted = [k for k in range(len(given)) if k not in shape.nondiff]
             if not in_order(found.type) or len(found.type.items) != len(wanted):
-                raise shape.wrong("bwd", custom.bwd, f"returns {found.type}, and {custom.name} has {len(wanted)} arguments to differentiate")
+                raise shape.wrong(
+                    "bwd", custom.bwd,
+                    f"returns {found.type}, and {custom.name} has {len(wanted)} arguments to differentiate"
+                )
             yields = []
             for n, k in enumerate(wanted):
                 places = [place for place, owner in enumerate(shape.owners()) if owner == k]
-                for place, leaf in zip(places, shape.like(item(found, index=n), self.types[k], custom.bwd, "a cotangent", tangent=True)):
+                for place, leaf in zip(
+                        places,
+                        shape.like(item(found, index=n), self.types[k], custom.bwd, "a cotangent",
+                                   tangent=True)):
                     if leaf is not None and carries_derivative(leaves[place].type):
                         self.closed.covered.append(place)
-                        yields.append(shape.of_shape(leaf, leaves[place].type, None, custom.bwd, "a cotangent"))
+                        yields.append(
+                            shape.of_shape(leaf, leaves[place].type, None, custom.bwd,
+                                           "a cotangent"))
             return yields
 
         self.closed.add("backward", [*leaves, *residuals, *bars], backward)
 
 
 def cotangent_of(type: Type, bars: Iterator[Value]) -> Value:
-    """A tree like `type`, of the next of `bars` for what carries a derivative and zeros for the rest."""
+    """A tree like `type`, of the next of `bars` for what carries a derivative and zeros for the
+    rest.
+    """
     if isinstance(type, Tuple):
         return packed([cotangent_of(t, bars) for t in type.items], type.form)
     if isinstance(type, Static):

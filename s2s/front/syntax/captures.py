@@ -1,7 +1,8 @@
 """Values from outside a function: closures, globals, attributes of objects.
 
-Modules, functions, strings, None are resolved when code is generated.  Numbers and arrays are data: they
-become trailing parameters of the function, each with a getter that reads the value at every call.
+Modules, functions, strings, None are resolved when code is generated.  Numbers and arrays are data:
+they become trailing parameters of the function, each with a getter that reads the value at every
+call.
 """
 
 from __future__ import annotations
@@ -18,11 +19,15 @@ from ...ir.treedef import form_of
 from ...ir.types import GENERATOR, Array, Scalar, Static, Tuple, Type, dims_of_argument
 from ...ops.core.record import type_of_constant
 
-PROTOCOLS = ("__array_ufunc__", "__array_function__", "__array_wrap__", "__array_prepare__", "__getattribute__")
+PROTOCOLS = ("__array_ufunc__", "__array_function__", "__array_wrap__", "__array_prepare__",
+             "__getattribute__")
 HARMLESS = {  # what says how an array is made, shown and kept, and computes nothing
-    "__array_finalize__", "__array_priority__", "__class_getitem__", "__copy__", "__deepcopy__", "__del__", "__dict__", "__dir__",
-    "__doc__", "__format__", "__getstate__", "__init__", "__init_subclass__", "__module__", "__new__", "__reduce__",
-    "__reduce_ex__", "__repr__", "__setattr__", "__setstate__", "__sizeof__", "__slots__", "__str__", "__weakref__", "copy"}
+    "__array_finalize__", "__array_priority__", "__class_getitem__", "__copy__", "__deepcopy__",
+    "__del__", "__dict__", "__dir__", "__doc__", "__format__", "__getstate__", "__init__",
+    "__init_subclass__", "__module__", "__new__", "__reduce__", "__reduce_ex__", "__repr__",
+    "__setattr__", "__setstate__", "__sizeof__", "__slots__", "__str__", "__weakref__", "copy"
+}
+
 
 @dataclass(frozen=True, eq=False)
 class Global:
@@ -35,7 +40,8 @@ class Global:
         return self.namespace[self.name]
 
     def __eq__(self, other) -> bool:
-        return isinstance(other, Global) and self.namespace is other.namespace and self.name == other.name
+        return (isinstance(other, Global) and self.namespace is other.namespace
+                and self.name == other.name)
 
     def __hash__(self) -> int:
         return hash((id(self.namespace), self.name))
@@ -128,7 +134,9 @@ class Fixed:
 
 @dataclass(frozen=True, eq=False)
 class Saved(Fixed):
-    """Reads what one half of a derivative has saved for the other, which nobody else has and nothing changes."""
+    """Reads what one half of a derivative has saved for the other, which nobody else has and
+    nothing changes.
+    """
 
 
 def is_data(x) -> bool:
@@ -145,11 +153,15 @@ def is_data(x) -> bool:
 
 @functools.cache
 def overridden(kind: type) -> str:
-    """A name by which a subclass of ndarray does not do as an array does; "" where it only carries more than one.
+    """A name by which a subclass of ndarray does not do as an array does; "" where it only carries
+    more than one.
 
     NumPy's own memmap and recarray are arrays with another home or other names for their fields.
     """
-    own = [cls for cls in kind.__mro__[:kind.__mro__.index(np.ndarray)] if cls not in (np.memmap, np.recarray)]
+    own = [
+        cls for cls in kind.__mro__[:kind.__mro__.index(np.ndarray)]
+        if cls not in (np.memmap, np.recarray)
+    ]
     return next((name for cls in own for name in vars(cls)
                  if (hasattr(np.ndarray, name) or name in PROTOCOLS) and name not in HARMLESS), "")
 
@@ -157,8 +169,9 @@ def overridden(kind: type) -> str:
 def require_plain(x: np.ndarray, name: str) -> None:
     """Raise UnsupportedError where `x` is of a subclass of ndarray that computes in its own way."""
     if type(x) is not np.ndarray and (changed := overridden(type(x))):
-        raise UnsupportedError(f"{name} is a {type(x).__name__}, whose arithmetic is its own ({changed})", None,
-                               "make it an array with np.asarray, and a mask or a unit a value beside it")
+        raise UnsupportedError(
+            f"{name} is a {type(x).__name__}, whose arithmetic is its own ({changed})", None,
+            "make it an array with np.asarray, and a mask or a unit a value beside it")
 
 
 def type_of_data(x, name: str) -> Type:
@@ -172,7 +185,8 @@ def type_of_data(x, name: str) -> Type:
         case np.ndarray():
             return Scalar(x.dtype.name)
         case tuple():
-            return Tuple(tuple(type_of_data(item, f"{name}.{k}") for k, item in enumerate(x)), form_of(x))
+            return Tuple(tuple(type_of_data(item, f"{name}.{k}") for k, item in enumerate(x)),
+                         form_of(x))
         case bool() | int() | float() | complex() | np.generic():
             return type_of_constant(x)
     return Static(x)

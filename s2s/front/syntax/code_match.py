@@ -1,13 +1,13 @@
 """Compare the code of a function with what Python makes of the definitions in a text.
 
-Which of the lambdas of a line a function is, Python 3.10 does not record, and no version records it where columns are
-left out (`-X no_debug_ranges`).  So a definition is compiled where it stands, among its classes and the functions around
-it, and its code is compared with the function's as a whole: of two definitions that Python makes the same code of, either
-is the program.
+Which of the lambdas of a line a function is, Python 3.10 does not record, and no version records it
+where columns are left out (`-X no_debug_ranges`).  So a definition is compiled where it stands,
+among its classes and the functions around it, and its code is compared with the function's as a
+whole: of two definitions that Python makes the same code of, either is the program.
 
-Considered: to pair the functions of a syntax tree with the code objects in the constants of the compiled module, in their
-order.  Equal constants are merged, the body of a `finally` is compiled twice and dead code not at all, each version in its
-own way.
+Considered: to pair the functions of a syntax tree with the code objects in the constants of the
+compiled module, in their order.  Equal constants are merged, the body of a `finally` is compiled
+twice and dead code not at all, each version in its own way.
 """
 
 from __future__ import annotations
@@ -50,21 +50,27 @@ def inside(code: types.CodeType) -> Iterator[types.CodeType]:
     return (k for k in code.co_consts if isinstance(k, types.CodeType))
 
 
-def codes_of_lambda(text: str, line: int, number: int, flags: int, apart: bool) -> list[types.CodeType]:
-    """What Python makes of a lambda of `text`, by its number among those that begin in `line`: mostly one code object.
+def codes_of_lambda(text: str, line: int, number: int, flags: int,
+                    apart: bool) -> list[types.CodeType]:
+    """What Python makes of a lambda of `text`, by its number among those that begin in `line`:
+    mostly one code object.
 
-    There are more below `finally`, and none of what never runs.  The lambda is compiled far below all else, by which its code
-    is known, but for its defaults, which are not in it.  Of other functions and classes the bodies are left out; the rest of
-    the module stays, unless its statements are compiled `apart`, as in a notebook: how what a module imports is called depends
+    There are more below `finally`, and none of what never runs.  The lambda is compiled far below
+    all else, by which its code is known, but for its defaults, which are not in it.  Of other
+    functions and classes the bodies are left out; the rest of the module stays, unless its
+    statements are compiled `apart`, as in a notebook: how what a module imports is called depends
     on it.
     """
     module = ast.parse(text)
-    node = [each for each in ast.walk(module) if isinstance(each, ast.Lambda) and each.lineno == line][number]
+    node = [
+        each for each in ast.walk(module) if isinstance(each, ast.Lambda) and each.lineno == line
+    ][number]
     around = next(s for s in module.body if any(part is node for part in ast.walk(s)))
     if apart:
         module.body = [around]
     for statement in module.body:
-        if statement is not around and isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        if (statement is not around
+            and isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))):
             statement.body = [ast.copy_location(ast.Pass(), statement)]
     for part in (node, *ast.walk(node.body)):
         if hasattr(part, "lineno"):
@@ -81,19 +87,26 @@ def codes_of_lambda(text: str, line: int, number: int, flags: int, apart: bool) 
 
 
 def positions(code: types.CodeType) -> list[tuple]:
-    """Where the instructions stand, from the first line of `code`: lines, and columns where they are recorded."""
-    spans = code.co_positions() if hasattr(code, "co_positions") else ((line, line) for *_, line in code.co_lines())
-    return [tuple(line and line - code.co_firstlineno for line in span[:2]) + span[2:] for span in spans]
+    """Where the instructions stand, from the first line of `code`: lines, and columns where they
+    are recorded.
+    """
+    spans = (code.co_positions() if hasattr(code, "co_positions")
+             else ((line, line) for *_, line in code.co_lines()))
+    return [
+        tuple(line and line - code.co_firstlineno for line in span[:2]) + span[2:] for span in spans
+    ]
 
 
 def distance(code: types.CodeType, other: types.CodeType) -> int | None:
-    """How alike two code objects are, least first: 0, which stand alike, too; 1, which do the same; None, others."""
+    """How alike two code objects are, least first: 0, which stand alike, too; 1, which do the same;
+    None, others.
+    """
     if fingerprint(code) != fingerprint(other):
         return None
     return 0 if positions(code) == positions(other) else 1
 
 
-# ------------------------------------------------------------------------------- code that was rewritten
+# -------------------------------------------------------------------------- code that was rewritten
 
 
 def _beginning() -> float:
@@ -101,7 +114,8 @@ def _beginning() -> float:
     try:
         with open("/proc/self/stat") as file:
             ticks = int(file.read().rpartition(")")[2].split()[19])
-        began = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
+        began = time.time() - time.clock_gettime(
+            time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
         return min(began, time.time())
     except (OSError, ValueError, IndexError, AttributeError):
         return time.time()
@@ -110,10 +124,13 @@ def _beginning() -> float:
 BEGINNING = _beginning()  # a file last written before was imported as it is
 
 
-def is_rewritten(code: types.CodeType, written: types.CodeType, node: ast.AST, filename: str) -> bool:
-    """Whether `code` is what a tool makes of `written`, that of `node`, which adds to modules while they are imported (pytest).
+def is_rewritten(code: types.CodeType, written: types.CodeType, node: ast.AST,
+                 filename: str) -> bool:
+    """Whether `code` is what a tool makes of `written`, that of `node`, which adds to modules while
+    they are imported (pytest).
 
-    Nobody wrote the file since the process began, and what `written` does besides `assert` is all there, in its order.
+    Nobody wrote the file since the process began, and what `written` does besides `assert` is all
+    there, in its order.
     """
     try:
         if os.stat(filename).st_mtime > BEGINNING:
@@ -121,13 +138,19 @@ def is_rewritten(code: types.CodeType, written: types.CodeType, node: ast.AST, f
     except OSError:  # no file: a cell of a notebook
         pass
     names = written.co_varnames[:_parameters(written)]
-    asserts = {line for part in ast.walk(node) if isinstance(part, ast.Assert) for line in range(part.lineno, part.end_lineno + 1)}
+    asserts = {
+        line
+        for part in ast.walk(node) if isinstance(part, ast.Assert)
+        for line in range(part.lineno, part.end_lineno + 1)
+    }
     left = _steps(code)
-    return names == code.co_varnames[:_parameters(code)] and all(step in left for step in _steps(written, asserts))
+    return (names == code.co_varnames[:_parameters(code)]
+            and all(step in left for step in _steps(written, asserts)))
 
 
 def _parameters(code: types.CodeType) -> int:
-    variadic = sum(bool(code.co_flags & flag) for flag in (0x04, 0x08))  # CO_VARARGS, CO_VARKEYWORDS
+    # CO_VARARGS, CO_VARKEYWORDS
+    variadic = sum(bool(code.co_flags & flag) for flag in (0x04, 0x08))
     return code.co_argcount + code.co_kwonlyargcount + variadic
 
 
@@ -135,8 +158,8 @@ _NAMED = {*dis.haslocal, *dis.hasname, *dis.hasfree}
 
 
 def _steps(code: types.CodeType, without: Container[int] = ()) -> Iterator[tuple]:
-    """The names, constants, operators and calls of `code`, in order, whatever this version of Python has instructions for; but
-    not those in the lines `without`.
+    """The names, constants, operators and calls of `code`, in order, whatever this version of
+    Python has instructions for; but not those in the lines `without`.
     """
     lines = {start: line for start, _, line in code.co_lines()}
     line = None
@@ -150,7 +173,8 @@ def _steps(code: types.CodeType, without: Container[int] = ()) -> Iterator[tuple
         elif instruction.opcode in dis.hasconst:
             yield "constant", type(value), repr(value)
         elif instruction.opcode in _NAMED:
-            yield from zip(re.findall("LOAD|STORE|DELETE|IMPORT", name), value if isinstance(value, tuple) else (value,))
+            yield from zip(re.findall("LOAD|STORE|DELETE|IMPORT", name),
+                           value if isinstance(value, tuple) else (value,))
         elif name.startswith(("BINARY_", "INPLACE_", "COMPARE_", "CONTAINS_", "IS_")):
             yield name, instruction.argrepr.removeprefix("bool(").removesuffix(")")
         elif name.startswith(("UNARY_NEG", "UNARY_INV", "CALL")):

@@ -1,7 +1,9 @@
-"""What names, attributes, items and code stood for while code was generated: what the generated code depends on.
+"""What names, attributes, items and code stood for while code was generated: what the generated
+code depends on.
 
-Data that a program captures is read at each call.  What it resolves instead (functions, strings, modules, the code of
-a function) is noted here, by getter, and whoever keeps what was generated asks `is_current` before using it again.
+Data that a program captures is read at each call.  What it resolves instead (functions, strings,
+modules, the code of a function) is noted here, by getter, and whoever keeps what was generated asks
+`is_current` before using it again.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from ...ir.types import Array, Scalar, Tuple, Type
 from .captures import Fixed, Member, type_of_data
 
 LIBRARIES = ("numpy", "scipy", "math", "cmath", "functools", "itertools", "operator")
-LENGTHS = Fixed("lengths")  # consulted where code depends on which axes are long: ir/length_assumptions.py, Note [Long axes]
+# consulted where code depends on which axes are long: ir/length_assumptions.py, Note [Long axes]
+LENGTHS = Fixed("lengths")
 _found: ContextVar[dict[Callable, object] | None] = ContextVar("found", default=None)
 
 
@@ -65,7 +68,9 @@ class Defined:
 
 @dataclass(frozen=True, eq=False)
 class Called:
-    """Reads what is run where an object is called, which its class may change, as the object its class."""
+    """Reads what is run where an object is called, which its class may change, as the object its
+    class.
+    """
 
     of: object
 
@@ -81,9 +86,11 @@ class Called:
 
 @dataclass(frozen=True)
 class Kind:
-    """Reads what code may be specialised on of the data that a getter reads: dtype, rank, which extents are 1 and which are long.
+    """Reads what code may be specialised on of the data that a getter reads: dtype, rank, which
+    extents are 1 and which are long.
 
-    Data that only decides what code is generated, `if A.ndim == 2`, is no argument of that code, which then asks nothing of it.
+    Data that only decides what code is generated, `if A.ndim == 2`, is no argument of that code,
+    which then asks nothing of it.
     """
 
     of: Callable
@@ -103,7 +110,8 @@ class Absent:
         return self.name in self.namespace
 
     def __eq__(self, other) -> bool:
-        return isinstance(other, Absent) and self.namespace is other.namespace and self.name == other.name
+        return (isinstance(other, Absent) and self.namespace is other.namespace
+                and self.name == other.name)
 
     def __hash__(self) -> int:
         return hash((id(self.namespace), self.name))
@@ -111,7 +119,9 @@ class Absent:
 
 @dataclass(frozen=True)
 class Noted:
-    """Reads what `of` reads, of which a process need not be asked again; another process has to be (s2s/persist)."""
+    """Reads what `of` reads, of which a process need not be asked again; another process has to be
+    (s2s/persist).
+    """
 
     of: Callable
 
@@ -131,7 +141,9 @@ def kind_of(type: Type) -> tuple:
     """What of the type of data outside a function code is generated for."""
     match type:
         case Array(dtype, dims):
-            return dtype, tuple(None if d == 1 else str(d) if isinstance(d, int) else d.symbol_is_long for d in dims)
+            return dtype, tuple(
+                None if d == 1 else str(d) if isinstance(d, int) else d.symbol_is_long
+                for d in dims)
         case Tuple(items, form):
             return form, tuple(map(kind_of, items))
         case Scalar(dtype, weak):
@@ -197,5 +209,8 @@ def is_current(found: Mapping[Callable, object]) -> bool:
 
 
 def is_same(a, b) -> bool:
-    """Whether two objects are one to a program, and made anew each time: methods, strings, the keys of a dict, lengths."""
-    return type(a) is type(b) and isinstance(a, (types.MethodType, tuple, str, int)) and bool(a == b)
+    """Whether two objects are one to a program, and made anew each time: methods, strings, the keys
+    of a dict, lengths.
+    """
+    return (type(a) is type(b) and isinstance(a, (types.MethodType, tuple, str, int))
+            and bool(a == b))

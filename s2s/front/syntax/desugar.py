@@ -1,9 +1,9 @@
 """`match` and `with` in plainer words, before anything else looks at the function.
 
-`match` becomes a chain of `if`s on its subject: a pattern is a test, and captures are assigned where the test
-holds.  `with suppress(E)` becomes `try: ... except E: pass`, any other `with`, which must change no result, its own
-statements, after the question whether it is one.
-Whatever follows this module sees neither, but an empty `with` that asks.
+`match` becomes a chain of `if`s on its subject: a pattern is a test, and captures are assigned
+where the test holds.  `with suppress(E)` becomes `try: ... except E: pass`, any other `with`, which
+must change no result, its own statements, after the question whether it is one. Whatever follows
+this module sees neither, but an empty `with` that asks.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ def plain(definition: gast.AST) -> gast.AST:
 
 
 class _Plain(gast.NodeTransformer):
+
     def __init__(self):
         self.count = itertools.count()
 
@@ -45,7 +46,9 @@ class _Plain(gast.NodeTransformer):
         def subject() -> gast.AST:
             return placed(gast.Name(name, gast.Load(), None, None), node.subject)
 
-        assign = placed(gast.Assign([gast.Name(name, gast.Store(), None, None)], node.subject, None), node.subject)
+        assign = placed(
+            gast.Assign([gast.Name(name, gast.Store(), None, None)], node.subject, None),
+            node.subject)
         orelse: list = []
         for case in reversed(node.cases):
             tests, captures = pattern_test(case.pattern, subject)
@@ -53,17 +56,23 @@ class _Plain(gast.NodeTransformer):
             body = case.body
             if case.guard is not None:
                 named = [gast.NamedExpr(target, path) for target, path in bindings]
-                tests += [gast.Tuple(named, gast.Load())] if named else []  # a tuple of one or more is true
+                # a tuple of one or more is true
+                tests += [gast.Tuple(named, gast.Load())] if named else []
                 tests.append(case.guard)
             else:
-                body = [*(placed(gast.Assign([target], path, None), case.pattern) for target, path in bindings), *body]
+                body = [
+                    *(placed(gast.Assign([target], path, None), case.pattern)
+                      for target, path in bindings), *body
+                ]
             test = _all(tests)
             orelse = [placed(gast.If(test, body, orelse), case.pattern)]
         return [assign, *orelse]
 
 
 def _is_suppress(manager: gast.AST) -> bool:
-    """Whether a manager is contextlib.suppress(...) by its name; what it is, evaluating it as classes to catch tells."""
+    """Whether a manager is contextlib.suppress(...) by its name; what it is, evaluating it as
+    classes to catch tells.
+    """
     name = getattr(manager, "func", None)
     return getattr(name, "attr", getattr(name, "id", "")) == "suppress"
 
@@ -87,7 +96,8 @@ def _store(name: str) -> gast.Name:
     return gast.Name(name, gast.Store(), None, None)
 
 
-Path = Callable[[], gast.AST]  # makes the expression for a part of the subject, a new tree each time
+# makes the expression for a part of the subject, a new tree each time
+Path = Callable[[], gast.AST]
 
 
 def pattern_test(pattern: gast.AST, path: Path) -> tuple[list, list[tuple[str, Path]]]:
@@ -111,12 +121,15 @@ def pattern_test(pattern: gast.AST, path: Path) -> tuple[list, list[tuple[str, P
             tests += [_ask(has_key, path(), key) for key in keys]
             parts = [(p, lambda key=key: _item(path, key)) for key, p in zip(keys, items)]
             if rest is not None:
-                parts.append((gast.MatchAs(None, rest), lambda: _ask(others_of, path(), gast.Tuple(keys, gast.Load()))))
+                parts.append((gast.MatchAs(None, rest),
+                              lambda: _ask(others_of, path(), gast.Tuple(keys, gast.Load()))))
             return _parts(tests, parts)
         case gast.MatchClass(cls=kind, patterns=items, kwd_attrs=names, kwd_patterns=named):
             tests = [_ask(isinstance, path(), kind)]
-            parts = [(p, lambda k=k: _ask(member, path(), kind, gast.Constant(k, None))) for k, p in enumerate(items)]
-            parts += [(p, lambda name=name: gast.Attribute(path(), name, gast.Load())) for name, p in zip(names, named)]
+            parts = [(p, lambda k=k: _ask(member, path(), kind, gast.Constant(k, None)))
+                     for k, p in enumerate(items)]
+            parts += [(p, lambda name=name: gast.Attribute(path(), name, gast.Load()))
+                      for name, p in zip(names, named)]
             return _parts(tests, parts)
     raise AssertionError(pattern)
 
@@ -140,7 +153,9 @@ def _parts(tests: list, parts: list[tuple[gast.AST, Path]]) -> tuple[list, list]
 def _sequence(items: list, path: Path) -> tuple[list, list]:
     stars = [k for k, item in enumerate(items) if isinstance(item, gast.MatchStar)]
     count = len(items) - len(stars)
-    tests = [_ask(is_sequence, path(), gast.Constant(count, None), gast.Constant(bool(stars), None))]
+    tests = [
+        _ask(is_sequence, path(), gast.Constant(count, None), gast.Constant(bool(stars), None))
+    ]
     return _parts(tests, list(_members(items, path, stars[0] if stars else len(items))))
 
 
@@ -163,7 +178,9 @@ def _any_of(alternatives: list[tuple[list, list]]) -> tuple[list, list]:
     captures = []
     for name, path in last:
         for tests, names in reversed(others):
+
             def path(tests=tests, first=dict(names)[name], second=path) -> gast.AST:
                 return gast.IfExp(_all(tests), first(), second())
+
         captures.append((name, path))
     return [test], captures

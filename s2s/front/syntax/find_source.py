@@ -1,8 +1,9 @@
 """From a function object to the syntax tree of its definition, with positions.
 
-The whole file is parsed (once per text), and the definition is the node at the code object's first line of which
-Python makes the same code (code_match.py): there may be several lambdas on a line, and a file may have changed since
-it was imported.  What is found is kept per code object, so asking again is free.
+The whole file is parsed (once per text), and the definition is the node at the code object's first
+line of which Python makes the same code (code_match.py): there may be several lambdas on a line,
+and a file may have changed since it was imported.  What is found is kept per code object, so asking
+again is free.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from .source_lines import all_codes_of, lines_of
 
 REMEDY = "define it with `def` or `lambda` in a file or a notebook cell, or make it of its text: s2s.from_source(text, globals)"
 
-CHANGED = ("import the module again (importlib.reload), for its file has changed since; or make the function of its text: "
-           "s2s.from_source(text, globals)")
+CHANGED = (
+    "import the module again (importlib.reload), for its file has changed since; or make the function of its text: "
+    "s2s.from_source(text, globals)")
 CARRIED = "pickle s2s.grad(f) rather than f, for it brings the text along; or make it of its text: s2s.from_source(text, globals)"
 APART = "write each lambda in a line of its own, or use `def`"
 
@@ -46,7 +48,8 @@ class Definition:
         return self.node.body
 
 
-_found: dict[tuple[str, types.CodeType, str | None], Definition] = {}  # the package is what imports are relative to
+# the package is what imports are relative to
+_found: dict[tuple[str, types.CodeType, str | None], Definition] = {}
 _lambda_bodies: dict[int, tuple[gast.Lambda, list]] = {}
 
 
@@ -54,7 +57,8 @@ def lambda_body(node: gast.Lambda) -> list:
     """A lambda's body as statements, the same list each time."""
     kept = _lambda_bodies.get(id(node))
     if kept is None:
-        kept = _lambda_bodies[id(node)] = (node, [gast.copy_location(gast.Return(node.body), node.body)])
+        kept = _lambda_bodies[id(node)] = (node,
+                                           [gast.copy_location(gast.Return(node.body), node.body)])
     return kept[1]
 
 
@@ -74,8 +78,8 @@ def definition_of(function: types.FunctionType) -> Definition:
 
 def _find(name: str, code: types.CodeType, function: types.FunctionType) -> Definition:
     filename, lines = lines_of(code, function.__globals__)
-    nowhere = SourceError(f"the source of {name} cannot be found (it says it is from {filename})", None,
-                          CARRIED if filename == NAMELESS else REMEDY)
+    nowhere = SourceError(f"the source of {name} cannot be found (it says it is from {filename})",
+                          None, CARRIED if filename == NAMELESS else REMEDY)
     if not lines:
         raise nowhere
     text = "".join(lines)
@@ -88,17 +92,20 @@ def _find(name: str, code: types.CodeType, function: types.FunctionType) -> Defi
     found = (_same(text, here, code, apart=False) or _same(text, here, code, apart=True)
              or _moved(text, code, apart=False) or _moved(text, code, apart=True)
              or _rewritten(text, here, code, filename))
-    if not found and not here and filename == "<string>":  # another text's: `python -c` of 3.13 gives its own that name
+    # another text's: `python -c` of 3.13 gives its own that name
+    if not found and not here and filename == "<string>":
         raise nowhere
     if not found:
         does = f"defines another {name} than this one" if here else f"does not define {name}"
         raise SourceError(f"line {code.co_firstlineno} of {filename} {does}", None, CHANGED)
     if len({ast.dump(candidate.node) for candidate in found}) > 1:
-        raise SourceError(f"line {code.co_firstlineno} of {filename} defines {len(found)} functions that {name} may be, "
-                          "for a tool has rewritten its code", None, APART)
+        raise SourceError(
+            f"line {code.co_firstlineno} of {filename} defines {len(found)} functions that {name} may be, "
+            "for a tool has rewritten its code", None, APART)
     node = found[0].node
     first, last = _starts_at(node), node.end_lineno
-    source = Source(filename, first, "".join(lines[first - 1:last]), name.rpartition(".")[2], node.lineno)
+    source = Source(filename, first, "".join(lines[first - 1:last]),
+                    name.rpartition(".")[2], node.lineno)
     if isinstance(node, ast.AsyncFunctionDef):
         raise SourceError(f"{name} is a coroutine", source.begins, "use a plain `def`")
     imports = Imports(function.__globals__.get("__package__"))
@@ -112,7 +119,9 @@ def _parse(text: str) -> ast.Module:
 
 @functools.lru_cache(maxsize=32)
 def _definitions_in(text: str) -> dict[int, list[ast.AST]]:
-    """The functions that `text` defines, by the line in which they start: a file of tests has hundreds."""
+    """The functions that `text` defines, by the line in which they start: a file of tests has
+    hundreds.
+    """
     found: dict[int, list[ast.AST]] = {}
     for node in ast.walk(_parse(text)):
         line = _starts_at(node)
@@ -132,7 +141,9 @@ def _starts_at(node: ast.AST) -> int | None:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A definition that a function may be: the one of this number among the `count` of its name and line."""
+    """A definition that a function may be: the one of this number among the `count` of its name and
+    line.
+    """
 
     node: ast.AST
     name: str
@@ -149,26 +160,43 @@ class _Candidate:
 
 def _named(text: str, name: str, line: int) -> list[_Candidate]:
     """The definitions of `text` that start in `line` and have this name."""
-    nodes = [node for node in _definitions_in(text).get(line, ()) if getattr(node, "name", "<lambda>") == name]
+    nodes = [
+        node for node in _definitions_in(text).get(line, ())
+        if getattr(node, "name", "<lambda>") == name
+    ]
     return [_Candidate(node, name, line, number, len(nodes)) for number, node in enumerate(nodes)]
 
 
-def _same(text: str, candidates: list[_Candidate], code: types.CodeType, apart: bool) -> list[_Candidate]:
+def _same(text: str, candidates: list[_Candidate], code: types.CodeType,
+          apart: bool) -> list[_Candidate]:
     """The definition of this very code among `candidates`: one that stands alike, or else any."""
-    found = [(d, candidate) for candidate in candidates for c in candidate.codes(text, flags_of(code), apart)
+    found = [(d, candidate) for candidate in candidates
+             for c in candidate.codes(text, flags_of(code), apart)
              if (d := distance(c, code)) is not None]
     return [candidate for _, candidate in sorted(found, key=lambda pair: pair[0])][:1]
 
 
 def _moved(text: str, code: types.CodeType, apart: bool) -> list[_Candidate]:
-    """The definition of this very code elsewhere in the text, for what stands above it may have changed; the nearest."""
-    lines = {line for (name, line), codes in all_codes_of(text, flags_of(code), apart).items() if name == code.co_name
-             and any(distance(c, code) is not None for c in codes)}
+    """The definition of this very code elsewhere in the text, for what stands above it may have
+    changed; the nearest.
+    """
+    lines = {
+        line
+        for (name, line), codes in all_codes_of(text, flags_of(code), apart).items()
+        if name == code.co_name and any(distance(c, code) is not None for c in codes)
+    }
     nearest = sorted(lines, key=lambda line: abs(line - code.co_firstlineno))
-    return _same(text, [each for line in nearest for each in _named(text, code.co_name, line)], code, apart)
+    return _same(text, [each for line in nearest for each in _named(text, code.co_name, line)],
+                 code, apart)
 
 
-def _rewritten(text: str, candidates: list[_Candidate], code: types.CodeType, filename: str) -> list[_Candidate]:
-    """Those of `candidates` of which a tool that rewrites modules while they are imported may have made `code`."""
-    return [each for each in candidates
-            if any(is_rewritten(code, c, each.node, filename) for c in each.codes(text, flags_of(code), apart=False))]
+def _rewritten(text: str, candidates: list[_Candidate], code: types.CodeType,
+               filename: str) -> list[_Candidate]:
+    """Those of `candidates` of which a tool that rewrites modules while they are imported may have
+    made `code`.
+    """
+    return [
+        each for each in candidates if any(
+            is_rewritten(code, c, each.node, filename)
+            for c in each.codes(text, flags_of(code), apart=False))
+    ]

@@ -1,9 +1,12 @@
-"""`import numpy as np` inside a function: a name for something that is known when code is generated.
+"""`import numpy as np` inside a function: a name for something that is known when code is
+generated.
 
-Python looks for the module at each call, so what was found is consulted again (dependencies.py): it may have been loaded anew.
+Python looks for the module at each call, so what was found is consulted again (dependencies.py): it
+may have been loaded anew.
 
-Each becomes an assignment, `np = <the module>`, so that scopes, branches and loops treat it like any other.  Considered: a statement
-of its own, which all of those would have to know.  What cannot be imported is left as it is, and refused where it is reached.
+Each becomes an assignment, `np = <the module>`, so that scopes, branches and loops treat it like
+any other.  Considered: a statement of its own, which all of those would have to know.  What cannot
+be imported is left as it is, and refused where it is reached.
 """
 
 from __future__ import annotations
@@ -35,21 +38,27 @@ class Imports(gast.NodeTransformer):
 
     def visit_Import(self, node: gast.Import):  # noqa: N802  gast's name
         try:
-            modules = [(alias.asname or alias.name.partition(".")[0], self.bound(alias.name, bool(alias.asname))) for alias in node.names]
+            modules = [(alias.asname
+                        or alias.name.partition(".")[0], self.bound(alias.name, bool(alias.asname)))
+                       for alias in node.names]
         except Exception:  # a module may raise anything
             return node
         return [_assigned(node, name, gast.Constant(module, None)) for name, module in modules]
 
     def visit_ImportFrom(self, node: gast.ImportFrom):  # noqa: N802
         try:
-            module = self.module(importlib.util.resolve_name("." * node.level + (node.module or ""), self.package))
+            module = self.module(
+                importlib.util.resolve_name("." * node.level + (node.module or ""), self.package))
             for alias in node.names:
                 if not hasattr(module, alias.name):
                     importlib.import_module(f"{module.__name__}.{alias.name}")
         except Exception:
             return node
-        return [_assigned(node, alias.asname or alias.name, gast.Attribute(gast.Constant(module, None), alias.name, gast.Load()))
-                for alias in node.names]
+        return [
+            _assigned(node, alias.asname or alias.name,
+                      gast.Attribute(gast.Constant(module, None), alias.name, gast.Load()))
+            for alias in node.names
+        ]
 
 
 def _assigned(node: gast.AST, name: str, value: gast.AST) -> gast.Assign:

@@ -1,7 +1,7 @@
 """Which names a piece of syntax binds, changes and reads, and which are still needed later.
 
-Liveness keeps what a branch or a loop hands on to what is read afterwards: a temporary of a loop's body is
-no carry of the loop.
+Liveness keeps what a branch or a loop hands on to what is read afterwards: a temporary of a loop's
+body is no carry of the loop.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def names_in(target: gast.AST) -> list[str]:
 
 
 def bound_names(nodes: Iterable[gast.AST]) -> dict[str, None]:
-    """Names that these statements bind anew (augmented assignments apart), in order of appearance."""
+    """Names that these statements bind anew (augmented assignments apart), in order of appearance.
+    """
     found: dict[str, None] = {}
     augmented = set()
     for node in _all_inside(nodes):
@@ -57,14 +58,16 @@ def bound_names(nodes: Iterable[gast.AST]) -> dict[str, None]:
 
 
 def changed_names(nodes: Iterable[gast.AST]) -> dict[str, None]:
-    """Names whose arrays or lists these statements write into: `x[i] = v`, `x += v`, `x.append(v)`."""
+    """Names whose arrays or lists these statements write into: `x[i] = v`, `x += v`, `x.append(v)`.
+    """
     found: dict[str, None] = {}
     for node in _all_inside(nodes):
         match node:
             case gast.AugAssign(target=gast.Name(id=name)):
                 found[name] = None
             case gast.Subscript(value=value, ctx=gast.Store()) | gast.Call(func=gast.Attribute(
-                    value=value, attr="append" | "pop" | "extend" | "insert" | "remove" | "clear" | "reverse" | "sort" | "fill")):
+                value=value, attr="append" | "pop" | "extend" | "insert" | "remove" | "clear"
+                | "reverse" | "sort" | "fill")):
                 while isinstance(value, (gast.Subscript, gast.Attribute)):
                     value = value.value
                 if isinstance(value, gast.Name):
@@ -73,7 +76,9 @@ def changed_names(nodes: Iterable[gast.AST]) -> dict[str, None]:
 
 
 def read_names(nodes: Iterable[gast.AST]) -> set[str]:
-    """Names read, those of augmented assignments and of nested functions included; not what lambdas and comprehensions bind."""
+    """Names read, those of augmented assignments and of nested functions included; not what lambdas
+    and comprehensions bind.
+    """
     found, pending = set(), list(nodes)
     while pending:
         node = pending.pop()
@@ -87,7 +92,8 @@ def read_names(nodes: Iterable[gast.AST]) -> set[str]:
                 found |= read_names([body]) - set(parameter_names(node))
                 below = [args]  # defaults
             case gast.ListComp() | gast.SetComp() | gast.DictComp() | gast.GeneratorExp():
-                found |= read_names(below) - bound_names(part.target for part in node.generators).keys()
+                found |= read_names(below) - bound_names(part.target
+                                                         for part in node.generators).keys()
                 below = [node.generators[0].iter]  # which is read outside
         pending += below
     return found
@@ -96,12 +102,16 @@ def read_names(nodes: Iterable[gast.AST]) -> set[str]:
 def parameter_names(node: gast.FunctionDef | gast.Lambda) -> list[str]:
     """The names of all parameters, in order."""
     a = node.args
-    return [x.id for x in (*a.posonlyargs, *a.args, *([a.vararg] if a.vararg else []), *a.kwonlyargs,
-                           *([a.kwarg] if a.kwarg else []))]
+    return [
+        x.id for x in (*a.posonlyargs, *a.args, *([a.vararg] if a.vararg else []), *a.kwonlyargs,
+                       *([a.kwarg] if a.kwarg else []))
+    ]
 
 
 def may_leave(nodes: Iterable[gast.AST], returns_only: bool = False) -> bool:
-    """Whether control may leave these statements by `return`, or by a `break` or `continue` of a loop around."""
+    """Whether control may leave these statements by `return`, or by a `break` or `continue` of a
+    loop around.
+    """
     for node in nodes:
         match node:
             case gast.Return():
@@ -150,7 +160,8 @@ def may_fall_through(nodes: list[gast.AST]) -> bool:
         match node:
             case gast.Return() | gast.Break() | gast.Continue() | gast.Raise():
                 return False
-            case gast.If() if node.orelse and not may_fall_through(node.body) and not may_fall_through(node.orelse):
+            case gast.If() if (node.orelse and not may_fall_through(node.body)
+                               and not may_fall_through(node.orelse)):
                 return False
     return True
 
@@ -169,18 +180,24 @@ class Liveness:
     def __init__(self, node: gast.FunctionDef | gast.Lambda, body: list):
         self.after: dict[int, frozenset[str]] = {}
         self.heads: dict[int, frozenset[str]] = {}
-        self.arms: dict[int, frozenset[str]] = {}  # of an `if`: what may be read once its test is decided
+        # of an `if`: what may be read once its test is decided
+        self.arms: dict[int, frozenset[str]] = {}
         self.reads: dict[int, frozenset[str]] = {}  # what each statement itself reads
         self.caught: dict[int, frozenset[str]] = {}  # what handlers around each statement may read
-        self.handling: frozenset[str] = frozenset()  # the same, of the statement that is looked at now
+        # the same, of the statement that is looked at now
+        self.handling: frozenset[str] = frozenset()
         self.tries: dict[int, frozenset[str]] = {}  # what may be read after the body of each `try`
-        self.ends: dict[int, frozenset[str]] = {}  # the same, after its handlers and its `else`: by its `finally`, too
-        self.exposed: dict[int, frozenset[str]] = {}  # what a trip of each loop may read before it binds it
-        self.always = frozenset(name for inner in gast.walk(node) if inner is not node and isinstance(inner, SCOPES)
+        # the same, after its handlers and its `else`: by its `finally`, too
+        self.ends: dict[int, frozenset[str]] = {}
+        # what a trip of each loop may read before it binds it
+        self.exposed: dict[int, frozenset[str]] = {}
+        self.always = frozenset(name for inner in gast.walk(node)
+                                if inner is not node and isinstance(inner, SCOPES)
                                 for name in read_names([inner]))
         self._before(body, frozenset(), frozenset(), frozenset())
 
-    def _before(self, body: list, after: frozenset, broken: frozenset, continued: frozenset) -> frozenset:
+    def _before(self, body: list, after: frozenset, broken: frozenset,
+                continued: frozenset) -> frozenset:
         for stmt in reversed(body):
             after |= self.handling
             self.after[id(stmt)], self.caught[id(stmt)] = after, self.handling
@@ -195,7 +212,8 @@ class Liveness:
         self._before(body, after, frozenset(), frozenset())
         self.handling = frozenset()
 
-    def _before_one(self, stmt: gast.AST, after: frozenset, broken: frozenset, continued: frozenset) -> frozenset:
+    def _before_one(self, stmt: gast.AST, after: frozenset, broken: frozenset,
+                    continued: frozenset) -> frozenset:
         match stmt:
             case gast.Return() | gast.Raise():
                 return frozenset(read_names([stmt]))
@@ -220,15 +238,18 @@ class Liveness:
             case gast.AnnAssign():
                 killed = set(names_in(stmt.target)) if stmt.value is not None else set()
                 read = read_names([stmt.value]) if stmt.value is not None else set()
-                return (after - killed) | read | (read_names([stmt.target]) if not killed else set())
+                return (after
+                        - killed) | read | (read_names([stmt.target]) if not killed else set())
             case gast.FunctionDef():
                 return (after - {stmt.name}) | read_names([stmt])
         return after | read_names([stmt])
 
-    def _before_try(self, stmt: gast.Try, after: frozenset, broken: frozenset, continued: frozenset) -> frozenset:
+    def _before_try(self, stmt: gast.Try, after: frozenset, broken: frozenset,
+                    continued: frozenset) -> frozenset:
         around = self.handling
         if stmt.finalbody:
-            after = self._before(stmt.finalbody, after | broken | continued | around, broken, continued)
+            after = self._before(stmt.finalbody, after | broken | continued | around, broken,
+                                 continued)
             broken, continued = after, after
             self.handling = around = around | after
         self.ends[id(stmt)] = after | around
@@ -245,7 +266,8 @@ class Liveness:
         self.handling = self.caught[id(stmt)]
         return before
 
-    def _before_loop(self, stmt, after: frozenset, broken: frozenset, continued: frozenset) -> frozenset:
+    def _before_loop(self, stmt, after: frozenset, broken: frozenset,
+                     continued: frozenset) -> frozenset:
         head = self._before(stmt.orelse, after, broken, continued)
         targets = frozenset(names_in(stmt.target)) if isinstance(stmt, gast.For) else frozenset()
         nothing = frozenset()
@@ -267,19 +289,26 @@ class Outline:
     def __init__(self, node: gast.FunctionDef | gast.Lambda, body: list):
         self.node = node  # kept alive: outlines are found by its identity
         self.liveness = Liveness(node, body)
-        augmented = {n.target.id for n in _all_inside(body)
-                     if isinstance(n, gast.AugAssign) and isinstance(n.target, gast.Name)}
+        augmented = {
+            n.target.id
+            for n in _all_inside(body)
+            if isinstance(n, gast.AugAssign) and isinstance(n.target, gast.Name)
+        }
         declared = outer_names(_all_inside(body))
-        self.parts: dict[int, list] = {}  # statements inside a `try`, and what they become: one_raise_per_statement.py
+        # statements inside a `try`, and what they become: one_raise_per_statement.py
+        self.parts: dict[int, list] = {}
         self.part_count = 0
         self.locals = {*parameter_names(node), *bound_names(body), *augmented}
         self.outer = tuple(name for name in declared if name in self.locals)
         self.own = self.locals - set(declared)
         self.written_inside = tuple(outer_names(n for stmt in body for n in gast.walk(stmt)))
-        dump = any(isinstance(n, gast.AnnAssign) and isinstance(n.annotation, gast.Constant) for n in _all_inside(body))
+        dump = any(
+            isinstance(n, gast.AnnAssign) and isinstance(n.annotation, gast.Constant)
+            for n in _all_inside(body))
         self.is_dump = dump
-        self.temporaries = frozenset(  # names in a dump of the IR that the printer made up: `t_3: "float64" = ...`
-            name for name in self.locals - set(parameter_names(node)) if dump and re.fullmatch(r"t(_\d+)*", name))
+        # names in a dump of the IR that the printer made up: `t_3: "float64" = ...`
+        self.temporaries = frozenset(name for name in self.locals - set(parameter_names(node))
+                                     if dump and re.fullmatch(r"t(_\d+)*", name))
 
 
 _outlines: dict[int, Outline] = {}

@@ -1,7 +1,9 @@
-"""Inside a `try`: a statement as several, each of which can raise in one place only, before it has done anything.
+"""Inside a `try`: a statement as several, each of which can raise in one place only, before it has
+done anything.
 
-`y = g(a / b) + c[i]` becomes `part 0 = a / b`, `part 1 = g(part 0)`, `part 2 = c[i]`, `y = part 1 + part 2`: Python's
-own order.  What is evaluated on a condition becomes an `if`.  The parts are names that no program can have.
+`y = g(a / b) + c[i]` becomes `part 0 = a / b`, `part 1 = g(part 0)`, `part 2 = c[i]`, `y = part 1 +
+part 2`: Python's own order.  What is evaluated on a condition becomes an `if`.  The parts are names
+that no program can have.
 """
 
 from __future__ import annotations
@@ -12,19 +14,25 @@ from .desugar import placed
 from .liveness import COMPREHENSIONS, Outline, inside, read_names
 
 RAISING = (gast.Div, gast.FloorDiv, gast.Mod, gast.Pow, gast.LShift, gast.RShift, gast.MatMult)
-HARMLESS = {"range", "len", "enumerate", "zip", "reversed", "abs", "isinstance", "tuple", "list", "bool"}
+HARMLESS = {
+    "range", "len", "enumerate", "zip", "reversed", "abs", "isinstance", "tuple", "list", "bool"
+}
 PART = "part {}"
 
 
 def split(outline: Outline, stmt: gast.AST) -> list:
-    """The statements that `stmt` becomes; itself alone, where it needs no change.  The same list each time."""
+    """The statements that `stmt` becomes; itself alone, where it needs no change.  The same list
+    each time.
+    """
     if id(stmt) not in outline.parts:
         outline.parts[id(stmt)] = _Split(outline, stmt).statements()
     return outline.parts[id(stmt)]
 
 
 def tested(outline: Outline, node: gast.While) -> gast.If:
-    """The body of a `while` that asks its test itself: `if test: <body> else: break`, the same each time."""
+    """The body of a `while` that asks its test itself: `if test: <body> else: break`, the same each
+    time.
+    """
     key = "tested", id(node)
     if key not in outline.parts:
         out = placed(gast.Break(), node.test)
@@ -61,6 +69,7 @@ def is_quiet(node: gast.AST) -> bool:
 
 
 class _Split:
+
     def __init__(self, outline: Outline, stmt: gast.AST):
         self.outline, self.stmt, self.out = outline, stmt, []
 
@@ -72,12 +81,14 @@ class _Split:
         if last is None:
             last = []
         elif isinstance(last, (gast.If, gast.For)):
-            for table in (liveness.after, liveness.arms, liveness.heads, liveness.exposed, liveness.caught):
+            for table in (liveness.after, liveness.arms, liveness.heads, liveness.exposed,
+                          liveness.caught):
                 if id(stmt) in table:
                     table[id(last)] = table[id(stmt)]
             head = last.test if isinstance(last, gast.If) else last.iter
             liveness.reads[id(last)] = liveness.reads[id(stmt)] | read_names([head])
-            read = liveness.reads[id(last)].union(*(t.get(id(stmt), ()) for t in (liveness.arms, liveness.heads)))
+            read = liveness.reads[id(last)].union(*(t.get(id(stmt), ())
+                                                    for t in (liveness.arms, liveness.heads)))
             liveness.add(self.out, liveness.after[id(stmt)] | read, stmt)
             last = [last]
         else:
@@ -110,7 +121,8 @@ class _Split:
                 return placed(gast.Return(self.root(value)), stmt)
             case gast.If(test=test, body=body, orelse=orelse) if not is_quiet(test):
                 return placed(gast.If(self.operand(test), body, orelse), stmt)
-            case gast.For(target=target, iter=source, body=body, orelse=orelse) if not is_quiet(source):
+            case gast.For(target=target, iter=source, body=body,
+                          orelse=orelse) if not is_quiet(source):
                 return placed(gast.For(target, self.operand(source), body, orelse, None), stmt)
             case gast.Assert(test=test, msg=message) if not is_quiet(test):
                 return placed(gast.Assert(self.operand(test), message), stmt)
@@ -120,9 +132,11 @@ class _Split:
         return stmt
 
     def assignment(self, stmt: gast.AST, targets: list, value: gast.AST):
-        simple = not any(isinstance(n, (gast.Subscript, gast.Attribute)) for t in targets for n in inside(t))
+        simple = not any(
+            isinstance(n, (gast.Subscript, gast.Attribute)) for t in targets for n in inside(t))
         if simple:
-            return stmt if is_quiet(value) else placed(gast.Assign(targets, self.root(value), None), stmt)
+            return (stmt if is_quiet(value) else placed(
+                gast.Assign(targets, self.root(value), None), stmt))
         if len(targets) == 1 and isinstance(targets[0], gast.Subscript) and is_quiet(value):
             held = value
         else:
@@ -142,11 +156,15 @@ class _Split:
             case gast.Tuple(elts=items) | gast.List(elts=items):
                 names = [self.name() for _ in items]
                 stores = [placed(gast.Name(n, gast.Store(), None, None), target) for n in names]
-                stores = [placed(gast.Starred(s, gast.Store()), target) if isinstance(item, gast.Starred) else s
-                          for s, item in zip(stores, items)]
-                self.out.append(placed(gast.Assign([gast.Tuple(stores, gast.Store())], value, None), self.stmt))
+                stores = [
+                    placed(gast.Starred(s, gast.Store()), target)
+                    if isinstance(item, gast.Starred) else s for s, item in zip(stores, items)
+                ]
+                self.out.append(
+                    placed(gast.Assign([gast.Tuple(stores, gast.Store())], value, None), self.stmt))
                 for name, item in zip(names, items):
-                    self.store(item.value if isinstance(item, gast.Starred) else item, self.load(name, item))
+                    self.store(item.value if isinstance(item, gast.Starred) else item,
+                               self.load(name, item))
                 return
         self.out.append(placed(gast.Assign([target], value, None), self.stmt))
 
@@ -162,7 +180,8 @@ class _Split:
     def hold(self, node: gast.AST, place: gast.AST, name: str = "") -> gast.Name:
         """Have a statement of its own evaluate `node`; returns its name."""
         name = name or self.name()
-        self.out.append(placed(gast.Assign([gast.Name(name, gast.Store(), None, None)], node, None), place))
+        self.out.append(
+            placed(gast.Assign([gast.Name(name, gast.Store(), None, None)], node, None), place))
         return self.load(name, place)
 
     def operand(self, node: gast.AST) -> gast.AST:
@@ -173,7 +192,9 @@ class _Split:
         return self.hold(new, node) if can_raise(new) else new
 
     def root(self, node: gast.AST) -> gast.AST:
-        """The same, but the operation at the root may raise, unless it is a call: that may raise anywhere inside."""
+        """The same, but the operation at the root may raise, unless it is a call: that may raise
+        anywhere inside.
+        """
         new = self.simplified(node)
         return self.hold(new, node) if isinstance(new, gast.Call) and can_raise(new) else new
 
@@ -181,14 +202,18 @@ class _Split:
         """Operands, evaluated in this order."""
         loud = [k for k, node in enumerate(nodes) if not is_quiet(node)]
         last = loud[-1] if loud else -1
-        return [self.operand(node) if k >= last or isinstance(node, (gast.Constant, gast.Slice)) and is_quiet(node)
-                else self.held(node) for k, node in enumerate(nodes)]
+        return [
+            self.operand(node) if k >= last
+            or isinstance(node, (gast.Constant, gast.Slice)) and is_quiet(node) else self.held(node)
+            for k, node in enumerate(nodes)
+        ]
 
     def held(self, node: gast.AST) -> gast.AST:
         if isinstance(node, gast.Starred):
             return placed(gast.Starred(self.held(node.value), gast.Load()), node)
         new = self.operand(node)
-        if isinstance(new, (gast.Slice, gast.Constant)) or isinstance(new, gast.Name) and new.id.startswith("part "):
+        if (isinstance(new, (gast.Slice, gast.Constant))
+                or isinstance(new, gast.Name) and new.id.startswith("part ")):
             return new
         return self.hold(new, node)
 
@@ -220,7 +245,8 @@ class _Split:
                         base, *rest = self.ordered([base, *args, *(k.value for k in keywords)])
                         function = placed(gast.Attribute(base, attr, gast.Load()), function)
                     case _:
-                        function, *rest = self.ordered([function, *args, *(k.value for k in keywords)])
+                        function, *rest = self.ordered(
+                            [function, *args, *(k.value for k in keywords)])
                 named = [gast.keyword(k.arg, v) for k, v in zip(keywords, rest[len(args):])]
                 new = gast.Call(function, rest[:len(args)], named)
             case gast.Subscript(value=base, slice=key):
@@ -228,7 +254,8 @@ class _Split:
                 new = gast.Subscript(base, key, gast.Load())
             case gast.Slice(lower=lower, upper=upper, step=step):
                 parts = iter(self.ordered([p for p in (lower, upper, step) if p is not None]))
-                new = gast.Slice(*(None if p is None else next(parts) for p in (lower, upper, step)))
+                new = gast.Slice(*(None if p is None else next(parts)
+                                   for p in (lower, upper, step)))
             case gast.Attribute(value=base, attr=attr):
                 new = gast.Attribute(self.operand(base), attr, gast.Load())
             case gast.Tuple(elts=items):
@@ -257,7 +284,8 @@ class _Split:
         sides = (rest, held) if op is gast.And else (held, rest)
         return self.conditional(held, *sides, node)
 
-    def conditional(self, test: gast.AST, body: gast.AST, orelse: gast.AST, node: gast.AST) -> gast.AST:
+    def conditional(self, test: gast.AST, body: gast.AST, orelse: gast.AST,
+                    node: gast.AST) -> gast.AST:
         name, around, sides = self.name(), self.out, []
         for side in (body, orelse):
             self.out = []

@@ -1,7 +1,8 @@
-"""Functions that the printer writes along with generated code, read back as the ops that they spell.
+"""Functions that the printer writes along with generated code, read back as the ops that they
+spell.
 
-`sum_to_shape(y_bar, np.shape(x))` in generated text is a call of a function printed above it.  Run as the
-user's own it would be taken apart; it is one op, `sum_to(y_bar, x)`.
+`sum_to_shape(y_bar, np.shape(x))` in generated text is a call of a function printed above it.  Run
+as the user's own it would be taken apart; it is one op, `sum_to(y_bar, x)`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ def record_spelled(function) -> Record | None:
 
 
 def _operands(record: Record) -> list[tuple[str, str]] | None:
-    """For each parameter of the helper: ("input", which), ("shape", which), ("attribute", its name), or last ("inputs", "") for any number."""
+    """For each parameter of the helper: ("input", which), ("shape", which), ("attribute", its
+    name), or last ("inputs", "") for any number.
+    """
     signature = inspect.signature(record.evaluate).parameters.values()
     if any(p.kind is p.VAR_POSITIONAL for p in signature):
         *first, last = inspect.signature(record.helper).parameters.values()
@@ -57,8 +60,11 @@ def _operands(record: Record) -> list[tuple[str, str]] | None:
     return operands if complete else None
 
 
-def operands_of(record: Record, nodes: list[gast.AST]) -> tuple[list[gast.AST], dict[str, gast.AST]] | None:
-    """The syntax of the op's inputs, in their order, and of its attributes; None where the call is another."""
+def operands_of(record: Record,
+                nodes: list[gast.AST]) -> tuple[list[gast.AST], dict[str, gast.AST]] | None:
+    """The syntax of the op's inputs, in their order, and of its attributes; None where the call is
+    another.
+    """
     plan = _operands(record)
     if plan[-1][0] == "inputs":
         *plan, _ = plan

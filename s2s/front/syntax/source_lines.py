@@ -1,9 +1,11 @@
-"""The text of a function: in the file that its code names, or in one of those that came with pickles.
+"""The text of a function: in the file that its code names, or in one of those that came with
+pickles.
 
-cloudpickle carries a function by value, without its text, and since 3.1.3 without the name of its file.  Such a function is looked
-for in the texts that Transformed objects carry along (persist/pickled_sources.py) and in the file of its module, by what it does: its text is
-where the same code is, of the same name in the same line.  Considered: to write the names of files into the code on arrival, which
-does nothing for the functions that arrive beside a Transformed.
+cloudpickle carries a function by value, without its text, and since 3.1.3 without the name of its
+file.  Such a function is looked for in the texts that Transformed objects carry along
+(persist/pickled_sources.py) and in the file of its module, by what it does: its text is where the
+same code is, of the same name in the same line.  Considered: to write the names of files into the
+code on arrival, which does nothing for the functions that arrive beside a Transformed.
 """
 
 from __future__ import annotations
@@ -17,26 +19,33 @@ from collections.abc import Iterator
 from ...ir.code_objects import fingerprint
 from .code_match import compiled, flags_of, inside
 
-_carried: dict[tuple[str, str], None] = {}  # (file name, text): of one name there may be several, of a cell that was run again
+# (file name, text): of one name there may be several, of a cell that was run again
+_carried: dict[tuple[str, str], None] = {}
 
 
 def lines_of(code: types.CodeType, globals: dict) -> tuple[str, list[str]]:
-    """(the name of the file, its lines) of the text that a function of these globals was compiled from; no lines where there is none."""
+    """(the name of the file, its lines) of the text that a function of these globals was compiled
+    from; no lines where there is none.
+    """
     name = code.co_filename
     linecache.checkcache(name)
     lines = linecache.getlines(name, globals)
-    if not lines and hasattr(linecache, "_getlines_from_code"):  # the prompt of Python 3.13 keeps texts by code object
+    # the prompt of Python 3.13 keeps texts by code object
+    if not lines and hasattr(linecache, "_getlines_from_code"):
         lines = linecache._getlines_from_code(code)
     if lines:
         return name, lines
     for place, text in texts_elsewhere(globals):
-        if code.co_name.strip("<>") in text and any(fingerprint(c) == fingerprint(code) for c in codes_of(text, code)):
+        if (code.co_name.strip("<>") in text
+                and any(fingerprint(c) == fingerprint(code) for c in codes_of(text, code))):
             return place, text.splitlines(keepends=True)
     return name, []
 
 
 def texts_elsewhere(globals: dict) -> Iterator[tuple[str, str]]:
-    """(file name, text) of what a function of these globals may stand in that names no file, the newest first."""
+    """(file name, text) of what a function of these globals may stand in that names no file, the
+    newest first.
+    """
     yield from reversed([*_carried])  # another thread may be unpickling
     file = globals.get("__file__")
     if isinstance(file, str):
@@ -53,12 +62,14 @@ def carry(name: str, text: str) -> None:
 def codes_of(text: str, code: types.CodeType) -> Iterator[types.CodeType]:
     """The code of the functions that `text` defines with the name and in the line of `code`."""
     for apart in (False, True):
-        yield from all_codes_of(text, flags_of(code), apart).get((code.co_name, code.co_firstlineno), ())
+        yield from all_codes_of(text, flags_of(code), apart).get(
+            (code.co_name, code.co_firstlineno), ())
 
 
 @functools.lru_cache(maxsize=64)
 def all_codes_of(text: str, flags: int, apart: bool) -> dict[tuple[str, int], list[types.CodeType]]:
-    """The code of the functions that `text` defines, by name and first line; empty where it is no module.
+    """The code of the functions that `text` defines, by name and first line; empty where it is no
+    module.
 
     `apart`, each statement is compiled by itself, as in a notebook.
     """

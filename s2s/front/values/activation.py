@@ -17,7 +17,9 @@ DEEPEST = 40  # activations run in place, one inside the other
 
 
 class Diverges(Ended):
-    """This path calls a function of which no path is known yet that returns: front/control/recursion.py."""
+    """This path calls a function of which no path is known yet that returns:
+    front/control/recursion.py.
+    """
 
 
 def run(inner: Frame, bindings: dict, node: gast.AST | None = None):
@@ -28,7 +30,8 @@ def run(inner: Frame, bindings: dict, node: gast.AST | None = None):
         frame, depth = frame.caller, depth + 1
     if depth > DEEPEST:
         if inner.session.tries:
-            raise caller.refuse("recursion inside a `try`", node, "test before the call, and call it outside the `try`")
+            raise caller.refuse("recursion inside a `try`", node,
+                                "test before the call, and call it outside the `try`")
         raise caller.refuse("recursion", node, "write a loop")
     saved = None
     if caller is not None:
@@ -60,4 +63,6 @@ def result_of(frame: Frame):
         return result
     if not isinstance(result, Maybe):
         return Maybe(returned, result)
-    return Maybe(if_(returned, lambda: [value(result.is_set)], lambda: [value(False)], [""])[0], result.content)
+    return Maybe(
+        if_(returned, lambda: [value(result.is_set)], lambda: [value(False)], [""])[0],
+        result.content)

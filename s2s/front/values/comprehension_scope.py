@@ -1,7 +1,7 @@
 """The variables of a comprehension, for the functions that are made inside it.
 
-`[lambda t: t**k for k in range(3)]` makes functions that all read the `k` of the comprehension, whose last
-value is 2, and not a `k` of the function around.
+`[lambda t: t**k for k in range(3)]` makes functions that all read the `k` of the comprehension,
+whose last value is 2, and not a `k` of the function around.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from ..domain.frame import Frame
 
 @contextmanager
 def comprehension_scope(frame: Frame, target: gast.AST) -> Iterator:
-    """Inside this, functions that `frame` makes close over the names in `target`; the function that is given
-    tells them what these stand for now."""
+    """Inside this, functions that `frame` makes close over the names in `target`; the function that
+    is given tells them what these stand for now.
+    """
     names = {n.id for n in gast.walk(target) if isinstance(n, gast.Name)}
     around = frame.making
     scope = copy.copy(around or frame)
     scope.env, scope.lexical = {}, around or frame
-    scope.outline = SimpleNamespace(locals=names, own=names, outer=(), written_inside=(), liveness=frame.liveness)
+    scope.outline = SimpleNamespace(locals=names, own=names, outer=(), written_inside=(),
+                                    liveness=frame.liveness)
     frame.making = scope
 
     def tell() -> None:

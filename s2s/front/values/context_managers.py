@@ -1,9 +1,10 @@
 """The context managers that change no result: np.errstate, contextlib.nullcontext.
 
-What a function ignores somewhere, generated code ignores in all that it makes of that function: `@np.errstate(divide="ignore")` above
-what is printed (back/print/printer.py).  Considered: a `with` around the statements that come of those inside the user's.  Passes move them out
-of loops, share them, and put the way back of one beside that of another; each would have to keep a block of the program
-that means nothing to it, and the text would hold several for one of the user's.
+What a function ignores somewhere, generated code ignores in all that it makes of that function:
+`@np.errstate(divide="ignore")` above what is printed (back/print/printer.py).  Considered: a `with`
+around the statements that come of those inside the user's.  Passes move them out of loops, share
+them, and put the way back of one beside that of another; each would have to keep a block of the
+program that means nothing to it, and the text would hold several for one of the user's.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ def _errstate(frame: Frame, node, **settings):
     for kind, setting in settings.items():
         does = frame.static(setting, "what np.errstate does", node)
         if does not in ("ignore", "warn", None):
-            raise frame.refuse(f"np.errstate({kind}={setting!r})", node,
-                               "test for the condition; generated code ignores these errors or warns")
+            raise frame.refuse(
+                f"np.errstate({kind}={setting!r})", node,
+                "test for the condition; generated code ignores these errors or warns")
         if does == "ignore":
             frame.source.silent.update(ERRORS if kind == "all" else (kind,))
     return Context()
@@ -43,7 +45,8 @@ def _nullcontext(frame: Frame, node, enter_result=None):
 def enter(frame: Frame, item: gast.withitem, evaluate, assign) -> None:
     """Enter one manager of a `with`, whose statements follow."""
     manager = item.context_expr
-    if not isinstance(manager, gast.Call) or evaluate(frame, manager.func) not in (np.errstate, contextlib.nullcontext):
+    if (not isinstance(manager, gast.Call)
+            or evaluate(frame, manager.func) not in (np.errstate, contextlib.nullcontext)):
         raise frame.refuse("a `with` statement", manager, "do what it does outside the function")
     context = evaluate(frame, manager)
     if item.optional_vars is not None:
@@ -51,8 +54,14 @@ def enter(frame: Frame, item: gast.withitem, evaluate, assign) -> None:
 
 
 def _suppress(frame: Frame, node, *kinds) -> tuple:
-    """contextlib.suppress(*kinds), which stands where the classes to catch stand: front/syntax/desugar.py."""
+    """contextlib.suppress(*kinds), which stands where the classes to catch stand:
+    front/syntax/desugar.py.
+    """
     return kinds
 
 
-CONTEXTS = {np.errstate: _errstate, contextlib.nullcontext: _nullcontext, contextlib.suppress: _suppress}
+CONTEXTS = {
+    np.errstate: _errstate,
+    contextlib.nullcontext: _nullcontext,
+    contextlib.suppress: _suppress
+}

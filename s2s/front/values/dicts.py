@@ -1,4 +1,5 @@
-"""Dicts, and what all containers of the program have in common: members are read, stored and removed.
+"""Dicts, and what all containers of the program have in common: members are read, stored and
+removed.
 
 A container's structure is known now, so its keys are; only its members are data.
 """
@@ -23,7 +24,9 @@ MISSING = object()
 
 
 class KeysDepend(UnsupportedError):
-    """A key depends on run-time data: the loop around is followed trip by trip, or the dict made `Keyed` (library/containers.py)."""
+    """A key depends on run-time data: the loop around is followed trip by trip, or the dict made
+    `Keyed` (library/containers.py).
+    """
 
     site: gast.AST | None = None  # where the dict is made
 
@@ -37,9 +40,12 @@ def store(frame: Frame, container: Container, members: dict) -> None:
 def key_in(frame: Frame, key, node: gast.AST | None = None, base: Container | None = None):
     """The key of `base` that a binding stands for, which must be known now."""
     if not frame.is_static(key):
-        error = KeysDepend("a key that depends on run-time data", frame.line(node) if node is not None else current().line,
-                           "use integers, or tuples of them, as keys; or keys that are written out")
-        if base is not None and base.site is not None and all(isinstance(k, (int, tuple)) for k in base.members):
+        error = KeysDepend(
+            "a key that depends on run-time data",
+            frame.line(node) if node is not None else current().line,
+            "use integers, or tuples of them, as keys; or keys that are written out")
+        if (base is not None and base.site is not None
+                and all(isinstance(k, (int, tuple)) for k in base.members)):
             parts = key if isinstance(key, tuple) else (key,)
             if all(isinstance(part, (int, Value)) for part in parts):
                 error.site = base.site
@@ -48,7 +54,9 @@ def key_in(frame: Frame, key, node: gast.AST | None = None, base: Container | No
     try:
         hash(found)
     except TypeError as error:
-        raise TypeMismatchError(str(error), current().line, "use a string, a number or a tuple of such") from None
+        raise TypeMismatchError(str(error),
+                                current().line,
+                                "use a string, a number or a tuple of such") from None
     return found
 
 
@@ -68,8 +76,9 @@ def entry(frame: Frame, base: Container, key):
 
 def missing(base: Container, key) -> TypeMismatchError:
     """The error to raise where `base` has no such key."""
-    return TypeMismatchError(f"{key!r} is not among the keys {', '.join(map(repr, base.members)) or '(none)'}",
-                             current().line, "use one of them")
+    return TypeMismatchError(
+        f"{key!r} is not among the keys {', '.join(map(repr, base.members)) or '(none)'}",
+        current().line, "use one of them")
 
 
 def set_entry(frame: Frame, base: Container, key, binding) -> None:
@@ -87,7 +96,8 @@ def delete_entry(frame: Frame, base: Container, key) -> None:
     store(frame, base, {k: v for k, v in base.members.items() if k != key})
 
 
-def new_dict(frame: Frame, members: dict, cls: type = dict, factory: Callable | None = None) -> Container:
+def new_dict(frame: Frame, members: dict, cls: type = dict,
+             factory: Callable | None = None) -> Container:
     """The binding of a dict."""
     return frame.heap.new_container(cls, dict(members), factory)
 
@@ -106,11 +116,14 @@ def pairs(frame: Frame, source, node: gast.AST) -> dict:
     if frame.members(source) is not None or items:
         if all(x is not None and len(x) == 2 for x in items):
             return {key_in(frame, key, node): member for key, member in items}
-    raise frame.refuse("a dict of this", node, "build it from a dict, or from pairs of keys and values")
+    raise frame.refuse("a dict of this", node,
+                       "build it from a dict, or from pairs of keys and values")
 
 
 class Entries(tuple):
-    """What a dict's keys(), values() or items() hold now, and what they hold once the dict was written into."""
+    """What a dict's keys(), values() or items() hold now, and what they hold once the dict was
+    written into.
+    """
 
     now: Callable  # () -> the tuple of today
 
@@ -182,19 +195,30 @@ def _copy(frame, base, node):
 
 
 DICT_METHODS: dict[str, Callable] = {
-    "keys": _keys, "values": _values, "items": _items, "get": _get, "pop": _pop, "popitem": _popitem,
-    "setdefault": _setdefault, "update": _update, "clear": _clear, "copy": _copy,
+    "keys": _keys,
+    "values": _values,
+    "items": _items,
+    "get": _get,
+    "pop": _pop,
+    "popitem": _popitem,
+    "setdefault": _setdefault,
+    "update": _update,
+    "clear": _clear,
+    "copy": _copy,
 }
 
 
-def dict_method(frame: Frame, base: Container, name: str, args: list, keywords: dict, node: gast.AST):
+def dict_method(frame: Frame, base: Container, name: str, args: list, keywords: dict,
+                node: gast.AST):
     """`base.name(*args, **keywords)`, of a dict."""
     if name not in DICT_METHODS:
-        raise frame.refuse(f"the method {name} of a dict", node, f"use one of {', '.join(DICT_METHODS)}")
+        raise frame.refuse(f"the method {name} of a dict", node,
+                           f"use one of {', '.join(DICT_METHODS)}")
     try:
         return DICT_METHODS[name](frame, base, node, *args, **keywords)
     except TypeError as error:
-        raise TypeMismatchError(f"{name}: {error}", frame.line(node), "pass the arguments that it takes") from None
+        raise TypeMismatchError(f"{name}: {error}", frame.line(node),
+                                "pass the arguments that it takes") from None
 
 
 def shallow(frame: Frame, binding):
@@ -204,7 +228,8 @@ def shallow(frame: Frame, binding):
             return frame.heap.new_container(binding.cls, binding.members, binding.factory)
         case list():
             return list(binding)
-        case Cell() if frame.heap.items(binding) is not None or isinstance(frame.heap.type_of(binding), List):
+        case Cell() if (frame.heap.items(binding) is not None
+                        or isinstance(frame.heap.type_of(binding), List)):
             return frame.session.call(frame, list, [binding], {}, None)
         case Cell():
             return duplicate(frame, binding)
@@ -219,13 +244,17 @@ def deep(frame: Frame, binding, seen: dict | None = None):
     match binding:
         case Container():
             made = seen[binding] = frame.heap.new_container(binding.cls, {}, binding.factory)
-            frame.heap.contents[made] = {key: deep(frame, b, seen) for key, b in binding.members.items()}
+            frame.heap.contents[made] = {
+                key: deep(frame, b, seen)
+                for key, b in binding.members.items()
+            }
             return made
         case tuple() | list():
             return like(binding, [deep(frame, b, seen) for b in binding])
         case Cell() if frame.heap.items(binding) is not None:
             made = seen[binding] = frame.heap.new(())
-            frame.heap.contents[made] = tuple(deep(frame, b, seen) for b in frame.heap.items(binding))
+            frame.heap.contents[made] = tuple(
+                deep(frame, b, seen) for b in frame.heap.items(binding))
             return made
         case Cell():
             seen[binding] = duplicate(frame, binding)

@@ -1,12 +1,12 @@
 """Exceptions that the program itself catches: they leave for the handler as `break` leaves a loop.
 
-Where a `try` around may catch what an operation raises, the operation is guarded: `guard` unwinds to the
-statement (`Leave`), which becomes an `if`: on one side the exception is thrown, on the other the statement is run
-again, past that guard, and the rest follows.  A statement has one operation that may raise (front/syntax/one_raise_per_statement.py), so nothing has
-happened before it.
+Where a `try` around may catch what an operation raises, the operation is guarded: `guard` unwinds
+to the statement (`Leave`), which becomes an `if`: on one side the exception is thrown, on the other
+the statement is run again, past that guard, and the rest follows.  A statement has one operation
+that may raise (front/syntax/one_raise_per_statement.py), so nothing has happened before it.
 
-To throw is to set flags: RAISED, and CODE, which says which of the program's exceptions it is.  What the exception
-holds of run-time data goes through branches and loops under names of its own.
+To throw is to set flags: RAISED, and CODE, which says which of the program's exceptions it is.
+What the exception holds of run-time data goes through branches and loops under names of its own.
 """
 
 from __future__ import annotations
@@ -17,19 +17,9 @@ from dataclasses import dataclass, field, fields, replace
 from ...ir.builder import current
 from ...ir.graph import MISSING, Block, Value
 from ...ops.core.record import value
-from ..domain.frame import (
-    CODE,
-    EXIT,
-    OUT,
-    RAISED,
-    RESULT,
-    RETURNED,
-    STOP,
-    UNBOUND,
-    Frame,
-    Text,
-    Thrown,
-)
+from ..domain.frame import (CODE, EXIT, OUT, RAISED, RESULT, RETURNED, STOP, UNBOUND, Frame, Text,
+                            Thrown,
+                            )
 from .strings import Part
 
 HELD = "<thrown {} {}>"
@@ -38,7 +28,9 @@ FLAGS = (EXIT, STOP, OUT, RETURNED, RESULT, RAISED, CODE)
 
 @dataclass(eq=False)
 class Try:
-    """A `try` that is being run: the classes that it catches, and what has been thrown in it so far."""
+    """A `try` that is being run: the classes that it catches, and what has been thrown in it so
+    far.
+    """
 
     kinds: tuple[type, ...]
     codes: dict[int, None] = field(default_factory=dict)
@@ -88,11 +80,12 @@ def guard(frame: Frame, kind: type, condition: Callable, *args) -> None:
 def require_statement(frame: Frame) -> None:
     """Refuse what raises where no statement can be left."""
     if frame.session.point is None or frame.session.point.block is not current().block:
-        raise frame.refuse("this may raise what a `try` around catches, in the middle of a comprehension or of a "
-                           "function that is passed on", None, "write it as a loop of statements")
+        raise frame.refuse(
+            "this may raise what a `try` around catches, in the middle of a comprehension or of a "
+            "function that is passed on", None, "write it as a loop of statements")
 
 
-# ------------------------------------------------------------------------------------------------ throwing
+# ----------------------------------------------------------------------------------------- throwing
 
 
 def throw(frame: Frame, thrown: Thrown) -> None:
@@ -128,8 +121,9 @@ def _code_of(known: list, thrown: Thrown) -> int:
 
 def thrown_by(frame: Frame, code: int) -> Thrown:
     """The exception of that code, as it has reached this place."""
-    k = iter(range(10**9))
-    return mapped(frame.session.thrown[code - 1][1], lambda leaf: frame.env.get(HELD.format(code, next(k)), leaf))
+    k = iter(range(10 ** 9))
+    return mapped(frame.session.thrown[code - 1][1],
+                  lambda leaf: frame.env.get(HELD.format(code, next(k)), leaf))
 
 
 def hand_over(inner: Frame) -> None:
@@ -168,7 +162,7 @@ def in_flight(frame: Frame) -> dict[str, object]:
     return {RAISED: False, CODE: 0, **dict.fromkeys(held_names(frame), UNBOUND)}
 
 
-# ------------------------------------------------------------------------------------ what exceptions hold
+# ----------------------------------------------------------------------------- what exceptions hold
 
 
 def leaves_of(binding) -> Iterator[Value]:
@@ -192,5 +186,9 @@ def mapped(binding, change: Callable):
         case dict() if type(binding) is dict:
             return {key: mapped(x, change) for key, x in binding.items()}
     if isinstance(binding, Part):
-        return replace(binding, **{field.name: mapped(getattr(binding, field.name), change) for field in fields(binding)})
+        return replace(
+            binding, **{
+                field.name: mapped(getattr(binding, field.name), change)
+                for field in fields(binding)
+            })
     return binding

@@ -1,8 +1,8 @@
 """What an iterator of the program reads, and whether that was written into since.
 
-Python's iterators read when they are run over.  Here some of them are worked out at once (`filter`, `accumulate`, a
-generator expression with an `if`), and all of them know their lengths at once; that is the same as long as nothing
-that they read changes in between, and refused where it does.
+Python's iterators read when they are run over.  Here some of them are worked out at once (`filter`,
+`accumulate`, a generator expression with an `if`), and all of them know their lengths at once; that
+is the same as long as nothing that they read changes in between, and refused where it does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from ..syntax.liveness import read_names
 
 
 class State(dict):
-    """How far an iterator of the program is (front/control/iterators.py), which is a dict of the program's to what joins branches and loops."""
+    """How far an iterator of the program is (front/control/iterators.py), which is a dict of the
+    program's to what joins branches and loops.
+    """
 
 
 class Watch:
@@ -38,7 +40,8 @@ class Watch:
         if isinstance(binding, Local):
             frame = binding.frame
             while frame is not None:
-                self.names += [(frame, name, frame.env[name]) for name in sorted(read_names([binding.node])) if name in frame.env]
+                self.names += [(frame, name, frame.env[name])
+                               for name in sorted(read_names([binding.node])) if name in frame.env]
                 frame = frame.lexical
         for inner in binding.held():
             self._look(inner, (*seen, binding))
@@ -59,12 +62,15 @@ class Watch:
 
     def changed(self, frame: Frame) -> bool:
         """Whether anything of it was written into since, or bound anew."""
-        return (any(_differs(then, frame.heap.contents.get(root)) for root, then in self.contents.items())
+        return (any(
+            _differs(then, frame.heap.contents.get(root)) for root, then in self.contents.items())
                 or any(at.env.get(name) is not then for at, name, then in self.names))
 
     def resized(self, frame: Frame) -> bool:
         """Whether one of the lists may have another length since."""
-        return any(_length_differs(then, frame.heap.contents.get(root)) for root, then in self.contents.items())
+        return any(
+            _length_differs(then, frame.heap.contents.get(root))
+            for root, then in self.contents.items())
 
 
 def is_state(root) -> bool:
@@ -74,7 +80,8 @@ def is_state(root) -> bool:
 
 def acted(frame: Frame, before: dict) -> bool:
     """Whether something wrote into what was there `before`, the heap's contents then."""
-    return any(not is_state(root) and _differs(then, frame.heap.contents.get(root)) for root, then in before.items())
+    return any(not is_state(root) and _differs(then, frame.heap.contents.get(root))
+               for root, then in before.items())
 
 
 def _differs(then, now) -> bool:
@@ -83,8 +90,9 @@ def _differs(then, now) -> bool:
 
 def _is_packed(then, now) -> bool:
     """Whether a list of known length has only become one of run-time length."""
-    return isinstance(then, tuple) and isinstance(now, Value) and now.op is not None and now.op.name == "list_of" and len(
-        now.op.inputs) == len(then)
+    return isinstance(then, tuple) and isinstance(
+        now, Value) and now.op is not None and now.op.name == "list_of" and len(
+            now.op.inputs) == len(then)
 
 
 def _length_differs(then, now) -> bool:

@@ -1,8 +1,9 @@
 """Python's lists: what their methods, operators and indices mean.
 
-A list is a Cell.  While its length is known, the heap holds its items, each with its own binding, and nothing
-of the list is left in generated code.  Where a run-time condition, trip or index decides what it holds, it
-becomes a run-time list: one Value of type List.  Which of the two it is changes nothing for the program.
+A list is a Cell.  While its length is known, the heap holds its items, each with its own binding,
+and nothing of the list is left in generated code.  Where a run-time condition, trip or index
+decides what it holds, it becomes a run-time list: one Value of type List.  Which of the two it is
+changes nothing for the program.
 """
 
 from __future__ import annotations
@@ -41,14 +42,19 @@ def is_list(frame: Frame, binding) -> bool:
 
 
 def is_array(frame: Frame, binding) -> bool:
-    """Whether a binding is an array, which adds itself to a list element by element: `xs += a` does not extend xs."""
+    """Whether a binding is an array, which adds itself to a list element by element: `xs += a` does
+    not extend xs.
+    """
     if isinstance(binding, Value):
         return isinstance(binding.type, Array)
-    return isinstance(binding, Cell) and frame.heap.items(binding) is None and isinstance(frame.heap.type_of(binding), Array)
+    return (isinstance(binding, Cell) and frame.heap.items(binding) is None
+            and isinstance(frame.heap.type_of(binding), Array))
 
 
 def as_list(frame: Frame, binding) -> Value:
-    """A list, or what becomes one, as a Value of type List; the program's list is a run-time one from now on."""
+    """A list, or what becomes one, as a Value of type List; the program's list is a run-time one
+    from now on.
+    """
     if isinstance(binding, Cell):
         items = frame.heap.items(binding)
         if items is None:
@@ -82,7 +88,9 @@ def hold(xs: Cell, cells: frozenset) -> None:
 
 
 def hold_items(frame: Frame, xs: Cell, ys: Cell) -> None:
-    """Note that `xs` holds the items of the run-time list `ys`, too, or of an array, of whose memory its rows are."""
+    """Note that `xs` holds the items of the run-time list `ys`, too, or of an array, of whose
+    memory its rows are.
+    """
     if isinstance(type := frame.heap.read(ys).type, Array):
         return hold(xs, ys.family() | ys.root.held) if type.rank > 1 else None
     if holds_shared(frame.heap.read(ys).type.item):
@@ -91,7 +99,7 @@ def hold_items(frame: Frame, xs: Cell, ys: Cell) -> None:
     xs.root.alike |= ys.root.alike
 
 
-# ------------------------------------------------------------------------------------------- elements
+# ----------------------------------------------------------------------------------------- elements
 
 
 def take_item(frame: Frame, xs: Cell, key):
@@ -102,8 +110,10 @@ def take_item(frame: Frame, xs: Cell, key):
     if items is not None and frame.is_static(key):
         return _member(frame, items, frame.static(key, "this index"))
     if items is not None and not _alike(frame, items):
-        raise UnlikeMembers("a run-time index into a list or tuple of unlike things", current().line,
-                            "keep numbers, or arrays of one rank, in a list of their own", ranges=_counting(frame, key))
+        raise UnlikeMembers("a run-time index into a list or tuple of unlike things",
+                            current().line,
+                            "keep numbers, or arrays of one rank, in a list of their own",
+                            ranges=_counting(frame, key))
     if items is not None and isinstance(list_value(frame, items).type.item, Unknown):
         raise_if_counted(frame, items, key)
     i = index_of(frame, key)
@@ -112,20 +122,26 @@ def take_item(frame: Frame, xs: Cell, key):
     content = as_list(frame, xs)
     if content.type.item == UNDEFINED:
         _outside(frame)
-        raise TypeMismatchError("an item of a list into which nothing is put", current().line, "append to it first")
+        raise TypeMismatchError("an item of a list into which nothing is put",
+                                current().line, "append to it first")
     return held_by(frame, xs, ops.list_get(content, i))
 
 
 def raise_if_counted(frame: Frame, items: tuple, key) -> None:
     """UnlikeMembers where the index into a tuple of arrays or tuples counts the few trips of loops.
 
-    Followed trip by trip, such loops know the shape of each layer of a network; a list, which `items` become elsewhere, does not.
+    Followed trip by trip, such loops know the shape of each layer of a network; a list, which
+    `items` become elsewhere, does not.
     """
     if all(isinstance(x, Value) and isinstance(x.type, Scalar) for x in items):
         return
-    ranges = [bounds for bounds in _counting(frame, key) if (trips := known_range(bounds)) is not None and len(trips) <= COUNTED_AT_MOST]
+    ranges = [
+        bounds for bounds in _counting(frame, key)
+        if (trips := known_range(bounds)) is not None and len(trips) <= COUNTED_AT_MOST
+    ]
     if ranges:
-        raise UnlikeMembers("a run-time index into a tuple", current().line, "loop over the tuple", ranges=ranges)
+        raise UnlikeMembers("a run-time index into a tuple",
+                            current().line, "loop over the tuple", ranges=ranges)
 
 
 def known_range(bounds: tuple) -> range | None:
@@ -156,7 +172,9 @@ def _is_one_of(frame: Frame, i: Value, items: tuple) -> bool:
 
 
 def _chosen(i: Value, items: tuple) -> Cell:
-    """items[i], decided again where it is read and written: exact, where a run-time list would only know that it is one of them."""
+    """items[i], decided again where it is read and written: exact, where a run-time list would only
+    know that it is one of them.
+    """
     cell = items[-1]
     for k in reversed(range(len(items) - 1)):
         cell = Cell(choice=(OPERATORS["equal"](i, value(k)), items[k], cell))
@@ -166,7 +184,8 @@ def _chosen(i: Value, items: tuple) -> Cell:
 def held_by(frame: Frame, xs: Cell, y: Value):
     """The binding of something that is, or was, in a run-time list."""
     binding = frame.wrap(y)
-    if isinstance(binding, Value) and isinstance(y.type, Scalar) and xs.root.held:  # perhaps an array of no axes
+    # perhaps an array of no axes
+    if isinstance(binding, Value) and isinstance(y.type, Scalar) and xs.root.held:
         binding = frame.heap.new(y)
         binding.doubtful = True
     for cell in cells_in(binding):
@@ -178,14 +197,15 @@ def held_by(frame: Frame, xs: Cell, y: Value):
 def place_in(frame: Frame, xs: Cell, key):
     """`xs[key]`, to be written into at once: a view of the list, where that is a run-time one."""
     items = frame.heap.items(xs)
-    if not is_list(frame, xs) or isinstance(key, slice) or items is not None and (
-            frame.is_static(key) or not _alike(frame, items)):
+    if not is_list(frame, xs) or isinstance(
+            key, slice) or items is not None and (frame.is_static(key) or not _alike(frame, items)):
         return None
     i = index_of(frame, key)
     y = ops.list_get(as_list(frame, xs), i)
     if not is_shared(y.type):
         return None
-    return frame.heap.new_view(xs, y, lambda x: ops.list_get(x, i), lambda x, v: ops.list_set(x, v, i))
+    return frame.heap.new_view(xs, y, lambda x: ops.list_get(x, i),
+                               lambda x, v: ops.list_set(x, v, i))
 
 
 def put_item(frame: Frame, xs: Cell, key, new) -> None:
@@ -214,15 +234,19 @@ def _put_slice(frame: Frame, xs: Cell, items: tuple | None, key: slice, new) -> 
         try:
             changed[slice(*(frame.static(b, "a bound") for b in bounds))] = members
         except ValueError as error:
-            raise TypeMismatchError(str(error), current().line, "give as many items as the slice has") from None
+            raise TypeMismatchError(str(error),
+                                    current().line, "give as many items as the slice has") from None
         if len(changed) != len(items):
             _not_run_over(frame, xs, None)
         frame.write(xs, tuple(changed))
         return
-    if not (_is_none(key.step) or frame.is_static(key.step) and frame.static(key.step, "a step") == 1):
-        raise frame.refuse("writing into a slice of a list, with a step,", None, "write the items one by one, or use an array")
+    if not (_is_none(key.step)
+            or frame.is_static(key.step) and frame.static(key.step, "a step") == 1):
+        raise frame.refuse("writing into a slice of a list, with a step,", None,
+                           "write the items one by one, or use an array")
     if members is None and not isinstance(new, Cell):
-        raise TypeMismatchError("a slice of a list is to become what is no list", current().line, "give it a list")
+        raise TypeMismatchError("a slice of a list is to become what is no list",
+                                current().line, "give it a list")
     _not_run_over(frame, xs, None)
     more = new if isinstance(new, Cell) else new_list(frame, members)
     content, added = as_list(frame, xs), as_list(frame, more)
@@ -233,7 +257,8 @@ def _put_slice(frame: Frame, xs: Cell, items: tuple | None, key: slice, new) -> 
         parts.insert(0, ops.list_slice(content, lo, flags=(False, True, False)))
     if hi is not None:
         if lo is not None and not _in_order(lo, hi):
-            hi = tape_len(parts[0]) + tape_len(ops.list_slice(content, lo, hi, flags=(True, True, False)))
+            hi = tape_len(parts[0]) + tape_len(
+                ops.list_slice(content, lo, hi, flags=(True, True, False)))
         parts.append(ops.list_slice(content, hi, flags=(True, False, False)))
     frame.write(xs, functools.reduce(ops.list_join, parts))
 
@@ -245,7 +270,9 @@ def _in_order(lo: Value, hi: Value) -> bool:
 
 
 def exchange(frame: Frame, xs: Cell, key, other) -> None:
-    """`xs[i], xs[j] = xs[j], xs[i]`: no two items are one after that which were not before, as `xs[i] = xs[j]` alone would have it."""
+    """`xs[i], xs[j] = xs[j], xs[i]`: no two items are one after that which were not before, as
+    `xs[i] = xs[j]` alone would have it.
+    """
     i, j = index_of(frame, key), index_of(frame, other)
     content = as_list(frame, xs)
     a, b = ops.list_get(content, i), ops.list_get(content, j)
@@ -255,15 +282,20 @@ def exchange(frame: Frame, xs: Cell, key, other) -> None:
 def item_value(frame: Frame, binding) -> Value:
     """What is put into a run-time list, as a Value: lists in it are run-time lists, too."""
     if isinstance(binding, Made):
-        raise FunctionKept("a list of functions whose length depends on run-time data", current().line,
-                           "make it in a loop over a tuple, or over a range whose bounds are known")
-    return frame.heap.list_value((frame.session.demand(frame, binding, what="what is put into a list of numbers"),), False)
+        raise FunctionKept(
+            "a list of functions whose length depends on run-time data",
+            current().line,
+            "make it in a loop over a tuple, or over a range whose bounds are known")
+    return frame.heap.list_value(
+        (frame.session.demand(frame, binding, what="what is put into a list of numbers"),), False)
 
 
 def index_of(frame: Frame, key) -> Value:
     i = frame.value(key)
-    if not isinstance(i.type, (Scalar, Unknown)) or (i.type.dtype or "int").startswith(("float", "complex", "bool")):
-        raise TypeMismatchError(f"a list is indexed with {i.type}", current().line, "index it with an integer or a slice")
+    if (not isinstance(i.type, (Scalar, Unknown)) or (i.type.dtype or "int").startswith(
+        ("float", "complex", "bool"))):
+        raise TypeMismatchError(f"a list is indexed with {i.type}",
+                                current().line, "index it with an integer or a slice")
     return i
 
 
@@ -273,13 +305,17 @@ def _member(frame: Frame, items: tuple, k):
     except (IndexError, TypeError) as error:
         if isinstance(error, IndexError):
             _outside(frame)
-        raise TypeMismatchError(str(error).replace("tuple", "list"), current().line, "index within the list") from None
+        raise TypeMismatchError(
+            str(error).replace("tuple", "list"),
+            current().line, "index within the list") from None
 
 
 def _outside(frame: Frame, message: str = "list index out of range") -> None:
-    """An index lies outside the list as it is known now: in a loop, an earlier trip may have put something there.
+    """An index lies outside the list as it is known now: in a loop, an earlier trip may have put
+    something there.
 
-    The path ends, as it does in Python where none has; where one has, the loop is run again with what it puts there.
+    The path ends, as it does in Python where none has; where one has, the loop is run again with
+    what it puts there.
     """
     guard(frame, IndexError, lambda: True, message)
     if frame.in_loop():
@@ -322,8 +358,7 @@ def _is_none(bound) -> bool:
     return bound is None or isinstance(bound, Value) and bound.constant is None
 
 
-# -------------------------------------------------------------------------------------------- methods
-
+# ------------------------------------------------------------------------------------------ methods
 
 RESIZING = {"append", "extend", "insert", "pop", "remove", "clear"}
 
@@ -334,23 +369,36 @@ def _not_run_over(frame: Frame, xs: Cell, node: gast.AST | None) -> None:
                            "loop over a copy, xs[:], or say `while k < len(xs)`")
 
 
-def apply_list_method(frame: Frame, xs: Cell, name: str, args: list, keywords: dict, node: gast.AST):
+def apply_list_method(frame: Frame, xs: Cell, name: str, args: list, keywords: dict,
+                      node: gast.AST):
     """`xs.name(*args)`."""
     if name not in METHODS:
-        raise frame.refuse(f"the method {name} of a list", node, "use append, pop, insert, extend and indices")
+        raise frame.refuse(f"the method {name} of a list", node,
+                           "use append, pop, insert, extend and indices")
     if keywords:
-        raise TypeMismatchError(f"list.{name}() takes no keyword arguments", frame.line(node), "pass the arguments in order")
-    least, most = {"append": (1, 1), "extend": (1, 1), "insert": (2, 2), "pop": (0, 1), "remove": (1, 1),
-                   "index": (1, 1), "count": (1, 1)}.get(name, (0, 0))
+        raise TypeMismatchError(f"list.{name}() takes no keyword arguments", frame.line(node),
+                                "pass the arguments in order")
+    least, most = {
+        "append": (1, 1),
+        "extend": (1, 1),
+        "insert": (2, 2),
+        "pop": (0, 1),
+        "remove": (1, 1),
+        "index": (1, 1),
+        "count": (1, 1)
+    }.get(name, (0, 0))
     if not least <= len(args) <= most:
-        raise TypeMismatchError(f"list.{name}() is given {len(args)} arguments", frame.line(node), "pass those that it takes")
+        raise TypeMismatchError(f"list.{name}() is given {len(args)} arguments", frame.line(node),
+                                "pass those that it takes")
     if name in RESIZING:
         _not_run_over(frame, xs, node)
     frame.live |= frame.pending
     items = frame.heap.items(xs)
-    rule = _STATIC[name] if items is not None and _stays_static(frame, xs, name, args) else _RUN_TIME.get(name)
+    rule = (_STATIC[name]
+            if items is not None and _stays_static(frame, xs, name, args) else _RUN_TIME.get(name))
     if rule is None:
-        raise frame.refuse(f"the method {name} of a list that grows at run time", node, "write it as a loop")
+        raise frame.refuse(f"the method {name} of a list that grows at run time", node,
+                           "write it as a loop")
     return rule(frame, xs, items, *args)
 
 
@@ -381,6 +429,7 @@ def _insert_known(frame: Frame, xs: Cell, items: tuple, k, new) -> None:
 
 
 def _ask_known(name: str):
+
     def ask(frame: Frame, xs: Cell, items: tuple, x):
         try:
             return getattr(frame.static(xs, "this list"), name)(frame.static(x, "this"))
@@ -434,7 +483,8 @@ def _pop(frame: Frame, xs: Cell, items, i=None):
     content = as_list(frame, xs)
     if content.type.item == UNDEFINED:
         _outside(frame, "pop from empty list")
-        raise TypeMismatchError("pop from a list into which nothing is put", current().line, "append to it first")
+        raise TypeMismatchError("pop from a list into which nothing is put",
+                                current().line, "append to it first")
     last = i is None or frame.is_static(i) and frame.static(i, "this index") == -1
     rest, popped = tape_pop(content) if last else ops.list_pop_at(content, index_of(frame, i))
     frame.write(xs, rest)
@@ -454,6 +504,7 @@ def _remove(frame: Frame, xs: Cell, items, x) -> None:
 
 
 def _ask(name: str):
+
     def ask(frame: Frame, xs: Cell, items, x):
         return RECORDS[f"list_{name}"](as_list(frame, xs), frame.value(x))
 
@@ -461,11 +512,18 @@ def _ask(name: str):
 
 
 _RUN_TIME = {
-    "append": _append, "extend": _extend, "insert": _insert, "pop": _pop, "remove": _remove, "copy": _copy, "reverse": _reverse,
-    "index": _ask("index"), "count": _ask("count"),
-    "clear": lambda frame, xs, items: frame.write(xs, ops.list_slice(as_list(frame, xs), value(0), flags=(False, True, False))),
+    "append": _append,
+    "extend": _extend,
+    "insert": _insert,
+    "pop": _pop,
+    "remove": _remove,
+    "copy": _copy,
+    "reverse": _reverse,
+    "index": _ask("index"),
+    "count": _ask("count"),
+    "clear": lambda frame, xs, items: frame.write(
+        xs, ops.list_slice(as_list(frame, xs), value(0), flags=(False, True, False))),
 }
-
 
 LIST_METHODS = {*_STATIC, *_RUN_TIME, "sort"}
 
@@ -477,7 +535,7 @@ def put_in_order(frame: Frame, xs: Cell, ordered: Cell) -> None:
     frame.write(xs, items if items is not None else frame.heap.read(ordered))
 
 
-# ------------------------------------------------------------------------------------------ operators
+# ---------------------------------------------------------------------------------------- operators
 
 
 def join_lists(frame: Frame, a: Cell, b: Cell) -> Cell:
@@ -491,7 +549,8 @@ def join_lists(frame: Frame, a: Cell, b: Cell) -> Cell:
 def _joined(frame: Frame, *parts) -> Cell:
     """A run-time list of the items of these lists, or tuples."""
     parts = [part if isinstance(part, Cell) else new_list(frame, part) for part in parts]
-    joined = frame.heap.new(functools.reduce(ops.list_join, [as_list(frame, part) for part in parts]))
+    joined = frame.heap.new(
+        functools.reduce(ops.list_join, [as_list(frame, part) for part in parts]))
     for part in parts:
         hold_items(frame, joined, part)
     return joined
@@ -500,13 +559,16 @@ def _joined(frame: Frame, *parts) -> Cell:
 def repeat_list(frame: Frame, xs: Cell, count) -> Cell:
     """`xs * count`."""
     items = frame.heap.items(xs)
-    if items is not None and frame.is_static(count) and len(items) * max(frame.static(count, "a count"), 0) <= 256:
+    if (items is not None and frame.is_static(count)
+            and len(items) * max(frame.static(count, "a count"), 0) <= 256):
         return new_list(frame, items * frame.static(count, "a count"))
     if items is None or len(items) != 1:
-        raise frame.refuse("a list of several items times a run-time number", None, "append the items in a loop")
+        raise frame.refuse("a list of several items times a run-time number", None,
+                           "append the items in a loop")
     repeated = frame.heap.new(ops.list_full(item_value(frame, items[0]), frame.value(count)))
     share(frame, repeated, items)
-    repeated.alike = repeated.held if holds_shared(frame.heap.read(repeated).type.item) else frozenset()
+    repeated.alike = (repeated.held
+                      if holds_shared(frame.heap.read(repeated).type.item) else frozenset())
     return repeated
 
 

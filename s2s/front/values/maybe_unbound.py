@@ -1,8 +1,10 @@
-"""Names that only some paths bind: beside each stands a flag that says whether it is bound, and a read asks it.
+"""Names that only some paths bind: beside each stands a flag that says whether it is bound, and a
+read asks it.
 
-The flag of `y` is a name that no program can have, so branches and loops join it like any other variable.  Where each
-trip of a loop over a range binds the name, whether it is bound follows from the number of the trip, and nothing is
-carried.  So what Python raises, generated code raises, compiled code included, in which an unbound variable is 0.
+The flag of `y` is a name that no program can have, so branches and loops join it like any other
+variable.  Where each trip of a loop over a range binds the name, whether it is bound follows from
+the number of the trip, and nothing is carried.  So what Python raises, generated code raises,
+compiled code included, in which an unbound variable is 0.
 """
 
 from __future__ import annotations
@@ -20,10 +22,12 @@ from ..domain.frame import BOUND, EXIT, Frame
 from .exceptions import guard, is_caught
 
 BOUND_ON = "<bound on {}>"
-OWN = ("cannot access local variable '{}' where it is not associated with a value" if sys.version_info >= (3, 11)
-       else "local variable '{}' referenced before assignment")
-FREE = ("cannot access free variable '{}' where it is not associated with a value in enclosing scope"
-        if sys.version_info >= (3, 11) else "free variable '{}' referenced before assignment in enclosing scope")
+OWN = ("cannot access local variable '{}' where it is not associated with a value"
+       if sys.version_info >= (3, 11) else "local variable '{}' referenced before assignment")
+FREE = (
+    "cannot access free variable '{}' where it is not associated with a value in enclosing scope"
+    if sys.version_info >= (3, 11) else
+    "free variable '{}' referenced before assignment in enclosing scope")
 
 
 def is_bound(env: dict, name: str):
@@ -39,9 +43,11 @@ def note_bound(frame: Frame, name: str, flag=True) -> None:
 
 
 def note_arms(frame: Frame, first: dict, second: dict, live: frozenset) -> None:
-    """Add, to the states that two arms leave, the flags of the names that one of them leaves unbound.
+    """Add, to the states that two arms leave, the flags of the names that one of them leaves
+    unbound.
 
-    What follows is run only where no `break`, `continue` or `return` has left: there, a name is as it was BOUND_ON.
+    What follows is run only where no `break`, `continue` or `return` has left: there, a name is as
+    it was BOUND_ON.
     """
     if frame.outline.is_dump:
         return
@@ -49,10 +55,14 @@ def note_arms(frame: Frame, first: dict, second: dict, live: frozenset) -> None:
         if name.startswith("<") or not frame.is_live(name, live):
             continue
         flags = [is_bound(env, name) for env in (first, second)]
-        going_on = [True if env[EXIT] is True else env.get(BOUND_ON.format(name), flag)
-                    for env, flag in zip((first, second), flags)]
-        _set(first, second, BOUND.format(name), flags, flags[0] is flags[1] and not isinstance(flags[0], Value))
-        _set(first, second, BOUND_ON.format(name), going_on, all(a is b for a, b in zip(flags, going_on)))
+        going_on = [
+            True if env[EXIT] is True else env.get(BOUND_ON.format(name), flag)
+            for env, flag in zip((first, second), flags)
+        ]
+        _set(first, second, BOUND.format(name), flags, flags[0] is flags[1]
+             and not isinstance(flags[0], Value))
+        _set(first, second, BOUND_ON.format(name), going_on,
+             all(a is b for a, b in zip(flags, going_on)))
 
 
 def _set(first: dict, second: dict, key: str, flags: list, is_clear: bool) -> None:
@@ -69,7 +79,9 @@ def go_on_bound(env: dict) -> None:
 
 
 def read_name(frame: Frame, name: str, node: gast.AST):
-    """What `name` stands for, where the program reads it; raises what Python raises where it is not bound."""
+    """What `name` stands for, where the program reads it; raises what Python raises where it is not
+    bound.
+    """
     owner = frame
     while owner is not None and name not in owner.env and name not in owner.locals:
         owner = owner.lexical

@@ -1,11 +1,12 @@
-"""What a program says to the world: `print`, `warnings.warn`, loggers, `raise`, `assert`, and the formatted strings that they are given.
+"""What a program says to the world: `print`, `warnings.warn`, loggers, `raise`, `assert`, and the
+formatted strings that they are given.
 
-A text with run-time data in it is a Text, a Thrown an exception that has been made and not raised: both are
-bindings with Values at their leaves, as tuples are.  `print` and `raise` lay out those leaves as the inputs
-of one op and keep the rest as a template (ops/program/effects.py).
+A text with run-time data in it is a Text, a Thrown an exception that has been made and not raised:
+both are bindings with Values at their leaves, as tuples are.  `print` and `raise` lay out those
+leaves as the inputs of one op and keep the rest as a template (ops/program/effects.py).
 
-A `raise` ends its path: Ended unwinds to the branch or loop whose arm that is, which goes on as the other
-arm has it.
+A `raise` ends its path: Ended unwinds to the branch or loop whose arm that is, which goes on as the
+other arm has it.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from .strings import Choice, Filling, Piece, Word, frozen, spelled_out
 LITERALS = (str, bytes, bool, int, float, complex, type(None), type(Ellipsis))
 
 
-# ---------------------------------------------------------------------------------------------- templates
+# ---------------------------------------------------------------------------------------- templates
 
 
 @dataclass
@@ -78,7 +79,8 @@ class Layout:
             case Container():
                 if binding.cls is dict:
                     return self.template(binding.members)
-                raise self.frame.refuse(f"a {binding.cls.__name__} as text", self.node, "print its members one by one")
+                raise self.frame.refuse(f"a {binding.cls.__name__} as text", self.node,
+                                        "print its members one by one")
             case Value():
                 return self.operand(self.frame.value(binding))
             case Function():
@@ -90,8 +92,8 @@ class Layout:
             return Plain(binding)
         if shown:
             return Plain(str(binding))
-        raise self.frame.refuse(f"a {type(binding).__name__} in what is printed or raised", self.node,
-                                "use numbers, arrays, strings, and tuples of them")
+        raise self.frame.refuse(f"a {type(binding).__name__} in what is printed or raised",
+                                self.node, "use numbers, arrays, strings, and tuples of them")
 
     def operand(self, x: Value):
         """The template of a Value."""
@@ -99,9 +101,11 @@ class Layout:
             case Static(content):
                 return self.template(content)
             case Tuple(items, None):
-                return Several(tuple, tuple(self.operand(item(x, index=k)) for k in range(len(items))))
+                return Several(tuple,
+                               tuple(self.operand(item(x, index=k)) for k in range(len(items))))
             case List():
-                raise self.frame.refuse("a list that grows, as text", self.node, "print its members, or its length")
+                raise self.frame.refuse("a list that grows, as text", self.node,
+                                        "print its members, or its length")
         if x.constant is not MISSING and type(x.constant) in LITERALS:
             return Plain(x.constant)
         self.inputs.append(x)
@@ -114,28 +118,33 @@ class Layout:
     def part(self, part):
         match part:
             case Piece(content, conversion, spec):
-                return Field(self.template(content, shown=True), conversion, None if spec is None else self.filled(spec))
+                return Field(self.template(content, shown=True), conversion,
+                             None if spec is None else self.filled(spec))
             case Filling(text, method, items, keywords):
-                return Field(Filled(text, method, tuple(map(self.template, items)),
-                                    tuple((name, self.template(x)) for name, x in keywords.items())))
+                return Field(
+                    Filled(text, method, tuple(map(self.template, items)),
+                           tuple((name, self.template(x)) for name, x in keywords.items())))
             case Word():
                 return self.part(spelled_out(Text((part,))).parts[0])
             case Choice(test, first, second):
-                return Field(Either(self.operand(test), self.template(first), self.template(second)))
+                return Field(Either(self.operand(test), self.template(first),
+                                    self.template(second)))
         return part
 
 
-# --------------------------------------------------------------------------------------------------- acts
+# --------------------------------------------------------------------------------------------- acts
 
 
 def print_(frame: Frame, node: gast.Call, *args, **keywords) -> None:
     """`print(...)`: once, where the program runs forwards."""
     layout = Layout(frame, node, [])
     if unknown := set(keywords) - {"sep", "end", "flush", "file"}:
-        raise frame.refuse(f"print with the argument {sorted(unknown)[0]}", node, "use sep, end and flush")
+        raise frame.refuse(f"print with the argument {sorted(unknown)[0]}", node,
+                           "use sep, end and flush")
     file = keywords.pop("file", None)
     if file is not None and file is not sys.stdout:
-        raise frame.refuse("print to a file", node, "return what is to be written, and write it after the call")
+        raise frame.refuse("print to a file", node,
+                           "return what is to be written, and write it after the call")
     items = tuple(layout.template(x, shown=True) for x in args)
     named = tuple((name, layout.template(x)) for name, x in keywords.items())
     emit(print_record, *layout.inputs, items=items, keywords=named)
@@ -143,11 +152,14 @@ def print_(frame: Frame, node: gast.Call, *args, **keywords) -> None:
 
 def warn(frame: Frame, node: gast.Call, message, category=UserWarning, stacklevel=1) -> None:
     """`warnings.warn(...)`: once, where the program runs forwards."""
-    category, layout = frame.static(category, "the category of a warning", node), Layout(frame, node, [])
+    category, layout = frame.static(category, "the category of a warning",
+                                    node), Layout(frame, node, [])
     kind = UserWarning if category is None else category
     if not (isinstance(kind, type) and issubclass(kind, Warning) and is_builtin(kind)):
-        raise frame.refuse("a warning of a class of the program's own", node, "use one of Python's: UserWarning, RuntimeWarning")
-    items = (layout.template(message, shown=True), *([] if kind is UserWarning else [Made(kind, bare=True)]))
+        raise frame.refuse("a warning of a class of the program's own", node,
+                           "use one of Python's: UserWarning, RuntimeWarning")
+    items = (layout.template(message,
+                             shown=True), *([] if kind is UserWarning else [Made(kind, bare=True)]))
     keywords = () if stacklevel == 1 else (("stacklevel", layout.template(stacklevel)),)
     emit(print_record, *layout.inputs, items=items, keywords=keywords, function="warnings.warn")
 
@@ -156,7 +168,9 @@ LOGGED = {"debug", "info", "warning", "error", "critical", "log"}
 
 
 def logger(function) -> str | None:
-    """How generated code calls a function of `logging` that writes a message, or that method of a logger; None of any other function."""
+    """How generated code calls a function of `logging` that writes a message, or that method of a
+    logger; None of any other function.
+    """
     logging, name = sys.modules.get("logging"), getattr(function, "__name__", None)
     if logging is None or name not in LOGGED:
         return None
@@ -171,13 +185,15 @@ def logger(function) -> str | None:
 def log(frame: Frame, node: gast.Call, function: str, args: list, keywords: dict) -> None:
     """`logging.info(...)`, `logger.info(...)`: once, where the program runs forwards."""
     if keywords:
-        raise frame.refuse(f"a message for a logger with the argument {next(iter(keywords))}", node, "log the text alone, and what fills it")
+        raise frame.refuse(f"a message for a logger with the argument {next(iter(keywords))}", node,
+                           "log the text alone, and what fills it")
     layout = Layout(frame, node, [])
     items = tuple(layout.template(x) for x in args)
     emit(print_record, *layout.inputs, items=items, function=function)
 
 
-def raise_(frame: Frame, node: gast.AST, thrown: Thrown, cause: Thrown | None = None, bare: bool = False) -> None:
+def raise_(frame: Frame, node: gast.AST, thrown: Thrown, cause: Thrown | None = None,
+           bare: bool = False) -> None:
     """`raise thrown from cause`: emits it, and ends the path."""
     layout = Layout(frame, node, [])
     made = layout.template(thrown)
@@ -196,14 +212,16 @@ def thrown_of(frame: Frame, binding, node: gast.AST) -> tuple[Thrown, bool]:
         return Thrown(binding, (), {}), True
     if isinstance(binding, BaseException):
         return Thrown(type(binding), binding.args, {}), False
-    raise frame.refuse("raise of something that is no exception", node, "raise an exception, as ValueError(...)")
+    raise frame.refuse("raise of something that is no exception", node,
+                       "raise an exception, as ValueError(...)")
 
 
 def run_raise(frame: Frame, stmt: gast.Raise, evaluate) -> None:
     """The statement `raise exception from cause`."""
     if stmt.exc is None:
         if not frame.session.handling:
-            raise frame.refuse("`raise` without an exception", stmt, "name the exception that is raised")
+            raise frame.refuse("`raise` without an exception", stmt,
+                               "name the exception that is raised")
         frame.session.handling[-1](stmt)
         return
     thrown, bare = thrown_of(frame, evaluate(frame, stmt.exc), stmt)
@@ -228,6 +246,7 @@ def run_assert(frame: Frame, stmt: gast.Assert, evaluate) -> None:
 
 def make_exception(frame: Frame, kind: type, args: list, keywords: dict) -> Thrown:
     """`ValueError(...)`: what it is made of, as it is now."""
-    return Thrown(kind, tuple(frozen(frame, x) for x in args), {k: frozen(frame, x) for k, x in keywords.items()})
-
-
+    return Thrown(kind, tuple(frozen(frame, x) for x in args), {
+        k: frozen(frame, x)
+        for k, x in keywords.items()
+    })

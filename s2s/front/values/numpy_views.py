@@ -1,10 +1,10 @@
 """Which NumPy functions return memory of their argument.
 
-A transpose, a flipped array, an axis added or removed is a view for certain: a write through it is a write to its
-base.  A reshape is one if the array is contiguous; where the program shows that it is (it was made by np.zeros or
-.copy(), say), likewise; elsewhere the result may share memory or not, and a write that would have to be seen on
-the other side is refused.  What NumPy marks read-only cannot be written into.  Everything else is taken at its
-record's word.
+A transpose, a flipped array, an axis added or removed is a view for certain: a write through it is
+a write to its base.  A reshape is one if the array is contiguous; where the program shows that it
+is (it was made by np.zeros or .copy(), say), likewise; elsewhere the result may share memory or
+not, and a write that would have to be seen on the other side is refused.  What NumPy marks
+read-only cannot be written into.  Everything else is taken at its record's word.
 """
 
 from __future__ import annotations
@@ -28,16 +28,26 @@ from ..domain.heap import Cell, cells_in, is_shared, part_written
 from ..domain.view_composition import Transposed, flattened, reshaped
 from .subscript import view_of_part
 
-SAME = {"asarray", "asanyarray", "real", "conj", "conjugate", "atleast_1d", "atleast_2d", "atleast_3d", "squeeze"}  # the argument itself, where nothing has to be done
+# the argument itself, where nothing has to be done
+SAME = {
+    "asarray", "asanyarray", "real", "conj", "conjugate", "atleast_1d", "atleast_2d", "atleast_3d",
+    "squeeze"
+}
 TRANSPOSES = {"transpose", "permute_dims", "moveaxis", "rollaxis"}
-INVOLUTIONS = {"T", "mT", "swapaxes", "matrix_transpose", "flip", "fliplr", "flipud"}  # undone by doing them again
-RESHAPES = {"squeeze", "expand_dims", "atleast_1d", "atleast_2d", "atleast_3d"}  # by axes of length 1 only
+# undone by doing them again
+INVOLUTIONS = {"T", "mT", "swapaxes", "matrix_transpose", "flip", "fliplr", "flipud"}
+# by axes of length 1 only
+RESHAPES = {"squeeze", "expand_dims", "atleast_1d", "atleast_2d", "atleast_3d"}
 CONTIGUOUS = {"reshape", "ravel", "flat"}  # where the array is contiguous
 READ_ONLY = {"diagonal", "diag", "broadcast_to"}
 PARTS = {"split", "array_split", "hsplit", "vsplit", "dsplit", "unstack", "view"}
-MAYBE = {"ascontiguousarray", "broadcast_arrays", "imag", "rot90", "stop_gradient", "astype", "array"} | SAME | RESHAPES | CONTIGUOUS | TRANSPOSES | INVOLUTIONS | PARTS | READ_ONLY
-OF_NO_AXES = {"array", "asarray", "asanyarray", "copy", "zeros", "ones", "empty", "full", "zeros_like", "ones_like", "empty_like", "full_like",
-              "reshape", "squeeze"}  # what makes an array even of one number
+MAYBE = {
+    "ascontiguousarray", "broadcast_arrays", "imag", "rot90", "stop_gradient", "astype", "array"
+} | SAME | RESHAPES | CONTIGUOUS | TRANSPOSES | INVOLUTIONS | PARTS | READ_ONLY
+OF_NO_AXES = {
+    "array", "asarray", "asanyarray", "copy", "zeros", "ones", "empty", "full", "zeros_like",
+    "ones_like", "empty_like", "full_like", "reshape", "squeeze"
+}  # what makes an array even of one number
 COPIES = {"array", "copy", "flatten", "astype", "conj", "conjugate"}
 
 
@@ -47,28 +57,34 @@ def flat(x: Value) -> Value:
     return FUNCTIONS[np.ravel](x)
 
 
-def shared_result(frame: Frame, result, name: str, args: list, named: dict, cells: dict[Value, Cell],
+def shared_result(frame: Frame, result, name: str, args: list, named: dict, cells: dict[Value,
+                                                                                        Cell],
                   again: Callable | None = None, method: bool = False, reads: tuple = ()):
     """The binding of what the op `name` made of `args`; `cells` are those behind its arguments.
 
-    `again(x)` is what the op makes of another first argument, and of the Values in `reads`; `method` says that it
-    was called as x.name(...).
+    `again(x)` is what the op makes of another first argument, and of the Values in `reads`;
+    `method` says that it was called as x.name(...).
     """
     first = args[0] if args and isinstance(args[0], Cell) else None
     base = frame.heap.read(first) if first is not None else None
     is_complex = base is not None and (dtype_of(base.type) or "").startswith("complex")
-    copied = name in COPIES and named.get("copy", True) is True and not (name.startswith("conj") and method and not is_complex)
+    copied = (name in COPIES and named.get("copy", True) is True
+              and not (name.startswith("conj") and method and not is_complex))
     if isinstance(result, Value) and first is not None and name in MAYBE and not copied:
-        itself = result is base or (name == "real" and not (dtype_of(base.type) or "complex").startswith("complex"))
+        itself = result is base or (name == "real" and
+                                    not (dtype_of(base.type) or "complex").startswith("complex"))
         if itself and (name not in ("ravel", "ascontiguousarray") or is_contiguous(frame, first)):
             return first
-        view = _view(frame, result, name, args, named, base, again, reads) if is_shared(result.type) or name in OF_NO_AXES else None
+        view = (_view(frame, result, name, args, named, base, again, reads)
+                if is_shared(result.type) or name in OF_NO_AXES else None)
         if view is not None:
             return view
     binding = frame.wrap(result)
-    if name in OF_NO_AXES and isinstance(binding, Value) and isinstance(binding.type, Scalar) and not (method and copied):
+    if (name in OF_NO_AXES and isinstance(binding, Value) and isinstance(binding.type, Scalar)
+            and not (method and copied)):
         binding = frame.heap.new(FUNCTIONS[np.asarray](binding))  # no number of Python's any more
-    if isinstance(binding, Cell) and method and name in ("copy", "flatten") and not named and len(args) == 1:
+    if (isinstance(binding, Cell) and method and name in ("copy", "flatten") and not named
+            and len(args) == 1):
         binding.contiguous = True
     if copied or not isinstance(binding, (Cell, tuple)) or not cells:
         return binding
@@ -77,14 +93,16 @@ def shared_result(frame: Frame, result, name: str, args: list, named: dict, cell
     families = frozenset().union(*(cell.family() for cell in cells.values()))
     for cell in cells_in(binding):
         content = frame.heap.read(cell)
-        if name in MAYBE or (name == "einsum" and _picks(args)) or (content not in cells and _views(content, cells)):
+        if (name in MAYBE or (name == "einsum" and _picks(args))
+                or (content not in cells and _views(content, cells))):
             cell.origins |= families
     return binding
 
 
 def _picks(args: list) -> bool:
     """Whether an einsum sums nothing, so that it is a view."""
-    inputs, arrow, output = args[0].replace(" ", "").partition("->") if isinstance(args[0], str) else ("", "", "")
+    inputs, arrow, output = (args[0].replace(" ", "").partition("->")
+                             if isinstance(args[0], str) else ("", "", ""))
     return not arrow or ("," not in inputs and set(inputs) <= set(output))
 
 
@@ -121,7 +139,8 @@ def _view(frame: Frame, content: Value, name: str, args: list, named: dict, base
         place = Transposed(order)
 
         def back(x, y):
-            return FUNCTIONS[np.transpose](y, None if inverse == tuple(range(len(inverse)))[::-1] else inverse)
+            return FUNCTIONS[np.transpose](
+                y, None if inverse == tuple(range(len(inverse)))[::-1] else inverse)
     elif name in RESHAPES or (name in CONTIGUOUS and _is_view_if_reshaped(frame, name, cell, base)):
         contiguous = is_contiguous(frame, cell)
         if name in RESHAPES:
@@ -135,6 +154,7 @@ def _view(frame: Frame, content: Value, name: str, args: list, named: dict, base
         def back(x, y):
             return reshape_like(y, x)
     elif name in ("real", "imag") and (dtype_of(base.type) or "").startswith("complex"):
+
         def back(x, y):
             raise part_written(name)
     elif name in READ_ONLY and not (name == "diag" and rank(base) == 1):
@@ -147,11 +167,14 @@ def _view(frame: Frame, content: Value, name: str, args: list, named: dict, base
 
 
 def _read_only(x: Value, y: Value) -> Value:
-    raise TypeMismatchError("this writes into an array that NumPy marks read-only", current().line,
-                            "write into the array that it is a view of, or take a copy (`.copy()`) first")
+    raise TypeMismatchError(
+        "this writes into an array that NumPy marks read-only",
+        current().line,
+        "write into the array that it is a view of, or take a copy (`.copy()`) first")
 
 
-def _place_in_transpose(frame: Frame, name: str, args: list, named: dict, count: int) -> Callable | None:
+def _place_in_transpose(frame: Frame, name: str, args: list, named: dict,
+                        count: int) -> Callable | None:
     order = _order(frame, name, args, named, count)
     return None if order is None else Transposed(order)
 
@@ -178,7 +201,9 @@ def _order(frame: Frame, name: str, args: list, named: dict, count: int) -> tupl
 
 
 def _as_index(frame: Frame, name: str, args: list, named: dict, dims: tuple) -> tuple | None:
-    """The index that does what a function does which flips axes, adds or removes some; None of another function."""
+    """The index that does what a function does which flips axes, adds or removes some; None of
+    another function.
+    """
     known = _known_axes(frame, args, named)
     if known is None or not (name.startswith("flip") or name in RESHAPES):
         return None
@@ -189,10 +214,13 @@ def _as_index(frame: Frame, name: str, args: list, named: dict, dims: tuple) -> 
         key = [slice(None, None, -1) if step < 0 else slice(None) for step in made.strides]
     elif name == "squeeze":
         axes = (args or [named.get("axis")])[0]
-        axes = [k for k, n in enumerate(dims) if n == 1] if axes is None else np.atleast_1d(axes) % len(dims)
+        axes = ([k for k, n in enumerate(dims)
+                 if n == 1] if axes is None else np.atleast_1d(axes) % len(dims))
         key = [0 if k in axes else slice(None) for k in range(len(dims))]
     else:
-        key = [None if n == 1 else slice(None) for n in getattr(np, name)(sample, *args, **named).shape]
+        key = [
+            None if n == 1 else slice(None) for n in getattr(np, name)(sample, *args, **named).shape
+        ]
     return parse_index(tuple(key))
 
 
@@ -200,10 +228,14 @@ def _known_axes(frame: Frame, args: list, named: dict) -> tuple[list, dict] | No
     """Arguments that say axes, as Python's objects; None where they depend on run-time data."""
     if not all(map(frame.is_static, (*args, *named.values()))):
         return None
-    return [frame.static(a, "an axis") for a in args], {k: frame.static(v, k) for k, v in named.items()}
+    return [frame.static(a, "an axis") for a in args], {
+        k: frame.static(v, k)
+        for k, v in named.items()
+    }
 
 
-def _parts(frame: Frame, parts: tuple, name: str, cell: Cell, base: Value, again: Callable | None) -> tuple:
+def _parts(frame: Frame, parts: tuple, name: str, cell: Cell, base: Value,
+           again: Callable | None) -> tuple:
     """The cells of the parts that an array is split into."""
     found, start = [], value(0)
     for k, part in enumerate(parts):
@@ -214,7 +246,8 @@ def _parts(frame: Frame, parts: tuple, name: str, cell: Cell, base: Value, again
             count = length(content, axis=axis)
             key = parse_index((*(slice(None),) * axis, slice(start, start + count)))
             view = frame.heap.new_view(cell, content, lambda x, k=k: again(x).op.inputs[k],
-                                       lambda x, y, key=key: setitem(x, y, *key[1], pattern=key[0]), key)
+                                       lambda x, y, key=key: setitem(x, y, *key[1], pattern=key[0]),
+                                       key)
             start = start + count
         if view is None:
             part.origins |= cell.family()
@@ -223,9 +256,12 @@ def _parts(frame: Frame, parts: tuple, name: str, cell: Cell, base: Value, again
 
 
 def _axis_of_parts(content: Value) -> int | None:
-    """The axis along which np.split cut, where it did so by x.reshape(..., parts, length, ...)[..., k]."""
+    """The axis along which np.split cut, where it did so by x.reshape(..., parts, length, ...)[...,
+    k].
+    """
     op = content.op
-    if op is None or op.record is not getitem or "i" not in op.attrs["pattern"] or op.inputs[0].op is None:
+    if (op is None or op.record is not getitem or "i" not in op.attrs["pattern"]
+            or op.inputs[0].op is None):
         return None
     return op.attrs["pattern"].index("i") if op.inputs[0].op.record is reshape else None
 
@@ -239,7 +275,7 @@ def _part_of(frame: Frame, content: Value, cell: Cell, base: Value) -> Cell | No
     return view_of_part(frame, cell, content, op.attrs["pattern"], list(op.inputs[1:]))
 
 
-# ------------------------------------------------------------------------------------------- contiguity
+# --------------------------------------------------------------------------------------- contiguity
 
 
 def _is_view_if_reshaped(frame: Frame, name: str, cell: Cell, base: Value) -> bool:
@@ -248,22 +284,28 @@ def _is_view_if_reshaped(frame: Frame, name: str, cell: Cell, base: Value) -> bo
 
 
 def is_contiguous(frame: Frame, cell: Cell) -> bool:
-    """Whether the elements of an array stand in memory in C order without gaps, as far as the program shows."""
+    """Whether the elements of an array stand in memory in C order without gaps, as far as the
+    program shows.
+    """
     if cell.contiguous is None:
         if cell.choice is not None:
             cell.contiguous = all(is_contiguous(frame, arm) for arm in cell.choice[1:])
         elif cell.base is None:
             cell.contiguous = not cell.owner and not cell.origins and is_made_in_order(cell.made)
         else:
-            cell.contiguous = cell.index is not None and _is_block(*cell.index) and is_contiguous(frame, cell.base)
+            cell.contiguous = (cell.index is not None and _is_block(*cell.index)
+                               and is_contiguous(frame, cell.base))
     return cell.contiguous
 
 
 def _is_block(pattern, operands) -> bool:
-    """Whether an index takes a block of consecutive elements of a contiguous array: a[i], a[i, lo:hi], a[lo:hi]."""
+    """Whether an index takes a block of consecutive elements of a contiguous array: a[i], a[i,
+    lo:hi], a[lo:hi].
+    """
     whole = False
     for p, operand in paired(pattern, operands):
-        if p is None or p is ... or (isinstance(p, str) and p != "i" and all(b is None for b in operand)):
+        if (p is None or p is ...
+                or (isinstance(p, str) and p != "i" and all(b is None for b in operand))):
             whole = whole or p is not None
         elif whole:
             return False

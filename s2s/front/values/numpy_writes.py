@@ -1,7 +1,9 @@
-"""NumPy's functions that write into an array they are given: `out=`, np.copyto, np.put, x.sort(), ufunc.at.
+"""NumPy's functions that write into an array they are given: `out=`, np.copyto, np.put, x.sort(),
+ufunc.at.
 
-What they do is said in Python (below, the functions that take the same arguments), which is run in place on the
-caller's arrays like a function of the user's; so views, aliases and derivatives need nothing of their own.
+What they do is said in Python (below, the functions that take the same arguments), which is run in
+place on the caller's arrays like a function of the user's; so views, aliases and derivatives need
+nothing of their own.
 """
 
 from __future__ import annotations
@@ -26,8 +28,7 @@ from ..domain.heap import Cell
 
 Call = Callable  # (function, *arguments, **keywords) -> binding: a call of the user's program
 
-
-# ------------------------------------------------------------------------------------ said in Python
+# ----------------------------------------------------------------------------------- said in Python
 
 
 def copy_where(dst, src, where):
@@ -84,7 +85,9 @@ def at_each_alone(ufunc, a, indices):
 
 
 def out_of(function, args: list, keywords: dict) -> tuple[list, dict, object]:
-    """The arguments of a call of NumPy's without the array that the result goes to, and that array or None."""
+    """The arguments of a call of NumPy's without the array that the result goes to, and that array
+    or None.
+    """
     if isinstance(function, np.ufunc):
         args, out = args[:function.nin], args[function.nin:]
         keywords = dict(keywords)
@@ -95,24 +98,31 @@ def out_of(function, args: list, keywords: dict) -> tuple[list, dict, object]:
     place = _place_of_out(function) if len(args) > 1 or "out" in keywords else None
     if place is not None and len(args) > place:
         return args[:place], keywords, args[place]
-    return args, {k: v for k, v in keywords.items() if k != "out"}, keywords.get("out") if place is not None else None
+    return args, {
+        k: v
+        for k, v in keywords.items() if k != "out"
+    }, keywords.get("out") if place is not None else None
 
 
 def _place_of_out(function) -> int | None:
-    """Which argument of a function of NumPy's is the array that the result goes to; behind all others, if only a keyword says it."""
+    """Which argument of a function of NumPy's is the array that the result goes to; behind all
+    others, if only a keyword says it.
+    """
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
         return None
     if "out" not in parameters:
         return None
-    return sys.maxsize if parameters["out"].kind is inspect.Parameter.KEYWORD_ONLY else list(parameters).index("out")
+    return (sys.maxsize if parameters["out"].kind is inspect.Parameter.KEYWORD_ONLY else
+            list(parameters).index("out"))
 
 
 def write_out(frame: Frame, call: Call, function, args: list, keywords: dict, out, node: gast.AST):
     """`function(*args, out=out, **keywords)`."""
     if not isinstance(out, Cell):
-        what = "several arrays" if isinstance(out, (tuple, list)) else "something that is not an array"
+        what = ("several arrays" if isinstance(out,
+                                               (tuple, list)) else "something that is not an array")
         raise frame.refuse(f"out= with {what}", node, "assign the result instead")
     where = keywords.pop("where", True) if isinstance(function, np.ufunc) else True
     if where is not True:
@@ -125,25 +135,32 @@ def write_out(frame: Frame, call: Call, function, args: list, keywords: dict, ou
 
 
 def _of_its_shape(function, new: Value, old: Value) -> Value:
-    """What `function`, which is no ufunc, has given, where it has the shape of the array that it goes to.
+    """What `function`, which is no ufunc, has given, where it has the shape of the array that it
+    goes to.
 
-    A ufunc repeats its result there as an assignment does; what adds up or joins does not.  And NumPy adds up in the dtype of that array.
+    A ufunc repeats its result there as an assignment does; what adds up or joins does not.  And
+    NumPy adds up in the dtype of that array.
     """
     name = f"np.{function.__name__} with out="
     if isinstance(new.type, Unknown) or isinstance(old.type, Unknown):
         return new
     if rank(new) != rank(old):
-        raise TypeMismatchError(f"{name} of {rank(old)} axes, where the result has {rank(new)}", current().line,
-                                "give an array of the shape of the result, or write y[...] = the result")
-    if dtype_of(new.type) != dtype_of(old.type) and "dtype" in inspect.signature(function).parameters:
-        raise TypeMismatchError(f"{name} of {dtype_of(old.type)}, where the result is {dtype_of(new.type)}", current().line,
-                                "give an array of that dtype, or write y[...] = the result")
+        raise TypeMismatchError(
+            f"{name} of {rank(old)} axes, where the result has {rank(new)}",
+            current().line,
+            "give an array of the shape of the result, or write y[...] = the result")
+    if (dtype_of(new.type) != dtype_of(old.type)
+            and "dtype" in inspect.signature(function).parameters):
+        raise TypeMismatchError(
+            f"{name} of {dtype_of(old.type)}, where the result is {dtype_of(new.type)}",
+            current().line, "give an array of that dtype, or write y[...] = the result")
     for axis in range(rank(new)):
         new = of_length(new, old, axis, axis, name)
     return new
 
 
-def _write_where(frame: Frame, call: Call, function, args: list, keywords: dict, out: Cell, where, node: gast.AST):
+def _write_where(frame: Frame, call: Call, function, args: list, keywords: dict, out: Cell, where,
+                 node: gast.AST):
     """What is not asked for is not computed: out[where] = function(a[where], ...)."""
     if keywords:
         raise frame.refuse("where= along with other keywords", node, "write it in two steps")
@@ -160,7 +177,10 @@ def _write_where(frame: Frame, call: Call, function, args: list, keywords: dict,
         raise frame.refuse("where= with a single truth value", node, "write an if")
     where = fitted(where)
     mask = parse_index(frame.value(where))
-    parts = [call(_part, x, where) if isinstance(frame.value(x).type, Array) else x for x in map(fitted, args)]
+    parts = [
+        call(_part, x, where) if isinstance(frame.value(x).type, Array) else x
+        for x in map(fitted, args)
+    ]
     new = frame.value(call(function, *parts))
     _same_kind(like, new)
     write(frame, out, setitem(frame.heap.read(out), new, *mask[1], pattern=mask[0]))
@@ -172,7 +192,9 @@ def _part(x, where):
 
 
 def write_whole(frame: Frame, cell: Cell, new: Value) -> None:
-    """Every element of `cell` is overwritten, as NumPy's functions do it: without losing a fraction or the like."""
+    """Every element of `cell` is overwritten, as NumPy's functions do it: without losing a fraction
+    or the like.
+    """
     old = frame.heap.read(cell)
     if new.type != old.type:
         _same_kind(old, new)
@@ -189,14 +211,16 @@ def write(frame: Frame, cell: Cell, content: Value) -> None:
 def _same_kind(old: Value, new: Value) -> None:
     """NumPy's functions refuse to write floats into integers; an assignment does not."""
     a, b = dtype_of(old.type), dtype_of(new.type)
-    if isinstance(new.type, Scalar) and new.type.weak and a is not None and np.can_cast(b, np.result_type(a, 1.0)):
+    if (isinstance(new.type, Scalar) and new.type.weak and a is not None
+            and np.can_cast(b, np.result_type(a, 1.0))):
         b = a if b in ("bool", "int64") or np.dtype(a).kind in "fc" else b
     if None not in (a, b) and not np.can_cast(b, a, "same_kind"):
-        raise TypeMismatchError(f"{b} values cannot be written into an array of {a} in place", current().line,
+        raise TypeMismatchError(f"{b} values cannot be written into an array of {a} in place",
+                                current().line,
                                 "make the array of the wider dtype first, with .astype")
 
 
-# ---------------------------------------------------------------------------------- functions and methods
+# ---------------------------------------------------------------------------- functions and methods
 
 
 def _array(frame: Frame, binding, node: gast.AST, what: str) -> Value:
@@ -219,19 +243,22 @@ def _copyto(frame, call, node, dst, src, casting="same_kind", where=True):
 def _putmask(frame, call, node, a, mask, values):
     content, v = _array(frame, a, node, "np.putmask"), frame.value(values)
     if not isinstance(v.type, Scalar) and not same_shape(v.type, content.type):
-        raise frame.refuse("np.putmask with values of another shape", node, "write a[mask] = ... with as many values")
+        raise frame.refuse("np.putmask with values of another shape", node,
+                           "write a[mask] = ... with as many values")
     call(copy_where, a, values, mask)
 
 
 def _place(frame, call, node, arr, mask, vals):
     _array(frame, arr, node, "np.place")
-    call(place if isinstance(frame.value(vals).type, Scalar) else place_in_turn, arr, mask, _as_array(frame, call, vals))
+    call(place if isinstance(frame.value(vals).type, Scalar) else place_in_turn, arr, mask,
+         _as_array(frame, call, vals))
 
 
 def _put(frame, call, node, a, ind, v, mode="raise"):
     _array(frame, a, node, "np.put")
     if mode != "raise":
-        raise frame.refuse("np.put with mode=", node, "put the index into range first, with % or np.clip")
+        raise frame.refuse("np.put with mode=", node,
+                           "put the index into range first, with % or np.clip")
     ind, v = _as_array(frame, call, ind), _as_array(frame, call, v)
     places, values = frame.value(ind).type, frame.value(v).type
     fits = isinstance(values, Scalar) or same_shape(places, values) or isinstance(places, Scalar)
@@ -245,9 +272,11 @@ def _as_array(frame, call, x):
 def _fill_diagonal(frame, call, node, a, val, wrap=False):
     content = _array(frame, a, node, "np.fill_diagonal")
     if wrap is not False or getattr(content.type, "rank", 2) != 2:
-        raise frame.refuse("np.fill_diagonal of more than a matrix, or with wrap", node, "write a[k, k] = val")
+        raise frame.refuse("np.fill_diagonal of more than a matrix, or with wrap", node,
+                           "write a[k, k] = val")
     val = _as_array(frame, call, val)
-    call(fill_diagonal if isinstance(frame.value(val).type, Scalar) else fill_diagonal_in_turn, a, val)
+    call(fill_diagonal if isinstance(frame.value(val).type, Scalar) else fill_diagonal_in_turn, a,
+         val)
 
 
 def _put_along_axis(frame, call, node, arr, indices, values, axis=-1):
@@ -262,7 +291,9 @@ def _put_along_axis(frame, call, node, arr, indices, values, axis=-1):
             key.append(places)
         else:
             count = call(np.arange, call(_length, arr, k))
-            key.append(frame.value(call(np.reshape, count, tuple(-1 if j == k else 1 for j in range(rank)))))
+            key.append(
+                frame.value(call(np.reshape, count,
+                                 tuple(-1 if j == k else 1 for j in range(rank)))))
     pattern, operands = parse_index(tuple(key))
     write(frame, arr, setitem(content, frame.value(values), *operands, pattern=pattern))
 
@@ -277,8 +308,10 @@ def _at(ufunc: np.ufunc) -> Callable:
     def at(frame, call, node, a, indices, b=None):
         content = _array(frame, a, node, f"np.{ufunc.__name__}.at")
         parts = indices if isinstance(indices, tuple) else (indices,)
-        pattern, operands = parse_index(tuple(frame.value(_as_array(frame, call, p)) if not isinstance(p, slice) else p
-                                              for p in parts))
+        pattern, operands = parse_index(
+            tuple(
+                frame.value(_as_array(frame, call, p)) if not isinstance(p, slice) else p
+                for p in parts))
         if b is not None:
             _same_kind(content, frame.value(b))
         if ufunc in (np.add, np.subtract):
@@ -287,8 +320,9 @@ def _at(ufunc: np.ufunc) -> Callable:
             return
         kinds = [getattr(o.type, "rank", 0) for o in operands]
         if pattern != ("i",) or kinds != [1] or operands[0].type.dtype == "bool":
-            raise frame.refuse(f"np.{ufunc.__name__}.at with an index that is not one array of integers", node,
-                               "write the loop")
+            raise frame.refuse(
+                f"np.{ufunc.__name__}.at with an index that is not one array of integers", node,
+                "write the loop")
         indices = _as_array(frame, call, indices)
         if b is None:
             call(at_each_alone, ufunc, a, indices)
@@ -301,14 +335,21 @@ def _at(ufunc: np.ufunc) -> Callable:
 
 
 WRITERS: dict[object, Callable] = {
-    np.copyto: _copyto, np.putmask: _putmask, np.place: _place, np.put: _put, np.fill_diagonal: _fill_diagonal,
+    np.copyto: _copyto,
+    np.putmask: _putmask,
+    np.place: _place,
+    np.put: _put,
+    np.fill_diagonal: _fill_diagonal,
     np.put_along_axis: _put_along_axis,
 }
 
 
 def writer(function) -> Callable | None:
-    """What a function of NumPy's that returns nothing writes: (frame, call, node, *args, **keywords) -> None."""
-    if getattr(function, "__name__", "") == "at" and isinstance(getattr(function, "__self__", None), np.ufunc):
+    """What a function of NumPy's that returns nothing writes: (frame, call, node, *args,
+    **keywords) -> None.
+    """
+    if (getattr(function, "__name__", "") == "at"
+            and isinstance(getattr(function, "__self__", None), np.ufunc)):
         return _at(function.__self__)
     try:
         return WRITERS.get(function)

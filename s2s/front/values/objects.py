@@ -1,7 +1,8 @@
-"""Objects of the user's classes that the program makes or is given: attributes, methods, constructors.
+"""Objects of the user's classes that the program makes or is given: attributes, methods,
+constructors.
 
-An instance is a Container whose members are its attributes.  What the class defines (methods, properties, constants)
-is found as Python finds it, and runs in place, on the caller's own bindings.
+An instance is a Container whose members are its attributes.  What the class defines (methods,
+properties, constants) is found as Python finds it, and runs in place, on the caller's own bindings.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def class_of(binding) -> type | None:
 
 
 def found_in(cls: type, name: str, after: type | None = None):
-    """(the class in whose body `name` is defined, what it is there); (None, None) if there is none."""
+    """(the class in whose body `name` is defined, what it is there); (None, None) if there is none.
+    """
     mro = cls.__mro__[cls.__mro__.index(after) + 1:] if after is not None else cls.__mro__
     for base in mro:
         if name in base.__dict__:
@@ -88,8 +90,9 @@ def read(frame: Frame, base, name: str, node: gast.AST):
     if name == "__class__":
         return cls
     if owner is None or owner is object or isinstance(defined, types.MemberDescriptorType):
-        raise TypeMismatchError(f"{cls.__name__!r} object has no attribute {name!r}", frame.line(node),
-                                f"it has {', '.join(getattr(base, 'members', getattr(cls, '_fields', ()))) or 'none'}")
+        raise TypeMismatchError(
+            f"{cls.__name__!r} object has no attribute {name!r}", frame.line(node),
+            f"it has {', '.join(getattr(base, 'members', getattr(cls, '_fields', ()))) or 'none'}")
     return of_class(frame, base, cls, defined, name, node)
 
 
@@ -101,7 +104,8 @@ def of_class(frame: Frame, receiver, cls: type, defined, name: str, node: gast.A
         return Method(defined.__func__, cls)
     if isinstance(defined, property):
         return frame.session.call(frame, defined.fget, [receiver], {}, node)
-    if isinstance(defined, (types.FunctionType, Checkpointed)) or hasattr(defined, "py_func") or hasattr(defined, "function_for"):
+    if (isinstance(defined, (types.FunctionType, Checkpointed)) or hasattr(defined, "py_func")
+        or hasattr(defined, "function_for")):
         return Method(defined, receiver)
     if is_data(defined) or isinstance(defined, (tuple, list, dict)):
         return frame.attribute_of(Object(cls, Fixed(cls), cls.__name__), name)
@@ -114,11 +118,12 @@ def read_super(frame: Frame, base: Super, name: str, node: gast.AST):
     if owner is object and name in ("__init__", "__setattr__"):
         return Method(defined, base.receiver)
     if owner is None:
-        raise TypeMismatchError(f"'super' object has no attribute {name!r}", frame.line(node), "define it in a base class")
+        raise TypeMismatchError(f"'super' object has no attribute {name!r}", frame.line(node),
+                                "define it in a base class")
     return of_class(frame, base.receiver, base.cls, defined, name, node)
 
 
-# ------------------------------------------------------------------------------------------------- writing
+# ------------------------------------------------------------------------------------------ writing
 
 
 def write(frame: Frame, base, name: str, binding, node: gast.AST, plainly: bool = False) -> None:
@@ -129,24 +134,30 @@ def write(frame: Frame, base, name: str, binding, node: gast.AST, plainly: bool 
             raise TypeMismatchError("can't set attribute", frame.line(node), "use _replace")
         if isinstance(base, Cell):
             raise part_written(name) if name in ("real", "imag") else frame.refuse(
-                f"writing to the attribute {name} of an array", node, "make a new array: y = x.reshape(...), x.astype(...)")
+                f"writing to the attribute {name} of an array", node,
+                "make a new array: y = x.reshape(...), x.astype(...)")
         what = base.name if isinstance(base, Object) else getattr(base, "__name__", "this")
-        raise frame.refuse(f"writing to an attribute of {what}, which is no object of the program", node,
-                           "return the new value, or make the object inside the function; dataclasses may be arguments")
+        raise frame.refuse(
+            f"writing to an attribute of {what}, which is no object of the program", node,
+            "return the new value, or make the object inside the function; dataclasses may be arguments"
+        )
     if not plainly:
         if is_frozen(cls):
-            raise TypeMismatchError(f"cannot assign to field {name!r} of {cls.__name__}, which is frozen",
-                                    frame.line(node), "use dataclasses.replace")
+            raise TypeMismatchError(
+                f"cannot assign to field {name!r} of {cls.__name__}, which is frozen",
+                frame.line(node), "use dataclasses.replace")
         _, defined = found_in(cls, name)
         if isinstance(defined, property):
             if defined.fset is None:
-                raise TypeMismatchError(f"property {name!r} of {cls.__name__!r} object has no setter", frame.line(node),
-                                        "write to the attribute behind it")
+                raise TypeMismatchError(
+                    f"property {name!r} of {cls.__name__!r} object has no setter", frame.line(node),
+                    "write to the attribute behind it")
             frame.session.call(frame, defined.fset, [base, binding], {}, node)
             return
         if isinstance(found_in(cls, "__setattr__")[1], types.FunctionType):
-            raise frame.refuse(f"writing to an attribute of a {cls.__name__}, which defines __setattr__", node,
-                               "give the class plain attributes")
+            raise frame.refuse(
+                f"writing to an attribute of a {cls.__name__}, which defines __setattr__", node,
+                "give the class plain attributes")
     frame.name_member(base, name, binding)
     store(frame, base, {**base.members, name: binding})
 
@@ -154,7 +165,8 @@ def write(frame: Frame, base, name: str, binding, node: gast.AST, plainly: bool 
 def delete(frame: Frame, base, name: str, node: gast.AST) -> None:
     """`del base.name`."""
     if not isinstance(base, Container) or base.is_dict or name not in base.members:
-        raise frame.refuse("deleting this attribute", node, "delete attributes that objects of the program have")
+        raise frame.refuse("deleting this attribute", node,
+                           "delete attributes that objects of the program have")
     store(frame, base, {k: v for k, v in base.members.items() if k != name})
 
 
@@ -163,7 +175,7 @@ def is_frozen(cls: type) -> bool:
     return dataclasses.is_dataclass(cls) and cls.__dataclass_params__.frozen
 
 
-# -------------------------------------------------------------------------------------------- constructors
+# ------------------------------------------------------------------------------------- constructors
 
 
 def is_users(cls) -> bool:
@@ -190,22 +202,27 @@ def instantiate(frame: Frame, cls: type, args: list, keywords: dict, node: gast.
     if is_namedtuple(cls):
         if not is_of_namedtuple(cls.__new__):
             raise frame.refuse(f"{cls.__name__} defines __new__", node, "make it with a function")
-        bound = bind(frame, inspect.signature(cls.__new__), (cls, *args), keywords, cls.__name__, node)
+        bound = bind(frame, inspect.signature(cls.__new__), (cls, *args), keywords, cls.__name__,
+                     node)
         return cls._make(bound[name] for name in cls._fields)
     if cls.__new__ is not object.__new__ and cls.__new__.__module__ not in ("typing", "abc"):
-        raise frame.refuse(f"{cls.__name__} defines __new__", node, "make instances with __init__ alone")
+        raise frame.refuse(f"{cls.__name__} defines __new__", node,
+                           "make instances with __init__ alone")
     if type(cls).__call__ is not type.__call__:
-        raise frame.refuse(f"{cls.__name__} has a metaclass that makes its instances", node, "use a plain class")
+        raise frame.refuse(f"{cls.__name__} has a metaclass that makes its instances", node,
+                           "use a plain class")
     for hook in ("__getattribute__", "__getattr__"):
         if found_in(cls, hook)[0] not in (None, object):
-            raise frame.refuse(f"{cls.__name__} defines {hook}", node, "give the class plain attributes")
+            raise frame.refuse(f"{cls.__name__} defines {hook}", node,
+                               "give the class plain attributes")
     made = frame.heap.new_container(cls, {})
     owner, init = found_in(cls, "__init__")
     if dataclasses.is_dataclass(cls) and is_of_dataclass(owner, "__init__"):
         _fill_fields(frame, made, args, keywords, node)
     elif owner is object:
         if args or keywords:
-            raise TypeMismatchError(f"{cls.__name__}() takes no arguments", frame.line(node), "leave them out")
+            raise TypeMismatchError(f"{cls.__name__}() takes no arguments", frame.line(node),
+                                    "leave them out")
     else:
         frame.session.call(frame, Method(init, made), args, keywords, node)
     return made
@@ -214,7 +231,8 @@ def instantiate(frame: Frame, cls: type, args: list, keywords: dict, node: gast.
 def _fill_fields(frame: Frame, made: Container, args: list, keywords: dict, node: gast.AST) -> None:
     """What the __init__ that `@dataclass` writes does."""
     cls = made.cls
-    bound = bind(frame, inspect.signature(cls.__init__), (made, *args), keywords, cls.__name__, node)
+    bound = bind(frame, inspect.signature(cls.__init__), (made, *args), keywords, cls.__name__,
+                 node)
     members, given_on = {}, {}
     for name, f in cls.__dataclass_fields__.items():
         initial_only = f._field_type is dataclasses._FIELD_INITVAR
@@ -242,12 +260,14 @@ def _fill_fields(frame: Frame, made: Container, args: list, keywords: dict, node
 UNSET = object()
 
 
-def bind(frame: Frame, signature: inspect.Signature, args: tuple, keywords: dict, name: str, node: gast.AST) -> dict:
+def bind(frame: Frame, signature: inspect.Signature, args: tuple, keywords: dict, name: str,
+         node: gast.AST) -> dict:
     """The arguments of a call of `name`, by parameter, with the defaults of the rest."""
     try:
         bound = signature.bind(*args, **keywords)
     except TypeError as error:
-        raise TypeMismatchError(f"{name}(): {error}", frame.line(node), "pass the arguments that it takes") from None
+        raise TypeMismatchError(f"{name}(): {error}", frame.line(node),
+                                "pass the arguments that it takes") from None
     found = dict(bound.arguments)
     for p in signature.parameters.values():
         if p.name not in found and p.default is not p.empty:
@@ -260,12 +280,14 @@ def replaced(frame: Frame, node: gast.AST, base, **changes):
     """dataclasses.replace(base, **changes)."""
     cls = class_of(base)
     if cls is None or not dataclasses.is_dataclass(cls):
-        raise TypeMismatchError("replace() should be called on dataclass instances", frame.line(node), "pass one")
+        raise TypeMismatchError("replace() should be called on dataclass instances",
+                                frame.line(node), "pass one")
     for f in dataclasses.fields(cls):
         if not f.init:
             if f.name in changes:
-                raise TypeMismatchError(f"field {f.name} is declared with init=False, it cannot be specified with "
-                                        "replace()", frame.line(node), "leave it out")
+                raise TypeMismatchError(
+                    f"field {f.name} is declared with init=False, it cannot be specified with "
+                    "replace()", frame.line(node), "leave it out")
         elif f.name not in changes:
             changes[f.name] = base.members[f.name]
     return instantiate(frame, cls, [], changes, node)
@@ -273,7 +295,8 @@ def replaced(frame: Frame, node: gast.AST, base, **changes):
 
 def as_dict(frame: Frame, node: gast.AST, base):
     """dataclasses.asdict(base): arrays are copied, as deepcopy does."""
-    return _deep_fields(frame, base, lambda names, items: frame.heap.new_container(dict, dict(zip(names, items))))
+    return _deep_fields(
+        frame, base, lambda names, items: frame.heap.new_container(dict, dict(zip(names, items))))
 
 
 def as_tuple(frame: Frame, node: gast.AST, base):
@@ -309,12 +332,21 @@ def set_attribute(frame: Frame, node: gast.AST, base, name, binding) -> None:
 
 def make_dict(frame: Frame, node: gast.AST, source=(), **more):
     """dict(source, **more)."""
-    return placed(frame, new_dict(frame, {**(pairs(frame, source, node) if source != () else {}), **more}), node)
+    return placed(frame,
+                  new_dict(frame, {
+                      **(pairs(frame, source, node) if source != () else {}),
+                      **more
+                  }), node)
 
 
 def make_ordered(frame: Frame, node: gast.AST, source=(), **more):
     """OrderedDict(source, **more)."""
-    return placed(frame, new_dict(frame, {**(pairs(frame, source, node) if source != () else {}), **more}, OrderedDict), node)
+    return placed(
+        frame,
+        new_dict(frame, {
+            **(pairs(frame, source, node) if source != () else {}),
+            **more
+        }, OrderedDict), node)
 
 
 def make_defaulting(frame: Frame, node: gast.AST, factory=None, source=(), **more):
@@ -324,7 +356,9 @@ def make_defaulting(frame: Frame, node: gast.AST, factory=None, source=(), **mor
 
 
 def placed(frame: Frame, made: Container, node: gast.AST) -> Container:
-    """A dict that is made at `node`; one whose keys are known at run time only is an object of another class."""
+    """A dict that is made at `node`; one whose keys are known at run time only is an object of
+    another class.
+    """
     made.site = node
     if node not in frame.session.keyed:
         return made
@@ -338,7 +372,8 @@ def make_from_keys(frame: Frame, node: gast.AST, keys, binding=None):
     """dict.fromkeys(keys, binding)."""
     keys = frame.members(frame.session.listed(frame, keys))
     if keys is None:
-        raise frame.refuse("dict.fromkeys of a run-time number of keys", node, "store them in a loop: d[key] = value")
+        raise frame.refuse("dict.fromkeys of a run-time number of keys", node,
+                           "store them in a loop: d[key] = value")
     return placed(frame, new_dict(frame, {key_in(frame, key, node): binding for key in keys}), node)
 
 
@@ -351,14 +386,16 @@ def fields_of(frame: Frame, node: gast.AST, base) -> tuple:
     """dataclasses.fields(base)."""
     cls = class_of(base) or (type(base.content) if isinstance(base, Object) else base)
     if not dataclasses.is_dataclass(cls):
-        raise TypeMismatchError("must be called with a dataclass type or instance", frame.line(node), "pass one")
+        raise TypeMismatchError("must be called with a dataclass type or instance",
+                                frame.line(node), "pass one")
     return dataclasses.fields(cls)
 
 
 def _replace(frame: Frame, node: gast.AST, base, **changes):
     unknown = [name for name in changes if name not in base._fields]
     if unknown:
-        raise TypeMismatchError(f"Got unexpected field names: {unknown!r}", frame.line(node), f"it has {', '.join(base._fields)}")
+        raise TypeMismatchError(f"Got unexpected field names: {unknown!r}", frame.line(node),
+                                f"it has {', '.join(base._fields)}")
     return type(base)._make(changes.get(name, x) for name, x in zip(base._fields, base))
 
 
@@ -369,31 +406,64 @@ def _as_dict_of_namedtuple(frame: Frame, node: gast.AST, base):
 NAMEDTUPLE_METHODS = {"_replace": _replace, "_asdict": _as_dict_of_namedtuple}
 
 FUNCTIONS_OF_OBJECTS = {
-    setattr: set_attribute, vars: variables,
+    setattr: set_attribute,
+    vars: variables,
     set: lambda frame, node, source=(): instantiate(frame, Set, [source], {}, node),
     frozenset: lambda frame, node, source=(): instantiate(frame, Set, [source], {}, node),
-    deque: lambda frame, node, *args, **keywords: instantiate(frame, Deque, list(args), keywords, node),
+    deque: lambda frame, node, *args, **keywords: instantiate(frame, Deque, list(args), keywords,
+                                                              node),
     Counter: make_counter,
-    dict: make_dict, dict.fromkeys: make_from_keys, OrderedDict: make_ordered, defaultdict: make_defaulting,
+    dict: make_dict,
+    dict.fromkeys: make_from_keys,
+    OrderedDict: make_ordered,
+    defaultdict: make_defaulting,
     object.__init__: lambda frame, node, base: None,
     object.__setattr__: lambda frame, node, base, name, binding: write(
-        frame, base, frame.static(name, "the name of an attribute", node), binding, node, plainly=True),
-    dataclasses.replace: replaced, dataclasses.asdict: as_dict, dataclasses.astuple: as_tuple,
-    dataclasses.fields: fields_of, copy.copy: lambda frame, node, x: shallow(frame, x),
+        frame, base, frame.static(name, "the name of an attribute", node), binding, node, plainly=
+        True),
+    dataclasses.replace: replaced,
+    dataclasses.asdict: as_dict,
+    dataclasses.astuple: as_tuple,
+    dataclasses.fields: fields_of,
+    copy.copy: lambda frame, node, x: shallow(frame, x),
     copy.deepcopy: lambda frame, node, x: deep(frame, x),
-    **{function: function for function in NAMEDTUPLE_METHODS.values()},
+    **{
+        function: function
+        for function in NAMEDTUPLE_METHODS.values()
+    },
 }
 
-OPERATOR_METHODS = {"add": "add", "subtract": "sub", "multiply": "mul", "divide": "truediv", "floor_divide": "floordiv",
-                    "remainder": "mod", "power": "pow", "matmul": "matmul", "bitwise_and": "and", "bitwise_or": "or",
-                    "bitwise_xor": "xor", "left_shift": "lshift", "right_shift": "rshift", "negative": "neg",
-                    "positive": "pos", "invert": "invert", "less": "lt", "less_equal": "le", "greater": "gt",
-                    "greater_equal": "ge", "equal": "eq", "not_equal": "ne"}
+OPERATOR_METHODS = {
+    "add": "add",
+    "subtract": "sub",
+    "multiply": "mul",
+    "divide": "truediv",
+    "floor_divide": "floordiv",
+    "remainder": "mod",
+    "power": "pow",
+    "matmul": "matmul",
+    "bitwise_and": "and",
+    "bitwise_or": "or",
+    "bitwise_xor": "xor",
+    "left_shift": "lshift",
+    "right_shift": "rshift",
+    "negative": "neg",
+    "positive": "pos",
+    "invert": "invert",
+    "less": "lt",
+    "less_equal": "le",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "equal": "eq",
+    "not_equal": "ne"
+}
 MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 
 
 def method_of(binding, name: str):
-    """The special method `name` that the class of `binding` defines in Python; None where there is no text of it."""
+    """The special method `name` that the class of `binding` defines in Python; None where there is
+    no text of it.
+    """
     cls = class_of(binding)
     if cls is None:
         return None
@@ -401,5 +471,3 @@ def method_of(binding, name: str):
     if not isinstance(defined, types.FunctionType) or is_of_dataclass(owner, name):
         return None
     return defined
-
-

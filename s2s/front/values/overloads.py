@@ -19,7 +19,9 @@ NOTHING = object()  # no class says what the operator means
 
 
 def call_special(frame: Frame, binding, name: str, args: list, node: gast.AST):
-    """`binding.name(*args)` for a special method that its class defines; NOTHING if it defines none."""
+    """`binding.name(*args)` for a special method that its class defines; NOTHING if it defines
+    none.
+    """
     function = method_of(binding, name)
     if function is None:
         return NOTHING
@@ -29,7 +31,8 @@ def call_special(frame: Frame, binding, name: str, args: list, node: gast.AST):
 
 def overloaded(frame: Frame, name: str, a, b, node: gast.AST):
     """`a op b`, where a class or a dict says what that is; NOTHING otherwise."""
-    if isinstance(a, Container) and a.is_dict and isinstance(b, Container) and b.is_dict and name == "bitwise_or":
+    if (isinstance(a, Container) and a.is_dict and isinstance(b, Container) and b.is_dict
+            and name == "bitwise_or"):
         return merged(frame, a, b)
     if class_of(a) is None and class_of(b) is None:
         return NOTHING
@@ -43,7 +46,8 @@ def overloaded(frame: Frame, name: str, a, b, node: gast.AST):
 
 def overloaded_in_place(frame: Frame, name: str, a, b, node: gast.AST):
     """What is bound after `a op= b`; NOTHING where no class or dict says."""
-    if isinstance(a, Container) and a.is_dict and name == "bitwise_or" and isinstance(b, Container) and b.is_dict:
+    if (isinstance(a, Container) and a.is_dict and name == "bitwise_or"
+            and isinstance(b, Container) and b.is_dict):
         store(frame, a, {**a.members, **b.members})
         return a
     if class_of(a) is None:
@@ -52,8 +56,9 @@ def overloaded_in_place(frame: Frame, name: str, a, b, node: gast.AST):
 
 
 def compared(frame: Frame, name: str, a, b, node: gast.AST):
-    """(the members of `a`, those of `b`), where Python compares objects or dicts by them; True or False where it knows
-    at once; NOTHING otherwise."""
+    """(the members of `a`, those of `b`), where Python compares objects or dicts by them; True or
+    False where it knows at once; NOTHING otherwise.
+    """
     if isinstance(a, Container) and isinstance(b, Container):
         if a.is_dict and b.is_dict and name in ("equal", "not_equal"):
             if set(a.members) != set(b.members):

@@ -1,7 +1,9 @@
-"""Where a `try` around may catch what an op raises, that is asked before the op is emitted: its record says when it is.
+"""Where a `try` around may catch what an op raises, that is asked before the op is emitted: its
+record says when it is.
 
-Python's own numbers raise ZeroDivisionError; NumPy's, and arrays, warn and go on.  Which of the two a number is its
-type says, except where the paths that lead to it differ in that: such a division is refused.
+Python's own numbers raise ZeroDivisionError; NumPy's, and arrays, warn and go on.  Which of the two
+a number is its type says, except where the paths that lead to it differ in that: such a division is
+refused.
 """
 
 from __future__ import annotations
@@ -29,17 +31,21 @@ def guard_known(frame: Frame, error: ArithmeticError) -> None:
 
 
 def guarding(frame: Frame, function=None) -> contextlib.AbstractContextManager:
-    """`with guarding(frame, function):` guards each op that is emitted inside it, where something around catches what it may raise.
+    """`with guarding(frame, function):` guards each op that is emitted inside it, where something
+    around catches what it may raise.
 
-    NumPy's and SciPy's functions make numbers of their own of Python's before they compute anything; of these no arithmetic raises.
+    NumPy's and SciPy's functions make numbers of their own of Python's before they compute
+    anything; of these no arithmetic raises.
     """
     if not frame.session.tries:
         return contextlib.nullcontext()
-    is_numpys = isinstance(function, np.ufunc) or (getattr(function, "__module__", None) or "").split(".")[0] in ("numpy", "scipy")
+    is_numpys = isinstance(function, np.ufunc) or (getattr(function, "__module__", None)
+                                                   or "").split(".")[0] in ("numpy", "scipy")
 
     def look(record: Record, inputs: tuple, attrs: dict, met: tuple) -> None:
         for each in record.raises:
-            if each.kind is not None and is_caught(frame, each.kind) and not (each.pythons and is_numpys):
+            if (each.kind is not None and is_caught(frame, each.kind)
+                and not (each.pythons and is_numpys)):
                 _guard(frame, record, each, inputs, attrs)
         if met and is_caught(frame, ValueError):
             with not_watched():
@@ -54,8 +60,10 @@ def _guard_extents(frame: Frame, record: Record, inputs: tuple, met: tuple) -> N
         n, m = _length_of(a, inputs), _length_of(b, inputs)
         differ = None if n is None or m is None else do_not_agree(n, m, broadcasts)
         if differ is not None:
-            of_one = any({a, b} <= set(dims_of(x.type)) for x in inputs) and not record.elementwise  # a matrix that is not square
-            guard(frame, np.linalg.LinAlgError if of_one else ValueError, lambda differ=differ: differ,
+            # a matrix that is not square
+            of_one = any({a, b} <= set(dims_of(x.type)) for x in inputs) and not record.elementwise
+            guard(frame, np.linalg.LinAlgError if of_one else ValueError,
+                  lambda differ=differ: differ,
                   f"{record.name}: the lengths of the operands do not agree")
 
 
@@ -63,7 +71,8 @@ def _length_of(dim: Dim, inputs: tuple) -> Value | None:
     """This extent, as a number: a literal, or the length of an operand that has it."""
     if isinstance(dim, int):
         return value(dim)
-    return next((length(x, axis=k) for x in inputs for k, d in enumerate(dims_of(x.type)) if d == dim), None)
+    return next((length(x, axis=k) for x in inputs
+                 for k, d in enumerate(dims_of(x.type)) if d == dim), None)
 
 
 def _guard(frame: Frame, record: Record, each: Raises, inputs: tuple, attrs: dict) -> None:
@@ -74,23 +83,28 @@ def _guard(frame: Frame, record: Record, each: Raises, inputs: tuple, attrs: dic
 
 
 def require_quiet(frame: Frame, function: Function, name: str, node) -> None:
-    """Refuse a call of a function that is not read statement by statement, if it may raise what something around catches."""
+    """Refuse a call of a function that is not read statement by statement, if it may raise what
+    something around catches.
+    """
     kind = _raised_in(frame, function, frozenset()) if frame.session.tries else None
     if kind is not None:
-        raise frame.refuse(f"{name} may raise {kind.__name__}, which a `try` around the call catches", node,
-                           "call it outside the try, or write what it does in a plain function")
+        raise frame.refuse(
+            f"{name} may raise {kind.__name__}, which a `try` around the call catches", node,
+            "call it outside the try, or write what it does in a plain function")
 
 
 def _raised_in(frame: Frame, function: Function, seen: frozenset) -> type | None:
     """What the ops of a function may raise that is caught."""
     for op in walk(function.block):
         if op.name == "call" and op.attrs["callee"] not in seen:
-            found = _raised_in(frame, op.attrs["callee"].function_for(op.inputs), seen | {op.attrs["callee"]})
+            found = _raised_in(frame, op.attrs["callee"].function_for(op.inputs),
+                               seen | {op.attrs["callee"]})
             if found is not None:
                 return found
         is_pythons = all(isinstance(x.type, Scalar) and x.type.weak for x in op.inputs)
         for each in op.record.raises:
-            if each.kind is not None and is_caught(frame, each.kind) and (is_pythons or not each.pythons) and each.is_possible(op.inputs, op.attrs):
+            if (each.kind is not None and is_caught(frame, each.kind)
+                and (is_pythons or not each.pythons) and each.is_possible(op.inputs, op.attrs)):
                 return each.kind
     return None
 
@@ -101,13 +115,16 @@ def _is_known(x, test: Callable) -> bool:
 
 
 def _is_pythons(frame: Frame, operands: tuple, in_doubt: bool) -> bool:
-    """Whether all operands are Python's own numbers; where that depends on the path taken it is refused, unless they may be taken for such `in_doubt`."""
+    """Whether all operands are Python's own numbers; where that depends on the path taken it is
+    refused, unless they may be taken for such `in_doubt`.
+    """
     types = [x.type for x in operands]
     if any(isinstance(t, Unknown) for t in types) and not any(isinstance(t, Array) for t in types):
         if in_doubt:
             return True
-        raise frame.refuse("whether this raises is known only at a call", None, "call the function first, or annotate "
-                                                                               "its parameters")
+        raise frame.refuse("whether this raises is known only at a call", None,
+                           "call the function first, or annotate "
+                           "its parameters")
     if not all(isinstance(t, Scalar) for t in types):
         return False
     values = [x for x in operands if x.constant is MISSING]
@@ -115,9 +132,10 @@ def _is_pythons(frame: Frame, operands: tuple, in_doubt: bool) -> bool:
         return False
     for x in values:
         if not x.type.weak and not in_doubt:
-            raise frame.refuse(f"whether {x.name or 'this'} is a number of Python's, which raises ZeroDivisionError, or "
-                               "of NumPy's, which does not, depends on the path taken", None,
-                               f"say which: `float({x.name or 'x'})`")
+            raise frame.refuse(
+                f"whether {x.name or 'this'} is a number of Python's, which raises ZeroDivisionError, or "
+                "of NumPy's, which does not, depends on the path taken", None,
+                f"say which: `float({x.name or 'x'})`")
     return True
 
 
@@ -127,17 +145,20 @@ def _is_numpys(frame: Frame, x: Value) -> bool:
         return True
     if x.type.weak:
         return False
-    if x.op is None:  # a parameter: of the function, whose type is the caller's, or of a loop, which may mix the two
+    # a parameter: of the function, whose type is the caller's, or of a loop, which may mix the two
+    if x.op is None:
         session = frame.session
-        return x in session.block.params or any(x is param for param, _ in session.captures.values())
+        return (x in session.block.params
+                or any(x is param for param, _ in session.captures.values()))
     if x.op.name == "if":
         k = x.op.outputs.index(x)
         return all(_is_numpys(frame, block.yields[k]) for block in x.op.blocks)
     if x.op.blocks or x.op.name == "call":
         return False
     scalars = [y for y in x.op.inputs if isinstance(y.type, Scalar) and not y.type.weak]
-    return not x.op.record.elementwise or len(scalars) < 1 or any(_is_numpys(frame, y) for y in scalars) or any(
-        isinstance(y.type, Array) for y in x.op.inputs)
+    return not x.op.record.elementwise or len(scalars) < 1 or any(
+        _is_numpys(frame, y)
+        for y in scalars) or any(isinstance(y.type, Array) for y in x.op.inputs)
 
 
 def guard_index(frame: Frame, content: Value, pattern: tuple, operands: list) -> None:
@@ -159,7 +180,8 @@ def guard_list_index(frame: Frame, xs: Cell, key) -> None:
     """`xs[k]`, of a list."""
     if isinstance(key, (slice, Cell)) or not is_caught(frame, IndexError):
         return
-    guard(frame, IndexError, lambda: _outside(value(key), value(length_of_list(frame, xs))), "list index out of range")
+    guard(frame, IndexError, lambda: _outside(value(key), value(length_of_list(frame, xs))),
+          "list index out of range")
 
 
 def _outside(index: Value, count: Value):
@@ -184,7 +206,10 @@ def _same(a, b) -> bool:
         return True
     if not all(isinstance(x, Value) and x.op is not None and x.op.name == "length" for x in (a, b)):
         return False
-    dims = [x.op.inputs[0].type.dims[x.op.attrs["axis"]] for x in (a, b) if isinstance(x.op.inputs[0].type, Array)]
+    dims = [
+        x.op.inputs[0].type.dims[x.op.attrs["axis"]] for x in (a, b)
+        if isinstance(x.op.inputs[0].type, Array)
+    ]
     return len(dims) == 2 and dims[0] == dims[1] and not getattr(dims[0], "accepts_any", False)
 
 

@@ -1,7 +1,7 @@
 """Strings that show run-time data: f-strings, `%`, str.format, str(), and one string or another.
 
-What is known is a str, put together now.  The rest is a Text, which holds Values as they are at that moment and
-is laid out where it is printed or raised (messages.py).
+What is known is a str, put together now.  The rest is a Text, which holds Values as they are at
+that moment and is laid out where it is printed or raised (messages.py).
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ def _parts(frame: Frame, node: gast.JoinedStr, evaluate: Callable) -> tuple:
             case gast.Constant():
                 parts.append(each.value)
             case gast.FormattedValue():
-                spec = None if each.format_spec is None else _parts(frame, each.format_spec, evaluate)
+                spec = (None
+                        if each.format_spec is None else _parts(frame, each.format_spec, evaluate))
                 parts += shown(frame, evaluate(frame, each.value), each.conversion, spec)
     return tuple(parts)
 
@@ -88,12 +89,15 @@ def shown(frame: Frame, content, conversion: int = -1, spec: tuple | None = None
     if isinstance(content, Text) and conversion in (-1, 115) and not spec:
         return content.parts
     if frame.is_static(content) and all(isinstance(part, str) for part in spec or ()):
-        return (format(CONVERSIONS[conversion](frame.static(content, "this")), "".join(spec or ())),)
+        return (format(CONVERSIONS[conversion](frame.static(content, "this")), "".join(spec
+                                                                                       or ())),)
     return (Piece(frozen(frame, content), conversion, spec),)
 
 
 def frozen(frame: Frame, binding):
-    """What `binding` holds now: an array that a text shows may be written into before the text is printed."""
+    """What `binding` holds now: an array that a text shows may be written into before the text is
+    printed.
+    """
     match binding:
         case Cell() if frame.heap.items(binding) is not None:
             return [frozen(frame, x) for x in frame.heap.items(binding)]
@@ -108,7 +112,7 @@ def frozen(frame: Frame, binding):
     return binding
 
 
-# ------------------------------------------------------------------------------- functions and operators
+# -------------------------------------------------------------------------- functions and operators
 
 
 def str_(frame: Frame, node, x="") -> str | Text:
@@ -130,7 +134,8 @@ def method(frame: Frame, node, base: str, name: str, args: list, keywords: dict)
         return Text((filled,))
     items = frame.heap.items(args[0]) if isinstance(args[0], Cell) else args[0]
     if name != "join" or len(args) != 1 or not isinstance(items, (tuple, list)):
-        raise frame.refuse(f"the method {name} of a string, given run-time data", node, "use a formatted string")
+        raise frame.refuse(f"the method {name} of a string, given run-time data", node,
+                           "use a formatted string")
     parts: tuple = ()
     for k, x in enumerate(items):
         if not isinstance(x, (str, Text)):
@@ -140,17 +145,20 @@ def method(frame: Frame, node, base: str, name: str, args: list, keywords: dict)
 
 
 def operator(frame: Frame, name: str, a, b, node) -> str | Text | None:
-    """`a + b` and `a % b` where one is a string that run-time data goes into; None for other operators."""
+    """`a + b` and `a % b` where one is a string that run-time data goes into; None for other
+    operators.
+    """
     if name == "remainder" and isinstance(a, str):
         return Text((Filling(a, "%", (frozen(frame, b),), {}),))
     if name == "add" and isinstance(a, (str, Text)) and isinstance(b, (str, Text)):
         return text((*shown(frame, a), *shown(frame, b)))
     if isinstance(a, Text) or isinstance(b, Text):
-        raise frame.refuse("this operator on a text that shows run-time data", node, "use a formatted string")
+        raise frame.refuse("this operator on a text that shows run-time data", node,
+                           "use a formatted string")
     return None
 
 
-# ----------------------------------------------------------------------------------- one string or another
+# ---------------------------------------------------------------------------- one string or another
 
 
 def choices(text) -> list[Value] | None:
@@ -198,7 +206,9 @@ def words_of(text) -> tuple[str, ...] | None:
 
 
 def common_words(a, b) -> tuple[str, ...] | None:
-    """The strings that one of two texts may be, in an order by which Words among the two can go on to be counted."""
+    """The strings that one of two texts may be, in an order by which Words among the two can go on
+    to be counted.
+    """
     found = words_of(a), words_of(b)
     if None in found:
         return None
@@ -222,10 +232,12 @@ def code_of(text, words: tuple[str, ...]) -> Value:
             number = value(words.index(own[-1]))
             for k in range(len(own) - 2, -1, -1):
                 rest, found = number, value(words.index(own[k]))
-                number = if_(OPERATORS["equal"](code, value(k)), lambda f=found: [f], lambda r=rest: [r], [""])[0]
+                number = if_(OPERATORS["equal"](code, value(k)), lambda f=found: [f],
+                             lambda r=rest: [r], [""])[0]
             return number
         case Text((Choice(test, first, second),)):
-            return if_(test, lambda: [code_of(first, words)], lambda: [code_of(second, words)], [""])[0]
+            return if_(test, lambda: [code_of(first, words)], lambda: [code_of(second, words)],
+                       [""])[0]
     return value(words.index(text))
 
 

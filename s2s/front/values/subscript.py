@@ -23,16 +23,9 @@ from ..syntax.captures import Length
 from ..syntax.dependencies import consulted
 from .dicts import entry, set_entry
 from .exceptions import guard
-from .lists import (
-    as_list,
-    is_list,
-    length_of_list,
-    new_list,
-    put_item,
-    raise_if_counted,
-    take_item,
-    unpack_list,
-)
+from .lists import (as_list, is_list, length_of_list, new_list, put_item, raise_if_counted,
+                    take_item, unpack_list,
+                    )
 from .objects import class_of, method_of
 from .raise_guards import guard_index, guard_list_index, guarding
 from .unpacking import require_length
@@ -55,10 +48,11 @@ def take(frame: Frame, base, key):
     if isinstance(base, Container) and base.is_dict:
         return entry(frame, base, key)
     if isinstance(base, Value) and isinstance(base.type, Scalar):
-        if key == () and isinstance(key, tuple) and not base.type.weak:  # a number of NumPy's is an array of no axes here
+        # a number of NumPy's is an array of no axes here
+        if key == () and isinstance(key, tuple) and not base.type.weak:
             return base
-        raise TypeMismatchError(f"{base.name or 'this'} is a number and cannot be indexed", current().line,
-                                "index an array")
+        raise TypeMismatchError(f"{base.name or 'this'} is a number and cannot be indexed",
+                                current().line, "index an array")
     if isinstance(base, Object):
         return frame.item_of(base, frame.static(key, "this key"))
     if isinstance(base, IndexExpression):  # np.s_[1:, 0]
@@ -68,7 +62,8 @@ def take(frame: Frame, base, key):
             try:
                 return base[_static_key(frame, key)]
             except (TypeError, AttributeError):
-                raise frame.refuse(f"indexing a {type(base).__name__}", None, "index arrays and tuples") from None
+                raise frame.refuse(f"indexing a {type(base).__name__}", None,
+                                   "index arrays and tuples") from None
         raise frame.refuse(f"indexing a {type(base).__name__}", None, "index arrays and tuples")
     if base.base is None and base.choice is None:
         content = frame.heap.read(base)
@@ -76,7 +71,8 @@ def take(frame: Frame, base, key):
             axis = key.constant if isinstance(key, Value) else key
             if isinstance(axis, int) and not isinstance(axis, bool):
                 return length(content.op.inputs[0], axis=axis)
-    if key in ((), ...) and isinstance(frame.heap.type_of(base), Scalar):  # an array of no axes: its number, and itself
+    # an array of no axes: its number, and itself
+    if key in ((), ...) and isinstance(frame.heap.type_of(base), Scalar):
         return base if key is ... else frame.heap.read(base)
     pattern, operands = _parsed(frame, key)
     if frame.session.tries:
@@ -97,16 +93,23 @@ def take(frame: Frame, base, key):
 
 
 # Note [Reads through views]
-# `row = a[i]` ... `row[j]` is read as a[i, j], whether `a` has been written into since or not.  Read as row[j] it would
-# have to be read anew after each write, and its cotangent would be a row: as long as the row for each element read,
-# which is quadratic in a loop.  To redirect the cotangent alone, in the reverse sweep, would leave tapes of rows; and
-# writes go to a[i, j] already, so the two are seen to be of one element.  Not so where the index composed is no plain
-# one (`place_within`, `i // m`) or lengths would be lost (a slice of a slice): there a view that is up to date is read itself,
+# `row = a[i]` ... `row[j]` is read as a[i, j], whether `a` has been written into since or not.
+# Read as row[j] it would
+# have to be read anew after each write, and its cotangent would be a row: as long as the row for
+# each element read,
+# which is quadratic in a loop.  To redirect the cotangent alone, in the reverse sweep, would leave
+# tapes of rows; and
+# writes go to a[i, j] already, so the two are seen to be of one element.  Not so where the index
+# composed is no plain
+# one (`place_within`, `i // m`) or lengths would be lost (a slice of a slice): there a view that is
+# up to date is read itself,
 # whose cotangent is made once, if the view is made outside the loops.
 
 
 def _is_read_through(frame: Frame, view: Cell, cell: Cell, index: tuple) -> bool:
-    """Whether `index` of `cell` is read, and not the up-to-date view of it: one element, or any part of a row."""
+    """Whether `index` of `cell` is read, and not the up-to-date view of it: one element, or any
+    part of a row.
+    """
     if cell.choice is not None:
         return _is_made_in_loop(frame, view)
     if cell is view:
@@ -124,7 +127,9 @@ def _is_made_in_loop(frame: Frame, view: Cell) -> bool:
 
 
 def _read_part(frame: Frame, cell: Cell, pattern, operands) -> Value:
-    """cell[pattern], of the arrays themselves: where a condition chooses one of two, the element of the one or the other."""
+    """cell[pattern], of the arrays themselves: where a condition chooses one of two, the element of
+    the one or the other.
+    """
     cell, pattern, operands = _composed(frame, cell, pattern, operands)
     if cell.choice is None or frame.heap.is_current(cell) and not _is_made_in_loop(frame, cell):
         return getitem(frame.heap.read(cell), *operands, pattern=pattern)
@@ -170,7 +175,8 @@ def put(frame: Frame, base, key, new) -> None:
     v = frame.value(new)
     if not isinstance(base, Cell):
         what = {tuple: "a tuple", list: "a list", str: "a string"}.get(type(base), "this")
-        raise TypeMismatchError(f"{what} cannot be written into here", current().line, "write into a NumPy array")
+        raise TypeMismatchError(f"{what} cannot be written into here",
+                                current().line, "write into a NumPy array")
     if isinstance(v.type, (Tuple, List)) and isinstance(new, (tuple, list, Cell)):
         v = OF_LISTS[np.array](v) if isinstance(v.type, List) else array(v)  # `x[i] = a, b`
     pattern, operands = _parsed(frame, key)
@@ -191,8 +197,8 @@ def check_kind(array: Value, v: Value) -> None:
     """Refuse complex numbers in a real array: NumPy raises, or lets go of their imaginary parts."""
     own, given = (getattr(x.type, "dtype", None) or "" for x in (array, v))
     if given.startswith("complex") and own and not own.startswith("complex"):
-        raise TypeMismatchError(f"{given} values are written into an array of {own}", current().line,
-                                "write their .real, or make the array complex")
+        raise TypeMismatchError(f"{given} values are written into an array of {own}",
+                                current().line, "write their .real, or make the array complex")
 
 
 def special(frame: Frame, base, name: str, args: list):
@@ -216,7 +222,8 @@ def length_of(frame: Frame, binding):
         case Container():
             return special(frame, binding, "__len__", [])
         case Object(content) if isinstance(content, (dict, list)):
-            if any(map(callable, content.values() if isinstance(content, dict) else content)):  # code is generated for its functions
+            # code is generated for its functions
+            if any(map(callable, content.values() if isinstance(content, dict) else content)):
                 consulted(Length(binding.getter), len(content))
                 return len(content)
             return frame.outside(len(content), Length(binding.getter), f"{binding.name}_length")
@@ -226,8 +233,8 @@ def length_of(frame: Frame, binding):
                 return None
             return length(content, axis=0)
         case Value(type=Scalar()):
-            raise TypeMismatchError(f"{binding.name or 'this'} is a number and has no len()", current().line,
-                                    "pass an array")
+            raise TypeMismatchError(f"{binding.name or 'this'} is a number and has no len()",
+                                    current().line, "pass an array")
     return None
 
 
@@ -237,7 +244,8 @@ def unpack(frame: Frame, binding, count: int, star: int | None):
     if frame.heap.items(binding) is not None:
         binding = frame.heap.items(binding)
     if isinstance(binding, Cell) and is_list(frame, binding):
-        require_length(frame, length_of_list(frame, binding), count - (star is not None), or_more=star is not None)
+        require_length(frame, length_of_list(frame, binding), count - (star is not None),
+                       or_more=star is not None)
         return unpack_list(frame, binding, count, star)
     if isinstance(binding, Cell):
         return _unpack_array(frame, binding, count, star)
@@ -249,15 +257,16 @@ def unpack(frame: Frame, binding, count: int, star: int | None):
         members = frame.session.listed(frame, binding)
         if members is not binding:  # `a, b = (f(x) for x in xs)`
             return unpack(frame, members, count, star)
-        raise TypeMismatchError("only tuples and arrays can be unpacked", current().line, "return or build a tuple")
+        raise TypeMismatchError("only tuples and arrays can be unpacked",
+                                current().line, "return or build a tuple")
     if star is None:
         if len(binding) != count:
-            raise TypeMismatchError(f"{len(binding)} values for {count} names", current().line,
-                                    "use as many names as there are values")
+            raise TypeMismatchError(f"{len(binding)} values for {count} names",
+                                    current().line, "use as many names as there are values")
         return list(binding)
     if len(binding) < count - 1:
-        raise TypeMismatchError(f"{len(binding)} values for {count} names", current().line,
-                                "use as many names as there are values")
+        raise TypeMismatchError(f"{len(binding)} values for {count} names",
+                                current().line, "use as many names as there are values")
     after = count - 1 - star
     end = len(binding) - after
     return [*binding[:star], new_list(frame, binding[star:end]), *binding[end:]]
@@ -269,10 +278,11 @@ def _unpack_array(frame: Frame, cell: Cell, count: int, star: int | None):
         return _unpack_starred(frame, cell, content, count, star)
     if content.op is not None and content.op.name == "shape":
         return [length(content.op.inputs[0], axis=k) for k in range(count)]
-    if isinstance(content.type, Array) and isinstance(content.type.dims[0], int) and content.type.dims[0] != count:
+    if (isinstance(content.type, Array) and isinstance(content.type.dims[0], int)
+            and content.type.dims[0] != count):
         require_length(frame, content.type.dims[0], count)
-        raise TypeMismatchError(f"an array of length {content.type.dims[0]} for {count} names", current().line,
-                                "use as many names as there are rows")
+        raise TypeMismatchError(f"an array of length {content.type.dims[0]} for {count} names",
+                                current().line, "use as many names as there are rows")
     if isinstance(content.type, Unknown):
         return [frame.heap.new(item(content, index=k), cell.family()) for k in range(count)]
     require_length(frame, length(content, axis=0), count)
@@ -286,12 +296,13 @@ def _unpack_starred(frame: Frame, cell: Cell, content: Value, count: int, star: 
     if isinstance(content.type, Array) and isinstance(content.type.dims[0], int):
         extent = content.type.dims[0]
         if extent < len(ends):
-            raise TypeMismatchError(f"an array of length {extent} for {count} names", current().line,
-                                    "use as many names as there are rows")
+            raise TypeMismatchError(f"an array of length {extent} for {count} names",
+                                    current().line, "use as many names as there are rows")
         middle = [take(frame, cell, k) for k in range(star, extent - after)]
     else:
         require_length(frame, length(content, axis=0), len(ends), or_more=True)
-        middle = frame.session.listed(frame, take(frame, cell, slice(star, -after if after else None)))
+        middle = frame.session.listed(frame,
+                                      take(frame, cell, slice(star, -after if after else None)))
     items = [take(frame, cell, k) for k in ends]
     return [*items[:star], middle, *items[star:]]
 
@@ -308,7 +319,8 @@ def _member(frame: Frame, base, key):
     if isinstance(base, str):
         raise frame.refuse("indexing a string with a run-time index", None, "use numbers")
     if isinstance(key, slice):
-        raise frame.refuse("slicing a tuple with run-time bounds", None, "slice it with literals, or make it an array")
+        raise frame.refuse("slicing a tuple with run-time bounds", None,
+                           "slice it with literals, or make it an array")
     raise_if_counted(frame, base, key)
     listed = new_list(frame, base)
     guard_list_index(frame, listed, key)
@@ -333,19 +345,22 @@ def _part(frame: Frame, part):
         case _ if getattr(part, "is_range", False):
             return FUNCTIONS[np.arange](*map(value, part.bounds))
         case slice():
-            return slice(*(None if b is None else frame.value(b) for b in (part.start, part.stop, part.step)))
+            return slice(*(None if b is None else frame.value(b)
+                           for b in (part.start, part.stop, part.step)))
         case None:
             return None
         case _ if part is ...:
             return part
         case Cell() if is_list(frame, part):
-            return OF_LISTS[np.array](as_list(frame, part)) if frame.heap.items(part) is None else array(frame.value(part))
+            return (OF_LISTS[np.array](as_list(frame, part))
+                    if frame.heap.items(part) is None else array(frame.value(part)))
         case list() | tuple():
             return FUNCTIONS[np.array](frame.value(part))
         case bool() | int():
             return value(part)
         case float():
-            raise TypeMismatchError("a float as an index", current().line, "index with integers, slices or arrays")
+            raise TypeMismatchError("a float as an index",
+                                    current().line, "index with integers, slices or arrays")
     return frame.value(part)
 
 
@@ -360,11 +375,13 @@ def _integers(pattern, operands):
 
 
 def _composed(frame: Frame, cell: Cell, pattern, operands):
-    """`a[i][j]` as `a[i, j]`: the array, pattern and operands of an index into a view, as far as one index says it."""
+    """`a[i][j]` as `a[i, j]`: the array, pattern and operands of an index into a view, as far as
+    one index says it.
+    """
     while cell.index is not None or cell.place is not None:
         base, counters = frame.heap.read(cell.base), frame.session.counters
-        index = (composed(base, cell.index, (pattern, operands), counters) if cell.index is not None
-                 else cell.place(base, (pattern, operands), counters))
+        index = (composed(base, cell.index, (pattern, operands), counters)
+                 if cell.index is not None else cell.place(base, (pattern, operands), counters))
         if index is None:
             break
         cell, (pattern, operands) = cell.base, index

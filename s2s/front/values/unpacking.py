@@ -1,4 +1,6 @@
-"""`a, b = x`, where how many members x has is known at run time alone: if that is not 2, Python raises, and so does what is made."""
+"""`a, b = x`, where how many members x has is known at run time alone: if that is not 2, Python
+raises, and so does what is made.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from .strings import Piece
 
 
 def require_length(frame: Frame, length: Value, count: int, or_more: bool = False) -> None:
-    """Raise the ValueError of unpacking `length` members into `count` names, the starred one not counted."""
+    """Raise the ValueError of unpacking `length` members into `count` names, the starred one not
+    counted.
+    """
     length = value(length)
     many = f"too many values to unpack (expected {count})"
     few = f"not enough values to unpack (expected {'at least ' if or_more else ''}{count}, got "
@@ -25,7 +29,8 @@ def require_length(frame: Frame, length: Value, count: int, or_more: bool = Fals
         return
     is_many = OPERATORS["greater"](length, value(count))
     guard(frame, ValueError, lambda: is_many, many)
-    _raise_if(frame, OPERATORS["not_equal"](length, value(count)), Either(Operand(1), Plain(many), fewer), length, is_many)
+    _raise_if(frame, OPERATORS["not_equal"](length, value(count)),
+              Either(Operand(1), Plain(many), fewer), length, is_many)
 
 
 def _raise_if(frame: Frame, condition: Value, text, *operands: Value) -> None:

@@ -14,7 +14,9 @@ from .exceptions import guard, is_caught
 
 
 def demand(frame: Frame, binding, node: gast.AST | None = None, what: str = "this"):
-    """What is read where None would not do: raises a TypeError where it may be None at run time, and is."""
+    """What is read where None would not do: raises a TypeError where it may be None at run time,
+    and is.
+    """
     binding = settled(frame.session.assumed, binding)
     if not isinstance(binding, Maybe):
         return binding
