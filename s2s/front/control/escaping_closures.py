@@ -1,7 +1,7 @@
 """Functions and texts that an arm of an `if` makes: what they close over, or show, comes out of the
 `if` with them.
 
-    g = scaled_by(x) if x > 0 else scaled_by(2 * x)      where scaled_by(k) returns a function that reads k
+    g = scaled_by(x) if x > 0 else scaled_by(2 * x)      scaled_by(k) returns a function reading k
 
 The activation of `scaled_by` has ended inside the arm, and its `k` exists only there.  So the names
 that the function reads become outputs of the `if`, undefined on the other side, and the function
@@ -38,8 +38,8 @@ class Brought:
                 inner, given = self.activation(frame, read_names([node])), self.bindings(defaults)
                 return lambda outputs: Local(node, inner(outputs), given(outputs))
             case Partial(function, args, keywords):
-                inner, given, named = self.function(function), self.bindings(dict(
-                    enumerate(args))), self.bindings(keywords)
+                inner, given = self.function(function), self.bindings(dict(enumerate(args)))
+                named = self.bindings(keywords)
                 return lambda outputs: Partial(inner(outputs), list(given(outputs).values()),
                                                named(outputs))
             case Chosen(condition, functions):

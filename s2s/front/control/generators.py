@@ -1,11 +1,11 @@
 """Functions that yield: run when they are called, to their end, into a list that is run over once.
 
-    def layers(w, shapes):                            def layers(w, shapes):
-        for m, n in shapes:                               <total> = []
-            yield w[:m * n].reshape(m, n)                 for m, n in shapes:
-            w = w[m * n:]              becomes                <total>.append(<yielded>(w[:m * n].reshape(m, n)))
-                                                              w = w[m * n:]
-                                                          return <total>
+    def rows(w, n):                        def rows(w, n):
+        while len(w):                          <total> = []
+            yield w[:n]        becomes         while len(w):
+            w = w[n:]                              <total>.append(<yielded>(w[:n]))
+                                                   w = w[n:]
+                                               return <total>
 
 Python runs such a function a piece at a time, while somebody runs over what it yields.  All at once
 is the same as long as neither side sees what the other does meanwhile: the function writes into

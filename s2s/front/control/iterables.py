@@ -61,8 +61,8 @@ def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
         case Container() if binding.cls.__module__ == Set.__module__:
             return iterable(frame, members_of(frame, binding, node), node)
         case Container() if (function := method_of(binding, "__iter__")) is not None:
-            return iterable(frame, frame.session.call(frame, Method(function, binding), [], {},
-                                                      node), node)
+            found = frame.session.call(frame, Method(function, binding), [], {}, node)
+            return iterable(frame, found, node)
         case str():
             return Iterable(lambda k: binding[k], trips=len(binding))
         case range():

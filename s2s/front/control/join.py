@@ -164,8 +164,8 @@ def has_left(frame: Frame, leaving: Value) -> None:
 
 def clear_flags(frame: Frame) -> None:
     """Nothing has left the current statements."""
-    frame.env[EXIT] = frame.env[STOP] = frame.env[OUT] = frame.env[RETURNED] = frame.env[
-        RAISED] = False
+    for flag in (EXIT, STOP, OUT, RETURNED, RAISED):
+        frame.env[flag] = False
     frame.env.pop(RESULT, None)
     go_on_bound(frame.env)
 
@@ -210,14 +210,13 @@ class Join:
             return self.bindings(like(b, [UNBOUND for _ in b]), b, name)
         if b is UNBOUND and isinstance(a, (tuple, list)):
             return self.bindings(a, like(a, [UNBOUND for _ in a]), name)
-        if isinstance(a, Container) and isinstance(b, Container) or UNBOUND in (
-                a, b) and isinstance(a if b is UNBOUND else b, Container):
+        if (isinstance(a, Container) and isinstance(b, Container)
+                or UNBOUND in (a, b) and isinstance(a if b is UNBOUND else b, Container)):
             if (a, b) not in self.cells:
                 self.cells[a, b] = self._new_container(a, b, name)
             return self.cells[a, b]
-        if all(
-                isinstance(x, Cell) or x is UNBOUND and isinstance(self.known(y), tuple)
-                for x, y in ((a, b), (b, a))):
+        if all(isinstance(x, Cell) or x is UNBOUND and isinstance(self.known(y), tuple)
+               for x, y in ((a, b), (b, a))):
             if (a, b) not in self.cells:
                 self.cells[a, b] = self._new_cell(a, b, name)
             return self.cells[a, b]
@@ -441,8 +440,8 @@ class Join:
                         [c for x in sources if isinstance(x, Cell) for c in x.family()]))
                 for x in sources:
                     if isinstance(x, Cell):
-                        made[0].held, made[
-                            0].alike = made[0].held | x.root.held, made[0].alike | x.root.alike
+                        made[0].held |= x.root.held
+                        made[0].alike |= x.root.alike
             return made[0]
 
         return place

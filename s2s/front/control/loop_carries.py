@@ -410,8 +410,8 @@ def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Va
             end = _unbound_like(binding)
         if type(end) is not type(binding) or len(end) != len(binding):
             raise Unsteady(
-                f"{_called(name)} is a {type(binding).__name__} of {len(binding)} before the loop and "
-                f"{described(end)} after a trip", None, "keep its length and kind the same")
+                f"{_called(name)} is a {type(binding).__name__} of {len(binding)} before the loop "
+                f"and {described(end)} after a trip", None, "keep its length and kind the same")
         return [y for a, b in zip(binding, end) for y in _yielded(frame, a, b, carried, name)]
     if isinstance(binding, Worded):
         if words_of(end) is None:
@@ -444,8 +444,8 @@ def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Va
         raise Unsteady(f"{_called(name)} is a number or an array before the loop, or nothing, and "
                                 f"{end!r} after a trip", None, "give it one kind of value")
     leaf = leaf_value(frame, end)
-    if binding is UNBOUND and carried.names.get(
-            name) is UNBOUND and name in carried.exposed and isinstance(leaf.type, (Scalar, Array)):
+    if (binding is UNBOUND and carried.names.get(name) is UNBOUND and name in carried.exposed
+            and isinstance(leaf.type, (Scalar, Array))):
         carried.names[name] = stand_in(frame, leaf)
         raise Again
     return [leaf]
@@ -569,8 +569,9 @@ def _nothing_like(frame: Frame, binding):
         return Maybe(False, _nothing_like(frame, binding.content))
     if isinstance(binding, (tuple, list)):
         return like(binding, [_nothing_like(frame, item) for item in binding])
-    return binding if isinstance(binding, NUMBERS) else stand_in(frame, binding) if isinstance(
-        binding, Value) else _unbound_like(binding)
+    return (binding if isinstance(binding, NUMBERS)
+            else stand_in(frame, binding) if isinstance(binding, Value)
+            else _unbound_like(binding))
 
 
 def _refuse_functions(name: str, binding, end) -> None:
@@ -609,10 +610,7 @@ def _find_apart(frame: Frame, carried: Carried, before: tuple, live: frozenset) 
     env, contents, _ = before
     pairs = {
         name: (env.get(name, UNBOUND), frame.env.get(name, UNBOUND))
-        for name in {
-            **env,
-            **frame.env
-        } if frame.is_live(name, live)
+        for name in {**env, **frame.env} if frame.is_live(name, live)
     }
     now = {cell: cell.held for cell in frame.heap.contents}
     found = parted(frame, [*pairs.values()], (contents, frame.heap.contents), ({

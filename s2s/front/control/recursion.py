@@ -1,9 +1,13 @@
 """Functions that call themselves: a `call` op of a function that is still being made.
 
-    def fact(n):                      the call of `fact` inside it is an op whose callee is the function
-        if n <= 1:                    that is being made.  What it returns is found as the types of a loop's
-            return 1.0                carries are: first from the paths that do not come back (here 1.0), then
-        return n * fact(n - 1)        from all paths, until it settles.
+    def fact(n):
+        if n <= 1:
+            return 1.0
+        return n * fact(n - 1)
+
+The inner call of `fact` is an op whose callee is the function under construction.  Its result type
+is the fixed point that the types of a loop's carries are, too: first from the paths without a
+recursive call (here 1.0), then from all paths, until it settles.
 
 The activation runs in a block of its own, on the caller's heap.  What it reads from outside, and
 what it changes there, become parameters and results of their own once the outermost of the
@@ -311,7 +315,8 @@ def _attempt(frame: Frame, made: Recursion, names: list[str], node: gast.AST | N
             if (content is not None and not isinstance(content, Value)
                 and heap.contents.get(cell) is not content):
                 raise frame.refuse(
-                    f"{definition.name}, which calls itself, changes a list or an object from outside",
+                    f"{definition.name}, which calls itself, changes a list or an object from "
+                    "outside",
                     node, "return what is new, or write it into an array")
         outer = tuple(cell for cell in before if heap.contents.get(cell) is not started[cell])
         outer = (*given, *(cell for cell in outer if cell not in given))

@@ -116,8 +116,8 @@ def common(a: list, b: list) -> list | None:
                 return Scalar(s.dtype)
             case Array(), Array() if s.dtype == t.dtype and s.rank == t.rank:
                 return Array(s.dtype, tuple(map(dim, s.dims, t.dims)))
-            case (Unknown(), _) | (_, Unknown()) if isinstance(
-                t, (Unknown, Scalar, Array)) and isinstance(s, (Unknown, Scalar, Array)):
+            case (Unknown(), _) | (_, Unknown()) if (isinstance(t, (Unknown, Scalar, Array))
+                                                     and isinstance(s, (Unknown, Scalar, Array))):
                 shapes = getattr(s, "shape", None), getattr(t, "shape", None)
                 shape = (shapes[0] if shapes[0] == shapes[1]
                          else pairs.setdefault(("shape", s, t), f"common.{len(pairs)}"))

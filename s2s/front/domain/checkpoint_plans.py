@@ -33,8 +33,9 @@ def _option(frame: Frame, node: gast.AST, binding, name: str):
 
 def tested(frame: Frame, test: gast.AST, evaluate) -> tuple[gast.AST, Plan | None]:
     """What a `while` tests, and the plan of the loop if that is in `checkpoint`."""
-    if isinstance(test, gast.Call) and len(test.args) == 1 and isinstance(test.func, (gast.Name, gast.Attribute)) \
-            and evaluate(frame, test.func) is checkpoint:
+    if (isinstance(test, gast.Call) and len(test.args) == 1
+            and isinstance(test.func, (gast.Name, gast.Attribute))
+            and evaluate(frame, test.func) is checkpoint):
         options = {keyword.arg: evaluate(frame, keyword.value) for keyword in test.keywords}
         return test.args[0], plan_of(frame, test, **options)
     return test, None

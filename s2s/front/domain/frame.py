@@ -314,7 +314,8 @@ class Frame:
                 return packed([self.value(b) for b in binding.members.values()], binding.form)
             case Made():
                 raise self.refuse(
-                    "a function defined inside this one cannot be stored, returned or passed on here",
+                    "a function defined inside this one cannot be stored, returned or passed on "
+                    "here",
                     None, "call it directly, or define it at module level")
             case Text():
                 raise self.refuse(
@@ -563,8 +564,10 @@ class Frame:
         self.heap.write(cell, content, list(self.reachable()), through or cell, update)
         root = cell.root
         if isinstance(content, Value) and not content.name and content.op is not None:
-            content.name = next((self.label(name) for name, other in self.reachable() if other is cell and name != "self"), "") \
-                or next((self.label(name) for name, binding in self.env.items() if binding is root), "")
+            content.name = (next((self.label(name) for name, other in self.reachable()
+                                  if other is cell and name != "self"), "")
+                            or next((self.label(name) for name, binding in self.env.items()
+                                     if binding is root), ""))
 
 
 def like(binding: tuple | list, items: list):

@@ -193,8 +193,8 @@ class Heap:
         self.contents[made] = made.initial
         return made
 
-    def store(self, container: Container, members: dict, reachable: Iterable[tuple[str,
-                                                                                   Cell]]) -> None:
+    def store(self, container: Container, members: dict,
+              reachable: Iterable[tuple[str, Cell]]) -> None:
         """`container` now has these members; see `write`."""
         self.write(container, members, reachable, container)
 
@@ -345,9 +345,9 @@ class Heap:
                                  for cells in (family, alike))
             for name, other in reachable:
                 unsure = any(own is not root and family & (own.origins | {own} | own.held)
-                             for own in other.roots) or (root in other.roots
-                                                         and any(c.doubtful and c not in named
-                                                                 for c in other.bases))
+                             for own in other.roots)
+                unsure = unsure or (root in other.roots
+                                    and any(c.doubtful and c not in named for c in other.bases))
                 if not unsure and not alike:
                     continue
                 if isinstance(root, Container):

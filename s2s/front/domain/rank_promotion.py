@@ -63,7 +63,8 @@ def spread(init: Value, type: Array, bounds: tuple, body: Block, name: str) -> V
     lo, hi, step = map(value, bounds)
 
     def fail() -> tuple:
-        text = f"a loop makes no trip, and {name or 'what it makes an array of'} stays a number, which compiled code has no rank for"
+        text = (f"a loop makes no trip, and {name or 'what it makes an array of'} stays a number, "
+                "which compiled code has no rank for")
         emit(raise_record, thrown=Made(ValueError, (Plain(text),)), cause=None)
         return ()
 

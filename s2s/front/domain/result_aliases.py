@@ -2,8 +2,8 @@
 
     def state(n):
         v = np.zeros(n)
-        return v, v                     # (0, 0): the caller binds both names to one cell
-        return v, v[1:]                 # views of one another: the function is run in place, on the caller's cells
+        return v, v          # (0, 0): the caller binds both names to one cell
+        return v, v[1:]      # they overlap: the function is run in place, on the caller's cells
 
 A `call` op hands Values back, which have no identity.  What is returned under several names is
 noted with the function as a tree that numbers the cells (`identities`), by which the caller puts

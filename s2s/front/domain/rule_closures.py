@@ -51,7 +51,8 @@ class Group:
         frame.live = live
         if changed:
             raise frame.refuse(
-                "a function with a rule for its derivative writes into an array of the program around it",
+                "a function with a rule for its derivative writes into an array of the program "
+                "around it",
                 None, "let it take a copy, and return what it makes")
         return block
 
@@ -120,9 +121,9 @@ class Closed:
     """A ruled callee whose function and rules are IR, made of blocks (see `Group`):
 
     function    (*xs) -> *ys
-    jvp         (*xs, x_dots) -> (*ys, *y_dots)       for the arguments `dotted`, and what is closed over in `dots`
+    jvp         (*xs, x_dots) -> (*ys, *y_dots)       for arguments `dotted`, captures in `dots`
     forward     (*xs) -> (*ys, *residuals)
-    backward    (*xs, *residuals, *y_bars) -> x_bars  of the arguments `covered`, and of what is closed over in `barred`
+    backward    (*xs, *residuals, *y_bars) -> x_bars  of arguments `covered`, captures in `barred`
 
     where the blocks are given the arguments of calls, `leaves`, and `close` adds what they close
     over behind these.

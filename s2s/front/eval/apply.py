@@ -122,10 +122,8 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         case Local():
             return _apply_local(frame, function, args, keywords, node)
         case Partial():
-            return apply(frame, function.function, [*function.args, *args], {
-                **function.keywords,
-                **keywords
-            }, node)
+            return apply(frame, function.function, [*function.args, *args],
+                         {**function.keywords, **keywords}, node)
         case Method():
             return apply(frame, function.function, [function.receiver, *args], keywords, node)
         case Known():
@@ -145,8 +143,8 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
             given, named = _parts(frame, function)
             return apply(frame, function.func, [*given, *args], {**named, **keywords}, node)
         # np.ndarray.sum(x)
-        case types.MethodDescriptorType() | types.WrapperDescriptorType(
-        ) if args and function not in BUILTINS:
+        case (types.MethodDescriptorType() | types.WrapperDescriptorType()
+              ) if args and function not in BUILTINS:
             return apply_method(frame, args[0], function.__name__, args[1:], keywords, node)
         case types.FunctionType() | types.MethodType() if (said := logger(function)) is not None:
             return log(frame, node, said, args, keywords)
@@ -158,13 +156,9 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
     if any(map(has_maybe, (*args, *keywords.values()))) and not is_plain(function):
         if function in (print, str, repr, isinstance, type, id, format, bool) or keywords:
             raise refused(f"{_name_of(function)}()", frame.line(node))
-        args = [
-            demand(
-                frame, a,
-                getattr(node, "args", [None]
-                        * len(args))[k] if len(getattr(node, "args", ())) == len(args) else None)
-            for k, a in enumerate(args)
-        ]
+        written = getattr(node, "args", ())
+        written = written if len(written) == len(args) else [None] * len(args)
+        args = [demand(frame, a, part) for a, part in zip(args, written)]
     if (hasattr(type(getattr(function, "__self__", None)), "apply_in")
         and not hasattr(function, "apply_in")):
         return function(*args, **keywords)  # a rule is given to a function that the program makes
@@ -248,8 +242,8 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         return _now(frame, function, args, keywords, node)
     if is_exception(function):
         return make_exception(frame, function, args, keywords)
-    if isinstance(function, type) or isinstance(function, types.BuiltinFunctionType) or not callable(function) \
-            or isinstance(function, np.ufunc) or _is_of_numpy(function):
+    if (isinstance(function, type) or isinstance(function, types.BuiltinFunctionType)
+            or not callable(function) or isinstance(function, np.ufunc) or _is_of_numpy(function)):
         raise _unknown(frame, function, node)
     return _apply_python(frame, function, args, keywords, node)
 
@@ -268,7 +262,8 @@ def _apply_decorated(frame: Frame, function, args: list, keywords: dict, node: g
     found = apply(frame, function, args, keywords, node)
     if any(frame.heap.contents.get(cell) is not content for cell, content in before.items()):
         raise frame.refuse(
-            f"{_name_of(function)}, which writes to its arguments, by the name of the compiled function, which leaves them as they are",
+            f"{_name_of(function)}, which writes to its arguments, by the name of the compiled "
+            "function, which leaves them as they are",
             node, "compile a function that calls it, and leave it undecorated")
     return found
 
@@ -619,8 +614,8 @@ def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, 
 
 def is_plain(function) -> bool:
     """Whether a function is the user's own, in Python."""
-    return isinstance(function, types.FunctionType) and not _is_of_numpy(function) and function not in BUILTINS \
-        and function not in FUNCTIONS and function not in MACROS
+    return (isinstance(function, types.FunctionType) and not _is_of_numpy(function)
+            and function not in BUILTINS and function not in FUNCTIONS and function not in MACROS)
 
 
 def _needs_the_caller(frame: Frame, binding) -> bool:
@@ -794,7 +789,8 @@ def in_place(frame: Frame, function: Callable, args: list, keywords: dict, node:
     if plain.__module__ == Set.__module__:
         place = current().line
     args = [*(_held(frame, getter, f"arg{k}") for k, getter in enumerate(target.arguments)), *args]
-    keywords = {**{name: _held(frame, getter, name) for name, getter in target.keywords}, **keywords}
+    bound = {name: _held(frame, getter, name) for name, getter in target.keywords}
+    keywords = {**bound, **keywords}
     definition = definition_of(plain)
     bindings = bound_arguments(frame, definition.node, signature_of(plain), plain.__name__,
                                args, keywords, node)

@@ -128,10 +128,7 @@ def _run(function: Callable, types: Sequence[Type],
             for name, getter in target.keywords if name not in keywords
         }
         bindings = bound_arguments(frame, definition.node, signature_of(plain), plain.__name__,
-                                   [*held, *args], {
-                                       **kept,
-                                       **keywords
-                                   }, definition.node)
+                                   [*held, *args], {**kept, **keywords}, definition.node)
         cells = [cell for binding in bindings.values() for cell in frame.cells_held(binding)]
         before = {cell: frame.heap.contents[cell] for cell in cells}
         session.given.update(cells)
@@ -154,8 +151,9 @@ def _run(function: Callable, types: Sequence[Type],
     shares = any(cell.family() & shared for cell in frame.cells_held(result))
     if changes and session.leaving is None and _says_nothing(block):
         session.leaving = UnsupportedError(
-            f"{name_of(function)}, which writes to its arguments and returns nothing: what s2s makes of a function leaves "
-            "its caller's arrays as they are", frame.line(definition.node),
+            f"{name_of(function)}, which writes to its arguments and returns nothing: what s2s "
+            "makes of a function leaves its caller's arrays as they are",
+            frame.line(definition.node),
             "return what is written to")
     captures = _used(block, session)
     block.params = [*block.params, *(param for param, _ in captures.values())]

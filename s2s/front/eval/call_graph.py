@@ -72,8 +72,8 @@ def named_functions(function: types.FunctionType, owner=None) -> Iterator[Callab
 
 
 def _callables(content) -> Iterator[Callable]:
-    if (callable(content) and not isinstance(content,
-                                             (type, types.BuiltinFunctionType, types.ModuleType))):
+    if callable(content) and not isinstance(
+            content, (type, types.BuiltinFunctionType, types.ModuleType)):
         yield content
 
 

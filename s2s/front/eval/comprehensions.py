@@ -69,7 +69,8 @@ def _generator(frame: Frame, node: gast.GeneratorExp, source: Iterable) -> Gener
             items = fold("list")
             if acted(frame, before):
                 raise frame.refuse(
-                    "a generator expression with an `if` that writes into something, run over by a loop",
+                    "a generator expression with an `if` that writes into something, run over by a "
+                    "loop",
                     node, "make a list of it first: list(...); or write a loop with an `if`")
             return iterable(frame, items, node)
         plain = counted(frame, source, node)

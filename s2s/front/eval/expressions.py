@@ -289,8 +289,8 @@ def _chain(frame: Frame, node: gast.Compare, left, k: int, truth_only: bool = Fa
 def _call(frame: Frame, node: gast.Call):
     method = None
     if isinstance(node.func, gast.Attribute):
-        base = frame.opened((place_of if node.func.attr in WRITES else evaluate)(frame,
-                                                                                 node.func.value))
+        reader = place_of if node.func.attr in WRITES else evaluate
+        base = frame.opened(reader(frame, node.func.value))
         if isinstance(base, (Value, Cell, tuple, list, Container, str)) and class_of(base) is None:
             method = node.func.attr
         else:
@@ -405,8 +405,8 @@ def attribute(frame: Frame, base, name: str, node: gast.AST):
             node, "print it or raise it, and nothing else")
     if name in _methods_of(frame, base):
         return Known(
-            lambda frame, node, *args, **keywords: apply_method(frame, base, name, list(args),
-                                                                keywords, node), (base,))
+            lambda frame, node, *args, **keywords: apply_method(
+                frame, base, name, list(args), keywords, node), (base,))
     if isinstance(base, (Value, Cell)):
         if name not in ATTRIBUTES:
             raise frame.refuse(f"the attribute {name}", node,
@@ -689,7 +689,8 @@ def _refuse_shared(frame: Frame, name: str, old: Cell, node: gast.AugAssign) -> 
         raise SharedError(
             f"{name} may be a number or an array, and {others[0]} may share its memory",
             frame.line(node),
-            f"write `{place} = {place} {SYMBOLS[BINARY[type(node.op)][0]]} ...` if a new value is meant"
+            f"write `{place} = {place} {SYMBOLS[BINARY[type(node.op)][0]]} ...` if a new value is "
+            "meant"
         )
 
 
@@ -703,7 +704,8 @@ def _in_place(before: Value, after: Value) -> Value:
     if (isinstance(before.type, Array) and isinstance(after.type, Array)
         and after.type.rank > before.type.rank):
         raise TypeMismatchError(
-            f"a value of {after.type.rank} axes cannot be written in place into an array of {before.type.rank}",
+            f"a value of {after.type.rank} axes cannot be written in place into an array of "
+            f"{before.type.rank}",
             current().line,
             "index or reshape it to the axes of that array, or make a new one: `x = x + ...`")
     old, new = getattr(before.type, "dtype", None), getattr(after.type, "dtype", None)

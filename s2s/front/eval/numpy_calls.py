@@ -189,7 +189,8 @@ def _piecewise(frame: Frame, node, x, condlist, funclist):
     if (conditions is None or pieces is None or not 0 <= len(pieces) - len(conditions) <= 1
         or not rank(frame.value(x))):
         raise frame.refuse(
-            "np.piecewise of something else than an array, a list of conditions, and one of as many pieces, or one more",
+            "np.piecewise of something else than an array, a list of conditions, and one of as "
+            "many pieces, or one more",
             node, "use np.select or np.where")
     conditions = [_array(frame, node, c) for c in conditions]
     if len(pieces) > len(conditions):
@@ -246,8 +247,11 @@ def _insert(frame: Frame, node, arr, obj, values, axis=None):
     if ranks[:2] == [1, 0]:
         return operate(frame, np.insert, [arr, obj, values], {}, node)
     along = normal_axis(along or 0, ranks[0])
-    values = apply(frame, np.reshape, [values, (*[1] * (ranks[0] - ranks[2]), *frame.members(apply(frame, np.shape, [values], {}, node)))], {}, node) \
-        if ranks[2] < ranks[0] else values
+    values = (apply(frame, np.reshape, [
+        values,
+        (*[1] * (ranks[0] - ranks[2]),
+         *frame.members(apply(frame, np.shape, [values], {}, node)))
+    ], {}, node) if ranks[2] < ranks[0] else values)
     # at one place the first axis of what is put in is that of the places, whichever `axis` is
     if along and ranks[1]:
         values = apply(frame, np.moveaxis, [values, along, 0], {}, node)
@@ -311,8 +315,9 @@ def _svd(frame: Frame, node, a, full_matrices=True, compute_uv=True, hermitian=F
         if not frame.static(full_matrices, "full_matrices="):
             return _run(frame, node, said.singular_parts_of_each, a)
         return _run(frame, node, said.singular_parts_of_each, _squares(frame, node, a))
-    if known and rank(content) == 2 and frame.static(full_matrices, "full_matrices=") and frame.static(compute_uv, "compute_uv=") \
-            and not frame.static(hermitian, "hermitian="):
+    if (known and rank(content) == 2 and frame.static(full_matrices, "full_matrices=")
+            and frame.static(compute_uv, "compute_uv=")
+            and not frame.static(hermitian, "hermitian=")):
         rows, columns = content.type.dims
         if rows != columns and not (isinstance(rows, int) and isinstance(columns, int)):
             return _run(frame, node, said.svd_of_square, a)
@@ -644,8 +649,8 @@ def _chain(frame: Frame, node, arrays):
 
 
 def _fitted(frame: Frame, node, x, y, deg):
-    x, y = _of_rank(frame, node, x, (1,), "np.polyfit"), _of_rank(frame, node, y, (1, 2),
-                                                                  "np.polyfit")
+    x = _of_rank(frame, node, x, (1,), "np.polyfit")
+    y = _of_rank(frame, node, y, (1, 2), "np.polyfit")
     return _run(frame, node, said.fitted, x, y, deg)
 
 
@@ -682,9 +687,8 @@ def _numbers(frame: Frame, node, multi_index, dims):
 
 
 def _plainly(function: Callable) -> Callable:
-    return lambda frame, node, *args, **keywords: in_place(frame, function, list(args), keywords,
-                                                           node,
-                                                           current().line)
+    return lambda frame, node, *args, **keywords: in_place(
+        frame, function, list(args), keywords, node, current().line)
 
 
 def _renamed(function: Callable) -> Callable:

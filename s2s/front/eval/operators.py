@@ -100,9 +100,8 @@ def _of_lists(frame: Frame, name: str, a, b, node: gast.AST):
             return _operator(frame, name, *(made if x is xs else x for x in (a, b)))
         if name == "multiply" and getattr(content.type, "dtype", "") in ("int64", "bool"):
             items = frame.heap.items(xs)
-            if items is not None and len(items) == 1 and isinstance(
-                    items[0], tuple) and not frame.is_static(other) and next(
-                        cells_in(items[0]), None) is None:
+            if (items is not None and len(items) == 1 and isinstance(items[0], tuple)
+                    and not frame.is_static(other) and next(cells_in(items[0]), None) is None):
                 return in_place(frame, sequences.repeated, [items[0], other], {}, node,
                                 current().line)
             return repeat_list(frame, xs, other)

@@ -110,9 +110,8 @@ def _sum(frame: Frame, node, source, start=0):
     members, source = _members(frame, node, source)
     if members is not None:
         return _sum_of_known(frame, node, [start, *members])
-    if isinstance(
-            source,
-            Cell) and not is_list(frame, source) and not (frame.is_static(start) and start == 0):
+    if (isinstance(source, Cell) and not is_list(frame, source)
+            and not (frame.is_static(start) and start == 0)):
         return say(frame, node, said.summed, source, _number(start))
     return operate(frame, sum, [source, start], {}, node)
 
@@ -296,10 +295,8 @@ def _require_equal(frame: Frame, node, sources: list[Iterable]) -> None:
 
 def _is_data(binding) -> bool:
     """Whether a list that is made at run time may hold it."""
-    return isinstance(binding,
-                      (Value, Cell, bool, int, float,
-                       complex)) or isinstance(binding,
-                                               (tuple, list)) and all(map(_is_data, binding))
+    return (isinstance(binding, (Value, Cell, bool, int, float, complex))
+            or isinstance(binding, (tuple, list)) and all(map(_is_data, binding)))
 
 
 def _zip_known(frame: Frame, node, sources: list[Iterable], trips: int) -> Iterable:
@@ -400,9 +397,8 @@ def _chain_from(frame: Frame, node, sources):
 def _product(frame: Frame, node, *sources, repeat=1):
     sources = [_counted(frame, node, s) for s in sources] * frame.static(repeat, "repeat=", node)
     sizes = [s.trips if s.trips is not None else s.bounds[1] for s in sources]
-    if all(isinstance(n, int)
-           for n in sizes) and int(np.prod(sizes)) <= MOST_KNOWN and any(s.trips is not None
-                                                                         for s in sources):
+    if (all(isinstance(n, int) for n in sizes) and int(np.prod(sizes)) <= MOST_KNOWN
+            and any(s.trips is not None for s in sources)):
         places = list(itertools.product(*map(range, sizes)))
         return Iterable(lambda k: tuple(s.get(i) for s, i in zip(sources, places[k])),
                         trips=len(places), held=tuple(h for s in sources for h in s.held))
@@ -652,9 +648,8 @@ def _running(function: Callable) -> Callable:
 
 def _heap(meaning: Callable) -> Callable:
     """A function of heapq, whose lists are ordered as CPython orders them."""
-    return lambda frame, node, *args, **keywords: in_place(frame, meaning, list(args), keywords,
-                                                           node,
-                                                           current().line)
+    return lambda frame, node, *args, **keywords: in_place(
+        frame, meaning, list(args), keywords, node, current().line)
 
 
 BUILTINS.update({

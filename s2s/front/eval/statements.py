@@ -28,9 +28,17 @@ from ..values.lists import as_list
 from ..values.maybe_unbound import note_bound, read_name
 from ..values.messages import run_assert, run_raise
 from ..values.objects import delete as delete_attribute
-from .expressions import (assign, augment, condition, delete_item, evaluate, evaluate_any,
-                          exchange_items, key_of, place_of,
-                          )
+from .expressions import (
+    assign,
+    augment,
+    condition,
+    delete_item,
+    evaluate,
+    evaluate_any,
+    exchange_items,
+    key_of,
+    place_of,
+)
 from .functools_calls import decorated
 from .loops import run_for, run_out, run_while
 from .operators import negation
@@ -81,8 +89,8 @@ def _run_guarded(frame: Frame, stmt: gast.AST, rest: list, live: frozenset, tail
     been run with it.
     """
     session, before, assumed = frame.session, frame.snapshot(), dict(frame.session.assumed)
-    around, session.point = session.point, Point(current().block, passed) if isinstance(
-        stmt, SIMPLE) else None
+    around, session.point = session.point, (Point(current().block, passed)
+                                            if isinstance(stmt, SIMPLE) else None)
     try:
         _run(frame, stmt)
         return False

@@ -66,10 +66,8 @@ def node_of(frame: Frame, binding) -> Node | None:
                 name for name in members if not _is_fixed(frame, binding.cls, name, members[name])]
             return Node(
                 binding.cls, tuple(keys), [members[key] for key in keys],
-                lambda new: frame.heap.new_container(binding.cls, {
-                    **members,
-                    **dict(zip(keys, new))
-                }, binding.factory))
+                lambda new: frame.heap.new_container(
+                    binding.cls, {**members, **dict(zip(keys, new))}, binding.factory))
         case Cell() if frame.heap.items(binding) is not None:
             items = frame.heap.items(binding)
             return Node(list, tuple(range(len(items))), list(items),

@@ -109,10 +109,7 @@ def target_of(function: Callable) -> Target:
             given = tuple(Bound(lambda k=k: function.args[k]) for k in range(len(function.args)))
             named = {k: Bound(lambda k=k: function.keywords[k]) for k in function.keywords}
             return Target(inner.function, (*inner.arguments, *given),
-                          tuple({
-                              **dict(inner.keywords),
-                              **named
-                          }.items()))
+                          tuple({**dict(inner.keywords), **named}.items()))
     if hasattr(function, "function_for") or is_known(function):
         return Target(stand_in(function))
     if hasattr(function, "py_func"):  # a Numba dispatcher
@@ -149,8 +146,8 @@ def call_of(function) -> Callable | None:
     if isinstance(function, type) or (kind.__module__ or "").startswith("numpy"):
         return None
     called = getattr(kind, "__call__", None)  # noqa: B004
-    return called if isinstance(called, types.FunctionType) or hasattr(called,
-                                                                       "function_for") else None
+    is_readable = isinstance(called, types.FunctionType) or hasattr(called, "function_for")
+    return called if is_readable else None
 
 
 def without_python(function) -> SourceError:
@@ -217,7 +214,8 @@ def _of_code(function: types.FunctionType) -> inspect.Signature:
     if "__signature__" in function.__dict__:  # what somebody says of it
         bare = types.FunctionType(function.__code__, function.__globals__, function.__name__,
                                   function.__defaults__, function.__closure__)
-        bare.__kwdefaults__, bare.__annotations__ = function.__kwdefaults__, function.__annotations__
+        bare.__kwdefaults__ = function.__kwdefaults__
+        bare.__annotations__ = function.__annotations__
         function = bare
     return inspect.signature(function, follow_wrapped=False)
 

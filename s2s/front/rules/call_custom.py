@@ -257,7 +257,8 @@ class RuledCallee:
         if len(rules) != len(wanted):
             raise self.wrong(
                 "jvps", rules[0] or self.custom.function,
-                f"is one of {len(rules)}, and {self.name} has {len(wanted)} arguments to differentiate"
+                f"is one of {len(rules)}, and {self.name} has {len(wanted)} arguments to "
+                "differentiate"
             )
         block, args, dots, _ = self.with_dots(function, function)
         captures = dict(function.captures)
@@ -359,7 +360,8 @@ class RuledCallee:
         if len(found) != len(wanted):
             raise self.wrong(
                 "bwd", bwd,
-                f"returns {_said(built)}, and {self.name} has {len(wanted)} arguments to differentiate"
+                f"returns {_said(built)}, and {self.name} has {len(wanted)} arguments to "
+                "differentiate"
             )
         covers, yields = [], []
         with Builder(block):
@@ -456,7 +458,8 @@ class RuledCallee:
         """The error to raise where a rule returns `x` for something of this type."""
         name = called_rule(rule, "")
         return TypeMismatchError(
-            f"the rule {name and name + ' '}of {self.name} gives {what} as {x.type}, where {type} is needed",
+            f"the rule {name and name + ' '}of {self.name} gives {what} as {x.type}, where {type} "
+            "is needed",
             beginning_of_rule(rule), f"give it the {respect} of what it belongs to")
 
 

@@ -153,9 +153,8 @@ class Custom:
     def apply_in(self, frame, args: list, keywords: dict, node):
         """The binding of a call in a program that s2s reads."""
         in_order = arguments_in_order(frame, self, args, keywords, node)
-        if any(
-                isinstance(x, Made)
-                for x in (self.function, self.like, *self.rules(), *self.each, *in_order)):
+        if any(isinstance(x, Made)
+               for x in (self.function, self.like, *self.rules(), *self.each, *in_order)):
             return apply_in_program(frame, self, in_order, node)
         fixed = {k % len(in_order) for k in self.nondiff_argnums if in_order}
         values = [as_operand(frame, a, k in fixed) for k, a in enumerate(in_order)]
@@ -197,7 +196,8 @@ class Custom:
     def or_like(self, refused: S2SError) -> S2SError:
         """`refused`, which also says how to have the function called as it is."""
         if "like=" not in refused.remedy:
-            refused.remedy += f"; or say what it returns, and it is called as it is: s2s.{self.kind}({self.name}, like=...)"
+            refused.remedy += ("; or say what it returns, and it is called as it is: "
+                               f"s2s.{self.kind}({self.name}, like=...)")
         return refused
 
     def rules(self) -> tuple:
@@ -217,7 +217,8 @@ def without_symbolic_zeros(symbolic_zeros: bool) -> None:
     if symbolic_zeros:
         raise UnsupportedError(
             "symbolic_zeros=True: rules are given zeros where there is no tangent", None,
-            "leave it out; where a rule stands in place, what is multiplied with zeros vanishes from generated code"
+            "leave it out; where a rule stands in place, what is multiplied with zeros vanishes "
+            "from generated code"
         )
 
 

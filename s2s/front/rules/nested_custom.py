@@ -61,9 +61,11 @@ class RulesInProgram:
             self.closed.errors = dict.fromkeys(
                 ("jvp", "vjp"),
                 frame.refuse(
-                    f"a derivative of order {DEPTH + 1} of {custom.name}, whose rule gives it another function each time",
+                    f"a derivative of order {DEPTH + 1} of {custom.name}, whose rule gives it "
+                    "another function each time",
                     node,
-                    "use custom_root or custom_fixed_point, whose derivatives have derivatives of any order"
+                    "use custom_root or custom_fixed_point, whose derivatives have derivatives of "
+                    "any order"
                 ))
             group.finish()
             return
@@ -194,7 +196,8 @@ class RulesInProgram:
             if not in_order(found.type) or len(found.type.items) != len(wanted):
                 raise shape.wrong(
                     "bwd", custom.bwd,
-                    f"returns {found.type}, and {custom.name} has {len(wanted)} arguments to differentiate"
+                    f"returns {found.type}, and {custom.name} has {len(wanted)} arguments to "
+                    "differentiate"
                 )
             yields = []
             for n, k in enumerate(wanted):

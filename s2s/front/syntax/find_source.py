@@ -23,12 +23,13 @@ from .desugar import plain
 from .imports import Imports
 from .source_lines import all_codes_of, lines_of
 
-REMEDY = "define it with `def` or `lambda` in a file or a notebook cell, or make it of its text: s2s.from_source(text, globals)"
+REMEDY = ("define it with `def` or `lambda` in a file or a notebook cell, or make it of its text: "
+          "s2s.from_source(text, globals)")
 
-CHANGED = (
-    "import the module again (importlib.reload), for its file has changed since; or make the function of its text: "
-    "s2s.from_source(text, globals)")
-CARRIED = "pickle s2s.grad(f) rather than f, for it brings the text along; or make it of its text: s2s.from_source(text, globals)"
+CHANGED = ("import the module again (importlib.reload), for its file has changed since; "
+           "or make the function of its text: s2s.from_source(text, globals)")
+CARRIED = ("pickle s2s.grad(f) rather than f, for it brings the text along; "
+           "or make it of its text: s2s.from_source(text, globals)")
 APART = "write each lambda in a line of its own, or use `def`"
 
 
@@ -100,8 +101,8 @@ def _find(name: str, code: types.CodeType, function: types.FunctionType) -> Defi
         raise SourceError(f"line {code.co_firstlineno} of {filename} {does}", None, CHANGED)
     if len({ast.dump(candidate.node) for candidate in found}) > 1:
         raise SourceError(
-            f"line {code.co_firstlineno} of {filename} defines {len(found)} functions that {name} may be, "
-            "for a tool has rewritten its code", None, APART)
+            f"line {code.co_firstlineno} of {filename} defines {len(found)} functions that {name} "
+            "may be, for a tool has rewritten its code", None, APART)
     node = found[0].node
     first, last = _starts_at(node), node.end_lineno
     source = Source(filename, first, "".join(lines[first - 1:last]),

@@ -17,9 +17,19 @@ from dataclasses import dataclass, field, fields, replace
 from ...ir.builder import current
 from ...ir.graph import MISSING, Block, Value
 from ...ops.core.record import value
-from ..domain.frame import (CODE, EXIT, OUT, RAISED, RESULT, RETURNED, STOP, UNBOUND, Frame, Text,
-                            Thrown,
-                            )
+from ..domain.frame import (
+    CODE,
+    EXIT,
+    OUT,
+    RAISED,
+    RESULT,
+    RETURNED,
+    STOP,
+    UNBOUND,
+    Frame,
+    Text,
+    Thrown,
+)
 from .strings import Part
 
 HELD = "<thrown {} {}>"

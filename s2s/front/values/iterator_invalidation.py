@@ -62,8 +62,8 @@ class Watch:
 
     def changed(self, frame: Frame) -> bool:
         """Whether anything of it was written into since, or bound anew."""
-        return (any(
-            _differs(then, frame.heap.contents.get(root)) for root, then in self.contents.items())
+        return (any(_differs(then, frame.heap.contents.get(root))
+                    for root, then in self.contents.items())
                 or any(at.env.get(name) is not then for at, name, then in self.names))
 
     def resized(self, frame: Frame) -> bool:
@@ -90,9 +90,8 @@ def _differs(then, now) -> bool:
 
 def _is_packed(then, now) -> bool:
     """Whether a list of known length has only become one of run-time length."""
-    return isinstance(then, tuple) and isinstance(
-        now, Value) and now.op is not None and now.op.name == "list_of" and len(
-            now.op.inputs) == len(then)
+    return (isinstance(then, tuple) and isinstance(now, Value) and now.op is not None
+            and now.op.name == "list_of" and len(now.op.inputs) == len(then))
 
 
 def _length_differs(then, now) -> bool:

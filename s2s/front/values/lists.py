@@ -197,8 +197,8 @@ def held_by(frame: Frame, xs: Cell, y: Value):
 def place_in(frame: Frame, xs: Cell, key):
     """`xs[key]`, to be written into at once: a view of the list, where that is a run-time one."""
     items = frame.heap.items(xs)
-    if not is_list(frame, xs) or isinstance(
-            key, slice) or items is not None and (frame.is_static(key) or not _alike(frame, items)):
+    if (not is_list(frame, xs) or isinstance(key, slice)
+            or items is not None and (frame.is_static(key) or not _alike(frame, items))):
         return None
     i = index_of(frame, key)
     y = ops.list_get(as_list(frame, xs), i)

@@ -232,8 +232,10 @@ def run_raise(frame: Frame, stmt: gast.Raise, evaluate) -> None:
     if is_caught(frame, thrown.kind):
         throw(frame, thrown)
         return
-    if thrown.kind is NotImplementedError and current().block is frame.session.block and all(isinstance(x, str) for x in thrown.args) \
-            and (refusal := refusal_said(NotImplementedError(*thrown.args), current().line)) is not None:
+    if (thrown.kind is NotImplementedError and current().block is frame.session.block
+            and all(isinstance(x, str) for x in thrown.args)
+            and (refusal := refusal_said(NotImplementedError(*thrown.args),
+                                         current().line)) is not None):
         raise refusal  # whatever the arguments are: in a branch, it is said when that is taken
     raise_(frame, stmt, thrown, cause, bare)
 

@@ -57,8 +57,8 @@ def flat(x: Value) -> Value:
     return FUNCTIONS[np.ravel](x)
 
 
-def shared_result(frame: Frame, result, name: str, args: list, named: dict, cells: dict[Value,
-                                                                                        Cell],
+def shared_result(frame: Frame, result, name: str, args: list, named: dict,
+                  cells: dict[Value, Cell],
                   again: Callable | None = None, method: bool = False, reads: tuple = ()):
     """The binding of what the op `name` made of `args`; `cells` are those behind its arguments.
 

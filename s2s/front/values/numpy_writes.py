@@ -121,8 +121,8 @@ def _place_of_out(function) -> int | None:
 def write_out(frame: Frame, call: Call, function, args: list, keywords: dict, out, node: gast.AST):
     """`function(*args, out=out, **keywords)`."""
     if not isinstance(out, Cell):
-        what = ("several arrays" if isinstance(out,
-                                               (tuple, list)) else "something that is not an array")
+        what = ("several arrays" if isinstance(out, (tuple, list))
+                else "something that is not an array")
         raise frame.refuse(f"out= with {what}", node, "assign the result instead")
     where = keywords.pop("where", True) if isinstance(function, np.ufunc) else True
     if where is not True:

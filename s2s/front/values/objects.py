@@ -139,7 +139,8 @@ def write(frame: Frame, base, name: str, binding, node: gast.AST, plainly: bool 
         what = base.name if isinstance(base, Object) else getattr(base, "__name__", "this")
         raise frame.refuse(
             f"writing to an attribute of {what}, which is no object of the program", node,
-            "return the new value, or make the object inside the function; dataclasses may be arguments"
+            "return the new value, or make the object inside the function; dataclasses may be "
+            "arguments"
         )
     if not plainly:
         if is_frozen(cls):
@@ -332,21 +333,14 @@ def set_attribute(frame: Frame, node: gast.AST, base, name, binding) -> None:
 
 def make_dict(frame: Frame, node: gast.AST, source=(), **more):
     """dict(source, **more)."""
-    return placed(frame,
-                  new_dict(frame, {
-                      **(pairs(frame, source, node) if source != () else {}),
-                      **more
-                  }), node)
+    members = {**(pairs(frame, source, node) if source != () else {}), **more}
+    return placed(frame, new_dict(frame, members), node)
 
 
 def make_ordered(frame: Frame, node: gast.AST, source=(), **more):
     """OrderedDict(source, **more)."""
-    return placed(
-        frame,
-        new_dict(frame, {
-            **(pairs(frame, source, node) if source != () else {}),
-            **more
-        }, OrderedDict), node)
+    members = {**(pairs(frame, source, node) if source != () else {}), **more}
+    return placed(frame, new_dict(frame, members, OrderedDict), node)
 
 
 def make_defaulting(frame: Frame, node: gast.AST, factory=None, source=(), **more):

@@ -39,8 +39,8 @@ def guarding(frame: Frame, function=None) -> contextlib.AbstractContextManager:
     """
     if not frame.session.tries:
         return contextlib.nullcontext()
-    is_numpys = isinstance(function, np.ufunc) or (getattr(function, "__module__", None)
-                                                   or "").split(".")[0] in ("numpy", "scipy")
+    module = getattr(function, "__module__", None) or ""
+    is_numpys = isinstance(function, np.ufunc) or module.split(".")[0] in ("numpy", "scipy")
 
     def look(record: Record, inputs: tuple, attrs: dict, met: tuple) -> None:
         for each in record.raises:
@@ -133,8 +133,8 @@ def _is_pythons(frame: Frame, operands: tuple, in_doubt: bool) -> bool:
     for x in values:
         if not x.type.weak and not in_doubt:
             raise frame.refuse(
-                f"whether {x.name or 'this'} is a number of Python's, which raises ZeroDivisionError, or "
-                "of NumPy's, which does not, depends on the path taken", None,
+                f"whether {x.name or 'this'} is a number of Python's, which raises "
+                "ZeroDivisionError, or of NumPy's, which does not, depends on the path taken", None,
                 f"say which: `float({x.name or 'x'})`")
     return True
 
@@ -156,9 +156,9 @@ def _is_numpys(frame: Frame, x: Value) -> bool:
     if x.op.blocks or x.op.name == "call":
         return False
     scalars = [y for y in x.op.inputs if isinstance(y.type, Scalar) and not y.type.weak]
-    return not x.op.record.elementwise or len(scalars) < 1 or any(
-        _is_numpys(frame, y)
-        for y in scalars) or any(isinstance(y.type, Array) for y in x.op.inputs)
+    return (not x.op.record.elementwise or len(scalars) < 1
+            or any(_is_numpys(frame, y) for y in scalars)
+            or any(isinstance(y.type, Array) for y in x.op.inputs))
 
 
 def guard_index(frame: Frame, content: Value, pattern: tuple, operands: list) -> None:

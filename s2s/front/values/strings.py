@@ -89,8 +89,8 @@ def shown(frame: Frame, content, conversion: int = -1, spec: tuple | None = None
     if isinstance(content, Text) and conversion in (-1, 115) and not spec:
         return content.parts
     if frame.is_static(content) and all(isinstance(part, str) for part in spec or ()):
-        return (format(CONVERSIONS[conversion](frame.static(content, "this")), "".join(spec
-                                                                                       or ())),)
+        known = CONVERSIONS[conversion](frame.static(content, "this"))
+        return (format(known, "".join(spec or ())),)
     return (Piece(frozen(frame, content), conversion, spec),)
 
 

@@ -23,9 +23,16 @@ from ..syntax.captures import Length
 from ..syntax.dependencies import consulted
 from .dicts import entry, set_entry
 from .exceptions import guard
-from .lists import (as_list, is_list, length_of_list, new_list, put_item, raise_if_counted,
-                    take_item, unpack_list,
-                    )
+from .lists import (
+    as_list,
+    is_list,
+    length_of_list,
+    new_list,
+    put_item,
+    raise_if_counted,
+    take_item,
+    unpack_list,
+)
 from .objects import class_of, method_of
 from .raise_guards import guard_index, guard_list_index, guarding
 from .unpacking import require_length
@@ -309,8 +316,8 @@ def _unpack_starred(frame: Frame, cell: Cell, content: Value, count: int, star: 
 
 def _member(frame: Frame, base, key):
     """A member or slice of a tuple, list or string."""
-    if frame.is_static(key) and not isinstance(key, slice) or isinstance(key, slice) and all(
-            map(frame.is_static, (key.start, key.stop, key.step))):
+    if (frame.is_static(key) and not isinstance(key, slice) or isinstance(key, slice)
+            and all(map(frame.is_static, (key.start, key.stop, key.step)))):
         try:
             return base[_static_key(frame, key)]
         except (IndexError, TypeError) as error:
