@@ -1,4 +1,4 @@
-"""What runs generated code: loading, compiling, caching, guards.
+"""The runtime of generated code: load, compile, cache and guard it.
 
     llvm/        modules of LLVM: helper functions, splitting, two threads
     debug/       text to functions whose errors name the user's line; traps and memory checks

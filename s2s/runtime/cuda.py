@@ -1,9 +1,10 @@
-"""Kernels run: the CUDA form of a function, loaded, and arrays carried to the device and back.
+"""Run CUDA kernels: load the CUDA form of a function, and copy arrays to the device and back.
 
-`compiled(function)` is a callable on flat positional arguments.  NumPy arrays are copied to the device and
-results are copied back; where an argument is on the device already (CuPy, PyTorch, Numba: whatever has
-`__cuda_array_interface__`), it is used there, and results stay there.  Numba compiles each kernel when it is
-first launched.  With NUMBA_ENABLE_CUDASIM=1 the same code runs in Numba's simulator.
+`compiled(function)` is a callable on flat positional arguments.  NumPy arrays are copied to the
+device and results are copied back; where an argument is on the device already (CuPy, PyTorch,
+Numba: whatever has `__cuda_array_interface__`), it is used there, and results stay there.  Numba
+compiles each kernel when it is first launched.  With NUMBA_ENABLE_CUDASIM=1 the same code runs in
+Numba's simulator.
 """
 
 from __future__ import annotations
@@ -22,15 +23,17 @@ from .debug.load_source import load
 
 
 def compiled(function: Function, *, threads: int = THREADS, **options) -> Callable:
-    """`function` on the GPU, called with its parameters as flat positional arguments.
+    """Compile `function` for the GPU, called with its parameters as flat positional arguments.
 
-    `threads` are in a block: a power of two.  Raises UnsupportedError where numba-cuda is not installed,
-    or for options that are for the CPU.
+    `threads` are in a block: a power of two.  Raises UnsupportedError where numba-cuda is not
+    installed, or for options that are for the CPU.
     """
     if importlib.util.find_spec("numba_cuda") is None:
-        raise UnsupportedError("target='cuda' without numba-cuda", None, "install it with: pip install 's2s[cuda]'")
+        raise UnsupportedError("target='cuda' without numba-cuda", None,
+                               "install it with: pip install 's2s[cuda]'")
     if threads < 1 or threads & (threads - 1):
-        raise UnsupportedError(f"{threads} threads in a block", None, "use a power of two, such as 128")
+        raise UnsupportedError(f"{threads} threads in a block", None,
+                               "use a power of two, such as 128")
     module = render_cuda(lower(function, asks=False), threads)
     run = load(module.text, module.entry, module.lines, check=False)
     cuda = run.__wrapped__.__globals__["cuda"]
@@ -45,12 +48,12 @@ def compiled(function: Function, *, threads: int = THREADS, **options) -> Callab
 
 
 def is_on_device(x) -> bool:
-    """Whether `x` is an array in the memory of a GPU, or stands for one in the simulator."""
+    """Whether `x` is an array in GPU memory, or a simulator array."""
     return hasattr(type(x), "__cuda_array_interface__") or hasattr(type(x), "__cuda_ndarray__")
 
 
 def to_device(cuda, x):
-    """`x` where kernels can read it, contiguous; numbers as they are."""
+    """A contiguous copy of `x` on the device; numbers as they are."""
     if isinstance(x, np.ndarray):
         return cuda.to_device(np.ascontiguousarray(x))
     if isinstance(x, (tuple, list)):
@@ -58,12 +61,13 @@ def to_device(cuda, x):
     if is_on_device(x) and not hasattr(type(x), "__cuda_ndarray__"):
         x = cuda.as_cuda_array(x)
     if is_on_device(x) and not x.is_c_contiguous():
-        raise UnsupportedError("a device array that is not contiguous", None, "copy it, with .copy() for example")
+        raise UnsupportedError("a device array that is not contiguous", None,
+                               "copy it, with .copy() for example")
     return x
 
 
 def to_host(x):
-    """A result as NumPy has it."""
+    """A result as a NumPy array."""
     if isinstance(x, tuple):
         return tuple(map(to_host, x))
     return x.copy_to_host() if is_on_device(x) else x

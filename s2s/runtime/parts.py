@@ -1,4 +1,6 @@
-"""The address that generated text has: `from s2s.runtime.parts import in_parts`, in files that users keep, too."""
+"""Import address of the parallel runtime in generated text: `from s2s.runtime.parts import
+in_parts`, in files that users keep, too.
+"""
 
 from .threads.parallel_for import add_parts, apart, in_parts, natural, parts_of
 

@@ -1,27 +1,30 @@
-"""Machine code kept on disk, so that the next process loads it instead of compiling.
+"""On-disk cache of machine code, which the next process loads instead of compiling.
 
     <cache>/<name>-<key>.py            the generated text, for readers and debuggers; never executed from here
     <cache>/<name>-<key>-<sig>.code    one compiled signature
 
-The key is a hash of the text, the options and the versions of everything that had a part in it, the CPU
-included, so an entry is never out of date: another version simply has another name.  Of s2s itself that is what all files of
-its runtime say, for a checkout changes without a version: how the text becomes machine code is theirs, and all else is in the text.
+The key is a hash of the text, the options and the versions of everything that had a part in it, the
+CPU included, so an entry is never out of date: another version simply has another name.  Of s2s
+itself that is what all files of its runtime say, for a checkout changes without a version: how the
+text becomes machine code is theirs, and all else is in the text.
 
 Note [Who may write here]
-Loading machine code executes it, and unpickling can execute anything.  So the directory is made for its
-user alone, and a directory or entry that belongs to somebody else, that others could write to, or that is
-a symbolic link, is not touched: the cache is then off, with one warning that says why.
+Loading machine code executes it, and unpickling can execute anything.  So the directory is made for
+its user alone, and a directory or entry that belongs to somebody else, that others could write to,
+or that is a symbolic link, is not touched: the cache is then off, with one warning that says why.
 
 Note [Torn entries]
-An entry is written under another name and then renamed, so no process sees half of one, and of several
-processes that write the same entry the last wins, with the same content.  An entry starts with its own
-hash; one that a full disk or a crash has damaged does not match, and is compiled again and replaced.
+An entry is written under another name and then renamed, so no process sees half of one, and of
+several processes that write the same entry the last wins, with the same content.  An entry starts
+with its own hash; one that a full disk or a crash has damaged does not match, and is compiled again
+and replaced.
 
 Note [Without the registries]
-Before Numba compiles or loads anything it imports all that it can compile, SciPy's linear algebra included: 0.3 of the 0.4 seconds
-of a first call from the cache.  Machine code needs none of it but symbols that these imports make known, such as Python's
-secret of hashes.  So an entry lists the symbols that it takes from outside, and only where one is not known
-is everything imported.  (Compiling does it in any case, when it comes to that.)
+Before Numba compiles or loads anything it imports all that it can compile, SciPy's linear algebra
+included: 0.3 of the 0.4 seconds of a first call from the cache.  Machine code needs none of it but
+symbols that these imports make known, such as Python's secret of hashes.  So an entry lists the
+symbols that it takes from outside, and only where one is not known is everything imported.
+(Compiling does it in any case, when it comes to that.)
 """
 
 from __future__ import annotations
@@ -56,11 +59,11 @@ _warned: set[str] = set()
 
 
 class CacheWarning(UserWarning):
-    """The on-disk cache is off, and why."""
+    """Warning that the on-disk cache is off, with the reason."""
 
 
 def directory() -> Path:
-    """Where this user's compiled code is kept: S2S_CACHE_DIR, or the platform's place for caches."""
+    """This user's cache directory: S2S_CACHE_DIR, or the platform's default."""
     chosen = os.environ.get("S2S_CACHE_DIR")
     if chosen:
         return Path(chosen).expanduser()
@@ -73,7 +76,8 @@ def directory() -> Path:
 
 
 def private_directory() -> Path | None:
-    """The cache directory, made if it is not there; None, with a warning, if it is not this user's alone."""
+    """The cache directory, created if needed; None, with a warning, if it is not this user's alone.
+    """
     path = directory()
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -85,12 +89,13 @@ def private_directory() -> Path | None:
     if str(path) not in _warned:
         _warned.add(str(path))
         warnings.warn(f"compiled code is not kept in {path}: {problem}. "
-                      "Set S2S_CACHE_DIR to a directory of your own, or pass cache=False", CacheWarning, stacklevel=2)
+                      "Set S2S_CACHE_DIR to a directory of your own, or pass cache=False",
+                      CacheWarning, stacklevel=2)
     return None
 
 
 def distrust(path: Path) -> str | None:
-    """Why `path` might hold what somebody else wrote, or None.  See Note [Who may write here]."""
+    """The reason why others may have written to `path`, or None.  See Note [Who may write here]."""
     status = os.lstat(path)
     if stat.S_ISLNK(status.st_mode):
         return "it is a symbolic link"
@@ -103,7 +108,7 @@ def distrust(path: Path) -> str | None:
 
 
 def own_version() -> str:
-    """The version of s2s that is installed; a checkout that is not installed has none."""
+    """The installed version of s2s, or nothing for a checkout that is not installed."""
     try:
         return importlib.metadata.version("s2s")
     except importlib.metadata.PackageNotFoundError:
@@ -112,7 +117,7 @@ def own_version() -> str:
 
 @cache
 def own_files() -> dict[str, bytes]:
-    """The hashes of the files of s2s, by their places in it: those of a process are read once."""
+    """Hashes of the source files of s2s by relative path, read once per process."""
     found = {}
     root = os.path.join(ROOT, "")
     for folder, folders, files in os.walk(ROOT):
@@ -126,7 +131,7 @@ def own_files() -> dict[str, bytes]:
 
 
 def digest(*folders: str) -> str:
-    """A hash of the files of s2s in these folders, or of all."""
+    """A hash of the source files of s2s in these folders, or of all of them."""
     whole = hashlib.sha256()
     for place, said in own_files().items():
         if not folders or place.partition(os.sep)[0] in folders:
@@ -136,23 +141,25 @@ def digest(*folders: str) -> str:
 
 @cache
 def versions() -> str:
-    """Everything but the program that decides what machine code looks like."""
+    """The versions of everything but the program that determines the machine code."""
     features = binding.get_host_cpu_features()
     cpu = f"{binding.get_host_cpu_name()} {features.flatten() if features else ''}"
     tuned = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_"))
-    return "\n".join([f"s2s {own_version()} {digest('runtime')}", f"numba {numba.__version__}", f"llvm {binding.llvm_version_info}",
-                      f"numpy {np.__version__}", sys.version, platform.platform(), cpu, repr(tuned)])
+    return "\n".join([f"s2s {own_version()} {digest('runtime')}", f"numba {numba.__version__}",
+                      f"llvm {binding.llvm_version_info}", f"numpy {np.__version__}", sys.version,
+                      platform.platform(), cpu, repr(tuned)])
 
 
 def key_of(text: str, options: str) -> str:
-    """The name under which the code of this program is kept."""
+    """The cache key of this program."""
     return hashlib.sha256("\0".join([text, options, versions()]).encode()).hexdigest()[:32]
 
 
 def read(path: Path) -> bytes | None:
-    """The content of an entry, or None if it is not there, not whole, or not ours."""
+    """The content of an entry, or None if it is missing, damaged or written by somebody else."""
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
+        handle = os.open(path,
+                         os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
     except OSError:
         return None
     with os.fdopen(handle, "rb") as file:
@@ -161,13 +168,14 @@ def read(path: Path) -> bytes | None:
             return None
         content = file.read()
     head = len(MAGIC) + 32
-    if not content.startswith(MAGIC) or hashlib.sha256(content[head:]).digest() != content[len(MAGIC):head]:
+    if (not content.startswith(MAGIC)
+        or hashlib.sha256(content[head:]).digest() != content[len(MAGIC):head]):
         return None
     return content[head:]
 
 
 def write(path: Path, content: bytes, plain: bool = False) -> None:
-    """Put an entry in place at once; a disk that refuses costs a compilation later, nothing more."""
+    """Write an entry atomically; a failing disk only costs a compilation later."""
     name = None
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
@@ -180,12 +188,14 @@ def write(path: Path, content: bytes, plain: bool = False) -> None:
 
 
 def entry_of(result: compiler.CompileResult) -> int:
-    """The address of what Python calls; 0, which is called all the same, where the engine has no code for it."""
+    """The address of the wrapper that Python calls, or 0 if the engine has no code for it (it is
+    called all the same).
+    """
     return result.library.get_pointer_to_function(result.fndesc.llvm_cpython_wrapper_name)
 
 
 class DiskCache(_Cache):
-    """What a Numba dispatcher asks for machine code before it compiles."""
+    """The on-disk cache that a Numba dispatcher consults before it compiles."""
 
     def __init__(self, folder: Path, stem: str):
         self.folder, self.stem, self.enabled = folder, stem, True
@@ -205,8 +215,9 @@ class DiskCache(_Cache):
             path.unlink(missing_ok=True)
 
     def path_of(self, signature) -> Path:
-        """The entry of one signature."""
-        return self.folder / f"{self.stem}-{hashlib.sha256(str(signature).encode()).hexdigest()[:16]}.code"
+        """The path of the entry of one signature."""
+        return (self.folder
+                / f"{self.stem}-{hashlib.sha256(str(signature).encode()).hexdigest()[:16]}.code")
 
     def load_overload(self, signature, target_context):
         """The compiled code for `signature`, or None."""
@@ -223,7 +234,8 @@ class DiskCache(_Cache):
             if not all(map(binding.address_of_symbol, external)):
                 target_context.refresh()
             engine = target_context.codegen()._engine
-            if not all(binding.address_of_symbol(name) or engine.is_symbol_defined(name) for name in external):
+            if not all(binding.address_of_symbol(name) or engine.is_symbol_defined(name)
+                       for name in external):
                 return None  # what it calls is not there yet, and linking it would end the process
             for code in codes:
                 hand_over(target_context.codegen(), code)
@@ -234,10 +246,15 @@ class DiskCache(_Cache):
             return None
 
     def save_overload(self, signature, result) -> None:
-        """Keep compiled code; code that holds addresses of this process is not kept."""
-        if not self.enabled or result.library.has_dynamic_globals or any(not x.can_cache for x in result.lifted):
+        """Save compiled code, unless it holds addresses of this process."""
+        if (not self.enabled or result.library.has_dynamic_globals
+            or any(not x.can_cache for x in result.lifted)):
             return
         library = result.library
-        defined = Symbols([x for piece in library.pieces for x in piece.symbols.functions], [x for piece in library.pieces for x in piece.symbols.global_variables])
-        *parts, _ = result._reduce()  # the last are the environments that Numba finds, in its own module alone
-        write(self.path_of(signature), dumps((library.external(), (*parts, library.environments()), library.codes_beside, defined)))
+        defined = Symbols([x for piece in library.pieces for x in piece.symbols.functions],
+                          [x for piece in library.pieces for x in piece.symbols.global_variables])
+        # the last are the environments that Numba finds, in its own module alone
+        *parts, _ = result._reduce()
+        write(self.path_of(signature),
+              dumps((library.external(), (*parts, library.environments()), library.codes_beside,
+                     defined)))

@@ -1,6 +1,8 @@
-"""What is kept on disk of programs whose native code is in the cache: s2s/persist says of which, and why that is sound.
+"""On-disk store of facts about programs whose native code is cached: s2s/persist says which
+programs, and why that is sound.
 
-An entry is written and trusted as machine code is (machine_code.py, Note [Who may write here], Note [Torn entries]).
+An entry is written and trusted as machine code is (machine_code.py, Note [Who may write here], Note
+[Torn entries]).
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ USED = ("gast", "astunparse", "scipy")
 
 @cache
 def versions() -> str:
-    """All that has a part in generating code: the files of s2s themselves, for a checkout changes without a version."""
+    """The versions that generated code depends on: hashes of the files of s2s, because a checkout
+    changes without a version.
+    """
     whole = [disk.digest()]
     for name in USED:
         try:
@@ -40,23 +44,28 @@ def versions() -> str:
 
 @dataclass(frozen=True)
 class Facts:
-    """What compiling asks of the ops of a function before it makes loops of them."""
+    """Properties of a function's ops that compilation needs before lowering to loops."""
 
     prints: bool
     much: int | None  # (runtime/entry/length_versions.py)
 
 
 def facts_of(function: Function) -> Facts | None:
-    """The facts of a function; None where its machine code is not kept: runtime/call/native_function.py says why."""
+    """The facts of a function; None where its machine code is not cached
+    (runtime/call/native_function.py says why).
+    """
     if recursive_callees(function):
         return None
     return Facts(any(op.name == "print" for op in walk(function.block)), much(function))
 
 
 class Pickler(pickle.Pickler):
-    """Python's, and modules, which are arguments of programs that are written once for several libraries, by their names."""
+    """A pickler that stores modules by name: they are arguments of programs written for several
+    array libraries.
+    """
 
-    dispatch_table = copyreg.dispatch_table | {ModuleType: lambda module: (import_module, (module.__name__,))}
+    dispatch_table = (copyreg.dispatch_table
+                      | {ModuleType: lambda module: (import_module, (module.__name__,))})
 
 
 def in_bytes(x) -> bytes:
@@ -66,7 +75,7 @@ def in_bytes(x) -> bytes:
 
 
 class Met:
-    """The programs of one key that were met before."""
+    """The stored programs of one key."""
 
     def __init__(self, folder: Path, stem: str, key: str):
         self.folder, self.stem, self.key = folder, stem, key
@@ -80,44 +89,53 @@ class Met:
 
     @staticmethod
     def of(name: str, said: str) -> Met | None:
-        """What is kept under this name and key; None where nothing can be."""
+        """The stored programs of this name and key; None if none can be stored."""
         folder = disk.private_directory()
         if folder is None:
             return None
-        return Met(folder, name, hashlib.sha256("\0".join([said, versions()]).encode()).hexdigest()[:32])
+        return Met(folder, name,
+                   hashlib.sha256("\0".join([said, versions()]).encode()).hexdigest()[:32])
 
     @property
     def path(self) -> Path:
         return self.folder / f"{self.stem}-{self.key}.met"
 
-    def program(self, asked: list, flat: Function | Recalled, facts: Facts, entry: dict | None = None) -> Program:
-        """The program for which `asked` was so; `entry` is what is kept of it once it is known whether it asks about lengths."""
+    def program(self, asked: list, flat: Function | Recalled, facts: Facts,
+                entry: dict | None = None) -> Program:
+        """The stored program for which `asked` held; `entry` is the entry once it is known whether
+        it depends on lengths.
+        """
         key = hashlib.sha256(f"{self.key}\0{asked!r}".encode()).hexdigest()[:32]
         return Program(self, key, flat, facts, entry)
 
 
 class Program:
-    """What is kept of the native code of `flat`."""
+    """The stored facts about the native code of `flat`."""
 
-    def __init__(self, met: Met, key: str, flat: Function | Recalled, facts: Facts, entry: dict | None):
+    def __init__(self, met: Met, key: str, flat: Function | Recalled, facts: Facts,
+                 entry: dict | None):
         self.met, self.key, self.flat, self.facts, self.entry = met, key, flat, facts, entry
 
     def save(self, lengths: bool) -> None:
-        """Keep what was consulted; `lengths`: the code depends on which axes are long."""
+        """Save the facts that were consulted; `lengths`: the code depends on which axes are long.
+        """
         if self.entry is not None:
             entry = {**self.entry, "lengths": lengths}
             others = [each for each in self.met.entries if each["asked"] != entry["asked"]]
             try:
                 content = in_bytes([entry, *others][:SEVERAL])
-            except (pickle.PicklingError, TypeError, AttributeError):  # an object that has words but no bytes, in the type of an argument
+            # an object that has words but no bytes, in the type of an argument
+            except (pickle.PicklingError, TypeError, AttributeError):
                 return
             disk.write(self.met.path, content)
 
     def path(self, what: tuple) -> Path:
-        return self.met.folder / f"{self.met.stem}-{hashlib.sha256(f'{self.key}{what!r}'.encode()).hexdigest()[:32]}.piece"
+        return (
+            self.met.folder
+            / f"{self.met.stem}-{hashlib.sha256(f'{self.key}{what!r}'.encode()).hexdigest()[:32]}.piece")
 
     def read(self, *what):
-        """What was kept of this, or None."""
+        """The stored entry of this kind, or None."""
         content = disk.read(self.path(what))
         try:
             return None if content is None else pickle.loads(content)
@@ -129,7 +147,9 @@ class Program:
 
 
 class Reread:
-    """The text of a module from an earlier process; what raises on which of its lines is asked of the module made anew, if ever."""
+    """The module text of an earlier process; which line raises which exception is computed from a
+    newly generated module, only if needed.
+    """
 
     given: dict = {}
 

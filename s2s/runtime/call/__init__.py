@@ -1,1 +1,1 @@
-"""A compiled function, its guards and its fallbacks."""
+"""Compiled functions, their argument guards and their fallbacks."""

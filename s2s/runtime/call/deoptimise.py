@@ -1,4 +1,6 @@
-"""Native code that supposes nothing of lengths, for calls of which what was supposed does not hold: ir/length_assumptions.py, Note [Supposed lengths]."""
+"""Deoptimisation: native code without assumptions on lengths, for calls that violate them:
+ir/length_assumptions.py, Note [Supposed lengths].
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from ..threads.parallel_for import RAISED
 
 
 class Otherwise:
-    """Code that `make` makes when it is first asked for, as if it were made now."""
+    """Code that `make` generates on first use, in the state of this moment."""
 
     def __init__(self, make: Callable[[], Callable]):
         self.make, self.has_asked = make, has_asked()
@@ -29,5 +31,7 @@ class Otherwise:
 
     @staticmethod
     def is_wanted(error: Exception) -> bool:
-        """Whether native code may have raised this because what it supposed does not hold."""
+        """Whether native code may have raised this error because an assumption on lengths was
+        violated.
+        """
         return error.args in (raised(supposed_length)[1], raised(supposed_alike)[1], (RAISED,))

@@ -1,4 +1,6 @@
-"""The loops of a function before they are text: what they require, how much they do, and the text itself, made or kept from before."""
+"""The loop form of a function before printing: its requirements, its amount of work, and its text,
+new or from the on-disk store.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +18,21 @@ from ..numba.native_module import NATIVE_NAMES
 
 
 class Drafted:
-    """The loops of the function that `make` makes, which is the program's for arguments of these `lengths`.
+    """The loop form that `make` generates for the function, specialised for arguments of these
+    `lengths`.
 
-    They may suppose something of lengths if that is `allowed`; what they do suppose, `supposes` says.  What was `kept` of them is not made again.
+    They may suppose something of lengths if that is `allowed`; what they do suppose, `supposes`
+    says.  What was `kept` of them is not made again.
     """
 
-    def __init__(self, make: Callable[[], Function], lengths: tuple[int, ...], allowed: bool, kept: Program | None):
+    def __init__(self, make: Callable[[], Function], lengths: tuple[int, ...], allowed: bool,
+                 kept: Program | None):
         self.make, self.kept, self.place = make, kept, (lengths, allowed)
         found = kept.read("loops", *self.place) if kept is not None else None
         if found is None:
             self.supposes = allowed and has_suppositions(self.known)
-            found = self.supposes, self.draft.sizes, requirements(supposed(self.known) if self.supposes else self.known)
+            found = (self.supposes, self.draft.sizes,
+                     requirements(supposed(self.known) if self.supposes else self.known))
             if kept is not None:
                 kept.write(found, "loops", *self.place)
         self.supposes, self.sizes, self.required = found
@@ -38,14 +44,16 @@ class Drafted:
 
     @made_in_turn
     def draft(self) -> Draft:
-        return Draft(spelled(lower(self.known, supposes=self.supposes)), native=True, taken=NATIVE_NAMES)
+        return Draft(spelled(lower(self.known, supposes=self.supposes)), native=True,
+                     taken=NATIVE_NAMES)
 
     def module(self, parts: frozenset[int]) -> Module:
-        """The text, with the loops in parts that have these numbers."""
+        """The text, with these loops (by number) run in parallel parts."""
         return self.draft.module(parts)
 
-    def native(self, parts: frozenset[int], form: str, make: Callable[[], Module]) -> Module | Reread:
-        """The text as it is compiled, in this form, which `make` makes."""
+    def native(self, parts: frozenset[int], form: str,
+               make: Callable[[], Module]) -> Module | Reread:
+        """The text to compile, in the form that `make` generates."""
         place = "text", *self.place, tuple(sorted(parts)), form
         found = self.kept.read(*place) if self.kept is not None else None
         if found is not None:

@@ -1,23 +1,27 @@
-"""Native code: the loop form of a function, compiled by Numba.
+"""Native functions: the loop form of a function, compiled by Numba.
 
 `compiled(function)` is a callable on flat positional arguments.  Its module is the same text that
-`.lower().loops` shows, with `@njit` above each function; layouts and read-only flags are told apart by
-Numba's own dispatcher, in C.  It is compiled for C order, and what comes in another is put in order first where that pays (runtime/entry/layout_adapter.py).
+`.lower().loops` shows, with `@njit` above each function; layouts and read-only flags are told apart
+by Numba's own dispatcher, in C.  It is compiled for C order, and what comes in another is put in
+order first where that pays (runtime/entry/layout_adapter.py).
 
 Note [Indices]
-An index out of range raises IndexError.  Ranges prove most indices; for others analysis/index_ranges.py says what
-would have to hold of the arguments, which is asked at each call: of lengths in native code, of numbers in Python.  Where it holds,
-the code runs that checks nothing but indices that are data (back/arrays/index_checks.py); where not, Numba's boundscheck, a flag for a whole function.
+An index out of range raises IndexError.  Ranges prove most indices; for others
+analysis/index_ranges.py says what would have to hold of the arguments, which is asked at each call:
+of lengths in native code, of numbers in Python.  Where it holds, the code runs that checks nothing
+but indices that are data (back/arrays/index_checks.py); where not, Numba's boundscheck, a flag for
+a whole function.
 
 Note [Where an error came from]
-Where the program says `raise`, compiled code raises, too, and Numba notes the line (user_exception.py).  In
-other places it does not know its line, and carrying it would cost every access.  An error is rare and ends
-the run, so the interpreted form of the same function is run again on the same arguments, which compiled
-code has not changed: it raises the same error, with the index and the user's line.  Compiled code checks
-lengths and ranges of indices before loops, so it may complain of what the loop would never have come to;
-then the interpreted form returns, and what it returns is the result.  A warning says so, once a function: it is slow, and
-where no such check has raised, something is wrong with the machine code.  There is none where the code itself leaves a call to Python,
-as `2 ** 70` on its integers.
+Where the program says `raise`, compiled code raises, too, and Numba notes the line
+(user_exception.py).  In other places it does not know its line, and carrying it would cost every
+access.  An error is rare and ends the run, so the interpreted form of the same function is run
+again on the same arguments, which compiled code has not changed: it raises the same error, with the
+index and the user's line.  Compiled code checks lengths and ranges of indices before loops, so it
+may complain of what the loop would never have come to; then the interpreted form returns, and what
+it returns is the result.  A warning says so, once a function: it is slow, and where no such check
+has raised, something is wrong with the machine code.  There is none where the code itself leaves a
+call to Python, as `2 ** 70` on its integers.
 """
 
 from __future__ import annotations
@@ -59,25 +63,32 @@ keep_freed_memory()
 
 
 class CompileError(S2SError):
-    """Numba refuses what s2s has generated: a bug in s2s, or an op that has no native form."""
+    """Numba's refusal of generated code: a bug in s2s, or an op without a native form."""
 
 
-def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False, parallel: bool | None = None,
-             cache: bool = True, kept: Program | None = None) -> Native | BySize | ByLengths:
-    """Native code of `function`, called with its parameters as flat positional arguments.
+def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
+             parallel: bool | None = None, cache: bool = True,
+             kept: Program | None = None) -> Native | BySize | ByLengths:
+    """Compile `function` to native code that takes its parameters as flat positional arguments.
 
-    Compiling happens at the first call, for the layouts met there.  With `parallel` threads share large loops (runtime/threads/parallel_threshold.py).
-    Raises UnsupportedError for a target that is not there, CompileError where Numba refuses the code; what the code raises names the user's line.
+    Compiling happens at the first call, for the layouts met there.  With `parallel` threads share
+    large loops (runtime/threads/parallel_threshold.py). Raises UnsupportedError for a target that
+    is not there, CompileError where Numba refuses the code; what the code raises names the user's
+    line.
     """
     if target != "cpu":
         raise UnsupportedError(f"the target {target!r}", remedy='use target="cpu" or target="cuda"')
-    # machine code that calls itself loses its own address on the way through Numba's cache, and crashes
+    # machine code that calls itself loses its own address on the way through Numba's cache, and
+    # crashes
     cache = cache and (kept is not None or not any(map(calls_itself, recursive_callees(function))))
-    facts = kept.facts if kept is not None else Facts(any(op.name == "print" for op in walk(function.block)), much(function))
+    facts = (kept.facts if kept is not None
+             else Facts(any(op.name == "print" for op in walk(function.block)), much(function)))
 
-    def code(lengths: tuple[int, ...], known: Callable[[], Function], supposes: bool = True) -> Native | BySize:
+    def code(lengths: tuple[int, ...], known: Callable[[], Function],
+             supposes: bool = True) -> Native | BySize:
         drafted = Drafted(known, lengths, supposes, kept)
-        otherwise = Otherwise(functools.partial(code, lengths, known, False)) if drafted.supposes else None
+        otherwise = (Otherwise(functools.partial(code, lengths, known, False)) if drafted.supposes
+                     else None)
         loops = chooser(drafted.sizes, len(function.params), parallel)
 
         def native(parts: frozenset[int]) -> Native:
@@ -86,21 +97,27 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
 
         return native(frozenset()) if loops is None else BySize(loops, native)
 
-    return code((), lambda: settled(whole(function))) if facts.much is None else ByLengths(function, code, facts.much)
+    return (code((), lambda: settled(whole(function))) if facts.much is None
+            else ByLengths(function, code, facts.much))
 
 
 class Native:
-    """The native code of `function`, called with its parameters; what it raises is explained on the way out.
+    """The native code of `function`, called with its parameters; errors are explained on the way
+    out.
 
-    The code is that of `drafted`, which may be for arguments of known lengths, with the loops in parts that have the numbers `parts`; it `prints`, or not.
-    It is for calls of which none of `more` holds.  Where what is needed of lengths and of numbers does not hold, the code that checks
-    indices is called, which is compiled when that happens first.  What is needed of numbers is `required`, and asked in Python, whose
-    integers do not overflow.  Where what the code supposes of lengths does not hold, `otherwise` is called.
+    The code is that of `drafted`, which may be for arguments of known lengths, with the loops in
+    parts that have the numbers `parts`; it `prints`, or not. It is for calls of which none of
+    `more` holds.  Where what is needed of lengths and of numbers does not hold, the code that
+    checks indices is called, which is compiled when that happens first.  What is needed of numbers
+    is `required`, and asked in Python, whose integers do not overflow.  Where what the code
+    supposes of lengths does not hold, `otherwise` is called.
     """
 
-    def __init__(self, function: Function | Recalled, drafted: Drafted, parts: frozenset[int], fastmath: bool, cache: bool, prints: bool,
-                 more: Sequence[str] = (), otherwise: Otherwise | None = None):
-        self.function, self.drafted, self.parts, self.__name__ = function, drafted, parts, function.name
+    def __init__(self, function: Function | Recalled, drafted: Drafted, parts: frozenset[int],
+                 fastmath: bool, cache: bool, prints: bool, more: Sequence[str] = (),
+                 otherwise: Otherwise | None = None):
+        self.function, self.drafted, self.parts, self.__name__ = (function, drafted, parts,
+                                                                  function.name)
         self.fastmath, self.cache, self.prints, self.otherwise = fastmath, cache, prints, otherwise
         required = drafted.required
         self.checks = required is None
@@ -111,56 +128,73 @@ class Native:
         self.careful: Callable | None = None  # checks indices though nothing that is required fails
         self.holds = condition(function, required) if required else None
         self.narrowed = narrowing(function)
-        self.is_in_python = self.is_told = False  # compiling has failed; native code has raised what Python does not, and that was said
+        # compiling has failed; native code has raised what Python does not, and that was said
+        self.is_in_python = self.is_told = False
         self.is_trap, self.is_sanitized = is_checking(), is_requested("memory")
-        self.generators = [k for k, p in enumerate(function.params) if isinstance(p.type, Generator)]
-        self.is_pure = not (self.is_trap or self.prints or self.generators)  # running it twice is running it once
+        self.generators = [k
+                           for k, p in enumerate(function.params) if isinstance(p.type, Generator)]
+        # running it twice is running it once
+        self.is_pure = not (self.is_trap or self.prints or self.generators)
 
     @property
     def whole(self) -> Native:
-        """The code itself, where there may be code for calls of other sizes; what supposes nothing, once that was needed."""
-        return self if self.otherwise is None or not self.otherwise.is_made else self.otherwise.code.whole
+        """The code itself if there are versions by length; the deoptimised code once it was needed.
+        """
+        return (self if self.otherwise is None or not self.otherwise.is_made
+                else self.otherwise.code.whole)
 
     fits = "True"
 
     def conditions(self, checks: bool, *more: str) -> dict[str, list[str]]:
-        """Which arguments native code is not for, by what it raises then."""
-        return {**self.unlike, TypeError.__name__: [*self.unlike[TypeError.__name__], *([] if checks else self.outside), *more]}
+        """Conditions under which native code does not apply, by the exception that it then raises.
+        """
+        return {**self.unlike,
+                TypeError.__name__: [*self.unlike[TypeError.__name__],
+                                     *([] if checks else self.outside), *more]}
 
     @made_in_turn
     def module(self) -> Module:
-        """The loops, as text."""
+        """The loop form, as text."""
         return self.drafted.module(self.parts)
 
     @made_in_turn
     def dispatcher(self) -> Callable:
-        """Numba's dispatcher of the code that is called where what is required holds."""
+        """Numba's dispatcher of the code for calls that meet the requirements."""
         return self.dispatcher_of(self.checks)
 
     @made_in_turn
     def run(self) -> Callable:
-        """What returns what the code returns, or raises: nothing is known of the arguments yet, they may be of another kind."""
+        """Run the code on arguments that are not checked yet and may be of another kind; return its
+        result, or raise.
+        """
         return self.where_it_holds if self.required else self.dispatcher
 
     def dispatcher_of(self, checks: bool, in_order: bool = True) -> Callable:
-        """Numba's dispatcher of the code, with checks of indices or without, whose arguments are put `in_order` first (runtime/entry/layout_adapter.py), or not."""
+        """Numba's dispatcher of the code, with or without bounds checks; its arguments are first
+        put `in_order` (runtime/entry/layout_adapter.py), or not.
+        """
         with taking_turns():
             form = ",".join(["checked" if checks else "plain", *requested_checks()])
             native = self.drafted.native(self.parts, form, lambda: decorated(
                 self.module, self.fastmath, checks, True, self.conditions(checks)))
             params = [p.type for p in self.function.params]
-            found = getattr(loaded(native, self.cache, params, len(params) if in_order else None), native.entry)
+            found = getattr(loaded(native, self.cache, params, len(params) if in_order else None),
+                            native.entry)
             self.modules[found.py_func.__code__.co_filename] = native
             return found
 
     @made_in_turn
     def into(self) -> Callable:
-        """Numba's dispatcher of the form that writes results into arrays behind the arguments, where there are such."""
-        params, types = [p.type for p in self.function.params], [y.type for y in self.function.results]
+        """Numba's dispatcher of the form that writes its results into `out` arrays, if there is
+        one.
+        """
+        params, types = ([p.type for p in self.function.params],
+                         [y.type for y in self.function.results])
 
         def make() -> Module:
             form, shares = into_form(self.module, params, types)
-            return decorated(form, self.fastmath, self.checks, True, self.conditions(self.checks, shares))
+            return decorated(form, self.fastmath, self.checks, True,
+                             self.conditions(self.checks, shares))
 
         native = self.drafted.native(self.parts, ",".join(["into", *requested_checks()]), make)
         taken = [type for type in types if isinstance(type, Array)]
@@ -171,21 +205,24 @@ class Native:
         return lambda *args: self.result_of(found, args, self.checks)
 
     def of_numbers(self) -> Callable:
-        """What to call where all arguments are numbers of Python's, of the parameters' dtypes: past the dispatcher, if they have been met."""
-        if not all(isinstance(p.type, Scalar) for p in self.function.params):  # what was captured may be more than numbers
+        """The function to call for Python numbers of the parameters' dtypes: it bypasses the
+        dispatcher once their types were seen.
+        """
+        # what was captured may be more than numbers
+        if not all(isinstance(p.type, Scalar) for p in self.function.params):
             return self.dispatcher
         kinds = tuple(getattr(numba.types, p.type.dtype) for p in self.function.params)
         found = self.dispatcher.overloads.get(kinds)
         return self.dispatcher if found is None else found.entry_point
 
     def where_it_holds(self, *args):
-        """What the code returns where what is needed holds."""
+        """The result of the code, if the requirements hold."""
         if not self.holds(*args):
             raise OtherKind
         return self.dispatcher(*args)
 
     def no_code(self, *args):
-        """What `run` and `into` are where compiling has failed: it is not tried again."""
+        """The `run` and `into` of a function that failed to compile: it is not tried again."""
         raise OtherKind
 
     def __call__(self, *args):
@@ -200,7 +237,9 @@ class Native:
         drawn = [args[k].bit_generator.state for k in self.generators]
         try:
             if self.holds is None or self.holds(*args):
-                result = self.result_of(self.dispatcher if not overlap else self.dispatcher_of(self.checks, in_order=False), args, self.checks)
+                result = self.result_of(self.dispatcher if not overlap
+                                        else self.dispatcher_of(self.checks, in_order=False), args,
+                                        self.checks)
             else:
                 if self.careful is None:
                     self.careful = self.dispatcher_of(checks=True, in_order=False)
@@ -215,61 +254,75 @@ class Native:
         except NotCompiled as error:
             self.is_in_python, self.is_pure, refusal = True, False, None
             self.run = self.into = self.no_code
-            warnings.warn(f"{function.name} runs in Python, slowly: compiling it has failed ({error})", InterpretedWarning, stacklevel=4)
+            warnings.warn(
+                f"{function.name} runs in Python, slowly: compiling it has failed ({error})",
+                InterpretedWarning, stacklevel=4)
         except Exception as error:
             op = raised_by(error, self.modules)
-            refusal, raised = (None, f"{type(error).__name__}: {error}") if op is None else (raised_again(error, op), None)
-            is_disproved = refusal is None and self.otherwise is not None and self.otherwise.is_wanted(error)
+            refusal, raised = ((None, f"{type(error).__name__}: {error}") if op is None
+                               else (raised_again(error, op), None))
+            is_disproved = (refusal is None and self.otherwise is not None
+                            and self.otherwise.is_wanted(error))
         if is_disproved:
             return self.otherwise.code(*args)
-        if refusal is not None:  # raised here, where no other exception is being handled and shown beside it
+        # raised here, where no other exception is being handled and shown beside it
+        if refusal is not None:
             raise refusal
         for k, state in zip(self.generators, drawn):  # what compiled code has drawn is drawn again
             args[k].bit_generator.state = state
         result = interpreted(self, args, printed() - before if self.prints else 0)
-        if raised is not None and not self.is_told and not any(type(x) is list and not x or has_wide_integer(x) for x in args):  # of which Numba knows no type
+        # of which Numba knows no type
+        if (raised is not None and not self.is_told
+            and not any(type(x) is list and not x or has_wide_integer(x) for x in args)):
             self.is_told = True
-            warnings.warn(f"{function.name} runs in Python, slowly, in calls like this one: native code has raised what Python does not ({raised})",
-                          InterpretedWarning, stacklevel=4)
+            warnings.warn(
+                f"{function.name} runs in Python, slowly, in calls like this one: native code has raised what Python does not ({raised})",
+                InterpretedWarning, stacklevel=4)
         return result
 
     def result_of(self, code: Callable, args: tuple, checks: bool):
-        """What the dispatcher `code` gives; with S2S_CHECK=memory it has touched no memory that is not its own."""
+        """The result of the dispatcher `code`; with S2S_CHECK=memory, check that it touched no
+        foreign memory.
+        """
         if not self.is_sanitized:
             return code(*args)
         return watched(code, args, self.modules[code.py_func.__code__.co_filename], checks)
 
     @made_in_turn
     def in_python(self) -> Callable:
-        """The interpreted form, which is made when it is first needed."""
+        """The interpreted form, generated on first use."""
         module = render(whole(self.function))
         return load(module.text, module.entry, module.lines, given={**module.given, "print": rest})
 
 
 def in_own_order(args: tuple) -> tuple:
-    """`args` with copies of the arrays whose bytes are in the order of another machine, of which Numba knows nothing."""
+    """`args` with byte-swapped arrays copied to native byte order, the only one that Numba
+    supports.
+    """
     if all(type(x) is not np.ndarray or x.dtype.isnative for x in args):
         return args
-    return tuple(x.astype(x.dtype.newbyteorder("=")) if isinstance(x, np.ndarray) else x for x in args)
+    return tuple(x.astype(x.dtype.newbyteorder("=")) if isinstance(x, np.ndarray) else x
+                 for x in args)
 
 
 def is_of_numbers(text: str) -> bool:
-    """Whether a condition on `a0`, `a1`, ... asks for more than shapes."""
+    """Whether a condition on `a0`, `a1`, ... reads values and not just shapes."""
     return re.search(r"a\d+(?!\d*\.shape)", text) is not None
 
 
 def condition(function: Function, required: list[str]) -> Callable:
-    """Whether the arguments are such that no index can leave its array."""
+    """Whether the arguments guarantee that all indices are in bounds."""
     parameters = ", ".join(f"a{k}" for k in range(len(function.params)))
     return eval(f"lambda {parameters}: {' and '.join(required)}")
 
 
 class InterpretedWarning(UserWarning):
-    """A function that was to be compiled runs in Python."""
+    """Warning that a function that was to be compiled runs in Python."""
 
 
 def narrowing(function: Function) -> Callable | None:
-    """Give numbers among the results back their dtype; None where there is nothing to do.
+    """A function that restores the dtypes of narrow numbers among the results; None where none is
+    needed.
 
     Numba returns every number as Python's int, float or complex, which float32 is not.
     """
@@ -282,7 +335,7 @@ def narrowing(function: Function) -> Callable | None:
 
 
 def is_narrow(type: Type) -> bool:
-    """Whether values of `type` hold numbers that are none of Python's."""
+    """Whether values of `type` hold numbers of a dtype that Python's own numbers lack."""
     match type:
         case Scalar(dtype):
             return dtype not in ("bool", "int64", "float64", "complex128")
@@ -292,7 +345,7 @@ def is_narrow(type: Type) -> bool:
 
 
 def as_type(x, type: Type):
-    """`x`, its numbers of the dtypes that `type` says."""
+    """`x`, with its numbers cast to the dtypes of `type`."""
     match type:
         case Scalar(dtype) if is_narrow(type):
             return np.dtype(dtype).type(x)
@@ -302,15 +355,17 @@ def as_type(x, type: Type):
 
 
 def explained(error: NumbaError, function: Function) -> CompileError:
-    """Numba's refusal in one line."""
+    """Numba's error message, in one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    reason = next((line for line in lines if not line.startswith(("Failed in", "-", "File"))), lines[0] if lines else "")
+    reason = next((line for line in lines if not line.startswith(("Failed in", "-", "File"))),
+                  lines[0] if lines else "")
     return CompileError(f"{function.name} cannot be compiled: {reason}", None,
                         "call it without jit, and report this program")
 
 
 def interpreted(native: Native, args: tuple, printed: int = 0):
-    """What the interpreted form does with arguments that made compiled code raise: normally, raise too.
+    """Run the interpreted form on arguments for which compiled code raised; normally it raises,
+    too.
 
     What compiled code has `printed` is not printed again.
     Note [Where an error came from]
@@ -320,7 +375,7 @@ def interpreted(native: Native, args: tuple, printed: int = 0):
 
 
 def silence() -> None:
-    """Numba's advice on contiguous arrays and object mode is about code that its user did not write."""
+    """Silence Numba's performance advice, which is about code that the user did not write."""
     ours = r"<s2s |.*-[0-9a-f]{32}$"
     warnings.filterwarnings("ignore", category=NumbaPerformanceWarning, module=ours)
     warnings.filterwarnings("ignore", "Code running in object mode", NumbaWarning, module=ours)

@@ -1,19 +1,22 @@
-"""Is this argument of the kind that the code is for?  Written as Python, for just this kind, with nothing looked up.
+"""Generate type guards: Python expressions that test whether an argument is of the kind that the
+code was generated for, without look-ups.
 
     type(u) is ndarray and u.dtype is float64 and u.ndim == 2 and 1 not in u.shape
     type(p) is dict and [*p] == keys and type(x1 := p["w"]) is float
 
-Which extents are 1 is part of the kind (ir/types.py, Note [Which extents are 1]), and for some programs which are short (ir/length_assumptions.py,
-Note [Long axes]); other lengths are not.  Of arrays that native code is handed, Numba's dispatcher asks the dtype and rank, in C,
-and the code itself the extents, but that of short axes: what is for these runs long ones, slowly.
+Which extents are 1 is part of the kind (ir/types.py, Note [Which extents are 1]), and for some
+programs which are short (ir/length_assumptions.py, Note [Long axes]); other lengths are not.  Of
+arrays that native code is handed, Numba's dispatcher asks the dtype and rank, in C, and the code
+itself the extents, but that of short axes: what is for these runs long ones, slowly.
 
 Note [Many leaves]
-Of a container of many leaves the types are asked at once, and its members are handed on as they stand, which takes two thirds of the
-time of reading each, asking it and naming it again:
+Of a container of many leaves the types are asked at once, and its members are handed on as they
+stand, which takes two thirds of the time of reading each, asking it and naming it again:
 
     type(p) is dict and [*p] == keys and [*map(type, x := [*p.values()])] == types        native(*x)
 
-They are read once, before they are asked: what another thread puts into the container meanwhile is not handed on.
+They are read once, before they are asked: what another thread puts into the container meanwhile is
+not handed on.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ MANY = 24  # members of a container, from where they are asked and made at once
 
 
 class Names:
-    """The names in a text, and the objects that they stand for."""
+    """The names in a text and the objects that they refer to."""
 
     def __init__(self, taken=()):
         self.taken = set(taken)
@@ -43,7 +46,7 @@ class Names:
         self.rest = self.new("rest")
 
     def new(self, stem: str) -> str:
-        """A name that is free."""
+        """An unused name."""
         name, k = stem, 0
         while name in self.taken:
             k += 1
@@ -60,9 +63,11 @@ class Names:
 
 
 class Kinds:
-    """Conditions on what stands at places, and the names of its leaves, which the conditions read on the way.
+    """Conditions on (nested) arguments, and the names of their leaves, which the conditions bind on
+    the way.
 
-    Without `shapes`, dtypes, ranks and extents of arrays are left to others to ask.  With `lengths` it matters which axes are short.
+    Without `shapes`, dtypes, ranks and extents of arrays are left to others to ask.  With `lengths`
+    it matters which axes are short.
     """
 
     def __init__(self, names: Names, shapes: bool = True, lengths: bool = False):
@@ -73,7 +78,8 @@ class Kinds:
         self.are_numbers = True  # all leaves are Python's own numbers
 
     def describe(self, x, place: str, read: str | None = None) -> bool:
-        """Add what must hold of what stands at `place` for it to be of the kind of `x`; False for kinds that take a longer look.
+        """Add the conditions under which the object at `place` is of the kind of `x`; False for
+        kinds that need a slower check.
 
         `read` is the expression that reads it, and puts it at `place`, when that is yet to be done.
         """
@@ -88,17 +94,22 @@ class Kinds:
         if kind is np.ndarray and x.ndim and x.dtype.kind in "biufc":
             self.of_type(kind, read)
             if self.shapes:
-                self.conditions.append(f"{place}.dtype is {self.names.given(x.dtype, 'dtype')} and {place}.ndim == {x.ndim}")
+                self.conditions.append(
+                    f"{place}.dtype is {self.names.given(x.dtype, 'dtype')} and {place}.ndim == {x.ndim}")
                 ones = [n == 1 for n in x.shape]
                 if any(ones):
-                    self.conditions += [f"{place}.shape[{axis}] {'==' if one else '!='} 1" for axis, one in enumerate(ones)]
+                    self.conditions += [f"{place}.shape[{axis}] {'==' if one else '!='} 1"
+                                        for axis, one in enumerate(ones)]
                 else:
                     self.conditions.append(f"1 not in {place}.shape")
                 if self.lengths and SHORT.isdisjoint(x.shape):
-                    self.conditions.append(f"{self.names.given(SHORT, 'short')}.isdisjoint({place}.shape)")
+                    self.conditions.append(
+                        f"{self.names.given(SHORT, 'short')}.isdisjoint({place}.shape)")
             if self.lengths and not SHORT.isdisjoint(x.shape):
                 short = self.names.given(SHORT, "short")
-                self.conditions += [f"{place}.shape[{axis}] {'in' if n in SHORT else 'not in'} {short}" for axis, n in enumerate(x.shape)]
+                self.conditions += [
+                    f"{place}.shape[{axis}] {'in' if n in SHORT else 'not in'} {short}"
+                    for axis, n in enumerate(x.shape)]
         elif isinstance(x, np.generic) and x.dtype.kind in "biufc" or kind is np.random.Generator:
             self.of_type(kind, read)
         else:
@@ -108,7 +119,7 @@ class Kinds:
         return True
 
     def describe_structure(self, x, place: str, read: str) -> bool:
-        """The same for what is no leaf."""
+        """Add the conditions for a container."""
         kind = type(x)
         if x is ANYTHING:
             return True
@@ -127,30 +138,35 @@ class Kinds:
         return True
 
     def arguments(self) -> str:
-        """All leaves, as they stand in a call."""
+        """Argument list of `leaves`; the lists among them that are `rows` (name and length) are
+        unpacked with a star.
+        """
         return arguments(self.leaves, self.rows)
 
     def is_asked_by_type(self, x) -> bool:
-        """Whether the type of `x`, a leaf, is all that is asked of it."""
+        """Whether the type of the leaf `x` is the only condition on it."""
         kind = type(x)
         if kind is np.ndarray:
             return not self.shapes and not self.lengths and x.ndim > 0 and x.dtype.kind in "biufc"
         return kind in PLAIN or isinstance(x, np.generic) and x.dtype.kind in "biufc"
 
     def describe_row(self, members: list, read: str) -> bool:
-        """The same for all of `members`, which `read` gives; False where they are not asked at once.  Note [Many leaves]"""
+        """Add the conditions for all `members`, read by `read`, at once; False if that is not
+        possible.  Note [Many leaves]
+        """
         if len(members) < MANY or not all(map(self.is_asked_by_type, members)):
             return False
         place = self.names.new("x")
         kinds = self.names.given(list(map(type, members)), "types")
-        self.conditions.append(f"[*{self.builtin(map)}({self.builtin(type)}, ({place} := {read}))] == {kinds}")
+        self.conditions.append(
+            f"[*{self.builtin(map)}({self.builtin(type)}, ({place} := {read}))] == {kinds}")
         self.leaves += [f"{place}[{k}]" for k in range(len(members))]
         self.rows[place] = len(members)
         self.are_numbers = self.are_numbers and all(type(m) in PLAIN for m in members)
         return True
 
     def describe_members(self, x, place: str) -> bool:
-        """The same for the members of a container."""
+        """Add the conditions for the members of a container."""
         kind, form = type(x), form_of(x)
         if form is None or form.kind == "list":
             if self.describe_row(list(x), f"[*{place}]"):
@@ -159,18 +175,24 @@ class Kinds:
             return all(self.member(m, f"{place}[{k}]") for k, m in enumerate(x))
         if form.kind == "dict":
             self.conditions.append(f"[*{place}] == {self.names.given(list(x), 'c')}")
-            return kind is not defaultdict and (kind is dict and self.describe_row(list(x.values()), f"[*{place}.values()]") or all(
-                self.member(m, f"{place}[{key!r}]" if type(key) in (str, int) else f"{place}[{self.names.given(key, 'c')}]")
-                for key, m in x.items()))
+            return (kind is not defaultdict
+                    and (kind is dict
+                         and self.describe_row(list(x.values()), f"[*{place}.values()]")
+                         or all(self.member(m,
+                                            f"{place}[{key!r}]" if type(key) in (str, int)
+                                            else f"{place}[{self.names.given(key, 'c')}]")
+                                for key, m in x.items())))
         if form.kind == "attributes":
-            if any(is_fixed(x, name) for name in form.keys) or not all(map(str.isidentifier, form.keys)):
+            if (any(is_fixed(x, name) for name in form.keys)
+                or not all(map(str.isidentifier, form.keys))):
                 return False
             if hasattr(x, "__dict__"):
-                self.conditions.append(f"{place}.__dict__.keys() == {self.names.given(x.__dict__.keys() | set(), 'c')}")
+                self.conditions.append(
+                    f"{place}.__dict__.keys() == {self.names.given(x.__dict__.keys() | set(), 'c')}")
         return all(self.member(getattr(x, name), f"{place}.{name}") for name in form.keys)
 
     def member(self, x, read: str) -> bool:
-        """The same for what `read` reads."""
+        """Add the conditions for the member that `read` reads."""
         place = self.names.new("x")
         return self.describe(x, place, f"({place} := {read})")
 
@@ -183,11 +205,14 @@ class Kinds:
 
 
 def arguments(leaves: Sequence[str], rows: Mapping[str, int]) -> str:
-    """`leaves` as they stand in a call, or in a tuple: the lists among them that are `rows`, name and length, with a star."""
+    """`leaves` as they stand in a call, or in a tuple: the lists among them that are `rows`, name
+    and length, with a star.
+    """
     found, k = [], 0
     while k < len(leaves):
         row, _, rest = leaves[k].partition("[")
-        is_whole = rest == "0]" and row in rows and leaves[k + rows[row] - 1:k + rows[row]] == [f"{row}[{rows[row] - 1}]"]
+        is_whole = (rest == "0]" and row in rows
+                    and leaves[k + rows[row] - 1:k + rows[row]] == [f"{row}[{rows[row] - 1}]"])
         found.append(f"*{row}" if is_whole else leaves[k])
         k += rows[row] if is_whole else 1
     return ", ".join(found)

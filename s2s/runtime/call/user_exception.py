@@ -1,7 +1,7 @@
-"""The user's exception, from what compiled code raised in its place.
+"""Translate an exception of compiled code into the user's exception.
 
-Compiled code raises one of Python's own classes, given the run-time data; Numba notes the line of the text.
-The op that stands on that line says what the program raises, and where.
+Compiled code raises one of Python's own classes, given the run-time data; Numba notes the line of
+the text. The op that stands on that line says what the program raises, and where.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..debug.load_source import note
 
 
 def raised_by(error: Exception, modules: Mapping[str, Module]) -> Op | None:
-    """The `raise` of the program's that compiled code was at; None where it raised of itself.
+    """The `raise` of the program at which compiled code stopped; None where the error is its own.
 
     `modules` are the texts that are compiled, by the names of their files.
     """
@@ -33,7 +33,7 @@ def raised_by(error: Exception, modules: Mapping[str, Module]) -> Op | None:
 
 
 def raised_again(error: Exception, op: Op) -> BaseException | None:
-    """The exception that the program raises at `op`; None where that is for Python to say."""
+    """The exception that the program raises at `op`; None where only Python can build it."""
     if op.attrs.get("again"):
         return None
     values = error.args[len(error.args) - len(op.inputs):]
@@ -49,7 +49,7 @@ def raised_again(error: Exception, op: Op) -> BaseException | None:
 
 
 def as_python(x, type: Type):
-    """`x`, which Numba gives as Python's own number, as the program has it."""
+    """`x`, a Python number from Numba, with the type that it has in the program."""
     match type:
         case Scalar(dtype, False):
             return np.dtype(dtype).type(x)

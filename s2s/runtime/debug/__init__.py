@@ -1,1 +1,3 @@
-"""Text to functions whose errors name the user's line; traps, memory checks, reports."""
+"""Load generated text as functions whose errors name the user's line; traps, memory checks,
+reports.
+"""

@@ -1,8 +1,8 @@
-"""Generated text becomes a function: a module of its own, lines that tracebacks show, the user's line in errors.
+"""Load generated text as a module: tracebacks show its lines, errors name the user's line.
 
-The text is registered with `linecache` under a stable name, `<s2s f_grad>`, so that pdb and tracebacks
-show it as they show any file.  What is raised inside it says which of the user's lines it came from: as a
-note where Python has notes (3.11), as the cause of the error in 3.10.
+The text is registered with `linecache` under a stable name, `<s2s f_grad>`, so that pdb and
+tracebacks show it as they show any file.  What is raised inside it says which of the user's lines
+it came from: as a note where Python has notes (3.11), as the cause of the error in 3.10.
 """
 
 from __future__ import annotations
@@ -22,21 +22,23 @@ _taken: dict[str, str] = {}  # the name of a generated file -> its text
 
 
 class InYourProgram(Exception):
-    """Carries the user's line where an exception cannot carry a note (Python 3.10)."""
+    """Cause that carries the user's line where exceptions have no notes (Python 3.10)."""
 
 
 def load(text: str, entry: str, lines: dict[int, Line], check: bool | None = None,
          given: dict[str, object] | None = None) -> Callable:
-    """The function `entry` of the module `text`, whose generated lines come from the user's `lines`.
+    """Load the function `entry` of the module `text`, whose generated lines come from the user's
+    `lines`.
 
-    `given` are the names that the text uses and does not define.
-    With `check` (S2S_CHECK=nan), the first NaN or inf that it makes raises FloatingPointError (nan_trap.py).
+    `given` are the names that the text uses and does not define. With `check` (S2S_CHECK=nan), the
+    first NaN or inf that it makes raises FloatingPointError (nan_trap.py).
     """
     filename = register(text, entry)
     tree = ast.parse(text, filename)
     if check is None:
         check = is_checking()
-    namespace: dict[str, object] = {**(given or {}), "__name__": f"s2s_{entry}", "__file__": filename}
+    namespace: dict[str, object] = {**(given or {}), "__name__": f"s2s_{entry}",
+                                    "__file__": filename}
     if check:
         tree = ast.fix_missing_locations(Trap().visit(tree))
         namespace.update({STOP: stop, REMEMBER: remember, LOCALS: locals})
@@ -45,7 +47,7 @@ def load(text: str, entry: str, lines: dict[int, Line], check: bool | None = Non
 
 
 def register(text: str, entry: str) -> str:
-    """The name under which `linecache` shows `text`: the same for the same text."""
+    """Register `text` with `linecache`; equal texts get the same name."""
     number, name = 1, f"<s2s {entry}>"
     while _taken.get(name, text) != text:
         number += 1
@@ -56,7 +58,7 @@ def register(text: str, entry: str) -> str:
 
 
 def naming_the_line(function: Callable, filename: str, lines: dict[int, Line]) -> Callable:
-    """`function`, whose exceptions say where in the user's program they came from."""
+    """Wrap `function` so that its exceptions name the user's line."""
 
     @functools.wraps(function)
     def run(*args):
@@ -64,7 +66,8 @@ def naming_the_line(function: Callable, filename: str, lines: dict[int, Line]) -
             return function(*args)
         except Exception as error:
             point_at(error, filename, lines)
-            refused = refusal(error, filename, lines) or refusal_said(error, running_line(error, filename, lines))
+            refused = (refusal(error, filename, lines)
+                       or refusal_said(error, running_line(error, filename, lines)))
             if refused is not None:
                 raise refused from None
             raise
@@ -89,17 +92,19 @@ def running_line(error: Exception, filename: str, lines: dict[int, Line]) -> Lin
 
 
 def refusal(error: Exception, filename: str, lines: dict[int, Line]) -> S2SError | None:
-    """The error of s2s's own that `error` stands for, where a check of the generated text has raised it.
+    """The s2s error that `error` stands for, if a check in the generated text raised it.
 
-    The text does not import s2s, so its checks raise one of Python's classes; REFUSALS says which mean a refusal.
+    The text does not import s2s, so its checks raise one of Python's classes; REFUSALS says which
+    mean a refusal.
     """
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
     remedy = REFUSALS.get(frame.f_code.co_name) if frame.f_code.co_filename == filename else None
-    return None if remedy is None else ShapeMismatchError(str(error), running_line(error, filename, lines), remedy)
+    return (None if remedy is None
+            else ShapeMismatchError(str(error), running_line(error, filename, lines), remedy))
 
 
 def note(error: BaseException, line: Line) -> None:
-    """Write on `error` that it comes from `line`."""
+    """Note on `error` that it comes from `line`."""
     text = describe(line)
     if hasattr(error, "add_note"):
         if text not in getattr(error, "__notes__", ()):
@@ -109,12 +114,14 @@ def note(error: BaseException, line: Line) -> None:
 
 
 def line_of(number: int, lines: dict[int, Line]) -> Line | None:
-    """The user's line that generated line `number` comes from: its own, or that of the nearest one above."""
+    """The user's line of the generated line `number`, or of the nearest generated line above that
+    has one.
+    """
     known = [n for n in lines if n <= number]
     return lines[max(known)] if known else None
 
 
 def describe(line: Line) -> str:
-    """Where `line` is, in which direction it was running, and what it says."""
+    """Describe `line`: its location, its text, and the direction of the sweep."""
     direction = ", running backwards" if line.backwards else ""
     return f'  File "{line.source.filename}", line {line.number}, in {line.source.name}{direction}\n    {line.text}'

@@ -1,11 +1,14 @@
-"""The trap: with S2S_CHECK=nan, generated code stops at the first NaN or inf that it makes, forwards or backwards.
+"""The NaN trap: with S2S_CHECK=nan, generated code stops at the first NaN or inf that it produces,
+forwards or backwards.
 
-After each assignment of interpreted code, what was assigned is looked at.  The FloatingPointError says which
-statement made the NaN, and of what values; the user's line comes as with any error (load_source.py).  An inf that was
-there before, an operand or `np.inf` in the statement, is none to stop at.
+After each assignment of interpreted code, what was assigned is looked at.  The FloatingPointError
+says which statement made the NaN, and of what values; the user's line comes as with any error
+(load_source.py).  An inf that was there before, an operand or `np.inf` in the statement, is none to
+stop at.
 
-Compiled code looks at what it assigns, too, and raises (nan_trap_native.py); the interpreted form then runs on the same arguments
-and says where, and of what (runtime/call/native_function.py, Note [Where an error came from]).
+Compiled code looks at what it assigns, too, and raises (nan_trap_native.py); the interpreted form
+then runs on the same arguments and says where, and of what (runtime/call/native_function.py, Note
+[Where an error came from]).
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ from ...check_flags import is_requested
 
 STOP, REMEMBER, BEFORE, RESULT = "__s2s_stop", "__s2s_remember", "__s2s_before", "__s2s_result"
 LOCALS = "__s2s_locals"  # locals(), which a variable of the program may be called, too
-ALLOCATIONS = ("np.empty", "np.empty_like", "unshared_empty")  # hold what was there before, until they are written
+# hold what was there before, until they are written
+ALLOCATIONS = ("np.empty", "np.empty_like", "unshared_empty")
 FEW = 6  # elements of an array that are shown
 
 
@@ -30,11 +34,11 @@ def is_checking() -> bool:
     return is_requested("nan")
 
 
-# ------------------------------------------------------------------------------------- interpreted code
+# --------------------------------------------------------------------------------- interpreted code
 
 
 class Trap(ast.NodeTransformer):
-    """Adds, around each assignment, what looks at the values before and after."""
+    """Insert calls before and after each assignment that inspect the values."""
 
     def visit_Assign(self, node: ast.Assign):
         if isinstance(node.value, ast.Call) and ast.unparse(node.value.func) in ALLOCATIONS:
@@ -52,13 +56,16 @@ class Trap(ast.NodeTransformer):
         return [*self.watched(given, given.targets[0]), node]
 
     def watched(self, node: ast.stmt, target: ast.expr) -> list[ast.stmt]:
-        """The statement between two calls; of elements, only those that it writes are looked at."""
+        """The statement between two inspecting calls; of an indexed target only the written
+        elements are inspected.
+        """
         elements = [ast.unparse(target)] if isinstance(target, ast.Subscript) else []
         names = elements or [n.id for n in ast.walk(target) if isinstance(n, ast.Name)]
         here = _call(LOCALS)
-        remember = ast.Assign([ast.Name(BEFORE, ast.Store())], _call(REMEMBER, here, *map(ast.Constant, elements)))
-        stop = ast.Expr(_call(STOP, ast.Constant(ast.unparse(node)), ast.Constant(tuple(names)), here,
-                              ast.Name(BEFORE, ast.Load())))
+        remember = ast.Assign([ast.Name(BEFORE, ast.Store())],
+                              _call(REMEMBER, here, *map(ast.Constant, elements)))
+        stop = ast.Expr(_call(STOP, ast.Constant(ast.unparse(node)), ast.Constant(tuple(names)),
+                              here, ast.Name(BEFORE, ast.Load())))
         return [ast.copy_location(remember, node), node, ast.copy_location(stop, node)]
 
 
@@ -67,7 +74,7 @@ def _call(name: str, *args: ast.expr) -> ast.expr:
 
 
 def remember(names: dict, *elements: str) -> dict:
-    """The variables as they are; `elements` are about to be overwritten."""
+    """Record the current variables; `elements` are about to be overwritten."""
     kept = {name: x for name, x in names.items() if name != BEFORE}
     for text in elements:
         try:
@@ -78,7 +85,9 @@ def remember(names: dict, *elements: str) -> dict:
 
 
 def stop(statement: str, targets: tuple[str, ...], now: dict, before: dict) -> None:
-    """Raise FloatingPointError if one of the `targets` holds a NaN, or an inf that `statement` has made."""
+    """Raise FloatingPointError if one of the `targets` holds a NaN, or an inf that `statement`
+    produced.
+    """
     scope = sys._getframe(1).f_globals
     for target in targets:
         x = now[target] if target in now else eval(target, scope, now)
@@ -91,15 +100,18 @@ def stop(statement: str, targets: tuple[str, ...], now: dict, before: dict) -> N
             continue
         name = "the result" if target == RESULT else target
         made = statement.replace(f"{RESULT} = ", "return ")
-        values = ", ".join(_shown(text, y, np.shape(x), place) for text, y in operands if not _is_spelled(text))
-        raise FloatingPointError(f"{name}{_index(place)} becomes {number}\n    {made}" + (f"\n    where {values}" if values else ""))
+        values = ", ".join(_shown(text, y, np.shape(x), place)
+                           for text, y in operands if not _is_spelled(text))
+        raise FloatingPointError(f"{name}{_index(place)} becomes {number}\n    {made}"
+                                 + (f"\n    where {values}" if values else ""))
 
 
 def first_bad(x) -> tuple[tuple[int, ...], float] | None:
     """The index and the value of the first NaN, or else the first inf, in a number or array."""
     if isinstance(x, (tuple, list)):
         return next(filter(None, map(first_bad, x)), None)
-    if not (isinstance(x, (float, complex, np.inexact)) or (isinstance(x, np.ndarray) and x.dtype.kind in "fc")):
+    if not (isinstance(x, (float, complex, np.inexact))
+            or (isinstance(x, np.ndarray) and x.dtype.kind in "fc")):
         return None
     for test in (np.isnan, np.isinf):
         found = np.argwhere(test(np.asarray(x)))
@@ -111,15 +123,19 @@ def first_bad(x) -> tuple[tuple[int, ...], float] | None:
 
 
 def _is_old(number, operands: list) -> bool:
-    """Whether what was found was there before: an inf among the operands, a NaN that the statement spells."""
+    """Whether the value was there before: an inf among the operands, a NaN spelled in the
+    statement.
+    """
     if np.isnan(number):
         return any(isinstance(y, float) and y != y and y is np.nan for y in operands)
-    return any(bool(np.any(np.isinf(y))) for y in operands if isinstance(y, (float, complex, np.inexact, np.ndarray))
+    return any(bool(np.any(np.isinf(y)))
+               for y in operands
+               if isinstance(y, (float, complex, np.inexact, np.ndarray))
                and np.asarray(y).dtype.kind in "fc")
 
 
 def _operands(statement: str, scope: dict, before: dict) -> Iterator[tuple[str, object]]:
-    """What the right-hand side of `statement` reads, and what that was."""
+    """The names read by the right-hand side of `statement`, and their values."""
     (tree,) = ast.parse(statement).body
     read = list(_leaves(tree.value))
     if isinstance(tree, ast.AugAssign):
@@ -161,7 +177,7 @@ def _index(place: tuple[int, ...]) -> str:
 
 
 def _shown(text: str, y, shape: tuple[int, ...], place: tuple[int, ...]) -> str:
-    """`x = 2.0`; of an array like the result, the element that went into the one that is bad."""
+    """Text such as `x = 2.0`; of an array shaped like the result, the element at the bad index."""
     if isinstance(y, np.ndarray) and y.ndim:
         if y.shape == shape:
             return f"{text}{_index(place)} = {y[place].item()!r}"
@@ -171,15 +187,16 @@ def _shown(text: str, y, shape: tuple[int, ...], place: tuple[int, ...]) -> str:
     return f"{text} = {y.item() if isinstance(y, (np.generic, np.ndarray)) else y!r}"
 
 
-# ---------------------------------------------------------------------------------------- compiled code
+# ------------------------------------------------------------------------------------ compiled code
 
 
 def watching(text: str) -> dict[int, str]:
-    """What to add to compiled code after which of its lines."""
+    """The calls to insert into compiled code, by line."""
     added: dict[int, str] = {}
     for node in ast.walk(ast.parse(text)):
         match node:
-            case ast.Assign([target], value) if not (isinstance(value, ast.Call) and ast.unparse(value.func) in ALLOCATIONS):
+            case ast.Assign([target], value) if not (isinstance(value, ast.Call)
+                                                     and ast.unparse(value.func) in ALLOCATIONS):
                 pass
             case ast.AugAssign(target):
                 pass

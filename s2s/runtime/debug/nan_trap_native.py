@@ -1,4 +1,6 @@
-"""What compiled code with the trap (nan_trap.py) calls: it raises at the first NaN or inf, and says nothing of where."""
+"""The NaN trap (nan_trap.py) of compiled code: it raises at the first NaN or inf, without its
+location.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from .nan_trap import first_bad
 
 
 def trapped(x) -> None:
-    """Raise FloatingPointError if `x`, a number or an array, holds a NaN or an inf; compiled code calls it."""
+    """Raise FloatingPointError if `x`, a number or an array, holds a NaN or an inf; called by
+    compiled code.
+    """
     if first_bad(x) is not None:
         raise FloatingPointError
 

@@ -1,4 +1,4 @@
-"""A user who waits for code to be compiled is told so, in a terminal or a notebook."""
+"""Tell a user at a terminal or in a notebook that code is being compiled."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 PATIENCE = 1.0  # seconds until the user is told
-_spent = threading.local()  # what this thread did last: its name, the seconds that it took, and when it ended
+# what this thread did last: its name, the seconds that it took, and when it ended
+_spent = threading.local()
 
 
 def is_watched() -> bool:
-    """Whether somebody looks at what is written to stderr: in a terminal or a notebook, unless S2S_PROGRESS=0."""
+    """Whether stderr is a terminal or a notebook, and S2S_PROGRESS is not 0."""
     if os.environ.get("S2S_PROGRESS", "1") in ("", "0"):
         return False
     try:
@@ -25,9 +26,11 @@ def is_watched() -> bool:
 
 @contextmanager
 def telling(name: str) -> Iterator[None]:
-    """Shows a line on stderr while what is inside takes more than a second, and takes it back.
+    """Context manager: show a line on stderr while its body takes more than a second, then erase
+    it.
 
-    What the same thread did for the same `name` just before counts, too: generating, and then compiling.
+    What the same thread did for the same `name` just before counts, too: generating, and then
+    compiling.
     """
     if not is_watched():
         yield
@@ -36,7 +39,9 @@ def telling(name: str) -> Iterator[None]:
     last, seconds, ended = getattr(_spent, "last", ("", 0.0, 0.0))
     now = time.monotonic()
     before = seconds if last == name and now - ended < 0.1 else 0.0
-    teller = threading.Thread(target=_tell, args=(stream, f"s2s: compiling {name}", done, now - before), daemon=True)
+    teller = threading.Thread(target=_tell,
+                              args=(stream, f"s2s: compiling {name}", done, now - before),
+                              daemon=True)
     teller.start()
     try:
         yield

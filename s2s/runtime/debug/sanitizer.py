@@ -1,4 +1,4 @@
-"""The memory checks of native code: S2S_CHECK=memory (check_flags.py).
+"""Memory sanitizer of native code: S2S_CHECK=memory (check_flags.py).
 
     y[i] = x[j]        if not 0 <= j < len(x): raise MemoryCheckError      (after wrap-around)
                        if not 0 <= i < len(y): raise MemoryCheckError
@@ -12,8 +12,8 @@ directly (emit/), in code that goes Numba's way, and in what Numba compiles of i
 library routines write beside arrays that native code has made, the guard words show.  The
 program's own checks stand before the access, so an error here is an error of s2s's.
 
-Such code differs from other code by its pipeline class (runtime/numba/compiler.py), which its text names: so it has
-keys of its own in the cache on disk and in the process.
+Such code differs from other code by its pipeline class (runtime/numba/compiler.py), which its text
+names: so it has keys of its own in the cache on disk and in the process.
 
 Note [What cannot be lost]
 Compiled code that raises is run again in the interpreter, programs catch exceptions, a loop in
@@ -75,7 +75,8 @@ binding.add_symbol(RECORD, record.ctypes.data)
 def check_index(
     context, builder, indices: Sequence[ir.Value], shape: Sequence[ir.Value], line: int
 ) -> None:
-    """Raise MemoryCheckError where an index, counted from the front, is none of its axis."""
+    """Raise MemoryCheckError where an index, counted from the front, is out of bounds of its axis.
+    """
     bad, found = None, None
     for axis in reversed(range(len(indices))):
         k, n = indices[axis], shape[axis]
@@ -89,12 +90,12 @@ def check_index(
 
 
 def check_lengths(context, builder, n: ir.Value, m: ir.Value) -> None:
-    """Raise MemoryCheckError where a routine is handed lengths `n` and `m` that differ."""
+    """Raise MemoryCheckError where a library routine gets lengths `n` and `m` that differ."""
     stop(context, builder, builder.icmp_signed("!=", n, m), LENGTHS_DIFFER, 0, WORD(0), n, m)
 
 
 def stop(context, builder, condition: ir.Value, kind: int, line: int, *words: ir.Value) -> None:
-    """Where the condition holds, note the violation, and raise MemoryCheckError."""
+    """If the condition holds, record the violation and raise MemoryCheckError."""
     with builder.if_then(condition, likely=False):
         given = [WORD(line), *words]
 
@@ -108,7 +109,7 @@ def stop(context, builder, condition: ir.Value, kind: int, line: int, *words: ir
 
 
 def note(builder, kind: int, *words: ir.Value) -> None:
-    """Write a violation into the record; the first one stays."""
+    """Record a violation; the first one stays."""
     module = builder.module
     place = module.globals.get(RECORD) or ir.GlobalVariable(
         module, ir.ArrayType(WORD, len(record)), RECORD
@@ -145,7 +146,7 @@ def guarded_memory(context, builder, size: ir.Value) -> tuple[ir.Value, Callable
 
 
 def word_at(builder, address: ir.Value, k: int) -> ir.Value:
-    """Where the k-th word behind an address is."""
+    """The address of the k-th word behind an address."""
     return builder.inttoptr(builder.add(address, WORD(8 * k)), WORD.as_pointer())
 
 
@@ -155,7 +156,7 @@ def elements_of(builder, base: ir.Value) -> ir.Value:
 
 
 def guard_places(builder, start: ir.Value, size: ir.Value) -> list[ir.Value]:
-    """Where the guard words are around elements."""
+    """The addresses of the guard words around elements."""
     end = builder.add(start, size)
     return [
         *(word_at(builder, start, k) for k in range(-GUARDS, 0)),
@@ -198,7 +199,7 @@ def guard_check(module: ir.Module) -> ir.Function:
 
 
 def watched(run: Callable, args: tuple, module: Module, is_careful: bool):
-    """What `run(*args)` returns or raises; MemoryCheckError where native code has violated memory.
+    """Run `run(*args)`; raise MemoryCheckError if native code violated memory.
 
     `module` is the text of the code.  What is careful raises IndexError, by Numba's checks, for the
     program's own mistakes.
@@ -228,7 +229,7 @@ REMEDY = "report this program: it is an error of s2s, not of the program"
 
 
 def described(module: Module) -> MemoryCheckError:
-    """What the record says."""
+    """The recorded violation, as text."""
     kind, number, axis, index, length = map(int, record[: LENGTH + 1])
     line: Line | None = line_of(number, getattr(module, "lines", {})) if number else None
     text = module.text.splitlines()[number - 1].strip() if number else ""
@@ -244,7 +245,7 @@ def described(module: Module) -> MemoryCheckError:
 
 
 def look_at_guards(result: object) -> None:
-    """Note a violation where the guard words around an array that is returned have changed."""
+    """Record a violation where the guard words around a returned array have changed."""
     if isinstance(result, (tuple, list)):
         for each in result:
             look_at_guards(each)
@@ -269,7 +270,7 @@ def has_changed(base: int, size: int) -> bool:
 
 
 def clear() -> Sequence[MemoryCheckError]:
-    """Forget the violations so far; these."""
+    """Forget all recorded violations, or these."""
     found = [*violations]
     violations.clear()
     if record[KIND]:  # in memory that was freed after the last call

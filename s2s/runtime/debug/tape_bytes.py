@@ -1,9 +1,11 @@
-"""What a derivative saves for its reverse sweep: bytes, by name and by the user's line.
+"""Measure the tapes of a derivative: the bytes saved for its reverse sweep, by name and by the
+user's line.
 
-The generated Python is run once on the arguments, and looked at before each of its loops and after it: there
-its tapes are as full as they get.  So the report counts what is there, whatever decides how long it is.  (Computing it
-from the shapes was considered: it says nothing of tapes that grow, and would have to know of each construct again.)  Of a tape that
-grows, a look asks only what has come since the last one: it would take the square of the time of the run to ask all at each of them.
+The generated Python is run once on the arguments, and looked at before each of its loops and after
+it: there its tapes are as full as they get.  So the report counts what is there, whatever decides
+how long it is.  (Computing it from the shapes was considered: it says nothing of tapes that grow,
+and would have to know of each construct again.)  Of a tape that grows, a look asks only what has
+come since the last one: it would take the square of the time of the run to ask all at each of them.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ SAVED = ("_tape", "_kept")  # in the names of tapes, and of snapshots
 
 @dataclass(frozen=True)
 class Saved:
-    """One tape, or the snapshots of one value: what it is called, what it holds, and whose line it is saved for."""
+    """One tape, or the snapshots of one value: its name, its content, and the user's line."""
 
     name: str
     bytes: int
@@ -34,12 +36,14 @@ class Saved:
     line: Line | None
 
     def __str__(self) -> str:
-        where = "" if self.line is None else f"  line {self.line.number - self.line.source.begins.number + 1}: {self.line.text}"
+        where = (
+            "" if self.line is None
+            else f"  line {self.line.number - self.line.source.begins.number + 1}: {self.line.text}")
         return f"{self.bytes:>14,}  {self.name}: {self.type}{where}"
 
 
 class Memory(int):
-    """The bytes that are saved for the reverse sweep, at most at once: a number, whose `saved` says what they are.
+    """The peak number of bytes saved for the reverse sweep; `saved` lists the tapes.
 
     `str` of it is a table, the largest first.
     """
@@ -62,8 +66,9 @@ class Memory(int):
         printer.text(str(self))
 
 
-def measure(text: str, entry: str, args: tuple, lines: dict[int, Line], given: dict[str, object] | None = None) -> Memory:
-    """Run the function `entry` of the module `text` on `args`, and say what it saves."""
+def measure(text: str, entry: str, args: tuple, lines: dict[int, Line],
+            given: dict[str, object] | None = None) -> Memory:
+    """Run the function `entry` of the module `text` on `args`, and report what it saves."""
     most, found, known = 0, [], {}
 
     def look() -> None:
@@ -75,22 +80,25 @@ def measure(text: str, entry: str, args: tuple, lines: dict[int, Line], given: d
         sizes = [known[id(x)].bytes if isinstance(x, list) else x.nbytes for x in held.values()]
         if sum(sizes) > most:
             most = sum(sizes)
-            found = [(*key, size, known[id(x)].described() if isinstance(x, list) else described(x)) for (key, x), size in zip(held.items(), sizes)]
+            found = [(*key, size, known[id(x)].described() if isinstance(x, list) else described(x))
+                     for (key, x), size in zip(held.items(), sizes)]
 
     tree = ast.parse(text)
     wheres = saving_lines(tree)
-    namespace: dict[str, object] = {**(given or {}), LOOK: look, "__name__": f"s2s_{entry}", "__file__": FILE}
+    namespace: dict[str, object] = {**(given or {}), LOOK: look, "__name__": f"s2s_{entry}",
+                                    "__file__": FILE}
     exec(compile(ast.fix_missing_locations(Looking().visit(tree)), FILE, "exec"), namespace)
     with redirect_stdout(io.StringIO()):
         namespace[entry](*copy.deepcopy(args))
-    return Memory(tuple(Saved(name, size, type, line_of(wheres[code, name], lines)) for code, name, size, type in found if size))
+    return Memory(tuple(Saved(name, size, type, line_of(wheres[code, name], lines))
+                        for code, name, size, type in found if size))
 
 
 FILE, LOOK = "<s2s measured>", "s2s_look"
 
 
 class Looking(ast.NodeTransformer):
-    """Looks before each loop and after it."""
+    """Insert a call before and after each loop that inspects the tapes."""
 
     def visit_For(self, node):
         self.generic_visit(node)
@@ -100,16 +108,19 @@ class Looking(ast.NodeTransformer):
 
 
 def looking() -> ast.Expr:
-    """The statement that looks."""
+    """The inspecting statement."""
     return ast.Expr(ast.Call(ast.Name(LOOK, ast.Load()), [], []))
 
 
 def held_by(frame) -> dict[tuple[str, str], object]:
-    """(function, name) -> what is saved under that name, by the functions that are running now; each thing once."""
+    """(function, name) -> the value saved under that name by the functions now running; each object
+    once.
+    """
     found, seen = {}, set()
     while frame is not None and frame.f_code.co_filename == FILE:
         for name, x in frame.f_locals.items():
-            if any(mark in name for mark in SAVED) and isinstance(x, (np.ndarray, list)) and id(x) not in seen:
+            if (any(mark in name for mark in SAVED) and isinstance(x, (np.ndarray, list))
+                and id(x) not in seen):
                 seen.add(id(x))
                 found[frame.f_code.co_name, name] = x
         frame = frame.f_back
@@ -117,7 +128,7 @@ def held_by(frame) -> dict[tuple[str, str], object]:
 
 
 def saving_lines(tree: ast.Module) -> dict[tuple[str, str], int]:
-    """(function, name) -> the first line that puts something under that name, or else makes it."""
+    """(function, name) -> the first line that appends to that name, or else creates it."""
     found: dict[tuple[str, str], int] = {}
     made: dict[tuple[str, str], int] = {}
     for function in ast.walk(tree):
@@ -125,7 +136,8 @@ def saving_lines(tree: ast.Module) -> dict[tuple[str, str], int]:
             made.update(((function.name, a.arg), function.lineno) for a in function.args.args)
             for node in ast.walk(function):
                 match node:
-                    case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()) | ast.Attribute(value=ast.Name(id=name), attr="append"):
+                    case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()) | ast.Attribute(
+                            value=ast.Name(id=name), attr="append"):
                         key = function.name, name
                         found[key] = min(found.get(key, node.lineno), node.lineno)
                     case ast.Name(id=name, ctx=ast.Store()):
@@ -134,9 +146,10 @@ def saving_lines(tree: ast.Module) -> dict[tuple[str, str], int]:
 
 
 class Held:
-    """What a list holds, as far as it has been looked at.
+    """The inspected part of a list.
 
-    Tapes change at their ends: what a look finds where it was, the last in front, is what was there.  Of lists in a list, that goes for all but the last.
+    Tapes change at their ends: what a look finds where it was, the last in front, is what was
+    there.  Of lists in a list, that goes for all but the last.
     """
 
     def __init__(self, x: list):
@@ -146,7 +159,7 @@ class Held:
         self.kinds: Counter[tuple[bool, object]] = Counter()
 
     def look(self) -> None:
-        """Take notice of what has come and gone."""
+        """Update for items that were appended or popped."""
         items, now = self.items, self.list
         while items and (len(items) > len(now) or items[-1] is not now[len(items) - 1]):
             self.take()
@@ -171,21 +184,22 @@ class Held:
         self.kinds[kind_of(item)] -= 1
 
     def described(self) -> str:
-        """The list by the types of its items."""
+        """Describe the list by the types of its items."""
         kinds = [kind for kind, count in self.kinds.items() if count]
         shapes = "arrays of " if kinds and all(is_array for is_array, _ in kinds) else ""
         return f"{len(self.items)} {shapes}{' and '.join(sorted({str(dtype) for _, dtype in kinds}))}"
 
 
 def kind_of(item) -> tuple[bool, object]:
-    """Whether an item of a list is an array, and of which dtype it is."""
+    """Whether an item of a list is an array, and its dtype."""
     if isinstance(item, (list, tuple)):
         return False, "lists"
-    return (True, item.dtype) if isinstance(item, np.ndarray) and item.ndim else (False, np.asarray(item).dtype)
+    return ((True, item.dtype) if isinstance(item, np.ndarray) and item.ndim
+            else (False, np.asarray(item).dtype))
 
 
 def bytes_in(x) -> int:
-    """The bytes of what a tape holds: an array as it is, eight for a number."""
+    """The bytes of a tape's content: an array's size, eight for a number."""
     if isinstance(x, (list, tuple)):
         return sum(map(bytes_in, x))
     return getattr(x, "nbytes", 8)

@@ -1,1 +1,1 @@
-"""From the text of generated code to LLVM's code."""
+"""Emit LLVM IR straight from the text of generated code."""

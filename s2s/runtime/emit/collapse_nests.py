@@ -1,18 +1,22 @@
-"""Nests of loops over what lies in a row in memory, run as one loop.
+"""Collapse nests of loops over contiguous memory into one loop (loop coalescing).
 
     for i in range(n):                                  for i in range(1 if whole else n):
         for j in range(m):                 ->               for j in range(n * m if whole else m):
             y[i, j] = x[i, j] * x[i, j]                         y[i, j] = x[i, j] * x[i, j]
 
-where `whole` says that a step of i is m steps of j, in x as in y: then the element [0, i * m + j] of each is its element [i, j].  A matrix of ten columns
-has rows of two vectors and two numbers, and a loop to enter and leave for each: the gradient of `sum(maximum(A * B + A, 0) ** 2 * A)` took five
+where `whole` says that a step of i is m steps of j, in x as in y: then the element [0, i * m + j]
+of each is its element [i, j].  A matrix of ten columns has rows of two vectors and two numbers, and
+a loop to enter and leave for each: the gradient of `sum(maximum(A * B + A, 0) ** 2 * A)` took five
 times as long for 30,000 rows of ten numbers as for one of 300,000.
 
-The trips are the same in the same order, so whatever they hand on, raise or skip stays what it was.  The strides are asked when the loop is reached, and the text of the body
-is there once: only how often the loops run depends on them.  A sum over rows, or a row that is added to all (`b[j]`), keeps both loops.
+The trips are the same in the same order, so whatever they hand on, raise or skip stays what it was.
+The strides are asked when the loop is reached, and the text of the body is there once: only how
+often the loops run depends on them.  A sum over rows, or a row that is added to all (`b[j]`), keeps
+both loops.
 
-Considered: to write one loop into the text, over reshaped arrays, where layouts are known: they are not, when the text is written, and Python would have to run it on any;
-two copies of the nest, of which one is for arrays without gaps, which LLVM takes twice as long for.
+Considered: to write one loop into the text, over reshaped arrays, where layouts are known: they are
+not, when the text is written, and Python would have to run it on any; two copies of the nest, of
+which one is for arrays without gaps, which LLVM takes twice as long for.
 """
 
 from __future__ import annotations
@@ -25,21 +29,23 @@ from ...back.syntax.ast_names import nodes_in
 
 
 class Access(NamedTuple):
-    """An array, and its axis along which the outermost loop of a nest goes; those after it go along the next ones."""
+    """An array access; `axis` is the axis that the outermost loop of the nest indexes, the inner
+    loops index the following ones.
+    """
 
     array: str
     axis: int
 
 
 class Nest(NamedTuple):
-    """Loops, outermost first, each all there is in the one around it, and the arrays whose elements they go through."""
+    """A perfect loop nest, outermost loop first, and the arrays whose elements it accesses."""
 
     loops: list[ast.For]
     accesses: list[Access]
 
 
 def nests_of(body: Sequence[ast.stmt], found: dict[int, Nest] | None = None) -> dict[int, Nest]:
-    """The nests in these statements that may run as one loop, by the outermost loop of each."""
+    """The nests in these statements that may run as one loop, by their outermost loops."""
     found = {} if found is None else found
     for stmt in body:
         if is_counted(stmt) and (nest := nest_of(stmt)) is not None:
@@ -51,15 +57,18 @@ def nests_of(body: Sequence[ast.stmt], found: dict[int, Nest] | None = None) -> 
 
 
 def nest_of(stmt: ast.For) -> Nest | None:
-    """The nest that `stmt` begins, or one further in, if there is nothing else inside."""
+    """The perfect nest that starts at `stmt`, or one level further in."""
     loops = [stmt]
     while len(loops[-1].body) == 1 and is_counted(loops[-1].body[0]):
         loops.append(loops[-1].body[0])
     body = loops[-1].body
     nodes = [node for each in body for node in nodes_in(each)]
-    if len(loops) == 1 or any(isinstance(node, (ast.For, ast.While, ast.Break, ast.Return)) for node in nodes):
+    if (len(loops) == 1
+        or any(isinstance(node, (ast.For, ast.While, ast.Break, ast.Return)) for node in nodes)):
         return None
-    changed = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)} | {each.target.id for each in loops}
+    changed = ({node.id
+                for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+               | {each.target.id for each in loops})
     nest = None
     for outer in range(len(loops) - 2, -1, -1):
         if not has_fixed_range(loops[outer + 1], changed):
@@ -68,16 +77,20 @@ def nest_of(stmt: ast.For) -> Nest | None:
         if accesses is None or any(each.array in changed for each in accesses):
             break
         nest = Nest(loops[outer:], accesses)
-    return nest if nest is not None and not all(isinstance(each.iter.args[-1], ast.Constant) for each in nest.loops) else None
+    return (nest
+            if nest is not None
+            and not all(isinstance(each.iter.args[-1], ast.Constant) for each in nest.loops)
+            else None)
 
 
 def is_counted(stmt: ast.stmt) -> bool:
-    """Whether a statement is a loop over a range."""
-    return isinstance(stmt, ast.For) and isinstance(stmt.target, ast.Name) and isinstance(stmt.iter, ast.Call) and bool(stmt.iter.args)
+    """Whether a statement is a `for` over a range."""
+    return (isinstance(stmt, ast.For) and isinstance(stmt.target, ast.Name)
+            and isinstance(stmt.iter, ast.Call) and bool(stmt.iter.args))
 
 
 def has_fixed_range(loop: ast.For, changed: set[str]) -> bool:
-    """Whether a loop goes from 0 to what stands before the nest."""
+    """Whether a loop runs from 0 to a bound that is known before the nest."""
     match loop.iter.args:
         case [ast.Name(name)]:
             return name not in changed
@@ -87,7 +100,9 @@ def has_fixed_range(loop: ast.For, changed: set[str]) -> bool:
 
 
 def accesses_of(counters: list[str], nodes: list[ast.AST]) -> list[Access] | None:
-    """The arrays that counters are indices of; None where they are anything else, or do not stand side by side."""
+    """The arrays indexed by the counters; None if a counter has another use, or indexes
+    non-adjacent axes.
+    """
     found, indices = {}, 0
     for node in nodes:
         if isinstance(node, ast.Subscript):
@@ -96,7 +111,8 @@ def accesses_of(counters: list[str], nodes: list[ast.AST]) -> list[Access] | Non
             if not any(name in counters for name in names):
                 continue
             first = next(k for k, name in enumerate(names) if name in counters)
-            if names[first:first + len(counters)] != counters or not isinstance(node.value, ast.Name):
+            if (names[first:first + len(counters)] != counters
+                or not isinstance(node.value, ast.Name)):
                 return None
             found[Access(node.value.id, first)] = None
             indices += len(counters)

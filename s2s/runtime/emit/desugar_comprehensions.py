@@ -1,4 +1,5 @@
-"""Comprehensions become the loops that they are, in the tree of a function, before it is looked at.
+"""Desugar comprehensions to loops in the syntax tree of a function, before names and types are
+inferred.
 
     ys = [g(x) for x in xs]      becomes      items = xs
                                               found = []
@@ -7,8 +8,9 @@
                                                   found.append(g(x))
                                               ys = found
 
-So do those inside other expressions of a statement: what generated code computes beside them neither prints nor changes what they read.
-Those that may not run at all, in a branch of an expression, stay as they are.
+So do those inside other expressions of a statement: what generated code computes beside them
+neither prints nor changes what they read. Those that may not run at all, in a branch of an
+expression, stay as they are.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from ...back.syntax.ast_names import nodes_in
 
 
 def spread_out(function: ast.FunctionDef) -> ast.FunctionDef:
-    """`function` itself, with loops in the place of comprehensions."""
+    """Replace the comprehensions in `function` by loops, in place."""
     if any(isinstance(node, ast.ListComp) for node in nodes_in(function)):
         Spreading(function).body(function.body)
     return function
@@ -27,10 +29,11 @@ def spread_out(function: ast.FunctionDef) -> ast.FunctionDef:
 
 class Spreading:
     def __init__(self, function: ast.FunctionDef):
-        self.names = {node.id for node in nodes_in(function) if isinstance(node, ast.Name)} | {a.arg for a in function.args.args}
+        self.names = ({node.id for node in nodes_in(function) if isinstance(node, ast.Name)}
+                      | {a.arg for a in function.args.args})
 
     def name(self, stem: str) -> str:
-        """A name that the function does not have."""
+        """An unused name."""
         k = 1
         while f"{stem}_{k}" in self.names:
             k += 1
@@ -38,7 +41,7 @@ class Spreading:
         return f"{stem}_{k}"
 
     def body(self, statements: list[ast.stmt]) -> None:
-        """Spread out what stands in the statements, in place."""
+        """Desugar the comprehensions in the statements, in place."""
         done: list[ast.stmt] = []
         for stmt in statements:
             if isinstance(stmt, (ast.Assign, ast.AugAssign, ast.Return, ast.Expr)):
@@ -54,7 +57,9 @@ class Spreading:
 
 
 class One(ast.NodeTransformer):
-    """Puts a name in the place of each comprehension of a statement; what makes it goes to `before`."""
+    """Replace each comprehension of a statement by a name; the loop that computes it is appended to
+    `before`.
+    """
 
     def __init__(self, spreading: Spreading, before: list[ast.stmt]):
         self.spreading, self.before = spreading, before
@@ -67,7 +72,8 @@ class One(ast.NodeTransformer):
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
         match node.generators:
-            case [ast.comprehension(ast.Tuple(targets), ast.Call(ast.Name("zip"), sources, []), [], 0)] if len(targets) == len(sources):
+            case [ast.comprehension(ast.Tuple(targets), ast.Call(ast.Name("zip"), sources, []), [],
+                                    0)] if len(targets) == len(sources):
                 pass
             case [ast.comprehension(target, source, [], 0)]:
                 targets, sources = [target], [source]
@@ -81,14 +87,19 @@ class One(ast.NodeTransformer):
         match sources:
             case [ast.Call(ast.Name("range"))]:
                 (item,) = names.values()
-                self.add(f"{found} = []\nfor {item} in counted:\n    {found}.append(made)", made=made, counted=sources[0])
+                self.add(f"{found} = []\nfor {item} in counted:\n    {found}.append(made)",
+                         made=made, counted=sources[0])
             case _:
                 several, k, length = [name("items") for _ in sources], name("k"), ""
                 for items, source in zip(several, sources):
                     self.add(f"{items} = source", made=made, source=source)
-                    length = f"(len({items}) if len({items}) < {length} else {length})" if length else f"len({items})"
-                bound = "".join(f"    {item} = {items}[{k}]\n" for item, items in zip(names.values(), several))
-                self.add(f"{found} = []\nfor {k} in range({length}):\n{bound}    {found}.append(made)", made=made)
+                    length = (f"(len({items}) if len({items}) < {length} else {length})" if length
+                              else f"len({items})")
+                bound = "".join(f"    {item} = {items}[{k}]\n"
+                                for item, items in zip(names.values(), several))
+                self.add(
+                    f"{found} = []\nfor {k} in range({length}):\n{bound}    {found}.append(made)",
+                    made=made)
         return ast.copy_location(ast.Name(found, ast.Load()), node)
 
     def add(self, text: str, **given: ast.expr) -> None:
@@ -107,8 +118,9 @@ class Renamed(ast.NodeTransformer):
         return ast.copy_location(ast.Name(self.names.get(node.id, node.id), node.ctx), node)
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.ListComp:
-        """A comprehension inside, which may have a variable of the same name."""
-        bound = {n.id for each in node.generators for n in nodes_in(each.target) if isinstance(n, ast.Name)}
+        """Desugar an inner comprehension, whose variable may have the same name."""
+        bound = {n.id for each in node.generators
+                 for n in nodes_in(each.target) if isinstance(n, ast.Name)}
         inner = Renamed({old: new for old, new in self.names.items() if old not in bound})
         first = node.generators[0]
         first.iter = self.visit(first.iter)

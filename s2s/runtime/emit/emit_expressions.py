@@ -1,4 +1,6 @@
-"""LLVM's code of expressions: elements of arrays and arithmetic as the instructions that they are, all else as Numba writes it."""
+"""Emit LLVM IR for expressions: element accesses and arithmetic as plain instructions, everything
+else through Numba's lowering.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +29,17 @@ from ..threads.parallel_for import natural
 from .infer_expressions import BINARY, COMPARED, UNARY
 
 AGAIN = {**parallel_for.AGAIN, **array_layout.AGAIN}
-ARITHMETIC = {operator.add: ("add", "fadd"), operator.sub: ("sub", "fsub"), operator.mul: ("mul", "fmul"), operator.truediv: (None, "fdiv")}
+ARITHMETIC = {operator.add: ("add", "fadd"), operator.sub: ("sub", "fsub"),
+              operator.mul: ("mul", "fmul"), operator.truediv: (None, "fdiv")}
 MOST_PRODUCTS = 64
-ORDER = {operator.eq: "==", operator.ne: "!=", operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">="}
+ORDER = {operator.eq: "==", operator.ne: "!=", operator.lt: "<", operator.le: "<=",
+         operator.gt: ">", operator.ge: ">="}
 
 
 class Given(NamedTuple):
-    """What an expression gives; `owned` if whoever takes it has a reference of its own to give up, `lasting` if the caller holds one."""
+    """The value of an expression; `owned` if it comes with a reference that its user must release,
+    `lasting` if the caller holds one.
+    """
 
     value: ir.Value
     kind: types.Type
@@ -42,7 +48,7 @@ class Given(NamedTuple):
 
 
 class Expressions:
-    """The code of expressions whose types are known."""
+    """Emit the expressions of a function whose types are inferred."""
 
     filename = ""
     line = 0
@@ -51,32 +57,34 @@ class Expressions:
         self.context, self.builder, self.inference = context, builder, inference
         self.kinds, self.calls = inference.kinds, inference.calls
         self.naturals: dict[int, ir.Value] = {}  # what is known not to be negative
-        self.held: list[dict[object, Given]] = [{}]  # by block, from the outermost: arrays that values stand for, and what a call is made of
-        self.is_counted = functools.cache(lambda kind: context.data_model_manager[kind].contains_nrt_meminfo())
+        # by block, from the outermost: arrays that values stand for, and what a call is made of
+        self.held: list[dict[object, Given]] = [{}]
+        self.is_counted = functools.cache(
+            lambda kind: context.data_model_manager[kind].contains_nrt_meminfo())
 
     def read(self, name: str) -> Given:
-        """What a name stands for."""
+        """The value of a variable."""
         raise NotImplementedError
 
-    # ------------------------------------------------------------------------------------------- values
+    # --------------------------------------------------------------------------------------- values
 
     def own(self, given: Given) -> Given:
-        """The same, with a reference."""
+        """The same value, with a reference of its own."""
         if not given.owned and self.is_counted(given.kind):
             self.count("NRT_incref", given.kind, given.value)
         return given._replace(owned=True, lasting=False)
 
     def drop(self, given: Given) -> None:
-        """Give up what nobody takes."""
+        """Release a value that nothing uses."""
         if given.owned and self.is_counted(given.kind):
             self.release(given)
 
     def release(self, given: Given) -> None:
-        """Give up a reference to it."""
+        """Release a reference to the value."""
         self.count("NRT_decref", given.kind, given.value)
 
     def counters(self, given: Given) -> list[ir.Value]:
-        """The objects of Numba's that count the references to what it holds."""
+        """Numba's reference-counted objects (meminfos) inside the value."""
         if isinstance(given.kind, types.BaseTuple):
             return [each for k, kind in enumerate(given.kind.types) if self.is_counted(kind)
                     for each in self.counters(Given(item(self.builder, given.value, k), kind))]
@@ -84,7 +92,7 @@ class Expressions:
 
     @contextmanager
     def holding(self, *given: Given):
-        """Hold what nobody has taken yet while something else is computed, which may raise."""
+        """Keep temporaries alive while something else is computed that may raise."""
         held, before = self.held[-1], len(self.held[-1])
         for x in given:
             if x.owned and self.is_counted(x.kind):
@@ -101,7 +109,7 @@ class Expressions:
         return given
 
     def count(self, function: str, kind: types.Type, value: ir.Value) -> None:
-        """Count a reference to what it holds, or one less."""
+        """Increment or decrement the reference count of the value."""
         if isinstance(kind, types.BaseTuple):
             for k, each in enumerate(kind.types):
                 if self.is_counted(each):
@@ -116,18 +124,20 @@ class Expressions:
             self.builder.call(called, [field(self.context, self.builder, kind, value, "meminfo")])
 
     def as_type(self, given: Given, kind: types.Type) -> ir.Value:
-        """Its value as one of this type."""
+        """Cast the value to this type."""
         value, of = given.value, given.kind
         if of == kind:
             return value
-        if isinstance(value, ir.Constant) and isinstance(value.type, ir.IntType) and isinstance(types.unliteral(of), types.Integer) and isinstance(kind, types.Float):
+        if (isinstance(value, ir.Constant) and isinstance(value.type, ir.IntType)
+            and isinstance(types.unliteral(of), types.Integer) and isinstance(kind, types.Float)):
             number = value.constant
             if isinstance(number, int) and abs(number) < 1 << 24:  # both kinds of floats hold it
                 return ir.Constant(self.context.get_value_type(kind), float(number))
         if isinstance(of, types.IntegerLiteral) and kind == types.unliteral(of):
             return value
         if isinstance(kind, types.Complex) and isinstance(of, (types.Float, types.Integer)):
-            real = value if of == kind.underlying_float else self.context.cast(self.builder, value, of, kind.underlying_float)
+            real = (value if of == kind.underlying_float
+                    else self.context.cast(self.builder, value, of, kind.underlying_float))
             return of_real(self.context, self.builder, kind, real)
         return self.context.cast(self.builder, value, of, kind)
 
@@ -141,14 +151,17 @@ class Expressions:
             self.naturals[id(given.value)] = given.value
         return given
 
-    # ------------------------------------------------------------------------------------------ expressions
+    # ---------------------------------------------------------------------------------- expressions
 
     def expression(self, node: ast.expr) -> Given:
         kind = self.kinds[id(node)]
         if id(node) in self.inference.statics:
-            if isinstance(kind, types.Dispatcher):  # all that is asked of it is its type, and its address would be one of this process: such code is not kept
+            # all that is asked of it is its type, and its address would be one of this process:
+            # such code is not kept
+            if isinstance(kind, types.Dispatcher):
                 return Given(self.context.get_constant_null(kind), kind)
-            return Given(self.context.get_constant_generic(self.builder, kind, self.inference.statics[id(node)]), kind)
+            return Given(self.context.get_constant_generic(self.builder, kind,
+                                                           self.inference.statics[id(node)]), kind)
         match node:
             case ast.Constant(value):
                 return Given(self.context.get_constant_generic(self.builder, kind, value), kind)
@@ -157,13 +170,16 @@ class Expressions:
             case ast.Tuple(items):
                 return self.several(kind, self.expressions(items))
             case ast.BinOp(left, op, right):
-                return self.operation(node, BINARY[type(op)], [self.expression(left), self.expression(right)])
+                return self.operation(node, BINARY[type(op)],
+                                      [self.expression(left), self.expression(right)])
             case ast.UnaryOp(op, operand):
                 if id(node) not in self.calls:
-                    return Given(self.context.get_constant_generic(self.builder, kind, -operand.value), kind)
+                    return Given(self.context.get_constant_generic(self.builder, kind,
+                                                                   -operand.value), kind)
                 return self.operation(node, UNARY[type(op)], [self.expression(operand)])
             case ast.Compare(left, [op], [right]):
-                return self.operation(node, COMPARED[type(op)], [self.expression(left), self.expression(right)])
+                return self.operation(node, COMPARED[type(op)],
+                                      [self.expression(left), self.expression(right)])
             case ast.Compare():
                 return self.either(self.inference.pairs[id(node)], False)
             case ast.BoolOp(op, values):
@@ -180,7 +196,9 @@ class Expressions:
                 return self.subscript(node, kind, self.expression(value), index)
             case ast.Slice(lower, upper, step):
                 none = Given(self.context.get_dummy_value(), types.none)
-                return self.call(node, slice, [none if x is None else self.expression(x) for x in (lower, upper, *[step] * (step is not None))], {})
+                return self.call(node, slice,
+                                 [none if x is None else self.expression(x)
+                                  for x in (lower, upper, *[step] * (step is not None))], {})
             case ast.Call(function, args, keywords):
                 return self.called(node, function, args, keywords)
         raise AssertionError(ast.dump(node))
@@ -193,9 +211,10 @@ class Expressions:
         return Given(self.context.make_tuple(self.builder, kind, values), kind, owned)
 
     def listed(self, kind: types.List, items: list[Given]) -> Given:
-        """A list of these."""
+        """A new list of these values."""
         with self.holding(*items):
-            made = self.context.build_list(self.builder, kind, [self.as_type(x, kind.dtype) for x in items])
+            made = self.context.build_list(self.builder, kind,
+                                           [self.as_type(x, kind.dtype) for x in items])
         for x in items:
             self.drop(x)
         return Given(made, kind, True)
@@ -208,17 +227,27 @@ class Expressions:
             made = self.instruction(function, kind, [self.as_type(x, kind) for x in given])
             if made is not None:
                 given = [x.value for x in given]
-                return self.note(Given(made, signature.return_type), function in (operator.add, operator.mul) and all(map(self.is_natural, given)))
+                return self.note(Given(made, signature.return_type),
+                                 function in (operator.add, operator.mul)
+                                 and all(map(self.is_natural, given)))
         values = [x.value for x in given]
-        if function is operator.pow and (made := self.power(signature.return_type, *given)) is not None:
+        if (function is operator.pow
+            and (made := self.power(signature.return_type, *given)) is not None):
             return Given(made, signature.return_type)
         made = self.call(node, function, given, {})
-        return self.note(made, function in (operator.floordiv, operator.mod) and all(map(self.is_natural, values)))
+        return self.note(made,
+                         function in (operator.floordiv, operator.mod)
+                         and all(map(self.is_natural, values)))
 
     def power(self, kind: types.Type, x: Given, exponent: Given) -> ir.Value | None:
-        """A float to a small power that the text names, by the products that Numba makes; its function of any power takes 0.1 s to compile."""
-        number = exponent.value.constant if isinstance(exponent.value, ir.Constant) and isinstance(exponent.value.type, ir.IntType) else None
-        if not isinstance(kind, types.Float) or x.kind != kind or not isinstance(number, int) or abs(number) > MOST_PRODUCTS:
+        """Expand a float to a small literal power into the products that Numba would use; its
+        general function takes 0.1 s to compile.
+        """
+        number = (exponent.value.constant
+                  if isinstance(exponent.value, ir.Constant)
+                  and isinstance(exponent.value.type, ir.IntType) else None)
+        if (not isinstance(kind, types.Float) or x.kind != kind or not isinstance(number, int)
+            or abs(number) > MOST_PRODUCTS):
             return None
         made, factor, left = None, x.value, abs(number)
         while left:
@@ -230,8 +259,9 @@ class Expressions:
         one = ir.Constant(x.value.type, 1.0)
         return one if made is None else self.builder.fdiv(one, made) if number < 0 else made
 
-    def instruction(self, function: Callable, kind: types.Type, values: Sequence[ir.Value]) -> ir.Value | None:
-        """One instruction that computes it, as Numba does, if there is one."""
+    def instruction(self, function: Callable, kind: types.Type,
+                    values: Sequence[ir.Value]) -> ir.Value | None:
+        """The single instruction that computes the operation as Numba does, if there is one."""
         is_float = kind in (types.float64, types.float32)
         if not is_float and kind != types.int64:
             return None
@@ -241,11 +271,12 @@ class Expressions:
         if function in ORDER:
             if not is_float:
                 return self.builder.icmp_signed(ORDER[function], *values)
-            return (self.builder.fcmp_unordered if function is operator.ne else self.builder.fcmp_ordered)(ORDER[function], *values)
+            return (self.builder.fcmp_unordered if function is operator.ne
+                    else self.builder.fcmp_ordered)(ORDER[function], *values)
         return None
 
     def either(self, values: list[ast.expr], is_or: bool) -> Given:
-        """`and`, `or` of truth values."""
+        """Short-circuit `and` and `or` of truth values."""
         builder, ways = self.builder, []
         after = builder.append_basic_block()
         for k, node in enumerate(values):
@@ -267,7 +298,9 @@ class Expressions:
         return found
 
     def choice(self, kind: types.Type, test: ast.expr, body: ast.expr, other: ast.expr) -> Given:
-        """`body if test else other`: one of two numbers of data, whose branches would be foretold wrongly half of the time."""
+        """`body if test else other` of two numbers that depend on data: the branch would be
+        mispredicted half of the time.
+        """
         builder = self.builder
         condition = self.expression(test).value
         blocks = [builder.append_basic_block() for _ in range(3)]
@@ -284,25 +317,30 @@ class Expressions:
         return self.note(Given(self.joined(ways), kind, True), all(naturals))
 
     def unpredictable(self, made: ir.Instruction) -> ir.Instruction:
-        """The same, which LLVM computes without a jump where both ways are cheap."""
+        """The same, marked unpredictable, so that LLVM emits a select where both sides are cheap.
+        """
         made.set_metadata("unpredictable", self.builder.module.add_metadata([]))
         return made
 
     def sign(self, x: ir.Value) -> ir.Value:
-        """np.sign of a float: NaN of NaN, 0.0 of both zeros.  Numba jumps, and gives -0.0."""
+        """np.sign of a float: NaN of NaN, 0.0 of both zeros.  Numba's version branches, and returns
+        -0.0.
+        """
         zero, plus, minus = (ir.Constant(x.type, number) for number in (0.0, 1.0, -1.0))
         found = x
         for order, number in (("==", zero), ("<", minus), (">", plus)):
-            found = self.unpredictable(self.builder.select(self.builder.fcmp_ordered(order, x, zero), number, found))
+            found = self.unpredictable(self.builder.select(
+                self.builder.fcmp_ordered(order, x, zero), number, found))
         return found
 
-    # --------------------------------------------------------------------------------------------- arrays
+    # --------------------------------------------------------------------------------------- arrays
 
     def attribute(self, kind: types.Type, of: Given, attr: str) -> Given:
         if attr == "shape" and isinstance(of.kind, types.Array) and not of.owned:
             shape = field(self.context, self.builder, of.kind, of.value, "shape")
             return Given(shape, kind)
-        found = self.context.get_getattr(of.kind, attr)(self.context, self.builder, of.kind, of.value, attr)
+        found = self.context.get_getattr(of.kind, attr)(self.context, self.builder, of.kind,
+                                                        of.value, attr)
         self.drop(of)
         return Given(found, kind, True)
 
@@ -310,14 +348,15 @@ class Expressions:
         return [self.index(x) for x in (node.elts if isinstance(node, ast.Tuple) else [node])]
 
     def whole(self, node: ast.expr) -> Given:
-        """The index of an element or a part, for a call."""
+        """The index of an element or slice as one value, for a call."""
         return self.packed(node, self.indices(node))
 
     def packed(self, node: ast.expr, indices: list[Given]) -> Given:
-        return self.several(self.kinds[id(node)], indices) if isinstance(node, ast.Tuple) else indices[0]
+        return (self.several(self.kinds[id(node)], indices) if isinstance(node, ast.Tuple)
+                else indices[0])
 
     def index(self, node: ast.expr) -> Given:
-        """An index, of the type that an array asks for."""
+        """An index, cast to the type that the array expects."""
         if self.kinds[id(node)] == types.none:
             return Given(self.context.get_dummy_value(), types.none)
         return Given(self.expression(node).value, self.kinds[id(node)])
@@ -337,26 +376,32 @@ class Expressions:
             if self.is_element(of, indices):
                 found = self.element(of, indices)
             else:
-                found = self.call(node, operator.getitem, [of._replace(owned=False), self.packed(index, indices)], {})
+                found = self.call(node, operator.getitem,
+                                  [of._replace(owned=False), self.packed(index, indices)], {})
         self.drop(of)
         return found
 
     def is_element(self, of: Given, indices: Sequence[Given]) -> bool:
         kinds = [x.kind for x in indices]
-        return is_element(self.context, of.kind, kinds[0] if len(kinds) == 1 else types.Tuple.from_types(kinds))
+        return is_element(self.context, of.kind,
+                          kinds[0] if len(kinds) == 1 else types.Tuple.from_types(kinds))
 
     def where(self, of: Given, indices: Sequence[Given]) -> ir.Value:
-        return place(self.context, self.builder, of.kind, of.value, [(x.value, x.kind) for x in indices], self.is_natural, self.line)
+        return place(self.context, self.builder, of.kind, of.value,
+                     [(x.value, x.kind) for x in indices], self.is_natural, self.line)
 
     def element(self, of: Given, indices: Sequence[Given]) -> Given:
-        return Given(load_item(self.context, self.builder, of.kind, self.where(of, indices)), of.kind.dtype)
+        return Given(load_item(self.context, self.builder, of.kind, self.where(of, indices)),
+                     of.kind.dtype)
 
     def put_element(self, of: Given, indices: Sequence[Given], x: Given) -> None:
-        store_item(self.context, self.builder, of.kind, self.as_type(x, of.kind.dtype), self.where(of, indices))
+        store_item(self.context, self.builder, of.kind, self.as_type(x, of.kind.dtype),
+                   self.where(of, indices))
 
-    # ---------------------------------------------------------------------------------------------- calls
+    # ---------------------------------------------------------------------------------------- calls
 
-    def called(self, node: ast.Call, function: ast.expr, args: list[ast.expr], keywords: list[ast.keyword]) -> Given:
+    def called(self, node: ast.Call, function: ast.expr, args: list[ast.expr],
+               keywords: list[ast.keyword]) -> Given:
         if not self.inference.is_static(function):
             bound = self.kinds[id(function)]
             of = self.expression(function.value)
@@ -369,29 +414,36 @@ class Expressions:
         if len(given) == 1 and not keywords:
             (x,) = given
             if named is len and isinstance(x.kind, types.Array) and not x.owned:
-                return self.note(Given(item(self.builder, field(self.context, self.builder, x.kind, x.value, "shape"), 0), types.intp), True)
+                return self.note(Given(item(self.builder,
+                                            field(self.context, self.builder, x.kind, x.value,
+                                                  "shape"), 0), types.intp), True)
             if named is np.shape and isinstance(x.kind, types.Array):
                 shape = self.attribute(self.kinds[id(node)], x._replace(owned=False), "shape")
                 self.drop(x)
                 return shape
             if named is np.sign and isinstance(x.kind, types.Float):
                 return Given(self.sign(x.value), x.kind)
-            if named in (np.float32, np.float64) and isinstance(args[0], ast.Constant) and isinstance(x.kind, types.Float):
+            if (named in (np.float32, np.float64) and isinstance(args[0], ast.Constant)
+                and isinstance(x.kind, types.Float)):
                 kind = self.kinds[id(node)]
-                return Given(ir.Constant(self.context.get_value_type(kind), float(named(args[0].value))), kind)
+                return Given(ir.Constant(self.context.get_value_type(kind),
+                                         float(named(args[0].value))), kind)
         if named in AGAIN and AGAIN[named][0](*(x.kind for x in given)):
             return self.again(node, AGAIN[named][1], given)
         naturals = [self.is_natural(x.value) for x in given]
         found = self.call(node, named, given, others)
-        is_natural = named in (checked_place, natural, slice_bound) or named is larger and any(naturals) or named is smaller and all(naturals)
+        is_natural = (named in (checked_place, natural, slice_bound)
+                      or named is larger and any(naturals) or named is smaller and all(naturals))
         return self.note(found, is_natural and types.unliteral(found.kind) == types.intp)
 
-    def arguments(self, args: list[ast.expr], keywords: list[ast.keyword]) -> tuple[list[Given], dict[str, Given]]:
+    def arguments(self, args: list[ast.expr], keywords: list[ast.keyword]) -> tuple[
+            list[Given], dict[str, Given]]:
         given = self.expressions([*args, *(k.value for k in keywords)])
         return given[:len(args)], {k.arg: x for k, x in zip(keywords, given[len(args):])}
 
-    def call(self, node: ast.AST, function: object, given: list[Given], keywords: dict[str, Given], of: Given | None = None, signature=None) -> Given:
-        """A call as Numba writes it."""
+    def call(self, node: ast.AST, function: object, given: list[Given], keywords: dict[str, Given],
+             of: Given | None = None, signature=None) -> Given:
+        """Call a function through Numba's lowering."""
         signature = signature or self.calls[id(node)]
         resolve = self.context.typing_context.resolve_value_type
         kind = function if isinstance(function, types.Type) else resolve(function)
@@ -399,12 +451,16 @@ class Expressions:
             values = [self.as_type(x, k) for x, k in zip(given, signature.args)]
         else:
             values = list(typing.fold_arguments(
-                signature.pysig, given, keywords, lambda k, _, x: self.as_type(x, signature.args[k]),
-                lambda k, _, value: self.context.get_constant_generic(self.builder, signature.args[k], value), self.refused))
+                signature.pysig, given, keywords,
+                lambda k, _, x: self.as_type(x, signature.args[k]),
+                lambda k, _, value: self.context.get_constant_generic(self.builder,
+                                                                      signature.args[k], value),
+                self.refused))
         if signature.recvr:
             values.insert(0, of.value)
         with self.holding(*given, *keywords.values()):
-            found = self.context.get_function(kind, signature)(self.builder, values, Loc(self.filename, self.line))
+            found = self.context.get_function(kind, signature)(self.builder, values,
+                                                               Loc(self.filename, self.line))
         for x in (*given, *keywords.values()):
             self.drop(x)
         if isinstance(signature.return_type, types.Phantom) or signature.return_type == types.none:
@@ -412,10 +468,13 @@ class Expressions:
         return Given(found, signature.return_type, True)
 
     def again(self, node: ast.AST, emit: Callable, given: list[Given]) -> Given:
-        """A call that gives its first argument's memory again: with the reference to it that the argument has, or without."""
+        """Call a function whose result aliases its first argument's memory: take over the
+        argument's reference, or add one.
+        """
         signature = self.calls[id(node)]
         with self.holding(*given):
-            found = emit(self.context, self.builder, signature, [self.as_type(x, k) for x, k in zip(given, signature.args)])
+            found = emit(self.context, self.builder, signature,
+                         [self.as_type(x, k) for x, k in zip(given, signature.args)])
         for x in given[1:]:
             self.drop(x)
         return given[0]._replace(value=found, kind=signature.return_type)

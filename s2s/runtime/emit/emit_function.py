@@ -1,4 +1,5 @@
-"""From the text of generated code to LLVM's code, in two walks over its tree.
+"""Direct lowering: generated source text to LLVM IR in two walks over its syntax tree, without
+Numba's bytecode analysis.
 
     def f(x, n):                     names that are values, and slots      (ssa_names.py)
         t = 0.0                      types                                 (infer_names.py, infer_expressions.py)
@@ -6,17 +7,22 @@
             t += x[i]
         return t
 
-Numba's own way leads over bytecode, which has lost what the text says: it finds blocks, loops, definitions and lifetimes anew, each several
-times, infers types by solving a net of constraints, and keeps each variable in memory, so that LLVM's first work is to undo that.  It was
-half of the time of a first call.  Generated code is loops over ranges, branches, elements of arrays and arithmetic, whose blocks and types
-can be read off in order; what a call gives, and how it is lowered, Numba's tables say here, too, so that nothing has two meanings.
+Numba's own way leads over bytecode, which has lost what the text says: it finds blocks, loops,
+definitions and lifetimes anew, each several times, infers types by solving a net of constraints,
+and keeps each variable in memory, so that LLVM's first work is to undo that.  It was half of the
+time of a first call.  Generated code is loops over ranges, branches, elements of arrays and
+arithmetic, whose blocks and types can be read off in order; what a call gives, and how it is
+lowered, Numba's tables say here, too, so that nothing has two meanings.
 
-Lists are Numba's: what an empty one holds is told by what is appended to it or what it meets (infer_expressions.py, Unfilled); comprehensions are the
-loops that they are (desugar_comprehensions.py).  What is none of these (arrays that are added to in place, strings, exceptions that are caught, objects, functions that call themselves) and
-code that checks indices go Numba's way, a whole function at a time.
+Lists are Numba's: what an empty one holds is told by what is appended to it or what it meets
+(infer_expressions.py, Unfilled); comprehensions are the loops that they are
+(desugar_comprehensions.py).  What is none of these (arrays that are added to in place, strings,
+exceptions that are caught, objects, functions that call themselves) and code that checks indices go
+Numba's way, a whole function at a time.
 
-Considered: to make single passes of Numba cheaper (a fifth was to be had, at the price of knowing their insides); to lower s2s's own
-IR, which knows its types: parts of loops, kernels and spelling are decided on the text, and exported modules are compiled from it, too.
+Considered: to make single passes of Numba cheaper (a fifth was to be had, at the price of knowing
+their insides); to lower s2s's own IR, which knows its types: parts of loops, kernels and spelling
+are decided on the text, and exported modules are compiled from it, too.
 """
 
 from __future__ import annotations
@@ -41,7 +47,7 @@ from .unroll_hints import Unrolling
 
 
 class Lower(lowering.Lower):
-    """Numba's frame around the code of a function: how it is called, how it returns, what Python calls."""
+    """Numba's frame around the code of a function: calling convention, return, Python wrapper."""
 
     def init(self):
         pass
@@ -51,7 +57,8 @@ class Lower(lowering.Lower):
         self.blkmap[self.firstblk] = first = self.function.append_basic_block()
         self.builder.position_at_end(first)
         of = self.func_ir
-        statements = Statements(self, of.tree, of.inference, of.unrolling.left, of.nests, extracted(of.tree, of.inference, of.unrolling.few))
+        statements = Statements(self, of.tree, of.inference, of.unrolling.left, of.nests,
+                                extracted(of.tree, of.inference, of.unrolling.few))
         statements.filename = self.func_ir.loc.filename
         statements.emit()
         if statements.done and is_bare(of.tree.body, statements.done):
@@ -61,7 +68,9 @@ class Lower(lowering.Lower):
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class DirectLowering(BaseNativeLowering):
-    """Types and LLVM's code of a function; NotDirect where that is left to the passes of Numba."""
+    """Infer the types of a function and emit its LLVM IR; NotDirect where Numba's own passes must
+    do it.
+    """
 
     _name = "s2s_direct_lowering"
     lowering_class = Lower
@@ -81,7 +90,7 @@ class DirectLowering(BaseNativeLowering):
 
     @staticmethod
     def forget(state) -> None:
-        """Leave the function as it was, to the passes of Numba."""
+        """Undo everything, so that Numba's own passes can compile the function."""
         state.func_ir = state.typemap = state.calltypes = state.return_type = None
         state.library.is_direct = state.library.is_unrolled = False
 
@@ -94,23 +103,29 @@ class DirectLowering(BaseNativeLowering):
         names = [a.arg for a in tree.args.args]
         state.typemap = {f"arg.{name}": kind for name, kind in zip(names, state.args)}
         state.calltypes, state.return_type = {}, inference.result
-        nests = {} if state.targetctx.is_sanitized else nests_of(tree.body)  # whose indices leave their axes, and stay in their arrays
-        state.func_ir = SimpleNamespace(
-            func_id=identity, arg_names=names, is_generator=False, generator_info=None, blocks={0: None},
-            loc=Loc(identity.filename, tree.lineno), tree=tree, inference=inference, nests=nests,
-            unrolling=Unrolling(tree, inference.bindings.values, nests.values()))
+        # whose indices leave their axes, and stay in their arrays
+        nests = {} if state.targetctx.is_sanitized else nests_of(tree.body)
+        state.func_ir = SimpleNamespace(func_id=identity, arg_names=names, is_generator=False,
+                                        generator_info=None, blocks={0: None},
+                                        loc=Loc(identity.filename, tree.lineno), tree=tree,
+                                        inference=inference, nests=nests,
+                                        unrolling=Unrolling(tree, inference.bindings.values,
+                                                            nests.values()))
 
 
 @functools.lru_cache(maxsize=4)
 def functions_of(text: str) -> dict[str, ast.FunctionDef]:
-    """The functions that a module defines."""
-    return {node.name: spread_out(node) for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+    """The functions defined in a module."""
+    return {node.name: spread_out(node)
+            for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
 
 
 def can_be_direct(state) -> bool:
-    """Whether a function may be compiled so, as far as that is seen before its types are found.
+    """Whether a function may be lowered directly, judging by its syntax, before type inference.
 
-    What comes with bytecode of its own is a piece of one, around what Python computes inside it, and no text is there of that.
+    What comes with bytecode of its own is a piece of one, around what Python computes inside it,
+    and no text is there of that.
     """
     flags, function = state.flags, state.func_id.func
-    return state.func_ir is None and TEXT in function.__globals__ and not (flags.boundscheck or flags.force_pyobject or flags.debuginfo)
+    return (state.func_ir is None and TEXT in function.__globals__
+            and not (flags.boundscheck or flags.force_pyobject or flags.debuginfo))

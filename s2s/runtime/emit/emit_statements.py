@@ -1,14 +1,17 @@
-"""LLVM's code of the statements of a function, in the order in which they run, once their types are known.
+"""Emit LLVM IR for the statements of a function, in execution order, after type inference.
 
 Note [Long functions]
-LLVM asks of a loop what is known where it begins, and for that goes back through all blocks that nothing else leads to: where
-a function is one loop after another, through all loops before, and the time of LLVM's passes is the square of their number.  So after so many
-of them there is a place where two ways meet, one of which is never gone and no pass looks into; it costs a jump.
-For 400 loops they take 2.8 s for 15.7.  Considered: a function for each stretch, whose arrays would be arguments, which
-LLVM knows less of, and each of which would be handed over with its references.  See runtime/numba/compiler.py for machine code.
+LLVM asks of a loop what is known where it begins, and for that goes back through all blocks that
+nothing else leads to: where a function is one loop after another, through all loops before, and the
+time of LLVM's passes is the square of their number.  So after so many of them there is a place
+where two ways meet, one of which is never gone and no pass looks into; it costs a jump. For 400
+loops they take 2.8 s for 15.7.  Considered: a function for each stretch, whose arrays would be
+arguments, which LLVM knows less of, and each of which would be handed over with its references.
+See runtime/numba/compiler.py for machine code.
 
-Who holds a reference to an array: what a call returns is `owned`, what a name stands for is the name's.  A value that ends gives
-its own up after the last statement that reads it, a slot when it is bound again or the function returns.  A parameter is the caller's.
+Who holds a reference to an array: what a call returns is `owned`, what a name stands for is the
+name's.  A value that ends gives its own up after the last statement that reads it, a slot when it
+is bound again or the function returns.  A parameter is the caller's.
 """
 
 from __future__ import annotations
@@ -42,7 +45,7 @@ STRETCH = 32  # loops and branches one after the other, between two rests
 
 
 class Bound(NamedTuple):
-    """What a name stands for: a value, or, where there is none, a slot of this type."""
+    """The binding of a name: a value, or else a slot of this type."""
 
     kind: types.Type
     value: ir.Value | None = None
@@ -50,7 +53,9 @@ class Bound(NamedTuple):
 
 
 class Trip(NamedTuple):
-    """Where `continue` and `break` of a loop go, which types hold there, and how many blocks there are around it."""
+    """The targets of `continue` and `break` of a loop, the types at these points, and the block
+    depth.
+    """
 
     next: ir.Block
     after: ir.Block
@@ -60,12 +65,13 @@ class Trip(NamedTuple):
 
 
 class Statements(Expressions):
-    """The code of a function: `emit()` writes it."""
+    """Emit the code of a function: `emit()`."""
 
-    def __init__(self, lower, function: ast.FunctionDef, inference, left: Container[ast.For], nests: dict[int, Nest],
-                 extracted: Container[ast.For] = ()):
+    def __init__(self, lower, function: ast.FunctionDef, inference, left: Container[ast.For],
+                 nests: dict[int, Nest], extracted: Container[ast.For] = ()):
         super().__init__(lower.context, lower.builder, inference)
-        self.lower, self.function, self.bindings, self.left = lower, function, inference.bindings, left
+        self.lower, self.function, self.bindings, self.left = (lower, function, inference.bindings,
+                                                               left)
         self.known: dict[str, Bound] = {}
         self.slots: dict[tuple[str, types.Type], ir.Value] = {}
         self.trips: list[Trip] = []
@@ -75,28 +81,33 @@ class Statements(Expressions):
         self.extracted = extracted
         self.done: set[ast.For] = set()  # of these
         self.latest: dict[str, Given] = {}  # what slots of arrays hold, as far as that is known
-        self.promises: dict[str, set[int]] = {}  # of the arrays that names have stood for (outline_loops.py)
+        # of the arrays that names have stood for (outline_loops.py)
+        self.promises: dict[str, set[int]] = {}
         self.sources = Sources(function) if extracted else None
         self.place = (0, 0)  # the block, and the statement in it
 
-    # ------------------------------------------------------------------------------------------------ names
+    # ---------------------------------------------------------------------------------------- names
 
     def emit(self) -> None:
         for name, kind in self.inference.kept():  # what a return gives up, wherever it stands
             if self.is_counted(kind):
                 self.slot(name, kind)
-        self.failing = Failing(self.builder, lambda: (each for held in self.held for each in held.items()), self.counters)
-        for a, kind, value in zip(self.function.args.args, self.lower.fndesc.argtypes, self.lower.fnargs):
+        self.failing = Failing(self.builder,
+                               lambda: (each for held in self.held for each in held.items()),
+                               self.counters)
+        for a, kind, value in zip(self.function.args.args, self.lower.fndesc.argtypes,
+                                  self.lower.fnargs):
             self.bind(a, a.arg, Given(value, kind, lasting=True))
         if self.block(self.function.body):
             self.leave(Given(self.context.get_dummy_value(), types.none))
         self.failing.finish(lambda: [self.release(each) for each in self.in_slots()])
 
     def slot(self, name: str, kind: types.Type) -> ir.Value:
-        """Where values of this type of the name stand."""
+        """The stack slot of the name for values of this type."""
         if (name, kind) not in self.slots:
             of = self.context.get_value_type(kind)
-            self.slots[name, kind] = cgutils.alloca_once(self.builder, of)  # zero from the beginning
+            # zero from the beginning
+            self.slots[name, kind] = cgutils.alloca_once(self.builder, of)
         return self.slots[name, kind]
 
     def bind(self, node: ast.AST, name: str, given: Given) -> None:
@@ -122,7 +133,7 @@ class Statements(Expressions):
             self.latest[name] = Given(value, kind)
 
     def put(self, name: str, kind: types.Type, value: ir.Value) -> None:
-        """Put it into the name's slot, which holds its reference from now on."""
+        """Store the value into the name's slot, which takes over its reference."""
         place = self.slot(name, kind)
         if self.is_counted(kind):
             self.count("NRT_decref", kind, self.builder.load(place))
@@ -130,28 +141,33 @@ class Statements(Expressions):
 
     def read(self, name: str) -> Given:
         kind, value, lasting = self.known[name]
-        if value is None and isinstance(kind, types.Array) and (latest := self.latest.get(name)) is not None and latest.kind == kind:
+        if (value is None and isinstance(kind, types.Array)
+            and (latest := self.latest.get(name)) is not None and latest.kind == kind):
             value = latest.value
-        return Given(self.builder.load(self.slot(name, kind)) if value is None else value, kind, lasting=lasting)
+        return Given(self.builder.load(self.slot(name, kind)) if value is None else value, kind,
+                     lasting=lasting)
 
     def forget(self, stmt: ast.stmt) -> None:
-        """What slots hold that a statement binds depends on the way from here on."""
+        """Forget the known contents of all slots that the statement binds."""
         if self.latest:
             for name in self.latest.keys() & set(stored_in([stmt])):
                 del self.latest[name]
 
     def fit(self, wanted: Types | None) -> None:
-        """Move what slots hold to those of the types that hold where this path ends."""
+        """Convert slots to the types expected at the join where this path ends."""
         for name, (kind, value, _) in self.known.items():
-            if value is None and wanted is not None and wanted.get(name, kind) not in (kind, MIXED) and kind is not MIXED:
-                moved = self.context.cast(self.builder, self.builder.load(self.slot(name, kind)), kind, wanted[name])
+            if (value is None and wanted is not None and wanted.get(name, kind) not in (kind, MIXED)
+                and kind is not MIXED):
+                moved = self.context.cast(self.builder, self.builder.load(self.slot(name, kind)),
+                                          kind, wanted[name])
                 if self.is_counted(wanted[name]):
                     self.count("NRT_incref", wanted[name], moved)
                 self.put(name, wanted[name], moved)
 
     def meet(self, before: dict[str, Bound], end: Types) -> None:
-        """Go on where paths meet that began with `before`."""
-        self.known = {name: b if (b := before.get(name)) is not None and b.value is not None else Bound(kind) for name, kind in end.items()}
+        """Continue at a join of paths that started with `before`."""
+        self.known = {name: b if (b := before.get(name)) is not None and b.value is not None
+                      else Bound(kind) for name, kind in end.items()}
 
     def give_up(self, blocks: Sequence[dict[int, Given]]) -> None:
         for held in blocks:
@@ -159,15 +175,15 @@ class Statements(Expressions):
                 self.release(given)
 
     def in_slots(self) -> Iterator[Given]:
-        """What slots hold."""
+        """The values in the slots."""
         for (_, of), place in self.slots.items():
             if self.is_counted(of):
                 yield Given(self.builder.load(place), of)
 
-    # ------------------------------------------------------------------------------------------- statements
+    # ----------------------------------------------------------------------------------- statements
 
     def block(self, body: list[ast.stmt]) -> bool:
-        """The statements; whether their end is reached."""
+        """Emit the statements; return whether control reaches their end."""
         compound = 0
         for k, stmt in enumerate(body):
             self.line = stmt.lineno
@@ -193,7 +209,7 @@ class Statements(Expressions):
         return True
 
     def rest(self) -> None:
-        """A place where two ways meet.  Note [Long functions]"""
+        """Emit an artificial join point.  Note [Long functions]"""
         builder = self.builder
         byte = ir.IntType(8)
         never = builder.asm(ir.FunctionType(byte, [byte]), "", "=r,0", [byte(0)], True)
@@ -206,7 +222,7 @@ class Statements(Expressions):
 
     @contextmanager
     def inside(self, body: list[ast.stmt]):
-        """A block of statements, entered; gives whether its end is reached."""
+        """Emit a nested block; return whether control reaches its end."""
         self.held.append({})
         try:
             yield
@@ -215,7 +231,7 @@ class Statements(Expressions):
                 self.failing.forget(key)
 
     def statement(self, stmt: ast.stmt) -> bool:
-        """The statement; whether its end is reached."""
+        """Emit the statement; return whether control reaches its end."""
         match stmt:
             case ast.Assign([target], value):
                 self.assign(target, value)
@@ -228,7 +244,8 @@ class Statements(Expressions):
             case ast.If(test, body, others):
                 return self.chosen(stmt, test, body, others)
             case ast.Return(value):
-                self.leave(Given(self.context.get_dummy_value(), types.none) if value is None else self.expression(value))
+                self.leave(Given(self.context.get_dummy_value(), types.none) if value is None
+                           else self.expression(value))
                 return False
             case ast.Raise(exc):
                 self.raised(exc)
@@ -248,7 +265,8 @@ class Statements(Expressions):
         match target, value:
             case ast.Tuple(targets), ast.Tuple(values):
                 given = self.expressions(values)
-                if any(self.is_counted(x.kind) for x in given):  # a name that is bound first may be all that holds another
+                # a name that is bound first may be all that holds another
+                if any(self.is_counted(x.kind) for x in given):
                     given = [x if x.lasting else self.own(x) for x in given]
                 for t, x in zip(targets, given):
                     self.bind_to(t, x)
@@ -258,12 +276,13 @@ class Statements(Expressions):
                     self.bind_to(t, Given(self.builder.extract_value(whole.value, k), kind))
                 self.drop(whole)
             case ast.Name(name), _ if id(value) in self.on_stack:
-                self.bind(target, name, self.short(self.kinds[id(value)], *self.on_stack[id(value)]))
+                self.bind(target, name,
+                          self.short(self.kinds[id(value)], *self.on_stack[id(value)]))
             case _:
                 self.bind_to(target, self.expression(value))
 
     def bind_to(self, target: ast.Name | ast.Subscript, x: Given) -> None:
-        """Have it be what a name stands for, or what stands there."""
+        """Assign to a name, element or slice."""
         if isinstance(target, ast.Name):
             self.bind(target, target.id, x)
             return
@@ -276,7 +295,7 @@ class Statements(Expressions):
             self.drop(of)
 
     def short(self, kind: types.Array, shape: Sequence[int], zero: bool) -> Given:
-        """A short array, on the stack."""
+        """Allocate a short array on the stack."""
         item_type = self.context.get_data_type(kind.dtype)
         size = math.prod(shape)
         memory = cgutils.alloca_once(self.builder, ir.ArrayType(item_type, size))
@@ -292,22 +311,25 @@ class Statements(Expressions):
     def add_to(self, stmt: ast.AugAssign, target: ast.expr, function, value: ast.expr) -> None:
         if isinstance(target, ast.Name):
             left = self.read(target.id)
-            self.bind(target, target.id, self.operation(stmt, function, [left, self.expression(value)]))
+            self.bind(target, target.id,
+                      self.operation(stmt, function, [left, self.expression(value)]))
             return
         of, indices = self.expression(target.value), self.indices(target.slice)
         if isinstance(of.kind, types.List):
             with self.holding(of):
                 left = self.call(target, operator.getitem, [of._replace(owned=False), *indices], {})
                 changed = self.operation(stmt, function, [left, self.expression(value)])
-                self.call(target, operator.setitem, [of._replace(owned=False), *indices, changed], {}, signature=self.inference.puts[id(stmt)])
+                self.call(target, operator.setitem, [of._replace(owned=False), *indices, changed],
+                          {}, signature=self.inference.puts[id(stmt)])
             self.drop(of)
             return
         left = self.element(of, indices)
-        self.put_element(of, indices, self.operation(stmt, function, [left, self.expression(value)]))
+        self.put_element(of, indices,
+                         self.operation(stmt, function, [left, self.expression(value)]))
         self.drop(of)
 
     def leave(self, given: Given) -> None:
-        """Return it."""
+        """Return the value."""
         kind = self.inference.result
         given = self.own(given)
         value = self.as_type(given, kind) if kind != types.none else given.value
@@ -315,7 +337,8 @@ class Statements(Expressions):
         for each in self.in_slots():
             self.release(each)
         call_conv = self.context.call_conv
-        call_conv.return_value(self.builder, self.context.get_return_value(self.builder, kind, value))
+        call_conv.return_value(self.builder,
+                               self.context.get_return_value(self.builder, kind, value))
 
     def raised(self, exc: ast.expr) -> None:
         made, args = (exc.func, exc.args) if isinstance(exc, ast.Call) else (exc, None)
@@ -326,12 +349,15 @@ class Statements(Expressions):
             given = None if args is None else tuple(x.value for x in args)
             call_conv.return_user_exc(self.builder, of, given, loc=where, func_name=name)
             return
-        given = [(x.value, None) if isinstance(x, ast.Constant) else self.expression(x)[:2] for x in args]
-        call_conv.return_dynamic_user_exc(self.builder, of, tuple(x for x, _ in given), tuple(k for _, k in given), loc=where, func_name=name)
+        given = [(x.value, None) if isinstance(x, ast.Constant) else self.expression(x)[:2]
+                 for x in args]
+        call_conv.return_dynamic_user_exc(self.builder, of, tuple(x for x, _ in given),
+                                          tuple(k for _, k in given), loc=where, func_name=name)
 
-    # ------------------------------------------------------------------------------------------------ paths
+    # ---------------------------------------------------------------------------------------- paths
 
-    def chosen(self, stmt: ast.If, test: ast.expr, body: list[ast.stmt], others: list[ast.stmt]) -> bool:
+    def chosen(self, stmt: ast.If, test: ast.expr, body: list[ast.stmt],
+               others: list[ast.stmt]) -> bool:
         end, before = self.inference.ends[id(stmt)], self.known
         builder = self.builder
         condition = self.expression(test).value
@@ -359,7 +385,9 @@ class Statements(Expressions):
         return True
 
     def has_to_fit(self, wanted: Types | None) -> bool:
-        return wanted is not None and any(value is None and wanted.get(name, kind) != kind for name, (kind, value, _) in self.known.items())
+        return (wanted is not None
+                and any(value is None and wanted.get(name, kind) != kind
+                        for name, (kind, value, _) in self.known.items()))
 
     def counted(self, stmt: ast.For) -> bool:
         builder = self.builder
@@ -368,7 +396,8 @@ class Statements(Expressions):
         else:
             given = [self.as_type(self.expression(x), types.intp) for x in stmt.iter.args]
         word = given[0].type
-        start, stop, step = {1: (word(0), *given, word(1)), 2: (*given, word(1)), 3: tuple(given)}[len(given)]
+        start, stop, step = {1: (word(0), *given, word(1)), 2: (*given, word(1)), 3: tuple(given)}[
+            len(given)]
         if id(stmt) in self.nests and isinstance(step, ir.Constant) and step.constant == 1:
             stop = self.collapse(self.nests[id(stmt)], start, stop)
         by = step.constant if isinstance(step, ir.Constant) else None
@@ -389,7 +418,9 @@ class Statements(Expressions):
         if left is not None:
             trips = builder.phi(word)
             trips.add_incoming(left, entry)
-        if by is not None and (by > 0 and self.is_natural(start) or by < 0 and isinstance(stop, ir.Constant) and stop.constant >= -1):
+        if (by is not None
+            and (by > 0 and self.is_natural(start)
+                 or by < 0 and isinstance(stop, ir.Constant) and stop.constant >= -1)):
             self.naturals[id(counter)] = counter
         self.trip(stmt, latch, after, counter)
         builder.position_at_end(latch)
@@ -408,13 +439,16 @@ class Statements(Expressions):
         return self.finish(stmt, before, head, done, after)
 
     def collapse(self, nest: Nest, start: ir.Value, stop: ir.Value) -> ir.Value:
-        """Have the loops of a nest run as one where its arrays allow it (collapse_nests.py); where the outermost stops."""
+        """Run a nest as one loop where its arrays are contiguous (collapse_nests.py); return the
+        bound of the outermost loop.
+        """
         builder, word = self.builder, start.type
         arrays = [(self.read(name), axis) for name, axis in nest.accesses]
         if not all(isinstance(array.kind, types.Array) for array, _ in arrays):
             return stop
         lengths = [self.natural(builder.sub(stop, start) if not self.is_zero(start) else stop),
-                   *(self.natural(self.as_type(self.expression(loop.iter.args[0]), types.intp)) for loop in nest.loops[1:])]
+                   *(self.natural(self.as_type(self.expression(loop.iter.args[0]), types.intp))
+                     for loop in nest.loops[1:])]
         trips, whole, length = list(lengths), None, lengths[-1]
         for k in range(len(lengths) - 2, -1, -1):
             for array, axis in arrays:
@@ -429,44 +463,61 @@ class Statements(Expressions):
         return builder.add(start, trips[0]) if not self.is_zero(start) else trips[0]
 
     def is_in_a_row(self, array: Given, axis: int, length: ir.Value) -> ir.Value:
-        """Whether a step along an axis is `length` steps along the next."""
+        """Whether a step along an axis equals `length` steps along the next one."""
         builder, context = self.builder, self.context
         if array.kind.layout == "C":
             shape = field(context, builder, array.kind, array.value, "shape")
             return builder.icmp_signed("==", item(builder, shape, axis + 1), length)
         strides = field(context, builder, array.kind, array.value, "strides")
-        return builder.icmp_signed("==", item(builder, strides, axis), builder.mul(length, item(builder, strides, axis + 1)))
+        return builder.icmp_signed("==", item(builder, strides, axis),
+                                   builder.mul(length, item(builder, strides, axis + 1)))
 
     def natural(self, n: ir.Value) -> ir.Value:
-        return n if self.is_natural(n) else self.builder.select(self.builder.icmp_signed(">", n, n.type(0)), n, n.type(0))
+        return (n if self.is_natural(n)
+                else self.builder.select(self.builder.icmp_signed(">", n, n.type(0)), n, n.type(0)))
 
     @staticmethod
     def is_zero(x: ir.Value) -> bool:
         return isinstance(x, ir.Constant) and x.constant == 0
 
     def extract(self, stmt: ast.For) -> bool:
-        """Have a function of its own run a loop, where all that the loop reads can be handed to it (outline_loops.py); whether that is so."""
-        head, end, after = self.inference.heads[id(stmt)], self.inference.ends[id(stmt)], self.bindings.over.get(self.place, ())
+        """Outline a loop into a function of its own (outline_loops.py) if everything that it reads
+        can be passed; return whether it was.
+        """
+        head, end, after = (self.inference.heads[id(stmt)], self.inference.ends[id(stmt)],
+                            self.bindings.over.get(self.place, ()))
         if end is None:
             return False
         before, builder, context = self.known, self.builder, self.context
         self.fit(head)
-        reads, handed = Reads.of(stmt, self.bindings.values), Handed(context, builder, self.sources, self.promises)
-        results = {name: end[name] for name in reads.names if name in reads.bound and name in end and name not in after}
-        starts = {name: head[name] for name in reads.names if name in reads.bound and name in head and (name in results or name not in reads.own)}
-        if not all(isinstance(kind, (*SCALARS, types.Array)) and head.get(name, kind) == kind for name, kind in (*results.items(), *starts.items())):
+        reads, handed = (Reads.of(stmt, self.bindings.values),
+                         Handed(context, builder, self.sources, self.promises))
+        results = {name: end[name]
+                   for name in reads.names
+                   if name in reads.bound and name in end and name not in after}
+        starts = {name: head[name]
+                  for name in reads.names
+                  if name in reads.bound and name in head
+                  and (name in results or name not in reads.own)}
+        if not all(isinstance(kind, (*SCALARS, types.Array)) and head.get(name, kind) == kind
+                   for name, kind in (*results.items(), *starts.items())):
             return False
         for name in reads.names:
             if name in self.known and (name in starts or name not in reads.bound | reads.own):
-                if (kind := self.known[name].kind) is MIXED or not handed.takes(name, kind, self.read(name).value):
+                if ((kind := self.known[name].kind) is MIXED
+                    or not handed.takes(name, kind, self.read(name).value)):
                     return False
         if not handed.is_sure():
             return False
         word = callconv.RETCODE_OK.type
         held = ir.LiteralStructType([context.get_value_type(kind) for kind in results.values()])
         raised = raised_in(builder)
-        function = ir.Function(builder.module, ir.FunctionType(word, [held.as_pointer(), raised.type, *(x.type for x in handed.given.values())]),
-                               builder.module.get_unique_name(f"{self.lower.fndesc.mangled_name}{LOOP}"))
+        function = ir.Function(builder.module,
+                               ir.FunctionType(word,
+                                               [held.as_pointer(), raised.type,
+                                                *(x.type for x in handed.given.values())]),
+                               builder.module.get_unique_name(
+                                   f"{self.lower.fndesc.mangled_name}{LOOP}"))
         function.linkage = "internal"
         for attribute in ("nounwind", "noinline"):
             function.attributes.add(attribute)
@@ -482,14 +533,19 @@ class Statements(Expressions):
         self.done.add(stmt)
         return True
 
-    def outside(self, stmt: ast.For, function: ir.Function, handed: Handed, bound: Container[str], results: dict[str, types.Type]) -> None:
-        """Write a loop as a function that stores `results`."""
-        outer = self.builder, self.known, self.slots, self.held, self.trips, self.naturals, self.extracted, self.failing, self.latest
+    def outside(self, stmt: ast.For, function: ir.Function, handed: Handed, bound: Container[str],
+                results: dict[str, types.Type]) -> None:
+        """Emit a loop as a function that stores `results`."""
+        outer = (self.builder, self.known, self.slots, self.held, self.trips, self.naturals,
+                 self.extracted, self.failing, self.latest)
         place, raised, *args = function.args
         entry, body = function.append_basic_block("entry"), function.append_basic_block()
         self.builder = builder = ir.IRBuilder(body)
-        self.known, self.slots, self.held, self.trips, self.extracted, self.latest = {}, {}, [{}], [], (), {}
-        self.failing = Failing(builder, lambda: (each for held in self.held for each in held.items()), self.counters)
+        self.known, self.slots, self.held, self.trips, self.extracted, self.latest = ({}, {}, [{}],
+                                                                                      [], (), {})
+        self.failing = Failing(builder,
+                               lambda: (each for held in self.held for each in held.items()),
+                               self.counters)
         naturals = self.naturals
         self.naturals = {id(arg): arg for key, arg in zip(handed.given, args) if key in naturals}
         for name, kind, value in handed.values(builder, args):
@@ -525,10 +581,12 @@ class Statements(Expressions):
         self.trip(stmt, test, after)
         return self.finish(stmt, before, head, done, after)
 
-    def trip(self, stmt: ast.For | ast.While, following: ir.Block, after: ir.Block, counter: ir.Value | None = None) -> None:
-        """One trip of a loop."""
+    def trip(self, stmt: ast.For | ast.While, following: ir.Block, after: ir.Block,
+             counter: ir.Value | None = None) -> None:
+        """Emit one iteration of a loop."""
         head = self.inference.heads[id(stmt)]
-        self.trips.append(Trip(following, after, head, self.inference.ends[id(stmt)], len(self.held)))
+        self.trips.append(Trip(following, after, head, self.inference.ends[id(stmt)],
+                               len(self.held)))
         with self.inside(stmt.body):
             if counter is not None:
                 self.bind(stmt.target, stmt.target.id, Given(counter, types.intp))
@@ -537,8 +595,9 @@ class Statements(Expressions):
                 self.builder.branch(following)
         self.trips.pop()
 
-    def finish(self, stmt: ast.For | ast.While, before: dict[str, Bound], head: Types, done: ir.Block, after: ir.Block) -> bool:
-        """Leave a loop, from where its head has found that there is no further trip."""
+    def finish(self, stmt: ast.For | ast.While, before: dict[str, Bound], head: Types,
+               done: ir.Block, after: ir.Block) -> bool:
+        """Emit the exit of a loop, from its head on."""
         end, builder = self.inference.ends[id(stmt)], self.builder
         builder.position_at_end(done)
         if end is None:

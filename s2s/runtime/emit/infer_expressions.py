@@ -1,4 +1,4 @@
-"""The types of the expressions of a function, where the types of its names are known.
+"""Infer the types of expressions from the types of names.
 
 What calls and operators give Numba's own tables say.
 """
@@ -19,19 +19,23 @@ from .ssa_names import Bindings, NotDirect
 
 Types = dict[str, types.Type]
 
-BINARY = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv,
-          ast.Mod: operator.mod, ast.Pow: operator.pow, ast.BitOr: operator.or_, ast.BitAnd: operator.and_, ast.BitXor: operator.xor,
-          ast.LShift: operator.lshift, ast.RShift: operator.rshift}
-UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Not: operator.not_, ast.Invert: operator.invert}
-COMPARED = {ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge}
-PLAIN = {*BINARY.values(), *UNARY.values(), *COMPARED.values(), operator.getitem, operator.setitem, len, slice, abs, float, int}
+BINARY = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+          ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+          ast.Pow: operator.pow, ast.BitOr: operator.or_, ast.BitAnd: operator.and_,
+          ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift}
+UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Not: operator.not_,
+         ast.Invert: operator.invert}
+COMPARED = {ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
+            ast.Gt: operator.gt, ast.GtE: operator.ge}
+PLAIN = {*BINARY.values(), *UNARY.values(), *COMPARED.values(), operator.getitem, operator.setitem,
+         len, slice, abs, float, int}
 SCALARS = (types.Number, types.Boolean)
 
 _signatures: dict = {}  # what Numba's tables said: a call of this, with arguments of these types
 
 
 class Unfilled(types.Type):
-    """The type of an empty list before anything is appended to it, which this node makes."""
+    """The type of the empty list made by this node, before anything is appended."""
 
     def __init__(self, node: ast.List):
         super().__init__(f"list that {id(node)} makes")
@@ -39,18 +43,18 @@ class Unfilled(types.Type):
 
 
 class Told(Exception):
-    """What an empty list holds is known: the types are found once more, from the beginning."""
+    """The item type of an empty list became known: type inference starts again."""
 
 
 class Mixed(types.Type):
-    """The type of a name whose values have nothing in common where paths meet: it is not read there."""
+    """The type of a name whose values have no common type at a join: it must not be read there."""
 
 
 MIXED = Mixed("of several types")
 
 
 def is_handled(kind: types.Type) -> bool:
-    """Whether values of this type are handled here."""
+    """Whether direct lowering supports this type."""
     match kind:
         case types.Array():
             return isinstance(kind.dtype, SCALARS)
@@ -58,29 +62,38 @@ def is_handled(kind: types.Type) -> bool:
             return not isinstance(kind, types.BaseNamedTuple) and all(map(is_handled, kind.types))
         case types.List():
             return not kind.reflected and is_handled(kind.dtype)  # Python has what is reflected
-    return kind == types.none or isinstance(kind, Unfilled) or isinstance(kind, (*SCALARS, types.IntegerLiteral, types.BooleanLiteral))
+    return (kind == types.none or isinstance(kind, Unfilled)
+            or isinstance(kind, (*SCALARS, types.IntegerLiteral, types.BooleanLiteral)))
 
 
 def is_element(of: types.Type, index: types.Type) -> bool:
-    """Whether the index means one element."""
+    """Whether the index selects a single element."""
     indices = index.types if isinstance(index, types.BaseTuple) else (index,)
-    return isinstance(of, types.Array) and 0 < of.ndim == len(indices) and all(isinstance(k, types.Integer) for k in indices)
+    return (isinstance(of, types.Array) and 0 < of.ndim == len(indices)
+            and all(isinstance(k, types.Integer) for k in indices))
 
 
 def is_constant(node: ast.expr) -> bool:
-    """Whether Python's compiler computes it: without the limits of machine numbers, and `2**-1` is 0.5."""
-    return isinstance(node, ast.Constant) or isinstance(node, ast.UnaryOp) and is_constant(node.operand)
+    """Whether Python's compiler folds the expression: without machine limits, and with `2**-1`
+    equal to 0.5.
+    """
+    return (isinstance(node, ast.Constant)
+            or isinstance(node, ast.UnaryOp) and is_constant(node.operand))
 
 
 def is_negative(node: ast.UnaryOp) -> bool:
-    """Whether it is a number with a minus before it."""
-    return isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant) and not isinstance(node.operand.value, bool)
+    """Whether it is a number literal with a minus."""
+    return (isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant)
+            and not isinstance(node.operand.value, bool))
 
 
 class Kinds:
-    """The types of expressions, `kinds` and `calls` by node, of a function whose names `bindings` has."""
+    """The inferred types of expressions: `kinds` and `calls` by node, for a function with these
+    `bindings`.
+    """
 
-    def __init__(self, typing, globals: Mapping[str, object], bindings: Bindings, told: dict[ast.List, types.List]):
+    def __init__(self, typing, globals: Mapping[str, object], bindings: Bindings,
+                 told: dict[ast.List, types.List]):
         self.typing, self.globals, self.bindings = typing, globals, bindings
         self.told = told  # what empty lists hold
         self.kinds: dict[int, types.Type] = {}
@@ -90,7 +103,7 @@ class Kinds:
         self.pairs: dict[int, list[ast.Compare]] = {}  # the comparisons of a chain
 
     def united(self, kinds: list[types.Type], otherwise: types.Type | None = None) -> types.Type:
-        """The type that holds values of all of these."""
+        """The common type of all of these."""
         first, *others = dict.fromkeys(map(self.plain, kinds))
         for kind in others:
             for a, b in ((first, kind), (kind, first)):
@@ -104,7 +117,7 @@ class Kinds:
         return first
 
     def tell(self, empty: Unfilled, kind: types.List) -> None:
-        """An empty list is of this type."""
+        """Record the type of an empty list."""
         if not is_handled(kind):
             raise NotDirect
         self.told[empty.node] = kind
@@ -112,12 +125,15 @@ class Kinds:
 
     @staticmethod
     def plain(kind: types.Type) -> types.Type:
-        """The type without what is known of its value."""
+        """The type without a literal value."""
         kind = types.unliteral(kind)
-        return types.Tuple.from_types([types.unliteral(t) for t in kind.types]) if isinstance(kind, types.BaseTuple) else kind
+        return (types.Tuple.from_types([types.unliteral(t) for t in kind.types])
+                if isinstance(kind, types.BaseTuple) else kind)
 
     def static(self, node: ast.expr) -> object:
-        """The object that the text of an expression names, of the module's or of Python's; NotDirect if there is none."""
+        """The module-level or built-in object that the expression names; NotDirect if there is
+        none.
+        """
         match node:
             case ast.Name(name) if name not in self.bindings.names:
                 if name in self.globals:
@@ -142,7 +158,9 @@ class Kinds:
         return isinstance(node, ast.Name) and node.id not in self.bindings.names
 
     def type(self, node: ast.expr, known: Types, binds: types.Type | None = None) -> types.Type:
-        """The type of an expression; with `binds` of an element or part of an array, that what is put there has that type."""
+        """The type of an expression; with `binds`, check that a value of that type can be stored in
+        the element or slice.
+        """
         if self.is_static(node):
             self.statics[id(node)] = found = self.static(node)
             kind = self.of_object(found)
@@ -170,19 +188,24 @@ class Kinds:
                     return types.Tuple(kinds)
                 return types.Tuple.from_types([self.plain(k) for k in kinds])
             case ast.BinOp(left, op, right) if not (is_constant(left) and is_constant(right)):
-                return self.operation(node, BINARY.get(type(op)), (self.type(left, known), self.type(right, known)))
+                return self.operation(node, BINARY.get(type(op)),
+                                      (self.type(left, known), self.type(right, known)))
             case ast.UnaryOp(op, operand) if is_negative(node) or not is_constant(operand):
                 kind = self.type(operand, known)
-                if isinstance(op, ast.USub) and isinstance(operand, ast.Constant) and isinstance(kind, types.IntegerLiteral):
+                if (isinstance(op, ast.USub) and isinstance(operand, ast.Constant)
+                    and isinstance(kind, types.IntegerLiteral)):
                     return types.literal(-operand.value)
                 return self.operation(node, UNARY[type(op)], (kind,))
             case ast.Compare(left, [op], [right]) if type(op) in COMPARED:
-                return self.operation(node, COMPARED[type(op)], (self.type(left, known), self.type(right, known)))
+                return self.operation(node, COMPARED[type(op)],
+                                      (self.type(left, known), self.type(right, known)))
             case ast.Compare(left, ops, rights) if len(ops) > 1:
                 operands = [left, *rights]
                 if any(isinstance(each, ast.Call) for x in rights[:-1] for each in nodes_in(x)):
                     raise NotDirect  # it would be called for both comparisons
-                pairs = self.pairs.setdefault(id(node), [ast.Compare(a, [op], [b]) for a, op, b in zip(operands, ops, rights)])
+                pairs = self.pairs.setdefault(id(node),
+                                              [ast.Compare(a, [op], [b])
+                                               for a, op, b in zip(operands, ops, rights)])
                 return self.united([self.type(pair, known) for pair in pairs])
             case ast.BoolOp(_, values):
                 if all(self.plain(self.type(v, known)) == types.boolean for v in values):
@@ -197,42 +220,51 @@ class Kinds:
                 return self.told.get(node) or Unfilled(node)
             case ast.List(items):
                 return types.List(self.united([self.type(x, known) for x in items]))
-            case ast.Subscript(ast.List([_]) as value, ast.Slice(None, ast.Constant(0), None)):  # an empty one, spelled out
+            # an empty one, spelled out
+            case ast.Subscript(ast.List([_]) as value, ast.Slice(None, ast.Constant(0), None)):
                 return self.type(value, known)
             case ast.Subscript(value, index):
                 return self.subscript(node, self.type(value, known), index, known, binds)
             case ast.Slice(lower, upper, step):
-                kinds = [types.none if x is None else self.type(x, known) for x in (lower, upper, *[step] * (step is not None))]
+                kinds = [types.none if x is None else self.type(x, known)
+                         for x in (lower, upper, *[step] * (step is not None))]
                 return self.called(node, slice, tuple(kinds), {}).return_type
             case ast.Call(function, args, keywords) if all(k.arg for k in keywords):
                 kinds = tuple(self.type(x, known) for x in args)
-                return self.call(node, function, kinds, {k.arg: self.type(k.value, known) for k in keywords}, known)
+                return self.call(node, function, kinds,
+                                 {k.arg: self.type(k.value, known) for k in keywords}, known)
         raise NotDirect
 
     def operation(self, node: ast.AST, function: Callable | None, kinds: tuple) -> types.Type:
-        if function is None or not all(isinstance(k, (*SCALARS, types.IntegerLiteral, types.BooleanLiteral, types.Array, types.List)) for k in kinds):
+        if (function is None
+            or not all(isinstance(k,
+                                  (*SCALARS, types.IntegerLiteral, types.BooleanLiteral,
+                                   types.Array, types.List)) for k in kinds)):
             raise NotDirect
         return self.called(node, function, kinds, {}).return_type
 
     def check_item(self, stmt: ast.AugAssign, kind: types.Type) -> None:
-        """That what an item of a list has become may be put back."""
+        """Check that the result of an augmented assignment to a list item can be stored back."""
         of, index = self.kinds[id(stmt.target.value)], self.kinds[id(stmt.target.slice)]
         if not isinstance(index, types.Integer) or self.plain(kind) != of.dtype:
             raise NotDirect
         self.puts[id(stmt)] = self.signature(operator.setitem, (of, index, of.dtype), {})
 
     def condition(self, node: ast.expr, known: Types) -> None:
-        """That an expression may stand after `if`."""
+        """Check that an expression is a valid `if` condition."""
         if self.plain(self.type(node, known)) != types.boolean:
             raise NotDirect
 
     def choice(self, test: ast.expr, known: Types) -> None:
-        """That an expression may choose one of two ways; where it is a constant, Python and Numba know but one."""
+        """Check that an expression is a valid condition of a two-way choice; of a constant
+        condition, Python and Numba type one branch only.
+        """
         if isinstance(test, ast.Constant):
             raise NotDirect
         self.condition(test, known)
 
-    def subscript(self, node: ast.Subscript, of: types.Type, index: ast.expr, known: Types, binds: types.Type | None) -> types.Type:
+    def subscript(self, node: ast.Subscript, of: types.Type, index: ast.expr, known: Types,
+                  binds: types.Type | None) -> types.Type:
         if isinstance(of, types.BaseTuple) and binds is None:
             match self.type(index, known):
                 case types.IntegerLiteral(literal_value=k) if -len(of.types) <= k < len(of.types):
@@ -263,7 +295,7 @@ class Kinds:
         return self.called(node, operator.getitem, (of, kind), {}).return_type
 
     def part(self, index: ast.expr, known: Types) -> types.Type:
-        """The type of an index of one axis: a number or a slice; None is a new axis."""
+        """The type of one entry of an index: a number or a slice; None is a new axis."""
         if isinstance(index, ast.Constant) and index.value is None:
             self.kinds[id(index)] = types.none
             return types.none
@@ -277,19 +309,23 @@ class Kinds:
         return kind
 
     def check_element(self, target: ast.expr, kind: types.Type) -> None:
-        """That a number of this type may be put where `target` says."""
+        """Check that a number of this type can be stored in `target`."""
         if not isinstance(target, ast.Subscript):
             raise NotDirect
         of, index = self.kinds[id(target.value)], self.kinds[id(target.slice)]
         kind = self.plain(kind)
-        if not (is_element(of, index) and of.mutable and isinstance(kind, SCALARS)) or isinstance(kind, types.Complex) and not isinstance(of.dtype, types.Complex):
+        if (not (is_element(of, index) and of.mutable and isinstance(kind, SCALARS))
+            or isinstance(kind, types.Complex) and not isinstance(of.dtype, types.Complex)):
             raise NotDirect
 
-    def call(self, node: ast.Call, function: ast.expr, kinds: tuple, keywords: Mapping[str, types.Type], known: Types) -> types.Type:
+    def call(self, node: ast.Call, function: ast.expr, kinds: tuple,
+             keywords: Mapping[str, types.Type], known: Types) -> types.Type:
         if self.is_static(function):
-            if self.static(function) is len and isinstance(kinds[0], Unfilled):  # soon it is known of what
+            # soon it is known of what
+            if self.static(function) is len and isinstance(kinds[0], Unfilled):
                 return types.intp
-            if self.static(function) is np.shape and len(kinds) == 1 and not keywords and isinstance(kinds[0], types.Array):
+            if (self.static(function) is np.shape and len(kinds) == 1 and not keywords
+                and isinstance(kinds[0], types.Array)):
                 return types.UniTuple(types.intp, kinds[0].ndim)
             return self.called(node, self.static(function), kinds, keywords).return_type
         if isinstance(function, ast.Attribute):
@@ -300,19 +336,22 @@ class Kinds:
             if isinstance(bound, types.BoundFunction):
                 self.kinds[id(function)] = bound
                 found = self.called(node, bound, kinds, keywords)
-                if isinstance(of, types.List) and found.recvr not in (None, of):  # it would hold something else from here on
+                # it would hold something else from here on
+                if isinstance(of, types.List) and found.recvr not in (None, of):
                     raise NotDirect
                 return found.return_type
         raise NotDirect
 
-    def called(self, node: ast.AST, function: object, kinds: tuple, keywords: Mapping[str, types.Type]):
+    def called(self, node: ast.AST, function: object, kinds: tuple,
+               keywords: Mapping[str, types.Type]):
         """The signature of a call."""
         self.calls[id(node)] = found = self.signature(function, kinds, keywords)
         return found
 
     def signature(self, function: object, kinds: tuple, keywords: Mapping[str, types.Type]):
-        """What Numba's tables say of a call of this, with arguments of these types."""
-        if any(isinstance(kind, Unfilled) for kind in (*kinds, *keywords.values())):  # a function of the module would be compiled for it
+        """The signature in Numba's tables for this function and these argument types."""
+        # a function of the module would be compiled for it
+        if any(isinstance(kind, Unfilled) for kind in (*kinds, *keywords.values())):
             raise NotDirect
         key = function, kinds, tuple(keywords.items())
         found = _signatures.get(key)
@@ -321,6 +360,7 @@ class Kinds:
             found = self.typing.resolve_function_type(kind, kinds, dict(keywords))
             if found is None:
                 raise NotDirect
-            if function in PLAIN or isinstance(function, (np.ufunc, types.NumberClass)):  # Numba compiles others for the flags in force, when it is asked
+            # Numba compiles others for the flags in force, when it is asked
+            if function in PLAIN or isinstance(function, (np.ufunc, types.NumberClass)):
                 _signatures[key] = found
         return found

@@ -1,7 +1,7 @@
-"""The types that the names of a function have, found in the order in which its statements run.
+"""Infer the types of a function's names by a forward dataflow analysis over its statements.
 
-A name may be bound to another type later.  Where paths meet, its type is the one that holds both, as Numba unites them; a loop
-is gone through until the types at its head stay.
+A name may be bound to another type later.  Where paths meet, its type is the one that holds both,
+as Numba unites them; a loop is gone through until the types at its head stay.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ from .ssa_names import Bindings, NotDirect
 MOST_ROUNDS = 6
 
 
-def inferred(typing, function: ast.FunctionDef, globals: Mapping[str, object], arguments: tuple) -> Inference:
-    """The types of `function`'s expressions, found anew each time that something tells what a list holds that is made empty."""
+def inferred(typing, function: ast.FunctionDef, globals: Mapping[str, object],
+             arguments: tuple) -> Inference:
+    """Infer the types of `function`'s expressions, again from the start whenever the item type of
+    an empty list becomes known.
+    """
     bindings, told = Bindings(function), {}
     while True:
         try:
@@ -28,16 +31,20 @@ def inferred(typing, function: ast.FunctionDef, globals: Mapping[str, object], a
 
 
 class Inference(Kinds):
-    """The types of `function`'s expressions for arguments of these types, and `heads` and `ends` of statements where paths meet."""
+    """The types of `function`'s expressions for these argument types, and the type environments at
+    the `heads` and `ends` of statements.
+    """
 
-    def __init__(self, typing, function: ast.FunctionDef, globals: Mapping[str, object], arguments: tuple, bindings: Bindings,
-                 told: dict[ast.List, types.List]):
+    def __init__(self, typing, function: ast.FunctionDef, globals: Mapping[str, object],
+                 arguments: tuple, bindings: Bindings, told: dict[ast.List, types.List]):
         super().__init__(typing, globals, bindings, told)
         self.heads: dict[int, Types] = {}
         self.ends: dict[int, Types | None] = {}
         self.results: list[types.Type] = []
-        self.slots: dict[tuple[str, types.Type], bool] = {}  # names, of which types: whether in a slot
-        self.loops: list[tuple[list[Types], list[Types]]] = []  # the types where `continue` and `break` leave a trip
+        # names, of which types: whether in a slot
+        self.slots: dict[tuple[str, types.Type], bool] = {}
+        # the types where `continue` and `break` leave a trip
+        self.loops: list[tuple[list[Types], list[Types]]] = []
         start: Types = {}
         if len(function.args.args) != len(arguments):  # others are given by keyword, or are several
             raise NotDirect
@@ -50,7 +57,7 @@ class Inference(Kinds):
             raise NotDirect
 
     def block(self, body: list[ast.stmt], known: Types | None) -> Types | None:
-        """The types after the statements; None if they are never left at their end."""
+        """The type environment after the statements; None if control never reaches their end."""
         for k, stmt in enumerate(body):
             known = self.statement(stmt, known)
             if known is None:
@@ -64,7 +71,8 @@ class Inference(Kinds):
             case ast.Assign([target], value):
                 self.assign(target, value, known)
             case ast.AugAssign(target, op, value):
-                left = known.get(target.id) if isinstance(target, ast.Name) else self.type(target, known)
+                left = (known.get(target.id) if isinstance(target, ast.Name)
+                        else self.type(target, known))
                 if isinstance(left, (types.Array, types.List)):  # which is written into
                     raise NotDirect
                 kind = self.operation(stmt, BINARY.get(type(op)), (left, self.type(value, known)))
@@ -80,9 +88,11 @@ class Inference(Kinds):
                 return self.loop(stmt, known)
             case ast.If(test, body, others):
                 self.choice(test, known)
-                return self.meet(stmt, [self.block(body, dict(known)), self.block(others, dict(known))])
+                return self.meet(stmt,
+                                 [self.block(body, dict(known)), self.block(others, dict(known))])
             case ast.Return(value):
-                self.results.append(types.none if value is None else self.plain(self.type(value, known)))
+                self.results.append(types.none if value is None
+                                    else self.plain(self.type(value, known)))
                 return None
             case ast.Raise(None):
                 raise NotDirect
@@ -139,8 +149,9 @@ class Inference(Kinds):
         self.slots[name, known[name]] = self.slots.get((name, known[name]), False) or not is_value
 
     def kept(self) -> list[tuple[str, types.Type]]:
-        """The names and types for which slots are needed, more or less."""
-        met = {pair: True for types_ in (*self.heads.values(), *self.ends.values()) if types_ for pair in types_.items() if pair[1] is not MIXED}
+        """An estimate of the names and types that need slots."""
+        met = {pair: True for types_ in (*self.heads.values(), *self.ends.values()) if types_
+               for pair in types_.items() if pair[1] is not MIXED}
         return [pair for pair, is_slot in {**met, **self.slots}.items() if is_slot]
 
     def loop(self, stmt: ast.For | ast.While, known: Types) -> Types | None:
@@ -158,17 +169,20 @@ class Inference(Kinds):
             last = self.block(stmt.body, inside)
             continued, broken = self.loops.pop()
             again = self.joined([head, *continued, last])
-            if all(again[name] == kind for name, kind in head.items()):  # what else is bound there, a trip binds before it reads it
+            # what else is bound there, a trip binds before it reads it
+            if all(again[name] == kind for name, kind in head.items()):
                 break
             head = {name: again[name] for name in head}
         else:
             raise NotDirect
-        never = isinstance(stmt, ast.While) and isinstance(stmt.test, ast.Constant) and stmt.test.value is True
+        never = (isinstance(stmt, ast.While) and isinstance(stmt.test, ast.Constant)
+                 and stmt.test.value is True)
         return self.meet(stmt, broken if never else [again, *broken])
 
     def counted(self, stmt: ast.For, known: Types) -> None:
         match stmt:
-            case ast.For(ast.Name(), ast.Call(ast.Name("range"), args, []), _, []) if self.means_range() and 0 < len(args) < 4:
+            case ast.For(ast.Name(), ast.Call(ast.Name("range"), args, []), _,
+                         []) if self.means_range() and 0 < len(args) < 4:
                 for x in args:
                     if types.unliteral(self.type(x, known)) != types.intp:
                         raise NotDirect
@@ -179,12 +193,14 @@ class Inference(Kinds):
         return "range" not in self.globals and "range" not in self.bindings.names
 
     def raised(self, exc: ast.expr, known: Types) -> None:
-        made, args = (exc.func, exc.args) if isinstance(exc, ast.Call) and not exc.keywords else (exc, [])
+        made, args = ((exc.func, exc.args) if isinstance(exc, ast.Call) and not exc.keywords
+                      else (exc, []))
         of = self.static(made)
         if not isinstance(of, type) or not issubclass(of, BaseException):
             raise NotDirect
         for x in args:
-            if not isinstance(x, ast.Constant) and not isinstance(self.plain(self.type(x, known)), SCALARS):
+            if (not isinstance(x, ast.Constant)
+                and not isinstance(self.plain(self.type(x, known)), SCALARS)):
                 raise NotDirect
 
     def meet(self, stmt: ast.stmt, ways: list[Types | None]) -> Types | None:
@@ -192,7 +208,7 @@ class Inference(Kinds):
         return None if found is None else dict(found)
 
     def joined(self, ways: list[Types | None]) -> Types | None:
-        """The types where these ways meet."""
+        """The join of these type environments."""
         ways = [way for way in ways if way is not None]
         if not ways:
             return None

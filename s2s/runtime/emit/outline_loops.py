@@ -1,4 +1,5 @@
-"""Loops as functions of their own, so that two threads may have LLVM compile those of one function (runtime/llvm/parallel_codegen.py).
+"""Outline loops into functions of their own, so that two threads can compile the loops of one
+function (runtime/llvm/parallel_codegen.py).
 
     def f(x, y):                                f.loop(results, raised, x, y, n):
         n = len(x)                                  total = results.total
@@ -7,19 +8,25 @@
             total += x[i] * y[i]                f:  results.total = total
         return total                                if f.loop(results, raised, x, y, n) raises: leave
 
-LLVM takes most of its time for loops, and one function is compiled by one thread.  What a loop reads is handed to it: numbers, and of arrays where
-the elements are, the lengths and what counts references; one value that several arrays have is one argument, so that what is known to be equal stays so.
-What it binds and is read after it comes back.  A loop with lists, or one that returns, is left where it is.  A loop inside
-another is called again in each trip of that, so it has to be long: a call takes some ten nanoseconds.  Trips of loops over strips are.  Of a function whose loops are all
-elsewhere, what is left is run once a call, or once a part of a loop: it is bare, and is compiled at the lowest level, with what Python calls.
+LLVM takes most of its time for loops, and one function is compiled by one thread.  What a loop
+reads is handed to it: numbers, and of arrays where the elements are, the lengths and what counts
+references; one value that several arrays have is one argument, so that what is known to be equal
+stays so. What it binds and is read after it comes back.  A loop with lists, or one that returns, is
+left where it is.  A loop inside another is called again in each trip of that, so it has to be long:
+a call takes some ten nanoseconds.  Trips of loops over strips are.  Of a function whose loops are
+all elsewhere, what is left is run once a call, or once a part of a loop: it is bare, and is
+compiled at the lowest level, with what Python calls.
 
 Note [Promises]
-An array that is made here shares its memory with nothing (runtime/intrinsics/noalias_alloc.py), and LLVM has to know it of an argument, too, or it guards or leaves what it made vectors of.
-So it is said of arguments that come from one promise each.  Of an array that comes from several, by way of a slot, nothing is said; but what it may be, `Sources` knows by
-its names, and if that is another argument's array, the loop stays where it is: there LLVM sees the slot, and what is put into it.
+An array that is made here shares its memory with nothing (runtime/intrinsics/noalias_alloc.py), and
+LLVM has to know it of an argument, too, or it guards or leaves what it made vectors of. So it is
+said of arguments that come from one promise each.  Of an array that comes from several, by way of a
+slot, nothing is said; but what it may be, `Sources` knows by its names, and if that is another
+argument's array, the loop stays where it is: there LLVM sees the slot, and what is put into it.
 
-Considered: LLVM's own extraction of loops, which knows nothing of promises; a thread for each loop (a module that is handed to LLVM takes a few
-milliseconds, and there are two cores for the rest); several functions from the text on, which a reader would have to follow.
+Considered: LLVM's own extraction of loops, which knows nothing of promises; a thread for each loop
+(a module that is handed to LLVM takes a few milliseconds, and there are two cores for the rest);
+several functions from the text on, which a reader would have to follow.
 """
 
 from __future__ import annotations
@@ -40,47 +47,61 @@ from .ssa_names import FIRST, Mention, mentions_of, read, webs
 
 LEAST = 80  # weight of a function, from which on its loops are extracted
 LEFT = 30  # weight of what is left of it, or beside the heaviest loop, at least
-HEAVY, MUCH = 50, 400  # weight of a loop inside of another, which may have few trips, from which on it is extracted; half of that in functions of so much
+# weight of a loop inside of another, which may have few trips, from which on it is extracted; half
+# of that in functions of so much
+HEAVY, MUCH = 50, 400
 DEAR = 25  # weight of a function of vector math, which is written where it is called
 DEARS = "vector_"
 STAYING = (ast.Return, ast.List, ast.ListComp, ast.JoinedStr)
 COMPOUND = (ast.For, ast.While, ast.If)
 FRESH = ("unshared_", "blas_product", "native_copy", "with_room")  # what makes an array of its own
-HANDED = (*SCALARS, types.Literal, types.Array, types.BaseTuple, types.DType, types.SliceType, types.NoneType)
-WEIGHED = (ast.BinOp, ast.Subscript, ast.Compare, ast.UnaryOp, ast.IfExp, ast.Call, ast.If, ast.For, ast.While)
+HANDED = (*SCALARS, types.Literal, types.Array, types.BaseTuple, types.DType, types.SliceType,
+          types.NoneType)
+WEIGHED = (ast.BinOp, ast.Subscript, ast.Compare, ast.UnaryOp, ast.IfExp, ast.Call, ast.If, ast.For,
+           ast.While)
 
 
 def extracted(function: ast.FunctionDef, inference, short: Container[ast.For]) -> set[ast.For]:
-    """The loops of a function that are functions of their own; of those of few trips, which are `short`, LLVM takes apart, none is, nor what is in them."""
+    """The loops of a function to outline, except `short` ones, which LLVM unrolls, and anything
+    inside them.
+    """
     weights = {}
     total = sum(weigh(stmt, weights) for stmt in function.body)
-    found = list(chosen(function.body, inference, short, weights, total, False)) if total >= LEAST else []
+    found = (list(chosen(function.body, inference, short, weights, total, False)) if total >= LEAST
+             else [])
     return set(found) if found and total - max(map(weights.get, found)) >= LEFT else set()
 
 
 def weigh(node: ast.AST, weights: dict[ast.AST, int]) -> int:
-    """What a piece of text is to LLVM, more or less; that of each loop is noted."""
+    """Estimate LLVM's work for a piece of syntax; record that of each loop."""
     own = int(isinstance(node, WEIGHED))
     for name in node._fields:
         x = getattr(node, name, None)
         for each in x if isinstance(x, list) else (x,):
             if isinstance(each, (ast.expr, ast.stmt)):
                 own += weigh(each, weights)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.startswith(DEARS):
+    if (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        and node.func.id.startswith(DEARS)):
         own += DEAR
     if isinstance(node, ast.For):
         weights[node] = own
     return own
 
 
-def chosen(body: list[ast.stmt], inference, short: Container[ast.For], weights: dict[ast.AST, int], total: int, inside: bool) -> Iterator[ast.For]:
-    """The loops of a block to extract, `inside` of a loop or not: whole ones, but of one that is most of the function those in it."""
+def chosen(body: list[ast.stmt], inference, short: Container[ast.For], weights: dict[ast.AST, int],
+           total: int, inside: bool) -> Iterator[ast.For]:
+    """The loops of a block to outline, `inside` a loop or not: whole loops, but in a loop that
+    dominates the function, the loops inside it.
+    """
     for stmt in body:
         match stmt:
-            case ast.For() if stmt not in short and (not inside or weights[stmt] >= (HEAVY if total < MUCH else HEAVY // 2)):
+            case ast.For() if stmt not in short and (not inside
+                                                     or weights[stmt] >= (HEAVY if total < MUCH
+                                                                          else HEAVY // 2)):
                 is_whole = is_extractable(stmt, inference)
-                within = [] if is_whole and 3 * weights[stmt] <= 2 * total else list(
-                    chosen(stmt.body, inference, short, weights, total, inside or not is_over_strips(stmt)))
+                within = ([] if is_whole and 3 * weights[stmt] <= 2 * total
+                          else list(chosen(stmt.body, inference, short, weights, total,
+                                           inside or not is_over_strips(stmt))))
                 if within:
                     yield from within
                 elif is_whole:
@@ -93,20 +114,28 @@ def chosen(body: list[ast.stmt], inference, short: Container[ast.For], weights: 
 
 
 def is_over_strips(loop: ast.For) -> bool:
-    """Whether each trip of a loop is for the rows from `i * n` on, up to n of them (back/arrays/strip_mine_batch.py): it has few trips, each of them long."""
+    """Whether each trip of a loop handles the rows from `i * n` on, at most n of them
+    (back/arrays/strip_mine_batch.py): few, long trips.
+    """
     match loop.body:
-        case [ast.Assign(_, ast.BinOp(ast.Name(index), ast.Mult())), ast.Assign(_, ast.Call(ast.Name("min"))), *_]:
+        case [ast.Assign(_, ast.BinOp(ast.Name(index), ast.Mult())),
+              ast.Assign(_, ast.Call(ast.Name("min"))), *_]:
             return index == loop.target.id
     return False
 
 
 def is_bare(body: list[ast.stmt], done: Container[ast.For]) -> bool:
-    """Whether the loops that are left in a block are around those that are `done` elsewhere, and do nothing with elements of arrays themselves."""
+    """Whether the remaining loops of a block only surround loops `done` elsewhere, and access no
+    array elements themselves.
+    """
     for stmt in body:
         match stmt:
             case ast.For(_, _, inner) | ast.While(_, inner) if stmt not in done:
-                own = [node for each in inner if not isinstance(each, COMPOUND) for node in nodes_in(each)]
-                if not any(each in done for each in nodes_in(stmt)) or any(isinstance(node, ast.Subscript) for node in own) or not is_bare(inner, done):
+                own = [node for each in inner if not isinstance(each, COMPOUND)
+                       for node in nodes_in(each)]
+                if (not any(each in done for each in nodes_in(stmt))
+                    or any(isinstance(node, ast.Subscript) for node in own)
+                    or not is_bare(inner, done)):
                     return False
             case ast.If(_, first, second):
                 if not is_bare(first, done) or not is_bare(second, done):
@@ -115,13 +144,15 @@ def is_bare(body: list[ast.stmt], done: Container[ast.For]) -> bool:
 
 
 def is_extractable(loop: ast.For, inference) -> bool:
-    """Whether all that a loop makes is numbers and arrays of numbers."""
-    return not any(isinstance(node, STAYING) or isinstance(node, ast.expr) and id(node) not in inference.statics
-                   and not isinstance(inference.kinds.get(id(node), types.none), HANDED) for node in nodes_in(loop))
+    """Whether a loop produces only numbers and arrays of numbers."""
+    return not any(isinstance(node, STAYING)
+                   or isinstance(node, ast.expr) and id(node) not in inference.statics
+                   and not isinstance(inference.kinds.get(id(node), types.none), HANDED)
+                   for node in nodes_in(loop))
 
 
 class Sources:
-    """What an array's name may stand for: the arrays of which other names."""
+    """Alias analysis by names: the arrays that a name may refer to."""
 
     def __init__(self, function: ast.FunctionDef):
         self.found: dict[str, set[str]] = {}
@@ -136,12 +167,15 @@ class Sources:
             else:
                 pairs = [(each, value) for each in target.elts]
             for target, value in pairs:
-                if isinstance(target, ast.Name) and not isinstance(value, (ast.BinOp, ast.Compare)) and not is_fresh(value):
+                if (isinstance(target, ast.Name) and not isinstance(value, (ast.BinOp, ast.Compare))
+                    and not is_fresh(value)):
                     # whatever a call gives, it has made, or it was in what it was given
-                    self.found.setdefault(target.id, set()).update(node.id for node in nodes_in(value) if isinstance(node, ast.Name))
+                    self.found.setdefault(target.id, set()).update(node.id
+                                                                   for node in nodes_in(value)
+                                                                   if isinstance(node, ast.Name))
 
     def reached(self, name: str) -> set[str]:
-        """The names whose arrays it may stand for."""
+        """The names of the arrays that it may alias."""
         found, ahead = set(), [name]
         while ahead:
             each = ahead.pop()
@@ -152,25 +186,28 @@ class Sources:
 
 
 def is_fresh(value: ast.expr) -> bool:
-    """Whether an expression makes an array of its own, whatever it is given."""
-    return isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id.startswith(FRESH)
+    """Whether an expression always allocates a new array."""
+    return (isinstance(value, ast.Call) and isinstance(value.func, ast.Name)
+            and value.func.id.startswith(FRESH))
 
 
 def begins(data: ir.Value) -> ir.Value:
-    """What the address of an array's elements is counted from."""
+    """The base address of an array's elements."""
     while isinstance(data, (ir.GEPInstr, ir.CastInstr)):
         data = data.operands[0]
     return data
 
 
 def promise_of(data: ir.Value) -> ir.Value | None:
-    """The promise, or the argument, that the address of an array's elements is counted from."""
+    """The noalias promise, or the argument, that the base address of an array comes from."""
     data = begins(data)
     return data if is_promise(data) or isinstance(data, ir.Argument) else None
 
 
 class Reads(NamedTuple):
-    """The names that a loop mentions, those that it binds so that others read it (ssa_names.py), and those of which each trip reads what it has bound itself."""
+    """The names that a loop mentions, those it binds for readers outside (ssa_names.py), and those
+    that each trip binds before reading.
+    """
 
     names: list[str]
     bound: set[str]
@@ -182,29 +219,37 @@ class Reads(NamedTuple):
         counter = Mention(loop.target, loop.target.id, True, ((0, 0), (id(loop.body), FIRST)))
         for each in (*read(loop.iter, ()), counter, *mentions_of(loop.body, ((0, 0),))):
             found.setdefault(each.name, []).append(each)
-        bound = {name for name, several in found.items() if any(each.binds and id(each.node) not in values for each in several)}
-        return Reads(list(found), bound, {name for name, several in found.items() if several[0].path and webs(several, 1, [])})
+        bound = {name
+                 for name, several in found.items()
+                 if any(each.binds and id(each.node) not in values for each in several)}
+        return Reads(
+            list(found), bound,
+            {name for name, several in found.items() if several[0].path and webs(several, 1, [])})
 
 
 class Handed:
-    """What a function that is a loop is handed of what stands where the loop stood, and what it has in its place."""
+    """The arguments of an outlined loop, and the values that replace them inside it."""
 
     def __init__(self, context, builder, sources: Sources, promises: Mapping[str, set[int]]):
-        self.context, self.builder, self.sources, self.promises = context, builder, sources, promises
-        self.taken: dict[str, tuple[types.Type, list[ir.Value]]] = {}  # names, and what their values are put together from
+        self.context, self.builder, self.sources, self.promises = (context, builder, sources,
+                                                                   promises)
+        # names, and what their values are put together from
+        self.taken: dict[str, tuple[types.Type, list[ir.Value]]] = {}
         self.given: dict[int, ir.Value] = {}  # of that, what is no constant
-        self.data: dict[int, ir.Value | None] = {}  # where the elements of arrays are, and which promise that is counted from
+        # where the elements of arrays are, and which promise that is counted from
+        self.data: dict[int, ir.Value | None] = {}
         self.unsure: set[str] = set()  # names of what arrays may be that come from no promise
 
     def takes(self, name: str, kind: types.Type, value: ir.Value) -> bool:
-        """Whether it can be handed on; it is, then."""
+        """Add a value as an argument, if possible; return whether it was."""
         if not isinstance(kind, (*SCALARS, types.Literal, types.Array)):
             return False
         pieces = taken_apart(self.context, self.builder, kind, value)
         if isinstance(kind, types.Array):
             pieces.append(field(self.context, self.builder, kind, value, "parent"))
             data = pieces[1]
-            if isinstance(begins(data), ir.AllocaInstr):  # on the stack LLVM sees it as the numbers that it holds
+            # on the stack LLVM sees it as the numbers that it holds
+            if isinstance(begins(data), ir.AllocaInstr):
                 return False
             self.data[id(data)] = promise_of(data)
             if self.data[id(data)] is None:
@@ -214,34 +259,46 @@ class Handed:
         return True
 
     def is_sure(self) -> bool:
-        """Whether what comes from no promise comes from none that is handed on, either.  Note [Promises]"""
+        """Whether addresses without a promise cannot alias an argument with one.  Note [Promises]
+        """
         other = {promise for name in self.unsure for promise in self.promises.get(name, ())}
-        return other.isdisjoint(id(promise) for promise in self.data.values() if promise is not None and is_promise(promise))
+        return other.isdisjoint(id(promise)
+                                for promise in self.data.values()
+                                if promise is not None and is_promise(promise))
 
-    def values(self, builder, args: Sequence[ir.Argument]) -> Iterator[tuple[str, types.Type, ir.Value]]:
-        """What was taken, in the function that has these arguments for it."""
+    def values(self, builder, args: Sequence[ir.Argument]) -> Iterator[tuple[str, types.Type,
+                                                                             ir.Value]]:
+        """The values inside the outlined function, rebuilt from its arguments."""
         inside = dict(zip(self.given, args))
         promises = [id(promise) for promise in self.data.values()]
         for key, promise in self.data.items():
-            if key in inside and promise is not None and is_promise(promise) and promises.count(id(promise)) == 1:
+            if (key in inside and promise is not None and is_promise(promise)
+                and promises.count(id(promise)) == 1):
                 inside[key].add_attribute("noalias")
         for name, (kind, pieces) in self.taken.items():
             pieces = [inside.get(id(x), x) for x in pieces]
-            yield name, kind, self.array(builder, kind, *pieces) if isinstance(kind, types.Array) else pieces[0]
+            yield (name, kind,
+                   self.array(builder, kind, *pieces) if isinstance(kind, types.Array)
+                   else pieces[0])
 
-    def array(self, builder, kind: types.Array, meminfo: ir.Value, data: ir.Value, *others: ir.Value) -> ir.Value:
+    def array(self, builder, kind: types.Array, meminfo: ir.Value, data: ir.Value,
+              *others: ir.Value) -> ir.Value:
         *extents, parent = others
         shape, strides = extents[:kind.ndim], extents[kind.ndim:]
-        word, place = self.context.get_value_type(types.intp), self.context.data_model_manager[kind].get_field_position
-        made = builder.insert_value(laid_out(self.context, builder, kind, shape, meminfo, data).value, parent, place("parent"))
+        word, place = (self.context.get_value_type(types.intp),
+                       self.context.data_model_manager[kind].get_field_position)
+        made = builder.insert_value(laid_out(self.context, builder, kind, shape, meminfo,
+                                             data).value, parent, place("parent"))
         if kind.layout == "C":
             return made
-        strides = strides or fortran(builder, shape, word(self.context.get_abi_sizeof(data.type.pointee)))
-        return builder.insert_value(made, cgutils.pack_array(builder, strides, ty=word), place("strides"))
+        strides = (strides
+                   or fortran(builder, shape, word(self.context.get_abi_sizeof(data.type.pointee))))
+        return builder.insert_value(made, cgutils.pack_array(builder, strides, ty=word),
+                                    place("strides"))
 
 
 def fortran(builder, shape: Sequence[ir.Value], step: ir.Value) -> list[ir.Value]:
-    """The strides of an array in Fortran's order."""
+    """The strides of an array in Fortran order."""
     strides = [step]
     for n in shape[:-1]:
         strides.append(builder.mul(strides[-1], n))

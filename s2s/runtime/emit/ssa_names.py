@@ -1,16 +1,17 @@
-"""Which bindings of a function's names are values, and after which statement each of these is read no more.
+"""Divide a function's names into SSA values and stack slots, and find the last use of each value.
 
     for i in range(n):
         t = x[i] * y          # a value: whatever reads it stands below it, in its block
         if t > 0.0:
             total = t         # a slot: what reads it below the `if` may get this, or what was there before
 
-A value needs no memory: it is an LLVM value, which stands where everything that reads it is reached from.  A slot is memory on
-the stack, of which LLVM makes values where paths meet.
+A value needs no memory: it is an LLVM value, which stands where everything that reads it is reached
+from.  A slot is memory on the stack, of which LLVM makes values where paths meet.
 
-The mentions of a name are looked at in the order in which the text runs.  Where the first in a block binds the name in that block
-itself, nothing that is read below comes from outside; the blocks inside that come before such a binding must each be so
-by themselves.  From one binding of the block to the next the name is a value, unless a block inside binds it, too.
+The mentions of a name are looked at in the order in which the text runs.  Where the first in a
+block binds the name in that block itself, nothing that is read below comes from outside; the blocks
+inside that come before such a binding must each be so by themselves.  From one binding of the block
+to the next the name is a value, unless a block inside binds it, too.
 """
 
 from __future__ import annotations
@@ -23,19 +24,22 @@ from numba.core.errors import NumbaError
 
 from ...back.syntax.ast_names import nodes_in
 
-Path = tuple[tuple[int, int], ...]  # of blocks, from the function's to the innermost, and of statements in them
-FIRST = -1  # the place of what is bound before the first statement of a block: parameters, the counter of a loop
+# of blocks, from the function's to the innermost, and of statements in them
+Path = tuple[tuple[int, int], ...]
+# the place of what is bound before the first statement of a block: parameters, the counter of a
+# loop
+FIRST = -1
 
 
 class NotDirect(NumbaError):
-    """Something that is left to Numba's own passes."""
+    """Raised for code that is left to Numba's own passes."""
 
     def __init__(self, what: str = ""):
         super().__init__(what)
 
 
 class Mention(NamedTuple):
-    """A name that a statement reads or binds."""
+    """A use or definition of a name by a statement."""
 
     node: ast.AST
     name: str
@@ -44,10 +48,12 @@ class Mention(NamedTuple):
 
 
 class Bindings:
-    """The bindings of a function that are `values`, and the values that end with a statement of a block.
+    """The bindings of a function that are SSA `values`, and the values that end with each statement
+    of a block.
 
-    Names are `over` after it: what they stand for is read no more, unless they are bound again.  Where paths meet, all names are looked at
-    that are not, so that of a function of thousands of statements most should be.
+    Names are `over` after it: what they stand for is read no more, unless they are bound again.
+    Where paths meet, all names are looked at that are not, so that of a function of thousands of
+    statements most should be.
     """
 
     def __init__(self, function: ast.FunctionDef):
@@ -55,7 +61,8 @@ class Bindings:
         self.ends: dict[tuple[int, int], list[int]] = {}
         self.over: dict[tuple[int, int], list[str]] = {}
         found: dict[str, list[Mention]] = {}
-        mentions = [Mention(a, a.arg, True, ((id(function.body), FIRST),)) for a in function.args.args]
+        mentions = [Mention(a, a.arg, True, ((id(function.body), FIRST),))
+                    for a in function.args.args]
         for each in [*mentions, *mentions_of(function.body, ())]:
             found.setdefault(each.name, []).append(each)
         self.names = {name for name, several in found.items() if any(m.binds for m in several)}
@@ -64,10 +71,11 @@ class Bindings:
             if webs(found[name], 0, chosen):
                 for depth, several in chosen:
                     self.divide(several, depth)
-            self.over.setdefault((id(function.body), max(m.path[0][1] for m in found[name])), []).append(name)
+            self.over.setdefault((id(function.body), max(m.path[0][1] for m in found[name])),
+                                 []).append(name)
 
     def divide(self, mentions: list[Mention], depth: int) -> None:
-        """Mark the values among the bindings that the block at this depth makes itself."""
+        """Mark as values the bindings made directly by the block at this depth."""
         parts: list[list[Mention]] = []
         for each in mentions:
             if is_direct(each, depth):
@@ -79,17 +87,20 @@ class Bindings:
                 self.values.add(id(first.node))
                 place = max((m.path[depth] for m in (first, *others)), key=lambda at: at[1])
                 self.ends.setdefault(place, []).append(id(first.node))
-                if following is None or following[0].path[depth] != place:  # which binds the name again
+                # which binds the name again
+                if following is None or following[0].path[depth] != place:
                     self.over.setdefault(place, []).append(first.name)
 
 
 def is_direct(mention: Mention, depth: int) -> bool:
-    """Whether it binds the name in the block at this depth itself."""
+    """Whether the block at this depth itself binds the name."""
     return mention.binds and len(mention.path) == depth + 1
 
 
 def webs(mentions: list[Mention], depth: int, found: list[tuple[int, list[Mention]]]) -> bool:
-    """Whether nothing that is read in these, all of one block, comes from outside; the mentions from where a block binds go to `found`."""
+    """Whether no use in these mentions, all of one block, is reached by an outer definition; the
+    mentions from each definition on are appended to `found`.
+    """
     inside: dict[int, list[Mention]] = {}
     for k, each in enumerate(mentions):
         if is_direct(each, depth):
@@ -102,7 +113,7 @@ def webs(mentions: list[Mention], depth: int, found: list[tuple[int, list[Mentio
 
 
 def mentions_of(body: list[ast.stmt], outer: Path) -> Iterator[Mention]:
-    """What the statements of a block mention, in the order in which they run."""
+    """The uses and definitions in the statements of a block, in execution order."""
     for k, stmt in enumerate(body):
         path = (*outer, (id(body), k))
         match stmt:
@@ -135,5 +146,6 @@ def mentions_of(body: list[ast.stmt], outer: Path) -> Iterator[Mention]:
 
 
 def read(node: ast.expr, path: Path) -> Iterator[Mention]:
-    """The names in an expression."""
-    return (Mention(each, each.id, False, path) for each in nodes_in(node) if isinstance(each, ast.Name))
+    """The names used in an expression."""
+    return (Mention(each, each.id, False, path)
+            for each in nodes_in(node) if isinstance(each, ast.Name))

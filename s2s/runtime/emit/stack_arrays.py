@@ -1,4 +1,5 @@
-"""Short arrays that stay in a function lie on its stack, where LLVM sees them as the numbers that they hold.
+"""Allocate short, non-escaping arrays on the stack, where LLVM promotes them to registers (escape
+analysis and scalar replacement).
 
     t = np.empty(3)
     for i in range(n):
@@ -7,12 +8,15 @@
         for j in range(3):
             y[i, j] = np.exp(t[j] - m)
 
-In memory that is asked for, t is written and read in each trip, in order, and so the trips are one after the other.
+In memory that is asked for, t is written and read in each trip, in order, and so the trips are one
+after the other.
 
-An array is such if its lengths are written in the text, are short, and no more is done with it than to read and write its elements: then nobody else can see it, and
-one that is made anew in each trip of a loop may be where the last one was.
+An array is such if its lengths are written in the text, are short, and no more is done with it than
+to read and write its elements: then nobody else can see it, and one that is made anew in each trip
+of a loop may be where the last one was.
 
-Considered: numbers in place of such arrays in the text; it would be as long as they are many, and nobody would want to read it.
+Considered: numbers in place of such arrays in the text; it would be as long as they are many, and
+nobody would want to read it.
 """
 
 from __future__ import annotations
@@ -31,21 +35,24 @@ MAKERS = {"unshared_empty": False, "unshared_zeros": True}  # whether what they 
 
 
 class Made(NamedTuple):
-    """What makes an array: its lengths, and whether it is filled with zeros."""
+    """An allocation of a short array: its lengths, and whether it is zeroed."""
 
     shape: list[int]
     zero: bool
 
 
 def on_stack(function: ast.FunctionDef, kinds: dict[int, types.Type]) -> dict[int, Made]:
-    """What makes such arrays, by the identity of the expression; `kinds` are the types of expressions."""
+    """The allocations that may be on the stack, by identity of the expression; `kinds` are the
+    types of expressions.
+    """
     makers: dict[str, dict[int, Made]] = {}
     others = {a.arg for a in function.args.args}
     plain: set[ast.Name] = set()  # where the array is bound, and where an element of it stands
     ranks: dict[str, set[int]] = {}
     for node in nodes_in(function):
         match node:
-            case ast.Assign([ast.Name(name) as target], value) if (made := made_by(value)) is not None and is_of_numbers(kinds.get(id(value))):
+            case ast.Assign([ast.Name(name) as target], value) if (made := made_by(value)) is not None and is_of_numbers(
+                    kinds.get(id(value))):
                 makers.setdefault(name, {})[id(value)] = made
                 ranks.setdefault(name, set()).add(len(made.shape))
                 plain.add(target)
@@ -54,18 +61,23 @@ def on_stack(function: ast.FunctionDef, kinds: dict[int, types.Type]) -> dict[in
                 if all(isinstance(kinds.get(id(k)), types.Integer) for k in indices):
                     plain.add(array)
                     ranks.setdefault(name, set()).add(len(indices))
-    others |= {node.id for node in nodes_in(function) if isinstance(node, ast.Name) and node not in plain}
-    return {key: made for name, several in makers.items() if name not in others and len(ranks[name]) == 1 for key, made in several.items()}
+    others |= {node.id
+               for node in nodes_in(function) if isinstance(node, ast.Name) and node not in plain}
+    return {key: made
+            for name, several in makers.items() if name not in others and len(ranks[name]) == 1
+            for key, made in several.items()}
 
 
 def made_by(value: ast.expr) -> Made | None:
-    """What this expression makes, where it is a short array of lengths that stand there."""
+    """The short array that this expression allocates, if its lengths are literals."""
     match value:
         case ast.Call(ast.Name("apart"), [inner]):
             return made_by(inner)
         case ast.Call(ast.Name(function), [shape, *_]) if function in MAKERS:
-            lengths = [n.value if isinstance(n, ast.Constant) else None for n in (shape.elts if isinstance(shape, ast.Tuple) else [shape])]
-            if all(isinstance(n, int) and 0 < n <= SHORT for n in lengths) and math.prod(lengths) <= MOST:
+            lengths = [n.value if isinstance(n, ast.Constant) else None
+                       for n in (shape.elts if isinstance(shape, ast.Tuple) else [shape])]
+            if (all(isinstance(n, int) and 0 < n <= SHORT for n in lengths)
+                and math.prod(lengths) <= MOST):
                 return Made(lengths, MAKERS[function])
     return None
 

@@ -1,4 +1,4 @@
-"""Which loops LLVM takes apart, where it knows how many trips they have, and which it is told to leave.
+"""Choose which loops LLVM may unroll fully, and mark the others as not to be unrolled.
 
     for l in range(3):                          left: taken apart, there would be nine copies of the loop inside,
         for m in range(3):                      each in vectors, with what is before them and behind
@@ -9,12 +9,15 @@
         for j in range(i):                      the loop around it may be made vectors (runtime/numba/compiler.py)
             total += L[i, j] * z[j]
 
-A gradient of a network of three convolutions, with kernels of 3 x 3, had half of its machine code in such copies, and runs as fast without.
-For some processors LLVM repeats what a loop does up to hundreds of instructions, loops inside and all, whatever the number of trips.
+A gradient of a network of three convolutions, with kernels of 3 x 3, had half of its machine code
+in such copies, and runs as fast without. For some processors LLVM repeats what a loop does up to
+hundreds of instructions, loops inside and all, whatever the number of trips.
 
-Of a loop whose trips hand nothing on, LLVM does four vectors in a trip, then single vectors, then numbers.  A processor has several trips in flight
-in any case, and an axis of 16 channels never comes to four vectors: one at a time, the benchmarks take 0.97 of the time, and compiling that network
-a tenth less.  Sums are left as they were: there, four wait for each other less than one; and so is a function with loops that are taken apart.
+Of a loop whose trips hand nothing on, LLVM does four vectors in a trip, then single vectors, then
+numbers.  A processor has several trips in flight in any case, and an axis of 16 channels never
+comes to four vectors: one at a time, the benchmarks take 0.97 of the time, and compiling that
+network a tenth less.  Sums are left as they were: there, four wait for each other less than one;
+and so is a function with loops that are taken apart.
 """
 
 from __future__ import annotations
@@ -28,17 +31,22 @@ from ...back.arrays.specialise_lengths import SHORT
 from ...back.syntax.ast_names import nodes_in
 from .collapse_nests import Nest
 
-CHECKS = {"checked_place", "same_length", "spread_length", "broadcast_length", "nonempty_length", "stays_inside", "needs_length", "count_of"}  # may raise
+# may raise
+CHECKS = {"checked_place", "same_length", "spread_length", "broadcast_length", "nonempty_length",
+          "stays_inside", "needs_length", "count_of"}
 
 
 class Unrolling:
-    """The loops of a function that LLVM is told to leave (`left`), those of a `few` trips, and whether there are `short` ones that it takes apart.
+    """The loops of a function that must not be unrolled (`left`), those with `few` trips, and
+    whether it has `short` loops to unroll.
 
     `values` are the bindings of names that are read in the same trip only (ssa_names.py).
     """
 
-    def __init__(self, function: ast.FunctionDef, values: Container[int] = (), nests: Iterable[Nest] = ()):
-        self.collapsed = {loop for nest in nests for loop in nest.loops}  # of which LLVM does not know how many trips they make
+    def __init__(self, function: ast.FunctionDef, values: Container[int] = (),
+                 nests: Iterable[Nest] = ()):
+        # of which LLVM does not know how many trips they make
+        self.collapsed = {loop for nest in nests for loop in nest.loops}
         self.left: set[ast.For] = set()
         self.others: set[ast.For] = set()  # that are left, too, if nothing is taken apart
         self.few: set[ast.For] = set()  # that have few trips
@@ -49,7 +57,9 @@ class Unrolling:
             self.left |= self.others
 
     def visit(self, body: Sequence[ast.stmt], known: frozenset[str]) -> bool:
-        """Look at statements in loops whose counters are `known`; whether there is a loop of which LLVM does not know how many trips it has."""
+        """Visit statements inside loops whose counters are `known`; return whether there is a loop
+        with an unknown trip count.
+        """
         return any([self.is_long(stmt, known) for stmt in body])
 
     def is_long(self, stmt: ast.stmt, known: frozenset[str]) -> bool:
@@ -61,8 +71,12 @@ class Unrolling:
                 return True
             case ast.For(ast.Name(counter), ast.Call(ast.Name("range"), bounds), inner):
                 is_asked = stmt in self.collapsed
-                is_known = not is_asked and all(isinstance(n, (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context))
-                               or isinstance(n, ast.Name) and n.id in known for bound in bounds for n in nodes_in(bound))
+                is_known = (not is_asked
+                            and all(isinstance(n,
+                                               (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator,
+                                                ast.unaryop, ast.expr_context))
+                                    or isinstance(n, ast.Name) and n.id in known for bound in bounds
+                                    for n in nodes_in(bound)))
                 is_short = not is_asked and has_few_trips(bounds)
                 if is_short or is_known:
                     self.few.add(stmt)
@@ -79,14 +93,17 @@ class Unrolling:
         return False
 
     def is_plain(self, body: Sequence[ast.stmt]) -> bool:
-        """Whether there is no loop inside, and no number that one trip hands to the next."""
+        """Whether a loop contains no loop and carries no number from trip to trip."""
         found = [n for stmt in body for n in nodes_in(stmt)]
         return (not any(isinstance(n, (ast.For, ast.While)) for n in found)
-                and all(id(n) in self.values for n in found if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)))
+                and all(id(n) in self.values
+                        for n in found if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)))
 
 
 def has_few_trips(bounds: Sequence[ast.expr]) -> bool:
-    """Whether a range of these bounds has few numbers at most: from wherever it starts, it ends at a small one."""
+    """Whether a range with these bounds is always short: wherever it starts, it ends at a small
+    number.
+    """
     match bounds:
         case [ast.Constant(n)] | [_, ast.Constant(n)]:
             return 1 < n <= SHORT
@@ -96,13 +113,14 @@ def has_few_trips(bounds: Sequence[ast.expr]) -> bool:
 
 
 def raises(body: Sequence[ast.stmt]) -> bool:
-    """Whether an exception may be raised here: then no loop around it is made vectors."""
-    return any(isinstance(n, ast.Raise) or isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in CHECKS
+    """Whether an exception may be raised here: then no enclosing loop is vectorised."""
+    return any(isinstance(n, ast.Raise)
+               or isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in CHECKS
                for stmt in body for n in nodes_in(stmt))
 
 
 def leave(branch: ir.Instruction) -> None:
-    """Have LLVM not take the loop apart that this branch repeats."""
+    """Mark the back edge of a loop with `llvm.loop.unroll.disable`."""
     module = branch.module
     said = module.add_metadata(["llvm.loop.unroll.disable"])
     loop = ir.MDValue(module, (), name=str(len(module.metadata)))

@@ -1,15 +1,18 @@
-"""What a function that raises gives up on its way out, wherever it raises.
+"""Unwinding: release all live references on the way out of a function that raises.
 
     y = np.sort(x)                              ...                              failed:
     z = np.linalg.cholesky(A)      becomes      table[0] = y                     give up those of the table that `held` has
     return y @ z                                if failed: held = 0b01; leave    give up what slots hold
 
-A caller may catch what a factorisation raises, and try again, as long as a search lasts; Numba's own way keeps all that is held then, for ever.
-What a name stands for is noted in a table on the stack when it is bound, and each place that raises says which of these are held there: a constant.
-So there is one block for all that raise, and LLVM leaves the table out of a function where nothing does.
+A caller may catch what a factorisation raises, and try again, as long as a search lasts; Numba's
+own way keeps all that is held then, for ever. What a name stands for is noted in a table on the
+stack when it is bound, and each place that raises says which of these are held there: a constant.
+So there is one block for all that raise, and LLVM leaves the table out of a function where nothing
+does.
 
-It was a chain of blocks, from what was bound last to what was bound first.  LLVM joined them in ways of its own, by as many values as there
-were names: a tenth of the code of a network of convolutions.
+It was a chain of blocks, from what was bound last to what was bound first.  LLVM joined them in
+ways of its own, by as many values as there were names: a tenth of the code of a network of
+convolutions.
 """
 
 from __future__ import annotations
@@ -25,15 +28,18 @@ BITS = 64  # of a word: entries of the table
 
 
 class Failing:
-    """The way out of a function: `leave(code)` stands where its builder's `ret` stood.
+    """The unwinding path of a function: call `leave(code)` in place of its builder's `ret`.
 
-    `held()` gives what is held, each by a key, and `pointers(it)` the objects of Numba's that count references to it.
+    `held()` gives what is held, each by a key, and `pointers(it)` the objects of Numba's that count
+    references to it.
     """
 
-    def __init__(self, builder: ir.IRBuilder, held: Callable[[], Iterable[tuple[object, object]]], pointers: Callable[[object], Sequence[ir.Value]]):
+    def __init__(self, builder: ir.IRBuilder, held: Callable[[], Iterable[tuple[object, object]]],
+                 pointers: Callable[[object], Sequence[ir.Value]]):
         self.builder, self.held, self.pointers = builder, held, pointers
         self.block: ir.Block | None = None
-        self.ways: list[tuple[ir.Block, ir.Value, int]] = []  # from where, with which code, what is held there
+        # from where, with which code, what is held there
+        self.ways: list[tuple[ir.Block, ir.Value, int]] = []
         self.places: dict[object, list[int]] = {}
         self.free: list[int] = []
         self.size = ir.Constant(INT, 1)
@@ -43,7 +49,7 @@ class Failing:
         self.returned, builder.ret = builder.ret, self.leave
 
     def keep(self, key: object, given: object) -> None:
-        """Note in the table what is held from here on."""
+        """Register a reference in the table as live."""
         self.places[key] = [self.put(pointer) for pointer in self.pointers(given)]
 
     def put(self, pointer: ir.Value) -> int:
@@ -55,7 +61,7 @@ class Failing:
         return place
 
     def forget(self, key: object) -> None:
-        """It is held no more."""
+        """Remove a reference from the live ones."""
         self.free += self.places.pop(key, ())
 
     def leave(self, code: ir.Value) -> None:
@@ -77,16 +83,19 @@ class Failing:
         self.builder.branch(self.block)
 
     def finish(self, give_up_slots: Callable[[], None]) -> None:
-        """Give up what is held, and what slots hold, and leave."""
+        """Emit the unwinding block: release live references and slots, then return."""
         del self.builder.ret
         if self.block is None:
             return
         self.size.constant = max(self.count, 1)
         with self.builder.goto_block(self.block):
             code = self.joined([(value, block) for block, value, _ in self.ways])
-            masks = [self.joined([(WORD(mask >> first & (1 << BITS) - 1), block) for block, _, mask in self.ways]) for first in range(0, self.count, BITS)]
+            masks = [self.joined([(WORD(mask >> first & (1 << BITS) - 1), block)
+                                  for block, _, mask in self.ways])
+                     for first in range(0, self.count, BITS)]
             for k, mask in enumerate(masks):
-                self.builder.call(giving_up(self.builder.module), [self.builder.gep(self.table, [INT(k * BITS)]), mask])
+                self.builder.call(giving_up(self.builder.module),
+                                  [self.builder.gep(self.table, [INT(k * BITS)]), mask])
             give_up_slots()
             self.builder.ret(code)
 
@@ -98,17 +107,20 @@ class Failing:
 
 
 def unmark(block: ir.Block) -> None:
-    """Where Numba's pruning sees that a block raises, it takes what is held to be lost, and prunes what would be given up here."""
+    """Hide raising blocks from Numba's reference pruning, which would take live references there as
+    leaked, and prune their release.
+    """
     for each in block.instructions:
         each.metadata.pop("numba_exception_output", None)
 
 
 def giving_up(module: ir.Module) -> ir.Function:
-    """The module's function that gives up those of a table whose bits are 1 in a word."""
+    """The module's function that releases the table entries whose bits are set."""
     name = "s2s_give_up"
     if name in module.globals:
         return module.globals[name]
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER.as_pointer(), WORD]), name)
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER.as_pointer(), WORD]),
+                           name)
     function.linkage = "linkonce_odr"
     for attribute in ("nounwind", "noinline", "cold", "optsize"):
         function.attributes.add(attribute)
@@ -118,6 +130,8 @@ def giving_up(module: ir.Module) -> ir.Function:
         is_held = builder.trunc(builder.lshr(mask, loop.index), ir.IntType(1))
         with builder.if_then(is_held):
             pointer = builder.load(builder.gep(table, [loop.index]))
-            builder.call(cgutils.get_or_insert_function(module, ir.FunctionType(ir.VoidType(), [POINTER]), "NRT_decref"), [pointer])
+            builder.call(cgutils.get_or_insert_function(module,
+                                                        ir.FunctionType(ir.VoidType(), [POINTER]),
+                                                        "NRT_decref"), [pointer])
     builder.ret_void()
     return function

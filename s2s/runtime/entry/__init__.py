@@ -1,1 +1,1 @@
-"""What native code asks of its arguments, and does to them, before it runs."""
+"""Entry of native code: checks and conversions of its arguments before it runs."""

@@ -1,22 +1,29 @@
-"""Arrays that do not lie in C order are put in order at the door of native code, which is then compiled for that order alone.
+"""Layout adapters: copy arguments that are not in C order, so that native code is compiled for that
+order alone.
 
     x.T, x[::2], np.asfortranarray(x)       dispatcher ──C order──▶ code          copies of what is read in rows ──▶ the same code
                                                        ──other────▶ door
 
-Native code goes through arrays in rows.  Where the elements of a row are apart, LLVM makes no vectors of them, and in Fortran's order each is in
-another line of the cache: an elementwise gradient of a matrix took 5 to 13 times as long in that order as in C's, and a code of its own for each
-layout of each argument, compiled when it was first met.  A door is a small function that copies those arguments, in blocks, that the
-code reads in rows all through (access_order.py), and calls the code that there is.  What is handed to products, read in columns or in part
-stays as it lies, and code is compiled for that.  Arguments that nobody may write are taken for such as can be written: native code writes into none.
+Native code goes through arrays in rows.  Where the elements of a row are apart, LLVM makes no
+vectors of them, and in Fortran's order each is in another line of the cache: an elementwise
+gradient of a matrix took 5 to 13 times as long in that order as in C's, and a code of its own for
+each layout of each argument, compiled when it was first met.  A door is a small function that
+copies those arguments, in blocks, that the code reads in rows all through (access_order.py), and
+calls the code that there is.  What is handed to products, read in columns or in part stays as it
+lies, and code is compiled for that.  Arguments that nobody may write are taken for such as can be
+written: native code writes into none.
 
-Numba's dispatcher knows a door as the code for a layout, in C; calls in C order are what they were.  The door reaches the code through a symbol that means its
-address, so that both can come from the cache on disk, and the code is not compiled a second time inside of it.
+Numba's dispatcher knows a door as the code for a layout, in C; calls in C order are what they were.
+The door reaches the code through a symbol that means its address, so that both can come from the
+cache on disk, and the code is not compiled a second time inside of it.
 
-What overlaps itself (a row that is broadcast, windows that slide) is not copied: it may be any number of times as large as its memory.  The door raises, and
-such a call takes code for arrays as they lie.
+What overlaps itself (a row that is broadcast, windows that slide) is not copied: it may be any
+number of times as large as its memory.  The door raises, and such a call takes code for arrays as
+they lie.
 
-Considered: loops in another order where strides say so: with an argument in each order there is no good one, and each result is in one order, too; a copy
-by NumPy on the way in: each call would ask for layouts, in Python; a copy in the function itself, which is compiled for each layout as before.
+Considered: loops in another order where strides say so: with an argument in each order there is no
+good one, and each result is in one order, too; a copy by NumPy on the way in: each call would ask
+for layouts, in Python; a copy in the function itself, which is compiled for each layout as before.
 """
 
 from __future__ import annotations
@@ -42,22 +49,25 @@ PREFIX = "s2s_behind_"  # of symbols that mean code in this process
 
 
 class OverlapsItself(Exception):
-    """An array is a view in which elements share their places."""
+    """Raised for an array view whose elements share memory."""
 
 
 def overlaps_itself(x: object) -> bool:
-    """Whether `x` is an array that has more elements than there are places where it lies."""
+    """Whether `x` is an array with more elements than distinct addresses."""
     if not isinstance(x, np.ndarray) or not x.size:
         return False
     return sum((n - 1) * abs(step) for n, step in zip(x.shape, x.strides)) + x.itemsize < x.nbytes
 
 
-def in_order(kinds: Sequence[types.Type], text: str, entry: str, count: int) -> tuple[types.Type, ...]:
-    """The types for which the code is compiled that arguments of types `kinds` are handed to, by way of a door if they differ.
+def in_order(kinds: Sequence[types.Type], text: str, entry: str, count: int) -> tuple[types.Type,
+                                                                                      ...]:
+    """The argument types that the code is compiled for, given arguments of types `kinds`; if they
+    differ, an adapter converts.
 
     `text` is the code; its first `count` parameters are arguments, and into others it may write.
     """
-    if not any(isinstance(kind, types.Array) and not is_plain(kind) for kind in kinds[:count]) or not all(map(can_pass, kinds)):
+    if (not any(isinstance(kind, types.Array) and not is_plain(kind) for kind in kinds[:count])
+        or not all(map(can_pass, kinds))):
         return tuple(kinds)
     rows = read_in_rows(text, entry, count)
     return tuple(wanted(kind, k in rows) if k < count else kind for k, kind in enumerate(kinds))
@@ -68,12 +78,15 @@ def is_plain(kind: types.Array) -> bool:
 
 
 def can_pass(kind: types.Type) -> bool:
-    """Whether a door can hand on what is of this type: what it has to do with no list, and with no generator."""
-    return isinstance(kind, (types.Number, types.Boolean)) or isinstance(kind, types.Array) and isinstance(kind.dtype, (types.Number, types.Boolean))
+    """Whether an adapter can pass on arguments of this type: not lists, not generators."""
+    return (isinstance(kind, (types.Number, types.Boolean))
+            or isinstance(kind, types.Array)
+            and isinstance(kind.dtype, (types.Number, types.Boolean)))
 
 
 def wanted(kind: types.Type, in_rows: bool) -> types.Type:
-    """The type of what the code is given for an argument of type `kind`, which it reads in rows, or not."""
+    """The type passed to the code for an argument of type `kind`, which it reads in rows, or not.
+    """
     if not isinstance(kind, types.Array):
         return kind
     if in_rows and kind.ndim and kind.aligned:
@@ -81,32 +94,47 @@ def wanted(kind: types.Type, in_rows: bool) -> types.Type:
     return kind.copy(readonly=False)
 
 
-def door(dispatcher: Callable, kinds: Sequence[types.Type], inside: Sequence[types.Type], text: str, identity: str, load: Callable) -> Callable:
-    """The dispatcher of the door for arguments of types `kinds` to the code of `dispatcher` for the types `inside`, which is compiled first.
+def door(dispatcher: Callable, kinds: Sequence[types.Type], inside: Sequence[types.Type], text: str,
+         identity: str, load: Callable) -> Callable:
+    """The dispatcher of the adapter from arguments of types `kinds` to the code of `dispatcher` for
+    types `inside`, which is compiled first.
 
-    The `text` of the code and its options are what `identity` stands for; `load(module, own)` makes a dispatcher of a text and of objects that it names.
+    The `text` of the code and its options are what `identity` stands for; `load(module, own)` makes
+    a dispatcher of a text and of objects that it names.
     """
     dispatcher.compile(tuple(inside))
     code = dispatcher.overloads[tuple(inside)]
-    symbol = PREFIX + hashlib.sha256("\0".join([identity, *map(str, inside)]).encode()).hexdigest()[:32]
+    symbol = (PREFIX
+              + hashlib.sha256("\0".join([identity, *map(str, inside)]).encode()).hexdigest()[:32])
     binding.add_symbol(symbol, code.library.get_pointer_to_function(code.fndesc.llvm_func_name))
-    return load(Module(text_of_door(text, dispatcher.__name__, symbol), dispatcher.__name__), {symbol: calling(symbol, inside, code.signature.return_type)})
+    return load(Module(text_of_door(text, dispatcher.__name__, symbol), dispatcher.__name__),
+                {symbol: calling(symbol, inside, code.signature.return_type)})
 
 
 def text_of_door(text: str, entry: str, symbol: str) -> str:
-    """A function that asks first what the `entry` of the module `text` asks, before anything is copied, and calls `symbol` with its arguments."""
+    """The text of an adapter: check what the `entry` of the module `text` checks before copying,
+    then call `symbol`.
+    """
     tree = ast.parse(text)
-    (function,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == entry)
+    (function,) = (node
+                   for node in tree.body
+                   if isinstance(node, ast.FunctionDef) and node.name == entry)
     first = function.body[ast.get_docstring(function) is not None:]
-    asked = itertools.takewhile(lambda stmt: isinstance(stmt, ast.If) and isinstance(stmt.body[0], ast.Raise) and isinstance(stmt.body[0].exc, ast.Name), first)
-    call = ast.Call(ast.Name(symbol, ast.Load()), [ast.Name(a.arg, ast.Load()) for a in function.args.args], [])
-    made = ast.FunctionDef(entry, function.args, [*asked, ast.Return(call)], function.decorator_list)
+    asked = itertools.takewhile(lambda stmt: isinstance(stmt, ast.If)
+                                and isinstance(stmt.body[0], ast.Raise)
+                                and isinstance(stmt.body[0].exc, ast.Name), first)
+    call = ast.Call(ast.Name(symbol, ast.Load()),
+                    [ast.Name(a.arg, ast.Load()) for a in function.args.args], [])
+    made = ast.FunctionDef(entry, function.args, [*asked, ast.Return(call)],
+                           function.decorator_list)
     imports = [stmt for stmt in tree.body if isinstance(stmt, ast.ImportFrom)]
     return ast.unparse(ast.fix_missing_locations(ast.Module([*imports, made], []))) + "\n"
 
 
 def calling(symbol: str, inside: Sequence[types.Type], result: types.Type) -> Callable:
-    """A function that native code calls with arrays as they are given, which puts them in order and calls the code at `symbol`."""
+    """A native function that takes arrays in any layout, puts them in order and calls the code at
+    `symbol`.
+    """
 
     def typed(*given):
         def emit(context, builder, signature, args):
@@ -123,7 +151,8 @@ def calling(symbol: str, inside: Sequence[types.Type], result: types.Type) -> Ca
                     handed.append(array)
             kind = context.call_conv.get_function_type(result, inside)
             function = cgutils.get_or_insert_function(builder.module, kind, symbol)
-            status, returned = context.call_conv.call_function(builder, function, result, inside, handed)
+            status, returned = context.call_conv.call_function(builder, function, result, inside,
+                                                               handed)
             for of, array in made:
                 context.nrt.decref(builder, of, array)
             with builder.if_then(status.is_error, likely=False):
@@ -141,7 +170,7 @@ def is_copied(kind: types.Type, inside: types.Type) -> bool:
 
 
 def stop_if_it_overlaps(context, builder, kind: types.Array, array: ir.Value) -> None:
-    """Raise OverlapsItself where the function of this name says so."""
+    """Raise OverlapsItself where the function of this name reports it."""
     shape, strides = (field(context, builder, kind, array, name) for name in ("shape", "strides"))
     size = field(context, builder, kind, array, "itemsize")
     word = size.type
@@ -152,5 +181,6 @@ def stop_if_it_overlaps(context, builder, kind: types.Array, array: ir.Value) ->
         all_of_it = builder.mul(all_of_it, n)
         span = builder.add(span, builder.mul(builder.sub(n, word(1)), length))
     is_empty = builder.icmp_signed("==", all_of_it, word(0))
-    with builder.if_then(builder.and_(builder.not_(is_empty), builder.icmp_signed("<", span, all_of_it)), likely=False):
+    with builder.if_then(builder.and_(builder.not_(is_empty),
+                                      builder.icmp_signed("<", span, all_of_it)), likely=False):
         context.call_conv.return_user_exc(builder, OverlapsItself)

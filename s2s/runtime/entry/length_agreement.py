@@ -1,9 +1,10 @@
-"""Do the lengths of a call's arguments go together?
+"""Check that the lengths of a call's arguments agree.
 
-A function's IR says which extents of its arguments an op puts side by side in every run (ir/graph.py, `Meeting`).
-The derivative of `np.sum(x + y)` has no use for the sum, and would take an x and a y of unequal lengths for what they are
-not; so what the op would have raised is raised at the call.  Arguments of one type, such as a tangent and its
-primal, have one symbol for the same length, and must have that length.
+A function's IR says which extents of its arguments an op puts side by side in every run
+(ir/graph.py, `Meeting`). The derivative of `np.sum(x + y)` has no use for the sum, and would take
+an x and a y of unequal lengths for what they are not; so what the op would have raised is raised at
+the call.  Arguments of one type, such as a tangent and its primal, have one symbol for the same
+length, and must have that length.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from ...ops.core.control import member_syntax
 
 @dataclass(frozen=True)
 class Agreement:
-    """One question to ask of a call: `text` is Python that is true of `a0`, `a1`, ... where they agree."""
+    """A condition on a call: `text` is a Python expression over `a0`, `a1`, ... that holds where
+    they agree.
+    """
 
     text: str
     operands: tuple[str, str]  # Python for the two lengths
@@ -29,13 +32,14 @@ class Agreement:
 
 
 def agreements(function: Function) -> list[Agreement]:
-    """What calls of `function` have to fulfil."""
+    """The conditions that calls of `function` must meet."""
     places: dict[str, str] = {}  # symbol -> Python for the length it stands for
     found = []
     for k, p in enumerate(function.params):
         for symbol, place in _lengths(p.type, f"a{k}"):
             if symbol in places:
-                found.append(Agreement(f"{places[symbol]} == {place}", (places[symbol], place), None))
+                found.append(Agreement(f"{places[symbol]} == {place}", (places[symbol], place),
+                                       None))
             else:
                 places[symbol] = place
     for m in function.meetings:
@@ -44,13 +48,15 @@ def agreements(function: Function) -> list[Agreement]:
             continue
         texts = [f"{sides[0]} == {sides[1]}"]
         if m.broadcasts:
-            texts += [f"{side} == 1" for side, d in zip(sides, (m.a, m.b)) if not isinstance(d, int) and d.may_be_one]
+            texts += [f"{side} == 1"
+                      for side, d in zip(sides, (m.a, m.b))
+                      if not isinstance(d, int) and d.may_be_one]
         found.append(Agreement(" or ".join(texts), tuple(sides), m.line, m.remedy))
     return found
 
 
 def _lengths(type: Type, place: str) -> Iterator[tuple[str, str]]:
-    """The symbols that an argument brings, and Python for each."""
+    """The symbols of an argument's extents, with a Python expression for each."""
     match type:
         case Array(_, dims):
             for axis, d in enumerate(dims):
@@ -70,8 +76,10 @@ def _spelled(d: Dim, places: dict[str, str]) -> str | None:
     return places[d.symbol] if not d.offset else f"max({places[d.symbol]}{d.offset:+d}, 0)"
 
 
-def checker(function: Function | Recalled, beginning: Callable[[], Line | None]) -> Callable[..., None] | None:
-    """A function of the arguments that raises ShapeMismatchError where they do not agree; None: nothing to ask.
+def checker(function: Function | Recalled, beginning: Callable[[], Line | None]) -> Callable[...,
+                                                                                             None] | None:
+    """A function of the arguments that raises ShapeMismatchError where they disagree; None if
+    nothing needs checking.
 
     `beginning` finds the line to name where no op's is to blame.
     """
@@ -80,7 +88,8 @@ def checker(function: Function | Recalled, beginning: Callable[[], Line | None])
         return None
     parameters = ", ".join(f"a{k}" for k in range(len(function.params)))
     agree = eval(f"lambda {parameters}: {' and '.join(f'({a.text})' for a in asked)}")
-    each = [(a, eval(f"lambda {parameters}: ({a.text}, {a.operands[0]}, {a.operands[1]})")) for a in asked]
+    each = [(a, eval(f"lambda {parameters}: ({a.text}, {a.operands[0]}, {a.operands[1]})"))
+            for a in asked]
     names = {f"a{k}": p.name for k, p in enumerate(function.params)}
 
     def check(*args) -> None:
@@ -90,16 +99,18 @@ def checker(function: Function | Recalled, beginning: Callable[[], Line | None])
             fits, m, n = ask(*args)
             if not fits:
                 left, right = (_named(text, names) for text in agreement.operands)
-                said = [f"{text} is {number}" for text, number in ((left, m), (right, n)) if text != str(number)]
-                raise ShapeMismatchError(
-                    f"{function.name}: {' and '.join(said)}" + (f", and {n if right == str(n) else m} is needed" if len(said) == 1 else ""),
-                    agreement.line or beginning(), agreement.remedy)
+                said = [f"{text} is {number}"
+                        for text, number in ((left, m), (right, n)) if text != str(number)]
+                raise ShapeMismatchError(f"{function.name}: {' and '.join(said)}"
+                                         + (f", and {n if right == str(n) else m} is needed"
+                                            if len(said) == 1 else ""),
+                                         agreement.line or beginning(), agreement.remedy)
 
     return check
 
 
 def _named(text: str, names: dict[str, str]) -> str:
-    """Python for a length in the names of the parameters."""
+    """Python for a length, using the names of the parameters."""
     head = text.removeprefix("max(")
     first = head.split(".")[0].split("[")[0]
     return text.replace(first, names.get(first, first), 1)

@@ -1,6 +1,8 @@
-"""What native code asks of its arguments before it runs: are they of the kind that it is for?
+"""Length guards: checks at the start of native code that its arguments have the lengths that it was
+compiled for.
 
-Numba's dispatcher asks dtypes, ranks and layouts.  The rest is lengths: which are 1, which are as long as which.
+Numba's dispatcher asks dtypes, ranks and layouts.  The rest is lengths: which are 1, which are as
+long as which.
 """
 
 from __future__ import annotations
@@ -23,9 +25,11 @@ from .length_agreement import agreements
 
 
 def unlike(function: Function) -> list[str]:
-    """What is true of `a0`, `a1`, ... only if they are of another kind than the parameters of `function`: conditions on lengths.
+    """Conditions on `a0`, `a1`, ... that hold only if their lengths are of another kind than those
+    of the parameters of `function`.
 
-    Short axes are of another kind than long ones where that was asked of code that is generated now: ir/length_assumptions.py, Note [Long axes].
+    Short axes are of another kind than long ones where that was asked of code that is generated
+    now: ir/length_assumptions.py, Note [Long axes].
     """
     agreed = [f"not ({a.text})" for a in agreements(function)]
     found, of_all = [], {some_length_is_one: [], some_length_is_short: []}
@@ -34,28 +38,34 @@ def unlike(function: Function) -> list[str]:
         if len(set(kinds)) == 1 and kinds[0] in of_all:
             of_all[kinds[0]].append(f"a{k}")
         else:
-            texts = {None: None, some_length_is_one: "{} == 1", some_length_is_short: f"{{}} < {LONG}"}
+            texts = {None: None, some_length_is_one: "{} == 1",
+                     some_length_is_short: f"{{}} < {LONG}"}
             each = [texts.get(kind, f"{{}} != {kind}") for kind in kinds]
             found += [text.format(f"a{k}.shape[{axis}]") for axis, text in enumerate(each) if text]
-    return [f"{ask.__name__}({', '.join(arrays)})" for ask, arrays in of_all.items() if arrays] + found + agreed
+    return ([f"{ask.__name__}({', '.join(arrays)})" for ask, arrays in of_all.items() if arrays]
+            + found + agreed)
 
 
 def _other_kind(d: Dim):
-    """What an axis of another kind than `d` has: a length of 1, a short one, another than this number; None: there is none."""
+    """Condition that an axis is not of the kind of `d` (of length 1, short, of this number); None
+    if every axis is.
+    """
     if isinstance(d, int):
         return d
     if d.may_be_one:
         return None
-    return some_length_is_short if d.symbol_is_long and not d.offset and has_asked() else some_length_is_one
+    return (some_length_is_short if d.symbol_is_long and not d.offset and has_asked()
+            else some_length_is_one)
 
 
 def asked_first(module: Module, conditions: Mapping[str, Sequence[str]]) -> tuple[int, str]:
-    """The number of the line after which native code asks whether its arguments are of its kind, and what it says there.
+    """The number of the line after which native code checks its arguments, and the lines of the
+    check.
 
     `conditions` has, by the name of an exception, where it is raised.
 
-    A call need not ask that in Python then.  The conditions are cheap, and are all evaluated: a branch for each
-    would be compiled for longer.
+    A call need not ask that in Python then.  The conditions are cheap, and are all evaluated: a
+    branch for each would be compiled for longer.
     """
     begins = f"\n{module.text}".index(f"\ndef {module.entry}(")
     entry = head_of(module.text[begins:])
@@ -66,12 +76,15 @@ def asked_first(module: Module, conditions: Mapping[str, Sequence[str]]) -> tupl
             if isinstance(node, ast.Name) and node.id[0] == "a" and node.id[1:].isdigit():
                 node.id = entry.args.args[int(node.id[1:])].arg
         lines.append(f"    if {ast.unparse(tree)}:\n        raise {error}")
-    number = entry.body[0].end_lineno if ast.get_docstring(entry) is not None else entry.body[0].lineno - 1
+    number = (entry.body[0].end_lineno if ast.get_docstring(entry) is not None
+              else entry.body[0].lineno - 1)
     return module.text.count("\n", 0, begins) + number, "\n".join(lines)
 
 
 def head_of(text: str) -> ast.FunctionDef:
-    """The function with which `text` begins, as far as its first statement, or a few more: most of a long function need not be read."""
+    """The first function in `text`, up to its first statement or a little further: most of a long
+    function need not be read.
+    """
     lines = text.split("\n")
     for count in itertools.chain((2**k for k in range(4, len(lines).bit_length())), [len(lines)]):
         try:
@@ -83,19 +96,21 @@ def head_of(text: str) -> ast.FunctionDef:
 
 
 def some_length_is_one(*arrays) -> bool:
-    """Whether some axis of some of the arrays has length 1: one call, which Numba compiles sooner than a comparison for each axis."""
+    """Whether an axis of one of the arrays has length 1: one call compiles faster than a comparison
+    per axis.
+    """
     return any(1 in x.shape for x in arrays)
 
 
 def some_length_is_short(*arrays) -> bool:
-    """Whether some axis of some of the arrays, which are to be long, has a length that no long axis has."""
+    """Whether an axis of one of the arrays, which should be long, is short."""
     return any(n < LONG for x in arrays for n in x.shape)
 
 
 @infer_global(some_length_is_one)
 @infer_global(some_length_is_short)
 class SomeLength(AbstractTemplate):
-    """Its type."""
+    """Typing template of these functions."""
 
     def generic(self, args, kws):
         if not kws and all(isinstance(x, types.Array) for x in args):
@@ -103,7 +118,7 @@ class SomeLength(AbstractTemplate):
 
 
 def _lower_some_length(least: int, below: int):
-    """Whether some length is `least` or more, and less than `below`."""
+    """Emit the test whether some length is in [`least`, `below`)."""
 
     def lower(context, builder, sig, args):
         found = ir.Constant(ir.IntType(1), 0)
@@ -112,7 +127,9 @@ def _lower_some_length(least: int, below: int):
             for k in range(kind.ndim):
                 n = item(builder, shape, k)
                 past = builder.sub(n, ir.Constant(n.type, least))
-                found = builder.or_(found, builder.icmp_unsigned("<", past, ir.Constant(n.type, below - least)))
+                found = builder.or_(found,
+                                    builder.icmp_unsigned("<", past,
+                                                          ir.Constant(n.type, below - least)))
         return found
 
     return lower

@@ -1,19 +1,27 @@
-"""Which lengths of a call are worth being numbers in its code: short ones, where the call does much.
+"""Function versioning by length: choose which short lengths of a call become constants in its code,
+where the call does enough work.
 
-A gradient of a Kalman filter of four numbers over 2000 observations, compiled for four, takes a ninth of the time that code for any
-length takes, one of a mixture of four Gaussians in three dimensions a half, and compiling takes no longer (back/arrays/specialise_lengths.py).  So a call with a
-long axis, or a large integer, which is how long its loops are, as far as can be seen, runs code for the lengths up to SHORT of
-its other axes.  It is compiled for at most FEW of these; all other calls run what is for any lengths, as those of little work do.
+A gradient of a Kalman filter of four numbers over 2000 observations, compiled for four, takes a
+ninth of the time that code for any length takes, one of a mixture of four Gaussians in three
+dimensions a half, and compiling takes no longer (back/arrays/specialise_lengths.py).  So a call
+with a long axis, or a large integer, which is how long its loops are, as far as can be seen, runs
+code for the lengths up to SHORT of its other axes.  It is compiled for at most FEW of these; all
+other calls run what is for any lengths, as those of little work do.
 
-How much that is, is a matter of what the calls do.  For any length each small product or solution is a call of BLAS or LAPACK: 30 steps of that filter take
-61 microseconds, and 10 in code for four, 5 steps 13 and 4, 10 products of 3 x 3 matrices 5 and 3.  Optimisers make thousands of such calls.  Where
-there is none, short loops are unrolled, which 40 bodies in space gain nothing by, and compiling them takes a twentieth longer.
+How much that is, is a matter of what the calls do.  For any length each small product or solution
+is a call of BLAS or LAPACK: 30 steps of that filter take 61 microseconds, and 10 in code for four,
+5 steps 13 and 4, 10 products of 3 x 3 matrices 5 and 3.  Optimisers make thousands of such calls.
+Where there is none, short loops are unrolled, which 40 bodies in space gain nothing by, and
+compiling them takes a twentieth longer.
 
-Considered: lengths as a part of the kind of a call, as lengths of 1 are, for every call: tests and first steps in a notebook try many, and
-each would be compiled.  To compile them when a call has taken long, or many calls have: then a later result would differ from the first, in the last
-bits.  Of calls in between, code for the first lengths alone: a first call of 5 steps, which are a short axis, too, would leave those of 100 without.
-Branches in the code itself, `if n == 4`: they are compiled together, whichever is met.  Faster code for short lengths that are not
-known, as runtime/kernels/small_matvec.py has it for vectors: with products in loops, and no arrays made, a Kalman filter still took twice as long.
+Considered: lengths as a part of the kind of a call, as lengths of 1 are, for every call: tests and
+first steps in a notebook try many, and each would be compiled.  To compile them when a call has
+taken long, or many calls have: then a later result would differ from the first, in the last bits.
+Of calls in between, code for the first lengths alone: a first call of 5 steps, which are a short
+axis, too, would leave those of 100 without. Branches in the code itself, `if n == 4`: they are
+compiled together, whichever is met.  Faster code for short lengths that are not known, as
+runtime/kernels/small_matvec.py has it for vectors: with products in loops, and no arrays made, a
+Kalman filter still took twice as long.
 """
 
 from __future__ import annotations
@@ -29,23 +37,30 @@ from ...ir.types import Array, Extent, Scalar
 from ...ops.program.recursive_callee import recursive_callees
 from ..threads.parallel_threshold import ByArguments
 
-SOME, MUCH = 32, 256  # numbers in arrays, and trips, from which on it matters: with products and solutions of matrices, and without
+# numbers in arrays, and trips, from which on it matters: with products and solutions of matrices,
+# and without
+SOME, MUCH = 32, 256
 FEW = 4  # kinds of lengths that a function is compiled for
 MANY = 256  # calls of which it is remembered what runs
 
 
 def much(function: Function) -> int | None:
-    """With how many numbers and trips a call of `function` does not do much yet with short arrays; None where no call does."""
+    """The amount of data and trips up to which a call of `function` does little work on short
+    arrays; None if it always does little.
+    """
     shapes = [p.type.dims for p in function.params if isinstance(p.type, Array)]
     ops = list(walk(function.block))
-    many = any(op.name in ("for", "while") or any(isinstance(x.type, Array) and len(x.type.dims) > 1 for x in op.outputs) for op in ops)
-    if not symbols(function) or not many and all(len(dims) < 2 for dims in shapes) or recursive_callees(function):
+    many = any(op.name in ("for", "while")
+               or any(isinstance(x.type, Array) and len(x.type.dims) > 1 for x in op.outputs)
+               for op in ops)
+    if (not symbols(function) or not many and all(len(dims) < 2 for dims in shapes)
+        or recursive_callees(function)):
         return None
     return SOME if any(op.name in OF_MATRICES for op in ops) else MUCH
 
 
 def symbols(function: Function) -> dict[str, tuple[int, int]]:
-    """The extents that arguments bring, by symbol: of which argument, and which axis."""
+    """The symbolic extents of the arguments: symbol -> (argument, axis)."""
     found: dict[str, tuple[int, int]] = {}
     for k, p in enumerate(function.params):
         for axis, d in enumerate(p.type.dims if isinstance(p.type, Array) else ()):
@@ -55,23 +70,29 @@ def symbols(function: Function) -> dict[str, tuple[int, int]]:
 
 
 def extent_of_work(function: Function) -> str:
-    """About as many numbers and trips as a call is given, as Python over a0, a1, ..."""
-    terms = [f"a{k}.size" if isinstance(p.type, Array) else f"a{k}" for k, p in enumerate(function.params)
-             if isinstance(p.type, Array) or p.type in (Scalar("int64"), Scalar("int64", weak=True))]
+    """Estimate the data and trips of a call, as Python over a0, a1, ..."""
+    terms = [f"a{k}.size" if isinstance(p.type, Array) else f"a{k}"
+             for k, p in enumerate(function.params)
+             if isinstance(p.type, Array)
+             or p.type in (Scalar("int64"), Scalar("int64", weak=True))]
     return " + ".join(terms)
 
 
 def key_of_lengths(function: Function) -> str:
-    """What lengths and work depend on, as Python over a0, a1, ..."""
-    kept = [f"a{k}.shape" if isinstance(p.type, Array) else f"a{k}" for k, p in enumerate(function.params)
+    """The values that determine lengths and work, as Python over a0, a1, ..."""
+    kept = [f"a{k}.shape" if isinstance(p.type, Array) else f"a{k}"
+            for k, p in enumerate(function.params)
             if isinstance(p.type, Array) or isinstance(p.type, Scalar) and "int" in p.type.dtype]
     return f"({', '.join(kept)},)"
 
 
 def chosen(function: Function, least: int) -> Callable[..., dict[str, int]]:
-    """The lengths that are worth being numbers, by symbol, of a call with these arguments, where those with more than `least` numbers and trips do much."""
+    """The lengths to specialise for, by symbol, in a call with these arguments, if its data and
+    trips exceed `least`.
+    """
     places = symbols(function)
-    work = eval(f"lambda {', '.join(f'a{k}' for k in range(len(function.params)))}: {extent_of_work(function)}")
+    work = eval(
+        f"lambda {', '.join(f'a{k}' for k in range(len(function.params)))}: {extent_of_work(function)}")
 
     def lengths(*args) -> dict[str, int]:
         if work(*args) <= least:
@@ -83,52 +104,57 @@ def chosen(function: Function, least: int) -> Callable[..., dict[str, int]]:
 
 
 def function_for(function: Function, *args) -> Function:
-    """`function` as it is compiled for a call with these arguments, if it is the first."""
+    """`function` specialised for a call with these arguments, if it is the first."""
     least = much(function)
     return settled(for_lengths(function, {} if least is None else chosen(function, least)(*args)))
 
 
 class ByLengths(ByArguments):
-    """Native code that knows short lengths of its arguments; `native(lengths, known)` makes what is for those that are in the types of `known()`.
+    """Native code in versions by short lengths; `native(lengths, known)` compiles the version for
+    the lengths in the types of `known()`.
 
     Calls of no more than `least` numbers and trips run what is for any lengths.
     """
 
-    def __init__(self, function: Function | Recalled, native: Callable[[tuple[int, ...], Callable[[], Function]], Callable], least: int):
-        self.function, self.native, self.least, self.__name__ = function, native, least, function.name
+    def __init__(self, function: Function | Recalled,
+                 native: Callable[[tuple[int, ...], Callable[[], Function]], Callable], least: int):
+        self.function, self.native, self.least, self.__name__ = (function, native, least,
+                                                                 function.name)
         self.has_asked = has_asked()  # ir/length_assumptions.py, Note [Long axes]
         self.lengths = chosen(function, least)
         self.work = extent_of_work(function)
         self.made: dict[tuple[int, ...], Callable] = {}
         self.key = key_of_lengths(function)
-        self.key_of = eval(f"lambda {', '.join(f'a{k}' for k in range(len(function.params)))}: {self.key}")
+        self.key_of = eval(
+            f"lambda {', '.join(f'a{k}' for k in range(len(function.params)))}: {self.key}")
         self.remembered: dict[tuple, Callable] = {}
 
     @made_in_turn
     def general(self) -> Callable:
-        """The code for any lengths."""
+        """The version for any lengths."""
         return self.made_for((), lambda: whole(self.function))
 
     def made_for(self, lengths: tuple[int, ...], known: Callable[[], Function]) -> Callable:
-        """New code, made after all else has been generated."""
+        """A new version, compiled after everything else has been generated."""
         with asking() as asked:
             asked.about_lengths = self.has_asked
             return self.native(lengths, lambda: settled(known()))
 
     @property
     def whole(self) -> Callable:
-        """Some code, to ask what is the same for all."""
+        """Any version, for questions with the same answer for all."""
         return (self.general if self.is_general else next(iter(self.made.values()))).whole
 
     @property
     def is_general(self) -> bool:
-        """Whether code for any lengths has been asked for, or nothing has."""
+        """Whether the general version, or none yet, has been requested."""
         return "general" in self.__dict__ or not self.made
 
     @property
     def fits(self) -> str:
-        """Where the code for any lengths is what is chosen, as Python over a0, a1, ..."""
-        return f"{self.work} <= {self.least}" if self.is_general and self.general.fits == "True" else "False"
+        """Condition under which the general version is chosen, as Python over a0, a1, ..."""
+        return (f"{self.work} <= {self.least}" if self.is_general and self.general.fits == "True"
+                else "False")
 
     def code_for(self, args: tuple) -> Callable:
         key = self.key_of(*args)
@@ -143,7 +169,7 @@ class ByLengths(ByArguments):
         return found
 
     def chosen(self, args: tuple) -> Callable:
-        """The code for the lengths of these arguments, or that for any."""
+        """The version for the lengths of these arguments, or the general one."""
         lengths = self.lengths(*args)
         if not lengths:
             return self.general

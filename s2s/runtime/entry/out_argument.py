@@ -1,17 +1,20 @@
-"""`out=`: native code that writes its results into arrays that it is given, and makes none of its own for them.
+"""Implement `out=`: native code that writes its results into the caller's arrays and allocates none
+for them.
 
     def f_grad(x):                            def f_grad(x, out):
         x_bar = np.zeros(len(x))                  x_bar = cleared(out, len(x))
         ...                          becomes      ...
         return x_bar                              return ()
 
-An array that the function makes once, in its body, and returns, is the one that is given; what it returns otherwise is copied.
-The function raises, having written nothing, where what it is given has another shape than what would be made first, or shares
-memory with an argument or another result; then results are made and copied (`written`), which is right whatever shares memory.
+An array that the function makes once, in its body, and returns, is the one that is given; what it
+returns otherwise is copied. The function raises, having written nothing, where what it is given has
+another shape than what would be made first, or shares memory with an argument or another result;
+then results are made and copied (`written`), which is right whatever shares memory.
 
-Two other designs were considered.  To have the IR say which parameter is a result: every pass that reasons about who owns an
-array would have to know of it.  To allocate in Python and always call this form: it costs more than Numba's own allocation for
-few results, and lengths that only a run knows cannot be allocated before it.
+Two other designs were considered.  To have the IR say which parameter is a result: every pass that
+reasons about who owns an array would have to know of it.  To allocate in Python and always call
+this form: it costs more than Numba's own allocation for few results, and lengths that only a run
+knows cannot be allocated before it.
 """
 
 from __future__ import annotations
@@ -32,20 +35,27 @@ FEW = 12  # arrays, each of which is compared with each
 HELPERS = ("taken", "cleared", "copied", "apart", "low", "high", "overlapping")
 
 
-def into_form(module: Module, parameters: Sequence[Type], results: Sequence[Type]) -> tuple[Module, str]:
-    """`module`, whose entry has a parameter more for each array among its `results`, and returns a tuple of the numbers alone.
+def into_form(module: Module, parameters: Sequence[Type], results: Sequence[Type]) -> tuple[Module,
+                                                                                            str]:
+    """`module`, whose entry gets an extra parameter per array among its `results`, and returns a
+    tuple of the numbers alone.
 
-    With it comes the condition, on its parameters `a0`, `a1`, ..., under which it must not run: that what it is given shares memory.
+    With it comes the condition, on its parameters `a0`, `a1`, ..., under which it must not run:
+    that what it is given shares memory.
     """
     tree = ast.parse(module.text)
-    (entry,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == module.entry)
-    names = {node.id for node in nodes_in(tree) if isinstance(node, ast.Name)} | {a.arg for a in entry.args.args}
+    (entry,) = (node
+                for node in tree.body
+                if isinstance(node, ast.FunctionDef) and node.name == module.entry)
+    names = ({node.id for node in nodes_in(tree) if isinstance(node, ast.Name)}
+             | {a.arg for a in entry.args.args})
     outs = {k: free(f"out_{k}", names) for k, type in enumerate(results) if isinstance(type, Array)}
     places = [f"a{k}" for k, type in enumerate(parameters) if isinstance(type, Array)]
     entry.args.args += [ast.arg(name) for name in outs.values()]
     last = entry.body[-1]
     returns = [node for node in nodes_in(entry) if isinstance(node, ast.Return)]
-    made = takers(entry.body[:-1], values_of(last, len(results)), outs) if returns == [last] else set()
+    made = (takers(entry.body[:-1], values_of(last, len(results)), outs) if returns == [last]
+            else set())
     Returning(outs, made, len(results)).visit(entry)
     ast.fix_missing_locations(tree)
     made = Module(ast.unparse(tree) + "\n", module.entry, given=module.given)
@@ -53,7 +63,7 @@ def into_form(module: Module, parameters: Sequence[Type], results: Sequence[Type
 
 
 def free(name: str, taken: set[str]) -> str:
-    """`name`, or one like it that is not taken."""
+    """`name`, or a variant of it that is not in use."""
     while name in taken:
         name += "_"
     taken.add(name)
@@ -61,27 +71,31 @@ def free(name: str, taken: set[str]) -> str:
 
 
 def values_of(node: ast.Return, count: int) -> list[ast.expr]:
-    """The results that a function of `count` results returns there."""
+    """The expressions for the results in a return statement of a function with `count` results."""
     if isinstance(node.value, ast.Tuple):
         return node.value.elts
     return [node.value] if count == 1 else []
 
 
 class Returning(ast.NodeTransformer):
-    """Has `return` return the numbers, and copy the arrays first that are not where they should be."""
+    """Rewrite `return`: return only the numbers, after copying arrays that were not built in `out`.
+    """
 
     def __init__(self, outs: dict[int, str], made: set[int], count: int):
         self.outs, self.made, self.count = outs, made, count
 
     def visit_Return(self, node: ast.Return):
         values = values_of(node, self.count)
-        copies = [ast.Expr(call("copied", ast.Name(self.outs[k], ast.Load()), values[k])) for k in self.outs if k not in self.made]
+        copies = [ast.Expr(call("copied", ast.Name(self.outs[k], ast.Load()), values[k]))
+                  for k in self.outs if k not in self.made]
         rest = [x for k, x in enumerate(values) if k not in self.outs]
         return [*copies, ast.Return(ast.Tuple(rest, ast.Load()))]
 
 
 def takers(body: list[ast.stmt], values: list[ast.expr], outs: dict[int, str]) -> set[int]:
-    """Have the statements that make the arrays among `values` take those that are given; returns which results that are."""
+    """Rewrite the allocations of the arrays among `values` to use the `out` arrays; return the
+    rewritten results.
+    """
     done, made = set(), set()
     for k, out in outs.items():
         found = maker(body, values[k].id) if isinstance(values[k], ast.Name) else None
@@ -96,7 +110,9 @@ def takers(body: list[ast.stmt], values: list[ast.expr], outs: dict[int, str]) -
 
 
 def maker(body: list[ast.stmt], name: str) -> ast.Assign | None:
-    """The statement of `body` itself that makes what `name` is at its end; None if that is not plain."""
+    """The unconditional statement of `body` that allocates the final value of `name`; None if there
+    is none.
+    """
     for stmt in reversed(body):
         match stmt:
             case ast.Assign([ast.Name(target)], value) if target == name:
@@ -109,14 +125,19 @@ def maker(body: list[ast.stmt], name: str) -> ast.Assign | None:
 
 
 def bound_by(stmt: ast.stmt) -> set[str]:
-    """The names that a statement binds, inside it too."""
-    return {node.id for node in nodes_in(stmt) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    """The names bound by a statement, including nested ones."""
+    return {node.id
+            for node in nodes_in(stmt)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def taken_for(value: ast.expr, out: ast.expr) -> ast.expr | None:
-    """What takes `out` for the array that `value` makes; None if it makes none."""
+    """The expression that uses `out` in place of the allocation `value`; None if `value` allocates
+    nothing.
+    """
     match value:
-        case ast.Call(ast.Name("unshared_empty"), [shape, *_]):  # what is given shares memory with nothing, either: it is asked
+        # what is given shares memory with nothing, either: it is asked
+        case ast.Call(ast.Name("unshared_empty"), [shape, *_]):
             return call("apart", call("taken", out, shape))
         case ast.Call(ast.Name("unshared_zeros"), [shape, *_]):
             return call("apart", call("cleared", out, shape))
@@ -138,17 +159,19 @@ def call(name: str, *args: ast.expr) -> ast.expr:
 
 
 def asked(arrays: Sequence[str], outs: Sequence[str]) -> str:
-    """Whether what `outs` name shares memory with one another, or with what `arrays` name."""
-    lows, highs = ("".join(f"into_{side}({name}), " for name in (*outs, *arrays)) for side in ("low", "high"))
+    """Whether arrays named by `outs` share memory with each other, or with those named by `arrays`.
+    """
+    lows, highs = ("".join(f"into_{side}({name}), " for name in (*outs, *arrays))
+                   for side in ("low", "high"))
     return f"into_overlapping({len(outs)}, ({lows}), ({highs}))"
 
 
-# ------------------------------------------------------------------------------------- in native code
+# ----------------------------------------------------------------------------------- in native code
 
 
 @njit
 def taken(out, shape):
-    """`out`, which stands for np.empty(shape); TypeError if it has another shape."""
+    """`out` in place of np.empty(shape); TypeError if its shape differs."""
     if not has_shape(out, shape):
         raise TypeError
     return out
@@ -156,7 +179,7 @@ def taken(out, shape):
 
 @njit
 def cleared(out, shape):
-    """`out`, filled with zeros, which stands for np.zeros(shape)."""
+    """`out`, zeroed, in place of np.zeros(shape)."""
     if not has_shape(out, shape):
         raise TypeError
     out.fill(0)
@@ -165,7 +188,7 @@ def cleared(out, shape):
 
 @njit
 def copied(out, x):
-    """`out`, which stands for x.copy()."""
+    """`out`, in place of x.copy()."""
     if out.shape != x.shape:
         raise TypeError
     for index in np.ndindex(x.shape):
@@ -179,7 +202,7 @@ def has_shape(out, shape):
 
 
 def as_shape(shape):
-    """A shape, or the one length of a vector, as a shape."""
+    """A shape tuple, from a shape or from the length of a vector."""
     return shape if isinstance(shape, tuple) else (shape,)
 
 
@@ -192,7 +215,7 @@ def _as_shape(shape):
 
 @njit
 def low(x):
-    """The address where the memory of `x` begins."""
+    """The lowest address of the memory of `x`."""
     address = 0
     if x.size:
         address = int(x.ctypes.data)
@@ -204,7 +227,7 @@ def low(x):
 
 @njit
 def high(x):
-    """The address where the memory of `x` ends."""
+    """The address after the memory of `x`."""
     address = 0
     if x.size:
         address = int(x.ctypes.data) + x.itemsize
@@ -215,7 +238,7 @@ def high(x):
 
 
 def overlapping(count, lows, highs):
-    """Whether one of the first `count` of these stretches of memory overlaps another of all."""
+    """Whether one of the first `count` memory ranges overlaps any other."""
     for i in range(count):
         for j in range(i + 1, len(lows)):
             if lows[i] < highs[j] and lows[j] < highs[i]:
@@ -229,11 +252,12 @@ def _overlapping(count, lows, highs):
 
 
 def overlapping_in_order(count, lows, highs):
-    """The same, of many: in the order of their addresses each is compared with what came before all at once.
+    """The same for many ranges: sort by address and compare each with all previous ones at once.
 
     Sorted by insertion: what was allocated in turn is most often in order.
     """
-    begins, ends, are_given = np.empty(len(lows), np.int64), np.empty(len(lows), np.int64), np.empty(len(lows), np.bool_)
+    begins, ends, are_given = (np.empty(len(lows), np.int64), np.empty(len(lows), np.int64),
+                               np.empty(len(lows), np.bool_))
     filled = n = 0
     for low, high in zip(lows, highs):
         if low < high:

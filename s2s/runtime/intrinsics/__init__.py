@@ -1,1 +1,1 @@
-"""Elements and memory of arrays in native code."""
+"""Intrinsics of native code: element accesses, memory, checks, number functions."""

@@ -1,20 +1,25 @@
-"""How arrays that native code takes and returns come from Python and become Python's.
+"""Box and unbox arrays: conversion between Python's arrays and those of native code, without
+Numba's slow wrappers.
 
-Numba's wrapper makes an ndarray of each, and asks for the class ndarray by unpickling it, with a function of Python's: 0.3
-microseconds for each array that is returned, half of a call that returns a hundred.  Here the class stands among the
-constants of the wrapper, as the dtype does.  Considered: arrays that Python makes, and hands in to be written (`out=`
-does that), which is slower for small ones; a type of arrays of our own, boxed by a rule of our own, to which each
-function would have to cast what it returns.
+Numba's wrapper makes an ndarray of each, and asks for the class ndarray by unpickling it, with a
+function of Python's: 0.3 microseconds for each array that is returned, half of a call that returns
+a hundred.  Here the class stands among the constants of the wrapper, as the dtype does.
+Considered: arrays that Python makes, and hands in to be written (`out=` does that), which is slower
+for small ones; a type of arrays of our own, boxed by a rule of our own, to which each function
+would have to cast what it returns.
 
 Note [What is said for each array]
-Numba writes into a wrapper for each array that it takes how that is looked at, and for each reference that is counted how all members of the array are taken
-out, of which one is asked: sixty lines an array, all of which Python writes, prints and has LLVM read in the time of a first call.  Here a function of the module looks at
-arrays, and the member alone is taken out: a third of the lines.
+Numba writes into a wrapper for each array that it takes how that is looked at, and for each
+reference that is counted how all members of the array are taken out, of which one is asked: sixty
+lines an array, all of which Python writes, prints and has LLVM read in the time of a first call.
+Here a function of the module looks at arrays, and the member alone is taken out: a third of the
+lines.
 
 Note [Whose memory it is]
-An array's memory is held by an object that frees it, its base.  Numba makes that object as if Python had asked for it: a tuple with the
-address as an integer, which is then taken apart again, a third of what an array costs.  Here it is made and filled in
-where the array is.  Where the object is not what it is taken for, a head and the address, or the tables of NumPy's functions are not
+An array's memory is held by an object that frees it, its base.  Numba makes that object as if
+Python had asked for it: a tuple with the address as an integer, which is then taken apart again, a
+third of what an array costs.  Here it is made and filled in where the array is.  Where the object
+is not what it is taken for, a head and the address, or the tables of NumPy's functions are not
 found, Numba does it.
 """
 
@@ -36,22 +41,27 @@ from numba.np.numpy_support import as_dtype
 from .noalias_alloc import read_before
 
 ITEMSIZE = 3  # among the words of an array
-NEW, SET_BASE = 94, 282  # PyArray_NewFromDescr and PyArray_SetBaseObject in NumPy's table of functions
+# PyArray_NewFromDescr and PyArray_SetBaseObject in NumPy's table of functions
+NEW, SET_BASE = 94, 282
 WRITEABLE = 0x400
-OWNER, MAKE, OWN = "s2s_owner_of_memory", "s2s_new_array", "s2s_set_owner"  # what native code calls them
+# what native code calls them
+OWNER, MAKE, OWN = "s2s_owner_of_memory", "s2s_new_array", "s2s_set_owner"
 WORD, INT, POINTER = ir.IntType(64), ir.IntType(32), ir.IntType(8).as_pointer()
 
 
 @functools.cache
 def is_known() -> bool:
-    """Whether native code can make arrays itself; what it calls has names then."""
+    """Whether native code can build arrays itself; the symbols that it needs are then defined."""
     try:
         table = (np._core if hasattr(np, "_core") else np.core)._multiarray_umath._ARRAY_API
-        content = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+        content = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)((
+            "PyCapsule_GetPointer", ctypes.pythonapi))
         functions = ctypes.cast(content(table, None), ctypes.POINTER(ctypes.c_void_p))
-        if sys.implementation.name != "cpython" or object.__basicsize__ != 16 or MemInfo.__basicsize__ != 24:
+        if (sys.implementation.name != "cpython" or object.__basicsize__ != 16
+            or MemInfo.__basicsize__ != 24):
             return False
-        for name, address in ((OWNER, id(MemInfo)), (MAKE, functions[NEW]), (OWN, functions[SET_BASE])):
+        for name, address in ((OWNER, id(MemInfo)), (MAKE, functions[NEW]),
+                              (OWN, functions[SET_BASE])):
             binding.add_symbol(name, address)
     except (AttributeError, TypeError, ValueError):
         return False
@@ -59,7 +69,7 @@ def is_known() -> bool:
 
 
 class Boxes(PythonAPI):
-    """What Numba writes into a wrapper to talk to Python."""
+    """Numba's interface to Python's API, with our conversion of arrays."""
 
     constants = None  # those of the wrapper, while its result is boxed
     array_class = None  # ndarray, while an array is boxed
@@ -70,11 +80,15 @@ class Boxes(PythonAPI):
             return super().to_native_value(typ, obj)
         place = cgutils.alloca_once(self.builder, self.context.get_value_type(typ))
         itemsize = ir.Constant(WORD, as_dtype(typ.dtype).itemsize)
-        failed = self.builder.call(self.taking(), [obj, self.builder.bitcast(place, POINTER), itemsize])
-        return NativeValue(self.builder.load(place), is_error=self.builder.icmp_unsigned("!=", failed, ir.Constant(INT, 0)))
+        failed = self.builder.call(self.taking(),
+                                   [obj, self.builder.bitcast(place, POINTER), itemsize])
+        return NativeValue(self.builder.load(place),
+                           is_error=self.builder.icmp_unsigned("!=", failed, ir.Constant(INT, 0)))
 
     def taking(self) -> ir.Function:
-        """What takes an array of items of some size from Python; what it gives is not 0 where the object is none, and an exception is raised."""
+        """The function that unboxes an array of items of some size; it returns nonzero, with an
+        exception set, if the object is none.
+        """
         name = "s2s_taken_array"
         if name in self.module.globals:
             return self.module.globals[name]
@@ -84,10 +98,14 @@ class Boxes(PythonAPI):
         inner = copy.copy(self)
         inner.builder = builder = ir.IRBuilder(made.append_basic_block())
         failed = inner.nrt_adapt_ndarray_from_python(array, place)
-        found = builder.load(builder.gep(builder.bitcast(place, WORD.as_pointer()), [ir.Constant(WORD, ITEMSIZE)]))
-        bad = builder.or_(builder.icmp_unsigned("!=", failed, ir.Constant(INT, 0)), builder.icmp_unsigned("!=", found, itemsize))
+        found = builder.load(builder.gep(builder.bitcast(place, WORD.as_pointer()),
+                                         [ir.Constant(WORD, ITEMSIZE)]))
+        bad = builder.or_(builder.icmp_unsigned("!=", failed, ir.Constant(INT, 0)),
+                          builder.icmp_unsigned("!=", found, itemsize))
         with builder.if_then(bad, likely=False):
-            inner.err_set_string("PyExc_TypeError", "can't unbox array from PyObject into native value.  The object maybe of a different type")
+            inner.err_set_string(
+                "PyExc_TypeError",
+                "can't unbox array from PyObject into native value.  The object maybe of a different type")
         builder.ret(builder.zext(bad, INT))
         return made
 
@@ -111,10 +129,14 @@ class Boxes(PythonAPI):
 
     def _get_function(self, fnty, name):
         found = super()._get_function(fnty, name)
-        return self.making(found) if name == "NRT_adapt_ndarray_to_python_acqref" and self.array_class is not None and is_known() else found
+        return (self.making(found)
+                if name == "NRT_adapt_ndarray_to_python_acqref" and self.array_class is not None
+                and is_known() else found)
 
     def making(self, theirs: ir.Function) -> ir.Function:
-        """What makes an array: `theirs`, but of memory that nothing else holds as Note [Whose memory it is] says."""
+        """The function that boxes an array: `theirs`, except for memory with a single owner, as
+        Note [Whose memory it is] says.
+        """
         name = "s2s_boxed_array"
         if name in self.module.globals:
             return self.module.globals[name]
@@ -132,25 +154,34 @@ class Boxes(PythonAPI):
 
         null = ir.Constant(POINTER, None)
         memory, parent = (builder.load(pointer(k)) for k in (0, 1))
-        is_ours = builder.and_(builder.icmp_unsigned("!=", memory, ir.Constant(WORD, 0)), builder.icmp_unsigned("==", parent, ir.Constant(WORD, 0)))
+        is_ours = builder.and_(builder.icmp_unsigned("!=", memory, ir.Constant(WORD, 0)),
+                               builder.icmp_unsigned("==", parent, ir.Constant(WORD, 0)))
         with builder.if_then(builder.not_(is_ours), likely=False):
             builder.ret(builder.call(theirs, made.args))
-        owner_class = self.module.globals.get(OWNER) or ir.GlobalVariable(self.module, ir.IntType(8), OWNER)
+        owner_class = (self.module.globals.get(OWNER)
+                       or ir.GlobalVariable(self.module, ir.IntType(8), OWNER))
         owner = builder.call(function("_PyObject_New", POINTER, POINTER), [owner_class])
         with builder.if_then(builder.icmp_unsigned("==", owner, null), likely=False):
             builder.ret(null)
-        builder.store(memory, builder.gep(builder.bitcast(owner, WORD.as_pointer()), [ir.Constant(WORD, 2)]))
-        builder.call(function("NRT_incref", ir.VoidType(), POINTER), [builder.inttoptr(memory, POINTER)])
+        builder.store(memory,
+                      builder.gep(builder.bitcast(owner, WORD.as_pointer()),
+                                  [ir.Constant(WORD, 2)]))
+        builder.call(function("NRT_incref", ir.VoidType(), POINTER),
+                     [builder.inttoptr(memory, POINTER)])
         builder.call(function("Py_IncRef", ir.VoidType(), POINTER), [dtype])
-        flags = builder.select(builder.icmp_unsigned("!=", writes, ir.Constant(INT, 0)), ir.Constant(INT, WRITEABLE), ir.Constant(INT, 0))
-        extents, steps = pointer(5), pointer(builder.add(builder.zext(rank, WORD), ir.Constant(WORD, 5)))
-        new = function(MAKE, POINTER, POINTER, POINTER, INT, WORD.as_pointer(), WORD.as_pointer(), POINTER, INT, POINTER)
+        flags = builder.select(builder.icmp_unsigned("!=", writes, ir.Constant(INT, 0)),
+                               ir.Constant(INT, WRITEABLE), ir.Constant(INT, 0))
+        extents, steps = (pointer(5),
+                          pointer(builder.add(builder.zext(rank, WORD), ir.Constant(WORD, 5))))
+        new = function(MAKE, POINTER, POINTER, POINTER, INT, WORD.as_pointer(), WORD.as_pointer(),
+                       POINTER, INT, POINTER)
         data = builder.inttoptr(builder.load(pointer(4)), POINTER)
         result = builder.call(new, [cls, dtype, rank, extents, steps, data, flags, null])
         with builder.if_then(builder.icmp_unsigned("==", result, null), likely=False):
             builder.call(function("Py_DecRef", ir.VoidType(), POINTER), [owner])
             builder.ret(null)
-        failed = builder.call(function(OWN, INT, POINTER, POINTER), [result, owner])  # which gives the owner away
+        # which gives the owner away
+        failed = builder.call(function(OWN, INT, POINTER, POINTER), [result, owner])
         with builder.if_then(builder.icmp_signed("<", failed, ir.Constant(INT, 0)), likely=False):
             builder.call(function("Py_DecRef", ir.VoidType(), POINTER), [result])
             builder.ret(null)
@@ -159,16 +190,21 @@ class Boxes(PythonAPI):
 
 
 class Counts(NRTContext):
-    """How references are counted: of an array's members that one is asked which counts them; what is given up has been read before."""
+    """Reference counting that looks at the one counted member of an array; loads from the array
+    happen before its release.
+    """
 
     def decref(self, builder, typ, value):
         self.read(builder, typ, value)
         super().decref(builder, typ, value)
 
     def read(self, builder, typ, value) -> None:
-        """Have what is read of arrays be read before they are given up (noalias_alloc.py)."""
+        """Order loads from arrays before their release (noalias_alloc.py)."""
         if type(typ) is types.Array:
-            read_before(builder, builder.extract_value(value, self._context.data_model_manager[typ].get_field_position("data")))
+            read_before(builder,
+                        builder.extract_value(
+                            value,
+                            self._context.data_model_manager[typ].get_field_position("data")))
         elif isinstance(typ, types.BaseTuple):
             for k, each in enumerate(typ.types):
                 self.read(builder, each, builder.extract_value(value, k))
@@ -176,11 +212,15 @@ class Counts(NRTContext):
     def get_meminfos(self, builder, ty, val):
         if type(ty) is not types.Array:
             return super().get_meminfos(builder, ty, val)
-        return [(ty, builder.extract_value(val, self._context.data_model_manager[ty].get_field_position("meminfo")))]
+        return [(ty,
+                 builder.extract_value(
+                     val, self._context.data_model_manager[ty].get_field_position("meminfo")))]
 
 
 def with_boxes(context):
-    """A target context of Numba's like `context`, whose wrappers take and make arrays as said above."""
+    """A copy of Numba's target context `context` whose wrappers box and unbox arrays as described
+    above.
+    """
     context = copy.copy(context)
     context.nrt = Counts(context, context.enable_nrt)
     context.get_python_api = functools.partial(Boxes, context)

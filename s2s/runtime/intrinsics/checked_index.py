@@ -1,8 +1,10 @@
-"""Indices of which native code knows more than LLVM sees.
+"""Index intrinsics that tell LLVM that an index is in bounds or not negative.
 
-`checked_place` is what `place_in` of the loop form is: an index that is data, checked where it is used.  One comparison, of numbers without sign, says that an index which has been counted from the front is neither negative nor too large;
-LLVM knows it from then on, and asks no more whether it counts from the end.  As the function of Python's that the loop form
-shows it would be compiled by itself for each program, 60 ms, and asks three times.
+`checked_place` is what `place_in` of the loop form is: an index that is data, checked where it is
+used.  One comparison, of numbers without sign, says that an index which has been counted from the
+front is neither negative nor too large; LLVM knows it from then on, and asks no more whether it
+counts from the end.  As the function of Python's that the loop form shows it would be compiled by
+itself for each program, 60 ms, and asks three times.
 """
 
 from __future__ import annotations
@@ -15,17 +17,20 @@ from numba.extending import intrinsic
 
 @intrinsic
 def checked_place(typingctx, k, n):
-    """`k` counted from the front of an axis of length `n`; an IndexError where it lies beside it."""
+    """`k` counted from the front of an axis of length `n`; IndexError if it is out of bounds."""
     if not isinstance(k, types.Integer) or not isinstance(n, types.Integer):
         return None
 
     def emit(context, builder, signature, args):
         k, n = (context.cast(builder, x, t, types.intp) for x, t in zip(args, signature.args))
-        if not signature.args[0].signed and signature.args[0].bitwidth == k.type.width:  # no word: as large as there is
-            k = builder.select(builder.icmp_signed("<", k, ir.Constant(k.type, 0)), ir.Constant(k.type, (1 << (k.type.width - 1)) - 1), k)
+        # no word: as large as there is
+        if not signature.args[0].signed and signature.args[0].bitwidth == k.type.width:
+            k = builder.select(builder.icmp_signed("<", k, ir.Constant(k.type, 0)),
+                               ir.Constant(k.type, (1 << (k.type.width - 1)) - 1), k)
         from_the_end = builder.icmp_signed("<", k, ir.Constant(k.type, 0))
         place = builder.select(from_the_end, builder.add(k, n), k)
-        length = builder.and_(n, ir.Constant(n.type, (1 << (n.type.width - 2)) - 1))  # which LLVM sees is not negative
+        # which LLVM sees is not negative
+        length = builder.and_(n, ir.Constant(n.type, (1 << (n.type.width - 2)) - 1))
         with cgutils.if_unlikely(builder, builder.icmp_unsigned(">=", place, length)):
             context.call_conv.return_user_exc(builder, IndexError, ("index out of bounds",))
         return place
@@ -35,7 +40,9 @@ def checked_place(typingctx, k, n):
 
 @intrinsic
 def from_front(typingctx, k):
-    """`k`, an index that is known not to be negative, as a number without sign: it is not asked whether it counts from the end."""
+    """`k`, an index known not to be negative, as an unsigned number: no code tests whether it
+    counts from the end.
+    """
     if not isinstance(k, types.Integer):
         return None
 

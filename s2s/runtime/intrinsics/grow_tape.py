@@ -1,6 +1,9 @@
-"""Longer arrays for tapes that grow (back/loops/tape_arrays.py), in native code, as a function of the module that makes and fills them.
+"""Grow tapes (back/loops/tape_arrays.py) in native code: reallocate with room for more rows, in a
+function of the module.
 
-What `.loops` shows, and what an exported module has, is a function in Python; Numba compiles it anew for each kind of tape, in 10 ms of a first call of 200.  How much longer, `TIMES` says as those functions do.
+What `.loops` shows, and what an exported module has, is a function in Python; Numba compiles it
+anew for each kind of tape, in 10 ms of a first call of 200.  How much longer, `TIMES` says as those
+functions do.
 """
 
 from __future__ import annotations
@@ -18,9 +21,12 @@ from ..llvm.helper_functions import outlined
 from .element_access import field, item
 from .noalias_alloc import MEMORY, described, had, new_memory
 
-FUNCTIONS = {1: with_room, 2: with_room_for_rows, 3: with_room_for_matrices}  # by the axes of the tape
-TIMES, MOST = ((100_000, 8), (1_000_000, 4)), 2  # for fewer numbers than so many, so many times as many; else
-ROOM = ir.LiteralStructType([*MEMORY.elements, ir.IntType(64)])  # memory, and how many rows there is room for
+# by the axes of the tape
+FUNCTIONS = {1: with_room, 2: with_room_for_rows, 3: with_room_for_matrices}
+# for fewer numbers than so many, so many times as many; else
+TIMES, MOST = ((100_000, 8), (1_000_000, 4)), 2
+# memory, and how many rows there is room for
+ROOM = ir.LiteralStructType([*MEMORY.elements, ir.IntType(64)])
 
 
 def is_in_order(tape, n) -> bool:
@@ -33,18 +39,22 @@ def _typed(context):
 
 def _lowered(context, builder, sig, args):
     kind, tape = sig.args[0], args[0]
-    rows, *others = (item(builder, field(context, builder, kind, tape, "shape"), k) for k in range(kind.ndim))
+    rows, *others = (item(builder, field(context, builder, kind, tape, "shape"), k)
+                     for k in range(kind.ndim))
     size = context.get_abi_sizeof(context.get_data_type(kind.dtype))
     data = builder.bitcast(field(context, builder, kind, tape, "data"), cgutils.voidptr_t)
     n = context.cast(builder, args[1], sig.args[1], types.intp)
-    found = outlined(context, builder, f"with_room_{kind.ndim}_{size}", ROOM, [data, n, rows, *others], functools.partial(_filled, context, size))
+    found = outlined(context, builder, f"with_room_{kind.ndim}_{size}", ROOM,
+                     [data, n, rows, *others], functools.partial(_filled, context, size))
     memory = had(builder, found)
-    return impl_ret_new_ref(context, builder, sig.return_type, described(
-        context, builder, sig.return_type, [builder.extract_value(found, 2), *others], memory).value)
+    return impl_ret_new_ref(context, builder, sig.return_type,
+                            described(context, builder, sig.return_type,
+                                      [builder.extract_value(found, 2), *others], memory).value)
 
 
-def _filled(context, size: int, builder, data: ir.Value, n: ir.Value, rows: ir.Value, *others: ir.Value) -> None:
-    """Memory for n rows and more, which begins with those that there are."""
+def _filled(context, size: int, builder, data: ir.Value, n: ir.Value, rows: ir.Value,
+            *others: ir.Value) -> None:
+    """Memory for n rows and more, starting with a copy of the existing rows."""
     word, numbers = n.type, n.type(1)
     for m in others:
         numbers = builder.mul(numbers, m)

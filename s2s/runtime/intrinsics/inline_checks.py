@@ -1,12 +1,13 @@
-"""Checks of lengths and indices in native code, written where they stand.
+"""Inline checks of lengths and indices in native code.
 
     def same_length(n, m):
         if n != m:
             raise ValueError("operands could not be broadcast together: their lengths differ")
         return n
 
-is what `.loops` shows and what an exported module has.  Numba compiles each such function on its own, in 10 to 15 ms, and writes
-thirty instructions for each call of it, with a branch for every way in which a call may end; here it is a comparison and a branch.
+is what `.loops` shows and what an exported module has.  Numba compiles each such function on its
+own, in 10 to 15 ms, and writes thirty instructions for each call of it, with a branch for every way
+in which a call may end; here it is a comparison and a branch.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from . import grow_tape
 
 
 def _check(of: Callable, emit: Callable, gives: types.Type = types.intp):
-    """What the function `of` of integers is in native code: `emit(builder, fail_if, *numbers)` gives its result."""
+    """An intrinsic for the Python function `of` of integers: `emit(builder, fail_if, *numbers)`
+    returns its result.
+    """
     def typed(*given):
         kinds = [types.unliteral(t) for t in given]
         if not all(isinstance(t, types.Integer) for t in kinds):
@@ -40,7 +43,8 @@ def _check(of: Callable, emit: Callable, gives: types.Type = types.intp):
                 with builder.if_then(condition, likely=False):
                     context.call_conv.return_user_exc(builder, *raised(of))
 
-            found = emit(builder, fail_if, *(_word(context, builder, x, t) for x, t in zip(args, sig.args)))
+            found = emit(builder, fail_if,
+                         *(_word(context, builder, x, t) for x, t in zip(args, sig.args)))
             return context.get_dummy_value() if found is None else found
 
         return gives(*kinds), lowered
@@ -53,23 +57,24 @@ def _check(of: Callable, emit: Callable, gives: types.Type = types.intp):
 
 
 def _word(context, builder, x: ir.Value, kind: types.Integer) -> ir.Value:
-    """The number as a word; one that is too large for it as the largest."""
+    """The number as a machine word, saturated."""
     x = context.cast(builder, x, kind, types.intp)
     if kind.signed or kind.bitwidth < x.type.width:
         return x
-    return builder.select(builder.icmp_signed("<", x, x.type(0)), x.type((1 << (x.type.width - 1)) - 1), x)
+    return builder.select(builder.icmp_signed("<", x, x.type(0)),
+                          x.type((1 << (x.type.width - 1)) - 1), x)
 
 
 @functools.cache
 def raised(of: Callable) -> tuple[type, tuple[str]]:
-    """The exception that a check raises, and what it says: this stands in the function, and nowhere else."""
+    """The exception raised in the source of a check, and its message."""
     (made,) = (node.exc for node in ast.walk(ast.parse(source(of))) if isinstance(node, ast.Raise))
     return getattr(builtins, made.func.id), (made.args[0].value,)
 
 
 @functools.cache
 def source(of: Callable) -> str:
-    """The text of the function, as generated modules have it."""
+    """The source text of the function, as generated modules contain it."""
     return textwrap.dedent(inspect.getsource(of)).rstrip()
 
 
@@ -91,7 +96,8 @@ def _spread(builder, fail_if, n, m):
 
 
 def _inside(builder, fail_if, n, end, length):
-    fail_if(builder.and_(builder.icmp_signed(">", end, length), builder.icmp_signed(">", n, n.type(0))))
+    fail_if(builder.and_(builder.icmp_signed(">", end, length),
+                         builder.icmp_signed(">", n, n.type(0))))
     return n
 
 
@@ -111,7 +117,8 @@ def _count(builder, fail_if, n):
 
 
 def _place(builder, fail_if, k, n):
-    fail_if(builder.or_(builder.icmp_signed("<", k, builder.neg(n)), builder.icmp_signed(">=", k, n)))
+    fail_if(builder.or_(builder.icmp_signed("<", k, builder.neg(n)),
+                        builder.icmp_signed(">=", k, n)))
     return builder.select(builder.icmp_signed("<", k, k.type(0)), builder.add(k, n), k)
 
 
@@ -141,14 +148,19 @@ check_lanes = _check(batch.check_lanes, _lanes, types.none)
 check_rule_length = _check(custom_rules.check_rule_length, _lanes, types.none)
 check_direction_length = _check(custom_rules.check_direction_length, _lanes, types.none)
 
-CHECKS = [ops.same_length, ops.needs_length, ops.broadcast_length, ops.spread_length, ops.stays_inside, ops.nonempty_length, ops.supposed_length,
-          ops.supposed_alike, ops.count_of, ops.place_in, ops.slice_bound, batch.check_lanes,
+CHECKS = [ops.same_length, ops.needs_length, ops.broadcast_length, ops.spread_length,
+          ops.stays_inside, ops.nonempty_length, ops.supposed_length, ops.supposed_alike,
+          ops.count_of, ops.place_in, ops.slice_bound, batch.check_lanes,
           custom_rules.check_rule_length, custom_rules.check_direction_length]
-WRITTEN = dict.fromkeys(CHECKS, __name__) | dict.fromkeys(grow_tape.FUNCTIONS.values(), grow_tape.__name__)  # and where native code has them
+# and where native code has them
+WRITTEN = (dict.fromkeys(CHECKS, __name__)
+           | dict.fromkeys(grow_tape.FUNCTIONS.values(), grow_tape.__name__))
 
 
 def written_in_place(text: str) -> tuple[list[str], set[int]]:
-    """The checks and the like that a native text defines: the import statements that it needs instead, and the lines that it does not."""
+    """The checks that a native text defines: import statements to use instead, and the lines to
+    leave out.
+    """
     imports, lines = [], set()
     for of, where in WRITTEN.items():
         at = text.find(f"{source(of)}\n") if f"def {of.__name__}(" in text else -1

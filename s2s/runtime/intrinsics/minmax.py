@@ -1,7 +1,7 @@
-"""max and min of two numbers in native code: a comparison and a choice.
+"""max and min of two numbers in native code: a comparison and a select.
 
-Numba's own are Python functions that are compiled anew for each pair of types, in 30 ms or more, and nearly every loop
-form asks for the trips of a range with `max(n, 0)`.
+Numba's own are Python functions that are compiled anew for each pair of types, in 30 ms or more,
+and nearly every loop form asks for the trips of a range with `max(n, 0)`.
 """
 
 from __future__ import annotations
@@ -46,23 +46,31 @@ larger, smaller = _extreme("larger", ">"), _extreme("smaller", "<")
 
 
 def nodes_on(lines: Sequence[int], tree: ast.AST) -> Iterator[ast.AST]:
-    """What `ast.walk` gives, but for statements and expressions that stand on none of these lines, which are in order."""
+    """Like `ast.walk`, but skip statements and expressions on none of these (sorted) lines."""
     ahead = [tree]
     for node in ahead:
         for child in ast.iter_child_nodes(node):
             first = getattr(child, "lineno", None)
-            if first is None or (k := bisect_left(lines, first)) < len(lines) and lines[k] <= child.end_lineno:
+            if (first is None
+                or (k := bisect_left(lines, first)) < len(lines) and lines[k] <= child.end_lineno):
                 ahead.append(child)
         yield node
 
 
 def shadowing(text: str) -> list[str]:
-    """The import statements after which `max` and `min` in a module of this text are these, where all its calls have two arguments."""
+    """Import statements that redefine `max` and `min` in a module of this text, if all its calls
+    have two arguments.
+    """
     found: dict[str, list[ast.Call]] = {name: [] for name in SHADOWED if f"{name}(" in text}
-    lines = [number for number, line in enumerate(text.split("\n"), 1) if any(f"{name}(" in line for name in found)]
+    lines = [number
+             for number, line in enumerate(text.split("\n"), 1)
+             if any(f"{name}(" in line for name in found)]
     for node in nodes_on(lines, ast.parse(text)) if found else ():
         match node:
             case ast.Call(ast.Name(name)) if name in found:
                 found[name].append(node)
-    return [f"from {__name__} import {SHADOWED[name]} as {name}" for name, calls in found.items()
-            if calls and all(len(c.args) == 2 and not c.keywords and not any(isinstance(x, ast.Starred) for x in c.args) for c in calls)]
+    return [f"from {__name__} import {SHADOWED[name]} as {name}"
+            for name, calls in found.items()
+            if calls
+            and all(len(c.args) == 2 and not c.keywords
+                    and not any(isinstance(x, ast.Starred) for x in c.args) for c in calls)]

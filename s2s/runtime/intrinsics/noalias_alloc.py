@@ -1,17 +1,20 @@
-"""Arrays that are made in native code, and that LLVM may take to share memory with nothing.
+"""Allocate arrays in native code with LLVM's `noalias`: their memory overlaps nothing else.
 
-What compiled code allocates overlaps neither its arguments nor anything else that it has allocated, but LLVM sees
-pointers that were loaded from memory, and so guards each vectorised loop with comparisons of all its arrays in
-pairs; where these are many, or the loop is the inner one of a nest and short, they cost more than the loop, or it
-stays scalar.  The pointer of an array made here comes out of a call that is marked `noalias`, as malloc's is: an empty
-piece of assembler, which no pass looks into.  It counts as touching memory, so that what zeros were written is written before.
+What compiled code allocates overlaps neither its arguments nor anything else that it has allocated,
+but LLVM sees pointers that were loaded from memory, and so guards each vectorised loop with
+comparisons of all its arrays in pairs; where these are many, or the loop is the inner one of a nest
+and short, they cost more than the loop, or it stays scalar.  The pointer of an array made here
+comes out of a call that is marked `noalias`, as malloc's is: an empty piece of assembler, which no
+pass looks into.  It counts as touching memory, so that what zeros were written is written before.
 
-Considered and left: `flags.noalias` of a pipeline class speaks of arguments only, so that each loop would have to be
-a function of its own, called with its buffers (measured: as fast as this); recomputing what is kept in buffers.
+Considered and left: `flags.noalias` of a pipeline class speaks of arguments only, so that each loop
+would have to be a function of its own, called with its buffers (measured: as fast as this);
+recomputing what is kept in buffers.
 
 Note [Allocating]
-Numba's np.empty and np.zeros are Python functions, each compiled anew for every kind of shape, and so is what they call: 0.9 of the
-3 seconds of the first call of a small hidden Markov model.  These write the few instructions where the array is made.
+Numba's np.empty and np.zeros are Python functions, each compiled anew for every kind of shape, and
+so is what they call: 0.9 of the 3 seconds of the first call of a small hidden Markov model.  These
+write the few instructions where the array is made.
 """
 
 from __future__ import annotations
@@ -48,10 +51,12 @@ def unshared_like(array):
 
 
 def promised(context, builder, kind: types.Array, array: ir.Value) -> ir.Value:
-    """LLVM's value of an array that others see, too, with the promise; it holds the same reference.
+    """The LLVM value of an array that others see, too, with the noalias promise; it holds the same
+    reference.
 
-    To LLVM what `noalias` comes from is malloc's, and what nobody reads before the function returns need not be written.  So the
-    pointer is shown to a second piece of assembler, which might hand it on.
+    To LLVM what `noalias` comes from is malloc's, and what nobody reads before the function returns
+    need not be written.  So the pointer is shown to a second piece of assembler, which might hand
+    it on.
     """
     place = context.data_model_manager[kind].get_field_position("data")
     data = item(builder, array, place)
@@ -63,60 +68,72 @@ def promised(context, builder, kind: types.Array, array: ir.Value) -> ir.Value:
 
 
 def with_promise(builder, pointer: ir.Value) -> ir.Value:
-    """The pointer, of memory that nothing else points into."""
-    call = builder.asm(ir.FunctionType(pointer.type, [pointer.type]), "", "=r,0,~{memory}", [pointer], True)
+    """The pointer, marked noalias: nothing else points into its memory."""
+    call = builder.asm(ir.FunctionType(pointer.type, [pointer.type]), "", "=r,0,~{memory}",
+                       [pointer], True)
     set.add(call.fastmath, "noalias")  # it stands where llvmlite prints what is said of a result
     return call
 
 
 def read_before(builder, pointer: ir.Value) -> None:
-    """Have what is read of an array be read before it is given up.
+    """Order loads from an array before its release.
 
-    What frees memory is told where Numba's object is, not where the elements are, which the promise says nothing else points to: so LLVM
-    moves reads behind it.  An empty piece of assembler that is shown the pointer might write there.
+    What frees memory is told where Numba's object is, not where the elements are, which the promise
+    says nothing else points to: so LLVM moves reads behind it.  An empty piece of assembler that is
+    shown the pointer might write there.
     """
     builder.asm(ir.FunctionType(ir.VoidType(), [pointer.type]), "", "r,~{memory}", [pointer], True)
 
 
 def is_promise(pointer: ir.Value) -> bool:
-    """Whether a pointer is that of an array which has been made, or promised to be apart, here."""
+    """Whether a pointer carries the noalias promise made here."""
     return isinstance(pointer, ir.CallInstr) and isinstance(pointer.callee, ir.InlineAsm)
 
 
 class New(NamedTuple):
-    """An array that has been made: its value, and where its elements are."""
+    """A new array: its LLVM value, and the address of its elements."""
 
     value: ir.Value
     data: ir.Value
 
 
-def allocated(context, builder, kind: types.Array, shape: Sequence[ir.Value], zero: bool = False) -> New:
-    """A new array in C order, which raises where NumPy would."""
-    step = ir.Constant(context.get_value_type(types.intp), context.get_abi_sizeof(context.get_data_type(kind.dtype)))
-    return described(context, builder, kind, shape, had(builder, new_memory(context, builder, step, shape, zero)))
+def allocated(context, builder, kind: types.Array, shape: Sequence[ir.Value],
+              zero: bool = False) -> New:
+    """Allocate an array in C order; raise where NumPy would."""
+    step = ir.Constant(context.get_value_type(types.intp),
+                       context.get_abi_sizeof(context.get_data_type(kind.dtype)))
+    return described(context, builder, kind, shape,
+                     had(builder, new_memory(context, builder, step, shape, zero)))
 
 
-def new_memory(context, builder, step: ir.Value, shape: Sequence[ir.Value], zero: bool = False) -> ir.Value:
-    """A MEMORY for a new array, whose elements take `step` bytes each."""
+def new_memory(context, builder, step: ir.Value, shape: Sequence[ir.Value],
+               zero: bool = False) -> ir.Value:
+    """Allocate a MEMORY for an array whose elements take `step` bytes each."""
     name = f"new_{'zeros_' if zero else ''}{len(shape)}"
-    return outlined(context, builder, name, MEMORY, [step, *shape], functools.partial(allocate, context, zero))
+    return outlined(context, builder, name, MEMORY, [step, *shape],
+                    functools.partial(allocate, context, zero))
 
 
 def had(builder, memory: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """The two of a MEMORY; where there is none, what was to be had has raised."""
+    """The two members of a MEMORY, unless the allocation has raised."""
     meminfo = builder.extract_value(memory, 0)
     leave_if(builder, cgutils.is_null(builder, meminfo))
     return meminfo, builder.extract_value(memory, 1)
 
 
-def described(context, builder, kind: types.Array, shape: Sequence[ir.Value], memory: tuple[ir.Value, ir.Value]) -> New:
-    """A new array in C order in this memory."""
+def described(context, builder, kind: types.Array, shape: Sequence[ir.Value],
+              memory: tuple[ir.Value, ir.Value]) -> New:
+    """A C-ordered array in this memory."""
     meminfo, place = memory
-    return laid_out(context, builder, kind, shape, meminfo, with_promise(builder, builder.bitcast(place, context.get_data_type(kind.dtype).as_pointer())))
+    return laid_out(context, builder, kind, shape, meminfo,
+                    with_promise(builder,
+                                 builder.bitcast(place,
+                                                 context.get_data_type(kind.dtype).as_pointer())))
 
 
-def laid_out(context, builder, kind: types.Array, shape: Sequence[ir.Value], meminfo: ir.Value, data: ir.Value) -> New:
-    """An array in C order whose elements are at `data`."""
+def laid_out(context, builder, kind: types.Array, shape: Sequence[ir.Value], meminfo: ir.Value,
+             data: ir.Value) -> New:
+    """A C-ordered array whose elements are at `data`."""
     word = context.get_value_type(types.intp)
     step = ir.Constant(word, context.get_abi_sizeof(data.type.pointee))
     count, strides = shape[0], [step]
@@ -124,18 +141,21 @@ def laid_out(context, builder, kind: types.Array, shape: Sequence[ir.Value], mem
         count = builder.mul(count, n)
     for n in reversed(shape[1:]):
         strides.insert(0, builder.mul(strides[0], n))
-    return New(structure(
-        context, builder, kind, meminfo=meminfo, parent=context.get_constant_null(types.pyobject), nitems=count, itemsize=step, data=data,
-        shape=cgutils.pack_array(builder, shape, ty=word), strides=cgutils.pack_array(builder, strides, ty=word)), data)
+    return New(structure(context, builder, kind, meminfo=meminfo,
+                         parent=context.get_constant_null(types.pyobject), nitems=count,
+                         itemsize=step, data=data,
+                         shape=cgutils.pack_array(builder, shape, ty=word),
+                         strides=cgutils.pack_array(builder, strides, ty=word)), data)
 
 
 NO_ROOM = "Allocation failed (probably too large)."
-MEMORY = ir.LiteralStructType([cgutils.voidptr_t, cgutils.voidptr_t])  # Numba's object that holds it, or null; where it is
+# Numba's object that holds it, or null; where it is
+MEMORY = ir.LiteralStructType([cgutils.voidptr_t, cgutils.voidptr_t])
 NO_MEMORY = ir.Constant(MEMORY, None)
 
 
 def allocate(context, zero: bool, builder, step: ir.Value, *shape: ir.Value) -> None:
-    """The memory of a new array, whose elements take `step` bytes each."""
+    """Allocate the memory of an array whose elements take `step` bytes each."""
     size, wrong = shape[0], None
     for n in [*shape[1:], step]:
         product = builder.smul_with_overflow(size, n)
@@ -143,12 +163,15 @@ def allocate(context, zero: bool, builder, step: ir.Value, *shape: ir.Value) -> 
         wrong = over if wrong is None else builder.or_(wrong, over)
     for n in shape:
         wrong = builder.or_(wrong, builder.icmp_signed("<", n, n.type(0)))
-    fails(context, builder, wrong, ValueError, "the shape of a new array is negative, or too large", NO_MEMORY)
+    fails(context, builder, wrong, ValueError, "the shape of a new array is negative, or too large",
+          NO_MEMORY)
     guarded = None
     if getattr(context, "has_guards", False):
         meminfo, guarded = guarded_memory(context, builder, size)
     else:
-        meminfo = context.nrt.meminfo_alloc_aligned_unchecked(builder, size, context.get_preferred_array_alignment(types.intp))
+        meminfo = context.nrt.meminfo_alloc_aligned_unchecked(builder, size,
+                                                              context.get_preferred_array_alignment(
+                                                                  types.intp))
     fails(context, builder, cgutils.is_null(builder, meminfo), MemoryError, NO_ROOM, NO_MEMORY)
     data = context.nrt.meminfo_data(builder, meminfo) if guarded is None else guarded()
     if zero:
@@ -159,7 +182,8 @@ def allocate(context, zero: bool, builder, step: ir.Value, *shape: ir.Value) -> 
 def _typed(context) -> Callable:
     def of(shape, dtype=types.NumberClass(types.float64)):
         lengths = shape.types if isinstance(shape, types.BaseTuple) else (shape,)
-        if isinstance(dtype, types.DTypeSpec) and lengths and all(isinstance(n, types.Integer) for n in lengths):
+        if (isinstance(dtype, types.DTypeSpec) and lengths
+            and all(isinstance(n, types.Integer) for n in lengths)):
             return types.Array(dtype.dtype, len(lengths), "C")
 
     return of
@@ -169,7 +193,8 @@ def _lowered(zero: bool) -> Callable:
     def lower(context, builder, sig, args):
         shape, given = sig.args[0], args[0]
         if isinstance(shape, types.BaseTuple):
-            lengths = [context.cast(builder, item(builder, given, k), t, types.intp) for k, t in enumerate(shape.types)]
+            lengths = [context.cast(builder, item(builder, given, k), t, types.intp)
+                       for k, t in enumerate(shape.types)]
         else:
             lengths = [context.cast(builder, given, shape, types.intp)]
         made = allocated(context, builder, sig.return_type, lengths, zero)
@@ -186,11 +211,13 @@ for _function, _zero in ((unshared_empty, False), (unshared_zeros, True)):
 
 @type_callable(unshared_like)
 def _type_unshared_like(context):
-    return lambda array: types.Array(array.dtype, array.ndim, "C") if isinstance(array, types.Array) and array.ndim else None
+    return lambda array: types.Array(array.dtype, array.ndim, "C") if isinstance(array,
+                                                                                 types.Array) and array.ndim else None
 
 
 @lower_builtin(unshared_like, types.Array)
 def _lower_unshared_like(context, builder, sig, args):
     shape = field(context, builder, sig.args[0], args[0], "shape")
-    made = allocated(context, builder, sig.return_type, [item(builder, shape, k) for k in range(sig.args[0].ndim)])
+    made = allocated(context, builder, sig.return_type,
+                     [item(builder, shape, k) for k in range(sig.args[0].ndim)])
     return impl_ret_new_ref(context, builder, sig.return_type, made.value)

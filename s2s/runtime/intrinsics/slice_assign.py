@@ -1,11 +1,13 @@
-"""Arrays written into parts of arrays, `y[k] = x`, with an error that needs no text of its own.
+"""Assign arrays to slices, `y[k] = x`, with an error without a message: formatting one takes Numba
+seconds to compile.
 
-Numba says which shapes do not go together, and compiles for that how integers become text, lists of texts one text, and the rest of
-what strings are in Python: the first `y[k] = x` of a process took 3 s of a quiet machine, whatever else the program was.  Nobody reads
-the message: the interpreted form of the function says it again (runtime/call/native_function.py, Note [Where an error came from]).
+Numba says which shapes do not go together, and compiles for that how integers become text, lists of
+texts one text, and the rest of what strings are in Python: the first `y[k] = x` of a process took 3
+s of a quiet machine, whatever else the program was.  Nobody reads the message: the interpreted form
+of the function says it again (runtime/call/native_function.py, Note [Where an error came from]).
 
-Considered: loops in place of each such assignment, for each rank.  Helpers of ops that have no loop form (ops/program/list_ops.py,
-ops/linalg/determinant.py) read better as they are.
+Considered: loops in place of each such assignment, for each rank.  Helpers of ops that have no loop
+form (ops/program/list_ops.py, ops/linalg/determinant.py) read better as they are.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ NUMBAS = "raise_with_shape_context"  # its name in arrayobj
 
 
 def shapes_differ(source, target):
-    """Raises; source and target are shapes."""
+    """Raise ValueError; `source` and `target` are shapes."""
     raise ValueError("could not broadcast input array into shape: their lengths differ")
 
 
@@ -33,12 +35,15 @@ def _shapes_differ(source, target):
 
 
 def is_assignment(function: object, kinds: tuple[types.Type, ...]) -> bool:
-    """Whether an array is written into a part of an array."""
-    return function is operator.setitem and isinstance(kinds[0], types.Array) and isinstance(kinds[2], types.Array)
+    """Whether an array is assigned to a slice of an array."""
+    return (function is operator.setitem and isinstance(kinds[0], types.Array)
+            and isinstance(kinds[2], types.Array))
 
 
 def without_text(emit: Callable) -> Callable:
-    """What `emit` emits, whose error has no text; Numba compiles one function at a time, so that no other sees it."""
+    """Emit `emit` with an error without a message; Numba compiles one function at a time, so no
+    other is affected.
+    """
     def emitting(*args, **keywords):
         theirs = getattr(arrayobj, NUMBAS, None)
         if theirs is None:  # of another version

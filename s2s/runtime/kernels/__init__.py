@@ -1,1 +1,1 @@
-"""BLAS, LAPACK, SciPy and vector math in native code, and the ops that call them."""
+"""BLAS, LAPACK, SciPy and vector math in native code, and the calls of them."""

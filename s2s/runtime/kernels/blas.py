@@ -1,9 +1,10 @@
-"""Matrix products in compiled code, straight from BLAS.
+"""Emit matrix products as direct calls of BLAS.
 
-Numba's own `a @ b` takes 0.4 s to compile for each kind of operands, four times what everything around it
-takes, because it is made of Python functions that check and copy.  These write the call of the same BLAS routines (SciPy's,
-through the pointers that Numba holds) where the product is, and leave transposing to BLAS's flags: some 10 ms.
-A small matrix times a vector is done by small_matvec.py instead: a call of BLAS would take longer than what it does.
+Numba's own `a @ b` takes 0.4 s to compile for each kind of operands, four times what everything
+around it takes, because it is made of Python functions that check and copy.  These write the call
+of the same BLAS routines (SciPy's, through the pointers that Numba holds) where the product is, and
+leave transposing to BLAS's flags: some 10 ms. A small matrix times a vector is done by
+small_matvec.py instead: a call of BLAS would take longer than what it does.
 
 BLAS counts in columns: a matrix in C order is, to BLAS, its own transpose.
 """
@@ -27,7 +28,8 @@ from .small_matvec import dots, row
 
 KINDS = {types.float64: "d", types.float32: "s", types.complex128: "z", types.complex64: "c"}
 BYTE, STATUS = ir.IntType(8), ir.IntType(32)
-FEW, SMALL = 32, 32 * 32  # rows in memory, and numbers, of a matrix; up to them, gemv takes longer than small_matvec.py
+# rows in memory, and numbers, of a matrix; up to them, gemv takes longer than small_matvec.py
+FEW, SMALL = 32, 32 * 32
 
 
 def blas_product(a, b):
@@ -36,8 +38,9 @@ def blas_product(a, b):
 
 
 def is_simple(a, b) -> bool:
-    """Whether one call of BLAS multiplies them, once they lie in order in memory."""
-    return (isinstance(a, types.Array) and isinstance(b, types.Array) and a.dtype == b.dtype and a.dtype in KINDS and (a.ndim, b.ndim) in ((2, 1), (1, 2), (2, 2)))
+    """Whether a single call of BLAS multiplies them, once they are contiguous."""
+    return (isinstance(a, types.Array) and isinstance(b, types.Array) and a.dtype == b.dtype
+            and a.dtype in KINDS and (a.ndim, b.ndim) in ((2, 1), (1, 2), (2, 2)))
 
 
 @type_callable(blas_product)
@@ -54,13 +57,15 @@ def _other_product(a, b) -> Callable | None:
 
 @lower_builtin(blas_product, types.Array, types.Array)
 def _lower_simple(context, builder, sig, args):
-    """The product, of copies of those that lie in memory in neither order: parts of rows, say."""
+    """The product; operands that are neither C- nor Fortran-contiguous are copied first."""
     if any(t.layout == "A" for t in sig.args):
-        rows, inner = (item(builder, field(context, builder, t, x, "shape"), k) for t, x, k in zip(sig.args, args, (-1 % sig.args[0].ndim, 0)))
+        rows, inner = (item(builder, field(context, builder, t, x, "shape"), k)
+                       for t, x, k in zip(sig.args, args, (-1 % sig.args[0].ndim, 0)))
         with builder.if_then(builder.icmp_signed("!=", rows, inner), likely=False):
             context.call_conv.return_user_exc(builder, ValueError, (UNEQUAL,))
     kinds = [t.copy(layout="C") if t.layout == "A" else t for t in sig.args]
-    args = [copied(context, builder, t, kind, x).value if kind is not t else x for t, kind, x in zip(sig.args, kinds, args)]
+    args = [copied(context, builder, t, kind, x).value if kind is not t else x
+            for t, kind, x in zip(sig.args, kinds, args)]
     made = _product_of(context, builder, sig.replace(args=tuple(kinds)), args)
     for t, kind, x in zip(sig.args, kinds, args):
         if kind is not t:
@@ -76,25 +81,32 @@ def _product_of(context, builder, sig, args):
         shape.append(lengths)
     result = [*shape[0][:-1], *shape[1][1:]]
     if sig.args[0].ndim != sig.args[1].ndim:
-        a, b = (Operand(t, field(context, builder, t, x, "data"), lengths) for t, x, lengths in zip(sig.args, args, shape))
-        return impl_ret_new_ref(context, builder, kind, _with_vector(context, builder, kind, a, b, result))
-    kinds = "".join(f"_{t.layout if t.ndim == 2 else ''}{t.ndim}" for t in sig.args)  # a vector is in both orders
-    memory = outlined(context, builder, f"product_{KINDS[kind.dtype]}{kinds}", MEMORY, given, lambda inner, *xs: _product(context, inner, sig, *xs))
+        a, b = (Operand(t, field(context, builder, t, x, "data"), lengths)
+                for t, x, lengths in zip(sig.args, args, shape))
+        return impl_ret_new_ref(context, builder, kind,
+                                _with_vector(context, builder, kind, a, b, result))
+    # a vector is in both orders
+    kinds = "".join(f"_{t.layout if t.ndim == 2 else ''}{t.ndim}" for t in sig.args)
+    memory = outlined(context, builder, f"product_{KINDS[kind.dtype]}{kinds}", MEMORY, given,
+                      lambda inner, *xs: _product(context, inner, sig, *xs))
     made = described(context, builder, kind, result, had(builder, memory))
     return impl_ret_new_ref(context, builder, kind, made.value)
 
 
 class Operand(NamedTuple):
-    """One of two that are multiplied."""
+    """An operand of a product."""
 
     kind: types.Array
     data: ir.Value
     shape: Sequence[ir.Value]
 
 
-def _with_vector(context, builder, kind: types.Array, a: Operand, b: Operand, shape: Sequence[ir.Value]) -> ir.Value:
-    """A product of a matrix and a vector, where it stands: what LLVM knows of their lengths, and that all such products of a module have the
-    same, reaches the functions of small_matvec.py, which are loops of that many trips then."""
+def _with_vector(context, builder, kind: types.Array, a: Operand, b: Operand,
+                 shape: Sequence[ir.Value]) -> ir.Value:
+    """A product of a matrix and a vector, where it stands: what LLVM knows of their lengths, and
+    that all such products of a module have the same, reaches the functions of small_matvec.py,
+    which are loops of that many trips then.
+    """
     with builder.if_then(builder.icmp_signed("!=", a.shape[-1], b.shape[0]), likely=False):
         context.call_conv.return_user_exc(builder, ValueError, (UNEQUAL,))
     made = allocated(context, builder, kind, shape)
@@ -106,10 +118,12 @@ UNEQUAL = "matmul: the lengths of the operands do not match"
 
 
 def _product(context, builder, sig, *given: ir.Value) -> None:
-    """The memory of a product, for operands of which each is given by where it is, and its lengths."""
+    """The memory of a product of operands given by address and lengths."""
     rank = sig.args[0].ndim
-    a, b = (Operand(t, data, shape) for t, (data, *shape) in zip(sig.args, (given[:rank + 1], given[rank + 1:])))
-    fails(context, builder, builder.icmp_signed("!=", a.shape[-1], b.shape[0]), ValueError, UNEQUAL, NO_MEMORY)
+    a, b = (Operand(t, data, shape)
+            for t, (data, *shape) in zip(sig.args, (given[:rank + 1], given[rank + 1:])))
+    fails(context, builder, builder.icmp_signed("!=", a.shape[-1], b.shape[0]), ValueError, UNEQUAL,
+          NO_MEMORY)
     shape = [*a.shape[:-1], *b.shape[1:]]
     item_type = context.get_data_type(sig.return_type.dtype)
     memory = new_memory(context, builder, shape[0].type(context.get_abi_sizeof(item_type)), shape)
@@ -120,8 +134,9 @@ def _product(context, builder, sig, *given: ir.Value) -> None:
     builder.ret(memory)
 
 
-def _fill(context, builder, a: Operand, b: Operand, shape: Sequence[ir.Value], made: ir.Value) -> None:
-    """Write the product, which is 0 where there is nothing to add up."""
+def _fill(context, builder, a: Operand, b: Operand, shape: Sequence[ir.Value],
+          made: ir.Value) -> None:
+    """Write the product, which is 0 if the summed axis is empty."""
     item_type = context.get_data_type(a.kind.dtype)
     nothing = shape[0].type(0)
     empty = builder.icmp_signed("==", a.shape[-1], nothing)
@@ -138,29 +153,35 @@ def _fill(context, builder, a: Operand, b: Operand, shape: Sequence[ir.Value], m
 
 
 def _multiply(context, builder, a: Operand, b: Operand, made: ir.Value) -> None:
-    """The call of gemm, or of gemv and what is faster for a small matrix."""
+    """Call gemm, or gemv, or its faster replacement for a small matrix."""
     number = context.get_value_type(a.kind.dtype)
     is_complex = isinstance(a.kind.dtype, types.Complex)
-    one, zero = (_in_memory(builder, ir.Constant(number, [x, 0.0] if is_complex else x)) for x in (1.0, 0.0))
+    one, zero = (_in_memory(builder, ir.Constant(number, [x, 0.0] if is_complex else x))
+                 for x in (1.0, 0.0))
     kind = _letter(KINDS[a.kind.dtype])
     if a.kind.ndim == b.kind.ndim:
         (n, k), m = a.shape, b.shape[1]
-        _call(builder, "numba_xxgemm", [
-            kind, _letter("n" if b.kind.layout == "C" else "t"), _letter("n" if a.kind.layout == "C" else "t"), m, n, k,
-            one, b.data, m if b.kind.layout == "C" else k, a.data, k if a.kind.layout == "C" else n, zero, made, m])
+        _call(builder, "numba_xxgemm",
+              [kind, _letter("n" if b.kind.layout == "C" else "t"),
+               _letter("n" if a.kind.layout == "C" else "t"), m, n, k, one, b.data,
+               m if b.kind.layout == "C" else k, a.data, k if a.kind.layout == "C" else n, zero,
+               made, m])
         return
     of_rows = a.kind.ndim == 2
     matrix, vector = (a, b) if of_rows else (b, a)
     n, m = matrix.shape
     lead, others = (m, n) if matrix.kind.layout == "C" else (n, m)
     dotted = (matrix.kind.layout == "C") == of_rows
-    args = [kind, _letter("t" if dotted else "n"), lead, others, one, matrix.data, lead, vector.data, zero, made]
+    args = [kind, _letter("t" if dotted else "n"), lead, others, one, matrix.data, lead,
+            vector.data, zero, made]
     if is_complex:
         return _call(builder, "numba_xxgemv", args)
-    few, small = (builder.icmp_signed("<=", x, ir.Constant(lead.type, most)) for x, most in ((others, FEW), (builder.mul(lead, others), SMALL)))
+    few, small = (builder.icmp_signed("<=", x, ir.Constant(lead.type, most))
+                  for x, most in ((others, FEW), (builder.mul(lead, others), SMALL)))
     with builder.if_else(builder.and_(few, small)) as (then, otherwise):
         with then:
-            builder.call((dots if dotted else row)(builder.module, number), [matrix.data, lead, others, vector.data, made])
+            builder.call((dots if dotted else row)(builder.module, number),
+                         [matrix.data, lead, others, vector.data, made])
         with otherwise:
             _call(builder, "numba_xxgemv", args)
 
@@ -176,7 +197,8 @@ def _in_memory(builder, number: ir.Constant) -> ir.Value:
 
 
 def _call(builder, name: str, args: Sequence[ir.Value]) -> None:
-    """Call Numba's routine of that name, which takes bytes, lengths and addresses of anything."""
+    """Call Numba's routine of that name, which takes bytes, lengths and untyped addresses."""
     args = [builder.bitcast(x, cgutils.voidptr_t) if x.type.is_pointer else x for x in args]
-    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(STATUS, [x.type for x in args]), name)
+    function = cgutils.get_or_insert_function(builder.module,
+                                              ir.FunctionType(STATUS, [x.type for x in args]), name)
     builder.call(function, args)

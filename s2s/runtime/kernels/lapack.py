@@ -1,21 +1,25 @@
-"""Linear algebra of one matrix in compiled code, straight from LAPACK and BLAS.
+"""Linear algebra of one matrix in native code: direct calls of LAPACK and BLAS.
 
     lu, p = lapack_factors(a)               # for np.linalg.solve(a, b), solve(a.T, c), inv(a), det(a), slogdet(a), cofactors
     x = lapack_solution(lu, p, b)           # np.linalg.solve(a, b)
     l = lapack_cholesky(a)                  # np.linalg.cholesky(a)
     x = lapack_solution_of_lower(l, b)      # np.linalg.solve(l, b), where l is known to be triangular
 
-Numba's np.linalg.solve takes 4 to 6 s to compile for each kind of operands, and its inv, det and cholesky a third of a second to one: they are
-Python functions that check, copy and call the same routines.  It also keeps what it has allocated where a matrix is singular.
-These take some 20 ms, and let what stands around them share a factorisation (share_factorisations.py).
+Numba's np.linalg.solve takes 4 to 6 s to compile for each kind of operands, and its inv, det and
+cholesky a third of a second to one: they are Python functions that check, copy and call the same
+routines.  It also keeps what it has allocated where a matrix is singular. These take some 20 ms,
+and let what stands around them share a factorisation (share_factorisations.py).
 
-`lu` and `p` are what getrf has made of the matrix itself, column by column, as NumPy does it, so that the same matrices are singular
-here and there: the matrix is transposed on its way, where it lies in rows.  Right sides stay in rows: to LAPACK they are the
-transposed ones, and X A^T = B^T is solved with the triangles on the right (trsm), which needs no second copy.
+`lu` and `p` are what getrf has made of the matrix itself, column by column, as NumPy does it, so
+that the same matrices are singular here and there: the matrix is transposed on its way, where it
+lies in rows.  Right sides stay in rows: to LAPACK they are the transposed ones, and X A^T = B^T is
+solved with the triangles on the right (trsm), which needs no second copy.
 
-The routines are SciPy's, as Numba's are.  Their addresses are this process's: code names them as symbols, and `provide` says what these mean
-before it is linked, as runtime/intrinsics/complex_math.py does it.  Considered: Numba's own wrappers of LAPACK, which have no getrs, trsm, trsv, and look up
-each routine by its name once more in each process, with Python's lock.
+The routines are SciPy's, as Numba's are.  Their addresses are this process's: code names them as
+symbols, and `provide` says what these mean before it is linked, as
+runtime/intrinsics/complex_math.py does it.  Considered: Numba's own wrappers of LAPACK, which have
+no getrs, trsm, trsv, and look up each routine by its name once more in each process, with Python's
+lock.
 """
 
 from __future__ import annotations
@@ -46,36 +50,38 @@ BLAS = ("trsm", "trsv")
 OF_SINGULAR = "cofactors"  # which is none of LAPACK's
 BYTE, INT, WORD = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 BYTES = cgutils.voidptr_t
-LINE = 64  # bytes of a line of the cache: so many columns are read at a time where these lie in one piece as fill one
+# bytes of a line of the cache: so many columns are read at a time where these lie in one piece as
+# fill one
+LINE = 64
 SIDE = 4  # of squares that are turned in registers
 SINGULAR = (np.linalg.LinAlgError, ("Singular matrix",))
 
 
-# ----------------------------------------------------------------------------------------- in Python
+# ---------------------------------------------------------------------------------------- in Python
 
 
 def lapack_factors(a):
-    """The factors of a square matrix, and the rows that have changed places."""
+    """The LU factors of a square matrix, and its row interchanges (getrf)."""
     return scipy_linalg.lu_factor(a)
 
 
 def lapack_solution(lu, p, b):
-    """np.linalg.solve(a, b) of a matrix `a` that has been factored."""
+    """np.linalg.solve(a, b), from the factors of `a`."""
     return scipy_linalg.lu_solve((lu, p), b)
 
 
 def lapack_solution_of_transposed(lu, p, b):
-    """np.linalg.solve(a.T, b) of a matrix `a` that has been factored."""
+    """np.linalg.solve(a.T, b), from the factors of `a`."""
     return scipy_linalg.lu_solve((lu, p), b, trans=1)
 
 
 def lapack_inverse(lu, p):
-    """np.linalg.inv(a) of a matrix `a` that has been factored."""
+    """np.linalg.inv(a), from the factors of `a`."""
     return scipy_linalg.lu_solve((lu, p), np.eye(len(lu)))
 
 
 def lapack_sign(lu, p):
-    """The sign of the determinant: of a complex one, the number of absolute value 1."""
+    """The sign of the determinant: for a complex one, a number of absolute value 1."""
     return np.prod(np.sign(np.diag(lu))) * (-1.0) ** np.sum(p != np.arange(len(p)))
 
 
@@ -85,17 +91,17 @@ def lapack_log(lu, p):
 
 
 def lapack_determinant(lu, p):
-    """The determinant, as NumPy makes it: of sign and logarithm."""
+    """The determinant, computed from sign and logarithm as in NumPy."""
     return lapack_sign(lu, p) * np.exp(lapack_log(lu, p))
 
 
 def lapack_inverse_or_nan(lu, p):
-    """np.linalg.inv(a) of a matrix `a` that has been factored; NaN where it is singular."""
+    """np.linalg.inv(a), from the factors of `a`; NaN if it is singular."""
     return np.full_like(lu, np.nan) if lapack_is_singular(lu, p) else lapack_inverse(lu, p)
 
 
 def lapack_cofactors(det, lu, p, a):
-    """cofactors(det, a) of a matrix `a` that has been factored (ops/linalg/determinant.py)."""
+    """cofactors(det, a), from the factors of `a` (ops/linalg/determinant.py)."""
     return cofactors(det, a)
 
 
@@ -124,7 +130,7 @@ def lapack_solution_of_upper(a, b):
     return scipy_linalg.solve_triangular(a, b)
 
 
-# --------------------------------------------------------------------------------------------- types
+# -------------------------------------------------------------------------------------------- types
 
 
 def is_matrix(a) -> bool:
@@ -145,21 +151,28 @@ def _type_factor(context):
 
 
 for _function in (lapack_solution, lapack_solution_of_transposed):
-    type_callable(_function)(lambda context: lambda lu, p, b: _in_rows(b) if is_matrix(lu) and b.dtype == lu.dtype and b.ndim in (1, 2) else None)
+    type_callable(_function)(lambda context: lambda lu, p, b: _in_rows(b)
+                             if is_matrix(lu) and b.dtype == lu.dtype and b.ndim in (1, 2)
+                             else None)
 for _function in (lapack_solution_of_lower, lapack_solution_of_upper):
-    type_callable(_function)(lambda context: lambda a, b: _in_rows(b) if is_matrix(a) and b.dtype == a.dtype and b.ndim in (1, 2) else None)
+    type_callable(_function)(lambda context: lambda a, b: _in_rows(b)
+                             if is_matrix(a) and b.dtype == a.dtype and b.ndim in (1, 2) else None)
 for _function in (lapack_sign, lapack_determinant):
     type_callable(_function)(lambda context: lambda lu, p: lu.dtype if is_matrix(lu) else None)
-type_callable(lapack_log)(lambda context: lambda lu, p: real_of(lu.dtype) if is_matrix(lu) else None)
+type_callable(lapack_log)(lambda context: lambda lu, p: real_of(lu.dtype) if is_matrix(lu)
+                          else None)
 for _function in (lapack_inverse, lapack_inverse_or_nan):
     type_callable(_function)(lambda context: lambda lu, p: _in_rows(lu) if is_matrix(lu) else None)
-type_callable(lapack_cofactors)(lambda context: lambda det, lu, p, a: _in_rows(a) if is_matrix(a) and lu.dtype == a.dtype else None)
-type_callable(lapack_is_singular)(lambda context: lambda lu, p: types.boolean if is_matrix(lu) else None)
-type_callable(lapack_is_indefinite)(lambda context: lambda a: types.boolean if is_matrix(a) else None)
+type_callable(lapack_cofactors)(lambda context: lambda det, lu, p, a: _in_rows(a)
+                                if is_matrix(a) and lu.dtype == a.dtype else None)
+type_callable(lapack_is_singular)(lambda context: lambda lu, p: types.boolean if is_matrix(lu)
+                                  else None)
+type_callable(lapack_is_indefinite)(lambda context: lambda a: types.boolean if is_matrix(a)
+                                    else None)
 type_callable(lapack_cholesky)(lambda context: lambda a: _in_rows(a) if is_matrix(a) else None)
 
 
-# ---------------------------------------------------------------------------------------- LU factors
+# --------------------------------------------------------------------------------------- LU factors
 
 
 @lower_builtin(lapack_factors, types.Array)
@@ -172,7 +185,8 @@ def _lower_factor(context, builder, sig, args):
     code.copy(lu.data, a.data, n, n, *reversed(cgutils.unpack_tuple(builder, a.strides, 2)))
     with builder.if_then(code.is_some(n)):
         code.call("getrf", n, n, lu.data, n, p.data, code.place())
-    return impl_ret_new_ref(context, builder, sig.return_type, context.make_tuple(builder, sig.return_type, [lu.value, p.value]))
+    return impl_ret_new_ref(context, builder, sig.return_type,
+                            context.make_tuple(builder, sig.return_type, [lu.value, p.value]))
 
 
 def _lower_solve(is_transposed: bool) -> Callable:
@@ -188,14 +202,16 @@ def _lower_solve(is_transposed: bool) -> Callable:
             if columns:
                 code.solve_rows(lu.data, p.data, n, x.data, columns[0], is_transposed)
             else:
-                code.call("getrs", "T" if is_transposed else "N", n, 1, lu.data, n, p.data, x.data, n, code.place())
+                code.call("getrs", "T" if is_transposed else "N", n, 1, lu.data, n, p.data, x.data,
+                          n, code.place())
         return impl_ret_new_ref(context, builder, sig.return_type, x.value)
 
     return lower
 
 
 lower_builtin(lapack_solution, types.Array, types.Array, types.Array)(_lower_solve(False))
-lower_builtin(lapack_solution_of_transposed, types.Array, types.Array, types.Array)(_lower_solve(True))
+lower_builtin(lapack_solution_of_transposed, types.Array, types.Array, types.Array)(_lower_solve(
+    True))
 
 
 def _lower_inverse(raises: bool) -> Callable:
@@ -211,7 +227,8 @@ def _lower_inverse(raises: bool) -> Callable:
         with builder.if_then(code.is_some(n)):
             code.solve_rows(lu.data, p.data, n, x.data, n, False)
         if not raises:
-            with builder.if_then(code.is_singular(lu.data, n), likely=False), cgutils.for_range(builder, builder.mul(n, n)) as loop:
+            with builder.if_then(code.is_singular(lu.data, n), likely=False), cgutils.for_range(
+                    builder, builder.mul(n, n)) as loop:
                 builder.store(code.constant(float("nan")), builder.gep(x.data, [loop.index]))
         return impl_ret_new_ref(context, builder, sig.return_type, x.value)
 
@@ -229,7 +246,8 @@ def _lower_cofactors(context, builder, sig, args):
     lu, n = code.factors(sig.args[1], args[1])
     p = code.of_shape(sig.args[2], args[2], n)
     y = allocated(context, builder, sig.return_type, [n, n], zero=True)
-    with builder.if_else(builder.or_(code.is_zero(det), code.is_singular(lu.data, n)), likely=False) as (singular, regular):
+    with builder.if_else(builder.or_(code.is_zero(det), code.is_singular(lu.data, n)),
+                         likely=False) as (singular, regular):
         with singular:
             a = code.of_shape(sig.args[3], args[3], n, n)
             with builder.if_then(code.cofactors_of_singular(a, n, y.data), likely=False):
@@ -260,16 +278,20 @@ def _lower_determinant(result: Callable) -> Callable:
     return lower
 
 
-for _function, _result in ((lapack_sign, lambda code, sign, log: sign), (lapack_log, lambda code, sign, log: log),
-                           (lapack_determinant, lambda code, sign, log: code.scaled(sign, code.math("llvm.exp", log)))):
+for _function, _result in ((lapack_sign, lambda code, sign, log: sign),
+                           (lapack_log, lambda code, sign, log: log),
+                           (lapack_determinant,
+                            lambda code, sign, log: code.scaled(sign, code.math("llvm.exp", log)))):
     lower_builtin(_function, types.Array, types.Array)(_lower_determinant(_result))
 
 
-# -------------------------------------------------------------------------------- Cholesky, triangles
+# ------------------------------------------------------------------------------ Cholesky, triangles
 
 
 def _factored(context, builder, kind: types.Array, given: ir.Value) -> tuple:
-    """The code, the factor, and whether there is none: NumPy reads the lower triangle, in rows; to LAPACK it is the upper one."""
+    """The code, the factor, and whether factorisation fails: NumPy reads the lower triangle by
+    rows, which is LAPACK's upper one.
+    """
     code = Code(context, builder, kind.dtype)
     a, (n, columns) = code.array(kind, given)
     code.is_square(n, columns)
@@ -277,7 +299,8 @@ def _factored(context, builder, kind: types.Array, given: ir.Value) -> tuple:
     code.copy(x.data, a.data, n, n, *cgutils.unpack_tuple(builder, a.strides, 2))
     with cgutils.for_range(builder, n) as row:
         first = builder.add(row.index, WORD(1))
-        cgutils.memset(builder, builder.gep(x.data, [builder.add(builder.mul(row.index, n), first)]),
+        cgutils.memset(builder,
+                       builder.gep(x.data, [builder.add(builder.mul(row.index, n), first)]),
                        builder.mul(builder.sub(n, first), WORD(code.size)), 0)
     info = cgutils.alloca_once_value(builder, INT(0))
     with builder.if_then(code.is_some(n)):
@@ -332,25 +355,26 @@ lower_builtin(lapack_solution_of_lower, types.Array, types.Array)(_lower_triangl
 lower_builtin(lapack_solution_of_upper, types.Array, types.Array)(_lower_triangle(False))
 
 
-# ---------------------------------------------------------------------------------------------- code
+# --------------------------------------------------------------------------------------------- code
 
 
 class Code:
-    """What these functions are made of, for numbers of one dtype."""
+    """Emit these functions for one dtype."""
 
     def __init__(self, context, builder, dtype: types.Type):
-        self.context, self.builder, self.letter, self.dtype = context, builder, LETTERS[dtype], dtype
+        self.context, self.builder, self.letter, self.dtype = (context, builder, LETTERS[dtype],
+                                                               dtype)
         self.number, self.real = (context.get_value_type(t) for t in (dtype, real_of(dtype)))
         self.is_complex = dtype != real_of(dtype)
         self.size = context.get_abi_sizeof(self.number)
 
     def array(self, kind: types.Array, value: ir.Value) -> tuple:
-        """An array and its lengths."""
+        """An array as its fields and lengths."""
         array = self.context.make_array(kind)(self.context, self.builder, value)
         return array, cgutils.unpack_tuple(self.builder, array.shape, kind.ndim)
 
     def of_shape(self, kind: types.Array, value: ir.Value, *lengths: ir.Value):
-        """An array that has these lengths, which sanitized code asks (runtime/debug/sanitizer.py)."""
+        """Check in sanitized code that an array has these lengths (runtime/debug/sanitizer.py)."""
         array, found = self.array(kind, value)
         if getattr(self.context, "is_sanitized", False):
             for n, m in zip(found, lengths):
@@ -358,20 +382,25 @@ class Code:
         return array
 
     def factors(self, kind: types.Array, value: ir.Value) -> tuple:
-        """The factors of a square matrix, and how many rows they have."""
+        """The factors of a square matrix, and their number of rows."""
         _, (n, _) = self.array(kind, value)
         return self.of_shape(kind, value, n, n), n
 
     def place(self) -> ir.Value:
-        """Room for a number that a routine writes."""
+        """A stack slot for a number that a routine writes."""
         return cgutils.alloca_once(self.builder, INT)
 
     def call(self, routine: str, *args) -> None:
-        """Call a routine, all of whose arguments are addresses: of letters, numbers (lengths and constants), or as they are."""
+        """Call a routine whose arguments are all passed by address: letters, numbers (lengths and
+        constants), or addresses.
+        """
         name = f"{PREFIX}_{self.letter}{routine}"
         provide([name])
-        given = [x if isinstance(x, ir.Value) and x.type.is_pointer else self.stored(x) for x in args]
-        function = cgutils.get_or_insert_function(self.builder.module, ir.FunctionType(ir.VoidType(), [BYTES] * len(given)), name)
+        given = [x if isinstance(x, ir.Value) and x.type.is_pointer else self.stored(x)
+                 for x in args]
+        function = cgutils.get_or_insert_function(self.builder.module,
+                                                  ir.FunctionType(ir.VoidType(),
+                                                                  [BYTES] * len(given)), name)
         self.builder.call(function, [self.builder.bitcast(x, BYTES) for x in given])
 
     def stored(self, x) -> ir.Value:
@@ -386,10 +415,11 @@ class Code:
         return place
 
     def is_some(self, *lengths: ir.Value) -> ir.Value:
-        """Whether none of these is 0: LAPACK asks for a leading dimension of at least 1."""
-        return functools.reduce(self.builder.and_, [self.builder.icmp_signed("!=", n, WORD(0)) for n in lengths])
+        """Whether none of these lengths is 0: LAPACK requires a leading dimension of at least 1."""
+        return functools.reduce(self.builder.and_,
+                                [self.builder.icmp_signed("!=", n, WORD(0)) for n in lengths])
 
-    # ------------------------------------------------------------------------------------- what raises
+    # ---------------------------------------------------------------------------------- what raises
 
     def fail(self, error: type, said: tuple) -> None:
         self.context.call_conv.return_user_exc(self.builder, error, said)
@@ -403,7 +433,7 @@ class Code:
             self.fail(ValueError, ("solve: the lengths of the operands do not match",))
 
     def is_regular(self, data: ir.Value, n: ir.Value, held: tuple | None = None) -> None:
-        """Raise where a number on the diagonal is 0, with which a triangular system has no solution."""
+        """Raise if a triangular matrix has a 0 on its diagonal."""
         with self.builder.if_then(self.is_singular(data, n), likely=False):
             if held is not None:
                 self.give_up(*held)
@@ -414,37 +444,46 @@ class Code:
         found = cgutils.alloca_once_value(self.builder, cgutils.false_bit)
         with cgutils.for_range(self.builder, n) as loop:
             number = self.builder.load(self.on_diagonal(data, n, loop.index))
-            self.builder.store(self.builder.or_(self.builder.load(found), self.is_zero(number)), found)
+            self.builder.store(self.builder.or_(self.builder.load(found), self.is_zero(number)),
+                               found)
         return self.builder.load(found)
 
     def give_up(self, kind: types.Array, made) -> None:
-        """Free an array that was made here."""
+        """Free an array allocated here."""
         self.context.nrt.decref(self.builder, kind, made.value)
 
     def cofactors_of_singular(self, a, n: ir.Value, to: ir.Value) -> ir.Value:
-        """Have Python write them there; whether it did not.  Few matrices are singular, and singular values are 3 s of Numba's time in each program."""
+        """Call Python to write the cofactors; return whether it failed.  Singular matrices are
+        rare, and singular values would take Numba 3 s in each program.
+        """
         name = f"{PREFIX}_{self.letter}{OF_SINGULAR}"
         provide([name])
         given = [a.data, *cgutils.unpack_tuple(self.builder, a.strides, 2), n, to]
-        function = cgutils.get_or_insert_function(self.builder.module, ir.FunctionType(INT, [BYTES, WORD, WORD, WORD, BYTES]), name)
+        function = cgutils.get_or_insert_function(
+            self.builder.module, ir.FunctionType(INT, [BYTES, WORD, WORD, WORD, BYTES]), name)
         given = [self.builder.bitcast(x, BYTES) if x.type.is_pointer else x for x in given]
         return self.builder.icmp_signed("!=", self.builder.call(function, given), INT(1))
 
-    # ----------------------------------------------------------------------------------------- numbers
+    # -------------------------------------------------------------------------------------- numbers
 
     def constant(self, x: float) -> ir.Constant:
-        return ir.Constant(self.number, [ir.Constant(self.real, x), ir.Constant(self.real, 0.0)] if self.is_complex else x)
+        return ir.Constant(self.number,
+                           [ir.Constant(self.real, x), ir.Constant(self.real, 0.0)]
+                           if self.is_complex else x)
 
     def members(self, x: ir.Value) -> list[ir.Value]:
         """The number, or its real and its imaginary part."""
         return cgutils.unpack_tuple(self.builder, x, 2) if self.is_complex else [x]
 
     def of_members(self, members: Sequence[ir.Value]) -> ir.Value:
-        return cgutils.make_anonymous_struct(self.builder, members, self.number) if self.is_complex else members[0]
+        return (cgutils.make_anonymous_struct(self.builder, members, self.number) if self.is_complex
+                else members[0])
 
     def is_zero(self, x: ir.Value) -> ir.Value:
         zero = ir.Constant(self.real, 0.0)
-        return functools.reduce(self.builder.and_, [self.builder.fcmp_ordered("==", each, zero) for each in self.members(x)])
+        return functools.reduce(self.builder.and_,
+                                [self.builder.fcmp_ordered("==", each, zero)
+                                 for each in self.members(x)])
 
     def scaled(self, x: ir.Value, factor: ir.Value) -> ir.Value:
         return self.of_members([self.builder.fmul(each, factor) for each in self.members(x)])
@@ -456,10 +495,13 @@ class Code:
         return self.of_members([sub(mul(a, c), mul(b, d)), add(mul(a, d), mul(b, c))])
 
     def absolute(self, x: ir.Value) -> ir.Value:
-        """The absolute value, of a complex number as Numba works it out, which neither overflows nor underflows."""
+        """The absolute value; for a complex number computed as in Numba, without overflow or
+        underflow.
+        """
         if not self.is_complex:
             return self.math("llvm.fabs", x)
-        return self.context.get_function(abs, signature(real_of(self.dtype), self.dtype))(self.builder, [x])
+        return self.context.get_function(abs, signature(real_of(self.dtype), self.dtype))(
+            self.builder, [x])
 
     def on_diagonal(self, data: ir.Value, n: ir.Value, k: ir.Value) -> ir.Value:
         return self.builder.gep(data, [self.builder.mul(k, self.builder.add(n, WORD(1)))])
@@ -468,12 +510,15 @@ class Code:
         return self.builder.call(self.builder.module.declare_intrinsic(name, [x.type]), [x])
 
     def sign_and_log(self, lu: ir.Value, p: ir.Value, n: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """Of the determinant, added up as NumPy does it; 0 and -inf where a pivot is 0."""
+        """Sign and logarithm of the determinant, summed as in NumPy; 0 and -inf if a pivot is 0."""
         builder = self.builder
-        sign, log = cgutils.alloca_once_value(builder, self.constant(1.0)), cgutils.alloca_once_value(builder, ir.Constant(self.real, 0.0))
+        sign, log = (cgutils.alloca_once_value(builder, self.constant(1.0)),
+                     cgutils.alloca_once_value(builder, ir.Constant(self.real, 0.0)))
         with cgutils.for_range(builder, n) as loop:
             pivot = builder.load(self.on_diagonal(lu, n, loop.index))
-            is_moved = builder.icmp_signed("!=", builder.sext(builder.load(builder.gep(p, [loop.index])), WORD), builder.add(loop.index, WORD(1)))
+            is_moved = builder.icmp_signed("!=",
+                                           builder.sext(builder.load(builder.gep(p, [loop.index])),
+                                                        WORD), builder.add(loop.index, WORD(1)))
             size = self.absolute(pivot)
             builder.store(self.turned(builder.load(sign), pivot, size, is_moved), sign)
             builder.store(builder.fadd(builder.load(log), self.math("llvm.log", size)), log)
@@ -481,38 +526,52 @@ class Code:
         return (builder.select(none, self.constant(0.0), builder.load(sign)),
                 builder.select(none, ir.Constant(self.real, float("-inf")), builder.load(log)))
 
-    def turned(self, sign: ir.Value, pivot: ir.Value, size: ir.Value, is_moved: ir.Value) -> ir.Value:
-        """The sign of a determinant with one pivot more, whose row has been moved or not."""
+    def turned(self, sign: ir.Value, pivot: ir.Value, size: ir.Value,
+               is_moved: ir.Value) -> ir.Value:
+        """The sign after one more pivot, whose row was interchanged or not."""
         builder = self.builder
         if self.is_complex:
-            sign = self.times(sign, self.of_members([builder.fdiv(each, size) for each in self.members(pivot)]))
+            sign = self.times(sign,
+                              self.of_members([builder.fdiv(each, size)
+                                               for each in self.members(pivot)]))
             negative = self.of_members([builder.fneg(each) for each in self.members(sign)])
             return builder.select(is_moved, negative, sign)
         is_negative = builder.fcmp_ordered("<", pivot, ir.Constant(self.real, 0.0))
         return builder.select(builder.xor(is_moved, is_negative), builder.fneg(sign), sign)
 
-    # --------------------------------------------------------------------------------- right sides in rows
+    # -------------------------------------------------------------------------- right sides in rows
 
     def in_rows(self, kind: types.Array, array, shape: Sequence[ir.Value]):
-        """A copy of an array, row by row."""
+        """A C-ordered copy of an array."""
         made = allocated(self.context, self.builder, kind, shape)
         rows, columns = shape if len(shape) == 2 else (WORD(1), shape[0])
         strides = cgutils.unpack_tuple(self.builder, array.strides, len(shape))
-        self.copy(made.data, array.data, rows, columns, *(strides if len(shape) == 2 else [WORD(0), strides[0]]))
+        self.copy(made.data, array.data, rows, columns,
+                  *(strides if len(shape) == 2 else [WORD(0), strides[0]]))
         return made
 
-    def copy(self, to: ir.Value, data: ir.Value, rows: ir.Value, columns: ir.Value, over_rows: ir.Value, over_columns: ir.Value) -> None:
-        """Write rows and columns of what lies at `data`, so many bytes apart, one after the other."""
+    def copy(self, to: ir.Value, data: ir.Value, rows: ir.Value, columns: ir.Value,
+             over_rows: ir.Value, over_columns: ir.Value) -> None:
+        """Write rows and columns of what lies at `data`, so many bytes apart, one after the other.
+        """
         function = copier(self.builder.module, self.number, self.size)
-        self.builder.call(function, [self.builder.bitcast(to, self.number.as_pointer()), self.builder.bitcast(data, BYTES),
-                                     rows, columns, over_rows, over_columns, columns])
+        self.builder.call(function,
+                          [self.builder.bitcast(to, self.number.as_pointer()),
+                           self.builder.bitcast(data, BYTES), rows, columns, over_rows,
+                           over_columns, columns])
 
-    def divide(self, triangle: str, form: str, diagonal: str, a: ir.Value, n: ir.Value, x: ir.Value, columns: ir.Value) -> None:
-        """Rows of right sides, times the inverse of a triangle on the left: of what LAPACK sees, on the right."""
+    def divide(self, triangle: str, form: str, diagonal: str, a: ir.Value, n: ir.Value, x: ir.Value,
+               columns: ir.Value) -> None:
+        """Solve a triangular system for right sides in rows: for LAPACK the triangle is on the
+        right.
+        """
         self.call("trsm", "R", triangle, form, diagonal, columns, n, 1.0, a, n, x, columns)
 
-    def solve_rows(self, lu: ir.Value, p: ir.Value, n: ir.Value, x: ir.Value, columns: ir.Value, is_transposed: bool) -> None:
-        """Right sides, row by row, become solutions: a = P L U, so x = U^-1 L^-1 P^T b, and of a.T it is P L^-T U^-T b."""
+    def solve_rows(self, lu: ir.Value, p: ir.Value, n: ir.Value, x: ir.Value, columns: ir.Value,
+                   is_transposed: bool) -> None:
+        """Solve for right sides in rows: a = P L U, so x = U^-1 L^-1 P^T b; for a.T it is P L^-T
+        U^-T b.
+        """
         if is_transposed:
             self.divide("U", "N", "N", lu, n, x, columns)
             self.divide("L", "N", "U", lu, n, x, columns)
@@ -522,8 +581,9 @@ class Code:
             self.divide("L", "T", "U", lu, n, x, columns)
             self.divide("U", "T", "N", lu, n, x, columns)
 
-    def change_places(self, p: ir.Value, n: ir.Value, x: ir.Value, columns: ir.Value, backwards: bool) -> None:
-        """Rows k and p[k] change places, one k after the other."""
+    def change_places(self, p: ir.Value, n: ir.Value, x: ir.Value, columns: ir.Value,
+                      backwards: bool) -> None:
+        """Interchange rows k and p[k], in order of k."""
         builder = self.builder
         with cgutils.for_range(builder, n) as loop:
             k = builder.sub(builder.sub(n, loop.index), WORD(1)) if backwards else loop.index
@@ -538,34 +598,46 @@ class Code:
 
 
 def copier(module: ir.Module, real: ir.Type, size: int) -> ir.Function:
-    """The function of the module that copies rows and columns into rows that begin so many numbers apart.
+    """The module's function that copies rows and columns to rows with this distance.
 
-    Where columns are further apart than rows, a few of them at a time, and in squares if they lie in one piece.
+    Where columns are further apart than rows, a few of them at a time, and in squares if they lie
+    in one piece.
     """
     name = f"s2s_in_rows_{real}"
     if name in module.globals:
         return module.globals[name]
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [real.as_pointer(), BYTES, WORD, WORD, WORD, WORD, WORD]), name)
+    function = ir.Function(module,
+                           ir.FunctionType(ir.VoidType(),
+                                           [real.as_pointer(), BYTES, WORD, WORD, WORD, WORD,
+                                            WORD]), name)
     function.linkage = "internal"
     for attribute in ("nounwind", "noinline", "optsize"):
         function.attributes.add(attribute)
     to, data, rows, columns, over_rows, over_columns, apart = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
 
-    def copy(first_row: ir.Value, last_row: ir.Value, first_column: ir.Value, last_column: ir.Value) -> None:
-        """These rows and columns, number by number."""
+    def copy(first_row: ir.Value, last_row: ir.Value, first_column: ir.Value,
+             last_column: ir.Value) -> None:
+        """Copy these rows and columns number by number."""
         with cgutils.for_range_slice(builder, first_row, last_row, WORD(1)) as (row, _):
-            start, target = builder.gep(data, [builder.mul(row, over_rows)]), builder.gep(to, [builder.mul(row, apart)])
-            with cgutils.for_range_slice(builder, first_column, last_column, WORD(1)) as (column, _):
-                number = builder.load(builder.bitcast(builder.gep(start, [builder.mul(column, over_columns)]), real.as_pointer()))
+            start, target = (builder.gep(data, [builder.mul(row, over_rows)]),
+                             builder.gep(to, [builder.mul(row, apart)]))
+            with cgutils.for_range_slice(builder, first_column, last_column, WORD(1)) as (column,
+                                                                                          _):
+                number = builder.load(builder.bitcast(
+                    builder.gep(start, [builder.mul(column, over_columns)]), real.as_pointer()))
                 builder.store(number, builder.gep(target, [column]))
 
     with builder.if_else(builder.icmp_signed("==", over_columns, WORD(size))) as (then, otherwise):
         with then, cgutils.for_range(builder, rows) as row:
             start = builder.gep(data, [builder.mul(row.index, over_rows)])
-            cgutils.raw_memcpy(builder, builder.gep(to, [builder.mul(row.index, apart)]), builder.bitcast(start, real.as_pointer()), columns, size)
+            cgutils.raw_memcpy(builder, builder.gep(to, [builder.mul(row.index, apart)]),
+                               builder.bitcast(start, real.as_pointer()), columns, size)
         with otherwise:
-            is_far = builder.icmp_signed(">", *(builder.select(builder.icmp_signed("<", x, WORD(0)), builder.neg(x), x) for x in (over_columns, over_rows)))
+            is_far = builder.icmp_signed(">",
+                                         *(builder.select(builder.icmp_signed("<", x, WORD(0)),
+                                                          builder.neg(x), x)
+                                           for x in (over_columns, over_rows)))
             wide = max(LINE // size, 1)
             many = builder.and_(is_far, builder.icmp_signed(">=", rows, WORD(SIDE)))
             ends = cgutils.alloca_once_value(builder, WORD(0))
@@ -580,17 +652,22 @@ def copier(module: ir.Module, real: ir.Type, size: int) -> ir.Function:
                         with builder.if_then(is_piece):
                             end = builder.mul(builder.sdiv(rows, WORD(SIDE)), WORD(SIDE))
                             builder.store(end, done)
-                            with cgutils.for_range_slice(builder, WORD(0), end, WORD(SIDE)) as (row, _):
+                            with cgutils.for_range_slice(builder, WORD(0), end, WORD(SIDE)) as (row,
+                                                                                                _):
                                 for k in range(0, wide, SIDE):
-                                    square(builder, real, size, to, data, row, builder.add(first, WORD(k)), over_columns, apart)
+                                    square(builder, real, size, to, data, row,
+                                           builder.add(first, WORD(k)), over_columns, apart)
                     copy(builder.load(done), rows, first, builder.add(first, WORD(wide)))
             copy(WORD(0), rows, builder.load(ends), columns)
     builder.ret_void()
     return function
 
 
-def square(builder, real: ir.Type, size: int, to: ir.Value, data: ir.Value, row: ir.Value, column: ir.Value, over_columns: ir.Value, apart: ir.Value) -> None:
-    """Copy SIDE by SIDE numbers, whose columns lie in one piece, as so many vectors: of pairs of these halves are exchanged."""
+def square(builder, real: ir.Type, size: int, to: ir.Value, data: ir.Value, row: ir.Value,
+           column: ir.Value, over_columns: ir.Value, apart: ir.Value) -> None:
+    """Transpose a SIDE by SIDE block, whose columns are contiguous, in vector registers: exchange
+    halves of pairs.
+    """
     several, index = ir.VectorType(real, SIDE), ir.VectorType(ir.IntType(32), SIDE)
 
     def mixed(a: ir.Value, b: ir.Value, *places: int) -> ir.Value:
@@ -598,19 +675,25 @@ def square(builder, real: ir.Type, size: int, to: ir.Value, data: ir.Value, row:
 
     vectors = []
     for k in range(SIDE):
-        place = builder.add(builder.mul(builder.add(column, WORD(k)), over_columns), builder.mul(row, WORD(size)))
-        vectors.append(builder.load(builder.bitcast(builder.gep(data, [place]), several.as_pointer()), align=size))
+        place = builder.add(builder.mul(builder.add(column, WORD(k)), over_columns),
+                            builder.mul(row, WORD(size)))
+        vectors.append(builder.load(builder.bitcast(builder.gep(data, [place]),
+                                                    several.as_pointer()), align=size))
     a, b, c, d = vectors
-    low, high, low_, high_ = mixed(a, b, 0, 4, 2, 6), mixed(a, b, 1, 5, 3, 7), mixed(c, d, 0, 4, 2, 6), mixed(c, d, 1, 5, 3, 7)
-    made = [mixed(low, low_, 0, 1, 4, 5), mixed(high, high_, 0, 1, 4, 5), mixed(low, low_, 2, 3, 6, 7), mixed(high, high_, 2, 3, 6, 7)]
+    low, high, low_, high_ = (mixed(a, b, 0, 4, 2, 6), mixed(a, b, 1, 5, 3, 7),
+                              mixed(c, d, 0, 4, 2, 6), mixed(c, d, 1, 5, 3, 7))
+    made = [mixed(low, low_, 0, 1, 4, 5), mixed(high, high_, 0, 1, 4, 5),
+            mixed(low, low_, 2, 3, 6, 7), mixed(high, high_, 2, 3, 6, 7)]
     for k, vector in enumerate(made):
         place = builder.add(builder.mul(builder.add(row, WORD(k)), apart), column)
-        builder.store(vector, builder.bitcast(builder.gep(to, [place]), several.as_pointer()), align=size)
+        builder.store(vector, builder.bitcast(builder.gep(to, [place]), several.as_pointer()),
+                      align=size)
 
 
 @functools.cache
 def of_singular(letter: str):
-    """What native code calls for the cofactors of a singular matrix, which lies at an address; gives 1 where it has written them.
+    """Callback of native code for the cofactors of a singular matrix at an address; returns 1 once
+    they are written.
 
     Whatever it raises is an error there, too: ctypes would print it and give its caller any number.
     """
@@ -629,19 +712,23 @@ def of_singular(letter: str):
         ctypes.memmove(to, y.ctypes.data, y.nbytes)
         return 1
 
-    return ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, *[ctypes.c_int64] * 3, ctypes.c_void_p)(write)
+    return ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, *[ctypes.c_int64] * 3,
+                            ctypes.c_void_p)(write)
 
 
 @functools.cache
 def address(routine: str) -> int:
-    """Where a routine of SciPy's, or what stands beside them here, is in this process, by its letter and name."""
+    """The address in this process of a SciPy routine, or of a function beside them, by letter and
+    name.
+    """
     if routine[1:] == OF_SINGULAR:
         return ctypes.cast(of_singular(routine[0]), ctypes.c_void_p).value
-    return get_cython_function_address(f"scipy.linalg.cython_{'blas' if routine[1:] in BLAS else 'lapack'}", routine)
+    return get_cython_function_address(
+        f"scipy.linalg.cython_{'blas' if routine[1:] in BLAS else 'lapack'}", routine)
 
 
 def provide(symbols: Sequence[str]) -> None:
-    """Say what those of the symbols mean in this process that are routines of LAPACK's."""
+    """Define those of the symbols that are LAPACK routines."""
     for each in symbols:
         if each.startswith(PREFIX):
             binding.add_symbol(each, address(each[len(PREFIX) + 1:]))

@@ -1,8 +1,10 @@
-"""The loop form as it is compiled in this process: with calls of functions that only the runtime has.
+"""Replace ops of the loop form by calls of runtime functions, for code that is compiled in this
+process.
 
-What `.loops` shows, and what is exported, is the same program in plain Python: `a @ b`, `total += x`, `np.empty(n)`,
-`np.exp(x)`.  So an exported module needs nobody but NumPy and Numba, and computes exp at the speed of libm; the text of vector math,
-three times as long as the program it would stand in, is left out of it.
+What `.loops` shows, and what is exported, is the same program in plain Python: `a @ b`, `total +=
+x`, `np.empty(n)`, `np.exp(x)`.  So an exported module needs nobody but NumPy and Numba, and
+computes exp at the speed of libm; the text of vector math, three times as long as the program it
+would stand in, is left out of it.
 """
 
 from __future__ import annotations
@@ -44,48 +46,61 @@ from .searchsorted import place_before, place_behind
 
 
 def _called(function: Callable, of: Record) -> Record:
-    """The op `of` spelled as a call of `function`."""
+    """A twin of the op `of` that prints as a call of `function`."""
     return Record(name_of(function), evaluate=of.evaluate, infer=of.infer,
-                  syntax=lambda *xs, **attrs: ast.Call(ast.Name(name_of(function), ast.Load()), list(xs), []))
+                  syntax=lambda *xs, **attrs: ast.Call(ast.Name(name_of(function), ast.Load()),
+                                                       list(xs), []))
 
 
 def _of_scipys(op: Op) -> Record:
-    """The op as a call of SciPy's function, which has its order, if it is of one, as its first argument."""
+    """A twin of the op that prints as a call of SciPy's function, with its order, if any, as first
+    argument.
+    """
     of = _called(scipy_special.FUNCTIONS[op.name], op.record)
-    orders = [ast.Call(ast.Attribute(ast.Name("np", ast.Load()), op.output.type.dtype, ast.Load()), [ast.Constant(k)], []) for k in op.attrs.values()]
+    orders = [ast.Call(ast.Attribute(ast.Name("np", ast.Load()), op.output.type.dtype, ast.Load()),
+                       [ast.Constant(k)], []) for k in op.attrs.values()]
     return replace(of, syntax=lambda *xs, **attrs: of.syntax(*orders, *xs))
 
 
 def _unshared(of: Record) -> Record:
-    """The op `of`, which allocates, spelled so that what it makes shares no memory."""
+    """A twin of the allocating op `of` whose result is noalias."""
     def syntax(*lengths, zero: bool, **attrs) -> ast.expr:
         plain = of.syntax(*lengths, zero=zero, **attrs)
-        return ast.Call(ast.Name(name_of(unshared_zeros if zero else unshared_empty), ast.Load()), plain.args, plain.keywords)
+        return ast.Call(ast.Name(name_of(unshared_zeros if zero else unshared_empty), ast.Load()),
+                        plain.args, plain.keywords)
 
     return replace(of, syntax=syntax)
 
 
 def name_of(function: Callable) -> str:
-    """What the native text calls a function of the runtime."""
+    """The name of a runtime function in native text."""
     return getattr(function, "__name__", None) or function.name
 
 
-RUNTIME = {blas_product: blas.__name__, checked_place: checked_index.__name__, from_front: checked_index.__name__,
-           place_before: searchsorted.__name__, place_behind: searchsorted.__name__, added_in_any_order: reassociable_add.__name__, unshared_empty: noalias_alloc.__name__, unshared_zeros: noalias_alloc.__name__,
-           unshared_like: noalias_alloc.__name__, native_copy: array_layout.__name__, native_in_order: array_layout.__name__, native_reshaped: array_layout.__name__,
-           native_permuted: array_layout.__name__, **dict.fromkeys(share_factorisations.FUNCTIONS, lapack.__name__),
+RUNTIME = {blas_product: blas.__name__, checked_place: checked_index.__name__,
+           from_front: checked_index.__name__, place_before: searchsorted.__name__,
+           place_behind: searchsorted.__name__, added_in_any_order: reassociable_add.__name__,
+           unshared_empty: noalias_alloc.__name__, unshared_zeros: noalias_alloc.__name__,
+           unshared_like: noalias_alloc.__name__, native_copy: array_layout.__name__,
+           native_in_order: array_layout.__name__, native_reshaped: array_layout.__name__,
+           native_permuted: array_layout.__name__,
+           **dict.fromkeys(share_factorisations.FUNCTIONS, lapack.__name__),
            **dict.fromkeys(scipy_special.FUNCTIONS.values(), scipy_special.__name__)}
-product, addition, allocation = _called(blas_product, matmul), _called(added_in_any_order, sum_step), _unshared(buffer)
+product, addition, allocation = (_called(blas_product, matmul),
+                                 _called(added_in_any_order, sum_step), _unshared(buffer))
 copying = _called(native_copy, copy_record)
 place = _called(checked_place, place_in_op)
 counted = Record(name_of(from_front), evaluate=lambda k: k, infer=lambda k: INT,
                  syntax=lambda k: ast.Call(ast.Name(name_of(from_front), ast.Load()), [k], []))
 digamma = _called(scipy_special.FUNCTIONS[scipy_special.DIGAMMA], polygamma_of_number)
-searches = {"left": _called(place_before, searchsorted_record), "right": _called(place_behind, searchsorted_record)}
+searches = {"left": _called(place_before, searchsorted_record),
+            "right": _called(place_behind, searchsorted_record)}
 
 
 def spelled(lowered: Function) -> Function:
-    """`lowered`, a loop form that nobody else has: its products, sums, buffers, searches, checks of indices and functions are spelled as the runtime wants them."""
+    """`lowered`, a loop form owned by the caller, with products, sums, buffers, searches, index
+    checks and functions replaced by runtime calls.
+    """
     with_vector_math(lowered)
     for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):
         share_factorisations.with_factors(each.block)
@@ -114,7 +129,7 @@ def spelled(lowered: Function) -> Function:
 
 
 def count_from_front(loop: Op) -> None:
-    """Say of the indices in a piece of a loop (back/loops/split_at_wraparound.py) that they are not negative, which LLVM does not see.
+    """Mark the indices in a piece of a loop (back/loops/split_at_wraparound.py) as not negative.
 
     It then reads neighbours several at a time: five times as fast.
     """
@@ -125,9 +140,11 @@ def count_from_front(loop: Op) -> None:
         for op in inner.ops:
             for nested in op.blocks:
                 block(nested)
-            for k in range(1 if op.name == "getitem" else 2, len(op.inputs)) if op.name in ("getitem", "setitem", "additem") else ():
+            for k in (range(1 if op.name == "getitem" else 2, len(op.inputs))
+                      if op.name in ("getitem", "setitem", "additem") else ()):
                 x = op.inputs[k]
-                least = lower_bound(x, counters) if x.type == INT and x.constant is MISSING else None
+                least = (lower_bound(x, counters) if x.type == INT and x.constant is MISSING
+                         else None)
                 if least is not None and least >= 0:
                     ops.append(Op(counted, [x], {}, [], [], op.line))
                     ops[-1].outputs.append(Value(INT, "", ops[-1]))
@@ -139,11 +156,13 @@ def count_from_front(loop: Op) -> None:
 
 
 _MADE = {"np.empty(": unshared_empty, "np.zeros(": unshared_zeros, "np.empty_like(": unshared_like,
-         "np.ascontiguousarray(": native_in_order, "np.reshape(": native_reshaped, "np.transpose(": native_permuted}
+         "np.ascontiguousarray(": native_in_order, "np.reshape(": native_reshaped,
+         "np.transpose(": native_permuted}
 
 
 def allocating(line: str) -> str:
-    """A line of native text, what it allocates in words of NumPy's (tapes that grow, parts of sums) allocated as buffers are.
+    """A line of native text, with NumPy's allocations in it (tapes that grow, parts of sums)
+    replaced as buffers are.
 
     A line that has a string or a comment in it stays as it is.
     """
@@ -154,9 +173,11 @@ def allocating(line: str) -> str:
 
 
 def imports(text: str) -> list[str]:
-    """The import statements of what the native text calls."""
-    found = [f"from {where} import {name_of(function)}" for function, where in RUNTIME.items() if f"{name_of(function)}(" in text]
-    functions = sorted(set(re.findall(r"\bvector_[a-z0-9]+(?=\()", text)) & set(vector_math.__all__))
+    """The import statements for the functions that the native text calls."""
+    found = [f"from {where} import {name_of(function)}"
+             for function, where in RUNTIME.items() if f"{name_of(function)}(" in text]
+    functions = sorted(
+        set(re.findall(r"\bvector_[a-z0-9]+(?=\()", text)) & set(vector_math.__all__))
     return found + [f"from {vector_math.__name__} import {', '.join(functions)}"] * bool(functions)
 
 
@@ -165,10 +186,10 @@ _DOWN = re.compile(r"( *)for (\w+) in range\(.+, (?:-1|\d+), -\d+\):$")
 
 
 def not_negative(line: str) -> str | None:
-    """What to add after the head of a loop that counts down to 0 or more: that its counter is not negative.
+    """The statement that marks the counter of a loop that counts down to 0 or more as not negative.
 
-    LLVM does not see it, and asks of each index whether it counts from the end: two nested sweeps back took 2.1 ns
-    a trip, and 0.85 with this.
+    LLVM does not see it, and asks of each index whether it counts from the end: two nested sweeps
+    back took 2.1 ns a trip, and 0.85 with this.
     """
     match = _DOWN.match(line)
     return f"{match[1]}    {match[2]} = {NATURAL}({match[2]})" if match else None

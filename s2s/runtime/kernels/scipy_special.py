@@ -1,13 +1,15 @@
-"""Functions of scipy.special in native code: those of scipy.special.cython_special, one number at a time.
+"""Functions of scipy.special in native code: calls of scipy.special.cython_special on single
+numbers.
 
     y[i] = scipy.special.i0(x[i])    is compiled as    y[i] = scipys_i0(x[i])
 
-SciPy keeps them for Cython, as C functions of float64 that need neither Python nor its lock, with the bits of the ufuncs.  Their
-addresses are this process's: code names them as symbols, and `provide` says what these mean before it is linked, as lapack.py does it.
-Digamma is one of them: our own, which exported files have (ops/math/special.py), takes ten times as long.
+SciPy keeps them for Cython, as C functions of float64 that need neither Python nor its lock, with
+the bits of the ufuncs.  Their addresses are this process's: code names them as symbols, and
+`provide` says what these mean before it is linked, as lapack.py does it. Digamma is one of them:
+our own, which exported files have (ops/math/special.py), takes ten times as long.
 
-Considered: the inner loops of the ufuncs, as runtime/intrinsics/complex_math.py has NumPy's, which tell Python of errors; functions of our own, of which
-the digits would be another matter each.
+Considered: the inner loops of the ufuncs, as runtime/intrinsics/complex_math.py has NumPy's, which
+tell Python of errors; functions of our own, of which the digits would be another matter each.
 """
 
 from __future__ import annotations
@@ -34,11 +36,13 @@ DIGAMMA = "psi"
 def _callable(name: str, arity: int) -> Callable:
     """The function that native code calls."""
     plain = Named("scipy.special", name)
-    function = {1: lambda x: plain(x), 2: lambda a, b: plain(a, b), 3: lambda a, b, x: plain(a, b, x), 4: lambda a, b, c, x: plain(a, b, c, x)}[arity]
+    function = {1: lambda x: plain(x), 2: lambda a, b: plain(a, b),
+                3: lambda a, b, x: plain(a, b, x), 4: lambda a, b, c, x: plain(a, b, c, x)}[arity]
     function.__name__ = function.__qualname__ = f"scipys_{name}"
     function.__doc__ = f"scipy.special.{name} of numbers."
 
-    type_callable(function)(lambda context: {1: lambda x: _type(x), 2: lambda a, b: _type(a, b), 3: lambda a, b, x: _type(a, b, x),
+    type_callable(function)(lambda context: {1: lambda x: _type(x), 2: lambda a, b: _type(a, b),
+                                             3: lambda a, b, x: _type(a, b, x),
                                              4: lambda a, b, c, x: _type(a, b, c, x)}[arity])
 
     @lower_builtin(function, *[types.Any] * arity)
@@ -46,7 +50,8 @@ def _callable(name: str, arity: int) -> Callable:
         given = [context.cast(builder, x, t, types.float64) for x, t in zip(args, sig.args)]
         symbol = f"{PREFIX}_{name}"
         provide([symbol])
-        callee = cgutils.get_or_insert_function(builder.module, ir.FunctionType(REAL, [REAL] * len(given) + [ir.IntType(32)]), symbol)
+        callee = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(REAL, [REAL] * len(given) + [ir.IntType(32)]), symbol)
         y = builder.call(callee, [*given, ir.IntType(32)(0)], attrs=("nounwind",))
         return context.cast(builder, y, types.float64, sig.return_type)
 
@@ -54,20 +59,21 @@ def _callable(name: str, arity: int) -> Callable:
 
 
 def _type(*xs: types.Type) -> types.Type | None:
-    """What SciPy makes of numbers of these types."""
+    """SciPy's result type for numbers of these types."""
     if all(isinstance(x, (types.Integer, types.Boolean, types.Float)) for x in xs):
         return types.float32 if set(xs) == {types.float32} else types.float64
     return None
 
 
-FUNCTIONS = {name: _callable(name, len(RECORDS[name].partials) + OF_ORDER.get(name, 0)) for name in sorted(SCIPYS_ALONE)}
+FUNCTIONS = {name: _callable(name, len(RECORDS[name].partials) + OF_ORDER.get(name, 0))
+             for name in sorted(SCIPYS_ALONE)}
 FUNCTIONS[DIGAMMA] = _callable(DIGAMMA, 1)
 globals().update((function.__name__, function) for function in FUNCTIONS.values())
 
 
 @functools.cache
 def address(name: str) -> int:
-    """Where SciPy's function of float64 is in this process."""
+    """The address of SciPy's float64 function in this process."""
     known = cython_special.__pyx_capi__
     for each in (name, f"__pyx_fuse_0{name}", f"__pyx_fuse_1{name}"):
         if '"double (double,' in repr(known.get(each)):
@@ -76,7 +82,7 @@ def address(name: str) -> int:
 
 
 def provide(symbols: Sequence[str]) -> None:
-    """Say what those of the symbols mean in this process that are functions of SciPy's."""
+    """Define those of the symbols that are SciPy functions."""
     for each in symbols:
         if each.startswith(PREFIX):
             binding.add_symbol(each, address(each[len(PREFIX) + 1:]))

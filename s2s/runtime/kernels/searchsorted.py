@@ -1,8 +1,10 @@
-"""np.searchsorted of a number, in native code: in a short vector the numbers below it are counted.
+"""np.searchsorted of a number, in native code: in a short vector, count the smaller numbers
+(branch-free linear search).
 
-A search by halves asks what cannot be foretold, at each step: of 20 numbers, 20 ns where queries come at random and 4 where they come in
-order.  Counting takes 2.5, in vectors and without a branch, and is faster up to 50 numbers and more.  Considered: halves without
-branches: three times as long as Numba's search where queries come in order.
+A search by halves asks what cannot be foretold, at each step: of 20 numbers, 20 ns where queries
+come at random and 4 where they come in order.  Counting takes 2.5, in vectors and without a branch,
+and is faster up to 50 numbers and more.  Considered: halves without branches: three times as long
+as Numba's search where queries come in order.
 
 NaN stands behind all numbers, as in NumPy.
 """
@@ -28,7 +30,8 @@ def place_behind(a, v):
 
 def _is_simple(a, v) -> bool:
     real = (types.Float, types.Integer)
-    return isinstance(a, types.Array) and a.ndim == 1 and isinstance(a.dtype, real) and isinstance(types.unliteral(v), real)
+    return (isinstance(a, types.Array) and a.ndim == 1 and isinstance(a.dtype, real)
+            and isinstance(types.unliteral(v), real))
 
 
 @overload(place_before)

@@ -1,4 +1,5 @@
-"""Linear algebra of one matrix in native code: what needs the same factorisation shares it, and triangles are not factored.
+"""Common subexpression elimination for factorisations: linear algebra on the same matrix shares its
+factors, triangles are not factored.
 
     t = np.linalg.solve(A, b)                   lu, p = lapack_factors(A)
     b_bar = np.linalg.solve(A.T, t_bar)         t = lapack_solution(lu, p, b)
@@ -7,14 +8,17 @@
     L = np.linalg.cholesky(K)                   L = lapack_cholesky(K)
     c = np.linalg.solve(L.T, e)                 c = lapack_solution_of_upper(L.T, e)
 
-The derivative of every solution is one more system with the same matrix, or its transpose, so a gradient takes half of the time so; a
-triangle is solved in a number of operations like that of its elements, and with smaller errors.  `.loops` and exported files keep NumPy's
-words.  A factorisation is made where it is first needed, and found again by what stands below, in the same block or inside.  Of a matrix that no
-trip of a loop changes it is made before the loop: an implicit scheme of 20 steps, L u' = R u, factored L in each of them, and once more in each step of
-its gradient.  Where there is no trip, that was for nothing, and what it complains of is not what the program does: the interpreted form
-is asked then (runtime/call/native_function.py, Note [Where an error came from]).
+The derivative of every solution is one more system with the same matrix, or its transpose, so a
+gradient takes half of the time so; a triangle is solved in a number of operations like that of its
+elements, and with smaller errors.  `.loops` and exported files keep NumPy's words.  A factorisation
+is made where it is first needed, and found again by what stands below, in the same block or inside.
+Of a matrix that no trip of a loop changes it is made before the loop: an implicit scheme of 20
+steps, L u' = R u, factored L in each of them, and once more in each step of its gradient.  Where
+there is no trip, that was for nothing, and what it complains of is not what the program does: the
+interpreted form is asked then (runtime/call/native_function.py, Note [Where an error came from]).
 
-Considered: an op for the factors in the program that is differentiated, which every reader of the source would meet; SciPy has it, NumPy has not.
+Considered: an op for the factors in the program that is differentiated, which every reader of the
+source would meet; SciPy has it, NumPy has not.
 """
 
 from __future__ import annotations
@@ -44,17 +48,21 @@ from .lapack import (
 )
 
 DTYPES = ("float64", "float32", "complex128", "complex64")
-FROM_FACTORS = {"inv": lapack_inverse, "inverse_or_nan": lapack_inverse_or_nan, "is_singular": lapack_is_singular,
-                "det": lapack_determinant, "sign_of_det": lapack_sign, "log_of_det": lapack_log}
+FROM_FACTORS = {"inv": lapack_inverse, "inverse_or_nan": lapack_inverse_or_nan,
+                "is_singular": lapack_is_singular, "det": lapack_determinant,
+                "sign_of_det": lapack_sign, "log_of_det": lapack_log}
 FROM_MATRIX = {"cholesky": lapack_cholesky, "is_indefinite": lapack_is_indefinite}
-TRIANGULAR = {("lapack_cholesky", 0): "lower", ("numpy_qr", 1): "upper"}  # which results are triangles, and which
-FUNCTIONS = (lapack_factors, lapack_solution, lapack_solution_of_transposed, lapack_solution_of_lower,
-             lapack_solution_of_upper, lapack_cofactors, *FROM_FACTORS.values(), *FROM_MATRIX.values())
+# which results are triangles, and which
+TRIANGULAR = {("lapack_cholesky", 0): "lower", ("numpy_qr", 1): "upper"}
+FUNCTIONS = (lapack_factors, lapack_solution, lapack_solution_of_transposed,
+             lapack_solution_of_lower, lapack_solution_of_upper, lapack_cofactors,
+             *FROM_FACTORS.values(), *FROM_MATRIX.values())
 
 
 def _calls(function: Callable) -> Record:
     return Record(function.__name__, evaluate=function, infer=lambda *xs: [],
-                  syntax=lambda *xs: ast.Call(ast.Name(function.__name__, ast.Load()), list(xs), []))
+                  syntax=lambda *xs: ast.Call(ast.Name(function.__name__, ast.Load()), list(xs),
+                                              []))
 
 
 RECORDS = {function: _calls(function) for function in FUNCTIONS}
@@ -62,7 +70,9 @@ RECORDS = {function: _calls(function) for function in FUNCTIONS}
 
 @dataclass
 class Scope:
-    """A block while its ops are spelled: its own values, the factors that are known of matrices, and its ops so far."""
+    """A block being rewritten: its own values, the known factors of matrices, and the ops emitted
+    so far.
+    """
 
     block: Block
     repeats: bool  # whether it is of a loop
@@ -74,7 +84,9 @@ class Scope:
 
 
 def with_factors(block: Block, around: Sequence[Scope] = (), repeats: bool = False) -> None:
-    """Spell the ops in `block` as calls of lapack.py; it is in the blocks of the scopes `around`, from the outermost."""
+    """Rewrite the ops in `block` as calls of lapack.py; `around` are the enclosing scopes,
+    outermost first.
+    """
     scopes = [*around, Scope(block, repeats)]
     ops = scopes[-1].ops
     for op in block.ops:
@@ -92,26 +104,31 @@ def with_factors(block: Block, around: Sequence[Scope] = (), repeats: bool = Fal
         elif op.name == "solve" and is_plain(op):
             a, b = op.inputs
             base, is_transposed = untransposed(a)
-            triangle = TRIANGULAR.get((base.op.name, base.op.outputs.index(base)) if base.op is not None else None)
+            triangle = TRIANGULAR.get((base.op.name, base.op.outputs.index(base))
+                                      if base.op is not None else None)
             if triangle is not None:
                 is_lower = (triangle == "lower") != is_transposed
-                op.record = RECORDS[lapack_solution_of_lower if is_lower else lapack_solution_of_upper]
+                op.record = RECORDS[lapack_solution_of_lower if is_lower
+                                    else lapack_solution_of_upper]
             else:
                 op.inputs = [*factors(op, base, scopes), b]
-                op.record = RECORDS[lapack_solution_of_transposed if is_transposed else lapack_solution]
+                op.record = RECORDS[lapack_solution_of_transposed if is_transposed
+                                    else lapack_solution]
         ops.append(op)
     block.ops = ops
 
 
 def is_plain(op: Op) -> bool:
-    """Whether it is of one matrix, and of one dtype that lapack.py has."""
-    types = [x.type for x in op.inputs if not isinstance(x.type, Scalar)]  # beside the logarithm of a determinant
-    return (all(isinstance(type, Array) and len(type.dims) <= 2 for type in types) and len(types[0].dims) == 2 and types[0].dtype in DTYPES
+    """Whether the operands are one matrix (not a stack), of one dtype that lapack.py supports."""
+    # beside the logarithm of a determinant
+    types = [x.type for x in op.inputs if not isinstance(x.type, Scalar)]
+    return (all(isinstance(type, Array) and len(type.dims) <= 2 for type in types)
+            and len(types[0].dims) == 2 and types[0].dtype in DTYPES
             and {type.dtype for type in types} == {types[0].dtype})
 
 
 def untransposed(a: Value) -> tuple[Value, bool]:
-    """What `a` is the transpose of, if it is one, and whether it is."""
+    """The matrix that `a` is the transpose of, or `a`, and whether it is a transpose."""
     is_transposed = False
     while a.op is not None and a.op.name == "transpose":
         a, is_transposed = a.op.inputs[0], not is_transposed
@@ -119,7 +136,9 @@ def untransposed(a: Value) -> tuple[Value, bool]:
 
 
 def factors(op: Op, a: Value, scopes: Sequence[Scope]) -> Sequence[Value]:
-    """The factors of `a`, made before `op`, or the loops around that do not make `a`, unless they are known."""
+    """The factors of `a`: known ones, or new ones before `op`, hoisted out of loops that do not
+    compute `a`.
+    """
     found = next((scope.known[a] for scope in reversed(scopes) if a in scope.known), None)
     if found is None:
         home = len(scopes) - 1

@@ -1,15 +1,18 @@
-"""A small matrix times a vector, as functions of the module that multiplies: a call of BLAS takes longer than they.
+"""Products of a small matrix and a vector, as functions of the module: faster than a call of BLAS.
 
-Two functions do it, and each is written into a module once, so that one more product costs a call to compile.  They are in vectors
-already, so LLVM is told not to make them longer ("optsize"): as fast, and a third of the time to compile, 20 ms each.  `row` is a
-vector times a matrix, row by row, and `dots` that matrix times a vector; for a matrix in the other order they change places.
-They keep a few registers of sums and store each result once, in whole vectors as far as the lengths go: `row`
-adds in the order of the program, `dots` in as many parts as a register holds, and puts four sums side by side with one store (what
-reads them next reads vectors, and waited for four stores of one number each to reach the cache).
+Two functions do it, and each is written into a module once, so that one more product costs a call
+to compile.  They are in vectors already, so LLVM is told not to make them longer ("optsize"): as
+fast, and a third of the time to compile, 20 ms each.  `row` is a vector times a matrix, row by row,
+and `dots` that matrix times a vector; for a matrix in the other order they change places. They keep
+a few registers of sums and store each result once, in whole vectors as far as the lengths go: `row`
+adds in the order of the program, `dots` in as many parts as a register holds, and puts four sums
+side by side with one store (what reads them next reads vectors, and waited for four stores of one
+number each to reach the cache).
 
-Gemv takes 1.5 to 3 times as long for 2x2 to 24x24.  Products of two matrices stay with gemm, which has kernels for
-small ones: these, row by row, were slower from 6x6 on.  Considered: plain loops where the product stands, for LLVM to
-vectorise.  It guards them against overlaps, unrolls for lengths that are never met, and compiles each anew.
+Gemv takes 1.5 to 3 times as long for 2x2 to 24x24.  Products of two matrices stay with gemm, which
+has kernels for small ones: these, row by row, were slower from 6x6 on.  Considered: plain loops
+where the product stands, for LLVM to vectorise.  It guards them against overlaps, unrolls for
+lengths that are never met, and compiles each anew.
 """
 
 from __future__ import annotations
@@ -40,7 +43,8 @@ def _function(module: ir.Module, real: ir.Type, kind: str, write: Callable) -> i
     if name in module.globals:
         return module.globals[name]
     address = real.as_pointer()
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [address, WORD, WORD, address, address]), name)
+    function = ir.Function(
+        module, ir.FunctionType(ir.VoidType(), [address, WORD, WORD, address, address]), name)
     function.linkage = "internal"
     for attribute in ("nounwind", "noinline", "optsize"):
         function.attributes.add(attribute)
@@ -58,30 +62,38 @@ def _row(builder, real, matrix, lead, others, vector, out) -> None:
         with cgutils.for_range(builder, others) as loop:
             number = builder.load(builder.gep(vector, [loop.index]))
             place = builder.gep(matrix, [builder.add(builder.mul(loop.index, lead), column)])
-            _add_product(builder, total, _spread(builder, number, width), _load(builder, place, width))
+            _add_product(builder, total, _spread(builder, number, width),
+                         _load(builder, place, width))
         _store(builder, builder.load(total), builder.gep(out, [column]), width)
 
 
 def _dots(builder, real, matrix, lead, others, vector, out) -> None:
     register = REGISTER[str(real)]
     for count, first in _blocks(builder, others, (4, 1)):
-        starts = [builder.gep(matrix, [builder.mul(builder.add(first, WORD(k)), lead)]) for k in range(count)]
+        starts = [builder.gep(matrix, [builder.mul(builder.add(first, WORD(k)), lead)])
+                  for k in range(count)]
         sums = [_zero(builder, real, 1) for _ in starts]
         wide = [_zero(builder, real, register) for _ in starts]
         for width, column in _blocks(builder, lead, (register, 1)):
             totals = sums if width == 1 else wide
             numbers = _load(builder, builder.gep(vector, [column]), width)
             for total, start in zip(totals, starts):
-                _add_product(builder, total, numbers, _load(builder, builder.gep(start, [column]), width))
+                _add_product(builder, total, numbers,
+                             _load(builder, builder.gep(start, [column]), width))
         wholes = _sums(builder, [builder.load(parts) for parts in wide], register)
-        _store(builder, builder.fadd(wholes, _together(builder, [builder.load(x) for x in sums])), builder.gep(out, [first]), count)
+        _store(builder, builder.fadd(wholes, _together(builder, [builder.load(x) for x in sums])),
+               builder.gep(out, [first]), count)
 
 
 def _blocks(builder, length: ir.Value, widths: Sequence[int]) -> Iterator[tuple[int, ir.Value]]:
-    """Loops over 0 ... length in steps of each width as long as one fits; what is written for (width, first) is their body."""
+    """Emit loops over 0 ... length with steps of each width while one fits; the body is emitted for
+    (width, first).
+    """
     place = cgutils.alloca_once_value(builder, WORD(0))
     for width in widths:
-        with _while(builder, lambda: builder.icmp_signed("<=", builder.add(builder.load(place), WORD(width)), length)):  # noqa: B023
+        with _while(builder,
+                    lambda: builder.icmp_signed("<=", builder.add(builder.load(place), WORD(width)),
+                                                length)):  # noqa: B023
             first = builder.load(place)
             yield width, first
             builder.store(builder.add(first, WORD(width)), place)
@@ -104,7 +116,7 @@ def _kind(real: ir.Type, width: int) -> ir.Type:
 
 
 def _zero(builder, real, width: int) -> ir.Value:
-    """The place of a sum that is begun here."""
+    """A stack slot for a sum, initially 0."""
     kind = _kind(real, width)
     zero = ir.Constant(kind, 0.0 if width == 1 else [0.0] * width)
     place = cgutils.alloca_once(builder, kind)
@@ -113,7 +125,8 @@ def _zero(builder, real, width: int) -> ir.Value:
 
 
 def _add_product(builder, total, x, y) -> None:
-    builder.store(builder.fadd(builder.load(total), builder.fmul(x, y, flags=FLAGS), flags=FLAGS), total)
+    builder.store(builder.fadd(builder.load(total), builder.fmul(x, y, flags=FLAGS), flags=FLAGS),
+                  total)
 
 
 def _load(builder, place, width: int) -> ir.Value:
@@ -135,26 +148,31 @@ def _spread(builder, number, width: int) -> ir.Value:
         return number
     kind, index = ir.VectorType(number.type, width), ir.IntType(32)
     one = builder.insert_element(ir.Constant(kind, ir.Undefined), number, index(0))
-    return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(index, width), [0] * width))
+    return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined),
+                                  ir.Constant(ir.VectorType(index, width), [0] * width))
 
 
 def _sums(builder, registers: list[ir.Value], width: int) -> ir.Value:
-    """The sum of each of four registers, or of one, side by side: of halves, and halves of these."""
+    """The horizontal sums of four registers, or of one, by pairwise halving."""
     def added(a: ir.Value, b: ir.Value, low: Sequence[int], high: Sequence[int]) -> ir.Value:
         index = ir.IntType(32)
-        return builder.fadd(*(builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(index, len(places)), list(places))) for places in (low, high)))
+        return builder.fadd(*(builder.shuffle_vector(a, b,
+                                                     ir.Constant(ir.VectorType(index, len(places)),
+                                                                 list(places)))
+                              for places in (low, high)))
 
     while width > (2 if len(registers) == 1 else 4):
         width //= 2
         registers = [added(x, x, range(width), range(width, 2 * width)) for x in registers]
     if len(registers) == 1:
-        return builder.fadd(*(builder.extract_element(registers[0], ir.IntType(32)(k)) for k in range(2)))
+        return builder.fadd(*(builder.extract_element(registers[0], ir.IntType(32)(k))
+                              for k in range(2)))
     pairs = [added(a, b, (0, 1, 4, 5), (2, 3, 6, 7)) for a, b in (registers[:2], registers[2:])]
     return added(*pairs, (0, 2, 4, 6), (1, 3, 5, 7))
 
 
 def _together(builder, numbers: list[ir.Value]) -> ir.Value:
-    """Some numbers as one vector; one is itself."""
+    """Pack numbers into a vector; a single one stays itself."""
     if len(numbers) == 1:
         return numbers[0]
     made = ir.Constant(ir.VectorType(numbers[0].type, len(numbers)), ir.Undefined)

@@ -1,1 +1,1 @@
-"""Modules of LLVM: helper functions, splitting them, compiling them in two threads."""
+"""LLVM modules: helper functions, splitting, compilation in two threads."""

@@ -1,21 +1,26 @@
-"""LLVM's work on a function in two threads: on what Python calls, and on the function, in pieces (split_module.py).
+"""Run LLVM in two threads: on the Python wrapper of a function, and on the function itself, in
+pieces (split_module.py).
 
     a piece after the other             in a thread of its own, while what Python calls is written, and in this one, once it is compiled
     what Python calls f through         compiled at the lowest level, here, with what runs once a call of f
 
-What is passed through LLVM takes half of a first call, and the function that takes arguments from Python and gives results to it a third
-of that for a small program.  Numba never writes f inside it, and runs it once a call, so that little is lost where LLVM does not look at it
-twice: it takes a third of the time then.  It is written while LLVM is at work on f.
+What is passed through LLVM takes half of a first call, and the function that takes arguments from
+Python and gives results to it a third of that for a small program.  Numba never writes f inside it,
+and runs it once a call, so that little is lost where LLVM does not look at it twice: it takes a
+third of the time then.  It is written while LLVM is at work on f.
 
-LLVM lets several threads work if each has its own context.  llvmlite does not: one lock stands around all of its functions.  So all that is called for a piece is called
-past the lock, on a context, a machine and passes that no other thread knows; where a version of llvmlite keeps the functions elsewhere, the lock is held, and the
-threads take turns.
+LLVM lets several threads work if each has its own context.  llvmlite does not: one lock stands
+around all of its functions.  So all that is called for a piece is called past the lock, on a
+context, a machine and passes that no other thread knows; where a version of llvmlite keeps the
+functions elsewhere, the lock is held, and the threads take turns.
 
-Considered: a process of its own (30 ms to hand a module over and back, and it has to be there); to begin with each loop while Python writes the next (on two cores first calls took 0.97 to 1.06 of
-the time, and 4 to 10 % more of the processor's).
+Considered: a process of its own (30 ms to hand a module over and back, and it has to be there); to
+begin with each loop while Python writes the next (on two cores first calls took 0.97 to 1.06 of the
+time, and 4 to 10 % more of the processor's).
 
-What is made of a piece is an object file, which the engine takes beside the others; the cache keeps all.  Its module is kept as
-bitcode, for those who link it or want to read it: a context of LLVM's with a module in it takes a megabyte.
+What is made of a piece is an object file, which the engine takes beside the others; the cache keeps
+all.  Its module is kept as bitcode, for those who link it or want to read it: a context of LLVM's
+with a module in it takes a megabyte.
 """
 
 from __future__ import annotations
@@ -41,7 +46,7 @@ SHORT = 1e-4  # seconds after which a thread that wants to may run Python
 
 
 class Symbol(NamedTuple):
-    """A function or a variable of a module."""
+    """A function or global variable of a module."""
 
     name: str
     is_declaration: bool
@@ -49,23 +54,26 @@ class Symbol(NamedTuple):
 
 @dataclass
 class Symbols:
-    """Those of a module that is gone, as the module said them."""
+    """The symbols of a module that is no longer in memory."""
 
     functions: list[Symbol]
     global_variables: list[Symbol]
 
     @staticmethod
     def of(module: binding.ModuleRef) -> Symbols:
-        return Symbols(*([Symbol(x.name, x.is_declaration) for x in each] for each in (module.functions, module.global_variables)))
+        return Symbols(*([Symbol(x.name, x.is_declaration) for x in each]
+                         for each in (module.functions, module.global_variables)))
 
 
 class Piece:
-    """A module that becomes machine code by these passes of LLVM, after those `before` of each function; `code`, once it has.
+    """A module to be compiled with these LLVM passes, after the function passes `before`; `code` is
+    its machine code, once compiled.
 
     `size` says how long that takes, next to others.
     """
 
-    def __init__(self, text: str, machine: binding.TargetMachine, passes: list, before: tuple | None = None, each: float = 1.0):
+    def __init__(self, text: str, machine: binding.TargetMachine, passes: list,
+                 before: tuple | None = None, each: float = 1.0):
         self.given, self.size = (text, machine, passes, before), each * text.count("\n")
 
     def make(self) -> None:
@@ -86,21 +94,22 @@ class Piece:
 
     @functools.cached_property
     def symbols(self) -> Symbols:
-        """What the code defines and refers to, once it is made.
+        """The symbols that the code defines and refers to, once it is compiled.
 
-        Not asked where it is made: after each short call there a thread would wait for Python while the other is busy.
+        Not asked where it is made: after each short call there a thread would wait for Python while
+        the other is busy.
         """
         found = Symbols.of(self.made)
         del self.made
         return found
 
     def module(self) -> binding.ModuleRef:
-        """The module, once more."""
+        """The module, parsed again."""
         return binding.parse_bitcode(self.bitcode)
 
 
 class Abreast(threading.Thread):
-    """Pieces become machine code, in a thread of its own."""
+    """Compile pieces in a thread of its own."""
 
     def __init__(self, pieces: list[Piece]):
         super().__init__(name="s2s compiles")
@@ -108,15 +117,18 @@ class Abreast(threading.Thread):
         self.start()
 
     def also(self, piece: Piece) -> None:
-        """Make this one too: it takes its turn by how long it takes, so that what is made last is short, whoever makes it."""
-        self.waiting.insert(next((k for k, other in enumerate([*self.waiting]) if other.size < piece.size), len(self.waiting)), piece)
+        """Add this piece; the queue is ordered by expected time, so that the last pieces are short.
+        """
+        self.waiting.insert(next((k
+                                  for k, other in enumerate([*self.waiting])
+                                  if other.size < piece.size), len(self.waiting)), piece)
 
     def run(self) -> None:
         with taking_short_turns():
             self.work()
 
     def work(self) -> None:
-        """Make what is left to be made."""
+        """Compile the remaining pieces."""
         try:
             while self.waiting and self.failed is None:
                 try:
@@ -128,7 +140,7 @@ class Abreast(threading.Thread):
             self.failed = error
 
     def result(self) -> list[bytes]:
-        """The code of all."""
+        """The machine code of all pieces."""
         self.work()
         self.join()
         if self.failed is not None:
@@ -136,13 +148,16 @@ class Abreast(threading.Thread):
         return [piece.code for piece in self.pieces]
 
 
-_turns: list[float] = []  # how long those of Python's threads were, before each that takes short ones
+# how long those of Python's threads were, before each that takes short ones
+_turns: list[float] = []
 _changing = threading.Lock()
 
 
 @contextmanager
 def taking_short_turns() -> Iterator[None]:
-    """Threads that want to run Python need not wait long: a thread that LLVM has done something for would wait 5 ms each time."""
+    """Shorten the switch interval: a thread returning from LLVM would otherwise wait 5 ms for
+    Python's lock each time.
+    """
     with _changing:
         _turns.append(sys.getswitchinterval())
         sys.setswitchinterval(SHORT)
@@ -157,14 +172,16 @@ def taking_short_turns() -> Iterator[None]:
 
 
 def alone(text: str) -> binding.ModuleRef:
-    """A module in a context of its own, which ends when nothing refers to the module any more, and the module with it.
+    """A module in a context of its own, which is freed together with the module.
 
-    Left to themselves, both are ended by the garbage collector if they are part of a cycle, and in any order: the context takes its modules with it, and then
-    the module would be ended once more.
+    Left to themselves, both are ended by the garbage collector if they are part of a cycle, and in
+    any order: the context takes its modules with it, and then the module would be ended once more.
     """
     context = ContextRef(past_the_lock("LLVMPY_ContextCreate")())
     with said() as error:
-        module = binding.ModuleRef(past_the_lock("LLVMPY_ParseAssembly")(context, text.encode(), ctypes.byref(error)), context)
+        module = binding.ModuleRef(past_the_lock("LLVMPY_ParseAssembly")(context, text.encode(),
+                                                                         ctypes.byref(error)),
+                                   context)
         context._owned = module._owned = True
         weakref.finalize(module, ffi.lib.LLVMPY_ContextDispose, context).atexit = False
         if error:
@@ -176,7 +193,7 @@ def alone(text: str) -> binding.ModuleRef:
 
 
 def functions_of(module: binding.ModuleRef) -> Iterator[ctypes.c_void_p]:
-    """The functions that a module defines."""
+    """The functions defined in a module."""
     functions = past_the_lock("LLVMPY_ModuleFunctionsIter")(module)
     try:
         while function := past_the_lock("LLVMPY_FunctionsIterNext")(functions):
@@ -188,7 +205,7 @@ def functions_of(module: binding.ModuleRef) -> Iterator[ctypes.c_void_p]:
 
 @contextmanager
 def said() -> Iterator[ctypes.c_char_p]:
-    """A text that LLVM may make, and that is given back to it."""
+    """A string that LLVM allocates and that is freed here."""
     text = ctypes.c_char_p()
     try:
         yield text
@@ -198,13 +215,13 @@ def said() -> Iterator[ctypes.c_char_p]:
 
 
 def past_the_lock(name: str):
-    """A function of llvmlite's, which other threads do not wait for."""
+    """A function of llvmlite's, called without llvmlite's global lock."""
     function = getattr(ffi.lib, name)
     return getattr(function, "_cfn", function)
 
 
 def bitcode(module: binding.ModuleRef) -> bytes:
-    """A module as bytes."""
+    """The bitcode of a module."""
     size = ctypes.c_size_t()
     with said() as text:
         past_the_lock("LLVMPY_WriteBitcodeToString")(module, ctypes.byref(text), ctypes.byref(size))
@@ -214,24 +231,29 @@ def bitcode(module: binding.ModuleRef) -> bytes:
 def machine_code(machine: binding.TargetMachine, module: binding.ModuleRef) -> bytes:
     """The object file of a module."""
     with said() as error:
-        buffer = past_the_lock("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1, ctypes.byref(error))
+        buffer = past_the_lock("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1,
+                                                                   ctypes.byref(error))
         if not buffer:
             raise RuntimeError(error.value.decode())
     try:
-        return ctypes.string_at(past_the_lock("LLVMPY_GetBufferStart")(buffer), past_the_lock("LLVMPY_GetBufferSize")(buffer))
+        return ctypes.string_at(past_the_lock("LLVMPY_GetBufferStart")(buffer),
+                                past_the_lock("LLVMPY_GetBufferSize")(buffer))
     finally:
         past_the_lock("LLVMPY_DisposeMemoryBuffer")(buffer)
 
 
 def beside(codegen, level: int | None = None):
-    """A code generator like Numba's, with a machine of its own, at this level; it takes less than a millisecond."""
+    """A code generator like Numba's at this optimisation level, with its own target machine; it
+    takes less than a millisecond.
+    """
     options = {"opt": config.OPT if level is None else level}
     codegen._customize_tm_options(options)
     found = copy.copy(codegen)
-    found._tm = binding.Target.from_triple(binding.get_process_triple()).create_target_machine(**options)
+    found._tm = binding.Target.from_triple(binding.get_process_triple()).create_target_machine(
+        **options)
     return found
 
 
 def hand_over(codegen, code: bytes) -> None:
-    """Give an object file to the engine, which links it with what is compiled next."""
+    """Add an object file to the engine, which links it with the next compiled module."""
     codegen._engine._ee.add_object_file(binding.ObjectFileRef.from_data(code))

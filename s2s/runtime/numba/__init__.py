@@ -1,1 +1,1 @@
-"""Numba's compiler, as s2s sets it up for generated modules."""
+"""Numba's compiler, configured for generated modules."""

@@ -1,45 +1,53 @@
-"""How hard Numba works on generated code: the same passes of LLVM, at levels that its size can bear.
+"""Numba's compiler for generated code, with LLVM optimisation levels chosen by code size.
 
 Note [What compiling costs]
-Numba runs LLVM three times over a function: function by function before linking, cheaply after it, and then in full, all at
-level 3.  Its Python part is linear in the number of statements; LLVM's is not.  A truncated Newton-CG on a hidden Markov
-model (631 lines of loops, 50,000 LLVM instructions, one core):
+Numba runs LLVM three times over a function: function by function before linking, cheaply after it,
+and then in full, all at level 3.  Its Python part is linear in the number of statements; LLVM's is
+not.  A truncated Newton-CG on a hidden Markov model (631 lines of loops, 50,000 LLVM instructions,
+one core):
 
     levels of the first and the last run     first    cheap     full   code   seconds
     3 and 3, as Numba does                    22.4      0.2      3.9    1.8      28.3
     1 and 2                                    5.2      0.3      1.8    1.0       8.3
 
-and a stencil of 275 lines 6.1 and 2.5 s.  Level 3 differs from 2 by unswitching loops on conditions that they do not
-change, and with every `for` inside a `for` comes one: is its range empty?  Each nest is doubled, and again by the
-nest around it, before the vectoriser or the register allocator sees it.  The first run has nothing to lose at level 1: what it
-leaves undone, the last does, after inlining.  In a small function unswitching is cheap, and a test that a loop makes
-again and again is worth it, so those keep level 3 in the last run.
-Considered as well: leaving the first run out (the cheap one then drags 50,000 instructions along: 4 % slower), and a list of
-passes of our own in place of it (SROA, CFG simplification, combining: 15 % slower, and bound to one version of llvmlite).
-Code that comes straight from its text (emit/) has no memory to take apart and nothing to undo.  So the first run is left out, and the cheap one, which prunes
-references; where much is compiled, the last is at level 1: gradients of a convolutional network, of bundle
-adjustment, of an LSTM and of that Newton-CG came out as fast or faster, and the network's LLVM takes 1.2 s for 1.6.
-What Python calls is run once a call, and so is what is left of a function whose loops are functions of their own (runtime/emit/outline_loops.py): both are compiled at level 0, which takes
-LLVM a third of the time, and costs 0.1 microseconds of 0.8 for a call that takes and returns three arrays, 0.4 of 3.3 for ten.  Where there are many more, that is level 1.
-Where loops have few trips, and LLVM knows how many, the first run stays, and the last is at level 2: what the first unrolls, the last makes vectors of.
-A mixture of Gaussians took 1.7 times as long without, a Kalman filter 1.4, and compiling them no less.
-That takes LLVM's vectoriser of straight lines, too, which Numba leaves out: the mixture in loops over points took 1.3 times as long without, a hidden
-Markov model of four states twice.
-The levels are Numba's own setting, changed for the time of a run under the lock that every compilation holds; so nothing
-here depends on how a version of Numba builds its passes, and no other function of the process is compiled differently.
+and a stencil of 275 lines 6.1 and 2.5 s.  Level 3 differs from 2 by unswitching loops on conditions
+that they do not change, and with every `for` inside a `for` comes one: is its range empty?  Each
+nest is doubled, and again by the nest around it, before the vectoriser or the register allocator
+sees it.  The first run has nothing to lose at level 1: what it leaves undone, the last does, after
+inlining.  In a small function unswitching is cheap, and a test that a loop makes again and again is
+worth it, so those keep level 3 in the last run. Considered as well: leaving the first run out (the
+cheap one then drags 50,000 instructions along: 4 % slower), and a list of passes of our own in
+place of it (SROA, CFG simplification, combining: 15 % slower, and bound to one version of
+llvmlite). Code that comes straight from its text (emit/) has no memory to take apart and nothing to
+undo.  So the first run is left out, and the cheap one, which prunes references; where much is
+compiled, the last is at level 1: gradients of a convolutional network, of bundle adjustment, of an
+LSTM and of that Newton-CG came out as fast or faster, and the network's LLVM takes 1.2 s for 1.6.
+What Python calls is run once a call, and so is what is left of a function whose loops are functions
+of their own (runtime/emit/outline_loops.py): both are compiled at level 0, which takes LLVM a third
+of the time, and costs 0.1 microseconds of 0.8 for a call that takes and returns three arrays, 0.4
+of 3.3 for ten.  Where there are many more, that is level 1. Where loops have few trips, and LLVM
+knows how many, the first run stays, and the last is at level 2: what the first unrolls, the last
+makes vectors of. A mixture of Gaussians took 1.7 times as long without, a Kalman filter 1.4, and
+compiling them no less. That takes LLVM's vectoriser of straight lines, too, which Numba leaves out:
+the mixture in loops over points took 1.3 times as long without, a hidden Markov model of four
+states twice. The levels are Numba's own setting, changed for the time of a run under the lock that
+every compilation holds; so nothing here depends on how a version of Numba builds its passes, and no
+other function of the process is compiled differently.
 
 Note [Functions that native code alone calls]
-Numba makes machine code of each function, also of one that has no wrapper for Python: all three runs of LLVM, selection
-of instructions, linking.  Nobody runs it: what calls the function links its LLVM code into its own and compiles that
-again.  So those functions end here after the first run; in the library that calls them they are inlined or compiled, once.
-Functions that call themselves are called through an address, and have code of their own as before.
-The constants that such a function refers to (its environment) get their address where it is compiled.
+Numba makes machine code of each function, also of one that has no wrapper for Python: all three
+runs of LLVM, selection of instructions, linking.  Nobody runs it: what calls the function links its
+LLVM code into its own and compiles that again.  So those functions end here after the first run; in
+the library that calls them they are inlined or compiled, once. Functions that call themselves are
+called through an address, and have code of their own as before. The constants that such a function
+refers to (its environment) get their address where it is compiled.
 
 Note [Machine code of long functions]
-Before it selects instructions, LLVM goes through the blocks of a function, and from the beginning again when it has changed how they
-hang together: the square of their number, 10 of 13 seconds for 400 loops.  From 10,000 blocks on it keeps a list of those that are to be looked at again;
-here from fewer on.  This is an option of LLVM's command line, and what is not known there ends the process: it is said to those
-versions that know it, once, and not before there is such a function.
+Before it selects instructions, LLVM goes through the blocks of a function, and from the beginning
+again when it has changed how they hang together: the square of their number, 10 of 13 seconds for
+400 loops.  From 10,000 blocks on it keeps a list of those that are to be looked at again; here from
+fewer on.  This is an option of LLVM's command line, and what is not known there ends the process:
+it is said to those versions that know it, once, and not before there is such a function.
 """
 
 from __future__ import annotations
@@ -74,13 +82,17 @@ from .skip_passes import lighter
 
 direct = later("s2s.runtime.emit.emit_function")  # code from the cache needs none of it
 
-LOWEST, FIRST, LARGE, LARGE_AND_DIRECT = 0, 1, 2, 1  # levels: of what Python calls, of the run before linking, and of the last one over what is large
+# levels: of what Python calls, of the run before linking, and of the last one over what is large
+LOWEST, FIRST, LARGE, LARGE_AND_DIRECT = 0, 1, 2, 1
 BLOCKS = 500  # of a module, from where on LLVM keeps a list of those that it has changed
 WITH_LIST = range(20, 23)  # the versions of LLVM that are known to have that option
 
 QUICK = 0.2  # of the time of other code, line by line, is what code of the lower levels takes
-WIDE = 1_500  # instructions of what Python calls, from which on that is worth a level: containers of some twenty arrays
-MANY = 1_200  # instructions before the last run, without what Python calls: from here on a function is large
+# instructions of what Python calls, from which on that is worth a level: containers of some twenty
+# arrays
+WIDE = 1_500
+# instructions before the last run, without what Python calls: from here on a function is large
+MANY = 1_200
 INSTRUCTION = "\n  "  # before each, in the text of a module
 
 _sizes: dict[str, int] = {}  # bytes of LLVM's types, by their text
@@ -119,7 +131,8 @@ class Effort(Compiler):
             config.BOUNDSCHECK = before
 
     def _compile_with_frames(self):
-        self.is_direct = direct.can_be_direct(self.state) and not calls_itself(self.state.func_id.func)
+        self.is_direct = (direct.can_be_direct(self.state)
+                          and not calls_itself(self.state.func_id.func))
         if self.is_direct:
             try:
                 return super()._compile_core()
@@ -129,27 +142,31 @@ class Effort(Compiler):
 
     def _own_library(self, function: FunctionType) -> None:
         flags = self.state.flags
-        is_part = flags.no_cpython_wrapper and flags.no_cfunc_wrapper and not flags.force_pyobject and not calls_itself(function)
+        is_part = (flags.no_cpython_wrapper and flags.no_cfunc_wrapper and not flags.force_pyobject
+                   and not calls_itself(function))
         self.state.targetctx = context = native(self.state.targetctx)
         context.is_sanitized, context.has_guards = self.is_sanitized, self.has_guards
-        self.state.library = (Part if is_part else Library)(self.state.targetctx.codegen(), function.__qualname__)
+        self.state.library = (Part if is_part else Library)(self.state.targetctx.codegen(),
+                                                            function.__qualname__)
         self.state.library.enable_object_caching()
 
 
 class Guarded(Effort):
-    """The same, for code whose arrays have guard words around them, and whose indices are Numba's to check."""
+    """The same compiler, for code with guard words around its arrays and bounds checks by Numba."""
 
     has_guards = True
 
 
 class Sanitized(Guarded):
-    """The same, for code that stops where an index is outside of its array."""
+    """The same compiler, for code that stops at an index out of bounds."""
 
     is_sanitized = True
 
 
 def native(context):
-    """A target context of Numba's like `context`, for generated code: arrays are boxed, and elements and ranges are written, in ways of our own."""
+    """A copy of Numba's target context `context` for generated code, with our own boxing, element
+    accesses and ranges.
+    """
     context = with_boxes(context)
     if not hasattr(context, "is_native"):
         context.__class__ = native_kind(type(context))
@@ -158,7 +175,7 @@ def native(context):
 
 @functools.cache
 def native_kind(kind: type) -> type:
-    """Numba's class of target contexts, for generated code."""
+    """The class of target contexts for generated code, derived from Numba's."""
 
     class Context(kind):
         is_native = True
@@ -166,7 +183,8 @@ def native_kind(kind: type) -> type:
 
         def get_function(self, fn, sig, _firstcall=True):
             found = short(self, fn, sig) or super().get_function(fn, sig, _firstcall)
-            return without_text(found) if is_assignment(getattr(fn, "typing_key", fn), sig.args) else found
+            return (without_text(found) if is_assignment(getattr(fn, "typing_key", fn), sig.args)
+                    else found)
 
         def pair_first(self, builder, val, ty):
             return item(builder, val, 0)
@@ -191,7 +209,8 @@ def native_kind(kind: type) -> type:
             if not getattr(library, "is_part", False):
                 return super().get_executable(library, fndesc, env)
             library.finalize()  # and nothing that Python could call
-            return _dynfunc.make_function(fndesc.lookup_module(), fndesc.qualname.split(".")[-1], "", 0, env, (library,))
+            return _dynfunc.make_function(fndesc.lookup_module(), fndesc.qualname.split(".")[-1],
+                                          "", 0, env, (library,))
 
     return Context
 
@@ -199,7 +218,8 @@ def native_kind(kind: type) -> type:
 class Library(JITCodeLibrary):
     """The machine code of one function.  Note [What compiling costs]
 
-    What is written directly stays text until it is known how it is divided, and is machine code then: Numba would have LLVM read, link and print it.
+    What is written directly stays text until it is known how it is divided, and is machine code
+    then: Numba would have LLVM read, link and print it.
     """
 
     is_part = is_direct = is_unrolled = False
@@ -212,7 +232,8 @@ class Library(JITCodeLibrary):
     def __init__(self, codegen, name):
         super().__init__(codegen, name)
         self.texts: list[str] = []
-        self.bare: set[str] = set()  # functions whose loops are all elsewhere (runtime/emit/outline_loops.py)
+        # functions whose loops are all elsewhere (runtime/emit/outline_loops.py)
+        self.bare: set[str] = set()
         self.begun: Pieces | None = None  # all but what Python calls, while that is written
 
     def add_ir_module(self, ir_module):
@@ -222,17 +243,20 @@ class Library(JITCodeLibrary):
             super().add_ir_module(ir_module)
 
     def content(self) -> list[str]:
-        """The texts of all that the function is linked from."""
+        """The LLVM texts of everything linked into the function."""
         found = [*self.texts]
         for library in dict.fromkeys(self._linking_libraries):
             self._reload_init.update(library._reload_init)
             self.is_unrolled = self.is_unrolled or getattr(library, "is_unrolled", False)
             self.bare |= getattr(library, "bare", set())
-            found += library.content() if getattr(library, "is_direct", False) and library.is_part else [said_by(library)]
+            found += (library.content() if getattr(library, "is_direct", False) and library.is_part
+                      else [said_by(library)])
         return list(dict.fromkeys(found))
 
     def begin(self) -> None:
-        """Have LLVM begin with what is there, which is all but what Python calls.  runtime/llvm/parallel_codegen.py"""
+        """Start compiling the module so far, everything but the Python wrapper.
+        runtime/llvm/parallel_codegen.py
+        """
         if self.is_direct:
             try:
                 self.begun = Pieces.of(*self.content())
@@ -243,7 +267,10 @@ class Library(JITCodeLibrary):
                 self._reload_init.update(library._reload_init)
                 self._final_module.link_in(library._get_module_for_linking(), preserve=True)
                 self.is_unrolled = self.is_unrolled or getattr(library, "is_unrolled", False)
-            self._linking_libraries = [library for library in self._linking_libraries if library is rtsys.library]  # counts references, here and there
+            # counts references, here and there
+            self._linking_libraries = [library
+                                       for library in self._linking_libraries
+                                       if library is rtsys.library]
             text = str(self._final_module)
         else:
             self.texts, self._linking_libraries = [], []
@@ -264,14 +291,14 @@ class Library(JITCodeLibrary):
                 self.empty()
 
     def as_modules(self) -> None:
-        """Go Numba's way from here on, with modules instead of texts."""
+        """Continue as Numba does, with parsed modules in place of texts."""
         self.is_direct = False
         for text in self.texts:
             self.add_llvm_module(binding.parse_assembly(text))
         self.texts = []
 
     def piece(self, text: str, level: int | None = None) -> Piece:
-        """What compiles a text, as hard as the function asks for, or at this level."""
+        """A Piece that compiles a text at the function's optimisation level, or at this one."""
         codegen = beside(self._codegen, level)
         if level is not None:
             with at_level(level):
@@ -283,35 +310,43 @@ class Library(JITCodeLibrary):
         return Piece(text, codegen._tm, self.passes(codegen), before)
 
     def symbols(self) -> list[Symbols]:
-        """What the code's modules define and refer to, once it is made."""
+        """The symbols that the code's modules define and refer to, once it is compiled."""
         return [*(piece.symbols for piece in self.pieces), Symbols.of(self._final_module)]
 
     def modules(self) -> list[binding.ModuleRef]:
-        """What the code is made of, once it is made: to be read, and let go."""
+        """The compiled modules, for inspection; they are not kept."""
         return [*(piece.module() for piece in self.pieces), self._final_module]
 
     @property
     def pieces(self) -> list[Piece]:
-        return [*(self.beside.pieces if self.beside is not None else ()), *([self.wrapper] if self.wrapper is not None else ())]
+        return [*(self.beside.pieces if self.beside is not None else ()),
+                *([self.wrapper] if self.wrapper is not None else ())]
 
     def _optimize_functions(self, ll_module):
         if self.is_direct and not self.is_unrolled:
             return
         ll_module.data_layout = self._codegen._data_layout
         with at_level(FIRST):
-            super()._optimize_functions(Definitions([f for f in ll_module.functions if not f.is_declaration]))
+            super()._optimize_functions(Definitions([f
+                                                     for f in ll_module.functions
+                                                     if not f.is_declaration]))
 
     def passes(self, codegen) -> list[tuple]:
-        """What LLVM's last run is: managers of passes, and their builders."""
+        """The pass managers of LLVM's last run, and their builders."""
         if self.size is None:
             self.size = instructions(self._final_module)
-        is_unrolled = self.is_unrolled or any(getattr(library, "is_unrolled", False) for library in self._linking_libraries)
+        is_unrolled = (self.is_unrolled
+                       or any(getattr(library, "is_unrolled", False)
+                              for library in self._linking_libraries))
         is_large = self.size >= MANY
-        with at_level((LARGE_AND_DIRECT if self.is_direct and not is_unrolled else LARGE) if is_large else config.OPT, is_unrolled):
+        with at_level((LARGE_AND_DIRECT if self.is_direct and not is_unrolled else LARGE)
+                      if is_large else config.OPT, is_unrolled):
             found = [codegen._module_pass_manager()]
             if not self.is_direct:
-                found.insert(0, codegen._module_pass_manager(
-                    loop_vectorize=codegen._loopvect, slp_vectorize=False, opt=codegen._opt_level, cost="cheap"))
+                found.insert(0,
+                             codegen._module_pass_manager(loop_vectorize=codegen._loopvect,
+                                                          slp_vectorize=False,
+                                                          opt=codegen._opt_level, cost="cheap"))
             return found
 
     def _optimize_final_module(self):
@@ -324,10 +359,14 @@ class Library(JITCodeLibrary):
                 whole = Pieces.of(*said)
                 self.wrapper = self.piece(whole.module(whole.outside()), level)
                 return
-            elsewhere = {name for name in self.begun.defined if self.beside is not None and self.begun.is_apart(name)} - {*self.left}
+            elsewhere = ({name
+                          for name in self.begun.defined
+                          if self.beside is not None and self.begun.is_apart(name)} - {*self.left})
             for text in said:
                 self.begun.add(text, is_linked=text is said[-1])
-            self.wrapper = self.piece(self.begun.module(self.begun.outside() + self.left, elsewhere, {*self.left}), level if self.beside is not None else None)
+            self.wrapper = self.piece(self.begun.module(self.begun.outside() + self.left, elsewhere,
+                                                        {*self.left}),
+                                      level if self.beside is not None else None)
             return
         if self.beside is not None:
             self.wrapper = self.piece(str(self._final_module), FIRST)
@@ -338,8 +377,10 @@ class Library(JITCodeLibrary):
                 manager.run(self._final_module, builder)
 
     def empty(self) -> None:
-        """Put a module that defines nothing in the place of the function's: its code comes from elsewhere."""
-        name, self._final_module = self._final_module.name, binding.parse_assembly(f'target triple = "{self._final_module.triple}"\n')
+        """Replace the function's module by an empty one: its code is compiled elsewhere."""
+        name, self._final_module = (self._final_module.name,
+                                    binding.parse_assembly(
+                                        f'target triple = "{self._final_module.triple}"\n'))
         self._final_module.name, self._final_module.data_layout = name, self._codegen._data_layout
 
     def _finalize_final_module(self):
@@ -347,14 +388,19 @@ class Library(JITCodeLibrary):
             self.beside.also(self.wrapper)
         elif self.wrapper is not None:
             self.wrapper.make()
-        if self.pieces:  # before the engine has any: what it cannot link, it would meet again with whatever is compiled next
-            self.codes_beside = [*(self.beside.result() if self.beside is not None else ()), *([self.wrapper.code] if self.wrapper is not None else ())]
+        # before the engine has any: what it cannot link, it would meet again with whatever is
+        # compiled next
+        if self.pieces:
+            self.codes_beside = [*(self.beside.result() if self.beside is not None else ()),
+                                 *([self.wrapper.code] if self.wrapper is not None else ())]
         self.begun = None
         super()._finalize_final_module()
 
     def _finalize_specific(self):
         for piece, code in zip(self.pieces, self.codes_beside):
-            self._dynamic_globals += [x.name for x in piece.symbols.global_variables if x.name.startswith("numba.dynamic.globals")]
+            self._dynamic_globals += [x.name
+                                      for x in piece.symbols.global_variables
+                                      if x.name.startswith("numba.dynamic.globals")]
             self._codegen._engine._load_defined_symbols(piece.symbols)
             hand_over(self._codegen, code)
         super()._finalize_specific()
@@ -373,27 +419,35 @@ class Library(JITCodeLibrary):
                 for each in others:
                     self._shared_module.link_in(each)
             for function in self._shared_module.functions:
-                if not function.is_declaration and function.linkage in (binding.Linkage.external, binding.Linkage.weak_odr):
+                if (not function.is_declaration
+                    and function.linkage in (binding.Linkage.external, binding.Linkage.weak_odr)):
                     function.linkage = "linkonce_odr"
         return super()._get_module_for_linking()
 
     def serialize_using_object_code(self):
-        """As Numba keeps it, but where there are pieces not their modules: whoever links what comes from the cache finds its code in the engine."""
+        """Serialise as Numba does, but leave out modules that were split: their code is loaded into
+        the engine instead.
+        """
         if not self.pieces:
             return super().serialize_using_object_code()
         self._ensure_finalized()
         return self.name, "object", (self._get_compiled_object(), nothing())
 
     def environments(self) -> list[Environment]:
-        """The constants and globals of the functions in the code that use objects of Python's, such as the call of NumPy in `with objmode`."""
+        """The environments (constants and globals) of functions in the code that use Python
+        objects, such as a call of NumPy in `with objmode`.
+        """
         names = dict.fromkeys(x.name for module in self.symbols() for x in module.global_variables)
         return [found for found in map(lookup_environment, names) if found is not None]
 
     def external(self) -> list[str]:
-        """The names of what the code refers to and does not define."""
-        content = [x for module in self.symbols() for x in (*module.functions, *module.global_variables)]
+        """The names that the code refers to and does not define."""
+        content = [x for module in self.symbols()
+                   for x in (*module.functions, *module.global_variables)]
         defined = {x.name for x in content if not x.is_declaration}
-        return sorted({x.name for x in content if x.is_declaration and not x.name.startswith("llvm.")} - defined)
+        return sorted({x.name
+                       for x in content if x.is_declaration and not x.name.startswith("llvm.")}
+                      - defined)
 
     def get_llvm_str(self):
         return "\n".join(map(str, self.modules()))
@@ -404,12 +458,12 @@ class Library(JITCodeLibrary):
 
 @functools.cache
 def nothing() -> bytes:
-    """A module that defines nothing, as bitcode."""
+    """The bitcode of an empty module."""
     return binding.parse_assembly("").as_bitcode()
 
 
 def work_by_list() -> None:
-    """Have LLVM prepare machine code as Note [Machine code of long functions] says, from here on in this process."""
+    """Set LLVM's option of Note [Machine code of long functions], for the rest of this process."""
     if binding.llvm_version_info[0] in WITH_LIST and not hasattr(binding, "s2s_works_by_list"):
         binding.set_option("s2s", f"-cgpp-huge-func={BLOCKS}")
         binding.s2s_works_by_list = True  # to say it twice would end the process
@@ -419,7 +473,7 @@ _said: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by module
 
 
 def said_by(library) -> str:
-    """The text of a module that is linked: most are linked with all that is compiled."""
+    """The text of a library's module, cached: most are linked into everything that is compiled."""
     module = library._get_module_for_linking()
     if module not in _said:
         _said[module] = str(module)
@@ -427,7 +481,9 @@ def said_by(library) -> str:
 
 
 class Part(Library):
-    """The code of a function that native code alone calls.  Note [Functions that native code alone calls]"""
+    """The library of a function called only by native code.  Note [Functions that native code alone
+    calls]
+    """
 
     is_part = True
 
@@ -437,7 +493,7 @@ class Part(Library):
         self._finalized = True
 
     def _optimize_final_module(self):
-        """Done in the library that calls it."""
+        """Skipped: the calling library optimises it."""
 
     def _finalize_final_module(self):
         self._finalize_dynamic_globals()
@@ -445,7 +501,8 @@ class Part(Library):
 
 
 def calls_itself(function: FunctionType) -> bool:
-    """Whether a compiled function comes to itself again through what it calls: it is called through its address then."""
+    """Whether a compiled function is (mutually) recursive: it is then called through its address.
+    """
     seen, ahead = set(), [function]
     while ahead:
         each = ahead.pop()
@@ -461,7 +518,9 @@ def calls_itself(function: FunctionType) -> bool:
 
 @dataclass
 class Definitions:
-    """What a module defines: for a function that it only declares Numba would build a manager of passes, too, half a millisecond each."""
+    """The definitions of a module; for each mere declaration Numba would build a pass manager, half
+    a millisecond each.
+    """
 
     functions: list
     data_layout: str = ""
@@ -469,9 +528,12 @@ class Definitions:
 
 @contextmanager
 def at_level(level: int, joins_lines: bool = False) -> Iterator[None]:
-    """Inside this, LLVM's passes are those of `level`, or of NUMBA_OPT if that is lower; and make vectors of straight lines, too, if it `joins_lines`."""
+    """Context manager: run LLVM's passes at `level`, or NUMBA_OPT if that is lower; with SLP
+    vectorisation if it `joins_lines`.
+    """
     before = config.OPT, config.SLP_VECTORIZE
-    config.OPT, config.SLP_VECTORIZE = type(config.OPT)(min(level, config.OPT)), int(joins_lines or config.SLP_VECTORIZE)
+    config.OPT, config.SLP_VECTORIZE = (type(config.OPT)(min(level, config.OPT)),
+                                        int(joins_lines or config.SLP_VECTORIZE))
     try:
         yield
     finally:
@@ -479,5 +541,7 @@ def at_level(level: int, joins_lines: bool = False) -> Iterator[None]:
 
 
 def instructions(module) -> int:
-    """How many instructions the functions of an LLVM module have: lines of its text, which is quicker than to ask for each."""
+    """The number of instructions in the functions of an LLVM module, counted as lines of text,
+    which is faster than asking LLVM.
+    """
     return str(module).count(INSTRUCTION)

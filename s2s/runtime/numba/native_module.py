@@ -1,12 +1,15 @@
-"""Modules that Numba compiles: the text of native code with a decorator above each function, loaded once in a process, and kept on disk.
+"""Load native text as a module compiled by Numba: decorate each function, load once per process,
+cache on disk.
 
 Note [Flags]
-error_model="numpy": division by zero makes inf or nan, as in NumPy.  fastmath={"contract"}: a * b + c may
-be one instruction, which rounds once where NumPy rounds twice; results differ from the interpreted ones in
-the last bit, never in what NaN and infinity do.  fastmath=True also lets sums be reordered, which is what
-makes them vectorise; still never nnan or ninf, because adjoints meet both.  nogil: compiled code holds no
-Python object.  The sums of an adjoint are compiled code's to order and to bracket (back/loops/reassociate/shorten_recurrences.py, back/loops/reassociate/factor.py):
-where infinite terms cancel to NaN, a bracket may keep an infinity.
+error_model="numpy": division by zero makes inf or nan, as in NumPy.  fastmath={"contract"}: a * b +
+c may be one instruction, which rounds once where NumPy rounds twice; results differ from the
+interpreted ones in the last bit, never in what NaN and infinity do.  fastmath=True also lets sums
+be reordered, which is what makes them vectorise; still never nnan or ninf, because adjoints meet
+both.  nogil: compiled code holds no Python object.  The sums of an adjoint are compiled code's to
+order and to bracket (back/loops/reassociate/shorten_recurrences.py,
+back/loops/reassociate/factor.py): where infinite terms cancel to NaN, a bracket may keep an
+infinity.
 """
 
 from __future__ import annotations
@@ -44,11 +47,16 @@ from ..threads.parallel_threshold import MoreWork
 from .compiler import Effort, Guarded, Sanitized
 
 FLAGS = {False: "{'contract'}", True: "{'contract', 'reassoc', 'nsz', 'arcp'}"}
-# what `decorated` imports, or says by name: no variable and no function of a program that is compiled may have these names
-NATIVE_NAMES = BUILTINS | frozenset({
-    "njit", *map(name_of, RUNTIME), *vector_math.__all__, *(f"into_{name}" for name in HELPERS), NATURAL, trapped.__name__,
-    *(each.__name__ for each in (Effort, Guarded, Sanitized, some_length_is_one, some_length_is_short, MoreWork))})
-_modules: dict[tuple, types.ModuleType] = {}  # by key, and by what is put in order: the same program is loaded once in a process
+# what `decorated` imports, or says by name: no variable and no function of a program that is
+# compiled may have these names
+NATIVE_NAMES = (BUILTINS
+                | frozenset({"njit", *map(name_of, RUNTIME), *vector_math.__all__,
+                             *(f"into_{name}" for name in HELPERS), NATURAL, trapped.__name__,
+                             *(each.__name__
+                               for each in (Effort, Guarded, Sanitized, some_length_is_one,
+                                            some_length_is_short, MoreWork))}))
+# by key, and by what is put in order: the same program is loaded once in a process
+_modules: dict[tuple, types.ModuleType] = {}
 _entries: list = []  # the dispatchers made in this process
 
 
@@ -57,14 +65,16 @@ class OtherKind(Exception):
 
 
 class NotCompiled(Exception):
-    """Compiling has ended in an error which is no refusal: Numba has met what it did not foresee."""
+    """Compilation failed with an error that is no refusal: Numba met something unforeseen."""
 
 
-def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False, conditions: Mapping[str, Sequence[str]] | None = None) -> Module:
-    """The text that Numba compiles: the loop form with a decorator above each function.
+def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False,
+              conditions: Mapping[str, Sequence[str]] | None = None) -> Module:
+    """The text for Numba: the loop form with a decorator on each function.
 
-    In the process's `own` module Numba works as compiler.py says, and Python can call the entry alone; a file to keep
-    has neither.  The function itself begins by raising where one of the `conditions` on `a0`, `a1`, ... holds, which stand by exception.
+    In the process's `own` module Numba works as compiler.py says, and Python can call the entry
+    alone; a file to keep has neither.  The function itself begins by raising where one of the
+    `conditions` on `a0`, `a1`, ... holds, which stand by exception.
     """
     conditions = {error: texts for error, texts in (conditions or {}).items() if texts}
     said = " ".join(itertools.chain.from_iterable(conditions.values()))
@@ -78,18 +88,26 @@ def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False, c
     if own:
         pipeline = Effort if not is_requested("memory") else Guarded if checks else Sanitized
         head.append(f"from {pipeline.__module__} import {pipeline.__name__}")
-        options, inner = f"{options}, pipeline_class={pipeline.__name__}, no_cfunc_wrapper=True", ", no_cpython_wrapper=True"
-    head += written + imports(module.text) + (shadowing("\n".join([module.text, *itertools.chain.from_iterable(conditions.values())])) if own else [])
-    head += [f"from {into_form.__module__} import {name} as into_{name}" for name in HELPERS if f"into_{name}(" in module.text + said]
+        options, inner = (f"{options}, pipeline_class={pipeline.__name__}, no_cfunc_wrapper=True",
+                          ", no_cpython_wrapper=True")
+    head += (written + imports(module.text)
+             + (shadowing("\n".join([module.text,
+                                     *itertools.chain.from_iterable(conditions.values())])) if own
+                else []))
+    head += [f"from {into_form.__module__} import {name} as into_{name}"
+             for name in HELPERS if f"into_{name}(" in module.text + said]
     looks = watching(module.text) if is_checking() else {}
     if looks:
         head.append(f"from {trapped.__module__} import trapped")
     if conditions:
         number, asked = asked_first(module, conditions)
         looks[number] = asked
-        head += [f"from {each.__module__} import {each.__name__}" for each in (some_length_is_one, some_length_is_short, MoreWork)
+        head += [f"from {each.__module__} import {each.__name__}"
+                 for each in (some_length_is_one, some_length_is_short, MoreWork)
                  if each.__name__ in asked]
-    known = {number: said for number, line in enumerate(module.text.splitlines(), 1) if own and (said := not_negative(line))}
+    known = {number: said
+             for number, line in enumerate(module.text.splitlines(), 1)
+             if own and (said := not_negative(line))}
     if known:
         head.append(f"from {natural.__module__} import {natural.__name__} as {NATURAL}")
     text, moved = [*head], {}  # where each line goes
@@ -97,19 +115,24 @@ def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False, c
         if number in without:
             continue
         if line.startswith("def "):
-            text.append(f"@njit({options}{'' if line.startswith(f'def {module.entry}(') else inner})")
+            text.append(
+                f"@njit({options}{'' if line.startswith(f'def {module.entry}(') else inner})")
         text.append(line)
         moved[number] = len(text)
-        text += [each for more in (known, looks) if number in more for each in more[number].splitlines()]
+        text += [each for more in (known, looks) if number in more
+                 for each in more[number].splitlines()]
     lines, raises = ({moved[number]: x for number, x in found.items() if number in moved}
                      for found in (module.lines, module.raises))
     return Module("\n".join(text) + "\n", module.entry, lines, module.given, raises)
 
 
-def loaded(module: Module, cache: bool, params: Sequence[Type], arguments: int | None = None, own: Mapping[str, object] | None = None) -> types.ModuleType:
-    """The module object of the text of a function of `params`, its dispatchers connected with the cache on disk.
+def loaded(module: Module, cache: bool, params: Sequence[Type], arguments: int | None = None,
+           own: Mapping[str, object] | None = None) -> types.ModuleType:
+    """The module object of the text of a function of `params`, its dispatchers connected to the
+    on-disk cache.
 
-    The first `arguments` of the parameters are put in order on the way in; None: all are taken as they lie.  The text says of `own` objects what they are.
+    The first `arguments` of the parameters are put in order on the way in; None: all are taken as
+    they lie.  The text says of `own` objects what they are.
     """
     key = disk.key_of(module.text, ", ".join(["cpu", *map(str, params)]))
     if module.given:  # objects of this process, which no other knows
@@ -118,7 +141,8 @@ def loaded(module: Module, cache: bool, params: Sequence[Type], arguments: int |
         return _modules[key, arguments]
     name = f"s2s_{module.entry}_{key}"
     folder = disk.private_directory() if cache else None
-    filename = register(module.text, module.entry) if folder is None else str(folder / f"{module.entry}-{key}.py")
+    filename = (register(module.text, module.entry) if folder is None
+                else str(folder / f"{module.entry}-{key}.py"))
     if folder is not None:
         keep_text(filename, module.text)
     made = types.ModuleType(name)
@@ -140,13 +164,15 @@ def loaded(module: Module, cache: bool, params: Sequence[Type], arguments: int |
 
 
 def statistics() -> tuple[int, int]:
-    """How many signatures this process has compiled, and how many it has loaded from the cache on disk."""
+    """The number of signatures that this process has compiled, and loaded from the on-disk cache.
+    """
     stats = [entry.stats for entry in _entries]
-    return sum(sum(s.cache_misses.values()) for s in stats), sum(sum(s.cache_hits.values()) for s in stats)
+    return (sum(sum(s.cache_misses.values()) for s in stats),
+            sum(sum(s.cache_hits.values()) for s in stats))
 
 
 def keep_text(filename: str, text: str) -> None:
-    """Write the text beside its machine code, where tracebacks and debuggers find it."""
+    """Write the text next to its machine code, for tracebacks and debuggers."""
     path = disk.Path(filename)
     try:
         if path.read_text() == text:
@@ -156,10 +182,12 @@ def keep_text(filename: str, text: str) -> None:
     disk.write(path, text.encode(), plain=True)
 
 
-def admitting(dispatcher: Callable, module: Module, cache: bool, params: Sequence[Type], arguments: int | None, key: str) -> None:
-    """Have the dispatcher compile for other layouts only, not for other dtypes and ranks, when arguments come that it does not know.
+def admitting(dispatcher: Callable, module: Module, cache: bool, params: Sequence[Type],
+              arguments: int | None, key: str) -> None:
+    """Make the dispatcher compile for new layouts only, not for new dtypes and ranks.
 
-    Layouts of the first `arguments` that are not the code's own are for a door (runtime/entry/layout_adapter.py).
+    Layouts of the first `arguments` that are not the code's own are for a door
+    (runtime/entry/layout_adapter.py).
     """
     compile_for = dispatcher._compile_for_args
 
@@ -168,7 +196,9 @@ def admitting(dispatcher: Callable, module: Module, cache: bool, params: Sequenc
         inside = in_order(kinds, module.text, module.entry, arguments or 0)
         if inside == kinds:
             return compile_for(*args)
-        made = door(dispatcher, kinds, inside, module.text, key, lambda text, own: getattr(loaded(text, cache and not module.given, params, own=own), text.entry))
+        made = door(dispatcher, kinds, inside, module.text, key,
+                    lambda text, own: getattr(loaded(text, cache and not module.given, params,
+                                                     own=own), text.entry))
         entered = made.compile(kinds)
         dispatcher.add_overload(made.overloads[kinds])
         return entered
@@ -177,9 +207,11 @@ def admitting(dispatcher: Callable, module: Module, cache: bool, params: Sequenc
         if not all(map(is_of_type, args, params)):
             raise OtherKind("the arguments are of other dtypes or ranks than the code is for")
         if any(map(has_wide_integer, args)):
-            raise NumbaError("an integer of Python's that int64 does not hold")  # Numba would take uint64, and compute modulo 2**64
+            # Numba would take uint64, and compute modulo 2**64
+            raise NumbaError("an integer of Python's that int64 does not hold")
         if any(isinstance(x, list) and any(isinstance(item, list) for item in x) for x in args):
-            raise NotCompiled("it is handed lists of lists, which Numba does not take from Python: put arrays into the list")
+            raise NotCompiled(
+                "it is handed lists of lists, which Numba does not take from Python: put arrays into the list")
         with taking_turns(), telling(module.entry):
             try:
                 return for_layouts(*args)
@@ -192,12 +224,12 @@ def admitting(dispatcher: Callable, module: Module, cache: bool, params: Sequenc
 
 
 def has_wide_integer(x) -> bool:
-    """Whether `x`, an argument, is an integer of Python's that int64 does not hold, or a list of such."""
+    """Whether the argument `x` is a Python integer that does not fit int64, or a list with one."""
     return any(map(has_wide_integer, x)) if type(x) is list else exceeds_word(x)
 
 
 def is_of_type(x, type: Type) -> bool:
-    """Whether an array has the dtype and the rank of `type`; other things are told apart before."""
+    """Whether an array has the dtype and rank of `type`; other types are distinguished before."""
     match type:
         case Array(dtype, dims):
             return isinstance(x, np.ndarray) and x.dtype.name == dtype and x.ndim == len(dims)

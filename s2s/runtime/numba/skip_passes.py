@@ -1,8 +1,9 @@
-"""Numba's passes over generated code, without those that look for what is not there.
+"""Skip Numba's passes that find nothing to rewrite in generated code.
 
-Two of them go through a function several times, and mend it after themselves, in order to write closures, comprehensions and
-expressions of whole arrays as loops.  Generated code is loops: whether it has any of these is seen at a glance, and most often it
-has not.  A fifth of Numba's Python was that.  Where it has one, and in versions of Numba that have other passes, they run.
+Two of them go through a function several times, and mend it after themselves, in order to write
+closures, comprehensions and expressions of whole arrays as loops.  Generated code is loops: whether
+it has any of these is seen at a glance, and most often it has not.  A fifth of Numba's Python was
+that.  Where it has one, and in versions of Numba that have other passes, they run.
 """
 
 from __future__ import annotations
@@ -16,21 +17,27 @@ from numba.np.ufunc.dufunc import DUFunc
 
 
 def _expressions(function: ir.FunctionIR):
-    return ((inst.target.name, inst.value) for block in function.blocks.values() for inst in block.body
+    return ((inst.target.name, inst.value) for block in function.blocks.values()
+            for inst in block.body
             if isinstance(inst, ir.Assign) and isinstance(inst.value, ir.Expr))
 
 
 def has_closures(state) -> bool:
-    """Whether there may be something in the function that Numba would write as a loop before it knows types."""
-    return any(x.op in ("make_function", "build_list", "build_set", "build_map") for _, x in _expressions(state.func_ir))
+    """Whether the function may contain closures or comprehensions that Numba rewrites before type
+    inference.
+    """
+    return any(x.op in ("make_function", "build_list", "build_set", "build_map")
+               for _, x in _expressions(state.func_ir))
 
 
 def has_array_expressions(state) -> bool:
-    """Whether there may be something in the function that Numba would write as a loop once it knows types."""
+    """Whether the function may contain array expressions that Numba rewrites after type inference.
+    """
     for name, x in _expressions(state.func_ir):
         if x.op in ("build_list", "arrayexpr"):
             return True
-        if x.op in ("unary", "binop", "inplace_binop") and isinstance(state.typemap.get(name), types.Array):
+        if (x.op in ("unary", "binop", "inplace_binop")
+            and isinstance(state.typemap.get(name), types.Array)):
             return True
         if x.op == "call" and isinstance(state.typemap.get(name), types.Array):
             called = getattr(state.typemap.get(x.func.name), "typing_key", None)
@@ -38,13 +45,14 @@ def has_array_expressions(state) -> bool:
                 return True
         if x.op == "getitem" and isinstance(state.typemap.get(x.index.name), types.StringLiteral):
             return True
-    return any(isinstance(inst, ir.SetItem) and isinstance(state.typemap.get(inst.index.name), types.StringLiteral)
+    return any(isinstance(inst, ir.SetItem)
+               and isinstance(state.typemap.get(inst.index.name), types.StringLiteral)
                for block in state.func_ir.blocks.values() for inst in block.body)
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class ClosuresThatThereAre(InlineClosureLikes):
-    """InlineClosureLikes, where there is something for it."""
+    """InlineClosureLikes, skipped where there are none."""
 
     _name = "s2s_inline_closure_likes"
 
@@ -54,7 +62,7 @@ class ClosuresThatThereAre(InlineClosureLikes):
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class ArrayExpressionsThatThereAre(NopythonRewrites):
-    """NopythonRewrites, where there is something for it."""
+    """NopythonRewrites, skipped where there are none."""
 
     _name = "s2s_nopython_rewrites"
 
@@ -66,7 +74,7 @@ INSTEAD = {InlineClosureLikes: ClosuresThatThereAre, NopythonRewrites: ArrayExpr
 
 
 def lighter(manager):
-    """The pass manager, with these in the place of those."""
+    """The pass manager, with its passes replaced by these."""
     manager.passes = [(INSTEAD.get(each, each), said) for each, said in manager.passes]
     manager.finalize()
     return manager

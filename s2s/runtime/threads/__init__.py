@@ -1,1 +1,1 @@
-"""The thread pool, and loops whose trips it shares."""
+"""Thread pool and parallel loops."""

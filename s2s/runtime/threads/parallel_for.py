@@ -1,18 +1,20 @@
-"""A loop in parts: `in_parts(kernel, parts, trips, arguments)`, as compiled code and as Python.
+"""Run a parallel loop in parts: `in_parts(kernel, parts, trips, arguments)`, in compiled code and
+in Python.
 
     def f_part(part, start, stop, x, y):            y = np.empty(len(x))
         for i in range(start, stop):                in_parts(f_part, parts_of(len(x), 9), len(x), (x, y))
             y[i] = x[i] * x[i]
 
-How many parts there are follows from the number of trips and the work of one, never from the number of threads:
-what the parts have added up is then added in their order, and is the same to the last bit however many threads there
-are, and whether or not the pool is busy elsewhere.
+How many parts there are follows from the number of trips and the work of one, never from the number
+of threads: what the parts have added up is then added in their order, and is the same to the last
+bit however many threads there are, and whether or not the pool is busy elsewhere.
 
 Note [Work]
-Work is counted in operations on numbers (back/parallel/outline_parallel.py), some 0.4 ns each.  A part is worth a few times what it
-costs to wake a thread; there are at most MOST parts, several for each thread, because trips are not alike.  Of those that each
-add into arrays of their own there are at most FEW: what is counted is what a loop may do, many times what it does where
-its inner loops are short, and made and added up these arrays are in any case.
+Work is counted in operations on numbers (back/parallel/outline_parallel.py), some 0.4 ns each.  A
+part is worth a few times what it costs to wake a thread; there are at most MOST parts, several for
+each thread, because trips are not alike.  Of those that each add into arrays of their own there are
+at most FEW: what is counted is what a loop may do, many times what it does where its inner loops
+are short, and made and added up these arrays are in any case.
 """
 
 from __future__ import annotations
@@ -37,38 +39,48 @@ RAISED = "a part of a loop raised"
 GRAIN = 1 << 16  # operations in a part, at least: 25 us or so
 MOST = 64  # parts
 FEW = 16  # parts with arrays of their own
-GATHER = 64.0  # operations of a part for each element of the arrays that it adds into: making and adding up one is some six
+# operations of a part for each element of the arrays that it adds into: making and adding up one is
+# some six
+GATHER = 64.0
 
 
 def parts_of(trips: int, work: float, size: int = 0) -> int:
-    """In how many parts to make so many trips of so much work.
+    """The number of parts for a loop of so many trips of so much work each.
 
-    Each part adds into an array of `size` elements of its own: making and adding these up is to be small beside it.
+    Each part adds into an array of `size` elements of its own: making and adding these up is to be
+    small beside it.
     """
     least = max(GRAIN, GATHER * size)
-    return int(max(1.0, min(max(trips, 0) * 1.0 * work / least, trips * 1.0, float(FEW if size else MOST))))
+    return int(max(1.0,
+                   min(max(trips, 0) * 1.0 * work / least, trips * 1.0,
+                       float(FEW if size else MOST))))
 
 
 def natural(n: int) -> int:
-    """`n`, of which compiled code then knows that it is not negative: an index that may be negative counts from the end,
-    which keeps LLVM from vectorising."""
+    """`n`, marked as not negative for the compiler: a possibly negative index counts from the end,
+    which keeps LLVM from vectorising.
+    """
     return n
 
 
 def apart(array):
-    """`array`, which in a kernel shares no memory with its other arguments: compiled code then knows (runtime/intrinsics/noalias_alloc.py)."""
+    """`array`, an argument of a kernel, marked as noalias (runtime/intrinsics/noalias_alloc.py)."""
     return array
 
 
 def in_parts(kernel, parts: int, trips: int, arguments: tuple) -> None:
-    """Call `kernel(part, start, stop, *arguments)` for each part of the trips; compiled code shares them among threads."""
+    """Call `kernel(part, start, stop, *arguments)` for each part of the trips; compiled code runs
+    them on several threads.
+    """
     trips = max(trips, 0)
     for part in range(parts):
         kernel(part, part * trips // parts, (part + 1) * trips // parts, *arguments)
 
 
 def add_parts(array, parts) -> None:
-    """Add to `array` what each part has added up in an array of its own, in the order of the parts."""
+    """Add the partial sums in `parts` to `array`, in the order of the parts (reduction of
+    privatised arrays).
+    """
     for part in parts:
         array += part
 
@@ -106,7 +118,8 @@ def _lower_natural(context, builder, sig, args):
 
 
 def _lie_in_order(array, parts) -> bool:
-    return array.layout == parts.layout == "C" and isinstance(array.dtype, (types.Float, types.Integer, types.Complex))
+    return (array.layout == parts.layout == "C"
+            and isinstance(array.dtype, (types.Float, types.Integer, types.Complex)))
 
 
 @type_callable(add_parts)
@@ -134,23 +147,31 @@ def _lower_add_parts(context, builder, sig, args):
     size, count = (field(context, builder, t, x, "nitems") for t, x in zip(sig.args, args))
     if getattr(context, "is_sanitized", False):
         for axis in range(sig.args[0].ndim):
-            check_lengths(context, builder, *(item(builder, field(context, builder, t, x, "shape"), axis + k) for k, (t, x) in enumerate(zip(sig.args, args))))
+            check_lengths(context, builder,
+                          *(item(builder, field(context, builder, t, x, "shape"), axis + k)
+                            for k, (t, x) in enumerate(zip(sig.args, args))))
     if isinstance(number, types.Complex):  # two numbers, next to each other
         number = number.underlying_float
         size, count = (builder.mul(n, n.type(2)) for n in (size, count))
     of = context.get_data_type(number)
     function = _adding(builder.module, of, isinstance(number, types.Float))
-    builder.call(function, [builder.bitcast(data, of.as_pointer()), builder.bitcast(parts, of.as_pointer()), size, count])
+    builder.call(function,
+                 [builder.bitcast(data, of.as_pointer()), builder.bitcast(parts, of.as_pointer()),
+                  size, count])
     return context.get_dummy_value()
 
 
 def _adding(module: ir.Module, of: ir.Type, is_real: bool) -> ir.Function:
-    """The module's function that adds to `size` numbers those of several arrays of as many, which are `count` together."""
+    """The module's function that adds several arrays of `size` numbers, `count` numbers in all, to
+    one array.
+    """
     name = f"s2s_add_parts_{of}"
     if name in module.globals:
         return module.globals[name]
     word = ir.IntType(64)
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [of.as_pointer(), of.as_pointer(), word, word]), name)
+    function = ir.Function(module,
+                           ir.FunctionType(ir.VoidType(),
+                                           [of.as_pointer(), of.as_pointer(), word, word]), name)
     function.linkage = "linkonce_odr"
     for attribute in ("nounwind", "noinline"):
         function.attributes.add(attribute)
@@ -161,7 +182,8 @@ def _adding(module: ir.Module, of: ir.Type, is_real: bool) -> ir.Function:
     with cgutils.for_range_slice(builder, word(0), count, size) as (first, _):
         with cgutils.for_range(builder, size) as loop:
             place = builder.gep(array, [loop.index])
-            x, y = builder.load(place), builder.load(builder.gep(parts, [builder.add(first, loop.index)]))
+            x, y = (builder.load(place),
+                    builder.load(builder.gep(parts, [builder.add(first, loop.index)])))
             builder.store(builder.fadd(x, y) if is_real else builder.add(x, y), place)
     builder.ret_void()
     return function
@@ -188,7 +210,8 @@ AGAIN = {apart: (lambda array: True, _apart)}  # as in runtime/kernels/array_lay
 @lower_builtin(parts_of, types.Any, types.Any, types.Any)
 def _lower_parts_of(context, builder, sig, args):
     real = ir.DoubleType()
-    trips, work, *size = (context.cast(builder, x, t, types.float64) for x, t in zip(args, sig.args))
+    trips, work, *size = (context.cast(builder, x, t, types.float64)
+                          for x, t in zip(args, sig.args))
 
     def smaller(a, b):
         return builder.select(builder.fcmp_ordered("<", a, b), a, b)
@@ -199,7 +222,8 @@ def _lower_parts_of(context, builder, sig, args):
     least = ir.Constant(real, float(GRAIN))
     if size:
         least = larger(least, builder.fmul(size[0], ir.Constant(real, GATHER)))
-    found = smaller(smaller(builder.fdiv(builder.fmul(trips, work), least), trips), ir.Constant(real, float(FEW if size else MOST)))
+    found = smaller(smaller(builder.fdiv(builder.fmul(trips, work), least), trips),
+                    ir.Constant(real, float(FEW if size else MOST)))
     return builder.fptosi(larger(found, ir.Constant(real, 1.0)), context.get_value_type(types.intp))
 
 
@@ -209,24 +233,33 @@ def _lower_in_parts(context, builder, sig, args):
     _, parts, trips, arguments = args
     kernel, kind = sig.args[0], sig.args[3]
     word = ir.IntType(64)
-    parts, trips = (context.cast(builder, x, t, types.int64) for x, t in zip((parts, trips), sig.args[1:3]))
-    trips = builder.select(builder.icmp_signed("<", trips, ir.Constant(word, 0)), ir.Constant(word, 0), trips)
-    fields = [x for k, t in enumerate(kind.types) for x in taken_apart(context, builder, t, item(builder, arguments, k))]
+    parts, trips = (context.cast(builder, x, t, types.int64)
+                    for x, t in zip((parts, trips), sig.args[1:3]))
+    trips = builder.select(builder.icmp_signed("<", trips, ir.Constant(word, 0)),
+                           ir.Constant(word, 0), trips)
+    fields = [x for k, t in enumerate(kind.types)
+              for x in taken_apart(context, builder, t, item(builder, arguments, k))]
     entry = _entry(context, builder, kernel, kind, [x.type for x in fields])
     holder = cgutils.alloca_once(builder, ir.LiteralStructType([x.type for x in fields]))
     for k, x in enumerate(fields):
         builder.store(x, cgutils.gep_inbounds(builder, holder, 0, k))
-    run = cgutils.get_or_insert_function(builder.module, ir.FunctionType(word, [word] * 5), "s2s_in_parts")
+    run = cgutils.get_or_insert_function(builder.module, ir.FunctionType(word, [word] * 5),
+                                         "s2s_in_parts")
     blas = ir.Constant(word, int(calls_blas(kernel.dispatcher.py_func)))
-    status = builder.call(run, [builder.ptrtoint(entry, word), builder.ptrtoint(holder, word), parts, trips, blas])
+    status = builder.call(run,
+                          [builder.ptrtoint(entry, word), builder.ptrtoint(holder, word), parts,
+                           trips, blas])
     with builder.if_then(builder.icmp_signed("!=", status, ir.Constant(word, 0)), likely=False):
-        # the interpreted form says what it was, and where (runtime/call/native_function.py, Note [Where an error came from])
+        # the interpreted form says what it was, and where (runtime/call/native_function.py, Note
+        # [Where an error came from])
         context.call_conv.return_user_exc(builder, RuntimeError, (RAISED,))
     return context.get_dummy_value()
 
 
 def taken_apart(context, builder, kind: types.Type, value: ir.Value) -> list[ir.Value]:
-    """What a kernel is to be given for a value: of an array, what does not follow from its type and its lengths."""
+    """The fields of an argument that a kernel needs: for an array, those not implied by its type
+    and lengths.
+    """
     if not isinstance(kind, types.Array):
         return [value]
     found = [field(context, builder, kind, value, name) for name in ("meminfo", "data")]
@@ -236,10 +269,12 @@ def taken_apart(context, builder, kind: types.Type, value: ir.Value) -> list[ir.
     return found
 
 
-def as_arguments(context, builder, kind: types.Type, wanted: types.Type, fields: Iterator[ir.Value]) -> list[ir.Value]:
-    """What a function of Numba's takes for the value: of an array, each of its fields.
+def as_arguments(context, builder, kind: types.Type, wanted: types.Type,
+                 fields: Iterator[ir.Value]) -> list[ir.Value]:
+    """The arguments of a Numba function for the value: for an array, all of its fields, rebuilt.
 
-    The object of Python's that owns an array is left out: whoever returns it would need that, but no kernel returns.
+    The object of Python's that owns an array is left out: whoever returns it would need that, but
+    no kernel returns.
     """
     if not isinstance(kind, types.Array):
         value = context.cast(builder, next(fields), kind, wanted)
@@ -260,13 +295,17 @@ def as_arguments(context, builder, kind: types.Type, wanted: types.Type, fields:
     return [meminfo, context.get_constant_null(types.pyobject), count, step, data, *shape, *strides]
 
 
-def _entry(context, builder, kernel: types.Dispatcher, kind: types.BaseTuple, fields: Sequence[ir.Type]) -> ir.Function:
-    """The kernel as a function of the address of its arguments, a part, and the trips of it: whether it raised."""
+def _entry(context, builder, kernel: types.Dispatcher, kind: types.BaseTuple,
+           fields: Sequence[ir.Type]) -> ir.Function:
+    """The kernel as a C function of the address of its arguments, a part, and its first and last
+    trip; it returns whether it raised.
+    """
     wanted = _argument_types(kind)
     compiled = kernel.dispatcher.get_compile_result(types.void(*wanted))
     context.add_linking_libs([compiled.library])
     word = ir.IntType(64)
-    entry = ir.Function(builder.module, ir.FunctionType(word, [cgutils.voidptr_t, word, word, word]),
+    entry = ir.Function(builder.module,
+                        ir.FunctionType(word, [cgutils.voidptr_t, word, word, word]),
                         builder.module.get_unique_name(f"{compiled.fndesc.llvm_func_name}.entry"))
     entry.linkage = "internal"
     inner = ir.IRBuilder(entry.append_basic_block())
@@ -276,7 +315,8 @@ def _entry(context, builder, kernel: types.Dispatcher, kind: types.BaseTuple, fi
     for t, u in zip(kind.types, wanted[3:]):
         given += as_arguments(context, inner, t, u, loaded)
     function = context.declare_function(builder.module, compiled.fndesc)
-    result, raised = (cgutils.alloca_once(inner, x.type.pointee, zfill=True) for x in function.args[:2])
+    result, raised = (cgutils.alloca_once(inner, x.type.pointee, zfill=True)
+                      for x in function.args[:2])
     # nobody else calls the kernel, and its hundreds of arguments would go through memory once more
     code = inner.call(function, [result, raised, *given], attrs=["alwaysinline"])
     inner.ret(inner.zext(inner.icmp_signed("!=", code, RETCODE_OK), word))
@@ -284,5 +324,6 @@ def _entry(context, builder, kernel: types.Dispatcher, kind: types.BaseTuple, fi
 
 
 def calls_blas(function) -> bool:
-    """Whether `function` calls what may start threads of its own."""
-    return any(name in ("linalg", "dot") or name.startswith(LIBRARIES) for name in function.__code__.co_names)
+    """Whether `function` calls libraries that may start threads of their own."""
+    return any(name in ("linalg", "dot") or name.startswith(LIBRARIES)
+               for name in function.__code__.co_names)

@@ -1,7 +1,8 @@
-"""Which loops of a call are worth threads, asked of its arguments, before any code for threads is compiled.
+"""Choose the parallel loops of a call by its arguments, before any code for threads is compiled.
 
-A loop in parts takes longer to compile, and a short one longer to run.  So the code of a call has those of its
-independent loops in parts that are long for these arguments: most programs are compiled as if there were no threads.
+A loop in parts takes longer to compile, and a short one longer to run.  So the code of a call has
+those of its independent loops in parts that are long for these arguments: most programs are
+compiled as if there were no threads.
 
     parallel=None    the loops that surely do LARGE operations, some 200 us
     parallel=True    those, from where threads begin to pay, and those of which the arguments do not tell how long they are
@@ -24,33 +25,43 @@ Loops = frozenset  # the numbers of the loops that are in parts
 
 
 class MoreWork(Exception):
-    """The code is for less work than these arguments bring."""
+    """The arguments bring more work than the code is for."""
 
 
 class Chooser:
-    """Which loops of a call are worth threads, of those that do `sizes` of work, in terms of its arguments a0, a1, ...
+    """Chooses the loops to run in parallel, given their `sizes` of work in terms of the arguments
+    a0, a1, ...
 
     Several loops that can run at once are worth it if each of them is.
     """
 
     def __init__(self, sizes: Sequence[tuple[Work, ...]], arity: int, parallel: bool):
         self.limit = 2 * GRAIN if parallel else LARGE
-        self.always = frozenset(k for k, works in enumerate(sizes) if parallel and any(UNKNOWN in key for work in works for key in work))
+        self.always = frozenset(k
+                                for k, works in enumerate(sizes)
+                                if parallel
+                                and any(UNKNOWN in key for work in works for key in work))
         self.texts = [least(list(map(spelled_size, works))) for works in sizes]
         parameters = ", ".join(f"a{k}" for k in range(arity))
-        self.which = eval(f"lambda {parameters}: [k for k, work in enumerate(({', '.join(self.texts)},)) if work > {self.limit}]")
+        self.which = eval(
+            f"lambda {parameters}: [k for k, work in enumerate(({', '.join(self.texts)},)) if work > {self.limit}]")
 
     @property
     def conditions(self) -> list[str]:
-        """What holds where a loop is worth threads: conditions on the arguments, none for loops that never are."""
-        return [f"{text} > {self.limit}" for text in dict.fromkeys(self.texts) if not text.isdigit() or int(text) > self.limit]
+        """The conditions on the arguments under which each loop is run in parallel; none for loops
+        that never are.
+        """
+        return [f"{text} > {self.limit}"
+                for text in dict.fromkeys(self.texts)
+                if not text.isdigit() or int(text) > self.limit]
 
     def __call__(self, *args) -> Loops:
         return self.always.union(self.which(*args))
 
 
 def chooser(sizes: Sequence[tuple[Work, ...]], arity: int, parallel: bool | None) -> Chooser | None:
-    """Which loops of a call with `arity` arguments are worth threads, if any can be."""
+    """The Chooser of the loops of a call with `arity` arguments; None if no loop can be parallel.
+    """
     if parallel is False or not sizes:
         return None
     found = Chooser(sizes, arity, bool(parallel))
@@ -58,13 +69,13 @@ def chooser(sizes: Sequence[tuple[Work, ...]], arity: int, parallel: bool | None
 
 
 def least(texts: Sequence[str]) -> str:
-    """The least of some sizes, as Python: of two at a time, which native code is quick to compile."""
+    """The least of some sizes, as Python: nested two-argument calls, which compile fast."""
     half = len(texts) // 2
     return f"min({least(texts[:half])}, {least(texts[half:])})" if half else texts[0]
 
 
 def spelled_size(work: Work) -> str:
-    """The size of a loop as Python over a0, a1, ...; a negative number of trips is none."""
+    """The size of a loop as Python over a0, a1, ...; a negative trip count is 0."""
     total = 0
     rest = Work()
     for key, n in work.items():
@@ -73,7 +84,8 @@ def spelled_size(work: Work) -> str:
             if factor.lstrip("-").isdigit():
                 n *= max(int(factor), 0)
             elif factor != UNKNOWN:
-                factors.append(factor if " " not in factor and factor[-1] in ")]" else f"max({factor}, 0)")
+                factors.append(factor if " " not in factor and factor[-1] in ")]"
+                               else f"max({factor}, 0)")
         if factors:
             rest[tuple(factors)] += n
         else:
@@ -82,10 +94,10 @@ def spelled_size(work: Work) -> str:
 
 
 class ByArguments:
-    """Native code of `function` that is chosen at each call: `code_for(args)`.
+    """Native code of `function`, selected at each call by `code_for(args)`.
 
-    `whole` is what runs in one piece for any lengths where `fits` holds of a0, a1, ...; what is chosen depends on the `key` alone, of a0, a1, ...,
-    and is `remembered` by it, if there is one.
+    `whole` is what runs in one piece for any lengths where `fits` holds of a0, a1, ...; what is
+    chosen depends on the `key` alone, of a0, a1, ..., and is `remembered` by it, if there is one.
     """
 
     function: Function
@@ -93,25 +105,26 @@ class ByArguments:
     key = ""
 
     def code_for(self, args: tuple) -> Callable:
-        """The code for arguments as long as these."""
+        """The code for arguments of these lengths."""
         raise NotImplementedError
 
     def __call__(self, *args):
         return self.code_for(args)(*args)
 
     def run(self, *args):
-        """The same for arguments that may be of another kind: then it raises."""
+        """Run the code on arguments that may be of another kind: then it raises."""
         return self.code_for(args).run(*args)
 
     def into(self, *args):
-        """The same, with arrays for the results behind the arguments."""
+        """Run the code with result arrays after the arguments."""
         return self.code_for(args[:len(self.function.params)]).into(*args)
 
 
 class BySize(ByArguments):
-    """Native code that has those loops in parts that are worth it for its arguments; `native(numbers of loops)` makes it.
+    """Native code in versions by parallel loops; `native(numbers of loops)` compiles the version.
 
-    Most calls are small, and to ask that in Python is dear to them (0.03 us of 0.7, 0.3 of 2).  So the `whole` code itself asks, and raises MoreWork.
+    Most calls are small, and to ask that in Python is dear to them (0.03 us of 0.7, 0.3 of 2).  So
+    the `whole` code itself asks, and raises MoreWork.
     """
 
     def __init__(self, loops: Chooser, native: Callable[[Loops], Callable]):

@@ -1,4 +1,4 @@
-"""The native code of the pool (pool.py): a worker's life, and handing the parts of a loop out."""
+"""Native code of the thread pool (pool.py): the worker loop, and the distribution of parts."""
 
 from __future__ import annotations
 
@@ -48,17 +48,19 @@ class Code:
     def word(self, k) -> ir.Value:
         """The address of word `k`."""
         k = ir.Constant(WORD, k) if isinstance(k, int) else k
-        place = self.b.add(ir.Constant(WORD, state.ctypes.data), self.b.mul(k, ir.Constant(WORD, 8)))
+        place = self.b.add(ir.Constant(WORD, state.ctypes.data),
+                           self.b.mul(k, ir.Constant(WORD, 8)))
         return self.b.inttoptr(place, WORD.as_pointer())
 
     def load(self, k) -> ir.Value:
         return self.b.load_atomic(self.word(k), "seq_cst", 8)
 
     def store(self, k, x) -> None:
-        self.b.store_atomic(ir.Constant(WORD, x) if isinstance(x, int) else x, self.word(k), "seq_cst", 8)
+        self.b.store_atomic(ir.Constant(WORD, x) if isinstance(x, int) else x, self.word(k),
+                            "seq_cst", 8)
 
     def change(self, how: str, k, x: int) -> ir.Value:
-        """What the word was before it was changed in one step: "add", "sub", "or", "xchg"."""
+        """Atomically change a word ("add", "sub", "or", "xchg"); return its previous value."""
         return self.b.atomic_rmw(how, self.word(k), ir.Constant(WORD, x), "seq_cst")
 
     def is_(self, how: str, x, y) -> ir.Value:
@@ -70,21 +72,24 @@ class Code:
         return self.b.call(self.b.inttoptr(address, type.as_pointer()), list(args))
 
     def lock(self, k) -> None:
-        """Sleep until the lock whose address is in word `k` is released."""
-        self.call(_address("PyThread_acquire_lock"), INT, self.b.inttoptr(self.load(k), POINTER), ir.Constant(INT, 1))
+        """Block until the lock whose address is in word `k` is released."""
+        self.call(_address("PyThread_acquire_lock"), INT, self.b.inttoptr(self.load(k), POINTER),
+                  ir.Constant(INT, 1))
 
     def unlock(self, k) -> None:
         self.call(_address("PyThread_release_lock"), VOID, self.b.inttoptr(self.load(k), POINTER))
 
     def forever(self):
-        """A block to jump back to."""
+        """An infinite loop: a block to jump back to."""
         again = self.function.append_basic_block()
         self.b.branch(again)
         self.b.position_at_end(again)
         return again
 
     def count(self, end: ir.Value):
-        """(k, close): what follows is done for k from 0 up to `end`, and `close(leave)` ends it, at once if `leave` holds."""
+        """(k, close): the code that follows runs for k from 0 up to `end`; `close(leave)` ends the
+        loop, early if `leave` holds.
+        """
         k = self.b.alloca(WORD)
         self.b.store(ir.Constant(WORD, 0), k)
         again, body, after = (self.function.append_basic_block() for _ in range(3))
@@ -109,8 +114,9 @@ def _address(name: str) -> int:
     return ctypes.cast(getattr(python, name), ctypes.c_void_p).value
 
 
-def _part(code: Code, kernel: ir.Value, context: ir.Value, part: ir.Value, parts: ir.Value, trips: ir.Value) -> ir.Value:
-    """Call the kernel for one part; returns whether it raised."""
+def _part(code: Code, kernel: ir.Value, context: ir.Value, part: ir.Value, parts: ir.Value,
+          trips: ir.Value) -> ir.Value:
+    """Run one part of the kernel; return whether it raised."""
     b = code.b
     start = b.sdiv(b.mul(part, trips), parts)
     stop = b.sdiv(b.mul(b.add(part, ir.Constant(WORD, 1)), trips), parts)
@@ -118,14 +124,16 @@ def _part(code: Code, kernel: ir.Value, context: ir.Value, part: ir.Value, parts
 
 
 def _take_parts(module: ir.Module) -> ir.Function:
-    """Make parts until none is left."""
+    """Run parts until none is left."""
     code = Code(module, "take_parts", VOID, [])
     again = code.forever()
     part = code.change("add", NEXT, 1)
-    is_over = code.b.or_(code.is_(">=", part, code.load(PARTS)), code.is_("!=", code.load(FAILED), 0))
+    is_over = code.b.or_(code.is_(">=", part, code.load(PARTS)),
+                         code.is_("!=", code.load(FAILED), 0))
     with code.b.if_then(is_over):
         code.b.ret_void()
-    status = _part(code, code.load(KERNEL), code.load(CONTEXT), part, code.load(PARTS), code.load(TRIPS))
+    status = _part(code, code.load(KERNEL), code.load(CONTEXT), part, code.load(PARTS),
+                   code.load(TRIPS))
     with code.b.if_then(code.is_("!=", status, 0)):
         code.store(FAILED, 1)
     code.b.branch(again)
@@ -133,7 +141,7 @@ def _take_parts(module: ir.Module) -> ir.Function:
 
 
 def _worker(module: ir.Module, take_parts: ir.Function) -> None:
-    """The life of worker k."""
+    """The main loop of worker k."""
     code = Code(module, "worker", VOID, [WORD])
     (k,) = code.function.args
     b = code.b
@@ -158,7 +166,7 @@ def _worker(module: ir.Module, take_parts: ir.Function) -> None:
 
 
 def _in_parts(module: ir.Module, take_parts: ir.Function, start: int) -> None:
-    """in_parts(kernel, context, parts, trips, calls BLAS): whether some part raised."""
+    """in_parts(kernel, context, parts, trips, calls BLAS): return whether some part raised."""
     code = Code(module, "s2s_in_parts", WORD, [WORD] * 5)
     kernel, context, parts, trips, blas = code.function.args
     b = code.b
@@ -187,7 +195,8 @@ def _in_parts(module: ir.Module, take_parts: ir.Function, start: int) -> None:
     with b.if_then(limits):
         b.store(code.call(code.load(GET_BLAS), INT), old_blas)
         code.call(code.load(SET_BLAS), VOID, ir.Constant(INT, 1))
-    for word, x in ((KERNEL, kernel), (CONTEXT, context), (PARTS, parts), (TRIPS, trips), (NEXT, 0), (FAILED, 0), (DOOR, 0)):
+    for word, x in ((KERNEL, kernel), (CONTEXT, context), (PARTS, parts), (TRIPS, trips), (NEXT, 0),
+                    (FAILED, 0), (DOOR, 0)):
         code.store(word, x)
     least = b.sub(b.select(code.is_("<", parts, want), parts, want), one)
     workers = code.load(WORKERS)
@@ -209,7 +218,8 @@ def _in_parts(module: ir.Module, take_parts: ir.Function, start: int) -> None:
 
 
 def ready() -> None:
-    """Make the symbol s2s_in_parts known to machine code; the first time compiles it, in milliseconds."""
+    """Define the symbol s2s_in_parts for machine code; the first call compiles it, in milliseconds.
+    """
     with _compiling:
         if kept:
             return
@@ -220,7 +230,8 @@ def ready() -> None:
         _in_parts(module, take_parts, ctypes.cast(start, ctypes.c_void_p).value)
         binding.initialize_native_target()
         binding.initialize_native_asmprinter()
-        machine = binding.Target.from_default_triple().create_target_machine(opt=0)  # it waits, most of the time
+        # it waits, most of the time
+        machine = binding.Target.from_default_triple().create_target_machine(opt=0)
         engine = binding.create_mcjit_compiler(binding.parse_assembly(str(module)), machine)
         engine.finalize_object()
         worker = ctypes.CFUNCTYPE(None, ctypes.c_int64)(engine.get_function_address("worker"))

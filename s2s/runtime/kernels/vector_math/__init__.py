@@ -1,16 +1,17 @@
-"""Functions of one number that LLVM vectorises, in the loops that compiled code is made of.
+"""Vectorisable math functions (exp, log, sin, ...) of one number, for the loops of compiled code.
 
     def f(x):                               from s2s.runtime.kernels.vector_math import vector_exp
         return np.sum(np.exp(x))    ->      ...
                                                 for i in range(n):
                                                     total = total + vector_exp(x[i])
 
-LLVM does not vectorise calls of libm.  These functions are arithmetic alone, of at most 4 ulp for every argument, NaN,
-infinities, subnormals and zeros' signs included, in double and single precision.  The algorithms stand in the
-modules of this package, one for a family; lanes.py says what they are made of, native.py how LLVM gets them.
+LLVM does not vectorise calls of libm.  These functions are arithmetic alone, of at most 4 ulp for
+every argument, NaN, infinities, subnormals and zeros' signs included, in double and single
+precision.  The algorithms stand in the modules of this package, one for a family; lanes.py says
+what they are made of, native.py how LLVM gets them.
 
-Only loops that may be vectorised call them (back/loops/vectorise_calls.py).  A single number is libm's: one after the other, its exp
-takes 11 ns where this one takes 16.
+Only loops that may be vectorised call them (back/loops/vectorise_calls.py).  A single number is
+libm's: one after the other, its exp takes 11 ns where this one takes 16.
 """
 
 from __future__ import annotations
@@ -63,10 +64,12 @@ __all__ = [f"vector_{_name}" for _name in FUNCTIONS]
 
 
 def vectorise_sums() -> None:
-    """Let LLVM vectorise what surrounds a sum, `total + exp(x[i])`, while it adds in the order of the program.
+    """Let LLVM vectorise the code around an ordered sum, `total + exp(x[i])`, while the sum stays
+    in program order.
 
-    It does so on some processors and not on x86, unless told; the result is the same to the last bit.  The option is the
-    whole process's, may be given once, and is known to the versions named here.
+    It does so on some processors and not on x86, unless told; the result is the same to the last
+    bit.  The option is the whole process's, may be given once, and is known to the versions named
+    here.
     """
     if 15 <= binding.llvm_version_info[0] <= 22 and not hasattr(binding, "s2s_vectorises_sums"):
         binding.set_option("", "-force-ordered-reductions")

@@ -12,8 +12,9 @@ from .lanes import absolute, bits, format_of, is_single, number, polynomial, rou
 
 LOG2E = 1.4426950408889634
 # (exp(r) - 1 - r) / r**2 for |r| <= log(2) / 2
-EXP_64 = (0.5000000000000001, 0.16666666666666669, 0.041666666666623824, 0.008333333333330039, 0.0013888888917367081,
-          0.00019841269863171557, 2.4801521057868204e-05, 2.7557268276905696e-06, 2.7620201591031547e-07, 2.5100472505694996e-08)
+EXP_64 = (0.5000000000000001, 0.16666666666666669, 0.041666666666623824, 0.008333333333330039,
+          0.0013888888917367081, 0.00019841269863171557, 2.4801521057868204e-05,
+          2.7557268276905696e-06, 2.7620201591031547e-07, 2.5100472505694996e-08)
 EXP_32 = (0.5, 0.16666576266288757, 0.04166655242443085, 0.00836323294788599, 0.0013926250394433737)
 
 
@@ -25,13 +26,13 @@ def parts(x):
 
 
 def power_of_two(k):
-    """2**k, for an integral number k for which that is a normal number."""
+    """2**k, for an integer k such that this is a normal number."""
     f = format_of(k)
     return number(bits(k + (f.magic + f.bias)) << f.mantissa)
 
 
 def times_power_of_two(y, k):
-    """y * 2**k, where 2**k itself may be too small or too large."""
+    """y * 2**k, where 2**k itself may overflow or underflow."""
     half = rounded(k * 0.5)
     return y * power_of_two(half) * power_of_two(k - half)
 
@@ -42,13 +43,14 @@ def above_one(r):
 
 
 def between(x, low: float, high: float):
-    """x, or the bound that it is beyond; NaN stays."""
+    """x clamped to these bounds; NaN stays."""
     return where(x < low, low, where(x > high, high, x))
 
 
 def exp(x):
     """e to the power of x."""
-    x = between(x, -104.0, 89.0) if is_single(x) else between(x, -746.0, 710.0)  # beyond it is 0 or inf, as it is here
+    # beyond it is 0 or inf, as it is here
+    x = between(x, -104.0, 89.0) if is_single(x) else between(x, -746.0, 710.0)
     k, r = parts(x)
     return times_power_of_two(1.0 + above_one(r), k)
 
@@ -61,7 +63,7 @@ def exp2(x):
 
 
 def expm1(x):
-    """exp(x) - 1, which keeps its digits where x is small."""
+    """exp(x) - 1, accurate for small x."""
     t = between(x, -18.0, 89.0) if is_single(x) else between(x, -40.0, 710.0)
     k, r = parts(t)
     half = power_of_two(k - 1.0)  # 2**k may be too large

@@ -1,4 +1,6 @@
-"""maximum and minimum as NumPy has them, NaN if one operand is: the form in which LLVM vectorises the largest of all."""
+"""maximum and minimum with NumPy's NaN propagation, in the form in which LLVM vectorises
+reductions.
+"""
 
 from __future__ import annotations
 

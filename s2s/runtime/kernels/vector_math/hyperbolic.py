@@ -1,4 +1,5 @@
-"""tanh and the logistic function, sinh and cosh: by exp(-|x|), which neither overflows nor cancels."""
+"""tanh and the logistic function, sinh and cosh: by exp(-|x|), which neither overflows nor cancels.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""arctan and arctan2: a quotient no larger than tan(pi / 8), by one division, and its arctangent by a polynomial."""
+"""arctan and arctan2: a quotient no larger than tan(pi / 8), by one division, and its arctangent by
+a polynomial.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,11 @@ import math
 from .lanes import absolute, copysign, format_of, is_single, like, polynomial, where
 
 # (arctan(t) / t - 1) / t**2 as a function of t**2, for |t| <= tan(pi / 8)
-ARCTAN_64 = (-0.3333333333333333, 0.1999999999999548, -0.14285714284657894, 0.11111111014561013, -0.09090904549884611,
-             0.07692182535116648, -0.06664502215671447, 0.058580687568615106, -0.05085030492810941, 0.03921955253255129,
-             -0.019162068915902577)
-ARCTAN_32 = (-0.3333333134651184, 0.19999538362026215, -0.14263896644115448, 0.10743099451065063, -0.06449835002422333)
+ARCTAN_64 = (-0.3333333333333333, 0.1999999999999548, -0.14285714284657894, 0.11111111014561013,
+             -0.09090904549884611, 0.07692182535116648, -0.06664502215671447, 0.058580687568615106,
+             -0.05085030492810941, 0.03921955253255129, -0.019162068915902577)
+ARCTAN_32 = (-0.3333333134651184, 0.19999538362026215, -0.14263896644115448, 0.10743099451065063,
+             -0.06449835002422333)
 TAN_PI_8 = 0.41421356237309503
 PI_64, PI_32 = (math.pi, 1.2246467991473532e-16), (3.1415927410125732, -8.742278000372475e-08)
 
@@ -44,7 +47,8 @@ def arctan2(y, x):
     less, more = where(steep, b, a), where(steep, a, b)
     both = less > f.largest
     less = where(both, 1.0, where(more > f.largest, 0.0, less))  # inf / inf is 1 here,
-    more = where(both | (more == 0.0), 1.0, where(more > f.largest, f.largest, more))  # and 0 / 0 is 0
+    # and 0 / 0 is 0
+    more = where(both | (more == 0.0), 1.0, where(more > f.largest, f.largest, more))
     large, small = more > f.largest / 4, more < f.smallest * 2.0**f.mantissa
     scale = where(large, 2.0**-60, where(small, 2.0**60, like(x, 1.0)))
     angle, rest = of_quotient(less * scale, more * scale)

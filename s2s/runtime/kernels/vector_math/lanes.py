@@ -1,14 +1,15 @@
-"""Numbers that stand for all lanes of a vector register: arithmetic on them writes LLVM code.
+"""Symbolic vector registers: arithmetic on them emits LLVM code for all lanes.
 
     y = where(x < 0.0, 1.0 - x, x)    becomes    %1 = fcmp olt <4 x double> %x, <double 0.0, ...>
                                                  %2 = fsub contract <4 x double> <double 1.0, ...>, %x
                                                  %3 = select <4 x i1> %1, <4 x double> %2, <4 x double> %x
 
-The functions of vector math are Python that runs on these, once for each width, and no less on NumPy's arrays,
-which is how they are tested.  Both sides decide, and `where` picks: there is no branch, but for `rarely`.
+The functions of vector math are Python that runs on these, once for each width, and no less on
+NumPy's arrays, which is how they are tested.  Both sides decide, and `where` picks: there is no
+branch, but for `rarely`.
 
-Products may be fused with sums (the flag `contract`) where the processor can; the algorithms are right either way.
-Nothing else is reordered.
+Products may be fused with sums (the flag `contract`) where the processor can; the algorithms are
+right either way. Nothing else is reordered.
 """
 
 from __future__ import annotations
@@ -23,22 +24,26 @@ NAMES = {"double": "f64", "float": "f32"}
 
 @dataclass(frozen=True)
 class Format:
-    """What there is to know of a precision."""
+    """The bit layout of a floating-point precision."""
 
     mantissa: int  # its bits
     bias: int  # of the exponent
-    magic: float  # 1.5 * 2**mantissa: what is added to it is rounded to an integer, which its last bits say
+    # 1.5 * 2**mantissa: what is added to it is rounded to an integer, which its last bits say
+    magic: float
     smallest: float  # of the normal numbers
     largest: float
-    log2: tuple[float, float]  # log(2) in two parts, the first with so few bits that an exponent times it is exact
+    # log(2) in two parts, the first with so few bits that an exponent times it is exact
+    log2: tuple[float, float]
 
 
-DOUBLE = Format(52, 1023, 6755399441055744.0, 2.0**-1022, 1.7976931348623157e308, (0.6931471803691238, 1.9082149292705877e-10))
-SINGLE = Format(23, 127, 12582912.0, 2.0**-126, 3.4028234663852886e38, (0.693145751953125, 1.4286068203094172e-06))
+DOUBLE = Format(52, 1023, 6755399441055744.0, 2.0**-1022, 1.7976931348623157e308,
+                (0.6931471803691238, 1.9082149292705877e-10))
+SINGLE = Format(23, 127, 12582912.0, 2.0**-126, 3.4028234663852886e38,
+                (0.693145751953125, 1.4286068203094172e-06))
 
 
 class Code:
-    """The lines of one LLVM function on vectors of `lanes` numbers; 1 is a number itself."""
+    """The instructions of one LLVM function on vectors of `lanes` numbers; 1 means scalar."""
 
     def __init__(self, lanes: int, fuses: bool = False):
         self.lanes, self.fuses = lanes, fuses
@@ -49,7 +54,7 @@ class Code:
         return kind if self.lanes == 1 else f"<{self.lanes} x {kind}>"
 
     def suffix(self, kind: str) -> str:
-        """How an intrinsic's name ends."""
+        """The type suffix of an intrinsic's name."""
         return NAMES.get(kind, kind) if self.lanes == 1 else f"v{self.lanes}{NAMES.get(kind, kind)}"
 
     def emit(self, text: str, kind: str) -> Lanes:
@@ -72,11 +77,12 @@ class Code:
         name = f"@llvm.{intrinsic}.{self.suffix(kind)}"
         type = self.type(kind)
         self.needs.add(("declare", f"declare {type} {name}({', '.join([type] * len(xs))})"))
-        return self.emit(f"call {flags}{type} {name}({', '.join(f'{type} {x.text}' for x in xs)})", kind)
+        return self.emit(f"call {flags}{type} {name}({', '.join(f'{type} {x.text}' for x in xs)})",
+                         kind)
 
 
 class Lanes:
-    """The same variable of all lanes: double, float, i64, i32 or, a truth value, i1."""
+    """One variable in all lanes: double, float, i64, i32 or, for truth values, i1."""
 
     __array_ufunc__ = None  # np.float64(2.0) * x is x's business
     __slots__ = ("code", "text", "kind")
@@ -92,8 +98,10 @@ class Lanes:
         return self.code.emit(f"{op} {self.code.type(self.kind)} {a.text}, {b.text}", self.kind)
 
     def _compare(self, op: str, other) -> Lanes:
-        op = f"fcmp {'une' if op == 'ne' else 'o' + op}" if self.kind in NAMES else f"icmp {op if op in ('eq', 'ne') else 'u' + op}"
-        return self.code.emit(f"{op} {self.code.type(self.kind)} {self.text}, {self.like(other).text}", "i1")
+        op = (f"fcmp {'une' if op == 'ne' else 'o' + op}" if self.kind in NAMES
+              else f"icmp {op if op in ('eq', 'ne') else 'u' + op}")
+        return self.code.emit(
+            f"{op} {self.code.type(self.kind)} {self.text}, {self.like(other).text}", "i1")
 
     def _is_real(self) -> bool:
         return self.kind in NAMES
@@ -112,7 +120,8 @@ class Lanes:
     def __or__(self, x): return self._op("or", x)
     def __xor__(self, x): return self._op("xor", x)
     def __invert__(self): return self._op("xor", 1 if self.kind == "i1" else -1)
-    def __neg__(self): return self.code.emit(f"fneg {self.code.type(self.kind)} {self.text}", self.kind)
+    def __neg__(self):
+        return self.code.emit(f"fneg {self.code.type(self.kind)} {self.text}", self.kind)
     def __lt__(self, x): return self._compare("lt", x)
     def __le__(self, x): return self._compare("le", x)
     def __gt__(self, x): return self._compare("gt", x)
@@ -122,10 +131,11 @@ class Lanes:
     __hash__ = None
 
     def cast(self, op: str, kind: str) -> Lanes:
-        return self.code.emit(f"{op} {self.code.type(self.kind)} {self.text} to {self.code.type(kind)}", kind)
+        return self.code.emit(
+            f"{op} {self.code.type(self.kind)} {self.text} to {self.code.type(kind)}", kind)
 
 
-# ------------------------------------------------- what is no operator; on NumPy's arrays it means the same
+# ----------------------------------------- what is no operator; on NumPy's arrays it means the same
 
 
 def where(condition, a, b):
@@ -136,7 +146,8 @@ def where(condition, a, b):
     like = a if isinstance(a, Lanes) else b
     a, b, code = like.like(a), like.like(b), condition.code
     type = code.type(like.kind)
-    return code.emit(f"select {code.type('i1')} {condition.text}, {type} {a.text}, {type} {b.text}", like.kind)
+    return code.emit(f"select {code.type('i1')} {condition.text}, {type} {a.text}, {type} {b.text}",
+                     like.kind)
 
 
 def absolute(x):
@@ -155,14 +166,14 @@ def sqrt(x):
 
 
 def bits(x):
-    """The bits of x, as an integer without a sign."""
+    """The bits of x, as an unsigned integer."""
     if isinstance(x, Lanes):
         return x.cast("bitcast", "i64" if x.kind == "double" else "i32")
     return x.view(np.uint32 if x.dtype == np.float32 else np.uint64)
 
 
 def number(n):
-    """The number whose bits these are."""
+    """The number with these bits."""
     if isinstance(n, Lanes):
         return n.cast("bitcast", "float" if n.kind == "i32" else "double")
     return n.view(np.float32 if n.dtype == np.uint32 else np.float64)
@@ -194,23 +205,24 @@ def format_of(x) -> Format:
 
 
 def rounded(x):
-    """x rounded to an integer; it must be smaller than a quarter of the largest that is exact."""
+    """x rounded to an integer; it must be below a quarter of the largest exact integer."""
     magic = format_of(x).magic
     return (x + magic) - magic
 
 
 def integer(x):
-    """The integral number x, not negative, as an integer."""
+    """The integral, non-negative number x, as an integer."""
     return bits(x + format_of(x).magic) & ((1 << 22) - 1)
 
 
 def product(a, b):
-    """a * b as the sum of two numbers, exactly."""
+    """a * b as an exact sum of two numbers."""
     p = a * b
     if isinstance(a, Lanes) and a.code.fuses:
         return p, a.code.call("fma", a, a.like(b), -p)
     (a1, a2), (b1, b2) = _halves(a), _halves(b)
-    return p, ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2  # each product is exact: fused or not is the same
+    # each product is exact: fused or not is the same
+    return p, ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2
 
 
 def _halves(x):
@@ -222,16 +234,19 @@ def _halves(x):
 
 
 def polynomial(x, coefficients):
-    """c[0] + c[1] x + c[2] x² + ..., by halves, so that little waits for little (Estrin's scheme)."""
+    """c[0] + c[1] x + c[2] x² + ..., by Estrin's scheme, for short dependence chains."""
     terms, power = list(coefficients), x
     while len(terms) > 1:
-        terms = [terms[k] + terms[k + 1] * power if k + 1 < len(terms) else terms[k] for k in range(0, len(terms), 2)]
+        terms = [terms[k] + terms[k + 1] * power if k + 1 < len(terms) else terms[k]
+                 for k in range(0, len(terms), 2)]
         power = power * power if len(terms) > 1 else power
     return terms[0]
 
 
 def rarely(condition, name: str, y, *xs):
-    """y, but what libm's `name` makes of xs where the condition holds: the one branch, around all lanes."""
+    """y, or libm's `name` of xs where the condition holds: the only branch, taken for all lanes
+    together.
+    """
     if not isinstance(condition, Lanes):
         found = getattr(np, name)(*xs)
         return np.where(condition, found, y)
@@ -244,8 +259,10 @@ def rarely(condition, name: str, y, *xs):
         any_ = code.emit(f"call i1 {name_}({code.type('i1')} {condition.text})", "i1")
     k = len(code.lines)
     before = y.text
-    code.lines += [f"  br label %from{k}", f"from{k}:", f"  br i1 {any_.text}, label %slow{k}, label %fast{k}, !prof !0", f"slow{k}:"]
+    code.lines += [f"  br label %from{k}", f"from{k}:",
+                   f"  br i1 {any_.text}, label %slow{k}, label %fast{k}, !prof !0", f"slow{k}:"]
     arguments = [f"{code.type('i1')} {condition.text}", *(f"{type} {v.text}" for v in (y, *xs))]
-    slow = code.emit(f"call {type} @s2s_slow_{name}_{NAMES[kind]}_{code.lanes}({', '.join(arguments)})", kind)
+    slow = code.emit(
+        f"call {type} @s2s_slow_{name}_{NAMES[kind]}_{code.lanes}({', '.join(arguments)})", kind)
     code.lines += [f"  br label %fast{k}", f"fast{k}:"]
     return code.emit(f"phi {type} [ {before}, %from{k} ], [ {slow.text}, %slow{k} ]", kind)

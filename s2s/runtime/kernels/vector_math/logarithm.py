@@ -1,4 +1,4 @@
-"""log and its kin.
+"""log, log2, log10, log1p and logaddexp.
 
 x = 2**k m with m between sqrt(1/2) and sqrt(2), so log(x) = k log(2) + log(m); and with s = f / (2 + f), f = m - 1,
 log(1 + f) = 2 atanh(s) = f - s (f - R(s**2)), where R is a polynomial.  (As in FreeBSD's libm, whose arrangement of the
@@ -12,13 +12,16 @@ import math
 from .exponential import above_one, between, parts, times_power_of_two
 from .lanes import absolute, bits, format_of, is_single, like, number, polynomial, where
 
-# (2 atanh(s) / s - 2) / s**2 as a function of s**2, for |f| <= sqrt(2) - 1 and, after that, for 0 <= f <= 1
-LOG_64 = (0.666666666666667, 0.3999999999989322, 0.28571428628810996, 0.22222210674238516, 0.18182922513515942,
-          0.15330617306743305, 0.1463003136412286)
+# (2 atanh(s) / s - 2) / s**2 as a function of s**2, for |f| <= sqrt(2) - 1 and, after that, for 0
+# <= f <= 1
+LOG_64 = (0.666666666666667, 0.3999999999989322, 0.28571428628810996, 0.22222210674238516,
+          0.18182922513515942, 0.15330617306743305, 0.1463003136412286)
 LOG_32 = (0.6666666865348816, 0.40000125765800476, 0.28550398349761963, 0.23341943323612213)
-LOG1P_64 = (0.6666666666666666, 0.40000000000014585, 0.2857142856710876, 0.22222222717427864, 0.18181789436132859,
-            0.15385570064958623, 0.13314144209654935, 0.12001072809590713, 0.08800738486144674, 0.1616404561194353)
-LOG1P_32 = (0.6666666865348816, 0.3999970555305481, 0.285923570394516, 0.2170657515525818, 0.23224329948425293)
+LOG1P_64 = (0.6666666666666666, 0.40000000000014585, 0.2857142856710876, 0.22222222717427864,
+            0.18181789436132859, 0.15385570064958623, 0.13314144209654935, 0.12001072809590713,
+            0.08800738486144674, 0.1616404561194353)
+LOG1P_32 = (0.6666666865348816, 0.3999970555305481, 0.285923570394516, 0.2170657515525818,
+            0.23224329948425293)
 
 
 def split(x):
@@ -27,18 +30,19 @@ def split(x):
     root = 0x3F3504F3 if is_single(x) else 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
     one = f.bias << f.mantissa
     shifted = bits(x) + (one - root)
-    k = number((shifted >> f.mantissa) | (bits_of_integers(f)))  # as the last bits of a large number
+    # as the last bits of a large number
+    k = number((shifted >> f.mantissa) | (bits_of_integers(f)))
     m = number((shifted & ((1 << f.mantissa) - 1)) + root)
     return k - (2.0**f.mantissa + f.bias), m
 
 
 def bits_of_integers(f) -> int:
-    """The bits of 2**mantissa: what stands in its last bits is added to it."""
+    """The bits of 2**mantissa: adding to its last bits adds an integer."""
     return (f.bias + f.mantissa) << f.mantissa
 
 
 def scaled(x):
-    """(x, 0), or where x is not a normal number (x 2**n, -n)."""
+    """(x, 0), or (x 2**n, -n) where x is subnormal."""
     f = format_of(x)
     tiny = x < f.smallest
     return where(tiny, x * 2.0 ** (f.mantissa + 2), x), where(tiny, -2.0 - f.mantissa, like(x, 0.0))
@@ -53,7 +57,7 @@ def of_one_plus(f, coefficients):
 
 
 def with_ends(x, y):
-    """y, a logarithm of x, but what it is at 0, at inf, and of what has none."""
+    """y, a logarithm of x, corrected at 0, inf, NaN and negative numbers."""
     y = where(x > format_of(x).largest, x, y)
     return where(x > 0.0, y, where(x == 0.0, -math.inf, like(x, math.nan)))
 
@@ -69,7 +73,7 @@ def log(x):
 
 
 def log2(x):
-    """The logarithm to base 2: of a power of 2, exactly."""
+    """The logarithm to base 2, exact for powers of 2."""
     t, extra = scaled(x)
     k, m = split(t)
     half, rest = of_one_plus(m - 1.0, LOG_32 if is_single(x) else LOG_64)
@@ -81,11 +85,12 @@ def log10(x):
     t, extra = scaled(x)
     k, m = split(t)
     half, rest = of_one_plus(m - 1.0, LOG_32 if is_single(x) else LOG_64)
-    return with_ends(x, (k + extra) * math.log10(2) + ((m - 1.0) - (half - rest)) * (1 / math.log(10)))
+    return with_ends(x,
+                     (k + extra) * math.log10(2) + ((m - 1.0) - (half - rest)) * (1 / math.log(10)))
 
 
 def log1p(x):
-    """log(1 + x), which keeps its digits where x is small."""
+    """log(1 + x), accurate for small x."""
     high, low = format_of(x).log2
     u = 1.0 + x
     k, m = split(u)

@@ -1,4 +1,4 @@
-"""a ** b of numbers a > 0 as exp(b log(a)), for which the logarithm needs more digits than a number has.
+"""a ** b for a > 0 as exp(b log(a)), with the logarithm in extra precision.
 
 They are kept as sums of two numbers.  Of other a, NaN and infinities libm takes care.
 """
@@ -22,8 +22,8 @@ from .logarithm import LOG_64, split
 
 LOG2 = (0.6931471805592082, 7.371002565167799e-13)  # the first of 40 bits
 # (R(s**2) - 2/3) / s**2 as a function of s**2; see logarithm.py
-TAIL = (0.4, 0.28571428571429425, 0.2222222222162076, 0.18181818343316125, 0.1538459412012637, 0.13334850282547114,
-        0.11705021567538627, 0.11735818855512968)
+TAIL = (0.4, 0.28571428571429425, 0.2222222222162076, 0.18181818343316125, 0.1538459412012637,
+        0.13334850282547114, 0.11705021567538627, 0.11735818855512968)
 TWO_THIRDS = (0.6666666666666666, 3.700743415417188e-17)
 
 

@@ -1,8 +1,9 @@
 """sin, cos and tan.
 
-x = n pi/2 + r with |r| <= pi/4.  pi/2 is subtracted in parts of so few bits that n times each is exact, and r is kept as
-the sum of two numbers: near a multiple of pi, where the parts cancel, no digit is lost.  Of numbers too large for that
-(2**22, about) libm takes care, which knows some 1,200 bits of pi.
+x = n pi/2 + r with |r| <= pi/4.  pi/2 is subtracted in parts of so few bits that n times each is
+exact, and r is kept as the sum of two numbers: near a multiple of pi, where the parts cancel, no
+digit is lost.  Of numbers too large for that (2**22, about) libm takes care, which knows some 1,200
+bits of pi.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ LARGEST_64, LARGEST_32 = 2.0**22, 2.0**20
 # (sin(r) / r - 1) / r**2 and (cos(r) - 1 + r**2 / 2) / r**4 as functions of r**2
 SIN_64 = (-0.16666666666666666, 0.008333333333330946, -0.0001984126983675497, 2.755731610068303e-06,
           -2.5051131455427946e-08, 1.591810123027412e-10)
-COS_64 = (0.041666666666666664, -0.0013888888888887395, 2.4801587298763433e-05, -2.7557317270560326e-07,
-          2.0876146024689747e-09, -1.1382614868556325e-11)
+COS_64 = (0.041666666666666664, -0.0013888888888887395, 2.4801587298763433e-05,
+          -2.7557317270560326e-07, 2.0876146024689747e-09, -1.1382614868556325e-11)
 SIN_32 = (-0.16666664661114838, 0.008332748037517147, -0.00019587840521305324)
 COS_32 = (0.04166666465830042, -0.0013888302802309161, 2.454789161981386e-05)
 
@@ -69,7 +70,7 @@ def quarter(n, sine, cosine):
 
 
 def too_large(x):
-    """Whether x is beyond what the parts of pi / 2 are good for."""
+    """Whether x is too large for argument reduction with these parts of pi / 2."""
     return absolute(x) > (LARGEST_32 if is_single(x) else LARGEST_64)
 
 
