@@ -7,12 +7,14 @@
                                              y[i] = t
                                              s = s + t
 
-What is left is scalar arithmetic, `for`, `while` and `if`, single elements read and written, allocations,
-and calls of BLAS: what Numba compiles quickly and LLVM well.  It is the same IR and the same printer.
+What is left is scalar arithmetic, `for`, `while` and `if`, single elements read and written,
+allocations, and calls of BLAS: what Numba compiles quickly and LLVM well. It is the same IR and the
+same printer.
 
-The ops of a block are partitioned into groups that share an index space (back/lower/fusion_groups.py), and each group is
-emitted as one nest (back/lower/nest.py).  Views and generated arrays are index arithmetic (back/loopir/elements.py).
-Sums run in index order, where NumPy sums pairwise: results differ in the last bits.
+The ops of a block are partitioned into groups that share an index space
+(back/lower/fusion_groups.py), and each group is emitted as one nest (back/lower/nest.py). Views and
+generated arrays are index arithmetic (back/loopir/elements.py). Sums run in index order, where
+NumPy sums pairwise: results differ in the last bits.
 """
 
 from __future__ import annotations
@@ -87,11 +89,14 @@ from .lower.slice_writes import clashes, write_region
 from .lower.views import KINDS, virtual
 
 
-def lower(function: Function, asks: bool = True, supposes: bool = False, of: Function | None = None) -> Function:
-    """`function`, whose types are of known rank, as scalar ops and loops; and so the recursive ones that it calls.
+def lower(function: Function, asks: bool = True, supposes: bool = False,
+          of: Function | None = None) -> Function:
+    """`function`, whose types are of known rank, as scalar ops and loops; and so the recursive ones
+    that it calls.
 
-    It `asks` whether Python would raise (back/arrays/python_errors.py), unless it cannot raise itself.  It may be for slices that have not length 1:
-    ir/length_assumptions.py, Note [Supposed lengths]; then it is what is supposed `of` another.
+    It `asks` whether Python would raise (back/arrays/python_errors.py), unless it cannot raise
+    itself. It may be for slices that have not length 1: ir/length_assumptions.py, Note [Supposed
+    lengths]; then it is what is supposed `of` another.
     """
     if supposes:
         with supposing():
@@ -125,7 +130,8 @@ def _lowered(function: Function, asks: bool, of: Function | None = None) -> Func
                                    value_.op.line if value_.op else None,
                                    "give it one rank on every path: let what becomes an array start as one, "
                                    "np.zeros_like(x) say; or leave jit away")
-    function = simpler(share_exponentials(share_passes(tables(check_indices(function))) if asks else function), asks)
+    function = simpler(share_exponentials(share_passes(tables(check_indices(function))) if asks
+                                          else function), asks)
     if asks:
         if (moved := scattered(reshaped(function))) is not function:
             drop_unused(moved)
@@ -171,8 +177,8 @@ def _all_values(block: Block):
 
 def _largest_symbol(function: Function) -> int:
     """No extent of the loop form may be mistaken for one of the function it comes from."""
-    digits = [int(n) for v in _all_values(function.block) for d in dims_of(v.type) if isinstance(d, Extent)
-              for n in re.findall(r"\d+", d.symbol)]
+    digits = [int(n) for v in _all_values(function.block) for d in dims_of(v.type)
+              if isinstance(d, Extent) for n in re.findall(r"\d+", d.symbol)]
     return max(digits, default=0)
 
 
@@ -181,37 +187,48 @@ class Scope:
 
     def __init__(self, env: dict, extents: dict, equal: Equalities, checked: dict | None = None,
                  roots: dict | None = None, counters: tuple[str, ...] = (), nested: bool = False,
-                 asked: set | None = None, loops: dict | None = None, around: Scope | None = None, repeats: bool = False):
+                 asked: set | None = None, loops: dict | None = None, around: Scope | None = None,
+                 repeats: bool = False):
         self.env: dict[Value, Value | Elements] = env
         self.extents: dict[Extent, Value] = extents
         self.equal = equal
-        self.checked: dict[frozenset[Value], Value] = {} if checked is None else checked  # lengths found equal
-        self.roots: dict[Value, Value] = {} if roots is None else roots  # the length that a checked one is
+        # lengths found equal
+        self.checked: dict[frozenset[Value], Value] = {} if checked is None else checked
+        # the length that a checked one is
+        self.roots: dict[Value, Value] = {} if roots is None else roots
         self.counters = counters  # the names of the counters of the loops around
-        self.asked = asked  # what Python would refuse that is known not to be; None: it is never asked
+        # what Python would refuse that is known not to be; None: it is never asked
+        self.asked = asked
         self.nested = nested  # in a block of an op: its parameters are not the caller's
-        self.loops: dict[Value, Op] = {} if loops is None else loops  # by the counter of each `for` around, an op with its bounds
+        # by the counter of each `for` around, an op with its bounds
+        self.loops: dict[Value, Op] = {} if loops is None else loops
         self.builder = current()
         self.around = around  # the scope of the block around
         self.python_numbers: PythonNumbers | None = around and around.python_numbers
         self.repeats = repeats  # what it holds may run several times in a run of the block around
         self.alive: Container[Value] = ()  # what is read after what is being lowered, in this block
-        self.instead: dict[Value, list[Value]] = {}  # by result of an arm, what the other arms have in its place
+        # by result of an arm, what the other arms have in its place
+        self.instead: dict[Value, list[Value]] = {}
 
     def inner(self, counter: str | None = None, repeats: bool = False) -> Scope:
         counters = self.counters if counter is None else (*self.counters, counter)
-        return Scope(dict(self.env), dict(self.extents), self.equal, dict(self.checked), dict(self.roots), counters, True,
-                     None if self.asked is None else set(self.asked), dict(self.loops), self, repeats)
+        return Scope(dict(self.env), dict(self.extents), self.equal, dict(self.checked),
+                     dict(self.roots), counters, True, None if self.asked is None
+                     else set(self.asked), dict(self.loops), self, repeats)
 
     def pythons(self, xs: Sequence[Value]) -> Callable | None:
         """What emits whether all of these numbers are Python's; None where they cannot be."""
         numbers = self.python_numbers
         if numbers is None or not numbers.are_possible(xs):
             return None
-        return lambda: all_of(*(numbers.asked(x, self.whole, lambda array: self.elements(array).lengths[0]) for x in xs))
+        return lambda: all_of(*(numbers.asked(x, self.whole,
+                                              lambda array: self.elements(array).lengths[0])
+                                for x in xs))
 
     def owns(self, x: Value, block: Block) -> bool:
-        """Whether `x` is made by `block`, which is this scope's, or by those around it of which it is an arm, and is not read after that."""
+        """Whether `x` is made by `block`, which is this scope's, or by those around it of which it
+        is an arm, and is not read after that.
+        """
         scope = self
         while not (scope.nested and x in block.params if x.op is None else x.op in block.ops):
             if scope.repeats or scope.around is None or x in scope.around.alive:
@@ -222,8 +239,8 @@ class Scope:
     def define(self, old: Value, new: Value, lengths: Sequence[Value] | None = None) -> None:
         """`old` is now the value `new`, an array in memory if it is an array.
 
-        Lengths that are not given are asked of it where they are first wanted: a name that one path leaves
-        unbound has none.
+        Lengths that are not given are asked of it where they are first wanted: a name that one path
+        leaves unbound has none.
         """
         if not isinstance(old.type, Array):
             self.env[old] = new
@@ -239,9 +256,11 @@ class Scope:
         self.env[old] = elements
 
     def known(self, dim: Extent, n: Value) -> Value:
-        """The length of this extent: `n` if this is the first that is heard of it, else what was heard first, checked to be `n` unless that is the same sum.
+        """The length of this extent: `n` if this is the first that is heard of it, else what was
+        heard first, checked to be `n` unless that is the same sum.
 
-        A type says that two lengths are equal if the program has not raised; what would have raised may be gone.
+        A type says that two lengths are equal if the program has not raised; what would have raised
+        may be gone.
         """
         if dim not in self.extents:
             self.extents[dim] = supposed_length_op(n) if dim.is_supposed else n
@@ -256,7 +275,9 @@ class Scope:
         return length(array, axis=axis)
 
     def same(self, n: Value, m: Value) -> Value:
-        """`n`, once it is checked to equal `m`: what is returned is the outcome of every check that `n` is of."""
+        """`n`, once it is checked to equal `m`: what is returned is the outcome of every check that
+        `n` is of.
+        """
         key = frozenset((self.roots.get(n, n), self.roots.get(m, m)))
         if len(key) == 1:
             return n
@@ -273,7 +294,9 @@ class Scope:
         return [None if x is None else self.env[x] for x in xs]
 
     def elements(self, x: Value) -> Elements:
-        """How to read the array `x`, whose lengths are asked in this scope's block, not in a loop that is being made in it."""
+        """How to read the array `x`, whose lengths are asked in this scope's block, not in a loop
+        that is being made in it.
+        """
         found = self.env[x]
         if len(found.lengths) < len(x.type.dims):
             with self.builder:
@@ -309,9 +332,11 @@ class Scope:
         return found.value
 
     def home(self, x: Value) -> Scope:
-        """The scope in which `x` is made: before the loops around that do not make it themselves, once, not in each of their trips.
+        """The scope in which `x` is made: before the loops around that do not make it themselves,
+        once, not in each of their trips.
 
-        The op that the blocks in between belong to is appended when it is done, so what is emitted there now comes before it.
+        The op that the blocks in between belong to is appended when it is done, so what is emitted
+        there now comes before it.
         """
         home = scope = self
         while scope.around is not None and x in scope.around.env:
@@ -320,14 +345,17 @@ class Scope:
 
 
 def is_same_number(n: Value, m: Value) -> bool:
-    """Whether two integers are computed alike of the same values, a check being what it lets pass."""
+    """Whether two integers are computed alike of the same values, a check being what it lets pass.
+    """
     n, m = passed(n), passed(m)
     if n is m or type(n.constant) is int and n.constant == m.constant:
         return True
     one, other = n.op, m.op
-    if one is None or other is None or one.record is not other.record or one.blocks or not one.record.pure or one.attrs != other.attrs or one.name == "getitem":
+    if (one is None or other is None or one.record is not other.record or one.blocks
+            or not one.record.pure or one.attrs != other.attrs or one.name == "getitem"):
         return False
-    return len(one.inputs) == len(other.inputs) > 0 and all(map(is_same_number, one.inputs, other.inputs))
+    return (len(one.inputs) == len(other.inputs) > 0
+            and all(map(is_same_number, one.inputs, other.inputs)))
 
 
 def passed(n: Value) -> Value:
@@ -337,7 +365,8 @@ def passed(n: Value) -> Value:
     return n
 
 
-PASS = frozenset({"same_length", "nonempty_length", "supposed_length", "spread_length"})  # checks whose outcome is their first operand
+# checks whose outcome is their first operand
+PASS = frozenset({"same_length", "nonempty_length", "supposed_length", "spread_length"})
 
 
 def fill(x: Value, elements: Elements, counters: tuple[str, ...] = ()) -> Value:
@@ -345,14 +374,15 @@ def fill(x: Value, elements: Elements, counters: tuple[str, ...] = ()) -> Value:
     array = new_buffer(elements.type.dtype, elements.type.dims, elements.lengths)
 
     def body(index, carries):
-        return [op_named("setitem", carries[0], as_dtype(elements.at(index), elements.type.dtype), *index,
-                         pattern=("i",) * len(index))]
+        return [op_named("setitem", carries[0], as_dtype(elements.at(index), elements.type.dtype),
+                         *index, pattern=("i",) * len(index))]
 
     (array,) = loop(elements.lengths, [array], [array.type], [x.name], body, counters)
     return array
 
 
-# ---------------------------------------------------------------------------------------------- blocks
+# ----------------------------------------------------------------------------------------------
+# blocks
 
 
 def lower_block(scope: Scope, block: Block) -> list[Value]:
@@ -360,7 +390,8 @@ def lower_block(scope: Scope, block: Block) -> list[Value]:
     sums = index_sums(block)
     picked = picked_from(block) | sums
     scope.equal = scope.equal.within(block.ops)
-    groups = partition(block, lambda op: None if op in picked else visited(op, scope.equal), ends_nest, clashes)
+    groups = partition(block, lambda op: None if op in picked else visited(op, scope.equal),
+                       ends_nest, clashes)
     last = last_reads(groups, block)
     overwritten = overwritten_views(groups, last)
     scope.block = block
@@ -385,10 +416,12 @@ def lower_block(scope: Scope, block: Block) -> list[Value]:
 
 
 def take_views(scope: Scope, views: Sequence[Value]) -> None:
-    """Take these views of arrays that are overwritten next, and read later, while the arrays are what they were.
+    """Take these views of arrays that are overwritten next, and read later, while the arrays are
+    what they were.
 
-    `t = u[-1]` before `u[-1] = 0.0` is a row that has to be copied; index arithmetic on the old `u` would have all of `u` copied.
-    The copy is a loop like any other, which may be joined with its neighbours: a number is left of it where they read it in step.
+    `t = u[-1]` before `u[-1] = 0.0` is a row that has to be copied; index arithmetic on the old `u`
+    would have all of `u` copied. The copy is a loop like any other, which may be joined with its
+    neighbours: a number is left of it where they read it in step.
     """
     for x in views:
         found = scope.env.get(x)
@@ -432,7 +465,8 @@ def add_to_item(scope: Scope, op: Op) -> bool:
         return False
     xs, indices, added = scope.whole(xs), [scope.whole(i) for i in indices], scope.elements(v)
     old = in_memory(list_get(xs, *indices), added.lengths)
-    total = Elements(Array(item.dtype, v.type.dims), added.lengths, lambda index: op_named("add", old.at(index), added.at(index)))
+    total = Elements(Array(item.dtype, v.type.dims), added.lengths,
+                     lambda index: op_named("add", old.at(index), added.at(index)))
     scope.define(op.output, list_set(xs, fill(v, total, scope.counters), *indices))
     return True
 
@@ -460,22 +494,26 @@ def product(lengths: Sequence[Value]) -> Value:
     return result
 
 
-INTO_LISTS = frozenset({"list_of", "list_full", "list_set", "list_insert", "list_unstack", "list_cut", "tape_push"})
+INTO_LISTS = frozenset({"list_of", "list_full", "list_set", "list_insert", "list_unstack",
+                        "list_cut", "tape_push"})
 
 
 def in_one_piece(x: Value) -> Value:
-    """An array that a list is given: the arrays of a list are of one type, and those of any other list that meets it on some path."""
+    """An array that a list is given: the arrays of a list are of one type, and those of any other
+    list that meets it on some path.
+    """
     is_item = x.op is not None and x.op.name in ("list_get", "list_pop_at", "tape_pop")
     return contiguous(x) if isinstance(x.type, Array) and not is_item else x
 
 
 def emit_plain(scope: Scope, op: Op) -> None:
     """The op itself, on numbers and arrays in memory."""
-    inputs = [scope.shape_giver(x) if k in op.record.shapes and isinstance(x.type, Array) else scope.whole(x)
-              for k, x in enumerate(op.inputs)]
+    inputs = [scope.shape_giver(x) if k in op.record.shapes and isinstance(x.type, Array)
+              else scope.whole(x) for k, x in enumerate(op.inputs)]
     if op.name in INTO_LISTS:
         inputs = [in_one_piece(x) for x in inputs]
-    if op.record.elementwise and all(not isinstance(x.type, Array) for x in op.inputs) and is_native(op):
+    if op.record.elementwise and all(not isinstance(x.type, Array)
+                                     for x in op.inputs) and is_native(op):
         if scope.asked is not None:
             ask_first(op, inputs, scope.asked, scope.pythons)
         outputs = [compute(op.record, *inputs, **op.attrs)]
@@ -517,7 +555,8 @@ def emit_control(scope: Scope, op: Op) -> None:
             for p, q in zip(old.params, block.params):
                 inner.define(p, q)
             if op.name == "if":
-                for y, *others in zip(old.yields, *(each.yields for each in op.blocks if each is not old)):
+                for y, *others in zip(old.yields,
+                                      *(each.yields for each in op.blocks if each is not old)):
                     inner.instead.setdefault(y, []).extend(others)
             block.yields = lower_block(inner, old)
             skip = len(block.yields) - len(wanted)  # the `stop` of a loop that breaks, a condition
@@ -530,28 +569,34 @@ def emit_control(scope: Scope, op: Op) -> None:
 
 
 def needed_whole(op: Op) -> list[Value]:
-    """What the blocks of `op` need in one piece, and is better made before, once, than inside each time."""
+    """What the blocks of `op` need in one piece, and is better made before, once, than inside each
+    time.
+    """
     found: dict[Value, None] = {}
     inside = [inner for block in op.blocks for inner in walk(block)]
     carried = {x for inner in inside if inner.blocks for x in inner.inputs}
     for inner in inside:
-        if inner.name == "getitem" and (not isinstance(inner.output.type, Array) or inner.output in carried) \
-                or is_opaque(inner):
+        if inner.name == "getitem" and (not isinstance(inner.output.type, Array)
+                                        or inner.output in carried) or is_opaque(inner):
             found.update(dict.fromkeys(content_of(inner)))
     return list(found)
 
 
 def content_of(op: Op) -> list[Value]:
     """The arrays whose elements `op` itself reads."""
-    return [x for k, x in enumerate(op.inputs) if k not in op.record.shapes and isinstance(x.type, Array)]
+    return [x for k, x in enumerate(op.inputs) if k not in op.record.shapes
+            and isinstance(x.type, Array)]
 
 
 def converted(x: Value, type) -> Value:
-    """`x` with the dtype that a carry has: an array that starts as integers and becomes floats is copied."""
+    """`x` with the dtype that a carry has: an array that starts as integers and becomes floats is
+    copied.
+    """
     if isinstance(type, Scalar) and type.dtype == "float64" and isinstance(x.constant, int):
         return value(float(x.constant))  # a list of it would start as one of integers
     match x.type, type:
-        case Scalar(have), Scalar(want) if have != want and (want not in PLAIN or want == "complex128"):
+        case Scalar(have), Scalar(want) if have != want and (want not in PLAIN
+                                                             or want == "complex128"):
             return as_dtype(in_range(x, want), want)
         case Array(have), Array(want) if have != want:
             lengths = [length(x, axis=k) for k in range(x.type.rank)]
@@ -576,7 +621,8 @@ def manner(record) -> str:
     return "rewritten" if record.name in REWRITTEN else "as printed"
 
 
-# ------------------------------------------------------------------------------------------- tidying up
+# -------------------------------------------------------------------------------------------
+# tidying up
 
 
 def drop_unused(function: Function) -> None:
@@ -590,7 +636,8 @@ def drop_unused(function: Function) -> None:
             if not op.blocks and not has_effects(op) and not any(o in used for o in op.outputs):
                 if op.record not in PINNED:
                     continue
-                op.record = PINNED[op.record]  # the loop that it was made for is gone, and Python would raise all the same
+                # the loop that it was made for is gone, and Python would raise all the same
+                op.record = PINNED[op.record]
             if op.blocks and _idle(op) and not any(o in used for o in op.outputs):
                 continue
             for inner in reversed(op.blocks):

@@ -1,11 +1,13 @@
-"""What native code of a function supposes, if there is something to suppose: ir/length_assumptions.py, Note [Supposed lengths].
+"""What native code of a function supposes, if there is something to suppose:
+ir/length_assumptions.py, Note [Supposed lengths].
 
     for t in range(steps):                            supposed_alike(c.shape[0], u0.shape[0])
         up, u, un = u, un, up           becomes       for t in range(steps):
                                                           up, u, un = u, un, up
 
-Before such a loop, `u` is as long as the argument u0, and `un` as long as the argument c.  Either is what the other is, as far as the loop knows, so that each
-trip would ask for the lengths, and of each index whether it is inside.  That the two arguments are equally long is asked once, of a call.
+Before such a loop, `u` is as long as the argument u0, and `un` as long as the argument c. Either is
+what the other is, as far as the loop knows, so that each trip would ask for the lengths, and of
+each index whether it is inside. That the two arguments are equally long is asked once, of a call.
 """
 
 from __future__ import annotations
@@ -29,11 +31,16 @@ MEETINGS = ("spread", "broadcast_to", "sum_to")  # and elementwise ops
 
 
 def has_suppositions(function: Function) -> bool:
-    """Whether a slice whose bounds do not tell its length, which may be 1, meets something of another extent, or loops carry two arguments' in turns."""
-    if recursive_callees(function) or any(isinstance(p.type, Generator) for p in function.params) or any(op.name == "print" for op in walk(function.block)):
+    """Whether a slice whose bounds do not tell its length, which may be 1, meets something of
+    another extent, or loops carry two arguments' in turns.
+    """
+    if (recursive_callees(function) or any(isinstance(p.type, Generator) for p in function.params)
+            or any(op.name == "print" for op in walk(function.block))):
         return False  # to run it twice would be something else
-    sliced = {d for op in walk(function.block) if op.name == "getitem" and not any(isinstance(x.type, Array) for x in op.inputs[1:])
-              for d in dims_of(op.output.type) if isinstance(d, Extent) and may_be_supposed(d) and d not in dims_of(op.inputs[0].type)}
+    sliced = {d for op in walk(function.block) if op.name == "getitem"
+              and not any(isinstance(x.type, Array) for x in op.inputs[1:])
+              for d in dims_of(op.output.type) if isinstance(d, Extent) and may_be_supposed(d)
+              and d not in dims_of(op.inputs[0].type)}
     return bool(carried_alike(function)) or bool(sliced) and any(
         len(met := {d for d in here if d not in (None, 1)}) > 1 and not sliced.isdisjoint(met)
         for op in walk(function.block) if op.record.elementwise or op.name in MEETINGS
@@ -50,26 +57,32 @@ def may_be_supposed(d: Extent) -> bool:
 def supposed(function: Function) -> Function:
     """`function` for arguments of which this holds."""
     alike = carried_alike(function)
-    types = [replace(p.type, dims=tuple(alike.get(d, d) for d in p.type.dims)) if isinstance(p.type, Array) else p.type for p in function.params]
+    types = [replace(p.type, dims=tuple(alike.get(d, d) for d in p.type.dims))
+             if isinstance(p.type, Array) else p.type for p in function.params]
     with supposing():
         return rebuild(function, [as_supposed(type) for type in types])
 
 
 def carried_alike(function: Function) -> dict[Extent, Extent]:
-    """Extents of parameters, and that of another which each is supposed to be: loops carry both in one place.
+    """Extents of parameters, and that of another which each is supposed to be: loops carry both in
+    one place.
 
-    What a trip makes of another length than any argument's, as `u = u[1:]`, says that lengths do change.
+    What a trip makes of another length than any argument's, as `u = u[1:]`, says that lengths do
+    change.
     """
-    own = dict.fromkeys(d for p in function.params for d in dims_of(p.type) if isinstance(d, Extent) and not d.offset)
+    own = dict.fromkeys(d for p in function.params for d in dims_of(p.type) if isinstance(d, Extent)
+                        and not d.offset)
     one, carries, after = Equalities(()), {}, set()
     for op in walk(function.block):
         if op.name in ("for", "while"):
-            ended = [pair for x, y in zip(op.inputs[-len(op.outputs):], op.outputs) for pair in zip(dims_of(x.type), dims_of(y.type))]
+            ended = [pair for x, y in zip(op.inputs[-len(op.outputs):], op.outputs)
+                     for pair in zip(dims_of(x.type), dims_of(y.type))]
             after.update(y for _, y in ended)
             for pair in (*carried(op), *ended):
                 one.unite(*pair)
                 carries.update(dict.fromkeys(pair))
-    changing = {one.find(d) for d in carries if not (isinstance(d, Extent) and d.accepts_any or d in own or d in after)}
+    changing = {one.find(d) for d in carries
+                if not (isinstance(d, Extent) and d.accepts_any or d in own or d in after)}
     first, found = {}, {}
     for d in own:
         other = first.setdefault((one.find(d), d.symbol_is_long), d)
@@ -79,7 +92,8 @@ def carried_alike(function: Function) -> dict[Extent, Extent]:
 
 
 def ask_alike(function: Function, params: Sequence[Value]) -> None:
-    """Emit the checks that what `params` are in native code of `function` is as `supposed` has it."""
+    """Emit the checks that what `params` are in native code of `function` is as `supposed` has it.
+    """
     alike, places = carried_alike(function), {}
     for k, p in enumerate(function.params):
         for axis, d in enumerate(dims_of(p.type)):
@@ -92,5 +106,6 @@ def as_supposed(type: Type) -> Type:
     """The type of a parameter, of whose short axes the slices are supposed not to have length 1."""
     if not isinstance(type, Array):
         return type
-    return replace(type, dims=tuple(replace(d, symbol_is_supposed=True) if isinstance(d, Extent) and not d.symbol_may_be_one and not d.symbol_is_long else d
+    return replace(type, dims=tuple(replace(d, symbol_is_supposed=True) if isinstance(d, Extent)
+                                    and not d.symbol_may_be_one and not d.symbol_is_long else d
                                     for d in type.dims))

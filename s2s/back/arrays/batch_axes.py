@@ -1,7 +1,9 @@
-"""Where the members of a batch are in what is computed of it, so that a strip of them can be computed alone (strip_mine_batch.py).
+"""Where the members of a batch are in what is computed of it, so that a strip of them can be
+computed alone (strip_mine_batch.py).
 
-Of each op there is a rule: its result has the members in rows, each computed of its own alone; or it is a sum over them; or nothing
-is known, and it comes after the loop over strips.  An array that a strip takes its part of is an argument, or was computed before.
+Of each op there is a rule: its result has the members in rows, each computed of its own alone; or
+it is a sum over them; or nothing is known, and it comes after the loop over strips. An array that a
+strip takes its part of is an argument, or was computed before.
 """
 
 from __future__ import annotations
@@ -25,14 +27,18 @@ from ..loopir.loop_builder import op_named
 from ..loopir.reductions import REDUCTIONS
 
 SOME = 3  # parts that may be an array and what it is padded with
-MADE = {"zeros": 0, "ones": 0, "empty": 0, "full": 1}  # arrays of given lengths, of which this input is the first
+# arrays of given lengths, of which this input is the first
+MADE = {"zeros": 0, "ones": 0, "empty": 0, "full": 1}
 ASKED = ("length", "size")
-ALONG = ("spread", "shaped_like", "zeros_like", "ones_like", "stop_gradient")  # like elementwise ops, each element is its own
+# like elementwise ops, each element is its own
+ALONG = ("spread", "shaped_like", "zeros_like", "ones_like", "stop_gradient")
 
 
 @dataclass(frozen=True)
 class Lane:
-    """Where the members of the batch are in an array: along which axis, and one for each index or, by `rows`, several."""
+    """Where the members of the batch are in an array: along which axis, and one for each index or,
+    by `rows`, several.
+    """
 
     axis: int = 0
     rows: Extent | None = None  # the length of that axis, if it is not the batch's
@@ -45,10 +51,13 @@ def asked_for(op: Op) -> tuple[Dim, ...]:
 
 
 def is_of_patches(op: Op) -> bool:
-    """Whether `op` makes an array of parts of another, which may overlap: by arrays of indices, or of many views."""
+    """Whether `op` makes an array of parts of another, which may overlap: by arrays of indices, or
+    of many views.
+    """
     if op.name == "concatenate":
         return len(op.inputs) > SOME
-    return op.name == "getitem" and isinstance(op.inputs[0].type, Array) and is_advanced(op.attrs["pattern"], op.inputs[1:])
+    return (op.name == "getitem" and isinstance(op.inputs[0].type, Array)
+            and is_advanced(op.attrs["pattern"], op.inputs[1:]))
 
 
 class Plan:
@@ -58,12 +67,16 @@ class Plan:
         self.extents, self.batch = extents, batch  # all of one length
         self.met: set[Extent] = set()  # lengths of arrays from outside that are read in step
         self.lanes: dict[Value, Lane] = {}
-        self.taken: dict[Value, None] = {}  # arrays from outside, of which each strip takes its part
+        # arrays from outside, of which each strip takes its part
+        self.taken: dict[Value, None] = {}
         self.totals: set[Value] = set()
         self.late: set[Value] = set()  # what comes after the loop
-        self.lengths: dict[Extent, Callable[[Lengths], Value]] = {}  # that are known before the loop
-        self.apart: set[Value] = set()  # of members, and computed of the arguments in elementwise steps
-        self.whole_rows: list[tuple[Value, list[Value]]] = []  # an array whose members must be whole rows of so many elements
+        # that are known before the loop
+        self.lengths: dict[Extent, Callable[[Lengths], Value]] = {}
+        # of members, and computed of the arguments in elementwise steps
+        self.apart: set[Value] = set()
+        # an array whose members must be whole rows of so many elements
+        self.whole_rows: list[tuple[Value, list[Value]]] = []
         self.early, self.inside, self.after = [], [], []
         for p in function.params:
             self.know(p)
@@ -82,7 +95,8 @@ class Plan:
                 self.lengths.setdefault(d, lambda known, k=k: length(known.env[x], axis=k))
 
     def is_known(self, dims: Sequence[Dim]) -> bool:
-        return all(isinstance(d, int) or d in self.lengths or replace(d, offset=0) in self.lengths for d in dims)
+        return all(isinstance(d, int) or d in self.lengths or replace(d, offset=0) in self.lengths
+                   for d in dims)
 
     def place(self, op: Op) -> None:
         """Before the loop, in it, or after it."""
@@ -92,7 +106,8 @@ class Plan:
         elif op.name in MADE and self.is_batch(op.inputs[MADE[op.name]]):
             self.lanes[op.output] = Lane()
             self.inside.append(op)
-        elif not any(x in self.lanes for x in op.inputs) and all(x in self.taken for x in inside if x in self.lanes):
+        elif not any(x in self.lanes for x in op.inputs) and all(x in self.taken for x in inside
+                                                                 if x in self.lanes):
             self.early.append(op)
             for o in op.outputs:
                 self.know(o)
@@ -107,7 +122,8 @@ class Plan:
             elif found != "total":
                 self.lanes[op.output] = found
                 self.inside.append(op)
-                if op.record.elementwise and not any(x in self.lanes and x not in self.apart for x in op.inputs):
+                if op.record.elementwise and not any(x in self.lanes and x not in self.apart
+                                                     for x in op.inputs):
                     self.apart.add(op.output)
             elif op.inputs[0] in self.apart and op.name == "sum":
                 self.put_early(op)
@@ -116,7 +132,9 @@ class Plan:
                 self.inside.append(op)
 
     def put_early(self, op: Op) -> None:
-        """Have `op`, and what it needs, before the loop: a sum of weights, say, that each member's part is divided by."""
+        """Have `op`, and what it needs, before the loop: a sum of weights, say, that each member's
+        part is divided by.
+        """
         wanted, found = set(op.inputs), [op]
         for each in reversed(self.inside):
             if each.output in wanted:
@@ -130,15 +148,19 @@ class Plan:
         self.late.update(op.outputs)
 
     def lane_of(self, op: Op) -> Lane | str | None:
-        """Where the members are in the result of `op`, "total" if it sums over them, None if it is not known to keep them apart."""
+        """Where the members are in the result of `op`, "total" if it sums over them, None if it is
+        not known to keep them apart.
+        """
         x = op.inputs[0]
         lane = self.lanes.get(x)
         match op.name:
-            case "shaped_like" if x in self.lanes or isinstance(op.output.type, Array) and op.output.type.dims[0] in self.extents:
+            case "shaped_like" if (x in self.lanes or isinstance(op.output.type, Array)
+                                   and op.output.type.dims[0] in self.extents):
                 return lane or (Lane() if self.take([x]) else None)
             case _ if op.record.elementwise or op.name in ALONG:
                 return self.lane_of_elements(op)
-            case "expand_dims" if lane and lane.axis == 0 and 0 not in normal_axes(op.attrs["axis"], op.attrs["count"]):
+            case "expand_dims" if (lane and lane.axis == 0
+                                   and 0 not in normal_axes(op.attrs["axis"], op.attrs["count"])):
                 return lane
             case _ if op.name in REDUCTIONS and lane and lane.axis == 0:
                 if 0 not in normal_axes(op.attrs["axis"], rank(x)):
@@ -150,8 +172,10 @@ class Plan:
             case "additem" | "setitem" if self.leaves_members(op, 2):
                 v = self.lanes.get(op.inputs[1])
                 is_number = isinstance(op.inputs[1].type, Scalar)
-                return lane if is_number or v == lane and rank(op.inputs[1]) == len(self.region(op)) else None
-            case "reshape" if lane and lane.axis == 0 and all(n not in self.lanes for n in op.inputs[1:]):
+                return (lane if is_number or v == lane
+                        and rank(op.inputs[1]) == len(self.region(op)) else None)
+            case "reshape" if lane and lane.axis == 0 and all(n not in self.lanes
+                                                              for n in op.inputs[1:]):
                 return self.lane_of_reshaped(op, lane)
             case "reshape_like" if lane and lane.axis == 0:
                 like = self.lanes.get(op.inputs[1])
@@ -162,7 +186,8 @@ class Plan:
                 return lane if all(self.lanes.get(each) == lane for each in op.inputs) else None
             case "transpose" if lane and rank(x) == 2 and op.attrs["axes"] in (None, (1, 0)):
                 return Lane(1 - lane.axis, lane.rows)
-            case "transpose" if lane and lane.axis == 0 and op.attrs["axes"] and op.attrs["axes"][0] == 0:
+            case "transpose" if (lane and lane.axis == 0 and op.attrs["axes"]
+                                 and op.attrs["axes"][0] == 0):
                 return lane
             case "matmul":
                 return self.lane_of_product(op)
@@ -179,11 +204,14 @@ class Plan:
         (lane,) = mine
         if any(x in self.lanes and rank(x) != rank(op.output) for x in op.inputs):
             return None
-        met = [x for x in op.inputs if x not in self.lanes and rank(x) == rank(op.output) and x.type.dims[0] != 1]
+        met = [x for x in op.inputs if x not in self.lanes and rank(x) == rank(op.output)
+               and x.type.dims[0] != 1]
         return lane if not met or not lane.rows and self.take(met) else None
 
     def take(self, arrays: Sequence[Value]) -> bool:
-        """Have each strip take its part of these arrays from outside, if they are surely as long as the batch."""
+        """Have each strip take its part of these arrays from outside, if they are surely as long as
+        the batch.
+        """
         lengths = [x.type.dims[0] for x in arrays]
         if any(not isinstance(d, Extent) or d.accepts_any or d.may_be_one for d in lengths):
             return False
@@ -203,7 +231,8 @@ class Plan:
             return False
         if not pattern or pattern[0] not in (..., "..."):
             return False
-        if pattern[0] is ... and sum(p is not None and p is not ... for p in pattern) >= rank(op.inputs[0]):
+        if pattern[0] is ... and sum(p is not None and p is not ...
+                                     for p in pattern) >= rank(op.inputs[0]):
             return False
         with Builder():
             dims = dims_of(getitem.infer(op.inputs[0], *op.inputs[skip:], pattern=pattern))
@@ -211,8 +240,10 @@ class Plan:
 
     def know_slices(self, op: Op) -> None:
         """The lengths of what a slice leaves of other axes are known where its bounds are."""
-        dims, parts = op.inputs[0].type.dims, list(paired(expand(op.attrs["pattern"], rank(op.inputs[0])), op.inputs[1:]))
-        if rank(op.output) != len(dims) or any(p in (None, "i") or bounds[2] is not None for p, bounds in parts):
+        dims, parts = (op.inputs[0].type.dims,
+                       list(paired(expand(op.attrs["pattern"], rank(op.inputs[0])), op.inputs[1:])))
+        if rank(op.output) != len(dims) or any(p in (None, "i") or bounds[2] is not None
+                                               for p, bounds in parts):
             return
         for (_, bounds), d, e in zip(parts, dims, op.output.type.dims):
             if isinstance(e, Extent) and not self.is_known([e]) and self.is_known([d]):
@@ -228,11 +259,14 @@ class Plan:
         def left(known: Lengths, k: int) -> Value:
             """What -1 stands for in place `k`."""
             others = product([known.env[n] for j, n in enumerate(sizes) if j != k])
-            return op_named("floor_divide", product(known.all_of(whole)), op_named("max_", others, value(1)))
+            return op_named("floor_divide", product(known.all_of(whole)),
+                            op_named("max_", others, value(1)))
 
         for k, (n, d) in enumerate(zip(sizes, dims)):
-            if isinstance(d, Extent) and d not in self.lengths and (n.constant != -1 or self.is_known(whole)):
-                self.lengths[d] = (lambda known, n=n: known.env[n]) if n.constant != -1 else lambda known, k=k: left(known, k)
+            if (isinstance(d, Extent) and d not in self.lengths
+                    and (n.constant != -1 or self.is_known(whole))):
+                self.lengths[d] = ((lambda known, n=n: known.env[n]) if n.constant != -1
+                                   else lambda known, k=k: left(known, k))
         if dims[0] in self.extents:
             return Lane()
         if lane.rows or not self.is_known((*whole, *dims)):
@@ -245,12 +279,14 @@ class Plan:
 
     def counts_members(self, n: Value) -> bool:
         """Whether `n` is the length of the batch, or so many times that."""
-        return self.is_batch(n) or n.op is not None and n.op.name == "multiply" and any(map(self.counts_members, n.op.inputs))
+        return (self.is_batch(n) or n.op is not None and n.op.name == "multiply"
+                and any(map(self.counts_members, n.op.inputs)))
 
     def is_batch(self, n: Value) -> bool:
         """Whether `n` is the length of the batch."""
-        return n.op is not None and n.op.name == "length" and isinstance(n.op.inputs[0].type, Array) \
-            and n.op.inputs[0].type.dims[n.op.attrs["axis"]] in self.extents
+        return (n.op is not None and n.op.name == "length"
+                and isinstance(n.op.inputs[0].type, Array)
+                and n.op.inputs[0].type.dims[n.op.attrs["axis"]] in self.extents)
 
     def in_strip(self, n: Value, count: Value, env: dict[Value, Value]) -> Value:
         """So many times the members of a strip, where `n` is that of the batch."""
@@ -259,24 +295,30 @@ class Plan:
         if n.op.name != "multiply":
             return env[n]
         k = next(k for k, factor in enumerate(n.op.inputs) if self.counts_members(factor))
-        return op_named("multiply", self.in_strip(n.op.inputs[k], count, env), env[n.op.inputs[1 - k]])
+        return op_named("multiply", self.in_strip(n.op.inputs[k], count, env),
+                        env[n.op.inputs[1 - k]])
 
     def lane_of_product(self, op: Op) -> Lane | str | None:
         a, b = op.inputs
         left, right = self.lanes.get(a), self.lanes.get(b)
         if left and right:
-            if left.rows == right.rows and left.axis == rank(a) - 1 and right.axis == 0 and rank(a) <= 2 and rank(b) <= 2:
+            if (left.rows == right.rows and left.axis == rank(a) - 1 and right.axis == 0
+                    and rank(a) <= 2 and rank(b) <= 2):
                 return self.total(op)
             return left if left == right and left.axis == 0 and rank(a) == rank(b) > 2 else None
         return left if left and left.axis == 0 and rank(a) > 1 and rank(b) == 2 else None
 
     def indices(self) -> list[Op]:
-        """The ops before the loop that compute arrays of indices: in the loop, where they are read, they are no arrays."""
-        wanted = {x for op in self.inside if op.name in ("getitem", "additem", "setitem") for x in op.inputs[1:]}
+        """The ops before the loop that compute arrays of indices: in the loop, where they are read,
+        they are no arrays.
+        """
+        wanted = {x for op in self.inside if op.name in ("getitem", "additem", "setitem")
+                  for x in op.inputs[1:]}
         found = []
         for op in reversed(self.early):
-            if len(op.outputs) == 1 and op.output in wanted and isinstance(op.output.type, Array) and op.output.type.dtype == "int64" \
-                    and (op.record.elementwise or op.name in ("arange", "expand_dims")):
+            if (len(op.outputs) == 1 and op.output in wanted
+                    and isinstance(op.output.type, Array) and op.output.type.dtype == "int64"
+                    and (op.record.elementwise or op.name in ("arange", "expand_dims"))):
                 found.append(op)
                 wanted.update(op.inputs)
         return found[::-1]
@@ -298,7 +340,8 @@ class Plan:
 
     def leaving(self) -> list[Value]:
         """The values of members that something after the loop reads, in one piece."""
-        read = dict.fromkeys([*(x for op in self.after for x in op_free_values(op)), *self.function.results])
+        read = dict.fromkeys([*(x for op in self.after for x in op_free_values(op)),
+                              *self.function.results])
         return [x for x in read if x in self.lanes and x not in self.taken]
 
 
@@ -314,7 +357,9 @@ class Lengths:
             return value(d)
         if d not in self.asked:
             known = self.plan.lengths
-            self.asked[d] = known[d](self) if d in known else at_least_zero(op_named("add", self.of(replace(d, offset=0)), value(d.offset)))
+            self.asked[d] = (known[d](self) if d in known
+                             else at_least_zero(op_named("add", self.of(replace(d, offset=0)),
+                                                         value(d.offset))))
         return self.asked[d]
 
     def all_of(self, dims: Sequence[Dim]) -> list[Value]:

@@ -4,8 +4,9 @@
                                               for i in range(len(v)):
                                                   k[i] = np.searchsorted(a, v[i])
 
-A number is searched for in native code (runtime/kernels/searchsorted.py), and what is done with its place is done in the same loop.  Numba's function of an array takes a
-second to compile for each kind of arguments, that of np.digitize two and a half.
+A number is searched for in native code (runtime/kernels/searchsorted.py), and what is done with its
+place is done in the same loop. Numba's function of an array takes a second to compile for each kind
+of arguments, that of np.digitize two and a half.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ DIGITIZED = define(
 
 
 def searched(op: Op, of: Value, v: Value) -> Value | None:
-    """What `op`, a search in a vector for each element of an array, is made of.  None where Numba does it."""
+    """What `op`, a search in a vector for each element of an array, is made of. None where Numba
+    does it.
+    """
     if not (isinstance(v.type, Array) and is_real(of) and is_real(v)):
         return None
 
@@ -83,10 +86,12 @@ def binned(x: Value, bins: Value, right: bool) -> Value | None:
 
 def for_each(x: Value, found: Callable[[Value], Value]) -> Value:
     """An array of integers like x: what is `found` of each of its members."""
-    lengths = [value(d) if isinstance(d, int) else length(x, axis=k) for k, d in enumerate(x.type.dims)]
+    lengths = [value(d) if isinstance(d, int) else length(x, axis=k)
+               for k, d in enumerate(x.type.dims)]
     start = empty(value(tuple(lengths)), dtype="int64")
     start.type = Array("int64", x.type.dims)  # of lengths that are known elsewhere
-    (made,) = for_loop(0, lengths[0], 1, [start], lambda i, made: [put(made, (i,), found(take(x, (i,))))])
+    (made,) = for_loop(0, lengths[0], 1, [start],
+                       lambda i, made: [put(made, (i,), found(take(x, (i,))))])
     return made
 
 

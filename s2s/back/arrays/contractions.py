@@ -1,4 +1,5 @@
-"""Matrix products and `np.einsum` as sums, which loops are made of, and as products of two matrices, which are BLAS's.
+"""Matrix products and `np.einsum` as sums, which loops are made of, and as products of two
+matrices, which are BLAS's.
 
     a @ b, of vectors                                  np.sum(a * b)
     a @ b, of a stack of matrices and one matrix       np.reshape(np.reshape(a, (n, k)) @ b, ...): one product
@@ -11,12 +12,14 @@
     np.einsum("nij,nj->ni", R, x)                      np.sum(R * x[:, None, :], axis=2)
     np.einsum("td,hde->hte", x, w)                     one product of x and of w with d before its other axes, which is put in order
 
-Of an einsum two operands at a time become one, those first that leave the fewest axes; an axis that only one of them has, and nothing else asks
-for, is summed away before.  Where both share axes that stay, each place along these is a product of its own: loops, whose innermost
-axis is one along which both lie together in memory where there is such.
+Of an einsum two operands at a time become one, those first that leave the fewest axes; an axis that
+only one of them has, and nothing else asks for, is summed away before. Where both share axes that
+stay, each place along these is a product of its own: loops, whose innermost axis is one along which
+both lie together in memory where there is such.
 
-Considered: one nest for the product of all operands, which is what NumPy does: three matrices of n x n take n^4
-steps where pairs take 2 n^3.  To call NumPy, as for what Numba does not know: a call takes as long as some 2,000 steps, and 0.2 s to compile.
+Considered: one nest for the product of all operands, which is what NumPy does: three matrices of n
+x n take n^4 steps where pairs take 2 n^3. To call NumPy, as for what Numba does not know: a call
+takes as long as some 2,000 steps, and 0.2 s to compile.
 """
 
 from __future__ import annotations
@@ -53,8 +56,12 @@ Products = dict[tuple, Value]  # what has been made: of which two, with their ax
 
 
 def multiplied(a: Value, b: Value, dtype: str, has_blas: bool = True) -> Value | None:
-    """What `a @ b` of that dtype is; None where it is BLAS's as it stands.  Kernels have none: a stack's products are one of them, not many calls."""
-    if not (has_blas and max(rank(a), rank(b)) <= 2 and dtype in BLAS and rank(a) + rank(b) > 2 and not is_short(a, b)):  # not BLAS's, which asks
+    """What `a @ b` of that dtype is; None where it is BLAS's as it stands. Kernels have none: a
+    stack's products are one of them, not many calls.
+    """
+    # not BLAS's, which asks
+    if not (has_blas and max(rank(a), rank(b)) <= 2 and dtype in BLAS and rank(a) + rank(b) > 2
+            and not is_short(a, b)):
         a = matched(a, b, -1, 0 if rank(b) == 1 else -2)
     match rank(a), rank(b):
         case 1, 1:
@@ -65,7 +72,8 @@ def multiplied(a: Value, b: Value, dtype: str, has_blas: bool = True) -> Value |
             return matmul(of_dtype(dtype, a), of_dtype(dtype, b))
         case m, 2 if dtype in BLAS and m > 2:
             return product_of_rows(of_dtype(dtype, a), of_dtype(dtype, b))
-        case m, n if has_blas and min(m, n) > 1 and dtype in BLAS and not is_short(a, b) and (above := spread_alike(a, b)) is not None:
+        case m, n if (has_blas and min(m, n) > 1 and dtype in BLAS and not is_short(a, b)
+                      and (above := spread_alike(a, b)) is not None):
             return product_of_stacks(of_dtype(dtype, a), of_dtype(dtype, b), above)
         case m, n:
             left = expand_dims(a, -1) if n > 1 else a  # (..., i, k, 1)
@@ -74,16 +82,21 @@ def multiplied(a: Value, b: Value, dtype: str, has_blas: bool = True) -> Value |
 
 
 def summed(x: Value, axis: int | None, dtype: str) -> Value:
-    """The sum of products: of small integers one of these, of truth values whether one of them holds, where np.sum would count."""
+    """The sum of products: of small integers one of these, of truth values whether one of them
+    holds, where np.sum would count.
+    """
     if dtype == "bool":
         return any_record(x, axis=axis, keepdims=False)
     return of_dtype(dtype, sum_record(x, axis=axis, keepdims=False))
 
 
 def is_short(a: Value, b: Value) -> bool:
-    """Whether a product takes so few steps, and it is known that it does, that a call of BLAS would take longer."""
+    """Whether a product takes so few steps, and it is known that it does, that a call of BLAS would
+    take longer.
+    """
     dims = (*a.type.dims[-2:], *b.type.dims[-2:])
-    return all(isinstance(d, int) for d in dims) and math.prod(dims) <= SHORT**3 * b.type.dims[-2 if rank(b) > 1 else 0]
+    return (all(isinstance(d, int) for d in dims)
+            and math.prod(dims) <= SHORT**3 * b.type.dims[-2 if rank(b) > 1 else 0])
 
 
 def of_dtype(dtype: str, x: Value) -> Value:
@@ -98,7 +111,9 @@ def product_of_rows(a: Value, b: Value) -> Value:
 
 
 def spread_alike(a: Value, b: Value) -> list[tuple[Value, bool, bool]] | None:
-    """For each axis of two stacks of matrices how long it is, and whether each of both goes along it; None where a run has to tell."""
+    """For each axis of two stacks of matrices how long it is, and whether each of both goes along
+    it; None where a run has to tell.
+    """
     found = []
     for k in range(max(rank(a), rank(b)) - 3, -1, -1):
         axes = [rank(x) - 3 - k for x in (a, b)]
@@ -109,22 +124,29 @@ def spread_alike(a: Value, b: Value) -> list[tuple[Value, bool, bool]] | None:
         n = length((a, b)[first], axis=axes[first]) if axes[first] >= 0 else value(1)
         if 1 not in dims and dims[0] != dims[1]:
             n = same_length_op(n, length(b, axis=axes[1]))
-        found.append((n, axes[0] >= 0 and (dims[0] != 1 or dims == [1, 1]), axes[1] >= 0 and (dims[1] != 1 or dims == [1, 1])))
+        found.append((n, axes[0] >= 0 and (dims[0] != 1 or dims == [1, 1]),
+                      axes[1] >= 0 and (dims[1] != 1 or dims == [1, 1])))
     return found
 
 
 def product_of_stacks(a: Value, b: Value, above: Sequence[tuple[Value, bool, bool]]) -> Value:
-    """The products of the matrices of two stacks, which BLAS wants in order, one after the other."""
+    """The products of the matrices of two stacks, which BLAS wants in order, one after the other.
+    """
     a, b = contiguous(a), contiguous(b)
     lengths = [n for n, _, _ in above]
-    made = empty((*lengths, length(a, axis=rank(a) - 2), length(b, axis=rank(b) - 1)), dtype=a.type.dtype)
+    made = empty((*lengths, length(a, axis=rank(a) - 2), length(b, axis=rank(b) - 1)),
+                 dtype=a.type.dtype)
     made.type = matmul.infer(a, b)  # of lengths that are known elsewhere
 
     def along(made: Value, index: tuple[Value, ...]) -> Value:
         if len(index) == len(above):
-            places = [[i if goes[k] else 0 for i, (_, *goes) in zip(index, above)] for k in range(2)]
-            return put(made, index, matmul(*(take(x, tuple(place[len(place) + 2 - rank(x):])) if rank(x) > 2 else x for x, place in zip((a, b), places))))
-        (made,) = for_loop(0, lengths[len(index)], 1, [made], lambda i, made: [along(made, (*index, i))], names=[""])
+            places = [[i if goes[k] else 0 for i, (_, *goes) in zip(index, above)]
+                      for k in range(2)]
+            return put(made, index,
+                       matmul(*(take(x, tuple(place[len(place) + 2 - rank(x):])) if rank(x) > 2
+                                else x for x, place in zip((a, b), places))))
+        (made,) = for_loop(0, lengths[len(index)], 1, [made],
+                           lambda i, made: [along(made, (*index, i))], names=[""])
         return made
 
     return along(made, ())
@@ -134,11 +156,14 @@ def convolved(a: Value, v: Value, dtype: str) -> Value:
     """np.convolve, in full: a as often as v is long, each time one place further on."""
     a, v = of_dtype(dtype, a), of_dtype(dtype, v)
     n, m = (nonempty_length_op(length(x, axis=0)) for x in (a, v))
-    return along_both(m, n, zeros((n + m - 1,), dtype=dtype), lambda j, i, y: added(y, take(a, i) * take(v, j), i + j))
+    return along_both(m, n, zeros((n + m - 1,), dtype=dtype),
+                      lambda j, i, y: added(y, take(a, i) * take(v, j), i + j))
 
 
 def correlated(a: Value, v: Value, dtype: str) -> Value:
-    """Sums of v times as many elements of a: in the innermost loops what is longer, v or what is made."""
+    """Sums of v times as many elements of a: in the innermost loops what is longer, v or what is
+    made.
+    """
     a, v = of_dtype(dtype, a), of_dtype(dtype, v)
     m = nonempty_length_op(length(v, axis=0))
     n = length(a, axis=0) - m + 1
@@ -147,10 +172,14 @@ def correlated(a: Value, v: Value, dtype: str) -> Value:
     def add(i: Value, j: Value, y: Value) -> Value:
         return added(y, take(a, i + j) * take(v, j), i)
 
-    return if_(n < m, lambda: [along_both(n, m, made, add)], lambda: [along_both(m, n, made, lambda j, i, y: add(i, j, y))])[0]
+    return if_(n < m,
+               lambda: [along_both(n, m, made,
+                                   add)], lambda: [along_both(m, n, made,
+                                                              lambda j, i, y: add(i, j, y))])[0]
 
 
-def along_both(n: Value, m: Value, made: Value, body: Callable[[Value, Value, Value], Value]) -> Value:
+def along_both(n: Value, m: Value, made: Value,
+               body: Callable[[Value, Value, Value], Value]) -> Value:
     """What `made` becomes in a loop in a loop."""
     (made,) = for_loop(0, n, 1, [made], lambda i, y: for_loop(0, m, 1, [y], lambda j, y: [body(i, j, y)], names=["y"], index="j"), names=["y"])
     return made
@@ -161,9 +190,11 @@ def added(array: Value, x: Value, place: Value) -> Value:
 
 
 def in_pairs(function: Function) -> Function:
-    """`function`, whose einsums are what is made of them: what several of them begin with is computed once.
+    """`function`, whose einsums are what is made of them: what several of them begin with is
+    computed once.
 
-    The adjoint of an einsum of n operands is n others, each of all but one of these and of the cotangent.
+    The adjoint of an einsum of n operands is n others, each of all but one of these and of the
+    cotangent.
     """
     products: Products = {}
 
@@ -175,7 +206,9 @@ def in_pairs(function: Function) -> Function:
 
 
 def contracted(op: Op, inputs: Sequence[Value], products: Products) -> Value | None:
-    """What `op`, an einsum of `inputs`, is; None where it is left to NumPy: a run has to tell which axes are spread."""
+    """What `op`, an einsum of `inputs`, is; None where it is left to NumPy: a run has to tell which
+    axes are spread.
+    """
     operands, result = split(op.attrs["subscripts"])
     dtype = op.output.type.dtype
     if dtype not in BLAS or any(len(set(names)) < len(names) for names in operands):
@@ -184,9 +217,11 @@ def contracted(op: Op, inputs: Sequence[Value], products: Products) -> Value | N
     if terms is None:
         return None
     if len(terms) == 1 and set(result) == set(terms[0][0]):
-        return copy(in_order(*terms[0], result))  # einsum's is a view of x, which nobody may write into while x is read
+        # einsum's is a view of x, which nobody may write into while x is read
+        return copy(in_order(*terms[0], result))
     while len(terms) > 1:
-        i, j = min(itertools.combinations(range(len(terms)), 2), key=lambda pair: cost(pair, terms, result))
+        i, j = min(itertools.combinations(range(len(terms)), 2),
+                   key=lambda pair: cost(pair, terms, result))
         first, second = terms[i], terms[j]
         rest = [term for k, term in enumerate(terms) if k not in (i, j)]
         kept = set(result).union(*(names for names, _ in rest))
@@ -195,46 +230,58 @@ def contracted(op: Op, inputs: Sequence[Value], products: Products) -> Value | N
 
 
 def with_equal_lengths(terms: list[Term]) -> list[Term] | None:
-    """The same without the axes of length 1 of an operand along which it is spread; None if these are not known."""
+    """The same without the axes of length 1 of an operand along which it is spread; None if these
+    are not known.
+    """
     dims: dict[str, list] = {}
     for names, x in terms:
         for name, d in zip(names, dims_of(x.type)):
             dims.setdefault(name, []).append(d)
     longer = {name for name, found in dims.items() if any(d != 1 for d in found)}
-    if any(len(set(dims[name]) - {1}) > 1 and any(d != 1 and may_be_one(d) for d in dims[name]) or
-           1 in dims[name] and any(d != 1 and may_be_one(d) for d in dims[name]) for name in longer):
+    if any(len(set(dims[name]) - {1}) > 1 and any(d != 1 and may_be_one(d) for d in dims[name]) or 1
+           in dims[name] and any(d != 1 and may_be_one(d) for d in dims[name]) for name in longer):
         return None
     found = []
     for names, x in terms:
         spread = tuple(k for k, d in enumerate(dims_of(x.type)) if d == 1 and names[k] in longer)
-        found.append(("".join(name for k, name in enumerate(names) if k not in spread), take(x, tuple(0 if k in spread else slice(None) for k in range(len(names)))) if spread else x))
+        found.append(("".join(name for k, name in enumerate(names) if k not in spread),
+                      take(x, tuple(0 if k in spread else slice(None) for k in range(len(names))))
+                      if spread else x))
     return found
 
 
 def cost(pair: tuple[int, int], terms: Sequence[Term], result: str) -> tuple[bool, int, int]:
-    """What to compare pairs by: products of all with all come last, then the number of axes that are left, and of those that would be moved before."""
+    """What to compare pairs by: products of all with all come last, then the number of axes that
+    are left, and of those that would be moved before.
+    """
     first, second = (terms[k][0] for k in pair)
     kept = set(result).union(*(names for k, (names, _) in enumerate(terms) if k not in pair))
     inner = "".join(name for name in first if name in second and name not in kept)
     left, right = ("".join(name for name in names if name in kept) for names in (first, second))
-    moved = sum(len(names) for names, wanted in ((first, left + inner), (second, inner + right)) if names != wanted)
+    moved = sum(len(names) for names, wanted in ((first, left + inner), (second, inner + right))
+                if names != wanted)
     return not set(first) & set(second), len({*first, *second} & kept), moved
 
 
-def paired(first: Term, second: Term, kept: Collection[str], result: str, products: Products) -> Term:
+def paired(first: Term, second: Term, kept: Collection[str], result: str,
+           products: Products) -> Term:
     """The product of two operands, summed over the axes that are not `kept`."""
     (m, a), (n, b) = without(*first, {*kept, *second[0]}), without(*second, {*kept, *first[0]})
     inner = "".join(name for name in m if name in n and name not in kept)
     stacked = "".join(name for name in result + m if name in m and name in n and name in kept)
     stacked = "".join(dict.fromkeys(stacked))
-    left, right = ("".join(name for name in names if name not in others) for names, others in ((m, n), (n, m)))
+    left, right = ("".join(name for name in names if name not in others)
+                   for names, others in ((m, n), (n, m)))
     if not inner:
         order = "".join(name for name in dict.fromkeys(result + m + n) if name in m or name in n)
         return order, aligned(m, a, order) * aligned(n, b, order)
     if not stacked and (left or right):
-        key = a, tuple(m.index(name) for name in left + inner), b, tuple(n.index(name) for name in inner + right)
-        if key not in products or not in_scope(products[key]):  # their lengths have names of their own, which keeps them apart for cse
-            products[key] = product(in_order(m, a, left + inner), in_order(n, b, inner + right), len(inner))
+        key = (a, tuple(m.index(name) for name in left + inner), b,
+               tuple(n.index(name) for name in inner + right))
+        # their lengths have names of their own, which keeps them apart for cse
+        if key not in products or not in_scope(products[key]):
+            products[key] = product(in_order(m, a, left + inner), in_order(n, b, inner + right),
+                                    len(inner))
         return left + right, products[key]
     if right and not left:
         left, right, m, a, n, b = right, left, n, b, m, a
@@ -249,9 +296,11 @@ def paired(first: Term, second: Term, kept: Collection[str], result: str, produc
 
 def product(a: Value, b: Value, count: int) -> Value:
     """The matrix product of a and b, summed over the last `count` axes of a, the first of b."""
-    above, beyond = ([length(a, axis=k) for k in range(a.type.rank - count)], [length(b, axis=k) for k in range(count, b.type.rank)])
+    above, beyond = ([length(a, axis=k) for k in range(a.type.rank - count)],
+                     [length(b, axis=k) for k in range(count, b.type.rank)])
     inner = [length(a, axis=k) for k in range(a.type.rank - count, a.type.rank)]
-    a, b = reshape(a, *together(above), *together(inner)), reshape(b, *together(inner), *together(beyond))
+    a, b = reshape(a, *together(above),
+                   *together(inner)), reshape(b, *together(inner), *together(beyond))
     made = multiplied(a, b, a.type.dtype)
     made = matmul(a, b) if made is None else made
     return reshape(made, *above, *beyond) if len(above) > 1 or len(beyond) > 1 else made
@@ -265,7 +314,8 @@ def together(lengths: Sequence[Value]) -> list[Value]:
 def without(names: str, x: Value, kept: Collection[str]) -> Term:
     """An operand summed over the axes that are not `kept`."""
     alone = tuple(k for k, name in enumerate(names) if name not in kept)
-    return ("".join(name for name in names if name in kept), sum_record(x, axis=alone, keepdims=False)) if alone else (names, x)
+    return ("".join(name for name in names if name in kept),
+            sum_record(x, axis=alone, keepdims=False)) if alone else (names, x)
 
 
 def in_order(names: str, x: Value, wanted: str) -> Value:

@@ -1,13 +1,15 @@
-"""Products of one matrix with two vectors, one of which follows from the other, take one pass over the matrix.
+"""Products of one matrix with two vectors, one of which follows from the other, take one pass over
+the matrix.
 
     z = X @ w                         for each row:  z_i = sum of X_ij * w_j
     r = f(z)             becomes                     r_i = f(z_i)
     g = r @ X                                        g_j += r_i * X_ij   for all j
 
-That is what a gradient does of a function of `X @ w`, and a product with a Hessian.  Two calls of BLAS read X from
-memory twice, and memory is what such products wait for.  So these are written as sums, each of which is a loop over
-the rows, and those are joined (back/loops/fuse.py): the row is still in the nearest cache when it is needed again.
-Where f needs all of z, at a softmax say, nothing could be joined, and the products stay BLAS's.
+That is what a gradient does of a function of `X @ w`, and a product with a Hessian. Two calls of
+BLAS read X from memory twice, and memory is what such products wait for. So these are written as
+sums, each of which is a loop over the rows, and those are joined (back/loops/fuse.py): the row is
+still in the nearest cache when it is needed again. Where f needs all of z, at a softmax say,
+nothing could be joined, and the products stay BLAS's.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ def share_passes(function: Function) -> Function:
         a, b = inputs
         matrix = a if rank(a) == 2 else b
         if matrix not in in_rows:
-            in_rows[matrix] = contiguous(matrix)  # a copy only if its columns are what lies together
+            # a copy only if its columns are what lies together
+            in_rows[matrix] = contiguous(matrix)
         rows = in_rows[matrix]
         if rank(a) == 2:
             return [sum_record(rows * b, axis=1, keepdims=False)]
@@ -46,17 +49,19 @@ def share_passes(function: Function) -> Function:
 
 
 def _pairs(block: Block) -> list[tuple[Op, Op]]:
-    """The products X @ w and v @ X of `block` where v follows from the first, element by element."""
+    """The products X @ w and v @ X of `block` where v follows from the first, element by element.
+    """
     products = [op for op in block.ops if op.name == "matmul" and _is_plain(op)]
     return [(first, second) for first in products if rank(first.inputs[0]) == 2
-            for second in products if rank(second.inputs[0]) == 1 and second.inputs[1] is first.inputs[0]
-            and _follows(second.inputs[0], first.output, block)]
+            for second in products if rank(second.inputs[0]) == 1 and second.inputs[1]
+            is first.inputs[0] and _follows(second.inputs[0], first.output, block)]
 
 
 def _is_plain(op: Op) -> bool:
     """Whether `op` is the product of a matrix and a vector of the same kind of floats."""
-    return {rank(x) for x in op.inputs} == {1, 2} and len({x.type.dtype for x in (*op.inputs, op.output)}) == 1 \
-        and op.output.type.dtype in REAL
+    return ({rank(x) for x in op.inputs} == {1, 2}
+            and len({x.type.dtype for x in (*op.inputs, op.output)}) == 1
+            and op.output.type.dtype in REAL)
 
 
 def _follows(v: Value, z: Value, block: Block) -> bool:
@@ -68,7 +73,8 @@ def _follows(v: Value, z: Value, block: Block) -> bool:
         if x is z:
             found = True
         elif x not in seen and x.op in behind:
-            if not x.op.record.elementwise or not isinstance(x.type, Array) or x.type.dims != z.type.dims:
+            if not x.op.record.elementwise or not isinstance(x.type,
+                                                             Array) or x.type.dims != z.type.dims:
                 return False
             pending += x.op.inputs
         seen.add(x)

@@ -1,4 +1,5 @@
-"""What inner loops compute of elements of arrays, again in each trip of an outer loop that does not change these, is computed for all of them before.
+"""What inner loops compute of elements of arrays, again in each trip of an outer loop that does not
+change these, is computed for all of them before.
 
                                                   t = np.empty(len(w))
     for i in range(len(x)):                       for k in range(len(w)):
@@ -7,14 +8,19 @@
                                                       for k in range(len(w)):
                                                           s += t[k] * x[i]
 
-It is loop-invariant motion of a row of numbers: the gradient of a mixture of 12 Gaussians in loops over points took 2.4 times as long without.
+It is loop-invariant motion of a row of numbers: the gradient of a mixture of 12 Gaussians in loops
+over points took 2.4 times as long without.
 
-The elements are `w[k]`, `w[k, j]`, `w[k, 0]` or rows `w[k]` for counters of loops over all from 0 to an end, up or down, that the outer loop does not change.
-Only what each trip computes is moved, and only where it takes longer than reading an element does.  The elements are NumPy's numbers, so nothing raises but an index that
-is out of range: where the outer loop makes no trip native code then complains too early, and the interpreted form answers (runtime/call/native_function.py).
+The elements are `w[k]`, `w[k, j]`, `w[k, 0]` or rows `w[k]` for counters of loops over all from 0
+to an end, up or down, that the outer loop does not change. Only what each trip computes is moved,
+and only where it takes longer than reading an element does. The elements are NumPy's numbers, so
+nothing raises but an index that is out of range: where the outer loop makes no trip native code
+then complains too early, and the interpreted form answers (runtime/call/native_function.py).
 
-Considered: to do this before the program is differentiated, when the logarithm has one derivative for each element, and not one for each trip.  But then a table's
-cotangent is added to in memory, where other sums are numbers; and where the outer loop makes no trip, a zero is multiplied by that derivative, which may be infinite.
+Considered: to do this before the program is differentiated, when the logarithm has one derivative
+for each element, and not one for each trip. But then a table's cotangent is added to in memory,
+where other sums are numbers; and where the outer loop makes no trip, a zero is multiplied by that
+derivative, which may be infinite.
 """
 
 from __future__ import annotations
@@ -33,7 +39,8 @@ from ...ops.core.control import at_least_zero, for_loop
 from ...ops.core.record import dims_of, value
 from ...ops.core.shape import length
 
-QUICK = frozenset({"add", "subtract", "multiply", "negative", "positive", "maximum", "minimum", "absolute", "stop_gradient", "astype"})
+QUICK = frozenset({"add", "subtract", "multiply", "negative", "positive", "maximum", "minimum",
+                   "absolute", "stop_gradient", "astype"})
 FEW = 3  # trips of an outer loop, known to be so few, are not worth a table
 
 
@@ -48,7 +55,8 @@ class Elements:
 
 def tables(function: Function) -> Function:
     """`function`, whose inner loops read what they would compute again and again."""
-    if not any(inner.name == "for" for op in walk(function.block) if op.name in ("for", "while") for block in op.blocks for inner in block.ops):
+    if not any(inner.name == "for" for op in walk(function.block) if op.name in ("for", "while")
+               for block in op.blocks for inner in block.ops):
         return function
     function = clone(function)
     unbound = maybe_unbound(function)
@@ -82,15 +90,19 @@ def _end(loop: Op) -> Value | int | None:
     if stop.constant == -1 and step.constant == -1:
         if start.constant is not MISSING:
             return max(start.constant + 1, 0)
-        if start.op is not None and start.op.name == "subtract" and start.op.inputs[1].constant == 1:
+        if (start.op is not None and start.op.name == "subtract"
+                and start.op.inputs[1].constant == 1):
             return start.op.inputs[0]
     return None
 
 
 class Tables:
-    """The tables of one outer loop, which reads them: `ops` are to be put before it, what is `made` are those of loops before."""
+    """The tables of one outer loop, which reads them: `ops` are to be put before it, what is `made`
+    are those of loops before.
+    """
 
-    def __init__(self, function: Function, outer: Op, unbound: set[Value], made: dict[tuple, Value]):
+    def __init__(self, function: Function, outer: Op, unbound: set[Value],
+                 made: dict[tuple, Value]):
         self.function, self.unbound, self.made = function, unbound, made
         self.varies = {v for block in outer.blocks for v in _values(block)}
         self.known: dict[Value, Elements] = {}
@@ -100,7 +112,9 @@ class Tables:
             self.inside(block)
 
     def inside(self, block: Block) -> None:
-        """Look at the loops that each run of `block` runs through, over all numbers below an end that is known before."""
+        """Look at the loops that each run of `block` runs through, over all numbers below an end
+        that is known before.
+        """
         for op in block.ops:
             stop = _end(op) if op.name == "for" and not op.attrs["breaks"] else None
             if stop is not None and (isinstance(stop, int) or self.stays(stop)):
@@ -120,23 +134,29 @@ class Tables:
                 for each in (op, *(each for inner in op.blocks for each in walk(inner))):
                     wanted.update(each.inputs, *(inner.yields for inner in each.blocks))
         for op in block.ops:
-            if len(op.outputs) == 1 and op.output in wanted and op.output in self.known and self.known[op.output].is_slow:
+            if (len(op.outputs) == 1 and op.output in wanted and op.output in self.known
+                    and self.known[op.output].is_slow):
                 key = self.key(op.output, counters_of(self.known[op.output]))
                 if key not in self.made:
                     self.made[key] = self.table(op.output)
                 table = self.made[key]
                 counters = counters_of(self.known[op.output])
-                op.record, op.inputs, op.attrs = getitem, [table, *counters], {"pattern": ("i",) * len(counters)}
+                op.record, op.inputs, op.attrs = (getitem, [table, *counters],
+                                                  {"pattern": ("i",) * len(counters)})
 
     def elements(self, op: Op) -> Elements | None:
-        """Which elements `op` computes something of, if it reads nothing else that the outer loop changes."""
+        """Which elements `op` computes something of, if it reads nothing else that the outer loop
+        changes.
+        """
         if len(op.outputs) != 1 or op.blocks or not _is_float(op.output):
             return None
         if op.record is getitem:
             array, *index = (x if x.constant is MISSING else x.constant for x in op.inputs)
             counters = [i for i in index if not isinstance(i, int)]
-            if set(op.attrs["pattern"]) == {"i"} and isinstance(array.type, Array) and self.stays(array) and _is_float(array) and counters \
-                    and len(set(counters)) == len(counters) and all(i in self.stops if i in counters else i >= 0 for i in index):
+            if (set(op.attrs["pattern"]) == {"i"} and isinstance(array.type, Array)
+                    and self.stays(array) and _is_float(array)
+                    and counters and len(set(counters)) == len(counters)
+                    and all(i in self.stops if i in counters else i >= 0 for i in index)):
                 return Elements(array, tuple(index), False)
             return None
         of = [x for x in op.inputs if x in self.known]
@@ -145,12 +165,16 @@ class Tables:
             return None
         found = self.known[of[0]]
         if op.record is sum_record:
-            is_whole = op.attrs["axis"] is None and not op.attrs["keepdims"] and isinstance(of[0].type, Array)
+            is_whole = (op.attrs["axis"] is None and not op.attrs["keepdims"]
+                        and isinstance(of[0].type, Array))
             return Elements(found.array, found.index, True) if is_whole else None
-        if not op.record.elementwise or op.name.startswith("math.") or dims_of(op.output.type) != dims_of(of[0].type) \
-                or not all(x in self.known or isinstance(x.type, Scalar) and self.stays(x) for x in op.inputs):
+        if (not op.record.elementwise or op.name.startswith("math.")
+                or dims_of(op.output.type) != dims_of(of[0].type)
+                or not all(x in self.known or isinstance(x.type, Scalar) and self.stays(x)
+                           for x in op.inputs)):
             return None
-        return Elements(found.array, found.index, op.name not in QUICK or any(self.known[x].is_slow for x in of))
+        return Elements(found.array, found.index, op.name not in QUICK
+                        or any(self.known[x].is_slow for x in of))
 
     def stays(self, x: Value) -> bool:
         return x not in self.varies and x not in self.unbound
@@ -169,7 +193,8 @@ class Tables:
 
         with Builder(Block(), x.op.line, above=_values(self.function.block)) as builder:
             lengths = [at_least_zero(value(self.stops[i])) for i in counters]
-            lengths += [length(found.array, axis=len(found.index) + k) for k in range(len(dims_of(x.type)))]
+            lengths += [length(found.array, axis=len(found.index) + k)
+                        for k in range(len(dims_of(x.type)))]
             table = filled(empty(tuple(lengths), x.type.dtype), [])
         table.name = x.name
         self.ops += builder.block.ops
@@ -178,7 +203,8 @@ class Tables:
     def key(self, x: Value, counters: list[Value]) -> tuple:
         """What is the same for what computes the same."""
         if x in self.known:
-            return x.op.name, str(x.op.attrs), x.type.dtype, tuple(self.key(y, counters) for y in x.op.inputs)
+            return (x.op.name, str(x.op.attrs), x.type.dtype,
+                    tuple(self.key(y, counters) for y in x.op.inputs))
         if x in counters:
             return counters.index(x), self.stops[x]
         return (x,) if x.constant is MISSING else (type(x.constant), x.constant, x.type)
@@ -203,4 +229,5 @@ def _values(block: Block) -> list[Value]:
 
 
 def _is_float(x: Value) -> bool:
-    return isinstance(x.type, (Scalar, Array)) and x.type.dtype in ("float32", "float64") and not getattr(x.type, "weak", False)
+    return (isinstance(x.type, (Scalar, Array)) and x.type.dtype in ("float32", "float64")
+            and not getattr(x.type, "weak", False))

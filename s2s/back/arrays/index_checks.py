@@ -1,4 +1,5 @@
-"""Indices of which nothing is known are checked, each once, before the loops that do not change it; all others are not.
+"""Indices of which nothing is known are checked, each once, before the loops that do not change it;
+all others are not.
 
     for t in range(n):                                for t in range(n):
         o = observed[t]                                   o = observed[t]
@@ -6,12 +7,14 @@
             s += a[j] * e[j, o]                           for j in range(m):
                                                               s += a[j] * e[j, k]
 
-An index that is data, or counts a `while`, has no range (analysis/index_ranges.py).  Numba's boundscheck is for a whole function: it asks of
-every element of every array, tapes included, and no loop that is asked becomes vector instructions.  The gradient of a
-hidden Markov model took 1.8 times as long with it.
+An index that is data, or counts a `while`, has no range (analysis/index_ranges.py). Numba's
+boundscheck is for a whole function: it asks of every element of every array, tapes included, and no
+loop that is asked becomes vector instructions. The gradient of a hidden Markov model took 1.8 times
+as long with it.
 
-A check goes in front of the loops around that know the index and the array, so it may complain of what a loop of no trips would
-never have read; then the interpreted form answers (runtime/call/native_function.py), as for lengths.  It stays inside `if` and `while`: there a program
+A check goes in front of the loops around that know the index and the array, so it may complain of
+what a loop of no trips would never have read; then the interpreted form answers
+(runtime/call/native_function.py), as for lengths. It stays inside `if` and `while`: there a program
 may have asked whether the index is one.
 """
 
@@ -39,7 +42,9 @@ def check_indices(function: Function) -> Function:
 
 @dataclass(eq=False)
 class Level:
-    """A block on the way in: the op that owns it, what it has defined so far, its ops and the checks among them."""
+    """A block on the way in: the op that owns it, what it has defined so far, its ops and the
+    checks among them.
+    """
 
     owner: Op | None
     defined: set[Value]
@@ -77,7 +82,8 @@ class Checks:
                 return level.done[key]
         at = len(self.levels) - 1
         while index not in self.levels[at].defined and _runs_once_at_least(self.levels[at].owner):
-            outside = array if isinstance(dim, int) else self.outside(array, place.axis, at) if known else None
+            outside = (array if isinstance(dim, int) else self.outside(array, place.axis, at)
+                       if known else None)
             if outside is None:
                 break
             array, at = outside, at - 1
@@ -93,7 +99,8 @@ class Checks:
         level = self.levels[at]
         while array in level.defined:
             start = _made_of(array, level.owner)
-            if start is None or not isinstance(start.type, Array) or start.type.rank <= axis or start.type.dims[axis] != array.type.dims[axis]:
+            if (start is None or not isinstance(start.type, Array) or start.type.rank <= axis
+                    or start.type.dims[axis] != array.type.dims[axis]):
                 return None
             array = start
         return array

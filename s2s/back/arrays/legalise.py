@@ -78,16 +78,18 @@ from .contractions import BLAS, contracted, convolved, correlated, multiplied, o
 from .python_errors import raise_where
 from .small_linalg import eliminated
 
-REWRITTEN = ("einsum", "finite", "outer", "stack", "append", "convolve", "correlate", "math.fmod", "math.cbrt", "hypotenuse", "exact_sum", "compensated_sum",
-             "fitted", "fftfreq", "rfftfreq",
-             *IN_LOOPS)
+REWRITTEN = ("einsum", "finite", "outer", "stack", "append", "convolve", "correlate", "math.fmod",
+             "math.cbrt", "hypotenuse", "exact_sum", "compensated_sum", "fitted", "fftfreq",
+             "rfftfreq", *IN_LOOPS)
 
 
 NOT_SQUARE = Raises(np.linalg.LinAlgError, lambda *xs: None)
 
 
 def simpler(function: Function, has_blas: bool = True) -> Function:
-    """`function` with the ops of the table above rewritten; `has_blas` says whether a product of two matrices is a call of BLAS where it stands."""
+    """`function` with the ops of the table above rewritten; `has_blas` says whether a product of
+    two matrices is a call of BLAS where it stands.
+    """
     for block in (function.block, *(inner for op in walk(function.block) for inner in op.blocks)):
         for y in filter(exceeds_word, block.yields):
             raise too_wide(y, y.op.line)
@@ -103,7 +105,9 @@ def simplified(record: Record, inputs: Sequence[Value], has_blas: bool) -> Value
 
 
 def exceeds_word(x) -> bool:
-    """Whether `x` is an integer of Python's, or a Value known to be one, that native integers do not hold."""
+    """Whether `x` is an integer of Python's, or a Value known to be one, that native integers do
+    not hold.
+    """
     known = x.constant if isinstance(x, Value) else x
     return type(known) is int and not -2**63 <= known < 2**63
 
@@ -118,9 +122,11 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
     if wide:  # where it meets a float, Python makes a float of it
         if not op.record.elementwise or not is_inexact(op.output.type.dtype):
             raise too_wide(wide[0], op.line)
-        return [op.record(*(value(float(x.constant)) if x in wide else x for x in inputs), **op.attrs)]
+        return [op.record(*(value(float(x.constant)) if x in wide else x for x in inputs),
+                          **op.attrs)]
     if op.name in SCIPYS_ALONE and not has_blas:
-        raise UnsupportedError(f"scipy.special.{op.name} on a GPU", op.line, 'leave target="cuda" away, or call it outside of what is compiled')
+        raise UnsupportedError(f"scipy.special.{op.name} on a GPU", op.line,
+                               'leave target="cuda" away, or call it outside of what is compiled')
     if op.name in OF_STACKS and has_blas and rank(matrices(op, inputs)) > 2:
         def of_one(record, xs):
             return simplified(record, xs, has_blas)
@@ -128,7 +134,8 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
         made = one_by_one(op, inputs, of_one)
         if made is not None:
             stack = matrices(op, inputs)
-            if stack.type.dims[-1] != stack.type.dims[-2]:  # of which nothing asks where there are no matrices
+            # of which nothing asks where there are no matrices
+            if stack.type.dims[-1] != stack.type.dims[-2]:
                 raise_where(NOT_SQUARE, unlike(length(stack, axis=-2), length(stack, axis=-1)))
             return [made]
     match op.name:
@@ -148,7 +155,8 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
         case "math.fmod" if all(x.type.dtype in ("int64", "bool") for x in inputs):
             return [op.record(*map(float_, inputs))]
         case "hypotenuse":
-            return [functools.reduce(IN_MATH[hypot], inputs) if len(inputs) > 1 else float_(absolute(inputs[0]))]
+            return [functools.reduce(IN_MATH[hypot], inputs) if len(inputs) > 1
+                    else float_(absolute(inputs[0]))]
         case "math.cbrt":
             return [float_(cbrt(*inputs))]
         case "round" if inputs[1].constant == 0 and np.dtype(op.output.type.dtype).kind == "f":
@@ -159,39 +167,48 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
             return [IN_LOOPS[op.name](*inputs)]
         case "exact_sum":
             return [native_exact_sum(*inputs)]
-        case "sign" if np.dtype(op.output.type.dtype).kind == "u":  # of 200, an uint8, Numba's is -1
+        # of 200, an uint8, Numba's is -1
+        case "sign" if np.dtype(op.output.type.dtype).kind == "u":
             return [of_dtype(op.output.type.dtype, not_equal(inputs[0], 0))]
         case "fmod" if np.dtype(op.output.type.dtype).kind == "i":
             a, b = inputs
             return [sign(a) * (absolute(a) % absolute(b))]
-        case "power" if np.dtype(op.output.type.dtype).kind in "iu" and isinstance(inputs[1].type, Scalar):
+        case "power" if (np.dtype(op.output.type.dtype).kind in "iu"
+                         and isinstance(inputs[1].type, Scalar)):
             exponent = int_(inputs[1]) if inputs[1].type.dtype == "bool" else inputs[1]
             return [power(inputs[0], natural_exponent_op(exponent))]
         case "add" | "multiply" if op.output.type.dtype == "bool":
             return [(bitwise_or if op.name == "add" else bitwise_and)(*inputs)]
-        case "floor_divide" if op.output.type.dtype == "int64" and inputs[1].constant in (MISSING, -1) and not (isinstance(op.output.type, Scalar) and op.output.type.weak):
+        case "floor_divide" if (op.output.type.dtype == "int64" and inputs[1].constant
+                                in (MISSING, -1) and not (isinstance(op.output.type, Scalar)
+                                                          and op.output.type.weak)):
             a, b = inputs
             return [-a if b.constant == -1 else where(equal(b, -1), -a, op.record(a, b))]
-        case "left_shift" | "right_shift" if isinstance(op.output.type, Array) and inputs[1].type.dtype != "bool":
+        case "left_shift" | "right_shift" if isinstance(op.output.type,
+                                                        Array) and inputs[1].type.dtype != "bool":
             return _shifted(op, *inputs)
-        case "power" if isinstance(inputs[0].type, Array) and np.dtype(inputs[0].type.dtype).kind in "fc":
+        case "power" if isinstance(inputs[0].type,
+                                   Array) and np.dtype(inputs[0].type.dtype).kind in "fc":
             x, exponent = inputs
             if type(exponent.constant) is float and exponent.constant == 0.5:
                 return [sqrt(x)]
-            if type(exponent.constant) is int and exponent.constant == -1 and x.type.dtype.startswith("complex"):
+            if (type(exponent.constant) is int and exponent.constant == -1
+                    and x.type.dtype.startswith("complex")):
                 return [reciprocal(x)]
         case "matmul":
             made = multiplied(*inputs, op.output.type.dtype, has_blas)
             return None if made is None else [made]
         case "convolve" | "correlate" if op.output.type.dtype in BLAS:
-            return [(convolved if op.name == "convolve" else correlated)(*inputs, op.output.type.dtype)]
+            return [(convolved if op.name == "convolve"
+                     else correlated)(*inputs, op.output.type.dtype)]
         case "einsum":
             made = contracted(op, inputs, {})
             return None if made is None else [made]
         case "inv" | "inverse_or_nan" | "solve" | "det" | "sign_of_det" | "log_of_det" | "cofactors" | "cholesky":
             return eliminated(op, inputs)
         case "searchsorted" | "digitize" if has_blas:
-            made = searched(op, *inputs) if op.name == "searchsorted" else binned(*inputs, **op.attrs)
+            made = (searched(op, *inputs) if op.name == "searchsorted"
+                    else binned(*inputs, **op.attrs))
             return None if made is None else [made]
         case "fitted":
             return [as_writes(*inputs, op.attrs["axis"])]
@@ -201,7 +218,8 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
             return [concatenate_record(inputs[0], array((inputs[1],)), axis=0)]
         case "less" | "less_equal" | "greater" | "greater_equal" if any(x.type.dtype.startswith("complex") for x in inputs):
             return [complex_order(op.record, *inputs)]
-        case "astype" if inputs[0].type.dtype.startswith("complex") and np.dtype(op.attrs["dtype"]).kind in "iuf":
+        case "astype" if (inputs[0].type.dtype.startswith("complex")
+                          and np.dtype(op.attrs["dtype"]).kind in "iuf"):
             return [of_dtype(op.attrs["dtype"], real(inputs[0]))]
         case "repeat" | "tile" if isinstance(inputs[0].type, Scalar):
             return [op.record(array((inputs[0],)), *inputs[1:], **op.attrs)]
@@ -216,7 +234,9 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
 
 
 def _shifted(op: Op, a: Value, by: Value) -> Sequence[Value] | None:
-    """Nothing is left of what NumPy shifts by as many places as there are, or by less than none; the machine takes them modulo these."""
+    """Nothing is left of what NumPy shifts by as many places as there are, or by less than none;
+    the machine takes them modulo these.
+    """
     places = 8 * np.dtype(op.output.type.dtype).itemsize
     if type(by.constant) is int and 0 <= by.constant < places:
         return None
@@ -228,8 +248,10 @@ def _shifted(op: Op, a: Value, by: Value) -> Sequence[Value] | None:
 
 def complex_order(compare, a: Value, b: Value) -> Value:
     """`compare` of numbers of which one is complex."""
-    (a, p), (b, q) = ((real(x), imag(x)) if x.type.dtype.startswith("complex") else (x, value(0.0)) for x in (a, b))
+    (a, p), (b, q) = ((real(x), imag(x)) if x.type.dtype.startswith("complex") else (x, value(0.0))
+                      for x in (a, b))
     strictly = RECORDS[compare.name.removesuffix("_equal")]
-    apart = [strictly(a, b), *(equal(x, x) for x in (p, q) if x.constant is MISSING)]  # and no part is NaN
+    # and no part is NaN
+    apart = [strictly(a, b), *(equal(x, x) for x in (p, q) if x.constant is MISSING)]
     alike = bitwise_and(equal(a, b), compare(p, q))
     return bitwise_or(functools.reduce(bitwise_and, apart), alike)

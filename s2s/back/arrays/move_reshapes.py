@@ -1,14 +1,17 @@
-"""Reshapes move to where they cost nothing, so that what is computed element by element, or summed, around them is one loop nest.
+"""Reshapes move to where they cost nothing, so that what is computed element by element, or summed,
+around them is one loop nest.
 
     np.reshape(a @ b + c, (n, m, k))            np.reshape(a @ b, (n, m, k)) + c           where c has k elements
     np.sum(np.reshape(x, (n * m, k)), axis=0)   np.sum(x, axis=(0, 1))                     where x is n x m x k, in an adjoint
 
-A layer of a network is often a product of matrices whose rows are places or positions, reshaped when the bias is in.  A reshape ends a nest: what
-stands before it is written to memory.  A product is in memory anyway, in order, and to look at it in another shape is free.  The sums, over the
-same elements in the same order, are what the cotangent of the bias is.
+A layer of a network is often a product of matrices whose rows are places or positions, reshaped
+when the bias is in. A reshape ends a nest: what stands before it is written to memory. A product is
+in memory anyway, in order, and to look at it in another shape is free. The sums, over the same
+elements in the same order, are what the cotangent of the bias is.
 
-Considered: nests over the axes of both sides of a reshape, which would have to find each element's place by dividing.  To move them before the program is
-differentiated, which would give the same loops and a gradient in which a reader does not find his program.
+Considered: nests over the axes of both sides of a reshape, which would have to find each element's
+place by dividing. To move them before the program is differentiated, which would give the same
+loops and a gradient in which a reader does not find his program.
 """
 
 from __future__ import annotations
@@ -23,7 +26,9 @@ RESHAPES = ("reshape", "reshape_like")
 
 
 def reshaped(function: Function) -> Function:
-    """`function`, in which reshapes stand before what is computed element by element from matrix products, and sums before them."""
+    """`function`, in which reshapes stand before what is computed element by element from matrix
+    products, and sums before them.
+    """
     if not any(op.name in RESHAPES for op in walk(function.block)):
         return function
     function = clone(function)
@@ -45,13 +50,15 @@ def _remade(op: Op, readers: Readers, block: Block) -> Value | None:
     """What stands for the result of `op`, made now; None where it stays."""
     if op.name in RESHAPES and isinstance(op.output.type, Array):
         y = op.inputs[0]
-        if isinstance(y.type, Array) and y.op is not None and y.op.record.elementwise and _kept_by(y, op, readers, block):
+        if (isinstance(y.type, Array) and y.op is not None and y.op.record.elementwise
+                and _kept_by(y, op, readers, block)):
             return _moved(y, op)
     elif op.name == "sum" and _is_of_adjoint(op.inputs[0]):
         x = op.inputs[0].op.inputs[0]
         axes = _axes_before(op, x)
         if axes is not None:
-            return add_op(op.record, [x, *op.inputs[1:]], {**op.attrs, "axis": axes}, [op.output.type], names=[op.output.name]).output
+            return add_op(op.record, [x, *op.inputs[1:]], {**op.attrs, "axis": axes},
+                          [op.output.type], names=[op.output.name]).output
     return None
 
 
@@ -68,20 +75,24 @@ def common(x: Value, y: Value) -> int:
 
 
 def _kept_by(y: Value, reshape: Op, readers: Readers, block: Block) -> int:
-    """How many last axes stay as they are if `reshape`, instead of `y`, reshapes the products that `y` is made of, element by element; 0 if it cannot.
+    """How many last axes stay as they are if `reshape`, instead of `y`, reshapes the products that
+    `y` is made of, element by element; 0 if it cannot.
 
-    Nobody else reads `y` then, nor what it is made of on the way, and what is not such a product has those axes alone.
+    Nobody else reads `y` then, nor what it is made of on the way, and what is not such a product
+    has those axes alone.
     """
     if y.op is not None and y.op.name == "matmul":
         return common(y, reshape.output)
-    if y.op not in block.ops or not y.op.record.elementwise or len(y.op.outputs) > 1 or len(readers[y]) > 1:
+    if (y.op not in block.ops or not y.op.record.elementwise or len(y.op.outputs) > 1
+            or len(readers[y]) > 1):
         return 0
     rank, others, kept = len(y.type.dims), 0, len(y.type.dims)
     for x in y.op.inputs:
         if isinstance(x.type, Array) and len(x.type.dims) == rank:
             kept = min(kept, _kept_by(x, reshape, readers, block))
             pairs = list(zip(x.type.dims, y.type.dims))
-            if any(a != b for a, b in pairs[:rank - kept]) or any(a != b and may_be_one(a) for a, b in pairs[rank - kept:]):
+            if any(a != b for a, b in pairs[:rank - kept]) or any(a != b and may_be_one(a)
+                                                                  for a, b in pairs[rank - kept:]):
                 return 0  # one row for all, or one column
         elif isinstance(x.type, Array):
             others = max(others, len(x.type.dims))
@@ -96,17 +107,23 @@ def _moved(y: Value, reshape: Op) -> Value:
     if y.op.name == "matmul":
         return add_op(reshape.record, [y, *reshape.inputs[1:]], dict(reshape.attrs), [type]).output
     with at(y.op.line):
-        inputs = [_moved(x, reshape) if isinstance(x.type, Array) and len(x.type.dims) == len(y.type.dims) else x for x in y.op.inputs]
+        inputs = [_moved(x, reshape) if isinstance(x.type, Array)
+                  and len(x.type.dims) == len(y.type.dims) else x for x in y.op.inputs]
         return add_op(y.op.record, inputs, dict(y.op.attrs), [type], names=[y.name]).output
 
 
 def _is_of_adjoint(x: Value) -> bool:
-    """Whether `x` is a reshape that has as many elements as it needs: the program's own raise where they have not."""
-    return x.op is not None and x.op.name == "reshape_like" and x.op.line is not None and x.op.line.backwards and isinstance(x.type, Array)
+    """Whether `x` is a reshape that has as many elements as it needs: the program's own raise where
+    they have not.
+    """
+    return (x.op is not None and x.op.name == "reshape_like" and x.op.line is not None
+            and x.op.line.backwards and isinstance(x.type, Array))
 
 
 def _axes_before(op: Op, x: Value) -> tuple[int, ...] | None:
-    """The axes of `x` over which to sum, where `op` sums a reshape of `x` over all axes that the reshape makes; else None."""
+    """The axes of `x` over which to sum, where `op` sums a reshape of `x` over all axes that the
+    reshape makes; else None.
+    """
     axis, y = op.attrs.get("axis"), op.inputs[0]
     kept = common(x, y)
     if kept == 0 or axis is None or op.attrs.get("keepdims"):

@@ -5,12 +5,14 @@
     c_bar[:, 2] += v_bar              becomes    np.add.at(x_bar, (which, 2), v_bar)
     np.add.at(x_bar, which, c_bar)
 
-This is the adjoint of `c = x[which]` where the program reads `c[:, 0]` and `c[:, 2]`: the end of an edge, a camera's angles, a particle's neighbour.  What
-gathers reads such columns where they are (back/lower/gather.py, `picked_from`); their cotangents took an array of as many rows as are picked, which was made
-zero, filled a column at a time, and read again.  To the other columns zero was added.
+This is the adjoint of `c = x[which]` where the program reads `c[:, 0]` and `c[:, 2]`: the end of an
+edge, a camera's angles, a particle's neighbour. What gathers reads such columns where they are
+(back/lower/gather.py, `picked_from`); their cotangents took an array of as many rows as are picked,
+which was made zero, filled a column at a time, and read again. To the other columns zero was added.
 
-Considered: `x[which, 0]` in the program before it is differentiated.  The loops would be the same; but the gradient's reader would find a scatter for each
-column where he wrote one gather, and NumPy, which runs it where nothing is compiled, looks up each index as often.
+Considered: `x[which, 0]` in the program before it is differentiated. The loops would be the same;
+but the gradient's reader would find a scatter for each column where he wrote one gather, and NumPy,
+which runs it where nothing is compiled, looks up each index as often.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ FULL = "..."  # a slice of all
 
 
 def scattered(function: Function) -> Function:
-    """`function`, in which columns are added to the rows that are picked, not to an array of their own first."""
+    """`function`, in which columns are added to the rows that are picked, not to an array of their
+    own first.
+    """
     if not any(map(_adds_rows, _ops(function))):
         return function
     function = clone(function)
@@ -58,12 +62,15 @@ def _ops(function: Function):
 
 
 def _adds_rows(op: Op) -> bool:
-    """Whether `op` adds, to the rows of an array that arrays of integers pick, an array that was made for it."""
+    """Whether `op` adds, to the rows of an array that arrays of integers pick, an array that was
+    made for it.
+    """
     if op.name != "additem" or set(op.attrs["pattern"]) != {"i"}:
         return False
     a, rows, *picked = op.inputs
-    return (isinstance(a.type, Array) and isinstance(rows.type, Array) and rows.type.dtype == a.type.dtype and rows.op is not None
-            and rows.op.name in WRITES and len(picked) < a.type.rank and any(isinstance(x.type, Array) for x in picked)
+    return (isinstance(a.type, Array) and isinstance(rows.type, Array)
+            and rows.type.dtype == a.type.dtype and rows.op is not None and rows.op.name in WRITES
+            and len(picked) < a.type.rank and any(isinstance(x.type, Array) for x in picked)
             and all(x.type.dtype != "bool" for x in picked))
 
 
@@ -75,13 +82,16 @@ def _are_as_many(op: Op) -> bool:
 
 
 def _columns(op: Op, readers: Readers, block: Block) -> dict[int, Value] | None:
-    """What is in each column of the rows that `op` adds, where they are zeros but for some columns, and nobody else reads them."""
+    """What is in each column of the rows that `op` adds, where they are zeros but for some columns,
+    and nobody else reads them.
+    """
     links, rows = [], op.inputs[1]
     while rows.op in block.ops and len(readers[rows]) == 1 and rows not in block.yields:
         link = rows.op
         if link.name in ZEROS:
             break
-        if link.name not in WRITES or not _is_column(link) or link.inputs[1].type.dtype != rows.type.dtype:
+        if (link.name not in WRITES or not _is_column(link)
+                or link.inputs[1].type.dtype != rows.type.dtype):
             return None
         links.append(link)
         rows = link.inputs[0]
@@ -90,7 +100,8 @@ def _columns(op: Op, readers: Readers, block: Block) -> dict[int, Value] | None:
     columns: dict[int, Value] = {}
     for link in reversed(links):
         _, v, k = link.inputs
-        if not isinstance(k.constant, int) or k.constant < 0 or link.name == "additem" and k.constant in columns:
+        if (not isinstance(k.constant, int) or k.constant < 0 or link.name == "additem"
+                and k.constant in columns):
             return None
         columns[k.constant] = v
     return columns
@@ -103,8 +114,11 @@ def _is_column(write: Op) -> bool:
 
 
 def _changed(block: Block) -> set[Value]:
-    """What the ops of `block` write to, or may: what is read later than the program reads it must not be of these."""
-    found = {v for op in block.ops if op.record.writes is not None for v in versions(op.inputs[op.record.writes])}
+    """What the ops of `block` write to, or may: what is read later than the program reads it must
+    not be of these.
+    """
+    found = {v for op in block.ops if op.record.writes is not None
+             for v in versions(op.inputs[op.record.writes])}
     found.update(x for op in block.ops if op.blocks for x in op_free_values(op))
     return found
 
@@ -114,5 +128,6 @@ def _added(op: Op, columns: dict[int, Value]) -> Value:
     a, _, *picked = op.inputs
     pattern = (*expand(op.attrs["pattern"], a.type.rank)[:-1], "i")
     for k, x in sorted(columns.items()):
-        a = add_op(op.record, [a, x, *picked, value(k)], {**op.attrs, "pattern": pattern}, [a.type], names=[op.output.name]).output
+        a = add_op(op.record, [a, x, *picked, value(k)], {**op.attrs, "pattern": pattern}, [a.type],
+                   names=[op.output.name]).output
     return a

@@ -4,11 +4,13 @@
     p = np.exp(z - y)         becomes     y = np.maximum(z, 0.0) + np.log1p(e)
                                           p = np.where(z >= 0.0, 1.0, e) / (1 + e)
 
-The second line is what the derivative of the first says (ops/core/elementwise.py).  Taken at its word it has an exponential
-of its own, and where z is large it has the rounding of a difference of large numbers; p, on the right, has neither.
+The second line is what the derivative of the first says (ops/core/elementwise.py). Taken at its
+word it has an exponential of its own, and where z is large it has the rounding of a difference of
+large numbers; p, on the right, has neither.
 
-Only for a finite number c in place of 0.0: of two infinities, z - c would be NaN.  Considered: to let the derivative say so itself.
-Its source would then be three lines, or call SciPy, and a derivative that needs y alone would have to compute e again.
+Only for a finite number c in place of 0.0: of two infinities, z - c would be NaN. Considered: to
+let the derivative say so itself. Its source would then be three lines, or call SciPy, and a
+derivative that needs y alone would have to compute e again.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ def share_exponentials(function: Function) -> Function:
     chosen = {op.inputs[0].op.inputs[1].op for op in walk(function.block) if is_slope(op)}
     if not chosen:
         return function
-    found: dict[Op, tuple[Value, Value]] = {}  # of each logaddexp, where the derivative is above a half, and e
+    # of each logaddexp, where the derivative is above a half, and e
+    found: dict[Op, tuple[Value, Value]] = {}
 
     def rule(op: Op, inputs: list[Value]):
         if op in chosen:
@@ -51,5 +54,6 @@ def is_slope(op: Op) -> bool:
     if difference is None or difference.name != "subtract":
         return False
     z, y = difference.inputs
-    return y.op is not None and y.op.name == "logaddexp" and z in y.op.inputs and any(map(is_finite, y.op.inputs)) \
-        and not is_finite(z) and op.output.type == y.type == z.type and op.output.type.dtype == "float64"
+    return (y.op is not None and y.op.name == "logaddexp" and z in y.op.inputs
+            and any(map(is_finite, y.op.inputs)) and not is_finite(z)
+            and op.output.type == y.type == z.type and op.output.type.dtype == "float64")

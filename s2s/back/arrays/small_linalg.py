@@ -1,4 +1,5 @@
-"""Systems of few equations, solved in loops: what is done for a call of LAPACK takes longer than they.
+"""Systems of few equations, solved in loops: what is done for a call of LAPACK takes longer than
+they.
 
     np.linalg.solve(a, b)       w[:, :n], w[:, n:] = a, b
                                 eliminate(w)
@@ -8,12 +9,14 @@
     np.linalg.cholesky(a)       factorise(w) of w = a.copy()
     cofactors(det, a)           minors(a), up to three rows
 
-for matrices that are known to be small.  Numba checks and copies the operands, asks LAPACK how much room it wants, makes arrays, and takes
-0.3 s to compile each of these: a 2x2 inverse takes 230 ns, here 20.  These do what LAPACK does, elimination with the largest pivots, in
-an array that is made once before a loop.
+for matrices that are known to be small. Numba checks and copies the operands, asks LAPACK how much
+room it wants, makes arrays, and takes 0.3 s to compile each of these: a 2x2 inverse takes 230 ns,
+here 20. These do what LAPACK does, elimination with the largest pivots, in an array that is made
+once before a loop.
 
-Where a number is infinite or NaN, and where NumPy would raise, they raise: what becomes of the rest is NumPy's to say, in the
-interpreted form (runtime/call/native_function.py, Note [Where an error came from]).  Numba raises there, too.
+Where a number is infinite or NaN, and where NumPy would raise, they raise: what becomes of the rest
+is NumPy's to say, in the interpreted form (runtime/call/native_function.py, Note [Where an error
+came from]). Numba raises there, too.
 """
 
 from __future__ import annotations
@@ -38,7 +41,8 @@ from .specialise_lengths import SHORT
 
 
 def eliminate(w):
-    """Make a triangle of a small matrix, in place, the product of whose diagonal is its determinant; columns behind it become what solves for them.
+    """Make a triangle of a small matrix, in place, the product of whose diagonal is its
+    determinant; columns behind it become what solves for them.
 
     Once there is no pivot the rest of the diagonal is 0, too: NumPy looks no further, either.
     """
@@ -73,7 +77,9 @@ def eliminate(w):
 
 
 def determinant(w):
-    """The determinant of a matrix of which `eliminate` has made the triangle; where products of pivots leave the numbers there are, by logarithms."""
+    """The determinant of a matrix of which `eliminate` has made the triangle; where products of
+    pivots leave the numbers there are, by logarithms.
+    """
     y, is_near = 1.0, True
     for k in range(len(w)):
         y *= w[k, k]
@@ -107,7 +113,9 @@ def factorise(w):
 
 
 def minors(a):
-    """The cofactors of a matrix of at most three rows: with indices that go round, no sign is left of three."""
+    """The cofactors of a matrix of at most three rows: with indices that go round, no sign is left
+    of three.
+    """
     n = len(a)
     y = np.empty_like(a)
     for i in range(n):
@@ -146,14 +154,16 @@ MINORS = define(
 def eliminated(op: Op, inputs: Sequence[Value]) -> list[Value] | None:
     """What `op`, of the linear algebra of one matrix, is where that is known to be small."""
     a = inputs[-1] if op.name in ("inverse_or_nan", "cofactors") else inputs[0]
-    if rank(a) != 2 or not all(_is_real_and_short(x, a.type.dtype) for x in inputs if isinstance(x.type, Array)):
+    if rank(a) != 2 or not all(_is_real_and_short(x, a.type.dtype)
+                               for x in inputs if isinstance(x.type, Array)):
         return None
     match op.name:
         case "inv":
             return [_solution(a, _unit(a))]
         case "inverse_or_nan":
             is_singular = equal(inputs[0], -np.inf)
-            return [where(is_singular, np.nan, _solution(where(is_singular, _unit(a), a), _unit(a)))]
+            return [where(is_singular, np.nan,
+                          _solution(where(is_singular, _unit(a), a), _unit(a)))]
         case "solve" if rank(inputs[1]) == 1:
             return [take(_solution(a, expand_dims(inputs[1], 1)), (slice(None), 0))]
         case "solve" if rank(inputs[1]) == 2:
@@ -186,7 +196,8 @@ def _copied(a: Value) -> Value:
 
 
 def _is_real_and_short(x: Value, dtype: str) -> bool:
-    return dtype in ("float64", "float32") and x.type.dtype == dtype and all(isinstance(d, int) and 0 < d <= SHORT for d in x.type.dims)
+    return (dtype in ("float64", "float32") and x.type.dtype == dtype
+            and all(isinstance(d, int) and 0 < d <= SHORT for d in x.type.dims))
 
 
 def _unit(a: Value) -> Value:

@@ -8,21 +8,25 @@
                                                         h_bar = ...
                                                         K_bar += P.T @ h_bar
 
-A derivative of a convolution written with patches makes, of a batch, matrices that are many times the batch, writes them to memory
-and reads them back three times.  A strip of the batch, forwards and at once backwards, stays in the cache, and so does all that
-the gradient needs of it.  `m` is how many members make TARGET bytes, so a batch that fits is one strip.
+A derivative of a convolution written with patches makes, of a batch, matrices that are many times
+the batch, writes them to memory and reads them back three times. A strip of the batch, forwards and
+at once backwards, stays in the cache, and so does all that the gradient needs of it. `m` is how
+many members make TARGET bytes, so a batch that fits is one strip.
 
-Only elements of one member may meet, but in sums over all members: then the loop adds up the strip's.  What needs such a sum
-comes after the loop.  Elements of an array belong to members by its first axis (`Lane`), by so many rows for each after a
-reshape, or by the second axis of a transposed matrix.
+Only elements of one member may meet, but in sums over all members: then the loop adds up the
+strip's. What needs such a sum comes after the loop. Elements of an array belong to members by its
+first axis (`Lane`), by so many rows for each after a reshape, or by the second axis of a transposed
+matrix.
 
-Considered: loops over members in the loop form, joined as others are (back/loops/fuse.py), with products of BLAS as statements in them.  That is
-what one writes by hand; but a product there is of one member, too small for BLAS where members are small, reshapes are in
-the way of every join, and what is joined must be proved op by op where here an array keeps its place.
-Pieces of single products where BLAS is called keep patches in memory, and BLAS's threads from them.
+Considered: loops over members in the loop form, joined as others are (back/loops/fuse.py), with
+products of BLAS as statements in them. That is what one writes by hand; but a product there is of
+one member, too small for BLAS where members are small, reshapes are in the way of every join, and
+what is joined must be proved op by op where here an array keeps its place. Pieces of single
+products where BLAS is called keep patches in memory, and BLAS's threads from them.
 
-Worth it where patches are made (an array indexed by arrays) and multiplied: elementwise chains and products alone are
-bound by arithmetic, not memory, and a batch in one strip would add its sums to zeros for nothing.
+Worth it where patches are made (an array indexed by arrays) and multiplied: elementwise chains and
+products alone are bound by arithmetic, not memory, and a batch in one strip would add its sums to
+zeros for nothing.
 """
 
 from __future__ import annotations
@@ -61,12 +65,14 @@ def _makes_patches(block: Block) -> bool:
 
 def _extents(params: Sequence[Value]) -> list[Extent]:
     """The first lengths of the arrays among `params`."""
-    return list(dict.fromkeys(p.type.dims[0] for p in params
-                              if isinstance(p.type, Array) and isinstance(p.type.dims[0], Extent) and not p.type.dims[0].offset))
+    return list(dict.fromkeys(p.type.dims[0] for p in params if isinstance(p.type, Array)
+                              and isinstance(p.type.dims[0], Extent) and not p.type.dims[0].offset))
 
 
 def planned(function: Function, batch: Extent) -> Plan | None:
-    """How to compute what belongs to a batch of this length in strips; None where it cannot be, or is not worth it."""
+    """How to compute what belongs to a batch of this length in strips; None where it cannot be, or
+    is not worth it.
+    """
     extents = {batch}
     while True:
         plan = Plan(function, extents, batch)
@@ -74,7 +80,8 @@ def planned(function: Function, batch: Extent) -> Plan | None:
             break
         extents |= plan.met
     leaving = plan.leaving()
-    if any(not each.record.pure for op in plan.after for each in (op, *(inner for b in op.blocks for inner in walk(b)))):
+    if any(not each.record.pure for op in plan.after
+           for each in (op, *(inner for b in op.blocks for inner in walk(b)))):
         return None  # what acts, and draws, keeps its order
     can_leave = all(plan.lanes[x] == Lane() and plan.is_known(x.type.dims) for x in leaving)
     return plan if can_leave and plan.pays() else None
@@ -105,7 +112,8 @@ def again(op: Op, env: dict[Value, Value]) -> None:
         emit_op(op, env)
         return
     with at(op.line):
-        made = add_op(op.record, [env[x] for x in op.inputs], op.attrs, [o.type for o in op.outputs], names=[o.name for o in op.outputs])
+        made = add_op(op.record, [env[x] for x in op.inputs], op.attrs,
+                      [o.type for o in op.outputs], names=[o.name for o in op.outputs])
     env.update(zip(op.outputs, made.outputs))
 
 
@@ -118,10 +126,12 @@ def emit_loop(plan: Plan, lengths: Lengths, env: dict[Value, Value]) -> None:
     leaving = plan.leaving()
     size = length_of_strip(plan, lengths, members, totals)
     strips = strips_of_op(members, size)
-    types = {x: Scalar(REDUCTIONS["sum"].accumulator(x.type.dtype)) if isinstance(x.type, Scalar) else x.type for x in (*totals, *leaving)}
-    starts = [new_buffer(t.dtype, t.dims, lengths.all_of(t.dims), zero=x in plan.totals) if isinstance(t, Array) else zero_of(t.dtype)
-              for x, t in types.items()]
-    extents = {rows: fresh_extent() for rows in dict.fromkeys((None, *(lane.rows for lane in plan.lanes.values())))}
+    types = {x: Scalar(REDUCTIONS["sum"].accumulator(x.type.dtype)) if isinstance(x.type, Scalar)
+             else x.type for x in (*totals, *leaving)}
+    starts = [new_buffer(t.dtype, t.dims, lengths.all_of(t.dims), zero=x in plan.totals)
+              if isinstance(t, Array) else zero_of(t.dtype) for x, t in types.items()]
+    extents = {rows: fresh_extent()
+               for rows in dict.fromkeys((None, *(lane.rows for lane in plan.lanes.values())))}
 
     def of_strip(x: Value) -> Type:
         """The type of a strip's part of `x`."""
@@ -140,26 +150,34 @@ def emit_loop(plan: Plan, lengths: Lengths, env: dict[Value, Value]) -> None:
         stop = op_named("min_", op_named("add", start, size), members)
         count = op_named("subtract", stop, start)
         for x in plan.taken:
-            inner[x] = add_op(getitem, [env[x], start, stop], {"pattern": ("xx.",)}, [of_strip(x)], names=[x.name]).output
+            inner[x] = add_op(getitem, [env[x], start, stop], {"pattern": ("xx.",)}, [of_strip(x)],
+                              names=[x.name]).output
         for op in plan.indices():
             again(op, inner)
         for op in plan.inside:
             inputs = [inner[x] for x in op.inputs]
-            if op.name in MADE or op.name == "reshape":  # of the lengths said, the first is the members', though another may be as large
+            # of the lengths said, the first is the members', though another may be as large
+            if op.name in MADE or op.name == "reshape":
                 k = MADE.get(op.name, 1)
-                inputs[k] = count if op.output.type.dims[0] in plan.extents else plan.in_strip(op.inputs[k], count, inner)
+                inputs[k] = (count if op.output.type.dims[0] in plan.extents
+                             else plan.in_strip(op.inputs[k], count, inner))
             with at(op.line):
-                inner[op.output] = add_op(op.record, inputs, op.attrs, [of_strip(op.output)], names=[op.output.name]).output
+                inner[op.output] = add_op(op.record, inputs, op.attrs, [of_strip(op.output)],
+                                          names=[op.output.name]).output
         body.yields = [*(added_up(carry, inner[x]) for carry, x in zip(carries, totals)),
-                       *(setitem(carry, inner[x], start, stop, pattern=("xx.",)) for carry, x in zip(carries[len(totals):], leaving))]
-    made = add_op(for_record, [value(0), strips, value(1), *starts], {"breaks": False}, [c.type for c in carries], [body],
-                  [c.name for c in carries])
+                       *(setitem(carry, inner[x], start, stop, pattern=("xx.",))
+                         for carry, x in zip(carries[len(totals):], leaving))]
+    made = add_op(for_record, [value(0), strips, value(1), *starts], {"breaks": False},
+                  [c.type for c in carries], [body], [c.name for c in carries])
     env.update((x, as_dtype(y, x.type.dtype)) for x, y in zip(types, made.outputs))
 
 
 def added_up(total: Value, x: Value) -> Value:
-    """The sum so far, and a strip's: in place, so that threads may have a sum each (back/parallel/outline_parallel.py)."""
-    return additem(total, x, pattern=("...",) * rank(total)) if isinstance(total.type, Array) else op_named("add", total, as_dtype(x, total.type.dtype))
+    """The sum so far, and a strip's: in place, so that threads may have a sum each
+    (back/parallel/outline_parallel.py).
+    """
+    return (additem(total, x, pattern=("...",) * rank(total)) if isinstance(total.type, Array)
+            else op_named("add", total, as_dtype(x, total.type.dtype)))
 
 
 def total_of(numbers: Sequence[Value]) -> Value:
@@ -168,13 +186,17 @@ def total_of(numbers: Sequence[Value]) -> Value:
 
 def length_of_strip(plan: Plan, lengths: Lengths, members: Value, totals: Sequence[Value]) -> Value:
     """How many members a strip has, as a number of the program."""
-    mine = [op.output for op in plan.inside if op.name in ("getitem", "additem", "concatenate", "reshape", "reshape_like")
+    mine = [op.output for op in plan.inside
+            if op.name in ("getitem", "additem", "concatenate", "reshape", "reshape_like")
             and plan.lanes.get(op.output) == Lane() and plan.is_known(op.output.type.dims[1:])]
     each = total_of([lengths.bytes_of(x.type.dtype, x.type.dims[1:]) for x in mine])
-    summed = total_of([lengths.bytes_of(t.type.dtype, t.type.dims) for t in totals if isinstance(t.type, Array)])
-    size = strip_length_op(members, each, op_named("max_", value(TARGET), op_named("multiply", value(FEW), summed)))
+    summed = total_of([lengths.bytes_of(t.type.dtype, t.type.dims)
+                       for t in totals if isinstance(t.type, Array)])
+    size = strip_length_op(members, each, op_named("max_", value(TARGET),
+                                                   op_named("multiply", value(FEW), summed)))
     for x, sizes in plan.whole_rows:
-        size = whole_rows_op(size, members, product(lengths.all_of(x.type.dims[1:])), product([lengths.env[n] for n in sizes]))
+        size = whole_rows_op(size, members, product(lengths.all_of(x.type.dims[1:])),
+                             product([lengths.env[n] for n in sizes]))
     return size
 
 

@@ -1,7 +1,7 @@
 """What only kernels have: ops of their own, and the spelling of numbers that numba.cuda compiles.
 
-numba.cuda compiles Python's `math`, not NumPy's functions, and computes float32 with a bare literal in
-float64; so scalar ops are said again here, in terms that it knows.
+numba.cuda compiles Python's `math`, not NumPy's functions, and computes float32 with a bare literal
+in float64; so scalar ops are said again here, in terms that it knows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from ...ops.core.define_elementwise import IN_MATH
 from ...ops.core.elementwise import select
 from ...ops.core.record import RECORDS, Record, value
 
-# --------------------------------------------------------------------------- ops that only kernels have
+# --------------------------------------------------------------------------- ops that only kernels
+# have
 
 
 def _infer_given(*, type: Type, key: str) -> Type:
@@ -46,7 +47,8 @@ atomic_add = Record("atomic add", evaluate=None, infer=lambda a, v, *index: NONE
 atomic_max = Record("atomic max", evaluate=None, infer=lambda a, v: NONE, pure=False,
                     syntax=lambda a, v: _call("cuda.atomic.max", a, ast.Constant(0), v))
 
-# ------------------------------------------------------------------------------------- spelling of numbers
+# ------------------------------------------------------------------------------------- spelling of
+# numbers
 
 
 def _twins() -> dict[str, Callable]:
@@ -90,8 +92,8 @@ def respell(op: Op, inputs: list[Value]):
         result = IN_MATH[record](*typed)
         return RECORDS["float_"](result) if record.name in ROUNDED else result
     spelling = record.syntax(*(ast.Name("x", ast.Load()) for _ in inputs), **op.attrs)
-    if isinstance(spelling, ast.Call) and isinstance(spelling.func, ast.Attribute) and record.name != "convert" \
-            and getattr(spelling.func.value, "id", "") == "np":
+    if (isinstance(spelling, ast.Call) and isinstance(spelling.func, ast.Attribute)
+            and record.name != "convert" and getattr(spelling.func.value, "id", "") == "np"):
         raise UnsupportedError(f"np.{spelling.func.attr} in a CUDA kernel", op.line,
                                "write it with functions of Python's math module")
     return emit(record, *typed, **op.attrs)

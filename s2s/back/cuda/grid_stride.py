@@ -1,7 +1,7 @@
 """The text of a kernel: a function with one loop becomes one whose threads share the trips.
 
-Works on syntax trees that the printer has made.  Trips are counted in unsigned 32-bit integers: signed
-ones cost ten times the instructions.
+Works on syntax trees that the printer has made. Trips are counted in unsigned 32-bit integers:
+signed ones cost ten times the instructions.
 """
 
 from __future__ import annotations
@@ -30,12 +30,15 @@ def with_given(tree: ast.FunctionDef, kernel) -> ast.FunctionDef:
     return tree
 
 
-def spread_over_threads(tree: ast.FunctionDef, kernel, parts: list[tuple[int, str]]) -> ast.FunctionDef:
-    """The loop of the tree spread over the threads of the grid; its sums added up block by block."""
+def spread_over_threads(tree: ast.FunctionDef, kernel,
+                        parts: list[tuple[int, str]]) -> ast.FunctionDef:
+    """The loop of the tree spread over the threads of the grid; its sums added up block by block.
+    """
     tree = with_given(tree, kernel)
     place = next(k for k, s in enumerate(tree.body) if isinstance(s, ast.For))
     loop = tree.body[place]
-    taken = {node.id for node in nodes_in(tree) if isinstance(node, ast.Name)} | {a.arg for a in tree.args.args}
+    taken = {node.id for node in nodes_in(tree)
+             if isinstance(node, ast.Name)} | {a.arg for a in tree.args.args}
     index, count = loop.target.id, tree.args.args[0].arg
     as_index = _only_indexes(loop.body, index)
     thread = index if as_index else _unused("thread", taken)
@@ -56,9 +59,11 @@ def spread_over_threads(tree: ast.FunctionDef, kernel, parts: list[tuple[int, st
     return tree
 
 
-def _block_sum(total: str, dtype: str, t: str, taken: set[str], tree: ast.FunctionDef) -> list[ast.stmt]:
+def _block_sum(total: str, dtype: str, t: str, taken: set[str],
+               tree: ast.FunctionDef) -> list[ast.stmt]:
     """The threads' sums, added up in shared memory as a tree."""
-    shared, half, into = _unused(f"{total}_shared", taken), _unused("half", taken), _unused(f"{total}_parts", taken)
+    shared, half, into = _unused(f"{total}_shared",
+                                 taken), _unused("half", taken), _unused(f"{total}_parts", taken)
     taken.discard(half)
     tree.args.args.append(ast.arg(into))
     return _parse(f"""
@@ -105,7 +110,9 @@ def _only_indexes(body: list[ast.stmt], index: str) -> bool:
 
 
 def _without_continue(body: list[ast.stmt]) -> list[ast.stmt]:
-    """A `continue` would skip the step to the next trip: what follows it moves into the else branch."""
+    """A `continue` would skip the step to the next trip: what follows it moves into the else
+    branch.
+    """
     for k, statement in enumerate(body):
         match statement:
             case ast.If(test, [*first, ast.Continue()], []):

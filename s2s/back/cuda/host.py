@@ -1,9 +1,9 @@
 """The loop form as CUDA: kernels for the loops, and host code that launches them.
 
-Every outermost loop whose trips are independent becomes a kernel of its own (kernel.py); a loop that
-must run in order runs in a kernel of one thread, or, if there are independent loops inside it, on the host,
-which then launches those.  Arrays live on the device from the first line to the last; numbers live on the
-host.  What has no kernel (a matrix product, say) is computed by NumPy on copies.
+Every outermost loop whose trips are independent becomes a kernel of its own (kernel.py); a loop
+that must run in order runs in a kernel of one thread, or, if there are independent loops inside it,
+on the host, which then launches those. Arrays live on the device from the first line to the last;
+numbers live on the host. What has no kernel (a matrix product, say) is computed by NumPy on copies.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ CAPACITY = 64  # of a tape, at first: the host doubles it until all lanes fit
 
 @dataclass(frozen=True)
 class CudaModule(Module):
-    """A module of kernels and the function that launches them; of each kernel, the types it is compiled for."""
+    """A module of kernels and the function that launches them; of each kernel, the types it is
+    compiled for.
+    """
 
     kernels: dict[str, str] = field(default_factory=dict)
 
@@ -43,19 +45,22 @@ class CudaModule(Module):
 def render_cuda(function: Function, threads: int = THREADS) -> CudaModule:
     """`function`, in loop form, as a module for numba.cuda.
 
-    Its entry takes arrays on the device and returns arrays on the device.  `threads` are in a block: a
-    power of two.
+    Its entry takes arrays on the device and returns arrays on the device. `threads` are in a block:
+    a power of two.
     """
     for op in walk(function.block):
         if op.name == "raise" or op.name.startswith("print_out"):
-            raise UnsupportedError(f"{op.name.split('_')[0]} in CUDA code", op.line, 'compile for target="cpu", or leave it out')
+            raise UnsupportedError(f"{op.name.split('_')[0]} in CUDA code", op.line,
+                                   'compile for target="cpu", or leave it out')
         if hasattr(op.record.helper, "asks_for"):
             raise UnsupportedError(f"{op.record.helper.asks_for}, which Python does, in CUDA code", op.line,
                                    'compile for target="cpu", or call it outside of what is compiled')
     host = Host(owned(function, results=True, augmented=False))
     main = host.function()
     helpers = {op.record.helper: None for op in walk(main.block) if op.record.helper is not None}
-    trees = [kernel.tree for kernel in host.kernels] + [definition(main, native=True, reserved=CUDA_NAMES.union(k.name for k in host.kernels))]
+    trees = ([kernel.tree for kernel in host.kernels]
+             + [definition(main, native=True,
+                           reserved=CUDA_NAMES.union(k.name for k in host.kernels))])
     sums = any(op.record is add_up for op in walk(main.block))
     copies = any(op.record is device_copy for op in walk(main.block))
     unparser = Unparser()
@@ -137,8 +142,8 @@ def copy_of(x):
 '''
 
 # ------------------------------------------------------------------------------ ops of the host
-#
-# All of them count as impure, so that the printer leaves them in their order: a launch changes arrays.
+# All of them count as impure, so that the printer leaves them in their order: a launch changes
+# arrays.
 
 
 def _np_dtype(dtype: str) -> ast.expr:
@@ -161,8 +166,10 @@ def _allocation(*lengths: ast.expr, type: Array, zero: bool) -> ast.expr:
 
 
 def _launch(blocks: ast.expr, *args: ast.expr, kernel: str, single: bool) -> ast.expr:
-    grid = [ast.Constant(1), ast.Constant(1)] if single else [blocks, ast.Name("THREADS", ast.Load())]
-    return ast.Call(ast.Subscript(ast.Name(kernel, ast.Load()), ast.Tuple(grid, ast.Load()), ast.Load()), list(args), [])
+    grid = ([ast.Constant(1), ast.Constant(1)] if single
+            else [blocks, ast.Name("THREADS", ast.Load())])
+    return ast.Call(ast.Subscript(ast.Name(kernel, ast.Load()), ast.Tuple(grid, ast.Load()),
+                                  ast.Load()), list(args), [])
 
 
 device_array = Record("device array", evaluate=None, pure=False, syntax=_allocation,
@@ -171,8 +178,10 @@ device_copy = Record("device copy", evaluate=None, pure=False, infer=lambda x: x
                      syntax=lambda x: _call("copy_of", x))
 element = Record("element", evaluate=None, pure=False, infer=lambda x, *index, type: type,
                  syntax=lambda x, *index, type: ast.Subscript(x, _shape(index), ast.Load()))
-blocks_of = Record("blocks of", evaluate=None, infer=lambda n: INT, syntax=lambda n: _call("blocks_of", n))
-launch = Record("launch", evaluate=None, pure=False, infer=lambda blocks, *args, kernel, single: NONE, syntax=_launch)
+blocks_of = Record("blocks of", evaluate=None,
+                   infer=lambda n: INT, syntax=lambda n: _call("blocks_of", n))
+launch = Record("launch", evaluate=None, pure=False,
+                infer=lambda blocks, *args, kernel, single: NONE, syntax=_launch)
 add_up = Record("add up", evaluate=None, pure=False, infer=lambda parts, *, type: type,
                 syntax=lambda parts, *, type: _call("add_up", parts) if type.dtype.startswith("float")
                 else _call_method(_call_method(parts, "copy_to_host"), "sum"))
@@ -181,21 +190,24 @@ add_up = Record("add up", evaluate=None, pure=False, infer=lambda parts, *, type
 def _on_host(op: Op) -> Record:
     """The op, computed by NumPy on copies."""
     def syntax(*args: ast.expr, **attrs) -> ast.expr:
-        copies = [_call_method(a, "copy_to_host") if isinstance(x.type, Array) else a for a, x in zip(args, op.inputs)]
+        copies = [_call_method(a, "copy_to_host") if isinstance(x.type, Array) else a
+                  for a, x in zip(args, op.inputs)]
         result = op.record.syntax(*copies, **attrs)
         if isinstance(op.output.type, Array):
-            return _call("cuda.to_device", _call("np.ascontiguousarray", result) if op.record.views else result)
+            return _call("cuda.to_device", _call("np.ascontiguousarray", result) if op.record.views
+                         else result)
         return result
 
-    return Record(f"{op.name} on the host", evaluate=None, pure=False, syntax=syntax, helper=op.record.helper,
-                  infer=lambda *inputs, **attrs: op.output.type)
+    return Record(f"{op.name} on the host", evaluate=None, pure=False, syntax=syntax,
+                  helper=op.record.helper, infer=lambda *inputs, **attrs: op.output.type)
 
 
 def _call_method(x: ast.expr, name: str) -> ast.expr:
     return ast.Call(ast.Attribute(x, name, ast.Load()), [], [])
 
 
-# ------------------------------------------------------------------------------------------ the host
+# ------------------------------------------------------------------------------------------ the
+# host
 
 
 class Host:
@@ -246,7 +258,8 @@ class Host:
 
     def reads_arrays(self, op: Op) -> bool:
         touched = [x for k, x in enumerate(op.inputs) if k not in op.record.shapes]
-        return any(isinstance(v.type, Array) for v in (*touched, *op.outputs)) and op.record.writes is None
+        return any(isinstance(v.type, Array)
+                   for v in (*touched, *op.outputs)) and op.record.writes is None
 
     def control(self, op: Op, inputs: list[Value]) -> None:
         found = roles(op)
@@ -300,10 +313,10 @@ class Host:
                     given[key] = self.allocate([trips, *map(self.length, kernel.rooms[key])], v)
                 elif isinstance(key, str):
                     given[key] = self.allocate([capacity, trips], v)
-            parts = [self.allocate([grid], Value(Array(op.outputs[k].type.dtype, (1,)), f"{op.outputs[k].name}_parts"))
-                     for k in sums]
-            emit(launch, grid, trips, *reads, *extra, *(given[key] for key in kernel.writes), *parts,
-                 kernel=kernel.name, single=False)
+            parts = [self.allocate([grid], Value(Array(op.outputs[k].type.dtype, (1,)),
+                                                 f"{op.outputs[k].name}_parts")) for k in sums]
+            emit(launch, grid, trips, *reads, *extra, *(given[key] for key in kernel.writes),
+                 *parts, kernel=kernel.name, single=False)
             return parts, needed
 
         if kernel.tapes:
@@ -339,10 +352,13 @@ class Host:
         kernel = single_kernel(op, self.name())
         self.kernels.append(kernel)
         skip = len(op.inputs) - len(op.outputs)
-        arrays = {k: self.env.get(x, x) for k, x in enumerate(op.inputs[skip:]) if isinstance(x.type, Array)}
-        cells = {k: self.allocate([value(1)], v) for k, v in kernel.writes.items() if k not in arrays}
+        arrays = {k: self.env.get(x, x) for k, x in enumerate(op.inputs[skip:])
+                  if isinstance(x.type, Array)}
+        cells = {k: self.allocate([value(1)], v) for k, v in kernel.writes.items()
+                 if k not in arrays}
         emit(launch, value(1), *(self.env.get(x, x) for x in kernel.reads),
-             *(arrays[k] if k in arrays else cells[k] for k in kernel.writes), kernel=kernel.name, single=True)
+             *(arrays[k] if k in arrays else cells[k] for k in kernel.writes), kernel=kernel.name,
+             single=True)
         for k, out in enumerate(op.outputs):
             if k in arrays:
                 self.env[out] = arrays[k]
@@ -358,29 +374,37 @@ class Host:
 
 def is_device_code(block: Block) -> bool:
     """Whether a kernel can run it: numbers, elements, control flow and tapes of numbers."""
-    return all(op.blocks or op.record.elementwise or op.name in ("constant", "undefined", "at_least_zero")
-               or op.name in ("getitem", "setitem", "additem") and all(p == "i" for p in op.attrs["pattern"])
+    return all(op.blocks or op.record.elementwise
+               or op.name in ("constant", "undefined", "at_least_zero") or op.name
+               in ("getitem", "setitem", "additem") and all(p == "i" for p in op.attrs["pattern"])
                and all(isinstance(x.type, Scalar) for x in op.inputs[1:])
                or op.name.startswith("tape_") for op in walk(block))
 
 
 def is_lane_code(body: Block) -> bool:
-    """Whether a kernel can run the trips of a loop: numbers, and arrays whose lengths are known outside."""
+    """Whether a kernel can run the trips of a loop: numbers, and arrays whose lengths are known
+    outside.
+    """
     made = arrays_made(body)
-    return not any(isinstance(v.type, Tape) for v in free_values(body)) and is_device_code(Block(body.params, [op for op in body.ops if op not in made])) and all(
-        lengths_outside(op, body) is not None for op in made)
+    return (not any(isinstance(v.type, Tape) for v in free_values(body))
+            and is_device_code(Block(body.params, [op for op in body.ops if op not in made]))
+            and all(lengths_outside(op, body) is not None for op in made))
 
 
 def runs_alone(op: Op) -> bool:
-    """Whether one thread is to run a loop: it works on elements of arrays, in order, and saves nothing."""
-    return (op.name != "if" and touches_arrays(op) and not has_independent_loop(op)
-            and all(map(is_device_code, op.blocks))
-            and not any(isinstance(v.type, Tape) for inner in (op, *walk(op.blocks[-1])) for v in inner.outputs))
+    """Whether one thread is to run a loop: it works on elements of arrays, in order, and saves
+    nothing.
+    """
+    return (op.name != "if" and touches_arrays(op)
+            and not has_independent_loop(op) and all(map(is_device_code, op.blocks))
+            and not any(isinstance(v.type, Tape) for inner in (op, *walk(op.blocks[-1]))
+                        for v in inner.outputs))
 
 
 def touches_arrays(op: Op) -> bool:
     """Whether anything in it is an array."""
-    return any(isinstance(v.type, Array) for inner in (op, *walk(op.blocks[-1])) for v in (*inner.inputs, *inner.outputs))
+    return any(isinstance(v.type, Array) for inner in (op, *walk(op.blocks[-1]))
+               for v in (*inner.inputs, *inner.outputs))
 
 
 def has_independent_loop(op: Op) -> bool:

@@ -9,9 +9,9 @@
                                              x[lane] = f(a[lane])
                                              lane = uint32(lane + stride)
 
-The loop's body is emitted again as a function of what it reads, in the spelling that numba.cuda compiles,
-printed by the printer, and its head replaced.  Indices are unsigned and of 32 bits: signed ones cost ten
-times the instructions.
+The loop's body is emitted again as a function of what it reads, in the spelling that numba.cuda
+compiles, printed by the printer, and its head replaced. Indices are unsigned and of 32 bits: signed
+ones cost ten times the instructions.
 """
 
 from __future__ import annotations
@@ -48,14 +48,16 @@ class Kernel:
     types: list[Type]  # of all its arguments
     writes: dict[str, Value] = field(default_factory=dict)  # by key: the arrays it writes, in order
     tapes: list[Type] = field(default_factory=list)
-    rooms: dict[str, list[Value | tuple[Value, int]]] = field(default_factory=dict)  # by key: the lengths of a lane's array
+    # by key: the lengths of a lane's array
+    rooms: dict[str, list[Value | tuple[Value, int]]] = field(default_factory=dict)
 
 
 def parallel_kernel(loop: Op, roles: Sequence[str], name: str) -> Kernel:
     """The kernel whose threads make the trips of an independent loop.
 
-    Its arguments: the number of trips, what the loop reads, the arrays it writes, and for each sum an
-    array to which every block writes its part; for tapes, their capacity and how much was needed.
+    Its arguments: the number of trips, what the loop reads, the arrays it writes, and for each sum
+    an array to which every block writes its part; for tapes, their capacity and how much was
+    needed.
     """
     (body,) = loop.blocks
     low = loop.inputs[0]
@@ -76,18 +78,21 @@ def parallel_kernel(loop: Op, roles: Sequence[str], name: str) -> Kernel:
             work.needed = _given(kernel, "needed", Array("int64", (1,)), "needed")
             for k, tape in enumerate(tapes):
                 item = item_of(body, tape)
-                work.columns[tape] = _given(kernel, f"tape {k}", Array(item.dtype, (Extent("capacity"), Extent("n"))),
+                work.columns[tape] = _given(kernel, f"tape {k}",
+                                            Array(item.dtype, (Extent("capacity"), Extent("n"))),
                                             tape.name or "tape")
                 kernel.tapes.append(item)
         for k, op in enumerate(arrays_made(body)):
             kernel.rooms[f"room {k}"] = lengths_outside(op, body)
             type = Array(op.output.type.dtype, (Extent("n"), *op.output.type.dims))
-            work.rooms[op.output] = _given(kernel, f"room {k}", type, f"{op.output.name or 't'}_rows")
+            work.rooms[op.output] = _given(kernel, f"room {k}", type,
+                                           f"{op.output.name or 't'}_rows")
         starts = [work.columns[tape] for tape in tapes]
         for k, (role, param) in enumerate(zip(roles, body.params[1:])):
             if role == "sum":
                 zero = np.dtype(param.type.dtype).type(0)
-                starts.append(value(zero.item() if param.type.dtype in ("int64", "float64") else zero))
+                starts.append(value(zero.item() if param.type.dtype in ("int64", "float64")
+                                    else zero))
             else:
                 starts.append(_given(kernel, k, param.type, param.name or "out"))
             if role == "gather":
@@ -98,14 +103,17 @@ def parallel_kernel(loop: Op, roles: Sequence[str], name: str) -> Kernel:
             work.columns.update(zip(tapes, carries))
             start = env[low] if is_argument(low) else known(low)
             forwards = loop.inputs[2].constant == 1
-            work.env[body.params[0]] = (index if low.constant == 0 else index + start) if forwards else start - index
+            work.env[body.params[0]] = (index if low.constant == 0
+                                        else index + start) if forwards else start - index
             ends = work.block(Block(body.params[1:], body.ops, body.yields), carries[len(tapes):])
             return [work.latest[tape] for tape in tapes] + ends
 
         names = [start.name for start in starts[:len(tapes)]] + [p.name for p in body.params[1:]]
-        outs = for_loop(0, count, 1, starts, trip, names=names, index=body.params[0].name or "i")[len(tapes):]
+        outs = for_loop(0, count, 1, starts, trip, names=names,
+                        index=body.params[0].name or "i")[len(tapes):]
         sums = [k for k, role in enumerate(roles) if role == "sum"]
-        block.yields = [*(outs[k] for k in sums), *(out for k, out in enumerate(outs) if k not in sums)]
+        block.yields = [*(outs[k] for k in sums),
+                        *(out for k, out in enumerate(outs) if k not in sums)]
     tree = definition(Function(name, block, tupled=True), native=True, reserved=CUDA_NAMES)
     parts = [(k, body.params[1 + k].type.dtype) for k in sums]
     kernel.tree = spread_over_threads(tree, kernel, parts)
@@ -117,7 +125,8 @@ def single_kernel(loop: Op, name: str) -> Kernel:
     """The kernel whose only thread makes all the trips of a loop that must run in order."""
     skip = 3 if loop.name == "for" else 0
     inits = loop.inputs[skip:]
-    read = [v for v in dict.fromkeys([*loop.inputs[:skip], *(x for x in inits if not isinstance(x.type, Array)),
+    read = [v for v in dict.fromkeys([*loop.inputs[:skip],
+                                      *(x for x in inits if not isinstance(x.type, Array)),
                                       *(v for block in loop.blocks for v in free_values(block))])
             if is_argument(v)]
     params = [Value(v.type, v.name) for v in read]

@@ -7,8 +7,9 @@
                                            x_tape_count += 1
                                            ...
 
-A kernel allocates nothing.  What a lane would allocate, the host hands it: the tapes of all lanes are the
-columns of one array, and an array that a lane makes is a row of one that has a row for each.
+A kernel allocates nothing. What a lane would allocate, the host hands it: the tapes of all lanes
+are the columns of one array, and an array that a lane makes is a row of one that has a row for
+each.
 """
 
 from __future__ import annotations
@@ -34,12 +35,14 @@ class Body:
         self.lane: Value | None = None
         self.capacity: Value | None = None  # of a tape
         self.needed: Value | None = None  # an array of one: the largest count of all lanes
-        self.columns: dict[Value, Value] = {}  # by what tape_new makes: the array of all lanes' tapes
+        # by what tape_new makes: the array of all lanes' tapes
+        self.columns: dict[Value, Value] = {}
         self.tapes: dict[Value, tuple[Value, Value]] = {}  # that array now, and this lane's count
         self.made: dict[Value, Value] = {}  # by tape: what tape_new made, of which it is a version
         self.latest: dict[Value, Value] = {}  # the other way round: the last version of the array
         self.gathered: set[Value] = set()  # arrays to which lanes add anywhere
-        self.rooms: dict[Value, Value] = {}  # by array made in a lane: the array of all lanes' such arrays
+        # by array made in a lane: the array of all lanes' such arrays
+        self.rooms: dict[Value, Value] = {}
 
     def block(self, block: Block, args: Sequence[Value] = ()) -> list[Value]:
         self.env.update(zip(block.params, args))
@@ -59,7 +62,8 @@ class Body:
                 count = count - 1
                 self.version(op.outputs[0], self.made[op.inputs[0]], (array, count))
                 index = RECORDS["min_"](count, self.capacity - 1)
-                self.env[op.outputs[1]] = RECORDS["getitem"](array, index, self.lane, pattern=("i", "i"))
+                self.env[op.outputs[1]] = RECORDS["getitem"](array, index, self.lane,
+                                                             pattern=("i", "i"))
                 self.env[op.outputs[1]].name = op.outputs[1].name
             case "tape_len":
                 self.env[op.output] = self.tapes[op.inputs[0]][1]
@@ -91,7 +95,8 @@ class Body:
                 return for_loop(0, length(row, axis=len(index)), 1, [row],
                                 lambda i, inner: [filled(inner, (*index, i))], names=[row.name])[0]
             pattern = ("i",) * len(index)
-            x = value(0.0) if source is None else RECORDS["getitem"](source, *index, pattern=pattern)
+            x = value(0.0) if source is None else RECORDS["getitem"](source, *index,
+                                                                     pattern=pattern)
             return RECORDS["setitem"](row, x, *index, pattern=pattern)
 
         return filled(row, ())
@@ -101,10 +106,13 @@ class Body:
         self.tapes[tape], self.made[tape], self.latest[made] = parts, made, parts[0]
 
     def push(self, array: Value, count: Value, x: Value) -> tuple[Value, Value]:
-        """Written if there is room; counted in any case, so that the host learns how much room it takes."""
+        """Written if there is room; counted in any case, so that the host learns how much room it
+        takes.
+        """
         (array,) = if_(count < self.capacity,
-                       lambda: [RECORDS["setitem"](array, x, count, self.lane, pattern=("i", "i"))], lambda: [array],
-                       [array.name])
+                       lambda: [RECORDS["setitem"](array, x, count, self.lane,
+                                                   pattern=("i",
+                                                            "i"))], lambda: [array], [array.name])
         return array, count + 1
 
     def control(self, op: Op) -> None:
@@ -144,7 +152,8 @@ class Body:
         self.gather(op.outputs, outs, op.inputs[skip:])
 
     def names(self, olds: Sequence[Value]) -> list[str]:
-        return [n for v in olds for n in ([v.name, f"{v.name or 'tape'}_count"] if isinstance(v.type, Tape) else [v.name])]
+        return [n for v in olds for n in ([v.name, f"{v.name or 'tape'}_count"]
+                                          if isinstance(v.type, Tape) else [v.name])]
 
     def spread(self, news: Sequence[Value], olds: Sequence[Value]) -> list[Value]:
         """Tapes as their two values."""
@@ -153,7 +162,8 @@ class Body:
             found += self.tapes[old] if isinstance(old.type, Tape) else [new]
         return found
 
-    def gather(self, olds: Sequence[Value], news: Sequence[Value], sources: Sequence[Value]) -> None:
+    def gather(self, olds: Sequence[Value], news: Sequence[Value],
+               sources: Sequence[Value]) -> None:
         """Two values as a tape, a version of the same as its source."""
         rest = list(news)
         for old, source in zip(olds, sources):
@@ -169,20 +179,25 @@ def _pushes(op: Op) -> bool:
 
 def arrays_made(body: Block) -> list[Op]:
     """The ops of a lane that make arrays."""
-    return [op for op in body.ops if op.name in ("buffer", "copy") and isinstance(op.output.type, Array)]
+    return [op for op in body.ops if op.name in ("buffer", "copy")
+            and isinstance(op.output.type, Array)]
 
 
 def lengths_outside(op: Op, body: Block) -> list[Value | tuple[Value, int]] | None:
-    """The lengths of the array that `op` makes in a lane, as the host knows them: numbers, or axes of arrays."""
+    """The lengths of the array that `op` makes in a lane, as the host knows them: numbers, or axes
+    of arrays.
+    """
     outside = free_values(body)
     if op.name == "buffer":
-        return list(op.inputs) if all(x in outside or x.constant is not MISSING for x in op.inputs) else None
+        return list(op.inputs) if all(x in outside or x.constant is not MISSING
+                                      for x in op.inputs) else None
     found: list[Value | tuple[Value, int]] = []
     for d in op.output.type.dims:
         if isinstance(d, int):
             found.append(value(d))
             continue
-        axes = [(x, x.type.dims.index(d)) for x in outside if isinstance(x.type, Array) and d in x.type.dims]
+        axes = [(x, x.type.dims.index(d)) for x in outside if isinstance(x.type, Array)
+                and d in x.type.dims]
         if not axes:
             return None
         found.append(axes[0])
@@ -203,7 +218,9 @@ def item_of(block: Block, tape: Value) -> Scalar:
     """What a tape holds."""
     for op in walk(block):
         if tape in op.inputs and (op.blocks or op.name == "tape_push"):
-            item = op.outputs[op.inputs.index(tape) - len(op.inputs) + len(op.outputs) if op.blocks else 0].type.item
+            item = op.outputs[op.inputs.index(tape) - len(op.inputs) + len(op.outputs) if op.blocks
+                              else 0].type.item
             if isinstance(item, Scalar):
                 return item
-    raise UnsupportedError("a tape of arrays in a CUDA kernel", tape.op.line, "let each lane save numbers")
+    raise UnsupportedError("a tape of arrays in a CUDA kernel", tape.op.line,
+                           "let each lane save numbers")

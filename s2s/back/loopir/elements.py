@@ -1,8 +1,8 @@
 """Arrays read element by element: views and generated arrays are index arithmetic, not memory.
 
-`Elements` says how to get one element of an array and how many there are along each axis.  A slice of an
-array in memory is that array read at shifted indices; `np.arange(n)` is the index itself.  Neither exists
-unless something needs it as a whole.
+`Elements` says how to get one element of an array and how many there are along each axis. A slice
+of an array in memory is that array read at shifted indices; `np.arange(n)` is the index itself.
+Neither exists unless something needs it as a whole.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class Elements:
     type: Array
     lengths: tuple[Value, ...]
     at: Callable[[Index], Value]
-    whole: Callable[[], Value] | None = None  # makes it a value in memory; None: a loop must fill one
+    # makes it a value in memory; None: a loop must fill one
+    whole: Callable[[], Value] | None = None
     value: Value | None = None  # where it is in memory, if it is
     generated: bool = False  # reading it reads no memory
     same_as: Value | None = None  # memory with the same elements at the same indices
@@ -47,7 +48,8 @@ def read(x: Value, index: Index) -> Value:
     return getitem(x, *index, pattern=("i",) * len(index))
 
 
-# ------------------------------------------------------------------------------------------------ slices
+# ------------------------------------------------------------------------------------------------
+# slices
 
 
 @dataclass(eq=False)
@@ -65,7 +67,9 @@ class Stride:
 
 
 def stride(n: Value, lo: Value | None, hi: Value | None, step: Value | None) -> Stride | None:
-    """The axis of length `n` sliced; None for a step that only the run knows, or bounds with a negative step."""
+    """The axis of length `n` sliced; None for a step that only the run knows, or bounds with a
+    negative step.
+    """
     if step is not None and not isinstance(step.constant, int):
         return None
     by = 1 if step is None else int(step.constant)
@@ -85,7 +89,8 @@ def stride(n: Value, lo: Value | None, hi: Value | None, step: Value | None) -> 
         return Stride(value(0) if by > 0 else subtract(n, 1), by, count)
     if by < 1:
         return None
-    first = value(0) if start is None else value(start) if start > 0 else at_least_zero(add(n, start))
+    first = (value(0) if start is None else value(start) if start > 0
+             else at_least_zero(add(n, start)))
     last = n if stop is None else add(n, stop) if stop < 0 else op_named("minimum", n, stop)
     return Stride(first, by, _steps(first, last, by))
 
@@ -96,9 +101,11 @@ def _bound(k: Value, n: Value) -> Value:
 
 
 def _rest(whole: Value, part: Value) -> Value | None:
-    """What a sum adds to `part`, a part of it: of n + m, m is added to n; None if it is no such sum, or of what may be negative.
+    """What a sum adds to `part`, a part of it: of n + m, m is added to n; None if it is no such
+    sum, or of what may be negative.
 
-    An axis of arrays put end to end is as long as they are together, and cut where one of them begins.
+    An axis of arrays put end to end is as long as they are together, and cut where one of them
+    begins.
     """
     (terms, number), (taken, least) = _terms(whole), _terms(part)
     for x in taken:
@@ -106,9 +113,11 @@ def _rest(whole: Value, part: Value) -> Value | None:
         if found is None:
             return None
         del terms[found]
-    if not 0 <= least <= number or any((low := lower_bound(x, {})) is None or low < 0 for x in (*taken, *terms)):
+    if not 0 <= least <= number or any((low := lower_bound(x, {})) is None or low < 0
+                                       for x in (*taken, *terms)):
         return None
-    return functools.reduce(add, [*terms, value(number - least)]) if terms else value(number - least)
+    return (functools.reduce(add, [*terms, value(number - least)]) if terms
+            else value(number - least))
 
 
 def _terms(n: Value) -> tuple[list[Value], int]:
@@ -122,7 +131,8 @@ def _terms(n: Value) -> tuple[list[Value], int]:
 
 
 def _is_same_length(n: Value, m: Value) -> bool:
-    return n is m or all(x.op is not None and x.op.name == "length" for x in (n, m)) and n.op.inputs[0] is m.op.inputs[0] and n.op.attrs == m.op.attrs
+    return (n is m or all(x.op is not None and x.op.name == "length" for x in (n, m))
+            and n.op.inputs[0] is m.op.inputs[0] and n.op.attrs == m.op.attrs)
 
 
 def _steps(first: Value, last: Value, by: int) -> Value:
@@ -138,7 +148,8 @@ def view_index(source: Elements, op: Op, operands: Sequence[Value],
                counters: dict[Value, Op], checks: bool) -> tuple[list[Value], Callable] | None:
     """A basic index as (lengths, index map), or None if some bound is known only to the run.
 
-    An index of a generated array that may lie beside it `checks` itself: a row of np.eye(n) is no reason to have it in memory.
+    An index of a generated array that may lie beside it `checks` itself: a row of np.eye(n) is no
+    reason to have it in memory.
     """
     maps: list[tuple] = []
     lengths: list[Value] = []
@@ -154,9 +165,11 @@ def view_index(source: Elements, op: Op, operands: Sequence[Value],
             constant = operand.constant
             if isinstance(constant, int) and constant < 0:
                 operand = add(n, constant)
-            elif not isinstance(constant, int) and source.value is None and not is_below(operand, n, counters):
+            elif (not isinstance(constant, int) and source.value is None
+                  and not is_below(operand, n, counters)):
                 if not (checks and source.generated):
-                    return None  # a negative index would have to be wrapped, and a large one refused
+                    # a negative index would have to be wrapped, and a large one refused
+                    return None
                 operand = checked_place(operand, n)
             maps.append(("fixed", operand))
         else:
@@ -181,14 +194,17 @@ def view_index(source: Elements, op: Op, operands: Sequence[Value],
     return lengths, index_of
 
 
-# ------------------------------------------------------------------------------------- the kinds of views
+# ------------------------------------------------------------------------------------- the kinds of
+# views
 
 
-def basic_view(source: Elements, op: Op, operands: Sequence[Value], whole: Callable, counters: dict[Value, Op],
-               checks: bool) -> Elements | None:
-    """`x[1:-1, None, 0]`: the source at mapped indices, or NumPy's own view where bounds are not known.
+def basic_view(source: Elements, op: Op, operands: Sequence[Value], whole: Callable,
+               counters: dict[Value, Op], checks: bool) -> Elements | None:
+    """`x[1:-1, None, 0]`: the source at mapped indices, or NumPy's own view where bounds are not
+    known.
 
-    `counters` maps the counter of each `for` around to an op that has its bounds; `checks` are what a kernel cannot make.
+    `counters` maps the counter of each `for` around to an op that has its bounds; `checks` are what
+    a kernel cannot make.
     """
     found = view_index(source, op, operands, counters, checks)
     if found is None:

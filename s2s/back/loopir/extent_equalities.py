@@ -9,16 +9,19 @@ from ...ops.core.record import dims_of
 
 
 class Equalities:
-    """Extents that meet in an elementwise op are equal once it has run: one name for each class of them.
+    """Extents that meet in an elementwise op are equal once it has run: one name for each class of
+    them.
 
-    Two lengths of which neither can be 1 are equal or the op raises, and every nest checks the lengths of
-    what it reads, so they may share an index space.  Of x[1:-1] and y[1:-1] either can be 1, so these are equal only where
-    x and y are known to meet: in the same block, or in one around it.
+    Two lengths of which neither can be 1 are equal or the op raises, and every nest checks the
+    lengths of what it reads, so they may share an index space. Of x[1:-1] and y[1:-1] either can be
+    1, so these are equal only where x and y are known to meet: in the same block, or in one around
+    it.
     """
 
     def __init__(self, blocks_ops, around: Equalities | None = None):
         self.parent: dict[Extent, Extent | int] = {} if around is None else dict(around.parent)
-        self.met: Equalities | None = None  # those of the ops that run whenever what is asked about runs
+        # those of the ops that run whenever what is asked about runs
+        self.met: Equalities | None = None
         self.add(blocks_ops)
 
     def add(self, ops) -> None:

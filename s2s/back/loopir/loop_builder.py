@@ -20,8 +20,8 @@ def counter_name(taken: tuple[str, ...]) -> str:
 
 
 def loop(lengths: Sequence[Value], carries: Sequence[Value], types: Sequence, names: Sequence[str],
-         body: Callable[[list[Value], list[Value]], Sequence[Value]], counters: tuple[str, ...] = (),
-         index: tuple[Value, ...] = ()) -> list[Value]:
+         body: Callable[[list[Value], list[Value]], Sequence[Value]],
+         counters: tuple[str, ...] = (), index: tuple[Value, ...] = ()) -> list[Value]:
     """`for i in range(..): for j in range(..): ...` around `body(index, carries) -> carries`."""
     if not lengths:
         return list(body(list(index), list(carries)))
@@ -31,8 +31,10 @@ def loop(lengths: Sequence[Value], carries: Sequence[Value], types: Sequence, na
               *(Value(t, n) for t, n in zip(types, names))]
     block = Block(params=params)
     with Builder(block):
-        block.yields = loop(lengths[1:], params[1:], types, names, body, (*counters, params[0].name), (*index, params[0]))
-    op = add_op(for_record, [value(0), lengths[0], value(1), *carries], {"breaks": False}, types, [block], names)
+        block.yields = loop(lengths[1:], params[1:], types, names, body,
+                            (*counters, params[0].name), (*index, params[0]))
+    op = add_op(for_record, [value(0), lengths[0], value(1), *carries], {"breaks": False}, types,
+                [block], names)
     return list(op.outputs)
 
 

@@ -1,7 +1,8 @@
-"""Ops that exist only in the loop form: allocating, casting, choosing, and checks made once before a loop.
+"""Ops that exist only in the loop form: allocating, casting, choosing, and checks made once before
+a loop.
 
-The loop form is ordinary IR, so these are ordinary records; they carry no derivative, because the loop
-form is never differentiated.
+The loop form is ordinary IR, so these are ordinary records; they carry no derivative, because the
+loop form is never differentiated.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def dtype_syntax(dtype: str) -> ast.expr:
     return _np("bool_" if dtype == "bool" else dtype)
 
 
-# ------------------------------------------------------------------------------------------ allocating
+# ------------------------------------------------------------------------------------------
+# allocating
 
 
 def _buffer_syntax(*lengths: ast.expr, dtype: str, dims: tuple, zero: bool) -> ast.expr:
@@ -48,7 +50,9 @@ buffer = define(
 
 
 def lies_in_order(x: Value) -> bool:
-    """Whether the memory of `x`, in the loop form, is a buffer's or a product's: its elements lie in C order, without gaps."""
+    """Whether the memory of `x`, in the loop form, is a buffer's or a product's: its elements lie
+    in C order, without gaps.
+    """
     while (op := x.op) is not None:
         if op.record in (buffer, contiguous) or op.name == "matmul":
             return True
@@ -70,7 +74,8 @@ contiguous = define(
     views=(0,),
 )
 
-# --------------------------------------------------------------------------------------- scalars of a dtype
+# --------------------------------------------------------------------------------------- scalars of
+# a dtype
 
 
 def as_dtype(x: Value, dtype: str) -> Value:
@@ -89,11 +94,11 @@ narrow = define(
 def compute(op_record, *xs: Value, of: Sequence[Value] = (), **attrs) -> Value:
     """One elementwise op on numbers, with NumPy's dtypes where Numba would take others.
 
-    `of` are the operands that the numbers come from: elements of arrays are no Python numbers, even where they are
-    computed from the index.
+    `of` are the operands that the numbers come from: elements of arrays are no Python numbers, even
+    where they are computed from the index.
 
-    Numba computes float32 * float64 in float64 even where the latter is a literal, int8 + int8 in int64, and
-    math.sin and float() of a float32 in float32; NumPy and Python do not (NEP 50).
+    Numba computes float32 * float64 in float64 even where the latter is a literal, int8 + int8 in
+    int64, and math.sin and float() of a float32 in float32; NumPy and Python do not (NEP 50).
     """
     stated = op_record
     if op_record is overflows_record:  # which native code sees by the result
@@ -104,7 +109,8 @@ def compute(op_record, *xs: Value, of: Sequence[Value] = (), **attrs) -> Value:
     if op_record.name == "single_quotient":  # whose dtype= Numba does not know
         return RECORDS["quotient"](*(as_dtype(x, "float32") for x in xs))
     of = of or xs
-    if op_record.name == "power" and isinstance(of[-1].type, Array) and all(np.dtype(x.type.dtype).kind in "biu" for x in xs):
+    if (op_record.name == "power" and isinstance(of[-1].type, Array)
+            and all(np.dtype(x.type.dtype).kind in "biu" for x in xs)):
         xs = xs[0], as_dtype(natural_exponent_op(xs[1]), xs[1].type.dtype)
     if any(x.type.dtype == "bool" for x in xs):
         op_record, changed = _of_truths(op_record, xs, of)
@@ -117,22 +123,29 @@ def compute(op_record, *xs: Value, of: Sequence[Value] = (), **attrs) -> Value:
     if kind in "iu":
         if result == "bool" or common in PLAIN:
             return emit(op_record, *xs, **attrs)
-        xs = [x if x.type.dtype in (common, "bool") else as_dtype(in_range(x, common), common) for x in xs]
+        xs = [x if x.type.dtype in (common, "bool") else as_dtype(in_range(x, common), common)
+              for x in xs]
         y = emit(op_record, *xs, **attrs)
-        return narrow(y, dtype=y.type.dtype) if y.type.dtype == common and op_record.name not in CHOICES else y
+        return (narrow(y, dtype=y.type.dtype) if y.type.dtype == common
+                and op_record.name not in CHOICES else y)
     wanted = result if result in ("float64", "complex128") and kind == "f" else common
     for k, x in enumerate(xs):
-        if x.type.dtype not in (wanted, "bool") and (common not in PLAIN or x.type.dtype not in PLAIN):
+        if x.type.dtype not in (wanted, "bool") and (common not in PLAIN
+                                                     or x.type.dtype not in PLAIN):
             xs = [*xs[:k], as_dtype(x, wanted), *xs[k + 1:]]
     y = emit(op_record, *xs, **attrs)
-    return convert(y, dtype=y.type.dtype) if y.type.dtype not in PLAIN and common != y.type.dtype else y
+    return (convert(y, dtype=y.type.dtype) if y.type.dtype not in PLAIN and common != y.type.dtype
+            else y)
 
 
 def _of_truths(op_record, xs: tuple[Value, ...], of: Sequence[Value]):
     """Arithmetic of truth values, whose sum is an int in Python and a truth value in NumPy."""
-    if op_record.name in LOGICAL and all(x.type.dtype == "bool" and (isinstance(y.type, Array) or not x.type.weak) for x, y in zip(xs, of)):
+    if op_record.name in LOGICAL and all(x.type.dtype == "bool"
+                                         and (isinstance(y.type, Array) or not x.type.weak)
+                                         for x, y in zip(xs, of)):
         return RECORDS[LOGICAL[op_record.name]], xs
-    if op_record.name == "invert" and isinstance(of[0].type, Array) and xs[0].type == BOOL:  # an element that is written as Python's
+    # an element that is written as Python's
+    if op_record.name == "invert" and isinstance(of[0].type, Array) and xs[0].type == BOOL:
         return RECORDS["logical_not"], xs
     if op_record.name in OF_INTEGERS and all(x.type in (BOOL, INT) for x in xs):
         return op_record, [int_(x) for x in xs]
@@ -140,10 +153,12 @@ def _of_truths(op_record, xs: tuple[Value, ...], of: Sequence[Value]):
 
 
 LOGICAL = {"add": "bitwise_or", "multiply": "bitwise_and"}
-OF_INTEGERS = ("invert", "negative", "positive", "floor_divide", "remainder", "power", "left_shift", "right_shift", "abs_")
+OF_INTEGERS = ("invert", "negative", "positive", "floor_divide", "remainder", "power", "left_shift",
+               "right_shift", "abs_")
 
 
-# ----------------------------------------------------------------------------------- checks before a loop
+# ----------------------------------------------------------------------------------- checks before
+# a loop
 
 
 def same_length(n, m):
@@ -240,7 +255,9 @@ def of_numbers(function, fold):
 
 
 def checked_place(k: Value, n: Value) -> Value:
-    """The place that the index `k` names on an axis of length n: of an unsigned one that is too large for int64, none."""
+    """The place that the index `k` names on an axis of length n: of an unsigned one that is too
+    large for int64, none.
+    """
     return place_in_op(k if k.type.dtype == "uint64" else as_dtype(k, "int64"), n)
 
 
@@ -270,9 +287,11 @@ broadcast_length_op = of_numbers(broadcast_length, _fold_broadcast)
 spread_length_op = of_numbers(spread_length, _fold_spread)
 stays_inside_op = of_numbers(stays_inside, lambda n, end, length: None)
 nonempty_length_op = of_numbers(nonempty_length, _fold_nonempty)
-supposed_length_op = of_numbers(supposed_length, lambda n: n if n.constant is not MISSING and n.constant != 1 else None)
+supposed_length_op = of_numbers(supposed_length, lambda n: n if n.constant is not MISSING
+                                and n.constant != 1 else None)
 
-natural_exponent_op = of_numbers(natural_exponent, lambda k: k if k.constant is not MISSING and k.constant >= 0 else None)
+natural_exponent_op = of_numbers(natural_exponent, lambda k: k if k.constant is not MISSING
+                                 and k.constant >= 0 else None)
 needs_length_op = define(
     "needs_length",  # of an axis, checked where the type says it already
     evaluate=lambda x, *, axis, needed: needs_length(x.shape[axis], needed),
@@ -294,13 +313,14 @@ supposed_alike_op = define(
         [ast.Subscript(ast.Attribute(a, "shape", ast.Load()), ast.Constant(k), ast.Load()) for a, k in zip((x, y), axes)], []),
 )
 masked_step_op = of_numbers(masked_step, lambda count, n: None)
-count_of_op = of_numbers(count_of, lambda n: n if isinstance(n.constant, int) and n.constant >= 0 else None)
+count_of_op = of_numbers(count_of, lambda n: n if isinstance(n.constant, int) and n.constant >= 0
+                         else None)
 place_in_op = of_numbers(place_in, _fold_place)
 slice_bound_op = of_numbers(slice_bound, lambda k, n: k if k.constant == 0 else None)
 
 
-in_bounds_op = of_numbers(in_bounds, lambda k, low, high: k if type(k.constant) is int and low.constant <= k.constant <= high.constant
-                   else None)
+in_bounds_op = of_numbers(in_bounds, lambda k, low, high: k if type(k.constant) is int
+                          and low.constant <= k.constant <= high.constant else None)
 
 
 def in_range(x: Value, dtype: str) -> Value:

@@ -1,7 +1,8 @@
 """Reductions as loops see them: where an accumulator starts, and how it goes on.
 
-The order of a sum is as free as NumPy's, which sums pairwise: results differ in the last bits.  `sum_step` is the
-addition of such a sum; runtime/intrinsics/reassociable_add.py says what native code makes of it.
+The order of a sum is as free as NumPy's, which sums pairwise: results differ in the last bits.
+`sum_step` is the addition of such a sum; runtime/intrinsics/reassociable_add.py says what native
+code makes of it.
 """
 
 from __future__ import annotations
@@ -56,23 +57,25 @@ def _extreme(sign: int) -> Callable[[str], object]:
 
 def _nothing(dtype: str):
     """What any number takes the place of."""
-    return np.nan if dtype.startswith("float") else complex(np.nan, np.nan) if dtype.startswith("complex") else 0
+    return (np.nan if dtype.startswith("float") else complex(np.nan, np.nan)
+            if dtype.startswith("complex") else 0)
 
 
 # float32 sums run in float64: a running sum in float32 would lose what NumPy's pairwise sum keeps
 _wide = {"float32": "float64", "float16": "float64", "complex64": "complex128"}
 
-REDUCTIONS = {
-    "sum": Reduction(lambda dtype: 0.0 if dtype.startswith("float") else 0j if dtype.startswith("c") else 0, sum_step,
-                     lambda dtype: _wide.get(dtype, dtype)),
-    "prod": Reduction(lambda dtype: 1.0 if dtype.startswith("float") else 1 + 0j if dtype.startswith("c") else 1,
-                      multiply, lambda dtype: _wide.get(dtype, dtype)),
-    "max": Reduction(_extreme(-1), maximum, needs_some=True),
-    "min": Reduction(_extreme(1), minimum, needs_some=True),
-    "any": Reduction(lambda dtype: False, logical_or),
-    "all": Reduction(lambda dtype: True, logical_and),
-}
-REDUCTIONS["added_up"] = replace(REDUCTIONS["sum"], step=add, accumulator=lambda dtype: dtype)  # Python's own sum is in order
+REDUCTIONS = {"sum": Reduction(lambda dtype: 0.0
+                               if dtype.startswith("float") else 0j if dtype.startswith("c") else 0,
+                               sum_step, lambda dtype: _wide.get(dtype, dtype)),
+              "prod": Reduction(lambda dtype: 1.0 if dtype.startswith("float")
+                                else 1 + 0j if dtype.startswith("c") else 1,
+                                multiply, lambda dtype: _wide.get(dtype, dtype)),
+              "max": Reduction(_extreme(-1), maximum, needs_some=True),
+              "min": Reduction(_extreme(1), minimum, needs_some=True),
+              "any": Reduction(lambda dtype: False, logical_or),
+              "all": Reduction(lambda dtype: True, logical_and),}
+# Python's own sum is in order
+REDUCTIONS["added_up"] = replace(REDUCTIONS["sum"], step=add, accumulator=lambda dtype: dtype)
 for _name, _combine in (("nanmax", fmax), ("nanmin", fmin)):
     REDUCTIONS[_name] = Reduction(_nothing, _combine, needs_some=True)
 REDUCTIONS["amax"], REDUCTIONS["amin"] = REDUCTIONS["max"], REDUCTIONS["min"]
@@ -89,8 +92,9 @@ def reduction(op: Op) -> tuple[Reduction, tuple[int, ...]] | None:
                for d, e in zip(wanted, op.inputs[0].type.dims[rank - len(wanted):])):
             return None  # which axes to sum over is known only to the run
         shift = rank - len(wanted)
-        return REDUCTIONS["sum"], tuple(range(shift)) + tuple(
-            k + shift for k, d in enumerate(wanted) if d == 1 and op.inputs[0].type.dims[k + shift] != 1)
+        return (REDUCTIONS["sum"],
+                tuple(range(shift)) + tuple(k + shift for k, d in enumerate(wanted) if d == 1
+                                            and op.inputs[0].type.dims[k + shift] != 1))
     if op.name not in REDUCTIONS or set(op.attrs) - {"axis", "keepdims"}:
         return None
     axis = op.attrs.get("axis")
@@ -106,4 +110,5 @@ def start(x, dtype: str) -> Value:
 
 def zero_of(dtype: str) -> Value:
     """What an array of zeros of this dtype holds."""
-    return start(False if dtype == "bool" else 0.0 if dtype.startswith("float") else 0j if dtype.startswith("c") else 0, dtype)
+    return start(False if dtype == "bool" else 0.0 if dtype.startswith("float") else 0j
+                 if dtype.startswith("c") else 0, dtype)

@@ -5,14 +5,17 @@
         for i in range(lanes):      becomes         for i in range(lanes):
             x_tape[i, t] = x[i]                         x_tape[t, i] = x[i]
 
-A batch has its lanes in the first axis of all that it saves, and loops go through the lanes innermost: what one trip touches then lies as far apart as the steps
-are many, in as many lines of the cache as there are lanes, where they follow one another.  Parameters of an equation, a thousand at once, took 1.6 times as long.
-So do columns in programs that fill a table one after the other.
+A batch has its lanes in the first axis of all that it saves, and loops go through the lanes
+innermost: what one trip touches then lies as far apart as the steps are many, in as many lines of
+the cache as there are lanes, where they follow one another. Parameters of an equation, a thousand
+at once, took 1.6 times as long. So do columns in programs that fill a table one after the other.
 
-An axis comes last if most accesses go along it in the innermost loop that their indices name.  Only of arrays of which nobody sees the order: made here, read and
-written by elements, handed on by loops and branches together with their like alone.
+An axis comes last if most accesses go along it in the innermost loop that their indices name. Only
+of arrays of which nobody sees the order: made here, read and written by elements, handed on by
+loops and branches together with their like alone.
 
-Considered: to batch with the lanes last, which is what one wants here and not where rows are multiplied; what is best is seen in the loops.
+Considered: to batch with the lanes last, which is what one wants here and not where rows are
+multiplied; what is best is seen in the loops.
 """
 
 from __future__ import annotations
@@ -45,9 +48,11 @@ class Arrays:
     def __init__(self, function: Function):
         self.made: list[Op] = []
         self.users: dict[Value, list[tuple[Op | Block, int]]] = {}
-        self.loops: dict[Op, tuple[Value, ...]] = {}  # by op, the counters of the loops around, from the outermost in
+        # by op, the counters of the loops around, from the outermost in
+        self.loops: dict[Op, tuple[Value, ...]] = {}
         self.owner: dict[Block, Op] = {}
-        self.carried: dict[Value, tuple[Op, int]] = {}  # by the parameter of a block, its op, and which from the last it is
+        # by the parameter of a block, its op, and which from the last it is
+        self.carried: dict[Value, tuple[Op, int]] = {}
         self._note(function.block, ())
         self.results = set(function.block.yields)
 
@@ -60,20 +65,24 @@ class Arrays:
                 self.users.setdefault(x, []).append((op, k))
             for inner in op.blocks:
                 self.owner[inner] = op
-                self.carried.update((p, (op, k - len(inner.params))) for k, p in enumerate(inner.params))
+                self.carried.update((p, (op, k - len(inner.params)))
+                                    for k, p in enumerate(inner.params))
                 self._note(inner, (*counters, inner.params[0]) if op.name == "for" else counters)
         for k, y in enumerate(block.yields):
             self.users.setdefault(y, []).append((block, k))
 
     def group(self, made: Op) -> set[Value] | None:
-        """What the array that `made` makes becomes, and all that is in its place on some path; None if its order may be seen."""
+        """What the array that `made` makes becomes, and all that is in its place on some path; None
+        if its order may be seen.
+        """
         found: set[Value] = set()
         pending = [made.output]
         while pending:
             v = pending.pop()
             if v in found:
                 continue
-            if v in self.results or not isinstance(v.type, Array) or v.type.rank != made.output.type.rank:
+            if v in self.results or not isinstance(v.type,
+                                                   Array) or v.type.rank != made.output.type.rank:
                 return None
             found.add(v)
             origin = self._origin(v)
@@ -88,10 +97,13 @@ class Arrays:
         return found
 
     def _origin(self, v: Value) -> list[Value] | None:
-        """What `v` is a later version of, or has come from; None if it is not an array that is made here."""
+        """What `v` is a later version of, or has come from; None if it is not an array that is made
+        here.
+        """
         op = v.op
         if op is not None and not op.blocks:
-            return [] if op.record is buffer else [op.inputs[0]] if op.name in ("setitem", "additem") else None
+            return ([] if op.record is buffer else [op.inputs[0]]
+                    if op.name in ("setitem", "additem") else None)
         if op is None:
             return self._carried(*self.carried[v]) if v in self.carried else None
         return self._carried(op, op.outputs.index(v) - len(op.outputs))
@@ -100,7 +112,8 @@ class Arrays:
         """All that goes by the name of output `k` of a loop or a branch, counted from the last."""
         if op.name not in ("for", "while", "if"):
             return None
-        found = [op.outputs[k], *(block.yields[k] for block in (op.blocks if op.name == "if" else op.blocks[-1:]))]
+        found = [op.outputs[k],
+                 *(block.yields[k] for block in (op.blocks if op.name == "if" else op.blocks[-1:]))]
         if op.name != "if":
             if -k > len(op.outputs):
                 return None  # what a loop counts with
@@ -114,14 +127,17 @@ class Arrays:
             if owner is None:
                 return None
             at = k - len(user.yields)
-            return self._carried(owner, at) if -at <= len(owner.outputs) and (owner.name == "if" or user is owner.blocks[-1]) else None
+            return (self._carried(owner, at) if -at <= len(owner.outputs)
+                    and (owner.name == "if" or user is owner.blocks[-1]) else None)
         if user.blocks:
             at = k - len(user.inputs)
-            return self._carried(user, at) if user.name in ("for", "while") and -at <= len(user.outputs) else None
+            return (self._carried(user, at) if user.name in ("for", "while")
+                    and -at <= len(user.outputs) else None)
         if user.name == "length":
             return []
-        if k != 0 or user.name not in ("getitem", "setitem", "additem") or user.attrs["pattern"] != ("i",) * user.inputs[0].type.rank \
-                or not all(isinstance(i.type, Scalar) for i in user.inputs[1:]):
+        if (k != 0 or user.name not in ("getitem", "setitem", "additem")
+                or user.attrs["pattern"] != ("i",) * user.inputs[0].type.rank
+                or not all(isinstance(i.type, Scalar) for i in user.inputs[1:])):
             return None
         return list(user.outputs) if user.name != "getitem" else []
 
@@ -132,10 +148,13 @@ class Arrays:
                     yield user
 
     def gone_along(self, group: set[Value]) -> int | None:
-        """The axis along which most accesses go, in the innermost loops that their indices name; None if that is not clear."""
+        """The axis along which most accesses go, in the innermost loops that their indices name;
+        None if that is not clear.
+        """
         votes: Counter[int] = Counter()
         for op in self.accesses(group):
-            named = {base_offset(i)[0]: axis for axis, i in enumerate(op.inputs[1 if op.name == "getitem" else 2:])}
+            named = {base_offset(i)[0]: axis
+                     for axis, i in enumerate(op.inputs[1 if op.name == "getitem" else 2:])}
             innermost = next((c for c in reversed(self.loops[op]) if c in named), None)
             if innermost is not None:
                 votes[named[innermost]] += DEEP ** len(self.loops[op])

@@ -5,11 +5,12 @@
         t[i] = np.exp(x[i])         becomes          total += t
         total += t[i]
 
-What is left of an array of one axis is a number; of one of more, an array that the next trip can use again
-(hoist_buffers.py).  Nothing outside the loop may read the array, and every index that the loop reads or writes it
-at must begin with the index of the trip.
+What is left of an array of one axis is a number; of one of more, an array that the next trip can
+use again (hoist_buffers.py). Nothing outside the loop may read the array, and every index that the
+loop reads or writes it at must begin with the index of the trip.
 
-An array of few elements, each of which the program names, `p[0]`, `p[1]`, `p[2]`, is as many numbers.
+An array of few elements, each of which the program names, `p[0]`, `p[1]`, `p[2]`, is as many
+numbers.
 """
 
 from __future__ import annotations
@@ -27,12 +28,15 @@ from ..loopir.ops import as_dtype, buffer, nonempty_length_op, same_length_op, s
 from ..loopir.reductions import zero_of
 
 MOST_NUMBERS = 16  # that an array is taken apart into
-CHECKS = (same_length_op, nonempty_length_op, supposed_length_op)  # their outcome is what they are given
+# their outcome is what they are given
+CHECKS = (same_length_op, nonempty_length_op, supposed_length_op)
 ELEMENTS = ("getitem", "setitem", "additem")
 
 
 def keep_within_trips(block: Block) -> None:
-    """Take from the arrays that `block` makes for one of its loops the axis that they can do without."""
+    """Take from the arrays that `block` makes for one of its loops the axis that they can do
+    without.
+    """
     reads: dict[Op, set[Value]] = {}  # by op of `block`
     for made in [op for op in block.ops if op.record is buffer]:
         for op in block.ops:
@@ -52,32 +56,40 @@ class Around(NamedTuple):
 
 
 def _only_user(array: Value, block: Block, reads: Mapping[Op, set[Value]]) -> Around | None:
-    """The loop that carries `array` and is the only one to use it, if each trip uses only its own row."""
+    """The loop that carries `array` and is the only one to use it, if each trip uses only its own
+    row.
+    """
     users = [op for op in block.ops if array in reads[op]]
     if len(users) != 1 or users[0].name != "for" or array in block.yields:
         return None
     loop = users[0]
-    if loop.inputs.count(array) != 1 or array not in loop.inputs[3:] or loop.inputs[2].constant not in (1, -1):
+    if (loop.inputs.count(array) != 1 or array not in loop.inputs[3:]
+            or loop.inputs[2].constant not in (1, -1)):
         return None
     k = loop.inputs.index(array) - 3
     (body,) = loop.blocks
     output = loop.outputs[k]
-    if loop.attrs["breaks"] or output in block.yields or any(output in reads[op] for op in block.ops):
+    if loop.attrs["breaks"] or output in block.yields or any(output in reads[op]
+                                                             for op in block.ops):
         return None
-    if not counts_from_zero(loop) or array in free_values(body):  # whose trips read what it was before the first
+    # whose trips read what it was before the first
+    if not counts_from_zero(loop) or array in free_values(body):
         return None
     trip = Trip(body)
     versions = dict.fromkeys(trip.versions(body.params[1 + k]))
-    if not all(trip.becomes(body.params[1 + k], v) for v in (body.yields[k], *versions)) or not trip.stays_in_row(body.params[1 + k]):
+    if not all(trip.becomes(body.params[1 + k], v)
+               for v in (body.yields[k], *versions)) or not trip.stays_in_row(body.params[1 + k]):
         return None
     for v in versions:
         for user, place in trip.uses.get(v, ()):
             if isinstance(user, Block) or user.blocks:
                 continue
-            if place != 0 or user.name not in ELEMENTS or any(isinstance(x.type, Array) for x in (*user.inputs[1:], *user.outputs)
-                                                              if x not in versions):
+            if (place != 0 or user.name not in ELEMENTS
+                    or any(isinstance(x.type, Array) for x in (*user.inputs[1:], *user.outputs)
+                           if x not in versions)):
                 return None
-            if any(p != "i" for p in user.attrs["pattern"]) or len(user.attrs["pattern"]) != array.type.rank:
+            if (any(p != "i" for p in user.attrs["pattern"])
+                    or len(user.attrs["pattern"]) != array.type.rank):
                 return None
     return Around(loop, trip)
 
@@ -93,7 +105,8 @@ def _shrink(made: Op, around: Around, block: Block) -> None:
     block.ops.remove(made)
     if made.output.type.rank > 1:
         type = Array(made.output.type.dtype, made.output.type.dims[1:])
-        body.ops.insert(0, Op(buffer, made.inputs[1:], {**made.attrs, "dims": type.dims}, [], [param], made.line))
+        body.ops.insert(0, Op(buffer, made.inputs[1:], {**made.attrs, "dims": type.dims}, [],
+                              [param], made.line))
         param.op = body.ops[0]
         for v in versions:
             v.type = type
@@ -146,7 +159,9 @@ def _of_number(op: Op, dtype: str, new: dict[Value, Value]) -> list[Op]:
 
 
 def take_apart(block: Block) -> None:
-    """Let the arrays of few elements that `block` makes, and uses only by constant indices, be numbers."""
+    """Let the arrays of few elements that `block` makes, and uses only by constant indices, be
+    numbers.
+    """
     for made in [op for op in block.ops if op.record is buffer]:
         places = _places(made)
         if places and made.output not in block.yields and _uses_named(made.output, block, places):
@@ -156,18 +171,22 @@ def take_apart(block: Block) -> None:
 def _places(made: Op) -> list[tuple[int, ...]]:
     """The indices of an array of known and few elements."""
     lengths = [n.constant for n in made.inputs]
-    if not all(type(n) is int and 0 < n <= MOST_NUMBERS for n in lengths) or np.prod(lengths) > MOST_NUMBERS:
+    if not all(type(n) is int and 0 < n <= MOST_NUMBERS
+               for n in lengths) or np.prod(lengths) > MOST_NUMBERS:
         return []
     return list(np.ndindex(*lengths))
 
 
 def _uses_named(array: Value, block: Block, places: list) -> bool:
-    """Whether nothing is done with `array`, and what it becomes in `block`, but to read and write elements by constants."""
+    """Whether nothing is done with `array`, and what it becomes in `block`, but to read and write
+    elements by constants.
+    """
     versions, known = {array}, set(places)
 
     def named(op: Op, inside: bool) -> bool:
         used = versions & set(op.inputs)
-        if used and (op.name not in ELEMENTS or op.inputs[0] not in used or any(x in used for x in op.inputs[1:])
+        if used and (op.name not in ELEMENTS or op.inputs[0] not in used
+                     or any(x in used for x in op.inputs[1:])
                      or any(p != "i" for p in op.attrs["pattern"]) or place_of(op) not in known):
             return False
         if used and op.name != "getitem":
@@ -188,7 +207,8 @@ def place_of(op: Op) -> tuple:
 def _part(made: Op, block: Block, places: list) -> None:
     dtype = made.output.type.dtype
     with Builder(Block(), made.line) as builder:
-        holds = {made.output: {place: zero_of(dtype) for place in places}}  # version -> its elements
+        # version -> its elements
+        holds = {made.output: {place: zero_of(dtype) for place in places}}
     new: dict[Value, Value] = {}
     ops: list[Op] = []
     for op in block.ops:
@@ -225,7 +245,8 @@ def _read_elements(block: Block, holds: dict[Value, dict], new: dict[Value, Valu
     block.ops = ops
 
 
-# ------------------------------------------------------------------------------------ checks of lengths
+# ------------------------------------------------------------------------------------ checks of
+# lengths
 
 
 def move_checks_out(loop: Op) -> list[Op]:

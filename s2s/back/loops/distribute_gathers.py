@@ -1,4 +1,5 @@
-"""A loop that reads or writes elements here and there is done a strip at a time: it reads first, then computes, then writes.
+"""A loop that reads or writes elements here and there is done a strip at a time: it reads first,
+then computes, then writes.
 
     for i in range(n):                                for s in range((n + 255) // 256):
         k = place_in(which[i], m)                         m_1 = min(n - s * 256, 256)
@@ -9,15 +10,17 @@
                                                           for j in range(m_1):
                                                               x_bar[place_in(which[s * 256 + j], m)] += u[j]
 
-Of the three loops the second becomes vector instructions.  In the one loop LLVM makes none: it may end at any index, its elements do
-not lie side by side, or trips may add where other trips add, as in the adjoint of a loop that reads an array in two places.  A tanh
-then costs ten times what it costs in a vector.  Bundle adjustment, whose cameras and points are picked, and whose numbers are
-columns of what is picked, took 2.4 times as long.  Elements are written in the order in which the one loop would have.
+Of the three loops the second becomes vector instructions. In the one loop LLVM makes none: it may
+end at any index, its elements do not lie side by side, or trips may add where other trips add, as
+in the adjoint of a loop that reads an array in two places. A tanh then costs ten times what it
+costs in a vector. Bundle adjustment, whose cameras and points are picked, and whose numbers are
+columns of what is picked, took 2.4 times as long. Elements are written in the order in which the
+one loop would have.
 
-Considered: a loop for each place that is added to.  It needs no memory, but computes everything as often as there are places.
-Or one array for each trip's numbers: a loop of many trips that adds to few elements would take more memory than anything else.
-Strips stay in the nearest cache.  LLVM's own gathers: they want indices that have been checked, and no column of a length that it
-does not know.
+Considered: a loop for each place that is added to. It needs no memory, but computes everything as
+often as there are places. Or one array for each trip's numbers: a loop of many trips that adds to
+few elements would take more memory than anything else. Strips stay in the nearest cache. LLVM's own
+gathers: they want indices that have been checked, and no column of a length that it does not know.
 """
 
 from __future__ import annotations
@@ -42,7 +45,9 @@ WRITES = ("setitem", "additem")
 
 
 def in_strips(function: Function) -> Function:
-    """`function`, a loop form that nobody else has, with its loops that read, compute and write apart, where that pays."""
+    """`function`, a loop form that nobody else has, with its loops that read, compute and write
+    apart, where that pays.
+    """
     kept: list[Op] = []
     same: dict[Value, Value] = {}
     for op in function.block.ops:
@@ -61,7 +66,9 @@ def in_strips(function: Function) -> Function:
 
 
 def read_once(body: Block) -> bool:
-    """Share what loops that have become one read and compute each for itself, and takes room in a strip each time; whether there was such."""
+    """Share what loops that have become one read and compute each for itself, and takes room in a
+    strip each time; whether there was such.
+    """
     table: dict[tuple, Op] = {}
     same: dict[Value, Value] = {}
     kept = []
@@ -79,7 +86,9 @@ def read_once(body: Block) -> bool:
 
 @dataclass(frozen=True)
 class Plan:
-    """Of a loop: which elements are read first, and by what; what computes; what is written last, and by what; which carries that changes."""
+    """Of a loop: which elements are read first, and by what; what computes; what is written last,
+    and by what; which carries that changes.
+    """
 
     read: list[Value]
     first: list[Op]
@@ -96,7 +105,8 @@ def planned(op: Op) -> Plan | None:
     (body,), (lo, hi) = op.blocks, (x.constant for x in op.inputs[:2])
     if MISSING not in (lo, hi) and abs(hi - lo) < SHORT or not all(map(is_simple, body.ops)):
         return None
-    slow = behind(body.ops, (x for each in body.ops if each.record.vector and is_of_reals(each) for x in each.outputs))
+    slow = behind(body.ops, (x for each in body.ops if each.record.vector and is_of_reals(each)
+                             for x in each.outputs))
     if not slow:
         return None
     written = _written(op)
@@ -104,16 +114,20 @@ def planned(op: Op) -> Plan | None:
         return None
     inside, varying = set(body.ops), behind(body.ops, body.params)
     writes = [each for each in body.ops if each.name in WRITES]
-    apart = [each for each in body.ops if each.name == "getitem" and not is_direct(each, body.params[0], varying)]
+    apart = [each for each in body.ops if each.name == "getitem"
+             and not is_direct(each, body.params[0], varying)]
     if not apart and not any(each.record is place_in_op for each in body.ops) and all(
             _is_side_by_side(op, k, varying) for k in written):
         return None
     picked = behind(body.ops, (x.output for x in apart))
-    places = {x for each in (*writes, *apart) for x in each.inputs[1 if each.name == "getitem" else 2:]}
+    places = {x for each in (*writes, *apart)
+              for x in each.inputs[1 if each.name == "getitem" else 2:]}
     if places & slow:
         return None
-    # what is written: numbers that are dear, or that were read apart, are kept; the others are computed again, and so are indices
-    third, pending, computed = set(writes), [(x, True) for x in places for each in writes if x in each.inputs[2:]], {}
+    # what is written: numbers that are dear, or that were read apart, are kept; the others are
+    # computed again, and so are indices
+    third, pending, computed = set(writes), [(x, True) for x in places
+                                             for each in writes if x in each.inputs[2:]], {}
     pending += [(each.inputs[1], False) for each in writes]
     while pending:
         x, is_place = pending.pop(0)
@@ -126,7 +140,8 @@ def planned(op: Op) -> Plan | None:
     second = _needed([*computed, *ends], inside, stop=set(apart))
     read = [each.output for each in apart if each in second]
     second -= set(apart)
-    if any(each.record is place_in_op for each in second) or any(x.type.dtype not in REAL for x in (*computed, *read)):
+    if any(each.record is place_in_op
+           for each in second) or any(x.type.dtype not in REAL for x in (*computed, *read)):
         return None
     first = _needed(read, inside)
     if any(y in body.params[1:] for each in first for y in each.inputs):
@@ -139,12 +154,16 @@ def planned(op: Op) -> Plan | None:
 
 
 def _written(op: Op) -> list[int] | None:
-    """The carried arrays; None if trips may not be taken apart, because one reads what others write, or carries it on."""
+    """The carried arrays; None if trips may not be taken apart, because one reads what others
+    write, or carries it on.
+    """
     (body,) = op.blocks
     trip, found = Trip(body), []
     for k, (param, end) in enumerate(zip(body.params[1:], body.yields)):
         if isinstance(param.type, Array):
-            if not trip.becomes(param, end) or not all(user.name in WRITES and at == 0 for user, at in trip.touching(trip.versions(param))):
+            if (not trip.becomes(param, end)
+                    or not all(user.name in WRITES and at == 0
+                               for user, at in trip.touching(trip.versions(param)))):
                 return None
             found.append(k)
         elif trip.role(param, end) != "sum" and not is_extreme(trip, param, end):
@@ -153,7 +172,9 @@ def _written(op: Op) -> list[int] | None:
 
 
 def _is_side_by_side(op: Op, k: int, varying: set[Value]) -> bool:
-    """Whether trips write carry `k` of the loop as `y[i] = ...`, each an element of its own beside the others'."""
+    """Whether trips write carry `k` of the loop as `y[i] = ...`, each an element of its own beside
+    the others'.
+    """
     (body,) = op.blocks
     trip = Trip(body, least_index(op))
     touching = trip.touching(list(trip.versions(body.params[1 + k])))
@@ -164,7 +185,8 @@ def _is_side_by_side(op: Op, k: int, varying: set[Value]) -> bool:
 def is_simple(op: Op) -> bool:
     """Whether `op` makes numbers of numbers and elements, or writes an element."""
     numbers = op.outputs if op.name not in WRITES else op.inputs[1:]
-    return op.record.pure and not op.blocks and op.name != "call" and all(isinstance(x.type, Scalar) for x in numbers)
+    return (op.record.pure and not op.blocks and op.name != "call"
+            and all(isinstance(x.type, Scalar) for x in numbers))
 
 
 def is_direct(op: Op, counter: Value, varying: set[Value]) -> bool:
@@ -195,7 +217,9 @@ def behind(ops: Sequence[Op], values: Iterable[Value]) -> set[Value]:
 
 
 def _needed(values: Iterable[Value], inside: set[Op], stop: Iterable[Op] = ()) -> set[Op]:
-    """The ops among those `inside` that make `values`; what those need that `stop` is not among them."""
+    """The ops among those `inside` that make `values`; what those need that `stop` is not among
+    them.
+    """
     found, pending = set(), list(values)
     while pending:
         x = pending.pop()
@@ -213,9 +237,11 @@ def made(op: Op, plan: Plan) -> list[Value]:
     def run(ops: list[Op], j: Value, start: Value, env: dict[Value, Value]) -> dict[Value, Value]:
         return trip_of(op, ops, op_named("add", start, j), env)
 
-    def repeat(length: Value, ks: list[int], carries: Sequence[Value], more: Sequence[Value], step_of) -> list[Value]:
+    def repeat(length: Value, ks: list[int], carries: Sequence[Value], more: Sequence[Value],
+               step_of) -> list[Value]:
         starts = [*carries, *more]
-        return loop([length], starts, [x.type for x in starts], [*(params[k].name for k in ks), *("" for _ in more)],
+        return loop([length], starts, [x.type for x in starts],
+                    [*(params[k].name for k in ks), *("" for _ in more)],
                     lambda index, inner: step_of(index[0], inner), ("i",))
 
     def strip(start: Value, length: Value, carries: list[Value]) -> list[Value]:
@@ -233,43 +259,54 @@ def made(op: Op, plan: Plan) -> list[Value]:
             env.update((x, getitem(b, j, pattern=("i",))) for x, b in zip(plan.read, there))
             env = run(plan.second, j, start, env)
             ends = [env.get(body.yields[k], body.yields[k]) for k in others]
-            return [*ends, *(put(b, env[x], [j]) for b, x in zip(inner[len(others):], plan.computed))]
+            return [*ends, *(put(b, env[x], [j])
+                             for b, x in zip(inner[len(others):], plan.computed))]
 
-        found = repeat(length, others, [carries[k] for k in others], buffers(plan.computed), compute)
+        found = repeat(length, others, [carries[k] for k in others], buffers(plan.computed),
+                       compute)
 
         def write(j: Value, inner: list[Value]) -> list[Value]:
             env = dict(zip((params[k] for k in plan.written), inner))
-            env.update((x, getitem(b, j, pattern=("i",))) for x, b in zip(plan.computed, found[len(others):]))
+            env.update((x, getitem(b, j, pattern=("i",)))
+                       for x, b in zip(plan.computed, found[len(others):]))
             env = run(plan.third, j, start, env)
             return [env.get(body.yields[k], body.yields[k]) for k in plan.written]
 
-        sums = repeat(length, plan.written, [carries[k] for k in plan.written], [], write) if plan.written else []
+        sums = repeat(length, plan.written, [carries[k] for k in plan.written], [],
+                      write) if plan.written else []
         ends = dict(zip([*others, *plan.written], [*found[:len(others)], *sums]))
         return [ends[k] for k in range(len(carries))]
 
     return over_strips(op, STRIP, strip)
 
 
-def over_strips(op: Op, width: int | Value, strip: Callable[[Value, Value, list[Value]], list[Value]]) -> list[Value]:
-    """A loop over strips of the trips of `op`: `strip(start, length, carries) -> carries`; returns what the carries become."""
+def over_strips(op: Op, width: int | Value,
+                strip: Callable[[Value, Value, list[Value]], list[Value]]) -> list[Value]:
+    """A loop over strips of the trips of `op`: `strip(start, length, carries) -> carries`; returns
+    what the carries become.
+    """
     lo, hi, step = op.inputs[:3]
     trips = op_named("subtract", hi, lo) if step.constant > 0 else op_named("subtract", lo, hi)
     width = value(width)
-    strips = op_named("floor_divide", op_named("add", trips, op_named("subtract", width, value(1))), width)
+    strips = op_named("floor_divide", op_named("add", trips, op_named("subtract", width, value(1))),
+                      width)
 
     def body(index: list[Value], carries: list[Value]) -> list[Value]:
         start = op_named("multiply", index[0], width)
         return strip(start, op_named("min_", op_named("subtract", trips, start), width), carries)
 
-    return loop([strips], op.inputs[3:], [o.type for o in op.outputs], [p.name for p in op.blocks[0].params[1:]], body)
+    return loop([strips], op.inputs[3:], [o.type for o in op.outputs],
+                [p.name for p in op.blocks[0].params[1:]], body)
 
 
 def trip_of(op: Op, ops: Sequence[Op], count: Value, env: dict[Value, Value]) -> dict[Value, Value]:
-    """Emit these `ops` of the body of `op`, in the trip that comes after `count` others; `env` and what their outputs become."""
+    """Emit these `ops` of the body of `op`, in the trip that comes after `count` others; `env` and
+    what their outputs become.
+    """
     lo, _, step = op.inputs[:3]
     env[op.blocks[0].params[0]] = op_named("add" if step.constant > 0 else "subtract", lo, count)
     for each in ops:
-        again = add_op(each.record, [env.get(x, x) for x in each.inputs], each.attrs, [o.type for o in each.outputs],
-                       names=[o.name for o in each.outputs])
+        again = add_op(each.record, [env.get(x, x) for x in each.inputs], each.attrs,
+                       [o.type for o in each.outputs], names=[o.name for o in each.outputs])
         env.update(zip(each.outputs, again.outputs))
     return env

@@ -9,16 +9,20 @@
                                                         ...
                                                         y[s * 64 + j] = kept[0, j] * u
 
-LLVM's vectoriser finds the type of each value of a loop anew from what the value is made of, and what those are made of; over a chain of
-a thousand statements, forwards and back, that took 6 s, of two thousand 40 s, beside 2 and 5 s for all the rest of LLVM.  The machine's registers hold a
-dozen numbers anyhow: what is read hundreds of statements later waits in memory in either way, here where it is said, in rows that stay
-in the nearest caches.  Only loops whose trips are independent are vectorised, and only those can be divided; a long loop that is neither
-compiles in a time linear in its length.
+LLVM's vectoriser finds the type of each value of a loop anew from what the value is made of, and
+what those are made of; over a chain of a thousand statements, forwards and back, that took 6 s, of
+two thousand 40 s, beside 2 and 5 s for all the rest of LLVM. The machine's registers hold a dozen
+numbers anyhow: what is read hundreds of statements later waits in memory in either way, here where
+it is said, in rows that stay in the nearest caches. Only loops whose trips are independent are
+vectorised, and only those can be divided; a long loop that is neither compiles in a time linear in
+its length.
 
-Considered: no vectors for such loops, which run five times as long then; fewer statements fused into one loop, which does not
-help a loop that the user wrote, or one that goes forwards and back in each trip.
+Considered: no vectors for such loops, which run five times as long then; fewer statements fused
+into one loop, which does not help a loop that the user wrote, or one that goes forwards and back in
+each trip.
 
-What takes one addition or one element of an array that nobody writes is computed again where it is read, and not kept.
+What takes one addition or one element of an array that nobody writes is computed again where it is
+read, and not kept.
 """
 
 from __future__ import annotations
@@ -36,14 +40,17 @@ from ..loopir.loop_builder import loop, op_named, put
 from ..loopir.ops import new_buffer
 from .distribute_gathers import is_simple, over_strips, trip_of
 
-MANY = 3_000  # operations of a trip, from which on its loop is divided: what is saved by then is more than it costs to keep numbers
+# operations of a trip, from which on its loop is divided: what is saved by then is more than it
+# costs to keep numbers
+MANY = 3_000
 PIECE = 500  # operations of each of the loops that it becomes, about
 WIDTH = 64  # trips of a strip
 KEPT = ("float64", "float32", "int64", "bool")
 
 
 def divide_long_loops(function: Function) -> None:
-    """Divide the loops of `function`, in loop form, that are long and whose trips are independent."""
+    """Divide the loops of `function`, in loop form, that are long and whose trips are independent.
+    """
     _divide(function.block)
 
 
@@ -66,7 +73,8 @@ def _divide(block: Block) -> None:
 
 def pieces_of(op: Op) -> list[list[Op]] | None:
     """The statements of each of the loops that `op` is to become; None if it stays one."""
-    if op.name != "for" or len(op.blocks[0].ops) < MANY or not all(map(is_simple, op.blocks[0].ops)):
+    if (op.name != "for" or len(op.blocks[0].ops) < MANY
+            or not all(map(is_simple, op.blocks[0].ops))):
         return None
     if not set(roles(op) or ["none"]) <= {"own", "sum"}:
         return None
@@ -92,7 +100,8 @@ def _sums(body: Block) -> set[Op]:
 
 
 def _cuts(ops: Sequence[Op]) -> list[int]:
-    """Where to divide: near each multiple of PIECE, where the fewest numbers are still to be read."""
+    """Where to divide: near each multiple of PIECE, where the fewest numbers are still to be read.
+    """
     made_at = {y: k for k, op in enumerate(ops) for y in op.outputs}
     read_last = {x: k for k, op in enumerate(ops) for x in op.inputs if x in made_at}
     change = [0] * (len(ops) + 1)
@@ -118,10 +127,12 @@ def _crossing(pieces: list[list[Op]], cheap: set[Value]) -> dict[Value, None]:
 
 def _cheap(body: Block) -> set[Value]:
     """Indices, and elements of arrays that the loop does not write."""
-    made, found = {y for op in body.ops for y in op.outputs} | set(body.params[1:]), {body.params[0]}
+    made, found = {y for op in body.ops
+                   for y in op.outputs} | set(body.params[1:]), {body.params[0]}
     for op in body.ops:
         is_index = op.name in ("add", "subtract", "multiply") and op.output.type.dtype == "int64"
-        if (is_index or op.name == "getitem") and all(x in found or x not in made for x in op.inputs):
+        if (is_index or op.name == "getitem") and all(x in found or x not in made
+                                                      for x in op.inputs):
             found.update(op.outputs)
     return found
 
@@ -131,11 +142,14 @@ def _made(op: Op, pieces: list[list[Op]]) -> list[Value]:
     (body,) = op.blocks
     cheap = _cheap(body)
     crossing = _crossing(pieces, cheap)
-    rows = {dtype: {x: k for k, x in enumerate(y for y in crossing if y.type.dtype == dtype)} for dtype in KEPT}
+    rows = {dtype: {x: k for k, x in enumerate(y for y in crossing if y.type.dtype == dtype)}
+            for dtype in KEPT}
 
     def strip(start: Value, length: Value, carries: list[Value]) -> list[Value]:
-        now: dict[Value, Value] = dict(zip(body.params[1:], carries))  # arrays, and sums, as they are
-        kept = {dtype: new_buffer(dtype, (len(xs), WIDTH), [value(len(xs)), value(WIDTH)]) for dtype, xs in rows.items() if xs}
+        # arrays, and sums, as they are
+        now: dict[Value, Value] = dict(zip(body.params[1:], carries))
+        kept = {dtype: new_buffer(dtype, (len(xs), WIDTH), [value(len(xs)), value(WIDTH)])
+                for dtype, xs in rows.items() if xs}
         for piece in pieces:
             _piece(op, piece, start, length, now, kept, rows, cheap)
         return [now[y] for y in body.yields]
@@ -143,13 +157,14 @@ def _made(op: Op, pieces: list[list[Op]]) -> list[Value]:
     return over_strips(op, WIDTH, strip)
 
 
-def _piece(op: Op, piece: list[Op], start: Value, length: Value, now: dict[Value, Value], kept: dict[str, Value],
-           rows: dict[str, dict[Value, int]], cheap: set[Value]) -> None:
+def _piece(op: Op, piece: list[Op], start: Value, length: Value, now: dict[Value, Value],
+           kept: dict[str, Value], rows: dict[str, dict[Value, int]], cheap: set[Value]) -> None:
     """Emit the loop of one piece; `now` and `kept` become what they are after it."""
     (body,) = op.blocks
     made = {y for each in piece for y in each.outputs}
     ends = _ends(piece, now)
-    given = dict.fromkeys(x for each in piece for x in each.inputs if x not in made and x not in now)
+    given = dict.fromkeys(x for each in piece for x in each.inputs if x not in made
+                          and x not in now)
     saved = [x for xs in rows.values() for x in xs if x in made]
     written = [dtype for dtype in kept if any(x.type.dtype == dtype for x in saved)]
     first = _again([x for x in given if x in cheap], cheap, body)
@@ -160,15 +175,18 @@ def _piece(op: Op, piece: list[Op], start: Value, length: Value, now: dict[Value
         memory = {**kept, **dict(zip(written, carries[len(ends):]))}
         for x in given:
             if x.op is not None and x in rows.get(getattr(x.type, "dtype", ""), ()):
-                env[x] = getitem(memory[x.type.dtype], value(rows[x.type.dtype][x]), index[0], pattern=("i", "i"))
+                env[x] = getitem(memory[x.type.dtype], value(rows[x.type.dtype][x]), index[0],
+                                 pattern=("i", "i"))
                 env[x].name = x.name or "t"
         env = trip_of(op, [*first, *piece], op_named("add", start, index[0]), env)
         for x in saved:
-            memory[x.type.dtype] = put(memory[x.type.dtype], env[x], [value(rows[x.type.dtype][x]), index[0]])
+            memory[x.type.dtype] = put(memory[x.type.dtype], env[x],
+                                       [value(rows[x.type.dtype][x]), index[0]])
         return [*(env[y] for y in ends.values()), *(memory[dtype] for dtype in written)]
 
     values = [now[x] if x in now else kept[x] for x in starts]
-    after = loop([length], values, [x.type for x in values], [*(x.name for x in ends), *("kept" for _ in written)], trip, ("i",))
+    after = loop([length], values, [x.type for x in values],
+                 [*(x.name for x in ends), *("kept" for _ in written)], trip, ("i",))
     for y, x in zip(ends.values(), after):
         now[y] = x
     kept.update(zip(written, after[len(ends):]))

@@ -1,4 +1,5 @@
-"""A loop with loops in it and dear arithmetic between them is done a strip at a time: all rows, then all exponentials, then all rows.
+"""A loop with loops in it and dear arithmetic between them is done a strip at a time: all rows,
+then all exponentials, then all rows.
 
     for i in range(n):                              for s in range((n + 31) // 32):
         z = 0.0                                         m = min(n - s * 32, 32)
@@ -14,17 +15,21 @@
                                                             for j in range(k):
                                                                 w_bar[j] += r * x[s * 32 + i, j]
 
-LLVM makes vectors of innermost loops alone.  An exponential between two of them is computed one at a time, which takes as long as
-a row of fifty products; in a loop of its own it is a vector's.  A strip's rows are in the nearest cache when they are read again.
+LLVM makes vectors of innermost loops alone. An exponential between two of them is computed one at a
+time, which takes as long as a row of fifty products; in a loop of its own it is a vector's. A
+strip's rows are in the nearest cache when they are read again.
 
-Sound where no trip reads what another writes (analysis/dependence.py): then what the trips do can be taken apart, if each of them does
-it in the order in which it did.  An array that trips add to anywhere, and a number that they add to, is added to in one stage, so that
-the sums are the same to the last bit.
+Sound where no trip reads what another writes (analysis/dependence.py): then what the trips do can
+be taken apart, if each of them does it in the order in which it did. An array that trips add to
+anywhere, and a number that they add to, is added to in one stage, so that the sums are the same to
+the last bit.
 
-Of the values that one stage makes and another reads a strip is kept.  Indices, and elements that no trip writes, are read again.
+Of the values that one stage makes and another reads a strip is kept. Indices, and elements that no
+trip writes, are read again.
 
-Considered: a loop over all trips for each stage, which needs no strips, but memory for all trips, and reads the rows from memory twice;
-to call BLAS for the rows of a strip, which wants them contiguous, and takes as long to be called as 32 short rows take.
+Considered: a loop over all trips for each stage, which needs no strips, but memory for all trips,
+and reads the rows from memory twice; to call BLAS for the rows of a strip, which wants them
+contiguous, and takes as long to be called as 32 short rows take.
 """
 
 from __future__ import annotations
@@ -47,14 +52,17 @@ from ..loopir.vector_support import SHORT, is_extreme, is_long
 from .distribute_gathers import WRITES, behind, is_direct, is_simple, over_strips, trip_of
 
 WIDTH = 32  # trips of a strip, at most: there are some vectors of them
-NEAR = 16_384  # numbers that stay in the nearest caches: as many rows of a strip are read again there
+# numbers that stay in the nearest caches: as many rows of a strip are read again there
+NEAR = 16_384
 MOST = 9  # stages
 FEW = 16  # ops that go along with one
 KEPT = ("float64", "float32", "int64", "bool")
 
 
 def in_stages(function: Function) -> bool:
-    """Take the loops of `function`, a loop form that nobody else has, apart where that pays; whether there is one."""
+    """Take the loops of `function`, a loop form that nobody else has, apart where that pays;
+    whether there is one.
+    """
     return _in_stages(function.block, {})
 
 
@@ -77,7 +85,8 @@ def _in_stages(block: Block, counters: dict[Value, Op]) -> bool:
     return changed or bool(same)
 
 
-# ------------------------------------------------------------------------------------------- which ops belong together
+# ------------------------------------------------------------------------------------------- which
+# ops belong together
 
 
 def stages_of(op: Op, counters: dict[Value, Op]) -> Stages | None:
@@ -87,7 +96,8 @@ def stages_of(op: Op, counters: dict[Value, Op]) -> Stages | None:
     (body,), (lo, hi) = op.blocks, (x.constant for x in op.inputs[:2])
     if MISSING not in (lo, hi) and abs(hi - lo) < SHORT:
         return None
-    if not any(each.name in ("for", "while") for each in body.ops) or not any(map(is_long, body.ops)):
+    if not any(each.name in ("for", "while")
+               for each in body.ops) or not any(map(is_long, body.ops)):
         return None
     if not all(each.blocks or is_simple(each) for each in body.ops):
         return None
@@ -98,25 +108,29 @@ def stages_of(op: Op, counters: dict[Value, Op]) -> Stages | None:
 
 
 class Stages:
-    """The ops of a loop's body, each with the number of its stage: loops have even ones, what may be vectors odd ones."""
+    """The ops of a loop's body, each with the number of its stage: loops have even ones, what may
+    be vectors odd ones.
+    """
 
     def __init__(self, body: Block, trip: Trip):
         self.body = body
         self.root = _roots(body)
-        roles = [trip.role(p, y) or ("sum" if is_extreme(trip, p, y) else "gather" if trip.adds_up(p, y) else None)
+        roles = [trip.role(p, y)
+                 or ("sum" if is_extreme(trip, p, y) else "gather" if trip.adds_up(p, y) else None)
                  for p, y in zip(body.params[1:], body.yields)]
         self.roles = dict(zip(body.params[1:], roles))
         self.varying = behind(body.ops, body.params)
         self.cheap = self.read_again()
         self.ops = [op for op in body.ops if op not in self.cheap]
-        self.made = {x: op for op in self.ops for x in op.outputs if x not in self.root}  # but for what is carried
+        # but for what is carried
+        self.made = {x: op for op in self.ops for x in op.outputs if x not in self.root}
         self.needs = {op: op_free_values(op) for op in self.ops}
         self.read_by: dict[Value, list[Op]] = defaultdict(list)
         for op in self.ops:
             for x in self.needs[op]:
                 self.read_by[x].append(op)
-        self.touched = {op: dict.fromkeys(self.root[x] for k, x in self.reads(op) if x in self.root and k not in op.record.shapes)
-                        for op in self.ops}
+        self.touched = {op: dict.fromkeys(self.root[x] for k, x in self.reads(op) if x in self.root
+                                          and k not in op.record.shapes) for op in self.ops}
         self.in_vectors = set(filter(self.may_be_in_vectors, self.ops))
         self.number = dict.fromkeys(self.ops, 0)
 
@@ -125,19 +139,25 @@ class Stages:
         return [*enumerate(op.inputs), *((-1, x) for x in self.needs[op] if x not in op.inputs)]
 
     def read_again(self) -> set[Op]:
-        """The ops that any stage may repeat: indices, and elements side by side of arrays that no trip writes."""
+        """The ops that any stage may repeat: indices, and elements side by side of arrays that no
+        trip writes.
+        """
         found: set[Op] = set()
         made = {x for op in self.body.ops for x in op.outputs}
         for op in self.body.ops:
-            is_index = op.name in ("add", "subtract", "multiply") and op.output.type.dtype == "int64"
-            is_element = op.name == "getitem" and op.inputs[0] not in self.root and is_direct(op, self.body.params[0], self.varying)
-            if (is_index or is_element or op.name == "constant") and op.output not in self.root and all(
-                    x.op in found for x in op.inputs if x in made):
+            is_index = op.name in ("add", "subtract",
+                                   "multiply") and op.output.type.dtype == "int64"
+            is_element = (op.name == "getitem" and op.inputs[0] not in self.root
+                          and is_direct(op, self.body.params[0], self.varying))
+            if ((is_index or is_element or op.name == "constant") and op.output not in self.root
+                    and all(x.op in found for x in op.inputs if x in made)):
                 found.add(op)
         return found
 
     def may_be_in_vectors(self, op: Op) -> bool:
-        """Whether a loop with `op` in it may become vector instructions: no loop, no check, no element just anywhere, no sum in order."""
+        """Whether a loop with `op` in it may become vector instructions: no loop, no check, no
+        element just anywhere, no sum in order.
+        """
         if op.blocks or op.record.helper is not None:
             return False
         if op.name in ("getitem", *WRITES) and not is_direct(op, self.body.params[0], self.varying):
@@ -146,11 +166,14 @@ class Stages:
 
     def are_found(self) -> bool:
         """Number the stages; whether that is possible, and there is something for vectors."""
-        if None in self.roles.values() or any(self.root.get(y) is not p for p, y in zip(self.body.params[1:], self.body.yields)):
+        if None in self.roles.values() or any(self.root.get(y) is not p
+                                              for p, y in zip(self.body.params[1:],
+                                                              self.body.yields)):
             return False
         if any(isinstance(x.type, Array) for x in self.made):
             return False
-        together = [group for root, role in self.roles.items() if role != "own" and (group := [op for op in self.ops if root in self.touched[op]])]
+        together = [group for root, role in self.roles.items() if role != "own"
+                    and (group := [op for op in self.ops if root in self.touched[op]])]
         before = None
         while before != self.number:
             before = dict(self.number)
@@ -159,7 +182,8 @@ class Stages:
                     self.in_vectors.difference_update(group)
             last: dict[Value, int] = {}
             for op in self.ops:
-                least = max([self.number[op], *(self.number[self.made[x]] for x in self.needs[op] if x in self.made),
+                least = max([self.number[op],
+                             *(self.number[self.made[x]] for x in self.needs[op] if x in self.made),
                              *(last.get(x, 0) for x in self.touched[op])])
                 wrong = 1 if op not in self.in_vectors else 0 if is_long(op) else None
                 self.number[op] = least + (least % 2 == wrong)
@@ -169,26 +193,34 @@ class Stages:
             if max(self.number.values()) >= MOST:
                 return False
         self.postpone()
-        return any(is_long(op) and op in self.in_vectors for op in self.ops) and all(x.type.dtype in KEPT for x in self.crossing())
+        return any(is_long(op) and op in self.in_vectors
+                   for op in self.ops) and all(x.type.dtype in KEPT for x in self.crossing())
 
     def postpone(self) -> None:
-        """Let what is read in later stages alone be computed there, if no more than one number has to be kept for it."""
+        """Let what is read in later stages alone be computed there, if no more than one number has
+        to be kept for it.
+        """
         for op in reversed(self.ops):
             readers = [self.number[each] for each in self.readers(op)]
-            if readers and self.may_go(op, min(readers)) and len(self.kept_for(op, min(readers), {op})) <= 1:
+            if (readers and self.may_go(op, min(readers))
+                    and len(self.kept_for(op, min(readers), {op})) <= 1):
                 self.number[op] = min(readers)
 
     def readers(self, op: Op) -> list[Op]:
         return [each for x in op.outputs for each in self.read_by[x]]
 
     def may_go(self, op: Op, stage: int) -> bool:
-        return not op.blocks and not is_long(op) and not self.touched[op] and (op in self.in_vectors or stage % 2 == 0)
+        return (not op.blocks and not is_long(op) and not self.touched[op]
+                and (op in self.in_vectors or stage % 2 == 0))
 
     def kept_for(self, op: Op, stage: int, going: set[Op]) -> set[Value]:
-        """What would have to be kept for `op` to be in this stage that is not kept anyway, if what only it and what is `going` there read goes along."""
+        """What would have to be kept for `op` to be in this stage that is not kept anyway, if what
+        only it and what is `going` there read goes along.
+        """
         found: set[Value] = set()
         for x in (x for x in op.inputs if x in self.made):
-            source, others = self.made[x], [each for each in self.readers(self.made[x]) if each not in going]
+            source, others = self.made[x], [each for each in self.readers(self.made[x])
+                                            if each not in going]
             if any(each not in going and self.number[each] >= stage for each in self.read_by[x]):
                 continue
             if not others and len(going) < FEW and self.may_go(source, stage):
@@ -199,11 +231,14 @@ class Stages:
 
     def in_order(self) -> list[list[Op]]:
         """The ops of each stage."""
-        return [[op for op in self.ops if self.number[op] == k] for k in sorted(set(self.number.values()))]
+        return [[op for op in self.ops if self.number[op] == k]
+                for k in sorted(set(self.number.values()))]
 
     def crossing(self) -> list[Value]:
         """The numbers that one stage makes and another reads."""
-        return [x for x, op in self.made.items() if any(x in self.needs[each] and self.number[each] != self.number[op] for each in self.ops)]
+        return [x for x, op in self.made.items()
+                if any(x in self.needs[each] and self.number[each] != self.number[op]
+                       for each in self.ops)]
 
 
 def _roots(body: Block) -> dict[Value, Value]:
@@ -221,7 +256,8 @@ def _roots(body: Block) -> dict[Value, Value]:
     return found
 
 
-# ------------------------------------------------------------------------------------------------ the loops
+# ------------------------------------------------------------------------------------------------
+# the loops
 
 
 def _made(op: Op, stages: Stages) -> list[Value]:
@@ -236,13 +272,17 @@ def _made(op: Op, stages: Stages) -> list[Value]:
         return [now[p] for p in body.params[1:]]
 
     row = functools.reduce(lambda a, b: op_named("max_", a, b), _lengths(body), value(1))
-    width = op_named("max_", op_named("min_", op_named("floor_divide", value(NEAR), row), value(WIDTH)), value(1))
+    width = op_named("max_", op_named("min_", op_named("floor_divide", value(NEAR), row),
+                                      value(WIDTH)), value(1))
     return over_strips(op, width, strip)
 
 
 def _lengths(body: Block) -> list[Value]:
-    """How many trips loops in `body` make, where that is known before: the lengths of the rows that a trip reads."""
-    inside = {x for block in blocks_of(body) for x in (*block.params, *(y for op in block.ops for y in op.outputs))}
+    """How many trips loops in `body` make, where that is known before: the lengths of the rows that
+    a trip reads.
+    """
+    inside = {x for block in blocks_of(body)
+              for x in (*block.params, *(y for op in block.ops for y in op.outputs))}
     found = {}
     for op in walk(body):
         ends = [x if x.constant is MISSING else value(x.constant) for x in op.inputs[:2]]
@@ -252,7 +292,8 @@ def _lengths(body: Block) -> list[Value]:
     return list(found.values())
 
 
-def _stage(op: Op, stages: Stages, ops: list[Op], start: Value, length: Value, now: dict[Value, Value], kept: dict[Value, Value]) -> None:
+def _stage(op: Op, stages: Stages, ops: list[Op], start: Value, length: Value,
+           now: dict[Value, Value], kept: dict[Value, Value]) -> None:
     """Emit the loop of one stage; `now` and `kept` become what they are after it."""
     (body,) = op.blocks
     made = {x for each in ops for x in each.outputs}
@@ -278,7 +319,8 @@ def _stage(op: Op, stages: Stages, ops: list[Op], start: Value, length: Value, n
         rows = (put(row, x, index) for row, x in zip(inner[len(ends):], saved))
         return [*ends.values(), *rows]
 
-    after = loop([length], carries, [x.type for x in carries], [*(x.name for x in ends), *(x.name or "t" for x in saved)], trip, ("i",))
+    after = loop([length], carries, [x.type for x in carries],
+                 [*(x.name for x in ends), *(x.name or "t" for x in saved)], trip, ("i",))
     now.update(zip(ends, after))
     kept.update(zip(saved, after[len(ends):]))
 

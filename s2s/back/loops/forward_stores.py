@@ -1,11 +1,13 @@
-"""An element that has just been stored is not read back, and not stored if it is overwritten at once.
+"""An element that has just been stored is not read back, and not stored if it is overwritten at
+once.
 
     q[j] = total                              t = -0.5 * total
     t = -0.5 * q[j]             becomes       q[j] = t
     q[j] = t                                  m = max(m, t)
     m = max(m, q[j])
 
-Loops that were joined hand elements on so (fuse.py).  LLVM would see it; who reads the loops need not.
+Loops that were joined hand elements on so (fuse.py). LLVM would see it; who reads the loops need
+not.
 """
 
 from __future__ import annotations
@@ -17,26 +19,34 @@ FIRST = {"getitem": 1, "setitem": 2}  # of the inputs that are indices
 
 
 def read_what_is_stored(function: Function) -> None:
-    """Let the elements that `function`, a loop form, reads right after it has stored them be what it stored; it is changed."""
+    """Let the elements that `function`, a loop form, reads right after it has stored them be what
+    it stored; it is changed.
+    """
     same: dict[Value, Value] = {}
     for op in walk(function.block):
-        if op.name == "getitem" and (store := stored(op)) is not None and store.inputs[1].type == op.output.type:
+        if (op.name == "getitem" and (store := stored(op)) is not None
+                and store.inputs[1].type == op.output.type):
             same[op.output] = store.inputs[1]
     substitute(function.block, same)
     for block in blocks_of(function.block):
         block.ops = [op for op in block.ops if same.keys().isdisjoint(op.outputs)]
     readers = readers_of(function.block)
     for op in walk(function.block):
-        while op.name == "setitem" and (store := stored(op)) is not None and [reader for reader, _ in readers[store.output]] == [op]:
+        while (op.name == "setitem" and (store := stored(op)) is not None
+               and [reader for reader, _ in readers[store.output]] == [op]):
             op.inputs[0] = store.inputs[0]
 
 
 def stored(op: Op) -> Op | None:
-    """The write that made the version of an array of which `op` reads, or overwrites, an element, if that is the element that it wrote."""
+    """The write that made the version of an array of which `op` reads, or overwrites, an element,
+    if that is the element that it wrote.
+    """
     store = op.inputs[0].op
-    if store is None or store.name != "setitem" or set(store.attrs["pattern"]) != {"i"} or store.attrs["pattern"] != op.attrs["pattern"]:
+    if (store is None or store.name != "setitem" or set(store.attrs["pattern"]) != {"i"}
+            or store.attrs["pattern"] != op.attrs["pattern"]):
         return None
-    return store if all(map(is_same, store.inputs[FIRST["setitem"]:], op.inputs[FIRST[op.name]:])) else None
+    return (store if all(map(is_same, store.inputs[FIRST["setitem"]:], op.inputs[FIRST[op.name]:]))
+            else None)
 
 
 def is_same(i: Value, k: Value) -> bool:

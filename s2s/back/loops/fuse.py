@@ -10,21 +10,26 @@
         for j in range(m):
             w_bar[j] += r[i] * X[i, j]
 
-A nest holds only ops that visit one index space; what it leaves in memory for the next is often used by the same
-trip of the next one's outer loop.  Joined, X passes through memory once, and what lives within a trip needs no
-axis for the trips (contract_arrays.py).  The bodies are joined in the same way.
+A nest holds only ops that visit one index space; what it leaves in memory for the next is often
+used by the same trip of the next one's outer loop. Joined, X passes through memory once, and what
+lives within a trip needs no axis for the trips (contract_arrays.py). The bodies are joined in the
+same way.
 
-Two designs were considered.  Groups of ops could be formed level by level before anything is emitted; but then all
-that emits loops, the gathers, scatters and scans too, would have to emit halves of them.  On the loop form it is one
-rule on one kind of op, and it joins the loops of the program as well as those that lowering has made.
+Two designs were considered. Groups of ops could be formed level by level before anything is
+emitted; but then all that emits loops, the gathers, scatters and scans too, would have to emit
+halves of them. On the loop form it is one rule on one kind of op, and it joins the loops of the
+program as well as those that lowering has made.
 
 Note [What may be joined]
-Trip k of the second loop comes to run before trip k + 1 of the first.  That changes nothing if each array that one of
-them writes and the other touches is touched by both only at the index of the trip, `a[i, ...]`, or so many further on, or only added to by both; and
-if the second reads no number that the first ends with.  A loop that calls exp stays apart from the nest that follows it: innermost, it is
-made of vector instructions, which is worth more than an array of numbers that is kept for the nest; and so it does from one whose trips go step by step.  A loop that is done in strips
-(distribute_gathers.py) takes in what only writes here and there.  What stands between them and needs the first moves behind; if the second needs
-that, too, they stay apart.  Nothing moves before what may end the run.
+Trip k of the second loop comes to run before trip k + 1 of the first. That changes nothing if each
+array that one of them writes and the other touches is touched by both only at the index of the
+trip, `a[i, ...]`, or so many further on, or only added to by both; and if the second reads no
+number that the first ends with. A loop that calls exp stays apart from the nest that follows it:
+innermost, it is made of vector instructions, which is worth more than an array of numbers that is
+kept for the nest; and so it does from one whose trips go step by step. A loop that is done in
+strips (distribute_gathers.py) takes in what only writes here and there. What stands between them
+and needs the first moves behind; if the second needs that, too, they stay apart. Nothing moves
+before what may end the run.
 """
 
 from __future__ import annotations
@@ -52,7 +57,8 @@ from .contract_arrays import (
 from .distribute_gathers import WRITES, behind, is_simple, planned
 
 COUNTER = object()  # of a loop, as the base of an index
-FARTHEST, WINDOW = 12, 80  # loops that a loop is tried with; ops before it among which they are looked for: linear in all
+# loops that a loop is tried with; ops before it among which they are looked for: linear in all
+FARTHEST, WINDOW = 12, 80
 
 
 def join_loops(function: Function) -> Function:
@@ -125,7 +131,8 @@ class Joining:
         for op in block.ops:
             if op.name == "for":
                 self.look_once(op)
-        keep_within_trips(block)  # only now do loops inside say by their own index which elements they use
+        # only now do loops inside say by their own index which elements they use
+        keep_within_trips(block)
         take_apart(block)
         for op in list(block.ops):
             for inner in op.blocks:
@@ -135,7 +142,9 @@ class Joining:
                 block.ops[place:place] = move_checks_out(op)
 
     def look_once(self, loop: Op) -> None:
-        """Let what was joined into `loop` read the indices that it has in common, and check them, once in a trip."""
+        """Let what was joined into `loop` read the indices that it has in common, and check them,
+        once in a trip.
+        """
         (body,), found, new = loop.blocks, {}, {}
         changed: set | None = None
         for op in body.ops if any(op.record is place_in_op for op in body.ops) else ():
@@ -143,7 +152,8 @@ class Joining:
                 changed = Facts(loop, self.memory).destroyed if changed is None else changed
                 if not changed.isdisjoint(sites(self.roots(op.inputs[:1]))):
                     continue
-            elif op.record is not place_in_op and (op.name not in ("add", "subtract") or op.output.type.dtype != "int64"):
+            elif op.record is not place_in_op and (op.name not in ("add", "subtract")
+                                                   or op.output.type.dtype != "int64"):
                 continue
             key = (op.record, op.attrs.get("pattern"), *(resolved(x, new) for x in op.inputs))
             if found.setdefault(key, op.output) is not op.output:
@@ -153,7 +163,9 @@ class Joining:
             renamed(body, new)
 
     def join(self, block: Block, position: int, lengths: Lengths) -> int:
-        """Join the loop at `position` with those before it that it can be joined with; returns where it is now."""
+        """Join the loop at `position` with those before it that it can be joined with; returns
+        where it is now.
+        """
         tried = 0
         for k in range(position - 1, max(position - WINDOW, 0) - 1, -1):
             first, second = block.ops[k], block.ops[position]
@@ -163,7 +175,8 @@ class Joining:
             if tried > FARTHEST:
                 break
             later = self.after(first, block.ops[k + 1:position])
-            if later is None or any(self.must_follow(second, op) for op in later) or not self.agree(first, second, block):
+            if later is None or any(self.must_follow(second, op)
+                                    for op in later) or not self.agree(first, second, block):
                 continue
             checks, loop = merged(first, second)
             lengths.note(checks)
@@ -176,7 +189,9 @@ class Joining:
         return position
 
     def after(self, first: Op, ops: list[Op]) -> set[Op] | None:
-        """Those of `ops` that have to run after `first`; None if one of them acts, or may end the run."""
+        """Those of `ops` that have to run after `first`; None if one of them acts, or may end the
+        run.
+        """
         found: list[Op] = []
         for op in ops:
             if any(self.must_follow(op, other) for other in (first, *found)):
@@ -208,46 +223,61 @@ class Joining:
         shared = handed or before or any(isinstance(x.type, Array) for x in a.reads & b.reads)
         if has_vector_math(first) and not has_loops(first) and has_loops(second):
             return False
-        if not shared or is_vector_loop(first) != is_vector_loop(second) and not (has_loops(first) or has_loops(second)) \
-                and not (looks_up(first) and looks_up(second)) and not ends_strips(first, second, handed):
+        if (not shared or is_vector_loop(first) != is_vector_loop(second)
+                and not (has_loops(first) or has_loops(second))
+                and not (looks_up(first) and looks_up(second))
+                and not ends_strips(first, second, handed)):
             return False
-        if any(has_vector_math(one) and not (has_loops(one) or goes_step_by_step(one)) and goes_step_by_step(other)
-               for one, other in ((first, second), (second, first))):
+        if any(has_vector_math(one) and not (has_loops(one) or goes_step_by_step(one))
+               and goes_step_by_step(other) for one, other in ((first, second), (second, first))):
             return False
-        # nests that hand on what an array was in the trip before stay apart: threads may share the one that does not
+        # nests that hand on what an array was in the trip before stay apart: threads may share the
+        # one that does not
         memory = sites if has_loops(first) or has_loops(second) else set
         roots = memory(self.roots((*handed, *before)))
-        if not (memory(a.overwritten) & memory(b.held) | memory(b.overwritten) & memory(a.held)) <= roots:
+        if not (memory(a.overwritten) & memory(b.held) | memory(b.overwritten)
+                & memory(a.held)) <= roots:
             return False
         one, other = Trip(first.blocks[0]), Trip(second.blocks[0])
-        if not all(one.becomes(one.body.params[1 + k], one.body.yields[k]) for k in map(first.outputs.index, handed)):
+        if not all(one.becomes(one.body.params[1 + k], one.body.yields[k])
+                   for k in map(first.outputs.index, handed)):
             return False  # it may be another array, of which nothing is asked below
-        if not all(other.becomes(other.body.params[1 + k], other.body.yields[k]) for k, x in enumerate(second.inputs[3:]) if x in handed or x in before):
+        if not all(other.becomes(other.body.params[1 + k], other.body.yields[k])
+                   for k, x in enumerate(second.inputs[3:]) if x in handed or x in before):
             return False
         for y in handed:
             k = first.outputs.index(y)
             starts = [j for j, x in enumerate(second.inputs[3:]) if x is y]
-            if len(starts) == 1 and one.only_adds(one.body.params[1 + k]) and other.only_adds(other.body.params[1 + starts[0]]) \
-                    and y not in free_values(other.body) and not self.used_elsewhere(y, second, block):
-                if is_vector_loop(first) and is_vector_loop(second) and not has_loops(first) and not has_loops(second) \
-                        and len(set(map(along_trips, places(one, one.body.params[1 + k]) | places(other, other.body.params[1 + starts[0]])))) > 1:
+            if (len(starts) == 1 and one.only_adds(one.body.params[1 + k])
+                    and other.only_adds(other.body.params[1 + starts[0]])
+                    and y not in free_values(other.body)
+                    and not self.used_elsewhere(y, second, block)):
+                if (is_vector_loop(first) and is_vector_loop(second)
+                        and not has_loops(first) and not has_loops(second)
+                        and len(set(map(along_trips, places(one, one.body.params[1 + k])
+                                        | places(other, other.body.params[1 + starts[0]])))) > 1):
                     return False
                 continue
-            if len(starts) > 1 or not stay_in_step((one, one.body.params[1 + k]), (other, y), *((other, other.body.params[1 + j]) for j in starts)):
+            if len(starts) > 1 or not stay_in_step((one, one.body.params[1 + k]),
+                                                   (other, y), *((other, other.body.params[1 + j])
+                                                                 for j in starts)):
                 return False
             if starts and (y in free_values(other.body) or self.used_elsewhere(y, second, block)):
                 return False
         for x in before:
             j = second.inputs[3:].index(x)
-            if second.inputs.count(x) > 1 or x in free_values(other.body) or not stay_in_step((one, x), (other, other.body.params[1 + j])):
+            if (second.inputs.count(x) > 1 or x in free_values(other.body)
+                    or not stay_in_step((one, x), (other, other.body.params[1 + j]))):
                 return False
         # the memory that they share is known under these names only
         known = {*handed, *before, *(first.inputs[3 + first.outputs.index(y)] for y in handed)}
-        return all(x in known or not isinstance(x.type, Array) or memory(self.roots([x])).isdisjoint(roots) for x in a.reads | b.reads)
+        return all(x in known or not isinstance(x.type, Array)
+                   or memory(self.roots([x])).isdisjoint(roots) for x in a.reads | b.reads)
 
     def used_elsewhere(self, y: Value, reader: Op, block: Block) -> bool:
         """Whether something other than `reader` uses `y`."""
-        return y in block.yields or any(op is not reader and y in self.facts_of(op).reads for op in block.ops)
+        return y in block.yields or any(op is not reader and y in self.facts_of(op).reads
+                                        for op in block.ops)
 
     def roots(self, values: Iterable[Value]) -> set:
         return {root for x in values for root in self.memory.of(x)}
@@ -260,7 +290,8 @@ class Facts:
         inside = [op, *(inner for block in op.blocks for inner in walk(block))]
         self.reads: set[Value] = set(op_free_values(op))
         self.held = {root for x in self.reads for root in memory.of(x)}
-        self.overwritten = {root for inner in inside for k in memory.written(inner) for root in memory.of(inner.inputs[k])} & self.held
+        self.overwritten = {root for inner in inside for k in memory.written(inner)
+                            for root in memory.of(inner.inputs[k])} & self.held
         self.touched, self.destroyed = sites(self.held), sites(self.overwritten)
 
 
@@ -270,8 +301,10 @@ def sites(roots: Iterable[tuple]) -> set:
 
 
 def is_joinable(first: Op, second: Op, lengths: Lengths) -> bool:
-    """Whether both loops make the same trips, and do nothing else than compute numbers and arrays."""
-    if not (lengths.equal(first.inputs[0], second.inputs[0]) and lengths.equal(first.inputs[1], second.inputs[1])):
+    """Whether both loops make the same trips, and do nothing else than compute numbers and arrays.
+    """
+    if not (lengths.equal(first.inputs[0], second.inputs[0])
+            and lengths.equal(first.inputs[1], second.inputs[1])):
         return False
     for loop in (first, second):
         if loop.attrs["breaks"] or "plan" in loop.attrs or loop.inputs[2].constant != 1:
@@ -280,7 +313,8 @@ def is_joinable(first: Op, second: Op, lengths: Lengths) -> bool:
             return False
     if not (counts_from_zero(first) and counts_from_zero(second)):
         return False  # an index from the end is that of another trip, too
-    return not (has_effects(first) or has_effects(second))  # asked last: it looks at all that is inside
+    # asked last: it looks at all that is inside
+    return not (has_effects(first) or has_effects(second))
 
 
 def has_loops(loop: Op) -> bool:
@@ -288,70 +322,92 @@ def has_loops(loop: Op) -> bool:
 
 
 def has_vector_math(loop: Op) -> bool:
-    """Whether the loop calls exp or the like, which by itself it does for several trips at a time (vectorise_calls.py)."""
+    """Whether the loop calls exp or the like, which by itself it does for several trips at a time
+    (vectorise_calls.py).
+    """
     return any(map(is_long, walk(loop.blocks[0])))
 
 
 def goes_step_by_step(loop: Op) -> bool:
-    """Whether the loop, in which there is no other, hands on a number from trip to trip that is no sum, as np.cumprod does."""
+    """Whether the loop, in which there is no other, hands on a number from trip to trip that is no
+    sum, as np.cumprod does.
+    """
     (body,) = loop.blocks
     trip = Trip(body)
-    return not has_loops(loop) and any(isinstance(p.type, Scalar) and trip.role(p, y) is None and not is_extreme(trip, p, y)
+    return not has_loops(loop) and any(isinstance(p.type, Scalar)
+                                       and trip.role(p, y) is None and not is_extreme(trip, p, y)
                                        for p, y in zip(body.params[1:], body.yields))
 
 
 def looks_up(loop: Op) -> bool:
-    """Whether trips of the loop, which may raise, run one at a time anyway, and lose nothing by that: Note [What may be joined]."""
-    return not has_vector_math(loop) and any(op.record is place_in_op for op in walk(loop.blocks[0]))
+    """Whether trips of the loop, which may raise, run one at a time anyway, and lose nothing by
+    that: Note [What may be joined].
+    """
+    return not has_vector_math(loop) and any(op.record is place_in_op
+                                             for op in walk(loop.blocks[0]))
 
 
 def ends_strips(first: Op, second: Op, handed: list[Value]) -> bool:
-    """Whether `second` does nothing but write what it is handed here and there, at indices that it is not handed, and `first` is done in strips.
+    """Whether `second` does nothing but write what it is handed here and there, at indices that it
+    is not handed, and `first` is done in strips.
 
-    So is the loop of both, with what it writes in the third of its loops, and what it is handed is kept for a strip, not for all trips.
+    So is the loop of both, with what it writes in the third of its loops, and what it is handed is
+    kept for a strip, not for all trips.
     """
     (body,) = second.blocks
     dear = behind(body.ops, handed)
-    return all(op.record in CHECKS or is_simple(op) for op in body.ops) and planned(first) is not None \
-        and not any(x in dear for op in body.ops if op.name in WRITES for x in op.inputs[2:])
+    return (all(op.record in CHECKS or is_simple(op) for op in body.ops)
+            and planned(first) is not None
+            and not any(x in dear for op in body.ops if op.name in WRITES for x in op.inputs[2:]))
 
 
 def is_vector_loop(loop: Op) -> bool:
-    """Whether the trips could run several at a time: each element that is written is that of the trip, or so many further on."""
+    """Whether the trips could run several at a time: each element that is written is that of the
+    trip, or so many further on.
+    """
     index = loop.blocks[0].params[0]
-    return all(any(base_offset(x)[0] is index for x in op.inputs[2:]) for op in walk(loop.blocks[0]) if op.name in ("setitem", "additem"))
+    return all(any(base_offset(x)[0] is index for x in op.inputs[2:])
+               for op in walk(loop.blocks[0]) if op.name in ("setitem", "additem"))
 
 
 def stay_in_step(*arrays: tuple[Trip, Value]) -> bool:
-    """Whether trips of loops that count from zero touch these arrays, which are one, only at `array[i, ...]`, all at `array[i + 1, ...]`,
-    or in one place, `array[k, i]`."""
-    distances = {trip.distance(op, k) for trip, x in arrays for op, k in trip.touching(trip.versions(x))}
+    """Whether trips of loops that count from zero touch these arrays, which are one, only at
+    `array[i, ...]`, all at `array[i + 1, ...]`, or in one place, `array[k, i]`."""
+    distances = {trip.distance(op, k) for trip, x in arrays
+                 for op, k in trip.touching(trip.versions(x))}
     if len(distances) <= 1 and all(d is not None and d >= 0 for d in distances):
         return True
-    return len(found := set().union(*(places(*each) for each in arrays))) == 1 and any(base is COUNTER and d >= 0 for base, d in found.pop())
+    return (len(found := set().union(*(places(*each) for each in arrays))) == 1
+            and any(base is COUNTER and d >= 0 for base, d in found.pop()))
 
 
 def places(trip: Trip, array: Value) -> set[tuple]:
-    """The indices at which a trip touches the array: pairs of a base, the loop's COUNTER or what no trip changes, and an offset.
+    """The indices at which a trip touches the array: pairs of a base, the loop's COUNTER or what no
+    trip changes, and an offset.
 
     What is no such place is one that no other is."""
     own = {*trip.body.params[1:], *(p for inner in trip.owner for p in inner.params)}
 
     def place(op: Op, k: int) -> tuple:
-        if k != 0 or op.name not in ("getitem", "setitem", "additem") or op.attrs["pattern"] != ("i",) * array.type.rank:
+        if k != 0 or op.name not in ("getitem", "setitem",
+                                     "additem") or op.attrs["pattern"] != ("i",) * array.type.rank:
             return ((op, 0),)
         found = [base_offset(x) for x in op.inputs[1 if op.name == "getitem" else 2:]]
-        if any(isinstance(base, Value) and (isinstance(base.type, Array) or base in own or base.op in trip.home) for base, _ in found):
+        if any(isinstance(base, Value) and (isinstance(base.type, Array) or base in own
+                                            or base.op in trip.home) for base, _ in found):
             return ((op, 0),)
-        return tuple((COUNTER if base is trip.body.params[0] else base, offset) for base, offset in found)
+        return tuple((COUNTER if base is trip.body.params[0] else base, offset)
+                     for base, offset in found)
 
     return {place(op, k) for op, k in trip.touching(trip.versions(array))}
 
 
 def along_trips(place: tuple) -> tuple:
-    """Where a place is along the axis that the loop goes through, if it is known where it is in the others.
+    """Where a place is along the axis that the loop goes through, if it is known where it is in the
+    others.
 
-    Trips that run several at a time may add to a[i, 0] and a[i, 1], not to a[i] and a[i + 1], nor to a[k, i] and a[k + 1, i].
+    Trips that run several at a time may add to a[i, 0] and a[i, 1], not to a[i] and a[i + 1], nor
+    to a[k, i] and a[k + 1, i].
     """
     found = tuple((axis, offset) for axis, (base, offset) in enumerate(place) if base is COUNTER)
     return found if found and all(base is COUNTER or base is None for base, _ in place) else place
@@ -365,8 +421,10 @@ def merged(first: Op, second: Op) -> tuple[list[Op], Op]:
     if second.inputs[1] is not hi:
         hi, checks = checked(hi, second.inputs[1], second)
     new = {other.params[0]: one.params[0], **dict(zip(first.outputs, one.yields))}
-    inits, params, yields, outputs = first.inputs[3:], one.params[1:], list(one.yields), list(first.outputs)
-    for k, (init, param, y, output) in enumerate(zip(second.inputs[3:], other.params[1:], other.yields, second.outputs)):
+    inits, params, yields, outputs = (first.inputs[3:], one.params[1:], list(one.yields),
+                                      list(first.outputs))
+    for k, (init, param, y, output) in enumerate(zip(second.inputs[3:], other.params[1:],
+                                                     other.yields, second.outputs)):
         if init in first.outputs:
             j = first.outputs.index(init)
             new[param] = one.yields[j]
@@ -375,7 +433,8 @@ def merged(first: Op, second: Op) -> tuple[list[Op], Op]:
             if isinstance(param.type, Array):
                 renamed(one, {init: param})
                 yields = [param if v is init else v for v in yields]
-            inits, params, yields, outputs = [*inits, init], [*params, param], [*yields, y], [*outputs, output]
+            inits, params, yields, outputs = ([*inits, init], [*params, param], [*yields, y],
+                                              [*outputs, output])
     renamed(other, new)
     yields = [resolved(v, new) for v in yields]
     body = Block([one.params[0], *params], [*one.ops, *other.ops], yields)
@@ -386,7 +445,9 @@ def merged(first: Op, second: Op) -> tuple[list[Op], Op]:
 
 
 def checked(n: Value, m: Value, at: Op) -> tuple[Value, list[Op]]:
-    """The length that `n` and `m` are, and the check that says so, if neither is the outcome of one that does."""
+    """The length that `n` and `m` are, and the check that says so, if neither is the outcome of one
+    that does.
+    """
     if isinstance(n.constant, int) and n.constant == m.constant:
         return n, []
     if compared(n) <= compared(m):

@@ -6,14 +6,16 @@
             work[i] = ...                           work[i] = ...
         total += work[0]                        total += work[0]
 
-In the IR the loop carries the buffer from trip to trip.  That is right where nothing of it outlives the
-trip: every use is an element read or written, a matrix product, or a loop that carries it on.
+In the IR the loop carries the buffer from trip to trip. That is right where nothing of it outlives
+the trip: every use is an element read or written, a matrix product, or a loop that carries it on.
 
-A buffer of one axis, or of known lengths, that a branch fills is made before the branch first, and so may leave the loop, too: of a
-pair of particles `if i != j: r = x[i] - x[j]` keeps three numbers, and asking for their memory took longer than all else.  Larger ones stay: the
-branch may be there because there is no room for them.
+A buffer of one axis, or of known lengths, that a branch fills is made before the branch first, and
+so may leave the loop, too: of a pair of particles `if i != j: r = x[i] - x[j]` keeps three numbers,
+and asking for their memory took longer than all else. Larger ones stay: the branch may be there
+because there is no room for them.
 
-A short array that the next trip begins with is copied at the end of the trip into the one that this began with:
+A short array that the next trip begins with is copied at the end of the trip into the one that this
+began with:
 
     x = np.zeros(3)                         x, new = np.zeros(3), np.empty(3)
     for t in range(n):                      for t in range(n):
@@ -22,8 +24,9 @@ A short array that the next trip begins with is copied at the end of the trip in
             new[i] = x[i] + ...                 for i in range(3):
         x = new                                     x[i] = new[i]
 
-Memory for 4 numbers costs 15 ns, a copy 1: the gradient of a hidden Markov model of four states took a fifth longer.  Considered: two arrays that change places,
-for any length; LLVM then no longer sees that they are two, and longer ones take longer to be filled than to be made.
+Memory for 4 numbers costs 15 ns, a copy 1: the gradient of a hidden Markov model of four states
+took a fifth longer. Considered: two arrays that change places, for any length; LLVM then no longer
+sees that they are two, and longer ones take longer to be filled than to be made.
 """
 
 from __future__ import annotations
@@ -41,7 +44,8 @@ from ..loopir.loop_builder import loop, op_named, put
 from ..loopir.ops import new_buffer, same_length_op
 from ..loopir.reductions import zero_of
 
-ARITHMETIC = frozenset({"constant", "length", "add", "subtract", "multiply", "at_least_zero"})  # of lengths
+# of lengths
+ARITHMETIC = frozenset({"constant", "length", "add", "subtract", "multiply", "at_least_zero"})
 WRITERS = frozenset({"setitem", "additem", *BY_ELIMINATION})
 READERS = frozenset({"getitem", "matmul", "length"})
 LOOPS = ("for", "while")
@@ -49,7 +53,9 @@ FEW = 32  # numbers that are copied sooner than that memory is found for them
 
 
 def reuse_buffers(function: Function) -> Function:
-    """`function`, a loop form, with its buffers moved out of the loops that reuse them; it is changed."""
+    """`function`, a loop form, with its buffers moved out of the loops that reuse them; it is
+    changed.
+    """
     _block(function.block)
     return function
 
@@ -68,7 +74,9 @@ def _block(block: Block) -> None:
 
 
 def _moved_out(around: Op) -> list[Op]:
-    """Move what can be moved out of the body of the loop `around`; returns the ops to put before it."""
+    """Move what can be moved out of the body of the loop `around`; returns the ops to put before
+    it.
+    """
     body = around.blocks[-1]
     inside = {v for v in body.params} | {v for op in walk(body) for v in op.outputs}
     moved: list[Op] = []
@@ -105,19 +113,24 @@ def _moved_out(around: Op) -> list[Op]:
 
 
 def _copied_on(around: Op, block: Block) -> list[Op]:
-    """Have the loop `around`, an op of `block`, keep short arrays that each trip makes anew where the first ones are; returns the ops to put before it."""
+    """Have the loop `around`, an op of `block`, keep short arrays that each trip makes anew where
+    the first ones are; returns the ops to put before it.
+    """
     body = around.blocks[0]
     before: list[Op] = []
     skip, place = len(body.yields) - len(around.outputs), block.ops.index(around)
     for k, start in enumerate(around.inputs[3:]):
         param, end = body.params[1 + k], body.yields[skip + k]
-        if not _is_short(param) or end.type != param.type or body.yields.count(end) != 1 or _successor(param, body) is not None:
+        if (not _is_short(param) or end.type != param.type or body.yields.count(end) != 1
+                or _successor(param, body) is not None):
             continue
-        if not _made_in(Block(body.params, body.ops, [y for y in body.yields if y is not end]), end):
+        if not _made_in(Block(body.params, body.ops, [y for y in body.yields if y is not end]),
+                        end):
             continue
         later = [*block.ops[place + 1:], *body.ops]
-        if around.inputs.count(start) > 1 or start in block.yields or any(start in op.inputs or not _only_read(start, op.blocks) for op in later) \
-                or not _made_in(Block(ops=block.ops[:place]), start):
+        if (around.inputs.count(start) > 1 or start in block.yields
+                or any(start in op.inputs or not _only_read(start, op.blocks) for op in later)
+                or not _made_in(Block(ops=block.ops[:place]), start)):
             made, around.inputs[3 + k] = _copy(start, None, around.line)
             before += made
         made, body.yields[skip + k] = _copy(end, param, around.line)
@@ -145,7 +158,9 @@ def _before(array: Value) -> Value:
 
 
 def _call(array: Value, name: str) -> None:
-    """Give all versions of a buffer one name: it is another array than what the loop carries, and native code counts references to names."""
+    """Give all versions of a buffer one name: it is another array than what the loop carries, and
+    native code counts references to names.
+    """
     while array.op is not None:
         array.name = name
         if array.op.name == "buffer":
@@ -168,7 +183,8 @@ def _is_short(array: Value) -> bool:
 
 def _made_in(block: Block, array: Value) -> bool:
     """Whether `block` makes the array, and has nothing else that shares its memory."""
-    return any(op.name == "buffer" and op.output.type == array.type and _last_version(op.output, block) is array for op in block.ops)
+    return any(op.name == "buffer" and op.output.type == array.type
+               and _last_version(op.output, block) is array for op in block.ops)
 
 
 def _copy(array: Value, into: Value | None, line: int | None) -> tuple[list[Op], Value]:
@@ -178,18 +194,23 @@ def _copy(array: Value, into: Value | None, line: int | None) -> tuple[list[Op],
         target = new_buffer(array.type.dtype, array.type.dims, lengths) if into is None else into
         target.name = target.name or array.name
         (made,) = loop(lengths, [target], [array.type], [target.name],
-                       lambda index, carries: [put(carries[0], op_named("getitem", array, *index, pattern=("i",) * len(index)), index)])
+                       lambda index, carries: [put(carries[0],
+                                                   op_named("getitem", array, *index,
+                                                            pattern=("i",) * len(index)), index)])
     return builder.block.ops, made
 
 
 def _before_branches(body: Block, inside: set[Value]) -> None:
-    """Move small buffers that do not outlive an `if` of `body`, the block of a loop, to its front; `inside` is all that a trip makes."""
+    """Move small buffers that do not outlive an `if` of `body`, the block of a loop, to its front;
+    `inside` is all that a trip makes.
+    """
     for place in reversed(range(len(body.ops))):
         branch = body.ops[place]
         for block in branch.blocks if branch.name == "if" else ():
             _before_branches(block, inside)
             for op in [op for op in block.ops if op.name == "buffer"]:
-                lengths = [n if n.constant is MISSING else n.constant for n in (_outside(n, inside) for n in op.inputs)]
+                lengths = [n if n.constant is MISSING else n.constant
+                           for n in (_outside(n, inside) for n in op.inputs)]
                 last = _last_version(op.output, block)
                 if last is not None and _is_small(lengths, inside):
                     body.ops[place:place] = made = _from_branch(branch, block, op, lengths, last)
@@ -197,15 +218,21 @@ def _before_branches(body: Block, inside: set[Value]) -> None:
 
 
 def _is_small(lengths: Sequence[Value | int], inside: set[Value]) -> bool:
-    """Whether a buffer may as well be made where its branch is not taken: it has one axis, whose length is known not to be negative, or all are numbers."""
+    """Whether a buffer may as well be made where its branch is not taken: it has one axis, whose
+    length is known not to be negative, or all are numbers.
+    """
     if len(lengths) != 1 or isinstance(lengths[0], int):
         return all(isinstance(n, int) for n in lengths)
     (n,) = lengths
-    return n not in inside and n.op is not None and (n.op.name in ("length", "at_least_zero") or n.op.record is same_length_op)
+    return n not in inside and n.op is not None and (n.op.name in ("length", "at_least_zero")
+                                                     or n.op.record is same_length_op)
 
 
-def _from_branch(branch: Op, block: Block, buffer: Op, lengths: Sequence[Value | int], last: Value) -> list[Op]:
-    """What to put before `branch`, whose `block` makes the `buffer`, to make it there; the branch gives it on."""
+def _from_branch(branch: Op, block: Block, buffer: Op, lengths: Sequence[Value | int],
+                 last: Value) -> list[Op]:
+    """What to put before `branch`, whose `block` makes the `buffer`, to make it there; the branch
+    gives it on.
+    """
     with Builder(Block(), buffer.line) as builder:
         buffer.inputs = list(map(value, lengths))
     place = block.ops.index(buffer)
@@ -217,13 +244,16 @@ def _from_branch(branch: Op, block: Block, buffer: Op, lengths: Sequence[Value |
         _replace(block, buffer.output, start)
         block.ops[place:place] = filling
     for other in branch.blocks:
-        other.yields.append(buffer.output if other is not block else start if last is buffer.output else last)
+        other.yields.append(buffer.output if other is not block else start if last is buffer.output
+                            else last)
     branch.outputs.append(Value(buffer.output.type, buffer.output.name, branch))
     return [*builder.block.ops, buffer]
 
 
 def _zeros(array: Value, made: Op) -> tuple[list[Op], Value]:
-    """A loop that sets each element of `array`, as long as the buffer that `made` makes, to zero; and what it is then."""
+    """A loop that sets each element of `array`, as long as the buffer that `made` makes, to zero;
+    and what it is then.
+    """
     dtype = array.type.dtype
     with Builder(Block(), made.line) as builder:
         (filled,) = loop(made.inputs, [array], [array.type], [array.name],
@@ -239,7 +269,9 @@ def _outside(n: Value, inside: set[Value]) -> Value:
 
 
 def _invariant(own_lengths: list[Value], inside: set[Value]) -> list[Op] | None:
-    """The ops that compute the lengths of a buffer, to be moved along with it; None if a length changes."""
+    """The ops that compute the lengths of a buffer, to be moved along with it; None if a length
+    changes.
+    """
     along: dict[Op, None] = {}
 
     def visit(n: Value) -> bool:
@@ -268,7 +300,9 @@ def _last_version(buffer: Value, body: Block) -> Value | None:
 
 
 def _successor(version: Value, body: Block) -> Value | None | bool:
-    """The value that takes the place of `version` in `body`; None if none does, False if it is used otherwise."""
+    """The value that takes the place of `version` in `body`; None if none does, False if it is used
+    otherwise.
+    """
     if version in body.yields:
         return False
     found = None
@@ -300,7 +334,9 @@ def _successor(version: Value, body: Block) -> Value | None | bool:
 
 
 def _ends_with(version: Value, branch: Block, k: int) -> bool:
-    """Whether what `version` has become at the end of a block is its k-th result, and nothing else of it is left then."""
+    """Whether what `version` has become at the end of a block is its k-th result, and nothing else
+    of it is left then.
+    """
     end = branch.yields[k]
     while version is not end:
         following = _successor(version, branch)
@@ -311,7 +347,9 @@ def _ends_with(version: Value, branch: Block, k: int) -> bool:
 
 
 def _carried_on(around: Op, k: int) -> bool:
-    """Whether the k-th carry of the loop `around` is the same memory from trip to trip, and nothing else gets hold of it."""
+    """Whether the k-th carry of the loop `around` is the same memory from trip to trip, and nothing
+    else gets hold of it.
+    """
     body = around.blocks[-1]
     _, params, skip = parts(around)
     if not all(_only_read(head.params[k], [head]) for head in around.blocks[:-1]):
@@ -329,7 +367,8 @@ def _carried_on(around: Op, k: int) -> bool:
 
 def _only_read(version: Value, blocks: list[Block]) -> bool:
     """Whether `blocks` do nothing with `version` but read elements of it."""
-    return not any(version in block.yields for block in blocks) and all(_reads(version, block) for block in blocks)
+    return not any(version in block.yields
+                   for block in blocks) and all(_reads(version, block) for block in blocks)
 
 
 def _reads(version: Value, block: Block) -> bool:

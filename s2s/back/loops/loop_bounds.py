@@ -1,21 +1,27 @@
-"""Prove that loops stay inside the arrays that their counters index, and check before the loop what is not proved.
+"""Prove that loops stay inside the arrays that their counters index, and check before the loop what
+is not proved.
 
     for i in range(n):                     for i in range(stays_inside(n, n, len(x))):
         y[i] = x[i] + 1.0     becomes          y[i] = x[i] + 1.0
 
-where nothing says that x has n elements.  Lowering takes the trips of a nest from one operand and reads the others at the same
-index; later passes move reads from loop to loop, and drop loops together with the checks in their bounds.  Each may rely on
-lengths being equal that only a run knows, so the last word is had here, on the loops as they are compiled: whatever an
-index is affine in, its largest value is compared with the length of the axis.  What cannot be proved is checked once, before the outermost
-loop that knows both; where the check fails, native code raises and the interpreted form answers (runtime/call/native_function.py).
+where nothing says that x has n elements. Lowering takes the trips of a nest from one operand and
+reads the others at the same index; later passes move reads from loop to loop, and drop loops
+together with the checks in their bounds. Each may rely on lengths being equal that only a run
+knows, so the last word is had here, on the loops as they are compiled: whatever an index is affine
+in, its largest value is compared with the length of the axis. What cannot be proved is checked
+once, before the outermost loop that knows both; where the check fails, native code raises and the
+interpreted form answers (runtime/call/native_function.py).
 
-A proof uses the bounds of the loops around, the lengths that arrays were allocated with, the checks that stand before it, and what is asked of
-the arguments of a call (analysis/index_ranges.py).  A check of which neither a bound nor a length that the access depends on is the outcome is pinned to its place:
-the printer might write it behind the loop, or a later pass drop it with another loop.  Indices that are data are checked where they are read (back/arrays/index_checks.py, back/lower/gather.py), and counts that grow from trip to
-trip are those of an algorithm whose buffer was made for all of them; both are left alone.
+A proof uses the bounds of the loops around, the lengths that arrays were allocated with, the checks
+that stand before it, and what is asked of the arguments of a call (analysis/index_ranges.py). A
+check of which neither a bound nor a length that the access depends on is the outcome is pinned to
+its place: the printer might write it behind the loop, or a later pass drop it with another loop.
+Indices that are data are checked where they are read (back/arrays/index_checks.py,
+back/lower/gather.py), and counts that grow from trip to trip are those of an algorithm whose buffer
+was made for all of them; both are left alone.
 
-Considered: types.  An extent's symbol says that two lengths are equal if the program has not raised, and a derivative may lack the op that
-would have raised.
+Considered: types. An extent's symbol says that two lengths are equal if the program has not raised,
+and a derivative may lack the op that would have raised.
 """
 
 from __future__ import annotations
@@ -44,12 +50,18 @@ from ..loopir.ops import (
 )
 
 DEPTH, BUDGET = 8, 600  # of a proof: substitutions one after the other, and in all
-OUTCOMES = frozenset({"same_length", "nonempty_length", "supposed_length", "spread_length", "stays_inside"})  # give their first operand
-SAME_SHAPE = frozenset({"setitem", "additem", "contiguous", "copy", "stop_gradient", "argsort", "cholesky", "inv"})
+# give their first operand
+OUTCOMES = frozenset({"same_length", "nonempty_length", "supposed_length", "spread_length",
+                      "stays_inside"})
+SAME_SHAPE = frozenset({"setitem", "additem", "contiguous", "copy", "stop_gradient", "argsort",
+                        "cholesky", "inv"})
 FACTS = (same_length_op, spread_length_op, broadcast_length_op)  # say something of two lengths
-PINNED = {record: replace(record, pure=False, only_raises=True) for record in FACTS}  # stand where they stand, whoever uses their outcome
+# stand where they stand, whoever uses their outcome
+PINNED = {record: replace(record, pure=False, only_raises=True) for record in FACTS}
 NAMES_OF_FACTS = frozenset(record.name for record in FACTS)
-NATURAL = frozenset({"at_least_zero", "slice_bound", "place_in", "size", "broadcast_length", "strip_length", "strips_of", "whole_rows"})  # not negative
+# not negative
+NATURAL = frozenset({"at_least_zero", "slice_bound", "place_in", "size", "broadcast_length",
+                     "strip_length", "strips_of", "whole_rows"})
 NO_CHECKS: frozenset[Op] = frozenset()
 ACCESSES = {"getitem": 1, "setitem": 2, "additem": 2}  # where the index begins
 
@@ -65,7 +77,8 @@ class Affine(NamedTuple):
         terms = dict(self.terms)
         for atom, k in other.terms:
             terms[atom] = terms.get(atom, 0) + factor * k
-        return Affine(frozenset((atom, k) for atom, k in terms.items() if k), self.number + factor * other.number)
+        return Affine(frozenset((atom, k) for atom, k in terms.items() if k),
+                      self.number + factor * other.number)
 
     def rank(self) -> list[tuple[int, int]]:
         """What to sort sums by."""
@@ -93,13 +106,18 @@ def number(n: int) -> Affine:
 
 
 class Atom:
-    """An integer of which nothing is known but what it is: a value, the length of an axis that only the array tells, or what an op computes of sums."""
+    """An integer of which nothing is known but what it is: a value, the length of an axis that only
+    the array tells, or what an op computes of sums.
+    """
 
-    def __init__(self, number: int, kind: str, value: Value | None = None, axis: int = 0, operands: tuple[Affine, ...] = ()):
+    def __init__(self, number: int, kind: str, value: Value | None = None, axis: int = 0,
+                 operands: tuple[Affine, ...] = ()):
         self.number, self.kind, self.value, self.axis, self.operands = number, kind, value, axis, operands
 
     def __repr__(self) -> str:
-        return {"value": f"{self.value}", "axis": f"{self.value}.shape[{self.axis}]"}.get(self.kind) or f"{self.kind}{self.operands}"
+        return ({"value": f"{self.value}",
+                 "axis": f"{self.value}.shape[{self.axis}]"}.get(self.kind)
+                or f"{self.kind}{self.operands}")
 
 
 @dataclass(eq=False)
@@ -126,15 +144,19 @@ def together(*groups: Sequence[Op]) -> tuple[Op, ...]:
 
 
 def carry(loop: Op, k: int) -> tuple[Value, list[Value], Value]:
-    """What the k-th carry of a loop starts as, the names that it has in it and behind it, and what a trip ends with."""
+    """What the k-th carry of a loop starts as, the names that it has in it and behind it, and what
+    a trip ends with.
+    """
     count = len(loop.outputs)
-    names = [loop.outputs[k], *(block.params[len(block.params) - count:][k] for block in loop.blocks)]
+    names = [loop.outputs[k],
+             *(block.params[len(block.params) - count:][k] for block in loop.blocks)]
     end = loop.blocks[-1]
     return loop.inputs[len(loop.inputs) - count:][k], names, end.yields[len(end.yields) - count:][k]
 
 
 def check_loops(function: Function, of: Function | None = None) -> list[Gap]:
-    """Check, in `function`, a loop form of `of`, before loops what is not proved of their indices; it is changed.
+    """Check, in `function`, a loop form of `of`, before loops what is not proved of their indices;
+    it is changed.
 
     Returns what was not proved.  Of `of` the requirements on the arguments are taken for granted.
     """
@@ -153,13 +175,16 @@ class Bounds:
         self.gaps: list[Gap] = []
         self.loops: dict[Value, Op] = {}  # by counter
         self.atoms: dict[tuple, Atom] = {}
-        self.carried: dict[Value, tuple[Op, int]] = {}  # by name of an array that a loop carries: the loop, and the number of the carry
+        # by name of an array that a loop carries: the loop, and the number of the carry
+        self.carried: dict[Value, tuple[Op, int]] = {}
         self.known: dict[Value, Affine] = {}
         self.shapes: dict[Value, tuple[Affine, ...]] = {}
         self.facts_of: dict[Value, tuple[Op, ...]] = {}
-        self.checks: list[Op] = []  # that stand before what is looked at, in its block or in those around
+        # that stand before what is looked at, in its block or in those around
+        self.checks: list[Op] = []
         self.asked: list[Affine] = []  # not negative: what holds of the arguments
-        self.alike: dict[Atom, Affine] = {}  # what effectful checks have said of the lengths of arguments
+        # what effectful checks have said of the lengths of arguments
+        self.alike: dict[Atom, Affine] = {}
         self.done: set[tuple] = set()
         self.varying: set[Value] = set()  # what loops carry whose length trips may change
         for op in function.block.ops:
@@ -175,7 +200,9 @@ class Bounds:
                 self.asked.append(large.plus(small, -1))
 
     def of_argument(self, function: Function, bound) -> Affine | None:
-        """A bound of analysis/index_ranges.py: a number, an integer argument, or an extent of an argument, and an offset."""
+        """A bound of analysis/index_ranges.py: a number, an integer argument, or an extent of an
+        argument, and an offset.
+        """
         if bound.symbol is None:
             return number(bound.offset)
         for k, p in enumerate(function.params):
@@ -208,7 +235,9 @@ class Bounds:
         self.levels.pop()
 
     def says(self, array: Value, axis: int, n: Affine) -> None:
-        """Take note of how long an axis is that an effectful check at the beginning of the function was made of."""
+        """Take note of how long an axis is that an effectful check at the beginning of the function
+        was made of.
+        """
         if array in self.function.params and self.own(array)[axis] != n:
             self.alike[self.axis(array, axis)] = n
             self.shapes.clear()
@@ -225,14 +254,16 @@ class Bounds:
             found = self.affine(i)
             if not self.counts(found):
                 continue
-            from_end = n.plus(found)  # what is not negative either, of an index that counts from the end
+            # what is not negative either, of an index that counts from the end
+            from_end = n.plus(found)
             for goals in ((n.plus(found, -1).plus(number(-1)),), (found, from_end)):
                 if not any(self.is_proved(goal, array) for goal in goals):
                     self.gaps.append(Gap(op, axis, self.emit(op, goals[-1])))
 
     def counts(self, index: Affine) -> bool:
         """Whether an index moves with the counter of a loop around."""
-        return any(atom.value in self.loops if atom.kind == "value" else any(map(self.counts, atom.operands)) for atom, _ in index.terms)
+        return any(atom.value in self.loops if atom.kind == "value"
+                   else any(map(self.counts, atom.operands)) for atom, _ in index.terms)
 
     def is_proved(self, goal: Affine, array: Value) -> bool:
         """Whether goal >= 0 is proved; the checks that this takes are pinned."""
@@ -271,22 +302,28 @@ class Bounds:
                 for one, other in ((a, b), (b, a)):
                     if not one.terms:
                         return number(0).plus(other, one.number)
-                return alone(self.atom("multiply", x, operands=(a, b) if a.rank() <= b.rank() else (b, a)))
+                return alone(self.atom("multiply", x, operands=(a, b) if a.rank() <= b.rank()
+                                       else (b, a)))
             case "length":
                 return self.lengths(op.inputs[0])[op.attrs["axis"]]
-            case "int_" | "convert" | "narrow" if "int" in (getattr(op.inputs[0].type, "dtype", None) or ""):
+            case "int_" | "convert" | "narrow" if "int" in (getattr(op.inputs[0].type, "dtype",
+                                                                    None) or ""):
                 return self.affine(op.inputs[0])
             case "on_tape":
                 return self.affine(op.inputs[0])
         if op.name in OUTCOMES:
             return self.affine(op.inputs[0])
-        if op.record.pure and op.inputs and all(getattr(v.type, "dtype", None) in ("int64", "bool") and not isinstance(v.type, Array)
+        if op.record.pure and op.inputs and all(getattr(v.type, "dtype", None) in ("int64", "bool")
+                                                and not isinstance(v.type, Array)
                                                 for v in op.inputs) and not op.attrs:
             return alone(self.atom(op.name, x, operands=tuple(map(self.affine, op.inputs))))
         return alone(self.atom("value", x))
 
-    def atom(self, kind: str, value: Value | None = None, axis: int = 0, operands: tuple[Affine, ...] = ()) -> Atom:
-        """The one atom of this kind: of a value or of an axis of it, or of these operands; `value` is one that it is."""
+    def atom(self, kind: str, value: Value | None = None, axis: int = 0,
+             operands: tuple[Affine, ...] = ()) -> Atom:
+        """The one atom of this kind: of a value or of an axis of it, or of these operands; `value`
+        is one that it is.
+        """
         key = kind, value if kind in ("value", "axis") else None, axis, operands
         if key not in self.atoms:
             self.atoms[key] = Atom(len(self.atoms), kind, value, axis, operands)
@@ -299,14 +336,17 @@ class Bounds:
     def lengths(self, array: Value) -> tuple[Affine, ...]:
         """The lengths of an array, each as it was asked for where the array was made."""
         if array not in self.shapes:
-            self.shapes[array] = self.own(array)  # what a loop carries has the lengths it starts with, if those of a trip follow from them
+            # what a loop carries has the lengths it starts with, if those of a trip follow from
+            # them
+            self.shapes[array] = self.own(array)
             self.shapes[array] = self.find_lengths(array)
         return self.shapes[array]
 
     def own(self, array: Value) -> tuple[Affine, ...]:
         """Lengths of which nothing is known."""
         axes = (self.axis(array, k) for k in range(array.type.rank))
-        return tuple(number(d) if isinstance(d, int) else self.alike.get(axis) or alone(axis) for axis, d in zip(axes, array.type.dims))
+        return tuple(number(d) if isinstance(d, int) else self.alike.get(axis) or alone(axis)
+                     for axis, d in zip(axes, array.type.dims))
 
     def find_lengths(self, array: Value) -> tuple[Affine, ...]:
         if array in self.carried and array not in self.varying:
@@ -316,12 +356,14 @@ class Bounds:
             return self.own(array)
         if op.record is buffer:
             return tuple(map(self.affine, op.inputs))
-        if op.name in SAME_SHAPE and isinstance(op.inputs[0].type, Array) and op.inputs[0].type.rank == array.type.rank:
+        if (op.name in SAME_SHAPE and isinstance(op.inputs[0].type, Array)
+                and op.inputs[0].type.rank == array.type.rank):
             return self.lengths(op.inputs[0])
         match op.name:
             case "if":
                 k = op.outputs.index(array)
-                found = {self.lengths(block.yields[k]) if isinstance(block.yields[k].type, Array) else None for block in op.blocks}
+                found = {self.lengths(block.yields[k]) if isinstance(block.yields[k].type, Array)
+                         else None for block in op.blocks}
                 return found.pop() if len(found) == 1 and None not in found else self.own(array)
             case "matmul" if array.type.rank == 2 and all(x.type.rank == 2 for x in op.inputs):
                 return self.lengths(op.inputs[0])[0], self.lengths(op.inputs[1])[1]
@@ -329,7 +371,8 @@ class Bounds:
                 matrix = op.inputs[0] if op.inputs[0].type.rank == 2 else op.inputs[1]
                 return (self.lengths(matrix)[0 if matrix is op.inputs[0] else 1],)
             case "reshape":
-                return tuple(self.affine(n) if n.constant is MISSING or n.constant >= 0 else own for n, own in zip(op.inputs[1:], self.own(array)))
+                return tuple(self.affine(n) if n.constant is MISSING or n.constant >= 0 else own
+                             for n, own in zip(op.inputs[1:], self.own(array)))
             case "solve" if op.inputs[0].type.rank == 2:
                 return self.lengths(op.inputs[1])
             case "reshape_like" | "spread":
@@ -356,12 +399,14 @@ class Bounds:
                     found.append(self.lengths(whole)[axis])
                 elif p != "i":
                     sliced = stride(length(whole, axis=axis), *operand)
-                    found.append(self.own(op.output)[len(found)] if sliced is None else self.affine(sliced.length))
+                    found.append(self.own(op.output)[len(found)] if sliced is None
+                                 else self.affine(sliced.length))
                 axis += 1
         return tuple(found)
 
     def find_varying(self) -> None:
-        """Find which arrays that loops carry may change their lengths: all others have those that they start with.
+        """Find which arrays that loops carry may change their lengths: all others have those that
+        they start with.
 
         Supposing first that none does, until no trip ends otherwise than it began.
         """
@@ -375,7 +420,8 @@ class Bounds:
                     before[op] = checks
                     for k in range(len(op.outputs)):
                         start, names, end = carry(op, k)
-                        if all(isinstance(x.type, Array) for x in (start, *names, end)):  # else a path leaves it unbound
+                        # else a path leaves it unbound
+                        if all(isinstance(x.type, Array) for x in (start, *names, end)):
                             self.carried.update((x, (op, k)) for x in names)
                 for inner in op.blocks:
                     note(inner, checks)
@@ -386,8 +432,10 @@ class Bounds:
             found = set()
             for op, k in dict.fromkeys(self.carried.values()):
                 start, names, end = carry(op, k)
-                if names[0] not in self.varying and not (isinstance(end.type, Array) and all(
-                        self.are_equal(n, m, before[op], self.facts_of_array(end)) for n, m in zip(self.lengths(start), self.lengths(end)))):
+                if (names[0] not in self.varying
+                        and not (isinstance(end.type, Array)
+                                 and all(self.are_equal(n, m, before[op], self.facts_of_array(end))
+                                         for n, m in zip(self.lengths(start), self.lengths(end))))):
                     found.update(names)
             self.varying |= found
             self.shapes.clear()
@@ -397,7 +445,8 @@ class Bounds:
         """Whether two lengths are one, by checks: those that are not near are pinned."""
         if n == m:
             return True
-        used = [Proof(self, [*near, *checks]).found(goal) for goal in (n.plus(m, -1), m.plus(n, -1))] if checks or near else [None]
+        used = [Proof(self, [*near, *checks]).found(goal)
+                for goal in (n.plus(m, -1), m.plus(n, -1))] if checks or near else [None]
         if None in used:
             return False
         self.pin(op for op in used[0] | used[1] if op not in near)
@@ -414,15 +463,19 @@ class Bounds:
         """The checks that the number `x` is the outcome of."""
         if x not in self.facts_of:
             self.facts_of[x] = ()
-            if x.op is not None and not x.op.blocks and not isinstance(x.type, Array) and x.op.name not in ACCESSES:
+            if (x.op is not None and not x.op.blocks and not isinstance(x.type, Array)
+                    and x.op.name not in ACCESSES):
                 own = (x.op,) if x.op.name in NAMES_OF_FACTS else ()
-                self.facts_of[x] = together(*(self.facts(v) for v in x.op.inputs if not isinstance(v.type, Array)), own)
+                self.facts_of[x] = together(*(self.facts(v) for v in x.op.inputs
+                                              if not isinstance(v.type, Array)), own)
         return self.facts_of[x]
 
     def facts_for(self, array: Value) -> tuple[Op, ...]:
         """The checks that were made before the array was, and before the loops around."""
-        loops = [level.owner for level in self.levels if level.owner is not None and level.owner.name == "for"]
-        return together(self.facts_of_array(array), *(self.facts(x) for loop in reversed(loops) for x in loop.inputs[:3]))
+        loops = [level.owner for level in self.levels if level.owner is not None
+                 and level.owner.name == "for"]
+        return together(self.facts_of_array(array),
+                        *(self.facts(x) for loop in reversed(loops) for x in loop.inputs[:3]))
 
     def facts_of_array(self, array: Value) -> tuple[Op, ...]:
         """The checks that were made before the array was."""
@@ -448,7 +501,8 @@ class Bounds:
         stops = [stop]
         if len(stop.terms) == 1:  # of a loop that makes trips, max(n, 0) is n
             ((atom, k),) = stop.terms
-            if k == 1 and atom.kind == "at_least_zero" and stop.number <= 0 and not start.terms and start.number >= 0:
+            if (k == 1 and atom.kind == "at_least_zero" and stop.number <= 0 and not start.terms
+                    and start.number >= 0):
                 stops.append(atom.operands[0].plus(number(stop.number)))
         if step.constant > 0:
             return [(start, stop.plus(number(-1))) for stop in stops]
@@ -457,9 +511,11 @@ class Bounds:
     # what is emitted
 
     def emit(self, op: Op, goal: Affine) -> bool:
-        """Check goal >= 0 before a loop around `op`, for the trip in which it is least; False where it is no sum of a counter and of what is known before.
+        """Check goal >= 0 before a loop around `op`, for the trip in which it is least; False where
+        it is no sum of a counter and of what is known before.
 
-        Of several counters that of the innermost loop is counted to its end: of others the largest together may be more than there ever is.
+        Of several counters that of the innermost loop is counted to its end: of others the largest
+        together may be more than there ever is.
         """
         least, place = None, None
         for at in reversed(range(1, len(self.levels))):
@@ -485,14 +541,18 @@ class Bounds:
             self.done.add(key)
             level = self.levels[at]
             with Builder(Block(), op.line) as builder:
-                large, small = (Affine(frozenset((atom, k * sign) for atom, k in least.terms if k * sign > 0), max(least.number * sign, 0)) for sign in (1, -1))
+                large, small = (Affine(frozenset((atom, k * sign) for atom, k in least.terms
+                                                 if k * sign > 0), max(least.number * sign, 0))
+                                for sign in (1, -1))
                 self.bound(owner, self.spelled(small, at), self.spelled(large, at))
             level.ops += builder.block.ops
             level.defined.update(y for each in builder.block.ops for y in each.outputs)
         return True
 
     def bound(self, loop: Op, small: Value, large: Value) -> None:
-        """Let the loop's bound be the outcome of the check; nothing is checked where it is known to make no trip."""
+        """Let the loop's bound be the outcome of the check; nothing is checked where it is known to
+        make no trip.
+        """
         lo, hi, step = loop.inputs[:3]
         if step.constant > 0 and Proof(self, ()).found(self.affine(lo)) is not None:
             loop.inputs[1] = stays_inside_op(hi, small, large)
@@ -507,7 +567,8 @@ class Bounds:
 
     def where(self, atom: Atom, at: int) -> Value | None:
         """A value, defined at this level or around, that tells the atom."""
-        return atom.value if any(atom.value in level.defined for level in self.levels[:at + 1]) else None
+        return atom.value if any(atom.value in level.defined
+                                 for level in self.levels[:at + 1]) else None
 
     def spelled(self, x: Affine, at: int) -> Value:
         """The sum as ops."""
@@ -516,10 +577,12 @@ class Bounds:
             found = self.where(atom, at)
             found = length(found, axis=atom.axis) if atom.kind == "axis" else found
             term = found if abs(k) == 1 else multiply(found, value(abs(k)))
-            total = (term if k > 0 else multiply(term, value(-1))) if total is None else (add if k > 0 else subtract)(total, term)
+            total = ((term if k > 0 else multiply(term, value(-1))) if total is None
+                     else (add if k > 0 else subtract)(total, term))
         if total is None:
             return value(x.number)
-        return add(total, value(x.number)) if x.number > 0 else subtract(total, value(-x.number)) if x.number else total
+        return (add(total, value(x.number)) if x.number > 0 else subtract(total, value(-x.number))
+                if x.number else total)
 
 
 class Proof:
@@ -545,7 +608,8 @@ class Proof:
                 self.spread += [(result, a, op), (result, b, op)]
 
     def found(self, goal: Affine) -> frozenset[Op] | None:
-        """The checks by which goal >= 0, by a short proof if there is one; None if there is none."""
+        """The checks by which goal >= 0, by a short proof if there is one; None if there is none.
+        """
         for depth in range(2, DEPTH + 1, 2):
             self.budget = BUDGET
             if (found := self.holds(goal, depth)) is not None:
@@ -594,7 +658,9 @@ class Proof:
         return atom.kind == "axis" or atom.kind in NATURAL
 
     def smaller(self, goal: Affine) -> Iterator[tuple[Affine, frozenset[Op]]]:
-        """Sums that are at most `goal`, and the checks by which they are: if one is not negative, neither is `goal`."""
+        """Sums that are at most `goal`, and the checks by which they are: if one is not negative,
+        neither is `goal`.
+        """
         terms = sorted(goal.terms, key=lambda term: (term[0].kind != "value", -term[0].number))
         for atom, k in terms:
             for bound, by in self.uppers(atom) if k < 0 else self.lowers(atom):
@@ -666,14 +732,16 @@ class Proof:
                 if other == m and (by := Proof(self.bounds, [op for _, op in self.equal]).holds(n.plus(i, -1).plus(number(-1)), DEPTH // 2)) is not None:
                     yield m.plus(number(-1)), by | {op}
                     for atom_of_m, k in m.terms:
-                        if m == alone(atom_of_m) and atom_of_m.kind == "at_least_zero":  # and not 0, as there are trips
+                        # and not 0, as there are trips
+                        if m == alone(atom_of_m) and atom_of_m.kind == "at_least_zero":
                             yield atom_of_m.operands[0].plus(number(-1)), by | {op}
 
     def uppers_of_strip(self, atom: Atom) -> Iterator[tuple[Affine, frozenset[Op]]]:
         """Of `s * size`, where a strip begins: n - 1, where s counts the strips of n."""
         for s, size in (atom.operands, atom.operands[::-1]):
             for counter, k in s.terms:
-                if k == 1 and s == alone(counter) and counter.kind == "value" and counter.value in self.bounds.loops:
+                if (k == 1 and s == alone(counter) and counter.kind == "value"
+                        and counter.value in self.bounds.loops):
                     for high, _ in self.bounds.affine(self.bounds.loops[counter.value].inputs[1]).terms:
                         if high.kind == "strips_of" and high.operands[1] == size:
                             yield high.operands[0].plus(number(-1)), NO_CHECKS
@@ -690,7 +758,8 @@ class Proof:
         """The checks by which two integers are equal, of at most one."""
         if n == m:
             return NO_CHECKS
-        return next((frozenset([op]) for zero, op in self.equal if zero in (n.plus(m, -1), m.plus(n, -1))), None)
+        return next((frozenset([op]) for zero, op in self.equal
+                     if zero in (n.plus(m, -1), m.plus(n, -1))), None)
 
     def products(self, c: Affine) -> Iterator[tuple[Affine, Affine]]:
         """The products with `c` that are atoms, and what it is multiplied with."""
@@ -734,7 +803,9 @@ class Proof:
 
 
 def least(dim) -> int:
-    """What an axis of an argument is at least as long as: Note [Long axes] in ir/length_assumptions.py."""
+    """What an axis of an argument is at least as long as: Note [Long axes] in
+    ir/length_assumptions.py.
+    """
     return dim if isinstance(dim, int) else dim.least
 
 

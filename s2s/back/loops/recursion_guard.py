@@ -1,4 +1,5 @@
-"""How deep native functions call themselves: Python raises RecursionError where a native stack would overflow.
+"""How deep native functions call themselves: Python raises RecursionError where a native stack
+would overflow.
 
     def f(n):                      def f(n, depth):
         ...                            if depth > 6000:
@@ -22,7 +23,9 @@ LEAST = 1000  # Python's own limit
 
 
 def guard_depth(function: Function) -> None:
-    """Count, in place, the depth of the calls of functions that call themselves, and raise before it is too much."""
+    """Count, in place, the depth of the calls of functions that call themselves, and raise before
+    it is too much.
+    """
     callees = recursive_callees(function)
     guarded = {callee: Value(INT, "depth") for callee in callees if calls_itself(callee)}
     for callee in callees:
@@ -44,7 +47,8 @@ def deepest(function: Function) -> int:
 
 
 def _raise() -> tuple:
-    emit(raise_record, thrown=Made(RecursionError, (Plain("maximum recursion depth exceeded"),)), cause=None)
+    emit(raise_record, thrown=Made(RecursionError, (Plain("maximum recursion depth exceeded"),)),
+         cause=None)
     return ()
 
 

@@ -1,4 +1,5 @@
-"""Elements that a trip computes in one loop, and reads in another, are computed again where that is as cheap as reading them.
+"""Elements that a trip computes in one loop, and reads in another, are computed again where that is
+as cheap as reading them.
 
     d = np.empty(3)                                   s = 0.0
     s = 0.0                                           for k in range(3):
@@ -10,14 +11,17 @@
     for k in range(3):
         x_bar[i, k] += e * d[k]
 
-An element of an array that is at hand, and a sum of it with another, cost what storing a number and loading it cost; but an array
-that each trip fills anew keeps the trips from being done several at a time (distribute_stages.py, distribute_gathers.py), and its loop from being a vector's.
-Sound where nothing that the elements are computed of is overwritten anywhere.  One sum gives the same bits in both places.  A product does not: where something
-is added to it, LLVM makes one rounding of both, and `t[i] - t[j]` of squares is no longer 0 where i is j; nor do two operations, of which an element that is
-the largest might no longer be equal to the largest.
+An element of an array that is at hand, and a sum of it with another, cost what storing a number and
+loading it cost; but an array that each trip fills anew keeps the trips from being done several at a
+time (distribute_stages.py, distribute_gathers.py), and its loop from being a vector's. Sound where
+nothing that the elements are computed of is overwritten anywhere. One sum gives the same bits in
+both places. A product does not: where something is added to it, LLVM makes one rounding of both,
+and `t[i] - t[j]` of squares is no longer 0 where i is j; nor do two operations, of which an element
+that is the largest might no longer be equal to the largest.
 
-Considered: arrays of a strip's trips for what one stage makes in a loop and another reads.  They are needed for what is dear to compute again, and cost
-memory; here there would be nothing to gain by them.
+Considered: arrays of a strip's trips for what one stage makes in a loop and another reads. They are
+needed for what is dear to compute again, and cost memory; here there would be nothing to gain by
+them.
 """
 
 from __future__ import annotations
@@ -39,19 +43,24 @@ READERS = 3  # that compute them again, at most
 
 
 def compute_again(function: Function) -> None:
-    """Let the loops of `function`, a loop form, compute again what is cheap, instead of keeping it in arrays; it is changed."""
+    """Let the loops of `function`, a loop form, compute again what is cheap, instead of keeping it
+    in arrays; it is changed.
+    """
     if not any(op.record is buffer for op in walk(function.block)):
         return
     readers = readers_of(function.block)
     blocks = list(blocks_of(function.block))
     home = {op: block for block in blocks for op in block.ops}
-    counters = {block.params[0] for op in home if op.name == "for" and counts_from_zero(op) for block in op.blocks}
+    counters = {block.params[0] for op in home if op.name == "for" and counts_from_zero(op)
+                for block in op.blocks}
     same: dict[Value, Value] = {}
     needed_now: set[Value] = set()  # by what is computed again, of which `readers` does not know
     for made in [op for op in home if op.record is buffer]:
         found = _kept(made, readers, counters)
         needed = None if found is None else _computed(found.write, found.loop, readers)
-        if needed is not None and needed_now.isdisjoint(found.loop.outputs) and same.keys().isdisjoint([found.write.inputs[1], *(x for op in needed for x in op.inputs)]):
+        if (needed is not None and needed_now.isdisjoint(found.loop.outputs)
+                and same.keys().isdisjoint([found.write.inputs[1],
+                                            *(x for op in needed for x in op.inputs)])):
             needed_now.update(x for op in needed for x in op.inputs)
             done: dict[tuple, Value] = {}
             for op in found.reading:
@@ -75,7 +84,9 @@ class Kept(NamedTuple):
 
 
 def _kept(made: Op, readers: Readers, counters: set[Value]) -> Kept | None:
-    """How the array that `made` makes is filled and read, if it is filled and nothing else is done with it."""
+    """How the array that `made` makes is filled and read, if it is filled and nothing else is done
+    with it.
+    """
     if len(readers[made.output]) != 1 or made.attrs["zero"]:
         return None
     ((loop, _),) = readers[made.output]
@@ -84,28 +95,35 @@ def _kept(made: Op, readers: Readers, counters: set[Value]) -> Kept | None:
     k = loop.inputs.index(made.output) - 3
     write = only_write(loop, k)
     reading = [op for op, _ in readers[loop.outputs[k]]]
-    if write is None or not 0 < len(reading) <= READERS or any(op is not None for op, _ in readers[write.output]):
+    if write is None or not 0 < len(reading) <= READERS or any(op is not None
+                                                               for op, _ in readers[write.output]):
         return None
-    if not all(op is not None and op.name == "getitem" and not isinstance(op.output.type, Array) and counters.issuperset(op.inputs[1:])
+    if not all(op is not None and op.name == "getitem"
+               and not isinstance(op.output.type, Array) and counters.issuperset(op.inputs[1:])
                for op in reading) or not _is_filled(made, loop, write):
         return None
     return Kept(loop, write, reading)
 
 
 def _is_filled(made: Op, loop: Op, write: Op) -> bool:
-    """Whether the loops around `write`, of which `loop` is the outermost, go through all indices of the array: what may be read can be computed."""
-    ends = {op.blocks[0].params[0]: op.inputs[1] for op in (loop, *walk(loop.blocks[0])) if op.name == "for" and op.inputs[2].constant == 1
-            and op.inputs[0].constant == 0}
-    return all(i in ends and not compared(n).isdisjoint(compared(ends[i])) or i in ends and is_same(n, ends[i])
-               for i, n in zip(write.inputs[2:], made.inputs, strict=True))
+    """Whether the loops around `write`, of which `loop` is the outermost, go through all indices of
+    the array: what may be read can be computed.
+    """
+    ends = {op.blocks[0].params[0]: op.inputs[1] for op in (loop, *walk(loop.blocks[0]))
+            if op.name == "for" and op.inputs[2].constant == 1 and op.inputs[0].constant == 0}
+    return all(i in ends and not compared(n).isdisjoint(compared(ends[i])) or i in ends
+               and is_same(n, ends[i]) for i, n in zip(write.inputs[2:], made.inputs, strict=True))
 
 
 def _computed(write: Op, loop: Op, readers: Readers) -> list[Op] | None:
-    """The ops that compute what `write` stores, from its indices and what stands before `loop`; None if they are dear, or read what is overwritten."""
+    """The ops that compute what `write` stores, from its indices and what stands before `loop`;
+    None if they are dear, or read what is overwritten.
+    """
     if write.inputs[1].type.dtype != write.inputs[0].type.dtype:
         return None
     inside = {op: None for op in walk(loop.blocks[0])}
-    free = {x for block in blocks_of(loop.blocks[0]) for x in block.params}.difference(write.inputs[2:])
+    free = {x for block in blocks_of(loop.blocks[0])
+            for x in block.params}.difference(write.inputs[2:])
     found, pending = set(), [write.inputs[1]]
     while pending:
         x = pending.pop()
@@ -116,16 +134,19 @@ def _computed(write: Op, loop: Op, readers: Readers) -> list[Op] | None:
             continue
         if op.name == "getitem":
             array = op.inputs[0]
-            if isinstance(op.output.type, Array) or array in free or array.op in inside or any(
-                    reader is None or reader.blocks or reader.record.writes is not None for reader, _ in readers[array]):
+            if (isinstance(op.output.type, Array) or array in free or array.op in inside
+                    or any(reader is None or reader.blocks or reader.record.writes is not None
+                           for reader, _ in readers[array])):
                 return None
             pending += op.inputs[1:]
-        elif op.name in ARITHMETIC or op.name == "constant" or op.name == "multiply" and op.output.type == INT:
+        elif (op.name in ARITHMETIC or op.name == "constant" or op.name == "multiply"
+              and op.output.type == INT):
             pending += op.inputs
         else:
             return None
         found.add(op)
-    if sum(op.name == "getitem" for op in found) > LOADS or sum(op.name in ARITHMETIC and op.output.type != INT for op in found) > OPERATIONS:
+    if (sum(op.name == "getitem" for op in found) > LOADS
+            or sum(op.name in ARITHMETIC and op.output.type != INT for op in found) > OPERATIONS):
         return None
     return [op for op in inside if op in found]
 
@@ -139,7 +160,9 @@ def _copied(op: Op, env: dict[Value, Value]) -> Op:
 
 
 def _drop(write: Op, loop: Op, made: Value, home: dict[Op, Block]) -> None:
-    """Let `loop`, and the loops in it, not carry the array that `made` is to them, and that `write` writes."""
+    """Let `loop`, and the loops in it, not carry the array that `made` is to them, and that `write`
+    writes.
+    """
     while loop is not None:
         k = loop.inputs.index(made) - 3
         (body,) = loop.blocks

@@ -7,14 +7,16 @@
             y[i, j] = np.tanh(z[i, j])           return z @ V
     return y @ V
 
-Memory that is new costs more than arithmetic: its pages are handed out and cleared by the system, which was half of the
-time of the gradient of a layer.  So a buffer goes where an array lies that is read, if it is as long in each axis, if the
-function has made that array itself, and if each of its elements is read in no other trip than in the one that writes there.
-A result keeps memory of its own: the caller may give it (runtime/entry/out_argument.py).
+Memory that is new costs more than arithmetic: its pages are handed out and cleared by the system,
+which was half of the time of the gradient of a layer. So a buffer goes where an array lies that is
+read, if it is as long in each axis, if the function has made that array itself, and if each of its
+elements is read in no other trip than in the one that writes there. A result keeps memory of its
+own: the caller may give it (runtime/entry/out_argument.py).
 
-In the IR the loop then carries the array in place of the buffer, and reads what it carries: nothing else than the meaning of
-the program says that this is right, and back/print/insert_copies.py, which finds a write to an array that nobody reads afterwards, prints
-it in place.  Considered: a pool of blocks that are used again.  It saves clearing pages, not passes through memory.
+In the IR the loop then carries the array in place of the buffer, and reads what it carries: nothing
+else than the meaning of the program says that this is right, and back/print/insert_copies.py, which
+finds a write to an array that nobody reads afterwards, prints it in place. Considered: a pool of
+blocks that are used again. It saves clearing pages, not passes through memory.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ READERS = ("getitem", "matmul", "length")
 
 
 def overwrite_what_is_read_last(function: Function) -> None:
-    """Let the loops of `function`, a loop form, fill arrays that they read last instead of new ones; it is changed."""
+    """Let the loops of `function`, a loop form, fill arrays that they read last instead of new
+    ones; it is changed.
+    """
     returned = memory_of_results(function)
     for block in list(blocks_of(function.block)):
         buffers = {op.output for op in block.ops if op.record is buffer and not op.attrs["zero"]}
@@ -41,7 +45,8 @@ def overwrite_what_is_read_last(function: Function) -> None:
                 users.setdefault(x, []).append(op)
         for loop in [op for op in block.ops if op.name == "for"]:
             for k, made in enumerate(loop.inputs[3:]):
-                if made not in buffers or users[made] != [loop] or loop.inputs.count(made) != 1 or loop.outputs[k] in returned:
+                if (made not in buffers or users[made] != [loop] or loop.inputs.count(made) != 1
+                        or loop.outputs[k] in returned):
                     continue
                 write = only_write(loop, k)
                 array = None if write is None else read_last(loop, write, made, block, users)
@@ -61,16 +66,20 @@ def memory_of_results(function: Function) -> set[Value]:
         found.add(x)
         k = op.outputs.index(x)
         if op.blocks:
-            pending += [block.yields[k - len(op.outputs)] for block in op.blocks if len(block.yields) >= len(op.outputs)]
+            pending += [block.yields[k - len(op.outputs)] for block in op.blocks
+                        if len(block.yields) >= len(op.outputs)]
             if op.name != "if":
                 pending.append(op.inputs[k - len(op.outputs)])
         else:
-            pending += [y for j, y in enumerate(op.inputs) if op.record.writes == j or j in op.record.views or op.name == "tuple"]
+            pending += [y for j, y in enumerate(op.inputs) if op.record.writes == j
+                        or j in op.record.views or op.name == "tuple"]
     return found
 
 
 def only_write(loop: Op, k: int) -> Op | None:
-    """The one write to the carry `k` of a nest, at the indices of all its loops, so at each element once."""
+    """The one write to the carry `k` of a nest, at the indices of all its loops, so at each element
+    once.
+    """
     at, carry, counters = loop, k, []
     while True:
         (body,) = at.blocks
@@ -84,8 +93,9 @@ def only_write(loop: Op, k: int) -> Op | None:
         if at.inputs[3 + carry] is not param or at not in body.ops:
             return None
     write = end.op
-    if write is None or write.name != "setitem" or write not in body.ops or write.inputs[0] is not param \
-            or write.inputs[2:] != counters or write.attrs["pattern"] != ("i",) * param.type.rank:
+    if (write is None or write.name != "setitem" or write not in body.ops
+            or write.inputs[0] is not param or write.inputs[2:] != counters
+            or write.attrs["pattern"] != ("i",) * param.type.rank):
         return None
     (outer,) = loop.blocks
     versions = set(Trip(outer).versions(outer.params[1 + k]))
@@ -95,12 +105,15 @@ def only_write(loop: Op, k: int) -> Op | None:
     return write
 
 
-def read_last(loop: Op, write: Op, made: Value, block: Block, users: dict[Value, list[Op]]) -> Value | None:
+def read_last(loop: Op, write: Op, made: Value, block: Block,
+              users: dict[Value, list[Op]]) -> Value | None:
     """An array in whose place `write` may put what it writes to the buffer `made`."""
     for array in op_free_values(loop):
-        if array not in loop.inputs and array.type == made.type and is_made_in(array, block) and array not in block.yields \
-                and not any(d.accepts_any for d in array.type.dims if isinstance(d, Extent)) and users[array][-1] is loop \
-                and all(only_reads(op, array) for op in users[array]) and reads_where_it_writes(loop, array, write):
+        if (array not in loop.inputs and array.type == made.type
+                and is_made_in(array, block) and array not in block.yields
+                and not any(d.accepts_any for d in array.type.dims if isinstance(d, Extent))
+                and users[array][-1] is loop and all(only_reads(op, array) for op in users[array])
+                and reads_where_it_writes(loop, array, write)):
             return array
     return None
 
@@ -117,11 +130,14 @@ def is_made_in(array: Value, block: Block) -> bool:
 
 
 def only_reads(user: Op, array: Value) -> bool:
-    """Whether `user`, and what is in its blocks, reads elements of `array`, and keeps no view of it."""
+    """Whether `user`, and what is in its blocks, reads elements of `array`, and keeps no view of
+    it.
+    """
     ops = [user, *(op for inner in user.blocks for op in walk(inner))]
-    return all(op.name in READERS and not (op.name == "getitem" and isinstance(op.output.type, Array))
-               for op in ops if array in op.inputs) \
-        and not any(array in inner.yields for op in ops for inner in op.blocks)
+    return all(op.name in READERS
+               and not (op.name == "getitem" and isinstance(op.output.type, Array)) for op in ops
+               if array in op.inputs) and not any(array in inner.yields for op in ops
+                                                  for inner in op.blocks)
 
 
 def reads_where_it_writes(loop: Op, array: Value, write: Op) -> bool:
@@ -129,8 +145,8 @@ def reads_where_it_writes(loop: Op, array: Value, write: Op) -> bool:
     inside = next(inner for inner in blocks_of(loop.blocks[0]) if write in inner.ops)
     before = inside.ops[:inside.ops.index(write)]
     reads = [op for op in walk(loop.blocks[0]) if array in op.inputs]
-    return all(op in before and op.name == "getitem" and op.attrs["pattern"] == write.attrs["pattern"]
-               and op.inputs[1:] == write.inputs[2:] for op in reads)
+    return all(op in before and op.name == "getitem" and op.attrs["pattern"]
+               == write.attrs["pattern"] and op.inputs[1:] == write.inputs[2:] for op in reads)
 
 
 def give(array: Value, made: Value, loop: Op, k: int, write: Op, block: Block) -> None:

@@ -1,23 +1,27 @@
-"""Elements that one trip of a loop leaves to the next stay in scalars, instead of going through memory.
+"""Elements that one trip of a loop leaves to the next stay in scalars, instead of going through
+memory.
 
     for j in range(1, n - 1):                                 t = u[0]
         u[j] = 0.5 * (u[j - 1] + u[j + 1])      becomes       for j in range(1, n - 1):
                                                                   t = 0.5 * (t + u[j + 1])
                                                                   u[j] = t
 
-What a trip stores and the next reads back costs the processor four or five cycles, which is most of the time of a sweep like
-this one, and of its adjoint, where three neighbours are added to: it is 1.5 times faster so.  LLVM does not see it, because
-the stores to other rows come between.
+What a trip stores and the next reads back costs the processor four or five cycles, which is most of
+the time of a sweep like this one, and of its adjoint, where three neighbours are added to: it is
+1.5 times faster so. LLVM does not see it, because the stores to other rows come between.
 
-The elements of a row that a trip touches are a *window* that moves by one each trip: an element enters it at one end,
-is read and written while it is inside, and leaves at the other.  Inside it is a scalar.  It is loaded where it is first read, and
-stored after the last write to it; before the loop the window is filled, and after it what has not been stored yet is.  Writes elsewhere in
-the array must be proved to be elsewhere (other offsets of one base, none negative).  Loops in which nothing is
-handed on are left alone: they may be made of vector instructions.
+The elements of a row that a trip touches are a *window* that moves by one each trip: an element
+enters it at one end, is read and written while it is inside, and leaves at the other. Inside it is
+a scalar. It is loaded where it is first read, and stored after the last write to it; before the
+loop the window is filled, and after it what has not been stored yet is. Writes elsewhere in the
+array must be proved to be elsewhere (other offsets of one base, none negative). Loops in which
+nothing is handed on are left alone: they may be made of vector instructions.
 
-An element that every trip writes, and none moves away from (`Still`), is a scalar for the whole loop: LLVM sees only sometimes that
-no other write of the loop is to it.  What an adjoint only adds to it is added up from zero, and to the element after the
-loop: so loops around may still add to it from several threads, and the loop itself to elements that may be the same, `x_bar[i] -= t` beside `x_bar[j] += t`.
+An element that every trip writes, and none moves away from (`Still`), is a scalar for the whole
+loop: LLVM sees only sometimes that no other write of the loop is to it. What an adjoint only adds
+to it is added up from zero, and to the element after the loop: so loops around may still add to it
+from several threads, and the loop itself to elements that may be the same, `x_bar[i] -= t` beside
+`x_bar[j] += t`.
 """
 
 from __future__ import annotations
@@ -36,7 +40,8 @@ from ...ops.core.record import value
 from ..loopir.reductions import zero_of
 
 WIDEST = 6  # elements: registers are few
-DTYPES = ("float64", "float32", "int64", "complex128")  # of which a sum in a scalar is what it is in an array
+# of which a sum in a scalar is what it is in an array
+DTYPES = ("float64", "float32", "int64", "complex128")
 
 
 @dataclass(eq=False)
@@ -47,24 +52,29 @@ class Window:
     axis: int | None  # of the counter
     others: tuple  # (base, offset) of the other axes
     dtype: str
-    accesses: list[tuple[Op, int]] = field(default_factory=list)  # in order, with the offset from the counter
+    # in order, with the offset from the counter
+    accesses: list[tuple[Op, int]] = field(default_factory=list)
 
     def offsets(self, written: bool = False) -> list[int]:
         return sorted({c for op, c in self.accesses if not written or op.record is not getitem})
 
     def handed_on(self, forwards: bool) -> list[int]:
-        """The offsets whose elements a trip reads and finds in scalars: all but the newest, if they are not overwritten first."""
+        """The offsets whose elements a trip reads and finds in scalars: all but the newest, if they
+        are not overwritten first.
+        """
         offsets = self.offsets()
         inside = range(offsets[0], offsets[-1] + 1)
         first = {c: next((op for op, k in self.accesses if k == c), None) for c in inside}
-        return [c for c in (inside[:-1] if forwards else inside[1:]) if first[c] is None or first[c].record is not setitem]
+        return [c for c in (inside[:-1] if forwards else inside[1:]) if first[c] is None
+                or first[c].record is not setitem]
 
     def stored(self, forwards: bool) -> int:
         """The offset after which nothing writes to an element any more."""
         return self.offsets(written=True)[0 if forwards else -1]
 
     def unstored(self, forwards: bool) -> list[int]:
-        """The offsets, from where the next trip would be, of what is left to store after the last."""
+        """The offsets, from where the next trip would be, of what is left to store after the last.
+        """
         first, *_, last = [*self.offsets(written=True)] * 2
         return list(range(first, last) if forwards else range(first + 1, last + 1))
 
@@ -73,8 +83,8 @@ class Window:
         return sorted({*self.handed_on(forwards), *self.unstored(forwards)})
 
     def place(self, i: Value, c: int) -> list[Value]:
-        index = [base + offset if base is not None and offset else value(offset) if base is None else base
-                 for base, offset in self.others]
+        index = [base + offset if base is not None and offset else value(offset) if base is None
+                 else base for base, offset in self.others]
         if self.axis is not None:
             index.insert(self.axis, i + c if c else i)
         return index
@@ -117,8 +127,11 @@ class Still(Window):
 
     @property
     def is_taken(self) -> bool:
-        """Whether it is only subtracted from: what is, is added up.  LLVM adds up in order what it computes in vectors, but subtracts nothing so."""
-        return self.is_sum and all(op.inputs[1].op is not None and op.inputs[1].op.name == "negative" for op, _ in self.accesses)
+        """Whether it is only subtracted from: what is, is added up. LLVM adds up in order what it
+        computes in vectors, but subtracts nothing so.
+        """
+        return self.is_sum and all(op.inputs[1].op is not None and op.inputs[1].op.name
+                                   == "negative" for op, _ in self.accesses)
 
     def term(self, x: Value) -> Value:
         return x.op.inputs[0] if self.is_taken else x
@@ -145,25 +158,31 @@ class Still(Window):
         if not self.is_sum:
             return super().leaves(array, x, i, c)
         index = self.place(i, c)
-        added = additem(array, OPERATORS["negative"](x) if self.is_taken else x, *index, pattern=("i",) * len(index))
+        added = additem(array, OPERATORS["negative"](x) if self.is_taken else x, *index,
+                        pattern=("i",) * len(index))
         added.name = array.name
         return added
 
 
 def is_added(op: Op) -> bool:
-    """Whether an adjoint adds to an element here, and does not read it: the order of such sums is nobody's."""
+    """Whether an adjoint adds to an element here, and does not read it: the order of such sums is
+    nobody's.
+    """
     return op.name == "additem" and op.line is not None and op.line.backwards
 
 
 def forward_elements(function: Function) -> None:
-    """Keep in scalars, in place, what the loops of `function`, a loop form, hand on from trip to trip."""
+    """Keep in scalars, in place, what the loops of `function`, a loop form, hand on from trip to
+    trip.
+    """
     counters = {op.blocks[0].params[0]: op for op in walk(function.block) if op.name == "for"}
     same: dict[Value, Value] = {}
     _block(function.block, readers_of(function.block), counters, same)
     substitute(function.block, same)
 
 
-def _block(block: Block, readers: Readers, counters: dict[Value, Op], same: dict[Value, Value]) -> None:
+def _block(block: Block, readers: Readers, counters: dict[Value, Op],
+           same: dict[Value, Value]) -> None:
     ops, block.ops = block.ops, []
     for op in ops:
         for inner in op.blocks:
@@ -176,7 +195,8 @@ def _block(block: Block, readers: Readers, counters: dict[Value, Op], same: dict
             block.ops.append(op)
 
 
-# ------------------------------------------------------------------------------------------- finding
+# -------------------------------------------------------------------------------------------
+# finding
 
 
 def _windows(loop: Op, readers: Readers, counters: dict[Value, Op]) -> list[Window]:
@@ -194,10 +214,13 @@ def _windows(loop: Op, readers: Readers, counters: dict[Value, Op]) -> list[Wind
 
 
 def _accesses(body: Block, param: Value, end: Value, readers: Readers) -> list[Op] | None:
-    """The reads and writes of single elements of an array, in order, if the body does nothing else with it."""
+    """The reads and writes of single elements of an array, in order, if the body does nothing else
+    with it.
+    """
     versions, version = [param], param
     while version is not end:
-        writes = [op for op, _ in readers[version] if op is not None and op.record.writes is not None and op.inputs[0] is version]
+        writes = [op for op, _ in readers[version] if op is not None
+                  and op.record.writes is not None and op.inputs[0] is version]
         if len(writes) != 1:
             return None
         version = writes[0].output
@@ -208,13 +231,16 @@ def _accesses(body: Block, param: Value, end: Value, readers: Readers) -> list[O
         for op, _ in readers[version]:
             if op is None and version is end and body.yields.count(end) == 1:
                 continue
-            if op not in position or op.name not in ("getitem", "setitem", "additem") or op.inputs.count(version) != 1:
+            if op not in position or op.name not in ("getitem", "setitem",
+                                                     "additem") or op.inputs.count(version) != 1:
                 return None
-            if op.inputs[0] is not version or set(op.attrs["pattern"]) != {"i"} or not isinstance(op.output.type, Scalar) and op.name == "getitem":
+            if (op.inputs[0] is not version or set(op.attrs["pattern"]) != {"i"}
+                    or not isinstance(op.output.type, Scalar) and op.name == "getitem"):
                 return None
             if any(not isinstance(x.type, Scalar) or x.type.dtype != "int64" for x in _index(op)):
                 return None
-            if op.name != "getitem" and getattr(op.inputs[1].type, "dtype", None) != param.type.dtype:
+            if op.name != "getitem" and getattr(op.inputs[1].type, "dtype",
+                                                None) != param.type.dtype:
                 return None
             found.append(op)
     found.sort(key=position.get)
@@ -222,7 +248,9 @@ def _accesses(body: Block, param: Value, end: Value, readers: Readers) -> list[O
 
 
 def _one_after_another(accesses: list[Op], version: Value) -> bool:
-    """Whether each is of the array as those before leave it: what is read after it is overwritten is a copy."""
+    """Whether each is of the array as those before leave it: what is read after it is overwritten
+    is a copy.
+    """
     for op in accesses:
         if op.inputs[0] is not version:
             return False
@@ -235,7 +263,8 @@ def _index(op: Op) -> list[Value]:
     return op.inputs[1 if op.name == "getitem" else 2:]
 
 
-def _moving(loop: Op, k: int, accesses: list[Op], inside: set[Value], counters: dict[Value, Op]) -> list[Window]:
+def _moving(loop: Op, k: int, accesses: list[Op], inside: set[Value],
+            counters: dict[Value, Op]) -> list[Window]:
     """The windows of one array that are worth it, if all other accesses are elsewhere."""
     counter, forwards = loop.blocks[0].params[0], loop.inputs[2].constant == 1
     windows: dict[tuple, Window] = {}
@@ -243,17 +272,22 @@ def _moving(loop: Op, k: int, accesses: list[Op], inside: set[Value], counters: 
         places = [base_offset(i) for i in _index(op)]
         axes = [axis for axis, (base, _) in enumerate(places) if base is counter]
         others = tuple(place for axis, place in enumerate(places) if axis not in axes)
-        if len(axes) > 1 or len(places) != loop.outputs[k].type.rank or any(base in inside for base, _ in others):
+        if (len(axes) > 1 or len(places) != loop.outputs[k].type.rank
+                or any(base in inside for base, _ in others)):
             continue
         if axes:
-            window, c = windows.setdefault((*axes, others), Window(k, *axes, others, loop.outputs[k].type.dtype)), places[axes[0]][1]
+            window, c = (windows.setdefault((*axes, others),
+                                            Window(k, *axes, others, loop.outputs[k].type.dtype)),
+                         places[axes[0]][1])
         else:
-            window, c = windows.setdefault((None, others), Still(k, None, others, loop.outputs[k].type.dtype)), 0
+            window, c = windows.setdefault((None, others),
+                                           Still(k, None, others, loop.outputs[k].type.dtype)), 0
         window.accesses.append((op, c))
     found = []
     for window in windows.values():
         mine = {op for op, _ in window.accesses}
-        if not (window.is_worth_it() if isinstance(window, Still) else _is_handed_on(window, counter, forwards, counters)):
+        if not (window.is_worth_it() if isinstance(window, Still)
+                else _is_handed_on(window, counter, forwards, counters)):
             continue
         if any(_maybe_negative(place, counters) for place in window.others):
             continue
@@ -264,10 +298,14 @@ def _moving(loop: Op, k: int, accesses: list[Op], inside: set[Value], counters: 
     return found
 
 
-def _is_handed_on(window: Window, counter: Value, forwards: bool, counters: dict[Value, Op]) -> bool:
-    """Whether trips hand elements on in `window`, in few registers, none of them counted from the end."""
+def _is_handed_on(window: Window, counter: Value, forwards: bool,
+                  counters: dict[Value, Op]) -> bool:
+    """Whether trips hand elements on in `window`, in few registers, none of them counted from the
+    end.
+    """
     offsets, low = window.offsets(), lower_bound(counter, counters)
-    if not window.offsets(written=True) or not window.handed_on(forwards) or offsets[-1] - offsets[0] >= WIDEST:
+    if (not window.offsets(written=True) or not window.handed_on(forwards)
+            or offsets[-1] - offsets[0] >= WIDEST):
         return False
     return low is not None and low + offsets[0] >= 0
 
@@ -281,14 +319,18 @@ def _maybe_negative(place: tuple, counters: dict[Value, Op]) -> bool:
 def _apart(window: Window, op: Op, counters: dict[Value, Op]) -> bool:
     """Whether `op` is proved to be about an element of another row."""
     a, b = _index(window.accesses[0][0]), _index(op)
-    return any(axis != window.axis and indices_differ(i, j, counters) for axis, (i, j) in enumerate(zip(a, b)))
+    return any(axis != window.axis and indices_differ(i, j, counters)
+               for axis, (i, j) in enumerate(zip(a, b)))
 
 
-# ----------------------------------------------------------------------------------------- rewriting
+# -----------------------------------------------------------------------------------------
+# rewriting
 
 
 def _rewrite(loop: Op, windows: list[Window]) -> dict[Value, Value]:
-    """Emit `loop` with these windows in scalars, inside an `if`; where it surely has a first trip without one: then what stands for its outputs."""
+    """Emit `loop` with these windows in scalars, inside an `if`; where it surely has a first trip
+    without one: then what stands for its outputs.
+    """
     lo, hi, step = loop.inputs[:3]
     outputs, inits = list(loop.outputs), loop.inputs[3:]
     loop.outputs = [Value(y.type, y.name, loop) for y in outputs]
@@ -298,7 +340,8 @@ def _rewrite(loop: Op, windows: list[Window]) -> dict[Value, Value]:
     arm, other = Block(), Block(yields=inits)
     with Builder(arm):
         arm.yields = _windowed(loop, windows)
-    new = add_op(if_record, [runs], {}, [y.type for y in outputs], [arm, other], [y.name for y in outputs])
+    new = add_op(if_record, [runs], {}, [y.type for y in outputs], [arm, other],
+                 [y.name for y in outputs])
     new.outputs = outputs
     for y in outputs:
         y.op = new
@@ -330,7 +373,8 @@ def _windowed(loop: Op, windows: list[Window]) -> list[Value]:
     return results
 
 
-def _scalars(body: Block, mine: dict[Op, tuple[Window, int]], state: dict[Window, dict[int, Value]]) -> None:
+def _scalars(body: Block, mine: dict[Op, tuple[Window, int]],
+             state: dict[Window, dict[int, Value]]) -> None:
     """Replace the accesses that are `mine` by what the scalars of `state` are then."""
     ops, body.ops = body.ops, []
     same: dict[Value, Value] = {}

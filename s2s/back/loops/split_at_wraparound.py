@@ -1,4 +1,5 @@
-"""Loops whose indices go round, as those of `np.roll` do, run from one turn to the next, and look for no remainder on the way.
+"""Loops whose indices go round, as those of `np.roll` do, run from one turn to the next, and look
+for no remainder on the way.
 
     for j in range(n):                                 lo = 0
         y[j] = x[(j - 1) % n] + x[(j + 1) % n]         while lo < n:
@@ -9,12 +10,15 @@
                                                                y[j] = x[j + (k - lo)] + x[j + (k_1 - lo)]
                                                            lo = hi
 
-A remainder is a division, as long as twenty additions, and what is read at one is not read several elements at a time.  A
-five-point stencil of rolls over rows of 120 took 3.5 ns an element, with indices that are compared and moved back 1.5, and takes
-0.6 in pieces.  (Over rows of 3, which are pieces of one element, it takes 1.4 times as long as with remainders.)  Peeling the
-first and last trips off instead would write the body out once for each piece, and needs the shifts when code is generated.
+A remainder is a division, as long as twenty additions, and what is read at one is not read several
+elements at a time. A five-point stencil of rolls over rows of 120 took 3.5 ns an element, with
+indices that are compared and moved back 1.5, and takes 0.6 in pieces. (Over rows of 3, which are
+pieces of one element, it takes 1.4 times as long as with remainders.) Peeling the first and last
+trips off instead would write the body out once for each piece, and needs the shifts when code is
+generated.
 
-Loops that count down end their pieces where an index is 0.  In a piece a quotient `(j + e) // n` does not change, either.  Remainders of what only loops further out count are taken there, once.
+Loops that count down end their pieces where an index is 0. In a piece a quotient `(j + e) // n`
+does not change, either. Remainders of what only loops further out count are taken there, once.
 """
 
 from __future__ import annotations
@@ -31,21 +35,28 @@ from ...ops.core.record import RECORDS, define, value
 from ..loopir.loop_builder import add, op_named, subtract
 
 MOST = 8  # turns that a loop's pieces end at
-LONG = 32  # trips of a turn, where their number is known: by 2 LLVM divides quickly, and pieces of two trips would be slow
+# trips of a turn, where their number is known: by 2 LLVM divides quickly, and pieces of two trips
+# would be slow
+LONG = 32
 WHOLE = ("remainder", "floor_divide")
 
 # The remainder in a piece: it is not negative, which analysis/affine.py knows by this name.
-turned = define("turned", evaluate=lambda i, by: i + by, infer=lambda i, by: INT, syntax=RECORDS["add"].syntax)
+turned = define("turned", evaluate=lambda i, by: i
+                + by, infer=lambda i, by: INT, syntax=RECORDS["add"].syntax)
 
 
 def run_between_wraps(function: Function) -> None:
-    """Take the loops of `function`, a loop form that nobody else has, in pieces where indices in them go round."""
+    """Take the loops of `function`, a loop form that nobody else has, in pieces where indices in
+    them go round.
+    """
     _Loops().block(function.block, {})
 
 
 @dataclass(eq=False)
 class Turn:
-    """What goes round in a loop: (counter + terms + offset) % n, and the ops that are it, or the quotient."""
+    """What goes round in a loop: (counter + terms + offset) % n, and the ops that are it, or the
+    quotient.
+    """
 
     terms: tuple[tuple[str, Value], ...]  # ("add" or "subtract", a number that no trip changes)
     offset: int
@@ -65,7 +76,8 @@ class _Loops:
     def block(self, block: Block, counters: dict[Value, Op]) -> None:
         for op in list(block.ops):
             for inner in op.blocks:
-                self.block(inner, {**counters, op.blocks[0].params[0]: op} if op.name == "for" else counters)
+                self.block(inner, {**counters, op.blocks[0].params[0]: op} if op.name == "for"
+                           else counters)
             if op.name != "for":
                 continue
             position = block.ops.index(op)
@@ -90,7 +102,8 @@ def taken_out(loop: Op) -> list[Op]:
         op = x.op
         if x not in inside or op in out:
             return True
-        if op is None or op.name not in ("constant", "add", "subtract", *WHOLE) or x.type.dtype != "int64" or not all(map(is_free, op.inputs)):
+        if (op is None or op.name not in ("constant", "add", "subtract", *WHOLE)
+                or x.type.dtype != "int64" or not all(map(is_free, op.inputs))):
             return False
         out[op] = None
         return True
@@ -120,7 +133,8 @@ def turns_of(loop: Op, counters: dict[Value, Op]) -> list[Turn]:
         x, n = op.inputs
         line = _line(x, body.params[0], inside)
         known = n.constant if type(n.constant) is int else None
-        if line is None or (n in inside or not _is_natural(n, counters) if known is None else known < LONG):
+        if line is None or (n in inside or not _is_natural(n, counters) if known is None
+                            else known < LONG):
             continue
         found.setdefault((*line, n if known is None else known), Turn(*line, n, [])).ops.append(op)
     return list(found.values()) if len(found) <= MOST else []
@@ -132,8 +146,10 @@ def _is_natural(n: Value, counters: dict[Value, Op]) -> bool:
     return least is not None and least >= 0
 
 
-def _line(x: Value, counter: Value, inside: set[Value]) -> tuple[tuple[tuple[str, Value], ...], int] | None:
-    """`x` as the counter plus terms that no trip changes, plus a number; None if it is no such sum."""
+def _line(x: Value, counter: Value,
+          inside: set[Value]) -> tuple[tuple[tuple[str, Value], ...], int] | None:
+    """`x` as the counter plus terms that no trip changes, plus a number; None if it is no such sum.
+    """
     if x is counter:
         return (), 0
     if x.op is None or x.op.name not in ("add", "subtract") or x not in inside:
@@ -154,7 +170,8 @@ def in_pieces(loop: Op, turns: list[Turn], counters: dict[Value, Op]) -> list[Va
     """Emit the loop in pieces; returns what its carries become."""
     (body,), (begin, end, step) = loop.blocks, loop.inputs[:3]
     is_up = step.constant == 1
-    types, names = [INT, *(y.type for y in loop.outputs)], ["lo" if is_up else "hi", *(p.name for p in body.params[1:])]
+    types, names = [INT, *(y.type for y in loop.outputs)], ["lo" if is_up else "hi",
+                                                            *(p.name for p in body.params[1:])]
     head, piece = (Block([Value(t, n) for t, n in zip(types, names)]) for _ in range(2))
     with Builder(head):
         head.yields = [op_named("less" if is_up else "greater", head.params[0], end)]
@@ -167,7 +184,8 @@ def in_pieces(loop: Op, turns: list[Turn], counters: dict[Value, Op]) -> list[Va
             place = op_named("remainder", first, n)
             if is_up:
                 left = subtract(n, place)
-                if n is not end and not is_known:  # which is 1 or more in a loop that makes a trip; of 0 the program may yet complain
+                # which is 1 or more in a loop that makes a trip; of 0 the program may yet complain
+                if n is not end and not is_known:
                     left = op_named("max_", left, value(1))
                 stop = op_named("min_", stop, add(start, left))
             else:
@@ -181,6 +199,8 @@ def in_pieces(loop: Op, turns: list[Turn], counters: dict[Value, Op]) -> list[Va
                     body.ops.remove(op)
                     substitute(body, {op.output: op_named("floor_divide", first, n)})
         stop.name = "hi" if is_up else "lo"
-        inner = add_op(for_record, [start, stop, value(step.constant), *piece.params[1:]], {**loop.attrs, "least": 0}, types[1:], [body], names[1:])
+        inner = add_op(for_record, [start, stop, value(step.constant), *piece.params[1:]],
+                       {**loop.attrs, "least": 0}, types[1:], [body], names[1:])
         piece.yields = [stop, *inner.outputs]
-    return list(add_op(while_record, [begin, *loop.inputs[3:]], {"breaks": False}, types, [head, piece], names).outputs[1:])
+    return list(add_op(while_record, [begin, *loop.inputs[3:]], {"breaks": False}, types,
+                       [head, piece], names).outputs[1:])

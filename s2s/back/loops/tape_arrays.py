@@ -1,4 +1,5 @@
-"""Tapes that grow become arrays with a count: what a list costs at each push, Numba's twice over, is gone.
+"""Tapes that grow become arrays with a count: what a list costs at each push, Numba's twice over,
+is gone.
 
     x_tape = []                                x_tape = np.empty(64)
     while abs(x) > 1e-3:                       x_count = 0
@@ -12,17 +13,20 @@
                                                    x_count -= 1
                                                    x = x_tape[x_count]
 
-In the IR the tape becomes its count, and the array goes from one push to the next, through the loops and branches around.
-It is made before the outermost of these, so the lanes of a batch, each of which starts a tape of its own, share one array; threads
-that share the lanes make one each (back/parallel/outline_parallel.py, "scratch").
-That is right where never two tapes of one array are there at once: where each tape is made from the one before, used once
-(or once on each of two paths), and made empty at one place (or at one on each of two paths).  The others stay lists.
-A count is not negative where an element is put or taken, which LLVM does not see (`on_tape`; runtime/kernels/runtime_calls.py): it asked of each whether it counts from the end.
-Tapes of arrays that are all of one shape, which is known before them, become arrays of one axis more, while the program still has whole arrays:
-what is pushed is then computed where it is to stand, and what is popped is read there.  Only those that are made outside of
-loops: lanes of a batch that share an array of numbers are told apart by what follows.
-(A list per lane was 1.7 times the adjoint by hand, an array per lane 1.2, one array 1.0; an array that is made as long as the trips
-will be would need to know them.)  A counted loop that pushes once a trip asks for room once, before it.
+In the IR the tape becomes its count, and the array goes from one push to the next, through the
+loops and branches around. It is made before the outermost of these, so the lanes of a batch, each
+of which starts a tape of its own, share one array; threads that share the lanes make one each
+(back/parallel/outline_parallel.py, "scratch"). That is right where never two tapes of one array are
+there at once: where each tape is made from the one before, used once (or once on each of two
+paths), and made empty at one place (or at one on each of two paths). The others stay lists. A count
+is not negative where an element is put or taken, which LLVM does not see (`on_tape`;
+runtime/kernels/runtime_calls.py): it asked of each whether it counts from the end. Tapes of arrays
+that are all of one shape, which is known before them, become arrays of one axis more, while the
+program still has whole arrays: what is pushed is then computed where it is to stand, and what is
+popped is read there. Only those that are made outside of loops: lanes of a batch that share an
+array of numbers are told apart by what follows. (A list per lane was 1.7 times the adjoint by hand,
+an array per lane 1.2, one array 1.0; an array that is made as long as the trips will be would need
+to know them.) A counted loop that pushes once a trip asks for room once, before it.
 """
 
 from __future__ import annotations
@@ -47,7 +51,9 @@ from ...ops.core.shape import length
 from ..loopir.ops import new_buffer
 
 FEW = 8  # rows, at least
-ROOM = 64  # numbers; eight, four, and at last twice as many when they are used up: what is never touched is no memory, until it is the system's page by page
+# numbers; eight, four, and at last twice as many when they are used up: what is never touched is no
+# memory, until it is the system's page by page
+ROOM = 64
 
 
 def with_room(tape, n):
@@ -90,19 +96,24 @@ with_room_for = {
               syntax=lambda *xs: ast.Call(ast.Name("with_room_for_matrices", ast.Load()), list(xs), [])),
 }  # by the axes of the tape
 
-on_tape = define("on_tape", evaluate=lambda k: k, infer=lambda k: INT, syntax=lambda k: k)  # the place of an element
+# the place of an element
+on_tape = define("on_tape", evaluate=lambda k: k, infer=lambda k: INT, syntax=lambda k: k)
 
 
 def stack_rows(function: Function) -> Function:
-    """`function`, not yet a loop form, with arrays in the place of tapes of arrays, where that can be."""
-    if any(op.name == "tape_push" and isinstance(op.inputs[1].type, Array) for op in walk(function.block)):
+    """`function`, not yet a loop form, with arrays in the place of tapes of arrays, where that can
+    be.
+    """
+    if any(op.name == "tape_push" and isinstance(op.inputs[1].type, Array)
+           for op in walk(function.block)):
         function = clone(function)
         _stack(_Kinds(function, of_rows=True))
     return function
 
 
 def stack_tapes(function: Function) -> None:
-    """Make arrays, in place, of the tapes of numbers of `function`, a loop form, where that can be."""
+    """Make arrays, in place, of the tapes of numbers of `function`, a loop form, where that can be.
+    """
     _stack(_Kinds(function))
 
 
@@ -115,7 +126,8 @@ def _stack(kinds: _Kinds) -> None:
                 if stacks.kind(x) is not None:
                     stacks.names.setdefault(stacks.kind(x), x.name or "tape")
                     x.type, x.name = INT, x.name.replace("_tape", "_count")
-        with Builder(Block(list(function.params)), above=[v for op in walk(function.block) for v in op.outputs]):
+        with Builder(Block(list(function.params)),
+                     above=[v for op in walk(function.block) for v in op.outputs]):
             stacks.block(function.block, {})
 
 
@@ -126,11 +138,13 @@ class _Kinds:
         self.function, self.of_rows = function, of_rows
         self.one: dict[Value, Value] = {}
         self.home: dict[Value, Block] = {}  # where a value is defined
-        self.place: dict[Block, tuple[Op, Block]] = {}  # the op that owns a block, and the block that stands in
+        # the op that owns a block, and the block that stands in
+        self.place: dict[Block, tuple[Op, Block]] = {}
         self.consumers: dict[Value, list[Block]] = {}  # where a tape is used up
         self.refused: set[Value] = set()
         self.made: list[tuple[Op, Block]] = []
-        self.items: dict[Value, set[tuple[str, tuple] | None]] = {}  # dtypes and extents; None: neither
+        # dtypes and extents; None: neither
+        self.items: dict[Value, set[tuple[str, tuple] | None]] = {}
         self._visit(function.block)
         for x in (*function.params, *function.results):
             self._refuse(x)
@@ -186,7 +200,9 @@ class _Kinds:
                     self._use(b, op.blocks[1])
             case "for" | "while":
                 first, params, skip = parts(op)
-                for k, (init, param, end, y) in enumerate(zip(op.inputs[first:], params, op.blocks[-1].yields[skip:], op.outputs)):
+                for k, (init, param, end,
+                        y) in enumerate(zip(op.inputs[first:], params, op.blocks[-1].yields[skip:],
+                                            op.outputs)):
                     self._same(init, param, end, y, *(head.params[k] for head in op.blocks[:-1]))
                     self._use(init, block)
                     self._use(end, op.blocks[-1])
@@ -197,7 +213,9 @@ class _Kinds:
         match type:
             case Scalar(dtype) if not self.of_rows:
                 return dtype, ()
-            case Array(dtype, dims) if self.of_rows and len(dims) + 1 in with_room_for and not any(isinstance(d, Extent) and d.accepts_any for d in dims):
+            case Array(dtype, dims) if (self.of_rows and len(dims) + 1 in with_room_for
+                                        and not any(isinstance(d, Extent) and d.accepts_any
+                                                    for d in dims)):
                 return dtype, dims
         return None
 
@@ -207,28 +225,35 @@ class _Kinds:
         items: dict[Value, set[tuple[str, tuple] | None]] = {}
         for tape, held in self.items.items():
             items.setdefault(self.root(tape), set()).update(held)
-        refused = {self.root(x) for x in self.refused} | {self.root(x) for x in self.consumers if not self._once(x)}
+        refused = {self.root(x) for x in self.refused} | {self.root(x) for x in self.consumers
+                                                          if not self._once(x)}
         for kind, held in items.items():
             made = [(op, block) for op, block in self.made if self.root(op.output) is kind]
-            if kind not in refused and len(held) == 1 and None not in held and made and self._exclusive([b for _, b in made]) and (
-                    not self.of_rows or all(isinstance(d, int) or self.with_extent(d, made) for d in next(iter(held))[1])):
+            if (kind not in refused and len(held) == 1 and None not in held
+                    and made and self._exclusive([b for _, b in made])
+                    and (not self.of_rows or all(isinstance(d, int) or self.with_extent(d, made)
+                                                 for d in next(iter(held))[1]))):
                 found[kind] = next(iter(held))
         return found
 
     def with_extent(self, dim: Extent, made: list[tuple[Op, Block]]) -> tuple[Value, int] | None:
-        """An array, there before the one place where tapes are `made`, outside of loops, of which an axis has this extent."""
+        """An array, there before the one place where tapes are `made`, outside of loops, of which
+        an axis has this extent.
+        """
         block = self.function.block
         before = list(block.params)
         if len(made) != 1 or made[0][1] is not block:
             return None
         for op in block.ops[:block.ops.index(made[0][0])]:
             before += op.outputs if not op.blocks else ()
-        return next(((x, x.type.dims.index(dim)) for x in before if isinstance(x.type, Array) and dim in x.type.dims), None)
+        return next(((x, x.type.dims.index(dim)) for x in before if isinstance(x.type, Array)
+                     and dim in x.type.dims), None)
 
     def _once(self, tape: Value) -> bool:
         """Whether `tape` is used up at most once, whatever path is taken."""
         blocks = self.consumers[tape]
-        return all(self._only_branches(block, self.home[tape]) for block in blocks) and self._exclusive(blocks)
+        return all(self._only_branches(block, self.home[tape])
+                   for block in blocks) and self._exclusive(blocks)
 
     def _only_branches(self, block: Block, around: Block) -> bool:
         """Whether `block` is `around`, or inside it with no loop between."""
@@ -245,7 +270,8 @@ class _Kinds:
     def _apart(self, a: Block, b: Block) -> bool:
         arms = {self.place[x][0]: x for x in self._around(a)}
         met = next((x for x in self._around(b) if self.place[x][0] in arms), None)
-        return met is not None and self.place[met][0].name == "if" and arms[self.place[met][0]] is not met
+        return (met is not None and self.place[met][0].name == "if"
+                and arms[self.place[met][0]] is not met)
 
     def _around(self, block: Block) -> Iterator[Block]:
         """`block` and those around it, innermost first, without the function's own."""
@@ -260,7 +286,8 @@ class _Stacks:
     def __init__(self, kinds: _Kinds, chosen: dict[Value, tuple[str, tuple]]):
         self.kinds, self.chosen = kinds, chosen
         self.names: dict[Value, str] = {}
-        self.reserved: set[Value] = set()  # kinds that have room for all that the loop around pushes
+        # kinds that have room for all that the loop around pushes
+        self.reserved: set[Value] = set()
 
     def kind(self, x: Value) -> Value | None:
         """The kind of `x`, if it is a tape that becomes an array."""
@@ -278,7 +305,8 @@ class _Stacks:
         substitute(block, lengths)
         return arrays
 
-    def op(self, op: Op, block: Block, arrays: dict[Value, Value], lengths: dict[Value, Value]) -> None:
+    def op(self, op: Op, block: Block, arrays: dict[Value, Value],
+           lengths: dict[Value, Value]) -> None:
         for kind in self.used(op):
             if kind not in arrays:
                 needed = self.needed(op, kind) if op.blocks else None
@@ -319,15 +347,19 @@ class _Stacks:
                 block.ops.append(op)
 
     def made(self, kind: Value, needed: Value | None) -> Value:
-        """A new array for a tape of this kind; if it is known how much is needed, of rows, it has that."""
+        """A new array for a tape of this kind; if it is known how much is needed, of rows, it has
+        that.
+        """
         dtype, dims = self.chosen[kind]
         if not dims:
             return new_buffer(dtype, (fresh_extent(),), (value(ROOM),))
         made = [each for each in self.kinds.made if self.kinds.root(each[0].output) is kind]
-        few = max(ROOM // max(math.prod(dims), 1), FEW) if all(isinstance(d, int) for d in dims) else FEW
+        few = max(ROOM // max(math.prod(dims), 1),
+                  FEW) if all(isinstance(d, int) for d in dims) else FEW
         if needed is not None:
             few = at_least_zero(needed)
-        lengths = [d if isinstance(d, int) else length(x[0], axis=x[1]) if (x := self.kinds.with_extent(d, made)) else None for d in dims]
+        lengths = [d if isinstance(d, int) else length(x[0], axis=x[1])
+                   if (x := self.kinds.with_extent(d, made)) else None for d in dims]
         array = empty(value((few, *lengths)), dtype=dtype)
         array.type = Array(dtype, (fresh_extent("any"), *dims))  # it grows
         return array
@@ -376,13 +408,17 @@ class _Stacks:
     def roomy(self, array: Value, needed: Value, kind: Value) -> Value:
         """`array`, or a longer one, where so many numbers have room."""
         lacks = length(array, axis=0) < needed
-        return if_(lacks, lambda: [emit(with_room_for[array.type.rank], array, needed)], lambda: [array], [self.names[kind]])[0]
+        return if_(lacks, lambda: [emit(with_room_for[array.type.rank], array,
+                                        needed)], lambda: [array], [self.names[kind]])[0]
 
     def needed(self, op: Op, kind: Value) -> Value | None:
-        """How many numbers are on the tape after a loop that pushes as many on each trip; None if that is not known before."""
+        """How many numbers are on the tape after a loop that pushes as many on each trip; None if
+        that is not known before.
+        """
         if op.name != "for" or op.attrs["breaks"] or op.inputs[2].constant not in (1, -1):
             return None
-        inside = [x for x in walk(op.blocks[0]) if x.outputs and self.kind(x.outputs[0]) is kind and x.name in ("tape_push", "tape_pop")]
+        inside = [x for x in walk(op.blocks[0]) if x.outputs and self.kind(x.outputs[0]) is kind
+                  and x.name in ("tape_push", "tape_pop")]
         if any(x.name == "tape_pop" or x not in op.blocks[0].ops for x in inside):
             return None
         count = next(init for init, y in zip(op.inputs[3:], op.outputs) if self.kind(y) is kind)

@@ -3,9 +3,10 @@
     f_fwd(x, n, [])      becomes    f_fwd(x, n, [0.0][:0])
     rows = [[], []]      becomes    rows = [[0.0][:0], [0.0][:0]]
 
-What a list holds is told by whatever it flows into: what is appended to it, here or on another path, the list that it
-is put into, the function that is given it.  So each list has a `Held`, which is that of every list that it may
-become, and lists that are appended to where they are made need no word: Numba sees that for itself.
+What a list holds is told by whatever it flows into: what is appended to it, here or on another
+path, the list that it is put into, the function that is given it. So each list has a `Held`, which
+is that of every list that it may become, and lists that are appended to where they are made need no
+word: Numba sees that for itself.
 """
 
 from __future__ import annotations
@@ -23,12 +24,15 @@ from ...ops.core.record import Record
 
 PUSHES = {"tape_push": 1, "list_insert": 1}  # op -> which input becomes an item
 PUTS = {**PUSHES, "list_set": 1, "list_full": 0}
-REARRANGED = frozenset({"list_slice", "list_join", "list_copy", "list_zeros", "list_plus", "slice_plus", "list_pick", "list_put", "tape_copy",
-                        "tape_reversed", "tape_kept"})
+REARRANGED = frozenset({"list_slice", "list_join", "list_copy", "list_zeros", "list_plus",
+                        "slice_plus", "list_pick", "list_put", "tape_copy", "tape_reversed",
+                        "tape_kept"})
 
 
 class Held:
-    """What the lists of one kind hold: `item`, if that is lists; of how many origins and whether filled in place."""
+    """What the lists of one kind hold: `item`, if that is lists; of how many origins and whether
+    filled in place.
+    """
 
     def __init__(self, type: Type):
         self.type = type
@@ -66,14 +70,17 @@ class Held:
 
 
 def type_tapes(function: Function) -> None:
-    """Say, in place, what the lists hold that `function` makes empty; arrays on a tape it is given are copies."""
+    """Say, in place, what the lists hold that `function` makes empty; arrays on a tape it is given
+    are copies.
+    """
     held = _Kinds()
     ops = list(walk(function.block))
     for op in ops:
         held.visit(op)
     for op in ops:
         if op.name in ("tape_new", "list_of") and not op.inputs and not held[op.output].told():
-            op.record, op.attrs = empty_list, {"item": held[op.output].full().item, "kind": type(op.output.type)}
+            op.record, op.attrs = empty_list, {"item": held[op.output].full().item,
+                                               "kind": type(op.output.type)}
     if any(isinstance(p.type, Tape) for p in function.params):
         _copy_arrays(function.block)
 
@@ -98,7 +105,8 @@ class _Kinds(dict):
                 self[output].root().origins += 1
         elif op.name in ("for", "while"):
             first, params, skip = parts(op)
-            for init, param, end, output in zip(op.inputs[first:], params, op.blocks[-1].yields[skip:], op.outputs):
+            for init, param, end, output in zip(op.inputs[first:], params,
+                                                op.blocks[-1].yields[skip:], op.outputs):
                 for value in (init, end, output):
                     self.same(param, value)
             for param, output in zip(op.blocks[0].params if op.name == "while" else (), op.outputs):
@@ -128,7 +136,8 @@ class _Kinds(dict):
             for x in op.inputs:
                 self._enters(x, op.output, 1)
         elif op.name in PUTS:
-            self._enters(op.inputs[PUTS[op.name]], op.output, max(len(op.inputs) - 2, 1) if op.name == "list_set" else 1)
+            self._enters(op.inputs[PUTS[op.name]], op.output,
+                         max(len(op.inputs) - 2, 1) if op.name == "list_set" else 1)
             if op.name in PUSHES:
                 self[op.output].root().filled = True
         elif op.name == "list_get":
@@ -181,5 +190,6 @@ def spelled(type: Type) -> str:
     return "0.0"
 
 
-empty_list = Record("empty_list", evaluate=lambda *, item, kind: [], infer=lambda *, item, kind: kind(item),
-                    syntax=lambda *, item, kind: ast.parse(f"[{spelled(item)}][:0]", mode="eval").body)
+empty_list = Record("empty_list", evaluate=lambda
+                    *, item, kind: [], infer=lambda *, item, kind: kind(item), syntax=lambda
+                    *, item, kind: ast.parse(f"[{spelled(item)}][:0]", mode="eval").body)

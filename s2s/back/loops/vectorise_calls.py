@@ -3,13 +3,16 @@
     for i in range(n):                     for i in range(n):
         y[i] = np.exp(x[i]) * a    ->          y[i] = vector_exp(x[i]) * a
 
-In an innermost loop whose trips do not wait for one another, time goes by how many numbers pass a second, and what
-runtime/kernels/vector_math has is faster; likewise in one with nothing but short loops inside, which LLVM takes apart: rows of three exponentials took eight
-times as long one number at a time.  Elsewhere, `x = np.sin(x) + 1` say, each number waits for the one before, and libm's
-tables answer sooner, and so they do where an index is checked, which may end the loop: those calls stay as they are.
+In an innermost loop whose trips do not wait for one another, time goes by how many numbers pass a
+second, and what runtime/kernels/vector_math has is faster; likewise in one with nothing but short
+loops inside, which LLVM takes apart: rows of three exponentials took eight times as long one number
+at a time. Elsewhere, `x = np.sin(x) + 1` say, each number waits for the one before, and libm's
+tables answer sooner, and so they do where an index is checked, which may end the loop: those calls
+stay as they are.
 
-Considered: to leave the choice to LLVM (a call that stays libm's where the loop is not vectorised).  But then the last
-few elements of an array, which fill no vector, would be libm's, and a result would depend on where it stands.
+Considered: to leave the choice to LLVM (a call that stays libm's where the loop is not vectorised).
+But then the last few elements of an array, which fill no vector, would be libm's, and a result
+would depend on where it stands.
 """
 
 from __future__ import annotations
@@ -29,31 +32,41 @@ FASTER_ALONE = ("tanh",)  # of which libm's takes twice as long, one number at a
 
 
 def with_vector_math(lowered: Function) -> Function:
-    """`lowered`, a loop form that nobody else has, calling vector math in the loops that may be vectorised."""
+    """`lowered`, a loop form that nobody else has, calling vector math in the loops that may be
+    vectorised.
+    """
     for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):
         roles = Roles(each)
         for op in walk(each.block):
             if op.name == "for" and may_be_vectorised(op, roles):
                 for inner in walk(op.blocks[0]):
-                    if inner.record.vector and is_of_reals(inner) and (not is_short(op) or inner.record.vector in FASTER_ALONE):
+                    if (inner.record.vector and is_of_reals(inner)
+                            and (not is_short(op) or inner.record.vector in FASTER_ALONE)):
                         inner.record = spelled(inner.record)
     return lowered
 
 
 def may_be_vectorised(loop: Op, roles: Roles) -> bool:
-    """Whether no trip waits for what another computes, but for sums and extremes, and there is no loop inside but short ones, and no check."""
+    """Whether no trip waits for what another computes, but for sums and extremes, and there is no
+    loop inside but short ones, and no check.
+    """
     (body,) = loop.blocks
     if loop.attrs["breaks"] or loop.inputs[2].constant not in (1, -1):
         return False
-    if any(op.name in ("while", "call", "place_in") or op.name == "for" and not is_short(op) or not op.record.pure for op in walk(body)):  # a check may end the loop
+    # a check may end the loop
+    if any(op.name in ("while", "call", "place_in") or op.name == "for" and not is_short(op)
+           or not op.record.pure for op in walk(body)):
         return False
     trip = Trip(body)
-    return all(trip.role(p, y) in ("own", "sum") or trip.is_own_somehow(p, y) or is_extreme(trip, p, y) or is_short_array(p) and roles.is_scratch(loop, k)
+    return all(trip.role(p, y) in ("own", "sum") or trip.is_own_somehow(p, y)
+               or is_extreme(trip, p, y) or is_short_array(p) and roles.is_scratch(loop, k)
                for k, (p, y) in enumerate(zip(body.params[1:], body.yields)))
 
 
 def is_short_array(x: Value) -> bool:
-    """Whether `x` is an array of so few numbers that they are in registers (runtime/emit/stack_arrays.py)."""
+    """Whether `x` is an array of so few numbers that they are in registers
+    (runtime/emit/stack_arrays.py).
+    """
     return isinstance(x.type, Array) and all(isinstance(d, int) and d < SHORT for d in x.type.dims)
 
 
@@ -61,10 +74,12 @@ def is_short_array(x: Value) -> bool:
 def spelled(record: Record) -> Record:
     """The op as a call of vector math."""
     name = f"vector_{record.vector}"
-    return Record(name, evaluate=record.evaluate, infer=record.infer, elementwise=True, cheap=True, vector=record.vector,
+    return Record(name, evaluate=record.evaluate, infer=record.infer,
+                  elementwise=True, cheap=True, vector=record.vector,
                   syntax=lambda *xs: ast.Call(ast.Name(name, ast.Load()), list(map(_real, xs)), []))
 
 
 def _real(x: ast.expr) -> ast.expr:
     """A literal of an integer as one of a real number."""
-    return ast.Constant(float(x.value)) if isinstance(x, ast.Constant) and type(x.value) in (bool, int) else x
+    return (ast.Constant(float(x.value)) if isinstance(x, ast.Constant)
+            and type(x.value) in (bool, int) else x)

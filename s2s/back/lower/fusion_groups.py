@@ -1,12 +1,13 @@
 """Which ops of a block share one loop nest.
 
 Ops that visit the same index space, element by element, go into one group: elementwise ops of equal
-shape, and reductions over that shape.  A value all of whose readers are in its group is never stored.
-The order of effects is kept by the data flow: two ops may share a nest unless something between them must
-run after one and before the other.
+shape, and reductions over that shape. A value all of whose readers are in its group is never
+stored. The order of effects is kept by the data flow: two ops may share a nest unless something
+between them must run after one and before the other.
 
-A value that a later nest alone reads, and that is a little arithmetic on one array that is stored anyway, is computed there
-(`postpone`): the `1 - h * h` of an adjoint needs no array of its own next to h.
+A value that a later nest alone reads, and that is a little arithmetic on one array that is stored
+anyway, is computed there (`postpone`): the `1 - h * h` of an adjoint needs no array of its own next
+to h.
 """
 
 from __future__ import annotations
@@ -20,10 +21,9 @@ from ...ir.types import Array
 from ...ops.core.shape import shape_source
 from ...ops.program.effects import is_pure
 
-# Note [What reads only a shape]
-# `spread(s, x)` reads the shape of x and no element.  Were it counted as a reader of x, a value that exists
-# only inside a nest would have to be stored, so such operands are replaced by another array of the same
-# shape that is there anyway (`shape_source`).
+# Note [What reads only a shape] `spread(s, x)` reads the shape of x and no element.  Were it
+# counted as a reader of x, a value that exists only inside a nest would have to be stored, so such
+# operands are replaced by another array of the same shape that is there anyway (`shape_source`).
 
 @dataclass(eq=False)
 class Group:
@@ -39,7 +39,9 @@ class Group:
 
 
 def reads(op: Op) -> list[Value]:
-    """The values whose elements `op`, with its blocks, reads; those read for their shape are traced back."""
+    """The values whose elements `op`, with its blocks, reads; those read for their shape are traced
+    back.
+    """
     if op.record.shapes:
         return [shape_source(x) if k in op.record.shapes else x for k, x in enumerate(op.inputs)]
     return op_free_values(op)
@@ -49,13 +51,14 @@ def partition(block: Block, space: Callable[[Op], tuple | None], reduces: Callab
               clashes: Callable[[Op, list[Op]], bool] = lambda op, others: False) -> list[Group]:
     """The groups of a block in an order in which they can run.
 
-    `space(op)` is the index space that the op visits, if any; what an op that `reduces` gives is known only
-    after the nest; an op that `clashes` with others does not join them.
+    `space(op)` is the index space that the op visits, if any; what an op that `reduces` gives is
+    known only after the nest; an op that `clashes` with others does not join them.
     """
     groups: list[Group] = []
     home: dict[Op, Group] = {}
     readers: dict[Value, list[Op]] = {}
-    act: Group | None = None  # the last that acts on the world: what stands after it in the program runs after it
+    # the last that acts on the world: what stands after it in the program runs after it
+    act: Group | None = None
     for position, op in enumerate(block.ops):
         before = {home[x.op] for x in reads(op) if x.op is not None and x.op in home}
         if op.record.writes is not None:
@@ -77,9 +80,11 @@ def partition(block: Block, space: Callable[[Op], tuple | None], reduces: Callab
             readers.setdefault(x, []).append(op)
     ordered = _ordered(groups)
     if postpone(ordered, home, readers, block, clashes):
-        for group in groups:  # what had to run after a nest that is gone runs after what that had to follow
+        # what had to run after a nest that is gone runs after what that had to follow
+        for group in groups:
             while gone := [other for other in group.after if not other.ops]:
-                group.after = group.after.difference(gone).union(*(other.after for other in gone)) - {group}
+                group.after = (group.after.difference(gone).union(*(other.after for other in gone))
+                               - {group})
         return _ordered([group for group in groups if group.ops])
     return ordered
 
@@ -87,17 +92,22 @@ def partition(block: Block, space: Callable[[Op], tuple | None], reduces: Callab
 LITTLE = ("add", "subtract", "multiply", "negative")
 
 
-def postpone(groups: list[Group], home: dict[Op, Group], readers: dict[Value, list[Op]], block: Block,
-             clashes: Callable[[Op, list[Op]], bool]) -> bool:
-    """Move arithmetic to the nests that read it, from earlier nests of the same index space; whether some was moved."""
+def postpone(groups: list[Group], home: dict[Op, Group], readers: dict[Value, list[Op]],
+             block: Block, clashes: Callable[[Op, list[Op]], bool]) -> bool:
+    """Move arithmetic to the nests that read it, from earlier nests of the same index space;
+    whether some was moved.
+    """
     number = {group: k for k, group in enumerate(groups)}
     kept = {*block.yields, *(x for op in block.ops if op.blocks for x in op_free_values(op))}
-    changed = {v for op in block.ops if op.record.writes is not None for v in versions(op.inputs[op.record.writes])}
-    changed.update(x for op in block.ops if op.blocks for x in op.inputs)  # what a loop carries on may be changed there
+    changed = {v for op in block.ops if op.record.writes is not None
+               for v in versions(op.inputs[op.record.writes])}
+    # what a loop carries on may be changed there
+    changed.update(x for op in block.ops if op.blocks for x in op.inputs)
     found = False
     for group in groups if len(groups) > 1 else ():
         for op in reversed(group.ops if group.dims is not None else ()):
-            to = {home[reader] for reader in readers.get(op.output, ())} if op.name in LITTLE else ()
+            to = ({home[reader] for reader in readers.get(op.output, ())} if op.name in LITTLE
+                  else ())
             if len(to) != 1 or op.output in kept:
                 continue
             (target,) = to
@@ -106,11 +116,14 @@ def postpone(groups: list[Group], home: dict[Op, Group], readers: dict[Value, li
             cone = _cone(op, group, readers, kept)
             operands = {x for each in cone for x in each.inputs if x.op not in cone}
             arrays = {x for x in operands if isinstance(x.type, Array)}
-            if len(arrays) > 1 or any(home.get(x.op) is target for x in operands) or any(clashes(each, target.ops) for each in cone) \
-                    or not all(_is_stored(x, home, readers, cone, kept) and x not in changed for x in arrays):
+            if (len(arrays) > 1 or any(home.get(x.op) is target for x in operands)
+                    or any(clashes(each, target.ops) for each in cone)
+                    or not all(_is_stored(x, home, readers, cone, kept) and x not in changed
+                               for x in arrays)):
                 continue
             moved = [each for each in group.ops if each in cone]
-            group.ops, target.ops = [each for each in group.ops if each not in cone], moved + target.ops
+            group.ops, target.ops = [each for each in group.ops
+                                     if each not in cone], moved + target.ops
             target.after |= {home[x.op] for x in operands if x.op in home}
             home.update(dict.fromkeys(moved, target))
             found = True
@@ -122,29 +135,36 @@ def _cone(op: Op, group: Group, readers: dict[Value, list[Op]], kept: set[Value]
     cone, pending = {op}, [op]
     while pending:
         for x in pending.pop().inputs:
-            if x.op in group and x.op not in cone and x.op.name in LITTLE and x not in kept and cone.issuperset(readers[x]):
+            if (x.op in group and x.op not in cone and x.op.name in LITTLE and x not in kept
+                    and cone.issuperset(readers[x])):
                 cone.add(x.op)
                 pending.append(x.op)
     return cone
 
 
-def _is_stored(x: Value, home: dict[Op, Group], readers: dict[Value, list[Op]], cone: set[Op], kept: set[Value]) -> bool:
+def _is_stored(x: Value, home: dict[Op, Group], readers: dict[Value, list[Op]], cone: set[Op],
+               kept: set[Value]) -> bool:
     """Whether the array `x` is in memory, also without the ops of `cone`."""
     if x.op is None or x.op.name == "matmul":
         return True
     if not x.op.record.elementwise:
         return False
-    made = home.get(x.op)  # none where a block around has made it, which keeps what blocks inside read
-    return made is None or x in kept or any(home[reader] is not made and reader not in cone for reader in readers[x])
+    # none where a block around has made it, which keeps what blocks inside read
+    made = home.get(x.op)
+    return made is None or x in kept or any(home[reader] is not made and reader not in cone
+                                            for reader in readers[x])
 
 
 def last_reads(groups: list[Group], block: Block) -> dict[Value, int]:
-    """For each value the number of the last of `groups` that reads it, or a view of it; the block's yields come after all."""
+    """For each value the number of the last of `groups` that reads it, or a view of it; the block's
+    yields come after all.
+    """
     last: dict[Value, int] = {}
 
     def read(x: Value, k: int) -> None:
         waiting = [x]
-        for v in waiting:  # what is known is at least as late, and so are the arrays that it is a view of
+        # what is known is at least as late, and so are the arrays that it is a view of
+        for v in waiting:
             if v not in last:
                 last[v] = k
                 waiting += viewed(v.op)
@@ -170,8 +190,11 @@ class ReadAfter:
 
 
 def overwritten_views(groups: list[Group], last: dict[Value, int]) -> dict[int, list[Value]]:
-    """By the number of the group that overwrites their array: the views, and copies, that are read after it."""
-    roots: dict[Value, frozenset[Value]] = {}  # what has its memory from elsewhere, by what shares that
+    """By the number of the group that overwrites their array: the views, and copies, that are read
+    after it.
+    """
+    # what has its memory from elsewhere, by what shares that
+    roots: dict[Value, frozenset[Value]] = {}
     taken: dict[Value, list[Value]] = {}  # by root: the views that no write has met yet
     found: dict[int, list[Value]] = {}
     for k, group in enumerate(groups):
@@ -195,7 +218,9 @@ def overwritten_views(groups: list[Group], last: dict[Value, int]) -> dict[int, 
 
 def _joinable(groups: list[Group], op: Op, dims: tuple, before: set[Group], awaited: set[Group],
               clashes: Callable[[Op, list[Op]], bool]) -> Group | None:
-    """The last group over `dims` that `op`, which must run after `before` and outside `awaited`, can join."""
+    """The last group over `dims` that `op`, which must run after `before` and outside `awaited`,
+    can join.
+    """
     for group in reversed(groups):
         if group.dims == dims and group not in awaited and not clashes(op, group.ops) \
                 and not any(_must_follow(other, group) for other in before if other is not group):

@@ -1,12 +1,14 @@
 """Indices with arrays in them: `x[rows, 1:, cols]`, one element after the other.
 
-What stands in such an array is data, of which nothing is known, so each is checked where it is read (`place_in`), and the loops
-within, over the rest of the index, know that it is in range.  The rest of the function need not check its indices for that
-(analysis/index_ranges.py); Numba's boundscheck, which is for a whole function, took four times as long in a convolutional network.
+What stands in such an array is data, of which nothing is known, so each is checked where it is read
+(`place_in`), and the loops within, over the rest of the index, know that it is in range. The rest
+of the function need not check its indices for that (analysis/index_ranges.py); Numba's boundscheck,
+which is for a whole function, took four times as long in a convolutional network.
 
-Where each element of `table[k, l]` needs the elements of k and l in the same place, the nest that computes k and l reads the
-table, too (`in_step`): interpolation would otherwise store all that it computes before it knows where it is.  Not beside exp and
-the like, which several trips at a time would share: what may raise keeps each trip by itself.
+Where each element of `table[k, l]` needs the elements of k and l in the same place, the nest that
+computes k and l reads the table, too (`in_step`): interpolation would otherwise store all that it
+computes before it knows where it is. Not beside exp and the like, which several trips at a time
+would share: what may raise keeps each trip by itself.
 """
 
 from __future__ import annotations
@@ -28,11 +30,14 @@ NONE: Mapping[Value, Value] = {}
 def is_gather(op: Op) -> bool:
     """Whether `op` reads an array at indices that stand in arrays of integers."""
     return (op.name == "getitem" and is_advanced(op.attrs["pattern"], op.inputs[1:])
-            and all(x.type.dtype != "bool" for x in op.inputs[1:] if isinstance(x.type, (Array, Scalar))))
+            and all(x.type.dtype != "bool" for x in op.inputs[1:]
+                    if isinstance(x.type, (Array, Scalar))))
 
 
 def in_step(op: Op) -> bool:
-    """Whether each element that `op` gathers is where the elements of its indices in the same place say."""
+    """Whether each element that `op` gathers is where the elements of its indices in the same place
+    say.
+    """
     dims = op.output.type.dims
     return is_gather(op) and set(op.attrs["pattern"]) == {"i"} and all(
         not isinstance(x.type, Array) or x.type.dims == dims for x in op.inputs[1:]) and not any(
@@ -40,9 +45,11 @@ def in_step(op: Op) -> bool:
 
 
 def picked_from(block: Block) -> set[Op]:
-    """The ops of `block` that gather rows of which only single columns are read: these are read where they are.
+    """The ops of `block` that gather rows of which only single columns are read: these are read
+    where they are.
 
-    `c = cameras[which]` with `c[:, 0]`, `c[:, 1]` is `cameras[which[i], 0]`, `cameras[which[i], 1]`: no row is copied.
+    `c = cameras[which]` with `c[:, 0]`, `c[:, 1]` is `cameras[which[i], 0]`, `cameras[which[i],
+    1]`: no row is copied.
     """
     found = {op.output: op for op in block.ops if is_gather(op) and op.output not in block.yields}
     for op in block.ops:
@@ -62,7 +69,9 @@ def picks_one(op: Op) -> bool:
 
 
 def gather_parts(scope, op: Op):
-    """The entries of an index with arrays in it: per axis of the source, or a new axis, what it reads."""
+    """The entries of an index with arrays in it: per axis of the source, or a new axis, what it
+    reads.
+    """
     x = op.inputs[0]
     return list(paired(expand(op.attrs["pattern"], x.type.rank), op.inputs[1:]))
 
@@ -103,7 +112,9 @@ def index_lengths(scope, own: Sequence[Value], parts: list) -> list[Value]:
 
 
 def gather(scope, op: Op, index, places: Sequence[Value] | None = None) -> Value:
-    """One element of `x[rows, 1:, cols]`; `places` are those of rows and cols, where they are known already."""
+    """One element of `x[rows, 1:, cols]`; `places` are those of rows and cols, where they are known
+    already.
+    """
     source, parts = scope.elements(op.inputs[0]), gather_parts(scope, op)
     if places is None:
         places = looked_up(scope, source.lengths, parts, index)
@@ -123,9 +134,11 @@ def span(parts: list) -> tuple[int, int]:
     return first, first + rank
 
 
-def looked_up(scope, lengths: Sequence[Value], parts: list, index: Sequence[Value], numbers: Mapping[Value, Value] = NONE,
+def looked_up(scope, lengths: Sequence[Value], parts: list,
+              index: Sequence[Value], numbers: Mapping[Value, Value] = NONE,
               known: dict[tuple[Value, Value], Value] | None = None) -> list[Value]:
-    """The integers at `index`, of which the axes of the arrays are known, each checked, if it is not `known` to be.
+    """The integers at `index`, of which the axes of the arrays are known, each checked, if it is
+    not `known` to be.
 
     `numbers` are those that are not in memory.
     """
@@ -133,10 +146,14 @@ def looked_up(scope, lengths: Sequence[Value], parts: list, index: Sequence[Valu
     common, found, axis, known = index[first:last], [], 0, {} if known is None else known
     for p, o in parts:
         if p == "i" and isinstance(o.type, Array):
-            k = numbers[o] if o in numbers else scope.elements(o).at(
-                [value(0) if step == 0 else i if step == 1 else multiply(i, step)
-                 for step, i in zip(steps_of(scope, o, parts), common[last - first - o.type.rank:])])
-            k, n = as_dtype(k, "int64"), lengths[axis]  # of arrays NumPy converts what is too large, too
+            k = (numbers[o] if o in numbers
+                 else scope.elements(o).at([value(0) if step == 0
+                                            else i if step == 1 else multiply(i, step)
+                                            for step, i in zip(steps_of(scope, o, parts),
+                                                               common[last - first
+                                                                      - o.type.rank:])]))
+            # of arrays NumPy converts what is too large, too
+            k, n = as_dtype(k, "int64"), lengths[axis]
             if (k, n) not in known:
                 known[k, n] = k if scope.asked is None else place_in_op(k, n)
             found.append(known[k, n])
@@ -145,7 +162,8 @@ def looked_up(scope, lengths: Sequence[Value], parts: list, index: Sequence[Valu
 
 
 def steps_of(scope, operand: Value, parts: list) -> list[Value | int]:
-    """How far to go in an array of indices for one element of the result, along each axis of it: 1, or 0 where it has length 1 and others have not.
+    """How far to go in an array of indices for one element of the result, along each axis of it: 1,
+    or 0 where it has length 1 and others have not.
 
     Where only the run knows whether it has, the run is asked, before the loops.
     """
@@ -159,12 +177,16 @@ def steps_of(scope, operand: Value, parts: list) -> list[Value | int]:
             found.append(1)
         else:
             with scope.builder:
-                found.append(select(op_named("equal", scope.lengths(operand)[k], 1), value(0), value(1)))
+                found.append(select(op_named("equal", scope.lengths(operand)[k], 1), value(0),
+                                    value(1)))
     return found
 
 
-def gathered_index(scope, lengths: Sequence[Value], parts: list, index: Sequence[Value], places: Sequence[Value]) -> list[Value]:
-    """The element of an array of these lengths that is element `index` of it under an index with arrays in it, which say `places`."""
+def gathered_index(scope, lengths: Sequence[Value], parts: list, index: Sequence[Value],
+                   places: Sequence[Value]) -> list[Value]:
+    """The element of an array of these lengths that is element `index` of it under an index with
+    arrays in it, which say `places`.
+    """
     first, last = span(parts)
     found, rest = iter(places), [*index[:first], *index[last:]]
     full = []
@@ -178,5 +200,6 @@ def gathered_index(scope, lengths: Sequence[Value], parts: list, index: Sequence
         if p == "i":
             full.append(next(found) if isinstance(o.type, Array) else scope.env[o])
         else:
-            full.append(stride(n, *((None, None, None) if p == "..." else scope.numbers(o)))(rest.pop(0)))
+            full.append(stride(n, *((None, None, None) if p == "..."
+                                    else scope.numbers(o)))(rest.pop(0)))
     return full

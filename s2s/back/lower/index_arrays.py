@@ -3,8 +3,8 @@
     rows = np.arange(0, n, 2)[:, None] + np.arange(k)
     ... x[rows, :]                                          becomes        x[2 * i + j, l]
 
-So it is where they are only used as indices, of one block: what else reads an array may as well have it in memory, and computes it
-in one loop with what it is read for.
+So it is where they are only used as indices, of one block: what else reads an array may as well
+have it in memory, and computes it in one loop with what it is read for.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ def index_sums(block: Block) -> set[Op]:
     """The sums and products of ranges of integers in `block` that are used as indices only."""
     made: dict[Value, Op] = {}
     for op in block.ops:
-        if len(op.outputs) == 1 and (is_range(op) or is_view(op) and op.inputs[0] in made or is_sum(op, made)):
+        if len(op.outputs) == 1 and (is_range(op) or is_view(op) and op.inputs[0] in made
+                                     or is_sum(op, made)):
             made[op.output] = op
-    for y in [*block.yields, *(x for op in block.ops for inner in op.blocks for x in free_values(inner))]:
+    for y in [*block.yields, *(x for op in block.ops for inner in op.blocks
+                               for x in free_values(inner))]:
         drop(y, made)
     for op in reversed(block.ops):  # readers stand behind what they read
         if len(op.outputs) == 1 and op.output in made:
@@ -48,22 +50,30 @@ def drop(x: Value, made: dict[Value, Op]) -> None:
 
 def is_range(op: Op) -> bool:
     """Whether `op` is np.arange of integers, by a step that the program states."""
-    return op.name == "arange" and op.output.type.dtype == "int64" and all(x.type.dtype == "int64" for x in op.inputs) \
-        and type(op.inputs[2].constant) is int and op.inputs[2].constant != 0
+    return (op.name == "arange" and op.output.type.dtype == "int64"
+            and all(x.type.dtype == "int64" for x in op.inputs)
+            and type(op.inputs[2].constant) is int and op.inputs[2].constant != 0)
 
 
 def is_view(op: Op) -> bool:
     """Whether `op` puts the axes of an array in other places, and adds some of length 1."""
-    return op.name in VIEWS and (op.name != "getitem" or len(op.inputs) == 1 and "i" not in op.attrs["pattern"])
+    return op.name in VIEWS and (op.name != "getitem" or len(op.inputs) == 1
+                                 and "i" not in op.attrs["pattern"])
 
 
 def is_sum(op: Op, made: dict[Value, Op]) -> bool:
-    """Whether `op` adds or multiplies what is `made` of ranges and numbers, and it is known which of its axes are broadcast."""
-    if op.name not in SUMS or not isinstance(op.output.type, Array) or op.output.type.dtype != "int64":
+    """Whether `op` adds or multiplies what is `made` of ranges and numbers, and it is known which
+    of its axes are broadcast.
+    """
+    if op.name not in SUMS or not isinstance(op.output.type,
+                                             Array) or op.output.type.dtype != "int64":
         return False
     dims = op.output.type.dims
-    return all(x.type.dtype == "int64" and (isinstance(x.type, Scalar) or x in made and all(
-        d == 1 or d == n for d, n in zip(x.type.dims, dims[len(dims) - x.type.rank:]))) for x in op.inputs)
+    return all(x.type.dtype == "int64"
+               and (isinstance(x.type, Scalar) or x in made
+                    and all(d == 1 or d == n
+                            for d, n in zip(x.type.dims, dims[len(dims) - x.type.rank:])))
+               for x in op.inputs)
 
 
 def is_index(op: Op, k: int) -> bool:
@@ -85,6 +95,9 @@ def sum_of_indices(scope, op: Op) -> Elements:
     def operand(x: Value, index: Sequence[Value]) -> Value:
         if x not in arrays:
             return scope.env[x]
-        return arrays[x].at([value(0) if d == 1 else i for d, i in zip(x.type.dims, index[count - x.type.rank:])])
+        return arrays[x].at([value(0) if d == 1 else i
+                             for d, i in zip(x.type.dims, index[count - x.type.rank:])])
 
-    return Elements(op.output.type, tuple(lengths), lambda index: op_named(op.name, *(operand(x, index) for x in op.inputs)), generated=True)
+    return Elements(op.output.type, tuple(lengths),
+                    lambda index: op_named(op.name,
+                                           *(operand(x, index) for x in op.inputs)), generated=True)

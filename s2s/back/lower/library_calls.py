@@ -1,7 +1,7 @@
 """Ops that the loop form keeps: they take arrays in memory and are done by BLAS, LAPACK or NumPy.
 
-Numba compiles some of them.  What it does not know is called in Python, from compiled code, through a
-function of its own that says so:
+Numba compiles some of them. What it does not know is called in Python, from compiled code, through
+a function of its own that says so:
 
     def numpy_solve(a, b):
         # Numba does not know this: NumPy does it, called from compiled code
@@ -49,17 +49,22 @@ from ..syntax.unparse import expression_text
 
 numba, scipy = later("numba"), later("scipy")
 
-TRANSFORMS = frozenset({"fft", "ifft", "rfft", "irfft", "dct", "dst"})  # their results are in one piece, or made so: loops run over them
+# their results are in one piece, or made so: loops run over them
+TRANSFORMS = frozenset({"fft", "ifft", "rfft", "irfft", "dct", "dst"})
 MANY_AXES = re.compile(r"np\.fft\.i?r?fft[2n]\(")
-FOUND = frozenset({"nonzero", "flatnonzero", "searchsorted", "digitize", "bincount"})  # in data, by Numba's own
-KEPT = FOUND | {"matmul", "solve", "inv", "det", "cholesky", "sign_of_det", "log_of_det", "argsort", "tuple", "call",
-                "tape_push", "unique", "isin", "histogram", "lexsort", "delete", "insert", "list_of", "list_full", "list_set",
-                "list_add", "list_insert", "list_total", "list_unstack", "list_cut", "foreign",
-                "cofactors", "cofactors_along", "inverse_or_nan", *BY_ELIMINATION, DETERMINANT.name, MINORS.name, DIGITIZED.name, *TRANSFORMS}
-NATIVE = frozenset({"tuple", "item", "call", "tape_new", "tape_push", "tape_pop", "tape_len", "tape_copy", "tape_reversed", "tape_kept",
-                    "getitem", "setitem",
-                    "additem", "buffer", "length", "size", "shape", "ndim", "constant", "undefined", "stop_gradient", "copy", "contiguous",
-                    "list_of", "list_full", "list_get", "list_sum", "list_total"}) | NATIVE_DRAWS
+# in data, by Numba's own
+FOUND = frozenset({"nonzero", "flatnonzero", "searchsorted", "digitize", "bincount"})
+KEPT = FOUND | {"matmul", "solve", "inv", "det", "cholesky", "sign_of_det", "log_of_det", "argsort",
+                "tuple", "call", "tape_push", "unique", "isin", "histogram", "lexsort", "delete",
+                "insert", "list_of", "list_full", "list_set", "list_add", "list_insert",
+                "list_total", "list_unstack", "list_cut", "foreign", "cofactors", "cofactors_along",
+                "inverse_or_nan", *BY_ELIMINATION, DETERMINANT.name, MINORS.name, DIGITIZED.name,
+                *TRANSFORMS}
+NATIVE = frozenset({"tuple", "item", "call", "tape_new", "tape_push", "tape_pop", "tape_len",
+                    "tape_copy", "tape_reversed", "tape_kept", "getitem", "setitem", "additem",
+                    "buffer", "length", "size", "shape", "ndim", "constant", "undefined",
+                    "stop_gradient", "copy", "contiguous", "list_of", "list_full", "list_get",
+                    "list_sum", "list_total"}) | NATIVE_DRAWS
 OF_MATRICES = frozenset({"matmul", "solve", "inv", "det", "cholesky", "sign_of_det", "log_of_det"})
 AS_PYTHON = ("float64", "int64", "complex128", "bool")
 IN_PYTHON = frozenset({"default_rng", "rng.choice", "rng.choice_by_p", "rng.gumbel"})
@@ -76,12 +81,14 @@ def is_opaque(op: Op) -> bool:
 
 def is_native(op: Op) -> bool:
     """Whether Numba compiles `op` as it stands."""
-    if op.name in ("round_decimal", "foreign") or op.record is list_pop_at and not isinstance(item_type(op.inputs[0].type), Scalar):
+    if (op.name in ("round_decimal", "foreign") or op.record is list_pop_at
+            and not isinstance(item_type(op.inputs[0].type), Scalar)):
         return False
     if is_scipys_of_complex(op):
         return False
     arrays = [x for x in (*op.inputs, *op.outputs) if isinstance(x.type, Array)]
-    if not arrays and op.name not in IN_PYTHON or op.name in NATIVE or op.blocks or op.record.writes is not None or op.record.helper is not None:
+    if (not arrays and op.name not in IN_PYTHON or op.name in NATIVE or op.blocks
+            or op.record.writes is not None or op.record.helper is not None):
         return True
     if op.record.syntax is None:
         return True
@@ -97,7 +104,8 @@ def in_python(op: Op) -> Record:
     """An op that calls NumPy for `op`, of the same inputs and outputs."""
     if op.name == "list_stack":
         item = op.inputs[0].type.item
-        return native_array if isinstance(item, Scalar) else native_nested if isinstance(item, List) else native_stack
+        return (native_array if isinstance(item, Scalar) else native_nested
+                if isinstance(item, List) else native_stack)
     if op.record is list_pop_at:
         return native_pop_at
     if op.name == "list_concatenate":
@@ -107,7 +115,9 @@ def in_python(op: Op) -> Record:
     names = [f"x{k}" if len(op.inputs) > 1 else "x" for k in range(len(op.inputs))]
     operands = [ast.parse(_of_its_dtype(n, x), mode="eval").body for n, x in zip(names, op.inputs)]
     call = ast.unparse(ast.fix_missing_locations(op.record.syntax(*operands, **op.attrs)))
-    if MANY_AXES.match(call):  # NumPy makes an array for each axis, SciPy one: it takes 0.75 of the time for 64 x 64 numbers, 0.4 for 256 x 256
+    # NumPy makes an array for each axis, SciPy one: it takes 0.75 of the time for 64 x 64 numbers,
+    # 0.4 for 256 x 256
+    if MANY_AXES.match(call):
         call = call.replace("np.fft.", "scipy.fft.", 1)
     if functions_in(op):
         why = getattr(op.attrs["like"], "why", "")
@@ -115,10 +125,12 @@ def in_python(op: Op) -> Record:
                                "write the solver in Python that s2s reads, or call this without jit")
     objects = objects_named(op) if op.record is foreign else []
     who = "Python" if objects else "SciPy" if call.startswith("scipy.") else "NumPy"
-    name = f"python_{called(objects[0])}" if objects else f"{who.lower()}_{op.name.replace('.', '_').strip('_')}"
+    name = (f"python_{called(objects[0])}" if objects
+            else f"{who.lower()}_{op.name.replace('.', '_').strip('_')}")
     if op.name in TRANSFORMS and op.output.type.rank > 1:
         call = f"np.ascontiguousarray({call})"
-    types = [t if t == "generator_type" else repr(t) for t in (numba_type(y, op.name in TRANSFORMS) for y in op.outputs)]
+    types = [t if t == "generator_type" else repr(t)
+             for t in (numba_type(y, op.name in TRANSFORMS) for y in op.outputs)]
     ys = ["y"] if len(types) == 1 else [f"y{k}" for k in range(len(types))]
     text = (f"def {{name}}({', '.join(names)}):\n"
             f"    # Numba does not know this: {who} does it, called from compiled code\n"
@@ -126,13 +138,16 @@ def in_python(op: Op) -> Record:
             f"        {', '.join(ys)} = {call}\n"
             f"    return {', '.join(ys)}\n")
     record = _calling(text, name, partial(op.record.evaluate, **op.attrs),
-                      lambda *xs, **attrs: [y.type for y in op.outputs] if len(ys) > 1 else op.output.type, op.record.pure, objects)
+                      lambda *xs, **attrs: [y.type for y in op.outputs] if len(ys) > 1
+                      else op.output.type, op.record.pure, objects)
     record.helper.asks_for = call.partition("(")[0]
     return record
 
 
 def _of_its_dtype(name: str, x: Value) -> str:
-    """Python for an operand that compiled code hands on as Python's own number: what NumPy makes of that may have another dtype."""
+    """Python for an operand that compiled code hands on as Python's own number: what NumPy makes of
+    that may have another dtype.
+    """
     if not isinstance(x.type, Scalar) or x.type.weak or x.type.dtype in AS_PYTHON:
         return name
     return f"np.{x.type.dtype}({name})"
@@ -140,8 +155,11 @@ def _of_its_dtype(name: str, x: Value) -> str:
 
 def printing(op: Op) -> Record:
     """An op that has Python print what `op`, a `print` on numbers and arrays, prints."""
-    names = [x.name if x.name not in ("", "format", "repr", "str", "ascii") and [y.name for y in op.inputs].count(x.name) == 1 else f"x{k}" for k, x in enumerate(op.inputs)]
-    shown = [ast.parse(as_the_program_has_it(n, x, k, op), mode="eval").body for k, (n, x) in enumerate(zip(names, op.inputs))]
+    names = [x.name if x.name not in ("", "format", "repr", "str", "ascii")
+             and [y.name for y in op.inputs].count(x.name) == 1 else f"x{k}"
+             for k, x in enumerate(op.inputs)]
+    shown = [ast.parse(as_the_program_has_it(n, x, k, op), mode="eval").body
+             for k, (n, x) in enumerate(zip(names, op.inputs))]
     text = (f"def {{name}}({', '.join(names)}):\n"
             f"    with objmode():\n"
             f"        {expression_text(Formats().visit(op.record.syntax(*shown, **op.attrs)))}\n")
@@ -149,11 +167,15 @@ def printing(op: Op) -> Record:
 
 
 class Formats(ast.NodeTransformer):
-    """Spells f"{x:>4d} {y!r}" as f"{format(x, '>4d')} {repr(y)}": Numba does not know the first, whoever computes it."""
+    """Spells f"{x:>4d} {y!r}" as f"{format(x, '>4d')} {repr(y)}": Numba does not know the first,
+    whoever computes it.
+    """
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.FormattedValue:
         self.generic_visit(node)
-        shown = node.value if node.conversion == -1 else _call({"s": "str", "r": "repr", "a": "ascii"}[chr(node.conversion)], node.value)
+        shown = (node.value if node.conversion == -1
+                 else _call({"s": "str", "r": "repr", "a": "ascii"}[chr(node.conversion)],
+                            node.value))
         spec = node.format_spec
         if spec is not None and all(isinstance(part, ast.Constant) for part in spec.values):
             spec = ast.Constant("".join(part.value for part in spec.values))
@@ -166,15 +188,19 @@ def _call(name: str, *args: ast.expr) -> ast.Call:
 
 def as_the_program_has_it(name: str, x: Value, k: int, op: Op) -> str:
     """Python for an operand of `print`, which compiled code hands on as Python's own number."""
-    if not isinstance(x.type, Scalar) or x.type.weak or (x.type.dtype in AS_PYTHON and k in shown_plainly(op)):
+    if not isinstance(x.type, Scalar) or x.type.weak or (x.type.dtype in AS_PYTHON
+                                                         and k in shown_plainly(op)):
         return name
     return f"np.{'bool_' if x.type.dtype == 'bool' else x.type.dtype}({name})"
 
 
 def shown_plainly(op: Op) -> set[int]:
-    """Which operands of a `print` are shown by their str(), which does not tell np.float64 from float."""
+    """Which operands of a `print` are shown by their str(), which does not tell np.float64 from
+    float.
+    """
     templates = [t for item in op.attrs["items"] for t in within(item)]
-    plain = [t.content for t in templates if isinstance(t, Field) and t.conversion in (-1, ord("s"))]
+    plain = [t.content for t in templates if isinstance(t, Field)
+             and t.conversion in (-1, ord("s"))]
     return {t.index for t in (*op.attrs["items"], *plain) if isinstance(t, Operand)}
 
 
@@ -188,8 +214,9 @@ def _calling(text: str, stem: str, evaluate, infer, pure: bool, calls: Sequence 
         name = f"{stem}__{len(_made)}"
         function = _function(text.replace("{name}", name, 1), name)
         function.stem, function.calls = stem, tuple(calls)
-        _made[key] = Record(name, evaluate=evaluate, infer=infer, pure=pure, helper=function,
-                             syntax=lambda *xs, **attrs: ast.Call(ast.Name(name, ast.Load()), list(xs), []))
+        _made[key] = Record(name, evaluate=evaluate,
+                            infer=infer, pure=pure, helper=function, syntax=lambda
+                            *xs, **attrs: ast.Call(ast.Name(name, ast.Load()), list(xs), []))
     return _made[key]
 
 
@@ -209,7 +236,7 @@ def _function(text: str, name: str):
     """The function that `text` defines, whose source the printer finds."""
     filename = f"<s2s {name}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-    namespace = {"objmode": numba.objmode, "np": np, "math": math, "scipy": scipy, "__name__": "s2s",
-                 "generator_type": numba.typeof(np.random.default_rng(0))}
+    namespace = {"objmode": numba.objmode, "np": np, "math": math, "scipy": scipy,
+                 "__name__": "s2s", "generator_type": numba.typeof(np.random.default_rng(0))}
     exec(compile(text, filename, "exec"), namespace)
     return namespace[name]

@@ -19,9 +19,11 @@ from .slice_writes import source_reader
 def _mask(op: Op, operands: Sequence[Value]) -> Value | None:
     """The mask, where the whole index is one mask that covers all axes, or the first of them."""
     pattern = op.attrs["pattern"]
-    if len(operands) != 1 or not isinstance(operands[0].type, Array) or operands[0].type.dtype != "bool":
+    if len(operands) != 1 or not isinstance(operands[0].type,
+                                            Array) or operands[0].type.dtype != "bool":
         return None
-    if not isinstance(op.inputs[0].type, Array) or pattern[0] != "i" or any(p not in ("...", ...) for p in pattern[1:]):
+    if (not isinstance(op.inputs[0].type, Array) or pattern[0] != "i"
+            or any(p not in ("...", ...) for p in pattern[1:])):
         return None
     return operands[0]
 
@@ -48,14 +50,16 @@ def masked_read(scope, op: Op) -> bool:
         return branch(chosen.at(index), row, carries)
 
     array_type = array.type
-    array, _ = loop(lengths, [array, value(0)], [array_type, Scalar("int64")], [y.name, "k"], body, scope.counters)
+    array, _ = loop(lengths, [array, value(0)], [array_type, Scalar("int64")], [y.name, "k"], body,
+                    scope.counters)
     scope.define(y, array, [count, *rest])
     return True
 
 
 def _count_true(scope, chosen: Elements, lengths: Sequence[Value]) -> Value:
     (count,) = loop(lengths, [value(0)], [Scalar("int64")], ["count"],
-                    lambda index, carries: [select(chosen.at(index), add(carries[0], 1), carries[0])], scope.counters)
+                    lambda index, carries: [select(chosen.at(index), add(carries[0], 1),
+                                                   carries[0])], scope.counters)
     return count
 
 
@@ -74,14 +78,16 @@ def masked_write(scope, op: Op) -> bool:
         chosen = scope.elements(mask)
         lengths = [scope.same(n, m) for n, m in zip(lengths, chosen.lengths)]
         source = None if not isinstance(v.type, Array) else scope.elements(v)
-        step = None if source is None else masked_step_op(_count_true(scope, chosen, lengths), source.lengths[-1])
+        step = None if source is None else masked_step_op(_count_true(scope, chosen, lengths),
+                                                          source.lengths[-1])
         if source is not None and source.value is None and not source.generated:
             source = in_memory(scope.whole(v), source.lengths, v.type)
 
         def body(index: Index, carries):
             def write():
                 x = scope.env[v] if source is None else source.at([carries[1]])
-                return [op.record(carries[0], x, *index, pattern=("i",) * len(index)), *([add(carries[1], step)] if source else [])]
+                return [op.record(carries[0], x, *index, pattern=("i",) * len(index)),
+                        *([add(carries[1], step)] if source else [])]
 
             return branch(chosen.at(index), write, carries)
 
@@ -117,12 +123,14 @@ def masked_rows(scope, op: Op, mask: Value) -> bool:
         return branch(chosen.at(index), write, carries)
 
     name = op.output.name or a.name
-    array = loop(rows, [array, value(0)], [array.type, Scalar("int64")], [name, "k"], body, scope.counters)[0]
+    array = loop(rows, [array, value(0)], [array.type, Scalar("int64")], [name, "k"], body,
+                 scope.counters)[0]
     scope.define(op.output, array, lengths)
     return True
 
 
-def branch(condition: Value, then: Callable[[], list[Value]], otherwise: list[Value]) -> list[Value]:
+def branch(condition: Value, then: Callable[[], list[Value]],
+           otherwise: list[Value]) -> list[Value]:
     """An `if` whose other side changes nothing."""
     first, second = Block(), Block(yields=list(otherwise))
     with Builder(first):

@@ -1,8 +1,8 @@
 """One loop nest: everything that a group of ops does at one element of their index space.
 
-Inside the nest, arrays of the group are numbers.  Those that something outside reads are stored into
-buffers; a reduction over the last axes is a number that lives as long as the loops over those axes; a
-reduction over other axes adds into a buffer.
+Inside the nest, arrays of the group are numbers. Those that something outside reads are stored into
+buffers; a reduction over the last axes is a number that lives as long as the loops over those axes;
+a reduction over other axes adds into a buffer.
 """
 
 from __future__ import annotations
@@ -35,9 +35,11 @@ from .fusion_groups import Group, reads
 from .gather import NONE, gather, gather_lengths, gather_parts, in_step, is_gather, looked_up, span
 from .slice_writes import is_place_of, region, written_space
 
-SAME = ("stop_gradient", "shaped_like", "positive", "spread", "broadcast_to")  # an element of the result is one of x
+# an element of the result is one of x
+SAME = ("stop_gradient", "shaped_like", "positive", "spread", "broadcast_to")
 
-# ------------------------------------------------------------------------------------- what an op visits
+# ------------------------------------------------------------------------------------- what an op
+# visits
 
 
 def is_pointwise(op: Op) -> bool:
@@ -70,7 +72,8 @@ def is_write(op: Op) -> bool:
     return op.record.writes is not None
 
 
-# ------------------------------------------------------------------------------------------- the nest
+# ------------------------------------------------------------------------------------------- the
+# nest
 
 
 @dataclass(eq=False)
@@ -93,7 +96,9 @@ class Running:
 
 
 def emit_nest(scope, group: Group, block: Block) -> None:
-    """Emit the nest of `group`, a group of ops of `block`, and define its results in `scope`, which knows what is read after it."""
+    """Emit the nest of `group`, a group of ops of `block`, and define its results in `scope`, which
+    knows what is read after it.
+    """
     Nest(scope, group, block).emit()
 
 
@@ -110,11 +115,13 @@ class Nest:
             self.lengths = self.find_lengths()
             self.plans: dict[Value, Plan] = {}
             self.places: dict[Op, list[Value]] = {}  # where what is gathered stands
-            self.checked: dict[tuple[Value, Value], Value] = {}  # the places of (index, length), which no trip but theirs can have
+            # the places of (index, length), which no trip but theirs can have
+            self.checked: dict[tuple[Value, Value], Value] = {}
             self.reused: dict[Value, Op] = {}  # an operand -> the op whose result takes its place
             for op in group.ops:
                 for k, x in enumerate(op.inputs):
-                    if isinstance(x.type, Array) and x not in self.inside and self.reads_elements(op, k):
+                    if (isinstance(x.type, Array) and x not in self.inside
+                            and self.reads_elements(op, k)):
                         self.plans.setdefault(x, self.plan(x))
 
     @staticmethod
@@ -128,20 +135,27 @@ class Nest:
     # lengths and broadcasting
 
     def find_lengths(self) -> list[Value]:
-        """The length of each loop: that of an operand that has this extent, or what the operands make together."""
-        lengths: list[Value | None] = [value(d) if isinstance(d, int) else None for d in self.group.dims]
+        """The length of each loop: that of an operand that has this extent, or what the operands
+        make together.
+        """
+        lengths: list[Value | None] = [value(d) if isinstance(d, int) else None
+                                       for d in self.group.dims]
         rank = len(lengths)
         for op in self.group.ops:
             if op.name == "spread" and shape_source(op.inputs[1]) in self.inside:
-                continue  # its shape is that of another op of this nest, and that is where it is asked for
-            found = self.regions[op].lengths if op in self.regions else stated_lengths(self.scope, op)
+                # its shape is that of another op of this nest, and that is where it is asked for
+                continue
+            found = (self.regions[op].lengths if op in self.regions
+                     else stated_lengths(self.scope, op))
             if found is not None:
                 lengths = [m if n is None else n for n, m in zip(lengths, found)]
                 continue
             for k, x in enumerate(op.inputs):
-                if isinstance(x.type, Array) and x not in self.inside and self.reads_elements(op, k):
+                if (isinstance(x.type, Array) and x not in self.inside
+                        and self.reads_elements(op, k)):
                     for axis, d in enumerate(x.type.dims, rank - x.type.rank):
-                        if lengths[axis] is None and self.scope.equal.find(d) == self.group.dims[axis]:
+                        if (lengths[axis] is None and self.scope.equal.find(d)
+                                == self.group.dims[axis]):
                             lengths[axis] = self.scope.lengths(x)[axis - rank + x.type.rank]
         for axis in range(rank):
             if lengths[axis] is None:
@@ -157,7 +171,9 @@ class Nest:
         return result
 
     def plan(self, x: Value) -> Callable[[Sequence[Value]], Value]:
-        """How to read operand `x` at an index of the nest; checks its lengths once, before the loops."""
+        """How to read operand `x` at an index of the nest; checks its lengths once, before the
+        loops.
+        """
         elements = self.scope.elements(x)
         rank, own = len(self.lengths), x.type.rank
         maps: list = []
@@ -167,7 +183,8 @@ class Nest:
                 maps.append(axis)
             elif d == 1:
                 maps.append(None)
-            elif isinstance(d, Extent) and self.scope.equal.find(d) != self.group.dims[axis] and d.may_be_one:
+            elif (isinstance(d, Extent) and self.scope.equal.find(d) != self.group.dims[axis]
+                  and d.may_be_one):
                 self.lengths[axis] = spread_length_op(n, m)
                 maps.append((axis, select(op_named("equal", m, 1), value(0), value(1))))
             else:
@@ -175,8 +192,8 @@ class Nest:
                 maps.append(axis)
 
         def index_of(index):
-            return [value(0) if a is None else multiply(index[a[0]], a[1]) if isinstance(a, tuple) else index[a]
-                    for a in maps]
+            return [value(0) if a is None else multiply(index[a[0]], a[1]) if isinstance(a, tuple)
+                    else index[a] for a in maps]
 
         return Plan(elements, index_of, maps == list(range(rank)))
 
@@ -189,13 +206,16 @@ class Nest:
             for how, axes in filter(None, map(reduction, self.group.ops)):
                 for axis in axes if how.needs_some else ():
                     self.lengths[axis] = nonempty_length_op(self.lengths[axis])
-            names = [s.op.output.name or (s.op.inputs[0].name if s.op in self.regions else "") for s in stored]
+            names = [s.op.output.name or (s.op.inputs[0].name if s.op in self.regions else "")
+                     for s in stored]
             final: dict[Op, Value] = {}
 
             def level(k: int, index: list[Value], buffers: list[Value], sums: dict[Op, Value]):
                 """Loops k, k+1, ...; returns the buffers and the running reductions after them."""
-                for op in self.group.ops:  # where a row stands is looked up once for all its elements
-                    if is_gather(op) and not in_step(op) and span(gather_parts(self.scope, op))[1] == k:
+                # where a row stands is looked up once for all its elements
+                for op in self.group.ops:
+                    if (is_gather(op) and not in_step(op)
+                            and span(gather_parts(self.scope, op))[1] == k):
                         with at(op.line):
                             self.places[op] = self.looked_up(op, index)
                 if k == rank:
@@ -209,18 +229,21 @@ class Nest:
                 kinds = {r.op: r for r in running}
                 types = [*(b.type for b in buffers), *(Scalar(kinds[op].dtype) for op in active)]
                 labels = [*names, *(op.output.name or "total" for op in active)]
-                params = [Value(INT, counter_name((*self.scope.counters, *(i.name for i in index)))), *(Value(t, n) for t, n in zip(types, labels))]
+                params = [Value(INT,
+                                counter_name((*self.scope.counters, *(i.name for i in index)))),
+                          *(Value(t, n) for t, n in zip(types, labels))]
                 inner = Block(params=params)
                 with Builder(inner):
                     after, totals = level(k + 1, [*index, params[0]], params[1:1 + len(buffers)],
                                           dict(zip(active, params[1 + len(buffers):])))
                     inner.yields = [*after, *(totals[op] for op in active)]
-                op = add_op(for_record, [value(0), self.lengths[k], value(1), *buffers, *sums.values()],
-                            {"breaks": False}, types, [inner], labels)
+                op = add_op(for_record, [value(0), self.lengths[k], value(1), *buffers,
+                                         *sums.values()], {"breaks": False}, types, [inner], labels)
                 return finished(starting, index, list(op.outputs[:len(buffers)]),
                                 dict(zip(active, op.outputs[len(buffers):])))
 
-            def finished(starting: list[Running], index: list[Value], buffers: list[Value], sums: dict[Op, Value]):
+            def finished(starting: list[Running], index: list[Value], buffers: list[Value],
+                         sums: dict[Op, Value]):
                 """What the reductions whose loops have ended give goes where it belongs."""
                 for r in starting:
                     total = as_dtype(sums.pop(r.op), r.op.output.type.dtype)
@@ -235,27 +258,31 @@ class Nest:
             buffers, _ = level(0, [], [s.buffer for s in stored], {})
             for op in self.group.ops:
                 if op.output in self.inside:
-                    self.scope.set(op.output, Elements(op.output.type, tuple(self.lengths), _fused_away(op)))
+                    self.scope.set(op.output,
+                                   Elements(op.output.type, tuple(self.lengths), _fused_away(op)))
             for s, array in zip(stored, buffers):
                 if s.op in self.regions:
                     self.scope.define(s.op.output, array, self.regions[s.op].own)
                     continue
                 lengths = [value(d) if isinstance(d, int) else None for d in s.op.output.type.dims]
                 known = self.output_lengths(s.op)
-                self.scope.define(s.op.output, array, [m if n is None else n for n, m in zip(lengths, known)])
+                self.scope.define(s.op.output, array,
+                                  [m if n is None else n for n, m in zip(lengths, known)])
             for op, total in final.items():
                 if isinstance(op.output.type, Array):  # keepdims
                     ones = [value(1)] * op.output.type.rank
-                    self.scope.set(op.output, Elements(op.output.type, tuple(ones), lambda index, t=total: t,
-                                                       generated=True))
+                    self.scope.set(op.output, Elements(op.output.type, tuple(ones),
+                                                       lambda index, t=total: t, generated=True))
                 else:
                     if not total.name and total.op is not None and total.op.name != "constant":
                         total.name = op.output.name
                     self.scope.define(op.output, total)
 
-    def looked_up(self, op: Op, index: Sequence[Value], numbers: Mapping[Value, Value] = NONE) -> list[Value]:
+    def looked_up(self, op: Op, index: Sequence[Value],
+                  numbers: Mapping[Value, Value] = NONE) -> list[Value]:
         """Where the element, or the row, is that `op` gathers at `index`."""
-        return looked_up(self.scope, self.scope.elements(op.inputs[0]).lengths, gather_parts(self.scope, op), index, numbers, self.checked)
+        return looked_up(self.scope, self.scope.elements(op.inputs[0]).lengths,
+                         gather_parts(self.scope, op), index, numbers, self.checked)
 
     def output_lengths(self, op: Op) -> list[Value]:
         found = reduction(op)
@@ -263,7 +290,8 @@ class Nest:
             return list(self.lengths)
         axes = found[1]
         keep = op.output.type.rank == len(self.lengths)
-        return [value(1) if k in axes else n for k, n in enumerate(self.lengths) if keep or k not in axes]
+        return [value(1) if k in axes else n for k, n in enumerate(self.lengths) if keep
+                or k not in axes]
 
     def results(self) -> tuple[list[Stored], list[Running]]:
         """Which results live in arrays, and which reductions are numbers while they run."""
@@ -285,7 +313,8 @@ class Nest:
             keep = isinstance(y.type, Array) and y.type.rank == rank and len(axes) > 0
 
             def target(index, axes=axes, keep=keep):
-                return [value(0) if k in axes else i for k, i in enumerate(index) if keep or k not in axes]
+                return [value(0) if k in axes else i for k, i in enumerate(index) if keep
+                        or k not in axes]
 
             if suffix:
                 level = rank - len(axes)
@@ -325,16 +354,20 @@ class Nest:
         return Stored(op, buffer, lambda index: list(index))
 
     def dying_operand(self, op: Op) -> Value | None:
-        """An operand that the result may overwrite: `x_bar + t` where this is the last that is seen of x_bar.
+        """An operand that the result may overwrite: `x_bar + t` where this is the last that is seen
+        of x_bar.
 
-        Of a loop's carry, rather what it was before: the loop goes on in the same memory, however long the sum is.  Of the result of
-        an arm, rather what other arms have in its place.
+        Of a loop's carry, rather what it was before: the loop goes on in the same memory, however
+        long the sum is. Of the result of an arm, rather what other arms have in its place.
         """
         y = op.output
-        before = [self.block.params[k - len(self.block.yields)] for k, end in enumerate(self.block.yields) if end is y] \
-            if self.scope.nested and len(self.block.params) >= len(self.block.yields) else self.scope.instead.get(y, [])
+        before = ([self.block.params[k - len(self.block.yields)]
+                   for k, end in enumerate(self.block.yields) if end is y] if self.scope.nested
+                  and len(self.block.params) >= len(self.block.yields)
+                  else self.scope.instead.get(y, []))
         for x in (*before, *op.inputs):
-            if x not in self.plans or x in self.reused or x in self.scope.alive or x.type.dtype != y.type.dtype:
+            if (x not in self.plans or x in self.reused or x in self.scope.alive
+                    or x.type.dtype != y.type.dtype):
                 continue
             if self.scope.equal.canonical(x.type.dims) != self.scope.equal.canonical(y.type.dims):
                 continue
@@ -343,13 +376,14 @@ class Nest:
             others = [v for v in self.plans if v is not x and x in self.looked_through(v)]
             gathered = any(is_gather(o) and x in versions(o.inputs[0]) for o in self.group.ops)
             written = any(set(versions(x)) & set(versions(o.inputs[0])) for o in self.regions)
-            if made and not written and not others and not gathered and plan.identity and plan.elements.value is not None \
-                    and self.scope.owns(x, self.block):
+            if (made and not written and not others and not gathered and plan.identity
+                    and plan.elements.value is not None and self.scope.owns(x, self.block)):
                 return x
         return None
 
     def looked_through(self, x: Value) -> list[Value]:
-        """`x`, what it is a view of, and what it is index arithmetic on, as np.roll(y, 1) is on y."""
+        """`x`, what it is a view of, and what it is index arithmetic on, as np.roll(y, 1) is on y.
+        """
         found = [x]
         for v in found:
             if v.op is None:
@@ -357,7 +391,8 @@ class Nest:
             elements = self.scope.env.get(v)
             is_arithmetic = isinstance(elements, Elements) and elements.value is None
             found += [y for k, y in enumerate(v.op.inputs) if k in v.op.record.views
-                      or is_arithmetic and k not in v.op.record.shapes and isinstance(y.type, Array)]
+                      or is_arithmetic and k not in v.op.record.shapes
+                      and isinstance(y.type, Array)]
         return found
 
     def element(self, index, stored, buffers, running, sums):
@@ -387,29 +422,34 @@ class Nest:
                 found = reduction(op)
                 if found is None:
                     result = self.compute(op, number_of, index)
-                    nameless = not result.name and result.op is not None and result.op.name not in ("constant", "getitem")
+                    nameless = (not result.name and result.op is not None
+                                and result.op.name not in ("constant", "getitem"))
                     if nameless and op.output not in self.needed:
                         result.name = op.output.name
                     memo[op.output] = result
                 elif op in kinds:
                     r = kinds[op]
-                    sums[op] = compute(r.how.step, sums[op], as_dtype(number_of(op.inputs[0]), r.dtype))
+                    sums[op] = compute(r.how.step, sums[op],
+                                       as_dtype(number_of(op.inputs[0]), r.dtype))
                 else:
                     (j,) = [j for j, s in enumerate(stored) if s.op is op]
                     target = stored[j].index(index)
                     dtype = op.output.type.dtype
                     old = read(buffers[j], target)
                     step = found[0].step
-                    new = compute(RECORDS["add"] if step is sum_step else step, old, as_dtype(number_of(op.inputs[0]), dtype))
+                    new = compute(RECORDS["add"] if step is sum_step else step, old,
+                                  as_dtype(number_of(op.inputs[0]), dtype))
                     buffers[j] = put(buffers[j], new, target)
         for j, s in enumerate(stored):
             if s.op in self.regions:
                 with at(s.op.line):
                     full = s.index(index)
-                    buffers[j] = s.op.record(buffers[j], number_of(s.op.inputs[1]), *full, pattern=("i",) * len(full))
+                    buffers[j] = s.op.record(buffers[j], number_of(s.op.inputs[1]), *full,
+                                             pattern=("i",) * len(full))
             elif reduction(s.op) is None:
                 with at(s.op.line):
-                    buffers[j] = put(buffers[j], as_dtype(memo[s.op.output], s.op.output.type.dtype), s.index(index))
+                    buffers[j] = put(buffers[j], as_dtype(memo[s.op.output],
+                                                          s.op.output.type.dtype), s.index(index))
         return buffers, sums
 
     def compute(self, op: Op, number_of: Callable, index) -> Value:

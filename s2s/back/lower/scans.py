@@ -1,4 +1,5 @@
-"""Ops that need a loop of their own: running sums, positions of extremes, arrays put together, masks.
+"""Ops that need a loop of their own: running sums, positions of extremes, arrays put together,
+masks.
 
 Each takes the scope and the op, emits its loops into the current block, and defines its result.
 """
@@ -55,14 +56,16 @@ def elements_of(scope, x: Value) -> Elements:
     return Elements(Array(x.type.dtype, ()), (), lambda index: scope.env[x], generated=True)
 
 
-# ----------------------------------------------------------------------------------------- running sums
+# ----------------------------------------------------------------------------------------- running
+# sums
 
 
 @entry("cumsum", "cumprod")
 def _running(scope, op: Op) -> bool:
     x, y = scope.elements(op.inputs[0]), op.output
     axis = (op.attrs["axis"] or 0) % y.type.rank
-    step_op, first, name = ("add", 0, "total") if op.name == "cumsum" else ("multiply", 1, "product")
+    step_op, first, name = ("add", 0,
+                            "total") if op.name == "cumsum" else ("multiply", 1, "product")
     dtype = y.type.dtype
     array = new_buffer(dtype, y.type.dims, x.lengths)
     array.name = y.name
@@ -75,8 +78,8 @@ def _running(scope, op: Op) -> bool:
             return [put(inner[0], total, full), total]
 
         taken = (*scope.counters, *(i.name for i in outer))
-        return loop([x.lengths[axis]], [carries[0], start(_number(first, dtype), dtype)], [array.type, Scalar(dtype)],
-                    [y.name, name], step, taken)[:1]
+        return loop([x.lengths[axis]], [carries[0], start(_number(first, dtype), dtype)],
+                    [array.type, Scalar(dtype)], [y.name, name], step, taken)[:1]
 
     (array,) = loop(others, [array], [array.type], [y.name], along, scope.counters)
     scope.define(y, array, x.lengths)
@@ -85,10 +88,12 @@ def _running(scope, op: Op) -> bool:
 
 def _number(x: int, dtype: str):
     """The number x as Python writes it for this dtype."""
-    return float(x) if dtype.startswith("float") else complex(x) if dtype.startswith("complex") else x
+    return (float(x) if dtype.startswith("float") else complex(x) if dtype.startswith("complex")
+            else x)
 
 
-# ----------------------------------------------------------------------------------- positions of extremes
+# ----------------------------------------------------------------------------------- positions of
+# extremes
 
 
 @entry("argmax", "argmin")
@@ -116,24 +121,28 @@ def _position(scope, op: Op) -> bool:
             else:
                 wins = op_named(better, this, best)
             if is_inexact(dtype):
-                is_nan, was_nan = op_named("not_equal", this, this), op_named("not_equal", best, best)
-                wins = op_named("logical_and", op_named("logical_or", wins, is_nan), op_named("logical_not", was_nan))
+                is_nan, was_nan = op_named("not_equal", this,
+                                           this), op_named("not_equal", best, best)
+                wins = op_named("logical_and", op_named("logical_or", wins, is_nan),
+                                op_named("logical_not", was_nan))
             return [select(wins, this, best), select(wins, flat_index(index, inner), place)]
 
         taken = (*scope.counters, *(i.name for i in kept))
-        return loop(inner, [first, value(0)], [Scalar(dtype), Scalar("int64")], ["best", y.name or "place"], step,
-                    taken)[1]
+        return loop(inner, [first, value(0)], [Scalar(dtype), Scalar("int64")],
+                    ["best", y.name or "place"], step, taken)[1]
 
     if not isinstance(y.type, Array):
         scope.define(y, find([]))
         return True
-    array = new_buffer(y.type.dtype, y.type.dims, [value(1) if k in axes else n for k, n in enumerate(x.lengths)
-                                                   if op.attrs["keepdims"] or k not in axes])
+    array = new_buffer(y.type.dtype, y.type.dims,
+                       [value(1) if k in axes else n for k, n in enumerate(x.lengths)
+                        if op.attrs["keepdims"] or k not in axes])
     array.name = y.name
 
     def each(kept: Index, carries):
         rest = iter(kept)
-        where = [value(0) if k in axes else next(rest) for k in range(rank) if op.attrs["keepdims"] or k not in axes]
+        where = [value(0) if k in axes else next(rest) for k in range(rank) if op.attrs["keepdims"]
+                 or k not in axes]
         return [put(carries[0], find(kept), where)]
 
     (array,) = loop(outer, [array], [array.type], [y.name], each, scope.counters)
@@ -141,7 +150,8 @@ def _position(scope, op: Op) -> bool:
     return True
 
 
-# ------------------------------------------------------------------------------------ arrays put together
+# ------------------------------------------------------------------------------------ arrays put
+# together
 
 
 @entry("array")
@@ -203,7 +213,9 @@ def _repeat(scope, op: Op) -> bool:
     axis = op.attrs["axis"] or 0
     n = scope.same(x.lengths[axis], counts.lengths[0])
     (total,) = loop([n], [value(0)], [Scalar("int64")], ["count"],
-                    lambda index, carries: [add(carries[0], count_of_op(as_dtype(counts.at(index), "int64")))], scope.counters)
+                    lambda index, carries: [add(carries[0],
+                                                count_of_op(as_dtype(counts.at(index),
+                                                                     "int64")))], scope.counters)
     lengths = [total if k == axis else m for k, m in enumerate(x.lengths)]
     array = new_buffer(y.type.dtype, y.type.dims, lengths)
     array.name = y.name
@@ -213,8 +225,10 @@ def _repeat(scope, op: Op) -> bool:
         def once(again: Index, written):
             taken = (*scope.counters, *(i.name for i in (*outer, *again)))
             array = loop(others, [written[0]], [array_type], [y.name],
-                         lambda inner, state: [put(state[0], x.at([*inner[:axis], outer[0], *inner[axis:]]),
-                                                   [*inner[:axis], written[1], *inner[axis:]])], taken)[0]
+                         lambda inner, state: [put(state[0],
+                                                   x.at([*inner[:axis], outer[0], *inner[axis:]]),
+                                                   [*inner[:axis], written[1],
+                                                    *inner[axis:]])], taken)[0]
             return [array, add(written[1], 1)]
 
         return loop([as_dtype(counts.at(outer), "int64")], carries, types, [y.name, "k"], once,
@@ -227,34 +241,43 @@ def _repeat(scope, op: Op) -> bool:
     return True
 
 
-# ------------------------------------------------------------------------------- sums back to a shape
+# ------------------------------------------------------------------------------- sums back to a
+# shape
 
 
-def _summed(scope, op: Op, lengths: Sequence[Value], target: Callable[[Index], list[Value]], trips: Sequence[Value] | None = None) -> bool:
-    """A new array of these lengths, into which every element of the operand is added at `target(index)`; `trips` are its checked lengths."""
+def _summed(scope, op: Op, lengths: Sequence[Value], target: Callable[[Index], list[Value]],
+            trips: Sequence[Value] | None = None) -> bool:
+    """A new array of these lengths, into which every element of the operand is added at
+    `target(index)`; `trips` are its checked lengths.
+    """
     y, source = op.output, scope.elements(op.inputs[0])
     array = new_buffer(y.type.dtype, y.type.dims, lengths, zero=True)
     array.name = y.name
 
     def body(index: Index, carries):
         place = target(index)
-        return [put(carries[0], compute(RECORDS["add"], read(carries[0], place), source.at(index)), place)]
+        return [put(carries[0], compute(RECORDS["add"], read(carries[0], place), source.at(index)),
+                    place)]
 
-    (array,) = loop(source.lengths if trips is None else trips, [array], [array.type], [y.name], body, scope.counters)
+    (array,) = loop(source.lengths if trips is None else trips, [array], [array.type], [y.name],
+                    body, scope.counters)
     scope.define(y, array, lengths)
     return True
 
 
 @entry("sum_to")
 def _sum_to(scope, op: Op) -> bool:
-    """Of the axes of which only the run knows whether they were broadcast, index 0 takes everything."""
+    """Of the axes of which only the run knows whether they were broadcast, index 0 takes
+    everything.
+    """
     lengths, source = scope.lengths(op.inputs[1]), scope.elements(op.inputs[0])
     extra = op.inputs[0].type.rank - len(lengths)
     if not lengths:
         return False
     steps = [select(op_named("equal", n, 1), value(0), value(1)) for n in lengths]
     trips = [*source.lengths[:extra], *map(spread_length_op, source.lengths[extra:], lengths)]
-    return _summed(scope, op, lengths, lambda index: [op_named("multiply", i, s) for i, s in zip(index[extra:], steps)], trips)
+    return _summed(scope, op, lengths, lambda index: [op_named("multiply", i, s)
+                                                      for i, s in zip(index[extra:], steps)], trips)
 
 
 @entry("unrepeat")
@@ -265,7 +288,8 @@ def _unrepeat(scope, op: Op) -> bool:
     axis = axis if axis is None else axis % len(lengths)
 
     def once(index: Index) -> list[Value]:
-        places = [op_named("floor_divide", i, count) if k == (axis or 0) else i for k, i in enumerate(index)]
+        places = [op_named("floor_divide", i, count) if k == (axis or 0) else i
+                  for k, i in enumerate(index)]
         return unflat_index(places[0], lengths) if axis is None else places
 
     return _summed(scope, op, lengths, once)
@@ -277,5 +301,5 @@ def _untile(scope, op: Op) -> bool:
     if not lengths:
         return False
     extra = op.inputs[0].type.rank - len(lengths)
-    return _summed(scope, op, lengths,
-                   lambda index: [op_named("remainder", i, n) for i, n in zip(index[extra:], lengths)])
+    return _summed(scope, op, lengths, lambda index: [op_named("remainder", i, n)
+                                                      for i, n in zip(index[extra:], lengths)])

@@ -1,9 +1,10 @@
 """Writing a region: `a[1:-1] = v`, `a[i] += v`, `a[rows, 1:] = v` as loops over what is written.
 
 Note [Writes that join a nest]
-Where `v` is computed in a nest over the same index space, the write is one more op of that nest, and `v` is
-never stored.  The array must not be read elsewhere in the nest, except at the very place that is written
-(`u[1:-1] *= 0.5`): a loop that shifts an array onto itself would read what it has just written.
+Where `v` is computed in a nest over the same index space, the write is one more op of that nest,
+and `v` is never stored. The array must not be read elsewhere in the nest, except at the very place
+that is written (`u[1:-1] *= 0.5`): a loop that shifts an array onto itself would read what it has
+just written.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from .gather import gathered_index, in_step, index_lengths, is_gather, looked_up
 
 @dataclass(eq=False)
 class Region:
-    """What a write by integers and slices touches: the array, its lengths, the region's, and where its elements are."""
+    """What a write by integers and slices touches: the array, its lengths, the region's, and where
+    its elements are.
+    """
 
     array: Value
     own: tuple[Value, ...]
@@ -69,7 +72,8 @@ def region(scope, op: Op) -> Region | None:
             lengths.append(sliced.length)
             targets.append(sliced)
     dims = index_dims(a, operands, op.attrs["pattern"])
-    lengths = [scope.extents.get(d, n) if isinstance(d, Extent) else value(d) for d, n in zip(dims, lengths)]
+    lengths = [scope.extents.get(d, n) if isinstance(d, Extent) else value(d)
+               for d, n in zip(dims, lengths)]
     return Region(array, own, lengths, dims, targets)
 
 
@@ -86,7 +90,8 @@ def write_region(scope, op: Op) -> bool:
     if found is None:
         return False
     if not found.lengths:  # one element
-        write = op.record(found.array, scope.whole(v), *[scope.env[o] for o in operands], pattern=op.attrs["pattern"])
+        write = op.record(found.array, scope.whole(v), *[scope.env[o] for o in operands],
+                          pattern=op.attrs["pattern"])
         write.name = write.name or op.output.name
         scope.define(op.output, write, found.own)
         return True
@@ -96,19 +101,24 @@ def write_region(scope, op: Op) -> bool:
         full = found.place(index)
         return [op.record(carries[0], read_v(index), *full, pattern=("i",) * len(full))]
 
-    (result,) = loop(found.lengths, [found.array], [found.array.type], [op.output.name or a.name], body, scope.counters)
+    (result,) = loop(found.lengths, [found.array], [found.array.type], [op.output.name or a.name],
+                     body, scope.counters)
     scope.define(op.output, result, found.own)
     return True
 
 
 def written_space(op: Op, equal: Equalities, computed: Callable[[Op], bool]) -> tuple | None:
-    """The index space of a write that may join the nest of its value.  Note [Writes that join a nest]."""
+    """The index space of a write that may join the nest of its value. Note [Writes that join a
+    nest].
+    """
     if op.name not in ("setitem", "additem"):
         return None
     a, v, *operands = op.inputs
-    if not isinstance(a.type, Array) or not isinstance(v.type, Array) or v.op is None or not computed(v.op):
+    if not isinstance(a.type, Array) or not isinstance(v.type,
+                                                       Array) or v.op is None or not computed(v.op):
         return None
-    if any(not isinstance(x.type, Scalar) or x.type.dtype == "bool" for x in operands) or None in op.attrs["pattern"]:
+    if any(not isinstance(x.type, Scalar) or x.type.dtype == "bool"
+           for x in operands) or None in op.attrs["pattern"]:
         return None
     if any(isinstance(p, str) and p[-1] == "x" and o[2].constant not in (1, -1)
            for p, o in paired(op.attrs["pattern"], operands) if p != "i"):
@@ -118,7 +128,9 @@ def written_space(op: Op, equal: Equalities, computed: Callable[[Op], bool]) -> 
 
 
 def clashes(op: Op, others: Sequence[Op]) -> bool:
-    """Whether in one nest of `op` and `others` something might be read too early, or after it is overwritten."""
+    """Whether in one nest of `op` and `others` something might be read too early, or after it is
+    overwritten.
+    """
     ops = [op, *others]
     for other in ops:
         if is_gather(other) and any(x.op in ops for x in other.inputs if isinstance(x.type, Array)):
@@ -132,8 +144,9 @@ def clashes(op: Op, others: Sequence[Op]) -> bool:
             return True  # the array is made in this very nest
         for other in ops:
             for k, x in enumerate(other.inputs):
-                if isinstance(x.type, Array) and k not in other.record.shapes and not (other is write and k == 0) \
-                        and memory & set(versions(copied_from(x))) and not is_place_of(x, write):
+                if (isinstance(x.type, Array) and k not in other.record.shapes
+                        and not (other is write and k == 0)
+                        and memory & set(versions(copied_from(x))) and not is_place_of(x, write)):
                     return True
     return False
 
@@ -144,7 +157,8 @@ def copied_from(x: Value) -> Value:
 
 
 def is_place_of(x: Value, write: Op) -> bool:
-    """Whether `x` is just what `write` overwrites, or a copy of it: `u[1:-1]` in `u[1:-1] *= 0.5`."""
+    """Whether `x` is just what `write` overwrites, or a copy of it: `u[1:-1]` in `u[1:-1] *= 0.5`.
+    """
     x = copied_from(x)
     op = x.op
     if x is write.inputs[0]:
@@ -156,7 +170,9 @@ def is_place_of(x: Value, write: Op) -> bool:
 
 
 def scatter(scope, op: Op) -> bool:
-    """`a[rows, 1:] = v` and `a[rows, cols] += v`: one element after the other, as often as an index occurs."""
+    """`a[rows, 1:] = v` and `a[rows, cols] += v`: one element after the other, as often as an index
+    occurs.
+    """
     a, v, *operands = op.inputs
     array, own = scope.whole(a), scope.lengths(a)
     parts = list(paired(expand(op.attrs["pattern"], a.type.rank), operands))
@@ -173,7 +189,8 @@ def scatter(scope, op: Op) -> bool:
             full = gathered_index(scope, own, parts, index, places)
             return [op.record(carries[0], read_v(index), *full, pattern=("i",) * len(full))]
 
-        return loop(lengths[last:], carries, types, names, body, (*scope.counters, *(i.name for i in index)), tuple(index))
+        return loop(lengths[last:], carries, types, names, body,
+                    (*scope.counters, *(i.name for i in index)), tuple(index))
 
     (result,) = loop(lengths[:last], [array], types, names, rows, scope.counters)
     scope.define(op.output, result, own)
@@ -181,7 +198,8 @@ def scatter(scope, op: Op) -> bool:
 
 
 def source_reader(scope, a: Value, v: Value, lengths: list[Value], dims: tuple) -> Callable:
-    """How to read `v`, broadcast to a region of `a` of these lengths; checks once, before the loop."""
+    """How to read `v`, broadcast to a region of `a` of these lengths; checks once, before the loop.
+    """
     if not isinstance(v.type, Array):
         number = scope.env[v]
         return lambda index: number
@@ -195,7 +213,8 @@ def source_reader(scope, a: Value, v: Value, lengths: list[Value], dims: tuple) 
     for d, m in zip(v.type.dims[:extra], elements.lengths):  # NumPy drops leading axes of length 1
         first = value(0) if d == 1 else op_named("subtract", scope.same(value(1), m), 1)
         places.append(lambda index, first=first: first)
-    for axis, (d, m) in enumerate(zip(v.type.dims[extra:], elements.lengths[extra:]), rank - (v.type.rank - extra)):
+    for axis, (d, m) in enumerate(zip(v.type.dims[extra:], elements.lengths[extra:]),
+                                  rank - (v.type.rank - extra)):
         if d == 1:
             places.append(lambda index: value(0))
             continue
@@ -207,5 +226,6 @@ def source_reader(scope, a: Value, v: Value, lengths: list[Value], dims: tuple) 
                 factor = select(op_named("equal", m, 1), value(0), value(1))
             else:
                 lengths[axis] = scope.same(lengths[axis], m)
-        places.append(lambda index, axis=axis, factor=factor: index[axis] if factor is None else multiply(index[axis], factor))
+        places.append(lambda index, axis=axis, factor=factor: index[axis] if factor is None
+                      else multiply(index[axis], factor))
     return lambda index: elements.at([place(index) for place in places])

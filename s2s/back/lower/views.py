@@ -1,10 +1,11 @@
-"""Views and generated arrays as index arithmetic: one entry for each op, none of which makes a loop.
+"""Views and generated arrays as index arithmetic: one entry for each op, none of which makes a
+loop.
 
     x[1:-1], x.T, np.flip(x), x[:, None], x.reshape(n, m)      other ways to read x
     np.arange(n), np.zeros_like(x), np.full(n, s), np.eye(n)   numbers that follow from the index
 
-An entry takes the scope and the op and returns the `Elements` of its result, or None where it has to be an
-array after all.
+An entry takes the scope and the op and returns the `Elements` of its result, or None where it has
+to be an array after all.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ KINDS: dict[str, Callable] = {}
 def virtual(scope, op: Op) -> bool:
     """Make the result of `op` index arithmetic; False where that cannot be."""
     kind = KINDS.get(op.name)
-    if kind is None or len(op.outputs) != 1 or not isinstance(op.output.type, Array) and op.name != "squeeze":
+    if kind is None or len(op.outputs) != 1 or not isinstance(op.output.type,
+                                                              Array) and op.name != "squeeze":
         return False
     made = kind(scope, op)
     if made is None:
@@ -52,10 +54,13 @@ def entry(*names: str) -> Callable:
 
 
 def whole_view(scope, op: Op, *, flat: bool = False) -> Callable[[], Value]:
-    """NumPy's own view, for those who need the array in one piece; `flat` needs the source contiguous."""
+    """NumPy's own view, for those who need the array in one piece; `flat` needs the source
+    contiguous.
+    """
 
     def whole() -> Value:
-        inputs = [scope.shape_giver(x) if k in op.record.shapes else scope.whole(x) for k, x in enumerate(op.inputs)]
+        inputs = [scope.shape_giver(x) if k in op.record.shapes else scope.whole(x)
+                  for k, x in enumerate(op.inputs)]
         if flat:
             inputs[0] = emit(contiguous, inputs[0])
         return add_op(op.record, inputs, op.attrs, [op.output.type], names=[op.output.name]).output
@@ -63,18 +68,20 @@ def whole_view(scope, op: Op, *, flat: bool = False) -> Callable[[], Value]:
     return whole
 
 
-# ------------------------------------------------------------------------------------------------ views
+# ------------------------------------------------------------------------------------------------
+# views
 
 
 @entry("getitem")
 def _getitem(scope, op: Op) -> Elements | None:
     if is_gather(op):
-        return Elements(op.output.type, tuple(gather_lengths(scope, op)), lambda index: gather(scope, op, index))
+        return Elements(op.output.type, tuple(gather_lengths(scope, op)),
+                        lambda index: gather(scope, op, index))
     operands = [scope.env[x] for x in op.inputs[1:]]
     if any(isinstance(x, Elements) or x.type.dtype == "bool" for x in operands):
         return None
-    return basic_view(scope.elements(op.inputs[0]), op, operands, whole_view(scope, op), scope.loops,
-                      scope.asked is not None)
+    return basic_view(scope.elements(op.inputs[0]), op, operands, whole_view(scope, op),
+                      scope.loops, scope.asked is not None)
 
 
 @entry("transpose")
@@ -91,15 +98,18 @@ def _expand_dims(scope, op: Op) -> Elements:
     axes = normal_axes(op.attrs["axis"], count)
     rest = iter(source.lengths)
     lengths = tuple(value(1) if k in axes else next(rest) for k in range(count))
-    return Elements(op.output.type, lengths, lambda index: source.at([i for k, i in enumerate(index) if k not in axes]),
-                    whole_view(scope, op) if isinstance(op.inputs[0].type, Array) else None)
+    return Elements(op.output.type, lengths,
+                    lambda index: source.at([i for k, i in enumerate(index)
+                                             if k not in axes]), whole_view(scope, op)
+                    if isinstance(op.inputs[0].type, Array) else None)
 
 
 @entry("squeeze")
 def _squeeze(scope, op: Op) -> Elements | None:
     source = scope.elements(op.inputs[0])
     dims, axis = source.type.dims, op.attrs["axis"]
-    axes = tuple(k for k, d in enumerate(dims) if d == 1) if axis is None else normal_axes(axis, len(dims))
+    axes = tuple(k for k, d in enumerate(dims)
+                 if d == 1) if axis is None else normal_axes(axis, len(dims))
     if any(isinstance(dims[k], Extent) for k in axes):
         return None  # NumPy has to look
 
@@ -121,7 +131,8 @@ def _diagonal(scope, op: Op) -> Elements:
     else:
         rows, columns = subtract(n, max(-k, 0)), subtract(m, max(k, 0))
         count = op_named("at_least_zero", select(op_named("less", rows, columns), rows, columns))
-    return Elements(op.output.type, (count,), lambda index: source.at([add(index[0], max(-k, 0)), add(index[0], max(k, 0))]))
+    return Elements(op.output.type, (count,),
+                    lambda index: source.at([add(index[0], max(-k, 0)), add(index[0], max(k, 0))]))
 
 
 @entry("triu", "tril")
@@ -164,7 +175,8 @@ def _repeat(scope, op: Op) -> Elements | None:
     """Element i of the result is element i // count of the source."""
     if isinstance(op.inputs[1].type, Array):
         return None  # a count for each element: scans.py
-    source, count, axis = scope.elements(op.inputs[0]), count_of_op(scope.env[op.inputs[1]]), op.attrs["axis"]
+    source, count, axis = (scope.elements(op.inputs[0]), count_of_op(scope.env[op.inputs[1]]),
+                           op.attrs["axis"])
     if axis is None:
         total = source.lengths[0]
         for n in source.lengths[1:]:
@@ -179,14 +191,18 @@ def _repeat(scope, op: Op) -> Elements | None:
 
 @entry("delete")
 def _delete(scope, op: Op) -> Elements | None:
-    """Element i of the result is element i of the source, or the one after it from the deleted one on."""
+    """Element i of the result is element i of the source, or the one after it from the deleted one
+    on.
+    """
     if isinstance(op.inputs[1].type, Array):
         return None
     source, axis = scope.elements(op.inputs[0]), op.attrs["axis"] or 0
     gone = place_in_op(scope.env[op.inputs[1]], source.lengths[axis])
     lengths = tuple(subtract(n, 1) if k == axis else n for k, n in enumerate(source.lengths))
-    return Elements(op.output.type, lengths, lambda index: source.at(
-        [add(i, select(op_named("less", i, gone), value(0), value(1))) if k == axis else i for k, i in enumerate(index)]))
+    return Elements(op.output.type, lengths,
+                    lambda index: source.at([add(i, select(op_named("less", i, gone),
+                                                           value(0), value(1))) if k == axis else i
+                                             for k, i in enumerate(index)]))
 
 
 @entry("tile")
@@ -200,7 +216,8 @@ def _tile(scope, op: Op) -> Elements:
     extra = rank - source.type.rank
 
     def at(index: Index) -> Value:
-        return source.at([op_named("remainder", i, n) for i, n in zip(index[extra:], source.lengths)])
+        return source.at([op_named("remainder", i, n)
+                          for i, n in zip(index[extra:], source.lengths)])
 
     return Elements(op.output.type, tuple(multiply(n, c) for n, c in zip(lengths, counts)), at)
 
@@ -220,10 +237,12 @@ def _reshape(scope, op: Op) -> Elements:
     y, x = op.output, op.inputs[0]
     whole = whole_view(scope, op, flat=True)
     if not isinstance(x.type, Array):
-        return Elements(y.type, (value(1),) * y.type.rank, lambda index: scope.env[x], generated=True)
+        return Elements(y.type, (value(1),) * y.type.rank,
+                        lambda index: scope.env[x], generated=True)
     source = scope.elements(x)
     kept = [d for d in y.type.dims if d != 1]
-    if kept == [d for d in x.type.dims if d != 1] and all(isinstance(d, int) or not d.may_be_one for d in kept):
+    if kept == [d for d in x.type.dims if d != 1] and all(isinstance(d, int) or not d.may_be_one
+                                                          for d in kept):
         rest = iter(n for n, d in zip(source.lengths, x.type.dims) if d != 1)
         lengths = tuple(value(1) if d == 1 else next(rest) for d in y.type.dims)
 
@@ -237,7 +256,8 @@ def _reshape(scope, op: Op) -> Elements:
     return scope.elements(y)
 
 
-# ------------------------------------------------------------------------------------- the same elements
+# ------------------------------------------------------------------------------------- the same
+# elements
 
 
 @entry("shaped_like", "stop_gradient", "as_array", "positive")
@@ -246,7 +266,8 @@ def _same(scope, op: Op) -> Elements | None:
     if not isinstance(x.type, Array):
         return None
     source = scope.elements(x)
-    return Elements(op.output.type, source.lengths, source.at, lambda: scope.whole(x), source.value, source.generated)
+    return Elements(op.output.type, source.lengths, source.at,
+                    lambda: scope.whole(x), source.value, source.generated)
 
 
 @entry("as_long_as")
@@ -256,14 +277,15 @@ def _as_long_as(scope, op: Op) -> Elements:
     source, axis, other = scope.elements(x), op.attrs["axis"], op.attrs["other"]
     lengths = list(source.lengths)
     lengths[axis] = scope.same(scope.lengths(y)[other], lengths[axis])
-    return Elements(op.output.type, tuple(lengths), source.at, lambda: scope.whole(x), source.value, source.generated)
+    return Elements(op.output.type, tuple(lengths), source.at,
+                    lambda: scope.whole(x), source.value, source.generated)
 
 
 @entry("copy")
 def _copy(scope, op: Op) -> Elements:
     source = scope.elements(op.inputs[0])
-    return Elements(op.output.type, source.lengths, source.at, whole_view(scope, op), None, source.generated,
-                    source.value)
+    return Elements(op.output.type, source.lengths, source.at, whole_view(scope, op), None,
+                    source.generated, source.value)
 
 
 @entry("spread", "broadcast_to", "full", "full_like")
@@ -290,7 +312,8 @@ def _spread(scope, op: Op) -> Elements:
                     generated=source.generated or source.value is not None)
 
 
-# -------------------------------------------------------------------------------------- numbers by index
+# -------------------------------------------------------------------------------------- numbers by
+# index
 
 
 def number_of(x, dtype: str) -> Value:
@@ -311,8 +334,8 @@ def constant_array(op: Op, lengths: Sequence[Value], x) -> Elements:
         array.name = op.output.name
         return array
 
-    return Elements(op.output.type, tuple(lengths), lambda index: number_of(x, dtype), zeros if x == 0 else None,
-                    generated=True)
+    return Elements(op.output.type, tuple(lengths),
+                    lambda index: number_of(x, dtype), zeros if x == 0 else None, generated=True)
 
 
 def _source(scope, op: Op) -> Elements:
@@ -347,17 +370,26 @@ def _arange(scope, op: Op) -> Elements | None:
     start, stop, step = (scope.env[x] for x in op.inputs)
     dtype = op.output.type.dtype
     if step.constant == 1 and all("int" in x.type.dtype for x in (start, stop, step)):
-        count, first = as_dtype(compute(RECORDS["subtract"], stop, start), "int64"), as_dtype(start, "int64")  # unsigned numbers wrap, as in NumPy
+        # unsigned numbers wrap, as in NumPy
+        count, first = as_dtype(compute(RECORDS["subtract"], stop, start),
+                                "int64"), as_dtype(start, "int64")
         return Elements(op.output.type, (op_named("at_least_zero", count),),
                         lambda index: as_dtype(add(index[0], first), dtype), generated=True)
-    if step.constant not in (MISSING, 0) and all(x.type.dtype == "int64" for x in (start, stop, step)):
+    if step.constant not in (MISSING, 0) and all(x.type.dtype == "int64"
+                                                 for x in (start, stop, step)):
         up, by = step.constant > 0, abs(step.constant)
         between = subtract(stop, start) if up else subtract(start, stop)
-        return Elements(op.output.type, (op_named("at_least_zero", op_named("floor_divide", add(between, by - 1), by)),),
-                        lambda index: as_dtype((add if up else subtract)(start, multiply(by, index[0])), dtype), generated=True)
-    if dtype != "float64" or any(x.type.dtype not in ("float64", "int64") for x in (start, stop, step)):
+        return Elements(op.output.type,
+                        (op_named("at_least_zero",
+                                  op_named("floor_divide", add(between, by - 1), by)),),
+                        lambda index: as_dtype((add if up
+                                                else subtract)(start, multiply(by, index[0])),
+                                               dtype), generated=True)
+    if dtype != "float64" or any(x.type.dtype not in ("float64", "int64")
+                                 for x in (start, stop, step)):
         return None
-    count = as_dtype(op_named("ceil", op_named("divide", multiply(subtract(stop, start), 1.0), step)), "int64")
+    count = as_dtype(op_named("ceil", op_named("divide", multiply(subtract(stop, start), 1.0),
+                                               step)), "int64")
     second = multiply(add(start, step), 1.0)
     delta = subtract(second, start)
 
@@ -384,7 +416,8 @@ def _bin_counts(scope, op: Op) -> Elements:
     n, dtype = scope.env[op.inputs[0]], op.output.type.dtype
 
     def at(index: Index) -> Value:
-        is_end = op_named("or_", op_named("equal", index[0], 0), op_named("equal", multiply(index[0], 2), n))
+        is_end = op_named("or_", op_named("equal", index[0], 0),
+                          op_named("equal", multiply(index[0], 2), n))
         return as_dtype(select(is_end, value(1), value(2)), dtype)
 
     return Elements(op.output.type, (_bins(n),), at, generated=True)
@@ -400,7 +433,8 @@ def _linspace(scope, op: Op) -> Elements | None:
     start, stop, num = (scope.env[x] for x in op.inputs)
     if isinstance(start, Elements) or isinstance(stop, Elements):
         return None
-    start, stop = (as_dtype(x, "float64") if x.type.dtype.startswith("uint") else x for x in (start, stop))
+    start, stop = (as_dtype(x, "float64") if x.type.dtype.startswith("uint") else x
+                   for x in (start, stop))
     last = subtract(num, 1) if op.attrs["endpoint"] else num
     step = op_named("divide", subtract(stop, start), last)
 
@@ -410,7 +444,8 @@ def _linspace(scope, op: Op) -> Elements | None:
         if not op.attrs["endpoint"]:
             return x
         end = op_named("logical_and", op_named("equal", i, last), op_named("greater", i, 0))
-        return select(end, op_named("multiply", stop, 1.0), select(op_named("equal", i, 0), multiply(start, 1.0), x))
+        return select(end, op_named("multiply", stop, 1.0),
+                      select(op_named("equal", i, 0), multiply(start, 1.0), x))
 
     return Elements(op.output.type, (num,), at, generated=True)
 
@@ -419,6 +454,7 @@ def _linspace(scope, op: Op) -> Elements | None:
 def _eye(scope, op: Op) -> Elements:
     n, m = (scope.env[x] for x in op.inputs)
     k, dtype = op.attrs["k"], op.output.type.dtype
-    return Elements(op.output.type, (n, m), lambda index: select(
-        op_named("equal", index[1], add(index[0], k)), number_of(1, dtype), number_of(0, dtype)), generated=True)
+    return Elements(op.output.type, (n, m),
+                    lambda index: select(op_named("equal", index[1], add(index[0], k)),
+                                         number_of(1, dtype), number_of(0, dtype)), generated=True)
 

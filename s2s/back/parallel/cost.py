@@ -1,4 +1,5 @@
-"""How much work loops do: operations on numbers, as sums of products of numbers of trips, counted on their syntax trees.
+"""How much work loops do: operations on numbers, as sums of products of numbers of trips, counted
+on their syntax trees.
 
     for i in range(n):
         t = np.exp(x[i])          Work({("n", "m"): 3, ("n",): 7})
@@ -14,9 +15,10 @@ from collections.abc import Sequence
 
 from ..syntax.ast_names import names_in, nodes_in, stored_in
 
-SLOW = {"exp", "log", "sin", "cos", "tan", "tanh", "sinh", "cosh", "expm1", "log1p", "exp2", "log2", "log10", "power", "pow",
-        "arctan", "arctan2", "atan", "atan2", "arcsin", "arccos", "asin", "acos", "erf", "erfc", "gamma", "lgamma", "hypot",
-        "cbrt", "logaddexp", "arcsinh", "arccosh", "arctanh", "asinh", "acosh", "atanh"}
+SLOW = {"exp", "log", "sin", "cos", "tan", "tanh", "sinh", "cosh", "expm1", "log1p", "exp2", "log2",
+        "log10", "power", "pow", "arctan", "arctan2", "atan", "atan2", "arcsin", "arccos", "asin",
+        "acos", "erf", "erfc", "gamma", "lgamma", "hypot", "cbrt", "logaddexp", "arcsinh",
+        "arccosh", "arctanh", "asinh", "acosh", "atanh"}
 MANY = 8  # trips of a loop of which nothing is known
 LANES = 4  # trips at a time, in the loops of a strip
 CALL = 200  # operations of a matrix product or the like
@@ -24,18 +26,24 @@ LIBRARIES = ("blas_", "lapack_")  # how the names of functions begin that call t
 UNKNOWN = "unknown"
 LONG = 200  # characters
 # calls that give their first argument, or at most that
-LENGTHS = frozenset({"same_length", "nonempty_length", "spread_length", "broadcast_length", "supposed_length", "stays_inside", "strips_of"})
+LENGTHS = frozenset({"same_length", "nonempty_length", "spread_length", "broadcast_length",
+                     "supposed_length", "stays_inside", "strips_of"})
 
 Work = Counter  # by the factors of a product of trips, as text: how many operations
 
 
-def work_of(body: Sequence[ast.stmt], inside: set[str], index: str = "", trips: ast.expr | None = None) -> Work:
-    """The operations of one run of `body`, in terms of what is known outside the loop, which stores the names `inside`."""
+def work_of(body: Sequence[ast.stmt], inside: set[str], index: str = "",
+            trips: ast.expr | None = None) -> Work:
+    """The operations of one run of `body`, in terms of what is known outside the loop, which stores
+    the names `inside`.
+    """
     found, most = Work(), {}
     for statement in body:
         match statement:
-            case ast.Assign([ast.Name(name)], ast.Call(ast.Name("min"), [_, ast.Constant(int(n))]) as value):
-                most[name] = -(-n // LANES)  # all strips but the last are so long, and what they compute goes several at a time
+            case ast.Assign([ast.Name(name)],
+                            ast.Call(ast.Name("min"), [_, ast.Constant(int(n))]) as value):
+                # all strips but the last are so long, and what they compute goes several at a time
+                most[name] = -(-n // LANES)
                 found += _operations(value)
             case ast.For(_, ast.Call() as iterator, inner):
                 found += _operations(iterator)
@@ -46,10 +54,12 @@ def work_of(body: Sequence[ast.stmt], inside: set[str], index: str = "", trips: 
                 known = not names_in(own) & inside
                 for key, n in work_of(inner, inside, index, trips).items():
                     factor = (ast.unparse(own),) if known else ()
-                    number = own.value if isinstance(own, ast.Constant) else most.get(own.id) if isinstance(own, ast.Name) else None
+                    number = (own.value if isinstance(own, ast.Constant) else most.get(own.id)
+                              if isinstance(own, ast.Name) else None)
                     if number is not None:
                         factor = ()
-                    found[(*key, *factor)] += -(-n // share) * (1 if factor else MANY if number is None else max(number, 0))
+                    found[(*key, *factor)] += -(-n // share) * (1 if factor else MANY if number
+                                                                is None else max(number, 0))
             case ast.For() | ast.While():
                 for key, n in work_of(statement.body, inside, index, trips).items():
                     found[key] += n * MANY
@@ -76,7 +86,8 @@ def _operations(tree: ast.AST) -> Work:
             case ast.Call(ast.Name(name)) if name.startswith(LIBRARIES):
                 count += CALL
             case ast.Call(ast.Attribute(_, name) | ast.Name(name)):
-                count += 6 if name.removeprefix("vector_") in SLOW else 1  # vectorised 3, by libm 12
+                # vectorised 3, by libm 12
+                count += 6 if name.removeprefix("vector_") in SLOW else 1
             case ast.BinOp() | ast.UnaryOp() | ast.Compare() | ast.Subscript() | ast.AugAssign():
                 count += 1
     return Work({(): count})
@@ -85,13 +96,15 @@ def _operations(tree: ast.AST) -> Work:
 def spelled(work: Work) -> str:
     """A sum of products, as Python."""
     terms = sorted(((key, n) for key, n in work.items() if n), key=lambda item: len(item[0]))
-    texts = [" * ".join([*([str(n)] if n != 1 or not key else []), *(as_factor(f) for f in key)]) for key, n in terms]
+    texts = [" * ".join([*([str(n)] if n != 1 or not key else []), *(as_factor(f) for f in key)])
+             for key, n in terms]
     return " + ".join(texts) or "1"
 
 
 def as_factor(text: str) -> str:
     tree = parsed(text)[0].value
-    return text if isinstance(tree, (ast.Name, ast.Constant, ast.Call, ast.Subscript)) else f"({text})"
+    return text if isinstance(tree,
+                              (ast.Name, ast.Constant, ast.Call, ast.Subscript)) else f"({text})"
 
 
 def trips_of(iterator: ast.expr) -> tuple[ast.expr, ast.expr, bool]:
@@ -110,7 +123,8 @@ def trips_of(iterator: ast.expr) -> tuple[ast.expr, ast.expr, bool]:
 def difference(a: ast.expr, b: ast.expr) -> ast.expr:
     """a - b; of n - 1 and -1, n."""
     match a, b:
-        case ast.BinOp(n, ast.Sub(), ast.Constant(k)), (ast.UnaryOp(ast.USub(), ast.Constant(j)) | ast.Constant(j)) if k == abs(j) == 1:
+        case ast.BinOp(n, ast.Sub(), ast.Constant(k)), (ast.UnaryOp(ast.USub(), ast.Constant(j))
+                                                        | ast.Constant(j)) if k == abs(j) == 1:
             return n
         case ast.Constant(x), ast.Constant(y):
             return ast.Constant(x - y)
@@ -138,25 +152,33 @@ class Asked:
         self.known = known_of(tree)
 
     def of(self, work: Work, trips: str) -> Work:
-        """The work of all `trips` in terms of the arguments: what is not known at the call counts as 1, UNKNOWN among its factors."""
+        """The work of all `trips` in terms of the arguments: what is not known at the call counts
+        as 1, UNKNOWN among its factors.
+        """
         return Work({tuple(self.factor(f) for f in (*key, trips)): n for key, n in work.items()})
 
     def factor(self, factor: str) -> str:
         """A number of trips in terms of the arguments."""
         tree = Substitute(self.known).visit(parsed(factor)[0].value)
         text = ast.unparse(tree)
-        simple = all(isinstance(node, (ast.Name, ast.Constant, ast.BinOp, ast.operator, ast.expr_context, ast.Call, ast.Subscript,
-                                       ast.Attribute, ast.UnaryOp, ast.USub)) for node in nodes_in(tree))
-        simple = simple and all(isinstance(node.value, ast.Attribute) for node in nodes_in(tree) if isinstance(node, ast.Subscript))
-        if not simple or len(text) > LONG or not names_in(tree) <= {*self.arguments, "max", "min", "len"}:
+        simple = all(isinstance(node, (ast.Name, ast.Constant, ast.BinOp, ast.operator,
+                                       ast.expr_context, ast.Call, ast.Subscript, ast.Attribute,
+                                       ast.UnaryOp, ast.USub)) for node in nodes_in(tree))
+        simple = simple and all(isinstance(node.value, ast.Attribute)
+                                for node in nodes_in(tree) if isinstance(node, ast.Subscript))
+        if not simple or len(text) > LONG or not names_in(tree) <= {*self.arguments, "max", "min",
+                                                                    "len"}:
             return UNKNOWN
         return text
 
 
 def known_of(tree: ast.FunctionDef) -> dict[str, ast.expr]:
-    """What the names say that are assigned once, at the top of the function, in terms of its parameters where it can be said."""
+    """What the names say that are assigned once, at the top of the function, in terms of its
+    parameters where it can be said.
+    """
     counts = Counter(stored_in(tree.body))
-    known: dict[str, ast.expr] = {a.arg: ast.Name(f"a{k}", ast.Load()) for k, a in enumerate(tree.args.args)}
+    known: dict[str, ast.expr] = {a.arg: ast.Name(f"a{k}", ast.Load())
+                                  for k, a in enumerate(tree.args.args)}
     for statement in tree.body:
         match statement:
             case ast.Assign([ast.Name(name)], value) if counts[name] == 1 and name not in known:

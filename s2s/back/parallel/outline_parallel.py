@@ -7,11 +7,12 @@
         s += t                           for part in range(parts):
                                              s += s_parts[part]
 
-where f_part is the loop over range(start, stop), with a sum of its own.  What one trip does is counted (21 operations)
-so that short loops stay in one piece (runtime/threads/parallel_for.py).
+where f_part is the loop over range(start, stop), with a sum of its own. What one trip does is
+counted (21 operations) so that short loops stay in one piece (runtime/threads/parallel_for.py).
 
-Works on the syntax trees that the printer has made: there the names say what a loop reads, and what is written in
-place is settled.  That trips are independent is known of the ops (analysis/dependence.py); of what a loop carries,
+Works on the syntax trees that the printer has made: there the names say what a loop reads, and what
+is written in place is settled. That trips are independent is known of the ops
+(analysis/dependence.py); of what a loop carries,
 
     own       goes to the kernel as it is: no two trips touch the same element
     sum       each part adds up its own, from zero; these are added in their order; likewise maxima and minima
@@ -36,7 +37,8 @@ from ..syntax.ast_names import exposed, loaded_in, names_in, nodes_in, stored_in
 from .cost import Asked, Work, as_factor, parsed, spelled, trips_of, work_of
 from .sections import MADE, groups, in_sections
 
-PARTS = ("add_parts", "apart", "in_parts", "natural", "parts_of")  # functions that a loop in parts calls: runtime/threads/parallel_for.py
+# functions that a loop in parts calls: runtime/threads/parallel_for.py
+PARTS = ("add_parts", "apart", "in_parts", "natural", "parts_of")
 COMBINED = {  # ops -> what goes with any number and leaves it as it is, and how two parts go together; not products, where a
     # part may overflow that a zero in another would have kept from it
     "maximum": ("-np.inf", "np.iinfo(np.{dtype}).min", "np.maximum({s}, {x})"),
@@ -72,7 +74,8 @@ class Roles:
         self.uses: Counter[Value] = Counter(function.results)
         self.loops: dict[Block, Op] = {}
         self.ended: dict[Value, list[Block]] = {}
-        self.counters = {op.blocks[0].params[0]: op for op in walk(function.block) if op.name == "for"}
+        self.counters = {op.blocks[0].params[0]: op for op in walk(function.block)
+                         if op.name == "for"}
         for op in walk(function.block):
             self.uses.update(op.inputs)
             for block in op.blocks:
@@ -91,15 +94,18 @@ class Roles:
         trip = Trip(body, least_index(loop, self.counters))
         found = []
         for k, (param, end) in enumerate(zip(body.params[1:], body.yields)):
-            role = ("scratch" if self.is_scratch(loop, k) else "own" if trip.is_own_somehow(param, end)
-                    else trip.role(param, end) or combined(trip, param, end))
+            role = ("scratch" if self.is_scratch(loop, k) else "own"
+                    if trip.is_own_somehow(param, end) else trip.role(param, end)
+                    or combined(trip, param, end))
             if role is None or role == "gather" and not is_in_c_order(loop.inputs[3 + k]):
                 return None
             found.append(role)
         return found
 
     def is_scratch(self, loop: Op, k: int) -> bool:
-        """Whether carry `k` is a buffer that every trip fills anew (back/loops/hoist_buffers.py, back/loops/tape_arrays.py), and that nobody reads after the loop."""
+        """Whether carry `k` is a buffer that every trip fills anew (back/loops/hoist_buffers.py,
+        back/loops/tape_arrays.py), and that nobody reads after the loop.
+        """
         start, out = loop.inputs[3 + k], loop.outputs[k]
         if not isinstance(start.type, Array):
             return False
@@ -109,25 +115,33 @@ class Roles:
         if block is None or self.uses[out] != 1 or self.loops[block].name != "for":
             return False
         j = block.params.index(start)
-        return block.yields[j - len(block.params)] is out and self.is_scratch(self.loops[block], j - 1)
+        return (block.yields[j - len(block.params)] is out
+                and self.is_scratch(self.loops[block], j - 1))
 
 
 def combined(trip: Trip, param: Value, end: Value) -> str | None:
-    """How `end` is `param`, combined with what does not depend on it, in loops or not: a key of COMBINED."""
-    if end.op is None or not isinstance(end.type, Scalar) or len(trip.uses.get(param, ())) != 1 or len(trip.uses.get(end, ())) != 1:
+    """How `end` is `param`, combined with what does not depend on it, in loops or not: a key of
+    COMBINED.
+    """
+    if (end.op is None or not isinstance(end.type, Scalar) or len(trip.uses.get(param, ())) != 1
+            or len(trip.uses.get(end, ())) != 1):
         return None
     op = end.op
     if op.name == "for" and not op.attrs["breaks"]:
         k = op.outputs.index(end)
         (body,) = op.blocks
-        return combined(trip, body.params[1 + k], body.yields[k]) if op.inputs[3 + k] is param else None
-    if op.name not in COMBINED or op.inputs[0] is not param and (op.inputs[1] is not param or op.name in ("max_", "min_")):
+        return combined(trip, body.params[1 + k],
+                        body.yields[k]) if op.inputs[3 + k] is param else None
+    if op.name not in COMBINED or op.inputs[0] is not param and (op.inputs[1] is not param
+                                                                 or op.name in ("max_", "min_")):
         return None  # Python's max(x, s) forgets a NaN s, and max(s, x) a NaN x
     return op.name if op.output.type == param.type else None
 
 
 def runs_anywhere(op: Op) -> bool:
-    """Whether a thread that holds no Python object may run `op`, out of order with those of other trips."""
+    """Whether a thread that holds no Python object may run `op`, out of order with those of other
+    trips.
+    """
     return ((op.record.pure or op.record.only_raises) and op.name != "call" and op.record is not foreign
             and not hasattr(op.record.helper, "stem"))  # in Python (back/lower/library_calls.py)
 
@@ -135,13 +149,17 @@ def runs_anywhere(op: Op) -> bool:
 def is_in_c_order(x: Value) -> bool:
     """Whether the array `x` surely lies in memory as an array that `np.zeros` makes."""
     x = at_first(x)
-    return isinstance(x.type, Array) and (len(x.type.dims) == 1 or x.op is not None and x.op.name in MADE)
+    return isinstance(x.type, Array) and (len(x.type.dims) == 1 or x.op is not None
+                                          and x.op.name in MADE)
 
 
 def is_buffer(x: Value) -> bool:
-    """Whether `x` is an array that the function has made, which shares no memory with its arguments (runtime/intrinsics/noalias_alloc.py)."""
+    """Whether `x` is an array that the function has made, which shares no memory with its arguments
+    (runtime/intrinsics/noalias_alloc.py).
+    """
     x = at_first(x)
-    return isinstance(x.type, Array) and x.op is not None and x.op.name in ("buffer", "matmul", "blas_product")
+    return (isinstance(x.type, Array) and x.op is not None
+            and x.op.name in ("buffer", "matmul", "blas_product"))
 
 
 def at_first(x: Value) -> Value:
@@ -151,12 +169,15 @@ def at_first(x: Value) -> Value:
     return x
 
 
-# ----------------------------------------------------------------------------------------- the split
+# ----------------------------------------------------------------------------------------- the
+# split
 
 
 @dataclass
 class Independent:
-    """An independent loop: the names of its sums, gathers and scratch arrays, its trips, and what one of them does."""
+    """An independent loop: the names of its sums, gathers and scratch arrays, its trips, and what
+    one of them does.
+    """
 
     number: int
     sums: list[str]
@@ -169,9 +190,11 @@ class Independent:
 
 
 class Split:
-    """The loops of one function that can be put in parts, or in sections, by number; it is done once, if at all.
+    """The loops of one function that can be put in parts, or in sections, by number; it is done
+    once, if at all.
 
-    `sizes` says how much work there is in each, over arguments a0, a1, ...  Names in `taken` mean other things in the module.
+    `sizes` says how much work there is in each, over arguments a0, a1, ... Names in `taken` mean
+    other things in the module.
     """
 
     def __init__(self, tree: ast.FunctionDef, taken: frozenset[str]):
@@ -183,16 +206,19 @@ class Split:
         self.asked = Asked(tree)
         self.look(tree.body)
         self.groups = dict(enumerate(groups(tree.body, self.is_in_order), len(self.sizes)))
-        self.sizes += [tuple(self.size(loop, self.work(loop)) for loop in group) for group in self.groups.values()]
+        self.sizes += [tuple(self.size(loop, self.work(loop)) for loop in group)
+                       for group in self.groups.values()]
 
     def look(self, body: Sequence[ast.stmt]) -> None:
         """Find the outermost independent loops among the statements, or in loops among them."""
         for statement in body:
-            carried = self.carried(statement) if isinstance(statement, ast.For) and hasattr(statement, "op") else None
+            carried = (self.carried(statement) if isinstance(statement, ast.For)
+                       and hasattr(statement, "op") else None)
             if carried is not None:
                 low, trips, down = trips_of(statement.iter)
                 work = self.work(statement)
-                self.found[statement] = Independent(len(self.sizes), *carried, low, trips, down, work)
+                self.found[statement] = Independent(len(self.sizes), *carried, low, trips, down,
+                                                    work)
                 self.sizes.append((self.size(statement, work),))
             elif isinstance(statement, (ast.For, ast.While, ast.If)):
                 self.look(statement.body)
@@ -210,14 +236,18 @@ class Split:
         return self.asked.of(work, ast.unparse(trips_of(loop.iter)[1]))
 
     def in_parts(self, wanted: Container[int]) -> list[ast.FunctionDef]:
-        """The function with those loops in parts that are `wanted`, and those in sections that can run at once, after their kernels."""
+        """The function with those loops in parts that are `wanted`, and those in sections that can
+        run at once, after their kernels.
+        """
         if any(number in wanted for number in range(len(self.sizes))):
             self.locals = {a.arg for a in self.tree.args.args} | set(stored_in(self.tree.body))
-            self.taken |= self.locals | {node.id for node in nodes_in(self.tree) if isinstance(node, ast.Name)}
+            self.taken |= self.locals | {node.id for node in nodes_in(self.tree)
+                                         if isinstance(node, ast.Name)}
             body = self.body(self.tree.body, wanted)
             for number, group in self.groups.items():
                 if number in wanted and not any(calls_of(loop, "in_parts") for loop in group):
-                    split = in_sections(body, group, self.unused(f"{self.tree.name}_sections"), self.unused, self.locals, is_buffer)
+                    split = in_sections(body, group, self.unused(f"{self.tree.name}_sections"),
+                                        self.unused, self.locals, is_buffer)
                     if split is not None:
                         kernel, body = split
                         self.kernels.append(kernel)
@@ -233,29 +263,35 @@ class Split:
                 for field in ("body", "orelse"):
                     setattr(statement, field, self.body(getattr(statement, field), wanted))
             if found is not None and found.number in wanted:
-                done += [placed(s, getattr(statement, "line", None)) for s in self.loop(statement, found)]
+                done += [placed(s, getattr(statement, "line", None))
+                         for s in self.loop(statement, found)]
             else:
                 done.append(statement)
         return done
 
     def carried(self, loop: ast.For) -> tuple[list[str], list[str], list[str]] | None:
-        """The names of the sums, gathers and scratch arrays of an independent loop; None if its trips must run in order."""
+        """The names of the sums, gathers and scratch arrays of an independent loop; None if its
+        trips must run in order.
+        """
         roles = self.roles.of(loop.op)
         if roles is None:
             return None
         sums, gathers, scratch = ([name for name, its in zip(loop.carried, roles) if its in wanted]
                                   for wanted in (("sum", *COMBINED), ("gather",), ("scratch",)))
         stored = set(stored_in([loop]))
-        if set(exposed(loop.body, stored - {loop.target.id, *scratch})) != set(sums) or stored & set(gathers):
+        if (set(exposed(loop.body, stored - {loop.target.id, *scratch})) != set(sums)
+                or stored & set(gathers)):
             return None  # a name is carried from trip to trip that stands for something else
         return sums, gathers, scratch
 
     def loop(self, loop: ast.For, found: Independent) -> list[ast.stmt]:
         """The statements that make the trips of an independent loop in parts."""
-        sums, gathers, scratch, low, trips = found.sums, found.gathers, found.scratch, found.low, found.trips
+        sums, gathers, scratch, low, trips = (found.sums, found.gathers, found.scratch, found.low,
+                                              found.trips)
         stored = set(stored_in([loop]))
         before: list[ast.stmt] = []
-        if any(isinstance(node, ast.Call) and ast.unparse(node.func) != "len" for node in nodes_in(trips)):
+        if any(isinstance(node, ast.Call) and ast.unparse(node.func) != "len"
+               for node in nodes_in(trips)):
             count = self.unused("trips")  # a check, which is made once
             before, trips = parsed(f"{count} = {ast.unparse(trips)}"), ast.Name(count, ast.Load())
         how = dict(zip(loop.carried, self.roles.of(loop.op)))
@@ -265,42 +301,52 @@ class Split:
         part, start, stop = (unused_name(x, self.taken) for x in ("part", "start", "stop"))
         own_sums = {x: self.unused(f"{x}_parts") for x in sums}
         own_arrays = {x: self.unused(f"{x}_parts") for x in gathers}
-        read = [n for n in dict.fromkeys(loaded_in([low, *loop.body])) if n in self.locals and n not in stored - names_in(low) - {*scratch}]
+        read = [n for n in dict.fromkeys(loaded_in([low, *loop.body])) if n in self.locals
+                and n not in stored - names_in(low) - {*scratch}]
         arguments = [*(n for n in read if n not in sums), *(n for n in gathers if n not in read),
                      *own_sums.values(), *own_arrays.values()]
         span = _span(low, start, stop, found.down)
-        known = parsed(f"{loop.target.id} = natural({loop.target.id})") if found.down and ast.unparse(loop.iter.args[1]) == "-1" else []
+        known = (parsed(f"{loop.target.id} = natural({loop.target.id})") if found.down
+                 and ast.unparse(loop.iter.args[1]) == "-1" else [])
         kernel = _function(f"def {name}({', '.join([part, start, stop, *arguments])}): pass")
-        kernel.body = [
-            *(s for x in scratch for s in parsed(f"{x} = apart({_like(x, types[x])})")),
-            *(parsed(f"if {part} > 0:\n" + "".join(f"    {x} = {own}[{part} - 1]\n" for x, own in own_arrays.items())) if own_arrays else ()),
-            *(s for x, start in zip(loop.carried, loop.op.inputs[3:]) if x in arguments and x not in scratch and is_buffer(start)
-              for s in parsed(f"{x} = apart({x})")),
-            *(s for x in sums for s in parsed(f"{x} = {_start(how[x], dtypes[x])}")),
-            ast.For(loop.target, parsed(f"range({span})")[0].value, [*known, *loop.body], []),
-            *(s for x, own in own_sums.items() for s in parsed(f"{own}[{part}] = {x}")),
-        ]
+        kernel.body = [*(s for x in scratch for s in parsed(f"{x} = apart({_like(x, types[x])})")),
+                       *(parsed(f"if {part} > 0:\n" + "".join(f"    {x} = {own}[{part} - 1]\n"
+                                                              for x, own in own_arrays.items()))
+                         if own_arrays else ()),
+                       *(s for x, start in zip(loop.carried, loop.op.inputs[3:])
+                         if x in arguments and x not in scratch and is_buffer(start)
+                         for s in parsed(f"{x} = apart({x})")),
+                       *(s for x in sums for s in parsed(f"{x} = {_start(how[x], dtypes[x])}")),
+                       ast.For(loop.target, parsed(f"range({span})")[0].value,
+                               [*known, *loop.body], []),
+                       *(s for x, own in own_sums.items() for s in parsed(f"{own}[{part}] = {x}")),]
         kernel.body[-1 - len(own_sums)].line = getattr(loop, "line", None)
         self.kernels.append(kernel)
-        return before + self.call(name, trips, found.work, arguments, own_sums, own_arrays, dtypes, how, loop)
+        return before + self.call(name, trips, found.work, arguments, own_sums, own_arrays, dtypes,
+                                  how, loop)
 
-    def call(self, name: str, trips: ast.expr, work: Work, arguments: list[str], own_sums: dict, own_arrays: dict,
-             dtypes: dict, how: dict, loop: ast.For) -> list[ast.stmt]:
+    def call(self, name: str, trips: ast.expr, work: Work, arguments: list[str], own_sums: dict,
+             own_arrays: dict, dtypes: dict, how: dict, loop: ast.For) -> list[ast.stmt]:
         """The statements that call the kernel `name`, and add up what its parts have."""
-        ranks = {x: len(p.type.dims) for x, p in zip(loop.carried, loop.op.blocks[0].params[1:]) if isinstance(p.type, Array)}
+        ranks = {x: len(p.type.dims) for x, p in zip(loop.carried, loop.op.blocks[0].params[1:])
+                 if isinstance(p.type, Array)}
         sizes = [" * ".join(_lengths(x, ranks[x])) for x in own_arrays]
-        count = ", ".join([ast.unparse(trips), spelled(work), *([" + ".join(sizes)] if sizes else [])])
+        count = ", ".join([ast.unparse(trips), spelled(work),
+                           *([" + ".join(sizes)] if sizes else [])])
         given = f"({', '.join(arguments)}{',' if len(arguments) == 1 else ''})"
         if not own_sums and not own_arrays:
             return parsed(f"in_parts({name}, parts_of({count}), {ast.unparse(trips)}, {given})")
         parts, part = self.unused("parts"), unused_name("part", self.taken)
         text = [f"{parts} = parts_of({count})"]
-        text += [f"{own} = np.empty({parts}{dtype_argument(dtypes[x])})" for x, own in own_sums.items()]
+        text += [f"{own} = np.empty({parts}{dtype_argument(dtypes[x])})"
+                 for x, own in own_sums.items()]
         text += [f"{own} = np.zeros(({', '.join([f'{parts} - 1', *_lengths(x, ranks[x])])}){dtype_argument(dtypes[x])})"
                  for x, own in own_arrays.items()]
         text.append(f"in_parts({name}, {parts}, {ast.unparse(trips)}, {given})")
         if own_sums:
-            text += [f"for {part} in range({parts}):", *(f"    {_together(how[x], x, f'{own}[{part}]')}" for x, own in own_sums.items())]
+            text += [f"for {part} in range({parts}):",
+                     *(f"    {_together(how[x], x, f'{own}[{part}]')}"
+                       for x, own in own_sums.items())]
         text += [f"add_parts({x}, {own})" for x, own in own_arrays.items()]
         return parsed("\n".join(text))
 
@@ -310,15 +356,19 @@ class Split:
         return found
 
 
-# -------------------------------------------------------------------------------------------- pieces
+# --------------------------------------------------------------------------------------------
+# pieces
 
 
 def _span(low: ast.expr, start: str, stop: str, down: bool) -> str:
-    """The arguments of the `range` of the trips `start` to `stop` of a loop that begins at `low`."""
+    """The arguments of the `range` of the trips `start` to `stop` of a loop that begins at `low`.
+    """
     if isinstance(low, ast.Constant) and low.value >= 0 and not down:
         start, stop = f"natural({start})", f"natural({stop})"
-        return f"{start}, {stop}" if low.value == 0 else f"{low.value} + {start}, {low.value} + {stop}"
-    first = ast.unparse(low) if isinstance(low, ast.BinOp) and isinstance(low.op, (ast.Add, ast.Sub, ast.Mult)) else as_factor(ast.unparse(low))
+        return (f"{start}, {stop}" if low.value == 0
+                else f"{low.value} + {start}, {low.value} + {stop}")
+    first = (ast.unparse(low) if isinstance(low, ast.BinOp)
+             and isinstance(low.op, (ast.Add, ast.Sub, ast.Mult)) else as_factor(ast.unparse(low)))
     sign = "-" if down else "+"
     return f"{first} {sign} {start}, {first} {sign} {stop}" + (", -1" if down else "")
 
@@ -360,4 +410,5 @@ def _function(text: str) -> ast.FunctionDef:
 
 def calls_of(tree: ast.AST, name: str) -> bool:
     """Whether something in the tree calls the function of this name."""
-    return any(isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name for node in nodes_in(tree))
+    return any(isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+               and node.func.id == name for node in nodes_in(tree))

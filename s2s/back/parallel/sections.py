@@ -1,4 +1,5 @@
-"""Long loops whose trips must run in order, but which need not wait for one another: sections, of which each thread can take one.
+"""Long loops whose trips must run in order, but which need not wait for one another: sections, of
+which each thread can take one.
 
     for i in range(len(x)):                       a_own, b_own = np.empty(1), np.empty(1)
         a = 0.9 * a + np.sin(x[i] * a)            in_parts(f_sections, 2, 2, (a, x, b, y, a_own, b_own))
@@ -6,16 +7,20 @@
     for j in range(len(y)):                       b = b_own[0]
         b = 0.8 * b + np.cos(y[j] + b)
 
-where f_sections makes the first loop as part 0, the second as part 1.  Two recurrences, the way back through each, a forward and a
-backward filter: what could not be one loop (back/loops/fuse.py), because the ranges differ, or run against each other.
+where f_sections makes the first loop as part 0, the second as part 1. Two recurrences, the way back
+through each, a forward and a backward filter: what could not be one loop (back/loops/fuse.py),
+because the ranges differ, or run against each other.
 
-Like outline_parallel.py, this works on the printed trees of a function's own statements.  What stands between two loops goes before both or after both,
-where it passes only what it has nothing to do with: neither binds a name that the other mentions, or writes to an array.  The loops
-themselves may use the same names, where neither reads what the other has left there, or is left there for later.  Which arrays they
-write to, and read, is asked of the ops.  A check stays before everything that it stands before.
+Like outline_parallel.py, this works on the printed trees of a function's own statements. What
+stands between two loops goes before both or after both, where it passes only what it has nothing to
+do with: neither binds a name that the other mentions, or writes to an array. The loops themselves
+may use the same names, where neither reads what the other has left there, or is left there for
+later. Which arrays they write to, and read, is asked of the ops. A check stays before everything
+that it stands before.
 
-Considered: one op in the IR for several blocks: every pass that knows `for` and `if` would have to know of it, for what is decided
-last.  Handing statements to the pool as they come, to wait where a result is read: whether one is worth it is known before it begins.
+Considered: one op in the IR for several blocks: every pass that knows `for` and `if` would have to
+know of it, for what is decided last. Handing statements to the pool as they come, to wait where a
+result is read: whether one is worth it is known before it begins.
 """
 
 from __future__ import annotations
@@ -31,15 +36,20 @@ from ..syntax.ast_names import exposed, names_in, nodes_in, stored_in
 from ..syntax.unparse import Comment
 from .cost import LENGTHS, parsed
 
-ANYTHING, ARGUMENT = "anything", "argument"  # memory of which nothing is known, or that it was there before
+# memory of which nothing is known, or that it was there before
+ANYTHING, ARGUMENT = "anything", "argument"
 MADE = frozenset({"buffer", "zeros", "empty", "ones", "full"})
-FEW = 16  # loops: among more each has a small share of the work, and each would be compared with each
+# loops: among more each has a small share of the work, and each would be compared with each
+FEW = 16
 NEW = frozenset({"zeros", "empty", "ones", "full", "zeros_like", "empty_like"})  # of np
-OF_NUMBERS = frozenset({"unshared_zeros", "unshared_empty", "unshared_like", "len", "float", "int", "bool", "abs", "max", "min"})
+OF_NUMBERS = frozenset({"unshared_zeros", "unshared_empty", "unshared_like", "len", "float", "int",
+                        "bool", "abs", "max", "min"})
 
 
 class Facts:
-    """What is asked of statements again and again while loops are compared, each found once: as long as nobody changes them."""
+    """What is asked of statements again and again while loops are compared, each found once: as
+    long as nobody changes them.
+    """
 
     def __init__(self, body: Sequence[ast.stmt]):
         self.body = body
@@ -59,25 +69,33 @@ class Facts:
     def are_apart(self, loop: ast.For, other: ast.For) -> bool:
         """Whether neither of two loops writes to memory that the other uses."""
         (changed, used), (others, also) = self.memory(loop.op), self.memory(other.op)
-        return not (ANYTHING in used | also or ARGUMENT in changed | others or changed & also or others & used)
+        return not (ANYTHING in used | also or ARGUMENT in changed | others or changed & also
+                    or others & used)
 
     def passes(self, statement: ast.stmt, other: ast.stmt) -> bool:
         """Whether a statement may run before or after another, all the same."""
         if not self.is_plain(statement) or not (self.is_plain(other) or isinstance(other, ast.For)):
             return False
         read = self.names(statement)
-        # an array that the other writes to: what is plain reads none of its elements, and a new name for it is bound to it
-        return not (self.stored(statement) & self.names(other) or self.stored(other) & read or self.written(other) & read)
+        # an array that the other writes to: what is plain reads none of its elements, and a new
+        # name for it is bound to it
+        return not (self.stored(statement) & self.names(other) or self.stored(other) & read
+                    or self.written(other) & read)
 
     def leaves_numbers(self, loop: ast.For) -> bool:
         """Whether what statements below read of what a loop leaves is numbers that it carries."""
-        return self.left_by(loop) <= {name for name, p in zip(loop.carried, loop.op.blocks[0].params[1:]) if isinstance(p.type, Scalar)}
+        return self.left_by(loop) <= {name
+                                      for name, p in zip(loop.carried, loop.op.blocks[0].params[1:])
+                                      if isinstance(p.type, Scalar)}
 
 
 def groups(body: Sequence[ast.stmt], is_in_order: Callable[[ast.For], bool]) -> list[list[ast.For]]:
-    """The loops among these statements, of those that are `is_in_order`, that can run at the same time."""
+    """The loops among these statements, of those that are `is_in_order`, that can run at the same
+    time.
+    """
     found: list[list[ast.For]] = []
-    loops = [s for s in body if isinstance(s, ast.For) and hasattr(s, "op") and is_in_order(s) and carries_little(s)]
+    loops = [s for s in body if isinstance(s, ast.For) and hasattr(s, "op") and is_in_order(s)
+             and carries_little(s)]
     facts = Facts(body)
     for loop in loops if len(loops) <= FEW else ():
         group = next((g for g in found if order(facts, [*g, loop]) is not None), None)
@@ -90,16 +108,20 @@ def groups(body: Sequence[ast.stmt], is_in_order: Callable[[ast.For], bool]) -> 
 
 def carries_little(loop: ast.For) -> bool:
     """Whether a loop carries numbers and arrays only, and ends after its last trip."""
-    return not loop.op.attrs["breaks"] and all(isinstance(p.type, (Array, Scalar)) for p in loop.op.blocks[0].params)
+    return not loop.op.attrs["breaks"] and all(isinstance(p.type, (Array, Scalar))
+                                               for p in loop.op.blocks[0].params)
 
 
 def beginning(body: Sequence[ast.stmt], loop: ast.For) -> list[ast.stmt]:
-    """The statements above a loop that give constants to the names that it begins with: they go with it."""
+    """The statements above a loop that give constants to the names that it begins with: they go
+    with it.
+    """
     found: list[ast.stmt] = []
     stored, mentioned = set(stored_in([loop])), set()
     for statement in reversed(body[:body.index(loop)]):
         match statement:
-            case ast.Assign([ast.Name(name)], value) if is_new(value) and names_in(value) <= {"np"} and name in stored - mentioned:
+            case ast.Assign([ast.Name(name)], value) if (is_new(value) and names_in(value) <= {"np"}
+                                                         and name in stored - mentioned):
                 found.insert(0, statement)
             case _ if not is_plain(statement):
                 break
@@ -107,15 +129,19 @@ def beginning(body: Sequence[ast.stmt], loop: ast.For) -> list[ast.stmt]:
     return found
 
 
-def order(facts: Facts, group: Sequence[ast.For]) -> tuple[list[ast.stmt], list[list[ast.stmt]], list[ast.stmt]] | None:
-    """The statements before the loops of a group, a section for each loop, and the statements after; None if they cannot run at once."""
+def order(facts: Facts, group: Sequence[ast.For]) -> tuple[list[ast.stmt], list[list[ast.stmt]],
+                                                           list[ast.stmt]] | None:
+    """The statements before the loops of a group, a section for each loop, and the statements
+    after; None if they cannot run at once.
+    """
     body = facts.body
     first, last = body.index(group[0]), body.index(group[-1])
     sections = [facts.section(loop) for loop in group]
     inside = [statement for section in sections for statement in section]
     for k, loop in enumerate(group):
         for j, other in enumerate(group[k + 1:], k + 1):
-            if (not facts.are_apart(loop, other) or any(facts.left_by(loop) & facts.stored(s) for s in sections[j])
+            if (not facts.are_apart(loop, other)
+                    or any(facts.left_by(loop) & facts.stored(s) for s in sections[j])
                     or any(exposed(sections[j], set(facts.stored(loop))))):
                 return None
     if not all(map(facts.leaves_numbers, group)):
@@ -124,12 +150,14 @@ def order(facts: Facts, group: Sequence[ast.For]) -> tuple[list[ast.stmt], list[
     for statement in body[first:last]:
         if statement in inside:
             continue
-        if all(facts.passes(statement, other) for other in [*after, *(g for g in group if body.index(g) < body.index(statement))]):
+        if all(facts.passes(statement, other)
+               for other in [*after, *(g for g in group if body.index(g) < body.index(statement))]):
             before.append(statement)
         else:
             after.append(statement)
     for statement in after:
-        if facts.checks(statement) or not all(facts.passes(statement, g) for g in group if body.index(g) > body.index(statement)):
+        if facts.checks(statement) or not all(facts.passes(statement, g) for g in group
+                                              if body.index(g) > body.index(statement)):
             return None
     return before, sections, [*after, *body[last + 1:]]
 
@@ -140,7 +168,8 @@ def is_plain(statement: ast.stmt) -> bool:
         case Comment() | ast.Expr(ast.Constant()):
             return True
         case ast.Assign([ast.Name()], value):
-            return is_new(value) and not any(isinstance(node, ast.Call) and not is_known(node) for node in nodes_in(value))
+            return is_new(value) and not any(isinstance(node, ast.Call) and not is_known(node)
+                                             for node in nodes_in(value))
     return False
 
 
@@ -167,7 +196,8 @@ def is_new(value: ast.expr) -> bool:
 
 
 def is_known(call: ast.Call) -> bool:
-    """Whether a call is of a function that makes numbers or new arrays of numbers, or checks them."""
+    """Whether a call is of a function that makes numbers or new arrays of numbers, or checks them.
+    """
     match call.func:
         case ast.Name(name):
             return name in OF_NUMBERS or name in LENGTHS
@@ -178,17 +208,20 @@ def is_known(call: ast.Call) -> bool:
 
 def checks(statement: ast.stmt) -> bool:
     """Whether a statement may raise: what it stands before may rely on it."""
-    return any(isinstance(node, ast.Raise) or isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in LENGTHS
+    return any(isinstance(node, ast.Raise) or isinstance(node, ast.Call)
+               and isinstance(node.func, ast.Name) and node.func.id in LENGTHS
                for node in nodes_in(statement))
 
 
 def written(statement: ast.stmt) -> set[str]:
     """The names of arrays to whose elements a statement writes."""
-    targets = [node for node in nodes_in(statement) if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)]
+    targets = [node for node in nodes_in(statement) if isinstance(node, ast.Subscript)
+               and isinstance(node.ctx, ast.Store)]
     return {name for target in targets for name in names_in(target.value)}
 
 
-# ------------------------------------------------------------------------------------------------- memory
+# -------------------------------------------------------------------------------------------------
+# memory
 
 
 def memory_of(loop: Op) -> tuple[set[object], set[object]]:
@@ -213,16 +246,21 @@ def origins(values: Sequence[Value]) -> set[object]:
         else:
             found.add(x.op)
             if x.op.name not in MADE:
-                waiting += [y for y in (*x.op.inputs, *(y for block in x.op.blocks for y in free_values(block))) if not isinstance(y.type, Scalar)]
+                waiting += [y for y in (*x.op.inputs,
+                                        *(y for block in x.op.blocks for y in free_values(block)))
+                            if not isinstance(y.type, Scalar)]
     return found
 
 
-# ----------------------------------------------------------------------------------------------- the kernel
+# -----------------------------------------------------------------------------------------------
+# the kernel
 
 
-def in_sections(body: Sequence[ast.stmt], group: Sequence[ast.For], name: str, unused: Callable[[str], str], locals: Container[str],
+def in_sections(body: Sequence[ast.stmt], group: Sequence[ast.For], name: str,
+                unused: Callable[[str], str], locals: Container[str],
                 is_own: Callable[[Value], bool]) -> tuple[ast.FunctionDef, list[ast.stmt]] | None:
-    """The kernel `name`, whose parts are the loops of the group, and the statements with a call of it; None if they cannot run at once.
+    """The kernel `name`, whose parts are the loops of the group, and the statements with a call of
+    it; None if they cannot run at once.
 
     Arrays that `is_own` holds of are the function's own.
     """
@@ -240,11 +278,14 @@ def in_sections(body: Sequence[ast.stmt], group: Sequence[ast.For], name: str, u
     for k, (loop, statements, left) in enumerate(zip(group, sections, ends)):
         dtypes = {each: p.type.dtype for each, p in zip(loop.carried, loop.op.blocks[0].params[1:])}
         arguments.update(dict.fromkeys(exposed(statements, set(locals))))
-        others = {name for other in sections if other is not statements for each in other for name in names_in(each)}
+        others = {name for other in sections if other is not statements for each in other
+                  for name in names_in(each)}
         renamed = {each: unused(each) for each in sorted(set(stored_in(statements)) & others)}
-        begun = [parsed(f"{renamed[each]} = {each}")[0] for each in exposed(statements, set(renamed))]
-        begun += [parsed(f"{each} = apart({each})")[0] for each, x in zip(loop.carried, loop.op.inputs[3:])
-                  if each in arguments and each not in renamed and is_own(x)]
+        begun = [parsed(f"{renamed[each]} = {each}")[0]
+                 for each in exposed(statements, set(renamed))]
+        begun += [parsed(f"{each} = apart({each})")[0]
+                  for each, x in zip(loop.carried, loop.op.inputs[3:]) if each in arguments
+                  and each not in renamed and is_own(x)]
         for each in left:
             own[each] = unused(f"{each}_own")
             made.append(f"{own[each]} = np.empty(1{dtype_argument(dtypes[each])})")
@@ -252,12 +293,14 @@ def in_sections(body: Sequence[ast.stmt], group: Sequence[ast.For], name: str, u
             if isinstance(node, ast.Name):
                 node.id = renamed.get(node.id, node.id)
         ended = [parsed(f"{own[each]}[0] = {renamed.get(each, each)}")[0] for each in left]
-        kernel.append(ast.If(parsed(f"{section} == {k}")[0].value, [*begun, *statements, *ended], []))
+        kernel.append(ast.If(parsed(f"{section} == {k}")[0].value, [*begun, *statements, *ended],
+                             []))
     if not arguments:
         return None
     given = ", ".join([*arguments, *own.values()])
     (tree,) = parsed(f"def {name}({part}, {start}, {stop}, {given}):\n    for {section} in range({start}, {stop}): pass")
     tree.body[0].body = kernel
     n = len(group)
-    call = parsed("\n".join([*made, f"in_parts({name}, {n}, {n}, ({given},))", *(f"{each} = {place}[0]" for each, place in own.items())]))
+    call = parsed("\n".join([*made, f"in_parts({name}, {n}, {n}, ({given},))",
+                             *(f"{each} = {place}[0]" for each, place in own.items())]))
     return tree, [*before, *call, *after]

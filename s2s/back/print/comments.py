@@ -1,4 +1,5 @@
-"""Comments that tie groups of generated statements to the user's lines, and say which way they run."""
+"""Comments that tie groups of generated statements to the user's lines, and say which way they run.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ DEEP = 8  # statements in a nested block that is worth comments of its own
 
 
 def with_comments(body: list[ast.stmt], function: Function) -> list[ast.stmt]:
-    """`body` with a comment above each group of statements, if it is a derivative long enough to need them."""
+    """`body` with a comment above each group of statements, if it is a derivative long enough to
+    need them.
+    """
     lines = [op.line for op in walk(function.block)]
     if not any(line is not None and line.backwards for line in lines):
         return body
@@ -99,7 +102,9 @@ def _key(line: Line | None) -> tuple | None:
 
 
 def _text(line: Line, function: Function, seen: set[tuple]) -> str:
-    """`line 3: total += x`, or only `line 3` where that was said; with the name of a function inlined here."""
+    """`line 3: total += x`, or only `line 3` where that was said; with the name of a function
+    inlined here.
+    """
     number = line.number - line.source.begins.number + 1
     text = f"line {number}, backwards" if line.backwards else f"line {number}"
     if function.source is not None and line.source.name != function.source.name:

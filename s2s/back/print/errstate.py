@@ -5,14 +5,18 @@
     return x_bar                                            x_bar = 0.5 / y * x
                                                         return x_bar
 
-np.sqrt(0.0) warns of nothing; its slope, 0.5 / 0.0, does, and so does what an infinite slope is multiplied by.  The statements that compute
-slopes of such functions (Note [Slopes], ops/core/record.py), what is thrown away (transform/cleanup/strong_products.py), and what is made of them stand in
-a block that ignores all floating-point errors, as few blocks as may be, and around whole loops.  What the program itself computes
-and may warn of stays outside, under the settings of whoever calls.  Where it warns itself wherever its derivative does (1 / x, np.log), nothing is done,
-unless it ignores some of those errors (front/values/context_managers.py).  Compiled code warns of nothing.
+np.sqrt(0.0) warns of nothing; its slope, 0.5 / 0.0, does, and so does what an infinite slope is
+multiplied by. The statements that compute slopes of such functions (Note [Slopes],
+ops/core/record.py), what is thrown away (transform/cleanup/strong_products.py), and what is made of
+them stand in a block that ignores all floating-point errors, as few blocks as may be, and around
+whole loops. What the program itself computes and may warn of stays outside, under the settings of
+whoever calls. Where it warns itself wherever its derivative does (1 / x, np.log), nothing is done,
+unless it ignores some of those errors (front/values/context_managers.py). Compiled code warns of
+nothing.
 
-Considered: the decorator that stands for the user's own `np.errstate`, which silences the program, too; settings around the call, which an
-exported file would lack; divisors that are 1 where nothing is asked, which is more text, and work, and leaves slopes that are infinite by right.
+Considered: the decorator that stands for the user's own `np.errstate`, which silences the program,
+too; settings around the call, which an exported file would lack; divisors that are 1 where nothing
+is asked, which is more text, and work, and leaves slopes that are infinite by right.
 """
 
 from __future__ import annotations
@@ -27,11 +31,14 @@ from ...ops.program.recursive_callee import Recursive
 from ..syntax.ast_names import nodes_in
 from ..syntax.unparse import Blank, Comment
 
-_COMPARES = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "where", "select", "logical_not", "not_", "and_", "or_",
-             "bitwise_and", "bitwise_or", "isnan", "isinf", "isfinite", "astype", "convert", "float_", "sign", "negative", "positive", "real",
-             "imag", "conjugate"}
-_SUMS = {"sum", "matmul", "dot", "dot_left", "dot_right", "inner", "outer", "einsum", "additem", "cumsum", "prod"}
-_OVERFLOWS = {"exp", "exp2", "expm1", "sinh", "cosh", "sqrt", "cbrt", "square", "floor_divide"}  # of the program's own, besides poles
+_COMPARES = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "where",
+             "select", "logical_not", "not_", "and_", "or_", "bitwise_and", "bitwise_or", "isnan",
+             "isinf", "isfinite", "astype", "convert", "float_", "sign", "negative", "positive",
+             "real", "imag", "conjugate"}
+_SUMS = {"sum", "matmul", "dot", "dot_left", "dot_right", "inner", "outer", "einsum", "additem",
+         "cumsum", "prod"}
+# of the program's own, besides poles
+_OVERFLOWS = {"exp", "exp2", "expm1", "sinh", "cosh", "sqrt", "cbrt", "square", "floor_divide"}
 _QUOTIENTS = {"divide", "quotient", "single_quotient"}
 SILENT = 'np.errstate(all="ignore")'
 
@@ -47,7 +54,8 @@ def computes(op: Op) -> bool:
 
 
 class Hushed:
-    """Which ops of `function` are to warn of nothing, and which are the program's own and may warn."""
+    """Which ops of `function` are to warn of nothing, and which are the program's own and may warn.
+    """
 
     def __init__(self, function: Function):
         self.made: set[Value] = set()  # what may be infinite, or NaN, in a derivative alone
@@ -65,10 +73,12 @@ class Hushed:
 
     def look(self, op: Op) -> None:
         for block in op.blocks:
-            for outs, ends in ((op.outputs, block.yields), (block.params, op.inputs), (block.params, block.yields)):
+            for outs, ends in ((op.outputs, block.yields), (block.params, op.inputs),
+                               (block.params, block.yields)):
                 if op.name == "if" and outs is block.params:
                     continue
-                self.made.update(out for out, end in zip(reversed(outs), reversed(ends)) if end in self.made)
+                self.made.update(out for out, end in zip(reversed(outs), reversed(ends))
+                                 if end in self.made)
         if op.blocks:
             return
         reads = not self.made.isdisjoint(op.inputs)
@@ -83,8 +93,9 @@ class Hushed:
         begins = computes(op) and (op.line.steep or bool(op.line.source.silent))
         if op.name in _QUOTIENTS:
             a, b = op.inputs
-            begins = (begins or b.op is not None and b.op.record.elementwise and b.op.record.slope_at(b.op.inputs) == "steep"
-                      ) and (b, self.block[op]) not in self.divisors and not is_nonzero(b)
+            begins = (begins or b.op is not None and b.op.record.elementwise
+                      and b.op.record.slope_at(b.op.inputs)
+                      == "steep") and (b, self.block[op]) not in self.divisors and not is_nonzero(b)
         if begins or reads:
             self.made.update(y for y in op.outputs if _is_float(y))
             if computes(op):
@@ -92,7 +103,9 @@ class Hushed:
 
 
 def warns_itself(op: Op) -> bool:
-    """Whether this is the program's own and may warn: at poles, outside domains, where it overflows; sums and products are passed over."""
+    """Whether this is the program's own and may warn: at poles, outside domains, where it
+    overflows; sums and products are passed over.
+    """
     if is_derived(op.line) or not op.record.elementwise or not any(map(_is_float, op.outputs)):
         return False
     return op.name in _OVERFLOWS or op.record.slope_at(op.inputs) != "finite"
@@ -103,23 +116,28 @@ def calls_quiet(op: Op) -> bool:
     callee = op.attrs["callee"]
     if isinstance(callee, Recursive):
         return False
-    return any(each.name == "call" and calls_quiet(each) or is_derived(each.line) and each.line.steep and computes(each)
+    return any(each.name == "call" and calls_quiet(each)
+               or is_derived(each.line) and each.line.steep and computes(each)
                for each in walk(callee.function_for(op.inputs).block))
 
 
 def is_mixed(op: Op) -> bool:
-    """Whether a function that is called sees to it itself: what the program computes, and may warn of, is computed there, too."""
+    """Whether a function that is called sees to it itself: what the program computes, and may warn
+    of, is computed there, too.
+    """
     callee = op.attrs["callee"]
     return isinstance(callee, Recursive) or not is_wholly_derived(callee.function_for(op.inputs))
 
 
 def is_wholly_derived(function: Function) -> bool:
     """Whether `function` computes nothing of which the program itself would warn."""
-    return not any(warns_itself(op) or op.name == "call" and is_mixed(op) for op in walk(function.block))
+    return not any(warns_itself(op) or op.name == "call" and is_mixed(op)
+                   for op in walk(function.block))
 
 
 def _is_float(y: Value) -> bool:
-    return not isinstance(y.type, (Scalar, Array, Unknown)) or y.type.dtype is None or is_inexact(y.type.dtype)
+    return (not isinstance(y.type, (Scalar, Array, Unknown)) or y.type.dtype is None
+            or is_inexact(y.type.dtype))
 
 
 # ------------------------------------------------------------------------------------- statements
@@ -151,7 +169,10 @@ def hush(body: list[ast.stmt]) -> list[ast.stmt]:
         else:
             last = k
             for n in range(k + 1, len(body)):
-                if _says(body[n], "loud") or not isinstance(body[n], (ast.Assign, ast.AugAssign, ast.Expr, ast.For, ast.While, ast.If, ast.Return, Comment, Blank)):
+                if _says(body[n],
+                         "loud") or not isinstance(body[n],
+                                                   (ast.Assign, ast.AugAssign, ast.Expr, ast.For,
+                                                    ast.While, ast.If, ast.Return, Comment, Blank)):
                     break
                 if _says(body[n], "quiet"):
                     last = n

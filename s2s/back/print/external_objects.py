@@ -1,5 +1,5 @@
-"""The classes whose instances generated code makes, and the functions that it calls as they are: what they are called
-there, and how it gets at them.
+"""The classes whose instances generated code makes, and the functions that it calls as they are:
+what they are called there, and how it gets at them.
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ from ...ops.program.opaque_call import called, foreign, home_of, objects_named, 
 
 
 class Classes:
-    """The classes that some functions, printed in one module, need; `named` are those that have their names already.
+    """The classes that some functions, printed in one module, need; `named` are those that have
+    their names already.
 
     What the module itself defines is called as in `taken`.
     """
 
-    def __init__(self, functions: list[Function], named: Mapping[str, type] = MappingProxyType({}), taken: Iterable[str] = ()):
+    def __init__(self, functions: list[Function], named: Mapping[str, type] = MappingProxyType({}),
+                 taken: Iterable[str] = ()):
         self.objects = {id(cls): cls for cls in named.values()}
-        self.names: dict[int, str] = {id(cls): name for name, cls in named.items()}  # by the object's id: it may be unhashable
+        # by the object's id: it may be unhashable
+        self.names: dict[int, str] = {id(cls): name for name, cls in named.items()}
         self.taken = frozenset(taken)
         for function in functions:
             for op in walk(function.block):
@@ -45,7 +48,9 @@ class Classes:
             self.objects[id(cls)], self.names[id(cls)] = cls, name
 
     def rename(self, words: Iterable[ast.Name]) -> None:
-        """Spell the classes among `words`, which say which they mean, by the names that they have here."""
+        """Spell the classes among `words`, which say which they mean, by the names that they have
+        here.
+        """
         for word in words:
             if hasattr(word, "cls"):
                 word.id = self.names[id(word.cls)]
@@ -68,7 +73,8 @@ class Classes:
 
     def unreachable(self) -> dict[str, object]:
         """Those that cannot be imported: the module is given them when it is run."""
-        return {name: cls for cls, name in zip(self.objects.values(), self.names.values()) if home_of(cls) is None}
+        return {name: cls for cls, name in zip(self.objects.values(), self.names.values())
+                if home_of(cls) is None}
 
 
 def objects_called(op: Op) -> list:

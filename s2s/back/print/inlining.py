@@ -1,8 +1,9 @@
 """Which values have no statement of their own but stand inside the expression of their user.
 
-A value with one use is printed there if evaluating it later, where its user stands, gives the same: no
-array that it reads is overwritten in between, no name that it reads is given to something else, and no
-loop evaluates it again.  What the user named stays a statement; constants, and `i + 1`, may be repeated.
+A value with one use is printed there if evaluating it later, where its user stands, gives the same:
+no array that it reads is overwritten in between, no name that it reads is given to something else,
+and no loop evaluates it again. What the user named stays a statement; constants, and `i + 1`, may
+be repeated.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ NEVER_STATEMENTS = ("constant", "undefined")
 
 
 def tapes_changed(op: Op) -> list[int]:
-    """The inputs of a call of a function that calls itself which are tapes: it fills them, or takes from them, in place."""
+    """The inputs of a call of a function that calls itself which are tapes: it fills them, or takes
+    from them, in place.
+    """
     if op.name != "call" or not isinstance(op.attrs["callee"], Recursive):
         return []
     return [k for k, x in enumerate(op.inputs) if isinstance(x.type, Tape)]
@@ -148,7 +151,8 @@ class Layout:
             return False
         if not is_pure(op) or not self.uses.get(op.output):
             return False
-        if any(isinstance(user, Op) and k in handed_on(user).values() for user, k in self.uses[op.output]):
+        if any(isinstance(user, Op) and k in handed_on(user).values()
+               for user, k in self.uses[op.output]):
             return False
         if op.name == "if":
             if _choice(op) is None or any(
@@ -206,7 +210,8 @@ class Layout:
         )
 
     def _is_element_read(self, op: Op) -> bool:
-        """Whether this is `u[i]`, read so few times that a person would write it again each time."""
+        """Whether this is `u[i]`, read so few times that a person would write it again each time.
+        """
         if (
             op.name != "getitem"
             or not isinstance(op.output.type, Scalar)
@@ -244,7 +249,9 @@ class Layout:
             op = user
 
     def can_move(self, op: Op, stop: int | None = None) -> bool:
-        """Whether `op`, evaluated at each of its users or, if that is given, at `stop`, gives the same."""
+        """Whether `op`, evaluated at each of its users or, if that is given, at `stop`, gives the
+        same.
+        """
         start, stop = self.position[op], self._last_evaluation(op) if stop is None else stop
         for inner in (op, *(inner for block in op.blocks for inner in walk(block))):
             for k, x in enumerate(inner.inputs):
@@ -259,7 +266,9 @@ class Layout:
         return not (sharing and self._is_overwritten(op.output, start, stop))
 
     def _last_evaluation(self, op: Op) -> int:
-        """Where `op` is evaluated for the last time: in a loop that it is moved into, at the loop's end."""
+        """Where `op` is evaluated for the last time: in a loop that it is moved into, at the loop's
+        end.
+        """
         stop = self.position[op]
         for user, _ in self.uses.get(op.output, []):
             user = self.inlined_owner.get(user, user)
@@ -286,7 +295,8 @@ class Layout:
                     for inner in op.blocks:
                         visit(inner)
                 returned = op.name == "tuple" and self._is_returned(op)  # a line that may be broken
-                if op in self.inlined and op.name not in NEVER_STATEMENTS and not _is_offset(op) and not returned:
+                if (op in self.inlined and op.name not in NEVER_STATEMENTS and not _is_offset(op)
+                        and not returned):
                     text = expression_text(self.expression(op.output, lambda x: x.name or "t"))
                     if len(text) > (LONGEST_OF_USER if self._is_on_one_line(op) else LONGEST):
                         self.inlined.discard(op)
@@ -296,17 +306,23 @@ class Layout:
         visit(self.function.block)
 
     def _set_loud_ones_apart(self) -> None:
-        """Give a statement to what the program may warn of, inside an expression that is to warn of nothing: errstate.py."""
+        """Give a statement to what the program may warn of, inside an expression that is to warn of
+        nothing: errstate.py.
+        """
         def inside(values: Sequence[Value]) -> list[Op]:
             found = [x.op for x in values if x.op is not None and x.op in self.inlined]
             for op in found:
-                found += [x.op for x in (*op.inputs, *(y for block in op.blocks for y in block.yields)) if x.op is not None and x.op in self.inlined]
+                found += [x.op
+                          for x in (*op.inputs, *(y for block in op.blocks for y in block.yields))
+                          if x.op is not None and x.op in self.inlined]
             return found
 
-        roots = [(op, inside(op.inputs)) for op in self.ops if op not in self.inlined and not op.blocks]
+        roots = [(op, inside(op.inputs)) for op in self.ops if op not in self.inlined
+                 and not op.blocks]
         for root, tree in (*roots, (None, inside(self.function.results))):
             if root in self.hushed.quiet or any(op in self.hushed.quiet for op in tree):
-                self.inlined.difference_update(op for op in tree if op in self.hushed.loud and not op.blocks)
+                self.inlined.difference_update(op for op in tree if op in self.hushed.loud
+                                               and not op.blocks)
 
     def _is_returned(self, op: Op) -> bool:
         """Whether all that happens to what `op` makes is that the function returns it."""
@@ -323,7 +339,8 @@ class Layout:
         )
 
     def inline_moved(self, names) -> bool:
-        """Print, in the assignment that carries it on, what could not be computed under the carry's own name.
+        """Print, in the assignment that carries it on, what could not be computed under the carry's
+        own name.
 
         Returns whether there was any such value: then the names have to be chosen again.
         """
@@ -355,7 +372,8 @@ class Layout:
         )
 
     def _tree_can_move(self, op: Op, stop: int) -> bool:
-        """Whether `op`, with all that is printed inside its expression, gives the same at `stop`."""
+        """Whether `op`, with all that is printed inside its expression, gives the same at `stop`.
+        """
         return self.can_move(op, stop) and all(
             self._tree_can_move(x.op, stop) for x in op.inputs if self.is_inlined(x)
         )
@@ -399,10 +417,12 @@ class Layout:
                 "zeros_like", *inputs
             )  # shorter than np.zeros(np.shape(x)), and as good here
         if op.name == "item":
-            return member_syntax(inputs[0], getattr(op.inputs[0].type, "form", None), op.attrs["index"])
+            return member_syntax(inputs[0], getattr(op.inputs[0].type, "form", None),
+                                 op.attrs["index"])
         found = op.record.syntax(*inputs, **op.attrs)
         if op.name == "length":
-            found.lengths = getattr(op.inputs[0].type, "rank", None)  # of all axes: they may be read together
+            # of all axes: they may be read together
+            found.lengths = getattr(op.inputs[0].type, "rank", None)
         if functions_in(op):
             for node in nodes_in(found):
                 if hasattr(node, "function"):
@@ -466,7 +486,9 @@ def _is_offset(op: Op | None) -> bool:
 
 
 def _has_copy(op: Op, layout: Layout) -> bool:
-    """Whether what is copied has a method `copy` although its rank is unknown: part of an array, or written into."""
+    """Whether what is copied has a method `copy` although its rank is unknown: part of an array, or
+    written into.
+    """
     return (
         bool(op.output.name)
         or op.inputs[0].op is not None

@@ -1,9 +1,9 @@
 """Which arrays may be overwritten in place, and where an array must be copied first.
 
-The IR's `setitem` makes a new array; Python's `a[i] = v` changes the old one.  The two mean the same where
-the function allocated the old array itself and nobody reads it, or anything that shares its memory,
-afterwards.  `owned(function)` inserts copies until that holds for every write, as few and as far outside
-of loops as it can:
+The IR's `setitem` makes a new array; Python's `a[i] = v` changes the old one. The two mean the same
+where the function allocated the old array itself and nobody reads it, or anything that shares its
+memory, afterwards. `owned(function)` inserts copies until that holds for every write, as few and as
+far outside of loops as it can:
 
     def f(u):                       def f(u):
         for i in range(9):              u = u.copy()
@@ -42,8 +42,8 @@ IN_PLACE = {name: _in_place(name) for name in AUGMENTED}
 def owned(function: Function, results: bool = False, augmented: bool = True) -> Function:
     """A copy of `function` in which every write may be printed in place.
 
-    With `results` it does not return an argument, nor the same array twice, either; with `augmented` sums
-    like `x = x + y` may become `x += y` on arrays.
+    With `results` it does not return an argument, nor the same array twice, either; with
+    `augmented` sums like `x = x + y` may become `x += y` on arrays.
     """
     function = clone(function)
     read_latest_shapes(function)
@@ -58,7 +58,9 @@ def owned(function: Function, results: bool = False, augmented: bool = True) -> 
 
 
 def own_results(function: Function) -> Function:
-    """`function` with copies of the results that would share memory with an argument or another result."""
+    """`function` with copies of the results that would share memory with an argument or another
+    result.
+    """
     function = clone(function)
     _insert_copies(function, _own_results(function, _copies(function, frozenset())))
     return function
@@ -76,7 +78,9 @@ def _own_results(function: Function, copied: frozenset) -> frozenset:
 
 
 def _result_places(holder: Block | Op) -> Iterator[tuple[Block | Op, int]]:
-    """Where the arrays among the results stand: as yields, or as members of the tuples that are yielded."""
+    """Where the arrays among the results stand: as yields, or as members of the tuples that are
+    yielded.
+    """
     for k, value in enumerate(holder.yields if isinstance(holder, Block) else holder.inputs):
         if value.op is not None and value.op.name == "tuple":
             yield from _result_places(value.op)
@@ -151,8 +155,11 @@ def read_latest_shapes(function: Function) -> None:
 # ------------------------------------------------------------------------------------- copies
 
 
-def _conflicts(memory: Memory, live: dict[Op, frozenset[Value]]) -> Iterator[tuple[Op, int, list[Value]]]:
-    """The writes that may not be done in place, in the order of the program: op, input, and the values that would notice."""
+def _conflicts(memory: Memory,
+               live: dict[Op, frozenset[Value]]) -> Iterator[tuple[Op, int, list[Value]]]:
+    """The writes that may not be done in place, in the order of the program: op, input, and the
+    values that would notice.
+    """
     for op, read in live.items():
         for k in memory.written(op):
             others = _noticed(memory, op, k, read)
@@ -161,7 +168,9 @@ def _conflicts(memory: Memory, live: dict[Op, frozenset[Value]]) -> Iterator[tup
 
 
 def _noticed(memory: Memory, op: Op, k: int, read: frozenset[Value]) -> list[Value] | None:
-    """The values that would notice if `op` overwrote its input k, of those that are `read` later; None if that may be done."""
+    """The values that would notice if `op` overwrote its input k, of those that are `read` later;
+    None if that may be done.
+    """
     if isinstance(op.inputs[k].type, Tape):
         return None
     roots = memory.overwritten(op, k)
@@ -242,7 +251,8 @@ def _candidates(
         candidates.append(frozenset((loop, k) for k in foreign))
     if others and None not in views:
         candidates.append(frozenset(views))
-        candidates += [entry | frozenset(views) for entry in entries[::-1]]  # nobody's own, and viewed
+        # nobody's own, and viewed
+        candidates += [entry | frozenset(views) for entry in entries[::-1]]
     if any(isinstance(x.type, List) for x in others):
         pushes = frozenset(
             (push, 1)
@@ -252,19 +262,23 @@ def _candidates(
         )
         candidates.append(pushes)
         candidates += [entry | pushes for entry in entries[::-1]]
-        candidates.append(frozenset(y for pop in walk(function.block) for y in _popped(pop) if memory.of(y) & roots))
+        candidates.append(frozenset(y for pop in walk(function.block)
+                                    for y in _popped(pop) if memory.of(y) & roots))
     return candidates
 
 
 def _are_made_before(views: list[Value], entry: frozenset, function: Function) -> bool:
-    """Whether these parts of arrays are made where the loop of `entry` stands, or further outside."""
+    """Whether these parts of arrays are made where the loop of `entry` stands, or further outside.
+    """
     ((loop, _),) = entry
     around = _blocks_around(loop, function.block)
     return all(any(view.op in block.ops for block in around) for view in views)
 
 
 def _blocks_around(op: Op, block: Block) -> list[Block]:
-    """The block of `op` and those around it, from `block` on, outermost first; none if it is not there."""
+    """The block of `op` and those around it, from `block` on, outermost first; none if it is not
+    there.
+    """
     if op in block.ops:
         return [block]
     for other in block.ops:
@@ -276,11 +290,14 @@ def _blocks_around(op: Op, block: Block) -> list[Block]:
 
 def _popped(op: Op) -> list[Value]:
     """What `op` takes out of a list."""
-    return op.outputs[1:] if op.record.writes is not None and isinstance(op.inputs[0].type, List) else []
+    return (op.outputs[1:] if op.record.writes is not None and isinstance(op.inputs[0].type, List)
+            else [])
 
 
 def _viewed(value: Value, memory: Memory) -> Value | None:
-    """The part `u[...]` of an array through which `value` shares memory with it, if that is why it does."""
+    """The part `u[...]` of an array through which `value` shares memory with it, if that is why it
+    does.
+    """
     while value.op is not None and value.op.inputs:
         if value.op.name == "getitem":
             return value
@@ -362,7 +379,9 @@ def _looks_augmented(op: Op) -> bool:
 
 
 def _insert_copies(function: Function, copied: frozenset) -> None:
-    """Make the copies: before the ops, at the ends of the blocks and after the definitions they stand for."""
+    """Make the copies: before the ops, at the ends of the blocks and after the definitions they
+    stand for.
+    """
 
     def made(block: Block, value: Value, name: str, line) -> Value:
         with Builder(Block(), line) as builder:

@@ -1,4 +1,6 @@
-"""The statements that change a list in place: `xs[i] = v`, `xs[i] += v`, `xs.insert(i, v)`, `v = xs.pop(i)`."""
+"""The statements that change a list in place: `xs[i] = v`, `xs[i] += v`, `xs.insert(i, v)`, `v =
+xs.pop(i)`.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +13,20 @@ WRITES_LIST = frozenset({"list_set", "list_add", "list_insert", "list_pop_at"})
 
 
 def list_statement(writer, op: Op) -> ast.stmt:
-    """The statement for an op that writes into a list, once the list goes by the name that it has afterwards."""
-    name, (first, *rest) = writer.names[op.outputs[0]], [writer.expression(x) for x in op.inputs[1:]]
+    """The statement for an op that writes into a list, once the list goes by the name that it has
+    afterwards.
+    """
+    name, (first, *rest) = writer.names[op.outputs[0]], [writer.expression(x)
+                                                         for x in op.inputs[1:]]
     xs = ast.Name(name, ast.Load())
     match op.name:
         case "list_insert":
             return ast.Expr(_method(xs, "insert", rest[0], first))
         case "list_pop_at":
-            popped = _method(xs, "pop", first) if op.record.helper is None else op.record.syntax(xs, first)
-            return writer.assign_all(op.outputs[1:], popped) if writer.reads.get(op.outputs[1]) else ast.Expr(popped)
+            popped = (_method(xs, "pop", first) if op.record.helper is None
+                      else op.record.syntax(xs, first))
+            return (writer.assign_all(op.outputs[1:], popped) if writer.reads.get(op.outputs[1])
+                    else ast.Expr(popped))
     inner = xs
     for i in rest[:-1]:
         inner = ast.Subscript(inner, i, ast.Load())
@@ -31,7 +38,8 @@ def list_statement(writer, op: Op) -> ast.stmt:
             case ast.UnaryOp(ast.USub(), positive):
                 return ast.AugAssign(place, ast.Sub(), positive)
         return ast.AugAssign(place, ast.Add(), first)
-    return ast.Assign([place], plus_syntax(op.attrs["kind"], ast.Subscript(inner, rest[-1], ast.Load()), first))
+    return ast.Assign([place], plus_syntax(op.attrs["kind"],
+                                           ast.Subscript(inner, rest[-1], ast.Load()), first))
 
 
 def _method(base: ast.expr, name: str, *args: ast.expr) -> ast.expr:

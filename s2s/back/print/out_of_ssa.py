@@ -1,9 +1,9 @@
 """Out of SSA: which values share a variable, and what the variables are called.
 
-Two values may share a variable if neither is made while the other is still to be read.  Those that ought
-to share one (a loop's carry from trip to trip, what the branches of an `if` assign, an array and what it
-is after a write) are joined first, where they may; then every variable gets the name that the user gave
-to it, or `t`, with `_1`, `_2` where that name is taken.
+Two values may share a variable if neither is made while the other is still to be read. Those that
+ought to share one (a loop's carry from trip to trip, what the branches of an `if` assign, an array
+and what it is after a write) are joined first, where they may; then every variable gets the name
+that the user gave to it, or `t`, with `_1`, `_2` where that name is taken.
 """
 
 from __future__ import annotations
@@ -52,17 +52,21 @@ BUILTINS = frozenset(dir(builtins))
 
 
 class Own(str):
-    """The name of a variable, or of a function of the module: not of something that the text calls, as `len` is.
+    """The name of a variable, or of a function of the module: not of something that the text calls,
+    as `len` is.
 
-    `names[value]` is one, and stays one in the trees that it is put into, so that a user's variable and a function of
-    Python's, or of s2s's, are told apart by what they are where they are spelled alike: the variable is then renamed.
-    Considered: reserving all names that some text may need (a user's `sum`, `type` and `input` would never be called so),
-    and a table of those that each op needs beside its syntax, which says it already.
+    `names[value]` is one, and stays one in the trees that it is put into, so that a user's variable
+    and a function of Python's, or of s2s's, are told apart by what they are where they are spelled
+    alike: the variable is then renamed. Considered: reserving all names that some text may need (a
+    user's `sum`, `type` and `input` would never be called so), and a table of those that each op
+    needs beside its syntax, which says it already.
     """
 
 
 def clashing(words: Iterable[ast.Name], *more: str) -> frozenset[str]:
-    """The names of variables among `words` by which they also call what Python has; `more` are parameters."""
+    """The names of variables among `words` by which they also call what Python has; `more` are
+    parameters.
+    """
     own, called = set(more), set()
     for word in words:
         (own if isinstance(word.id, Own) else called).add(str(word.id))
@@ -76,12 +80,13 @@ LARGE = 300  # variables of a function of which Numba is given each under a name
 class Names:
     """The variables of one function: `names[value]` for every value that has a statement.
 
-    Variables whose values never live at one time may have one name, as a reader expects: `x` in the sweep forward, and `x` in the
-    sweep back.  Numba goes through all statements of a function for each name that is assigned in several places, which takes
-    most of the time for a thousand of them; so in large native functions no two variables have one name.
+    Variables whose values never live at one time may have one name, as a reader expects: `x` in the
+    sweep forward, and `x` in the sweep back. Numba goes through all statements of a function for
+    each name that is assigned in several places, which takes most of the time for a thousand of
+    them; so in large native functions no two variables have one name.
 
-    Sets of values are the bits of an integer, `1 << order[value]`: what is live at one statement is one `|` then, and functions of
-    thousands of variables take the time that they take to read.
+    Sets of values are the bits of an integer, `1 << order[value]`: what is live at one statement is
+    one `|` then, and functions of thousands of variables take the time that they take to read.
     """
 
     def __init__(
@@ -94,8 +99,10 @@ class Names:
         function = layout.function
         self._list(function.block)
         self.members: dict[Value, list[Value]] = {value: [value] for value in self.order}
-        self.ours: dict[Value, int] = {value: 1 << k for value, k in self.order.items()}  # the members as a set
-        self.apart: dict[Value, int] = dict.fromkeys(self.order, 0)  # who was live where one of them was made
+        # the members as a set
+        self.ours: dict[Value, int] = {value: 1 << k for value, k in self.order.items()}
+        # who was live where one of them was made
+        self.apart: dict[Value, int] = dict.fromkeys(self.order, 0)
         self._separate(function.params, self._visit(function.block, 0))
         self.params = set(function.params)
         for a, b, eager in self._affinities(function.block):
@@ -150,7 +157,9 @@ class Names:
         return bool(self.apart[a] & self.ours[b] or self.apart[b] & self.ours[a])
 
     def _visit(self, block: Block, after: int, counters: tuple[Value, ...] = ()) -> int:
-        """What is live at the start of `block`, if `after` is live at its end; `counters` are those of the loops around it."""
+        """What is live at the start of `block`, if `after` is live at its end; `counters` are those
+        of the loops around it.
+        """
         live = after | self._leaves(block.yields)
         for op in reversed(block.ops):
             if op in self.layout.inlined:
@@ -165,7 +174,8 @@ class Names:
                     around, inside = live, counters
                     if op.name == "for" and self._counts(op):
                         inside = (*counters, op.blocks[0].params[0])
-                        self._separate(inside[-1:], self._set(counters))  # right without, but nobody would write it
+                        # right without, but nobody would write it
+                        self._separate(inside[-1:], self._set(counters))
                     for inner in op.blocks:
                         around |= self._read_inside(inner)
                     for inner in op.blocks:
@@ -179,14 +189,19 @@ class Names:
                         others = self._leaves(
                             x for k, x in enumerate(op.inputs) if k != op.record.writes
                         )
-                        self._separate(op.outputs[:1], others & ~self._set([op.inputs[op.record.writes]]))
+                        self._separate(op.outputs[:1],
+                                       others & ~self._set([op.inputs[op.record.writes]]))
                     live |= self._leaves(op.inputs)
         return live
 
     def _counts(self, op: Op) -> bool:
-        """Whether a `for` has a counter with a name of its own: `for _ in` has none that is read nowhere, nor has `for x in reversed(x_tape)`."""
-        counter, first = op.blocks[0].params[0], next((x for x in op.blocks[0].ops if x not in self.layout.inlined), None)
-        return bool(self.layout.uses.get(counter)) or counter.name != "_" and (self.native or first is None or first.name != "tape_pop")
+        """Whether a `for` has a counter with a name of its own: `for _ in` has none that is read
+        nowhere, nor has `for x in reversed(x_tape)`.
+        """
+        counter, first = (op.blocks[0].params[0],
+                          next((x for x in op.blocks[0].ops if x not in self.layout.inlined), None))
+        return (bool(self.layout.uses.get(counter)) or counter.name != "_"
+                and (self.native or first is None or first.name != "tape_pop"))
 
     def _separate_from_range(self, op: Op) -> None:
         """The carries are assigned before `range(...)` is evaluated, or a tape is reversed."""
@@ -275,7 +290,9 @@ class Names:
         return any(x in self.params for x in self.members[value])
 
     def _hint(self, root: Value) -> str:
-        """The user's name for a variable: that of its first value that has one, a carry's before others."""
+        """The user's name for a variable: that of its first value that has one, a carry's before
+        others.
+        """
         named = [x for x in self.members[root] if x.name]
         if not named:
             return ""
@@ -290,15 +307,19 @@ class Names:
         roots = [x for x in self.order if x not in self.joined]
         hints = {root: self._hint(root) for root in roots}
         wanted = set(hints.values())
-        kinds: dict[str, object] = {}  # of compiled code: what a variable holds, which may not change
-        holders: dict[str, tuple[int, int]] = {}  # of each name: the values of its variables, and what these differ from
+        # of compiled code: what a variable holds, which may not change
+        kinds: dict[str, object] = {}
+        # of each name: the values of its variables, and what these differ from
+        holders: dict[str, tuple[int, int]] = {}
         counts: dict[str, int] = {}
         distinct = self.native and len(roots) > LARGE
         for root in sorted(roots, key=lambda x: (not self._is_param(x), self.order[x])):
             taken = kinds if distinct else _Taken(self, root, holders, kinds if self.native else {})
             hint = hints[root]
-            if hint == "_" and not self._is_param(root) and any(self.layout.uses.get(x) for x in self.members[root]):
-                counters = (name for name in COUNTERS if name not in wanted)  # `_` is what nothing reads
+            if hint == "_" and not self._is_param(root) and any(self.layout.uses.get(x)
+                                                                for x in self.members[root]):
+                # `_` is what nothing reads
+                counters = (name for name in COUNTERS if name not in wanted)
                 hint = next(counters, COUNTERS[0]) if root.op is None and root.type == INT else ""
             if hint and hint.isidentifier():
                 names[root] = self._free(hint, taken)
@@ -316,7 +337,9 @@ class Names:
         return names
 
     def renumber(self, order: list[str]) -> dict[str, str]:
-        """New names for the temporaries, numbered as they appear: `order` is every name in the text, in order."""
+        """New names for the temporaries, numbered as they appear: `order` is every name in the
+        text, in order.
+        """
         taken = set(order) - self.temporaries.keys()
         renamed: dict[str, str] = {}
         counts: dict[str, int] = {}
@@ -327,7 +350,9 @@ class Names:
         return renamed
 
     def _free(self, hint: str, *taken: Container[str], counts: dict[str, int] | None = None) -> str:
-        """A name that is not taken; `counts` are the numbers given last, by hint, where none below them is free again."""
+        """A name that is not taken; `counts` are the numbers given last, by hint, where none below
+        them is free again.
+        """
         count = 0 if counts is None else counts.get(hint, 0)
         name = f"{hint}_{count}" if count else hint
         while name in self.reserved or any(name in names for names in taken):
@@ -340,7 +365,9 @@ class Names:
 
 @dataclass
 class _Taken:
-    """The names that a variable may not have: those of variables that it differs from, and in compiled code of what holds another kind of thing."""
+    """The names that a variable may not have: those of variables that it differs from, and in
+    compiled code of what holds another kind of thing.
+    """
 
     names: Names
     root: Value

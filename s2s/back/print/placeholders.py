@@ -16,7 +16,8 @@ from ...ir.graph import Function, Value, walk
 from ...ir.types import Array, List, Scalar, Type, Unknown
 from ..loops.type_empty_lists import spelled
 
-HANDED_ON = frozenset({"tape_push", "setitem", "tuple", "call", "copy", "length", "shape"})  # ops that read what may not matter
+# ops that read what may not matter
+HANDED_ON = frozenset({"tape_push", "setitem", "tuple", "call", "copy", "length", "shape"})
 
 
 def must_be_bound(
@@ -29,7 +30,8 @@ def must_be_bound(
     if not found:
         return set()
     read: list[Value] = []
-    if len(function.block.yields) > 1:  # what a forward part hands to the backward part, on paths that do not read it
+    # what a forward part hands to the backward part, on paths that do not read it
+    if len(function.block.yields) > 1:
         read += [leaf for x in function.block.yields for leaf in leaves(x)]
     for op in walk(function.block):
         if op.name in HANDED_ON:

@@ -1,4 +1,6 @@
-"""What the printer leaves out and regroups before it looks for names: dead ops, and tuples taken apart."""
+"""What the printer leaves out and regroups before it looks for names: dead ops, and tuples taken
+apart.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from ...ops.program.effects import is_pure
 
 
 def drop_dead(function: Function) -> None:
-    """Remove, in place, pure ops that nothing reads, and what loops and branches hand on to nobody."""
+    """Remove, in place, pure ops that nothing reads, and what loops and branches hand on to nobody.
+    """
     _drop_ops(function)
     while _drop_handed_on(function):
         _drop_ops(function)
@@ -79,7 +82,8 @@ def leave_shapes_unsaid(function: Function) -> None:
     Not in a call: which function is called, the types of its arguments say.
     """
     called = {x for op in walk(function.block) if op.name == "call" for x in op.inputs}
-    said = [op for op in walk(function.block) if op.name == "shaped_like" and op.output not in called]
+    said = [op for op in walk(function.block) if op.name == "shaped_like"
+            and op.output not in called]
     for op in reversed(said):
         op.inputs[0].name = op.inputs[0].name or op.output.name
     substitute(function.block, {op.output: op.inputs[0] for op in said})
@@ -97,7 +101,8 @@ def name_results(function: Function) -> None:
 def drop_handed_on(function: Function) -> None:
     """Do not return the tapes that the caller has given: they are filled and emptied in place."""
     if function.handed_on:
-        function.block.yields = [y for k, y in enumerate(function.results) if k not in function.handed_on]
+        function.block.yields = [y for k, y in enumerate(function.results)
+                                 if k not in function.handed_on]
         function.tupled = len(function.results) != 1
 
 
@@ -123,13 +128,11 @@ def unpack_tuples(function: Function) -> None:
 
     def visit(block: Block) -> None:
         for op in block.ops:
-            if (
-                op.name in ("tape_pop", "call")
-                and op.outputs
-                and isinstance(op.outputs[-1].type, Tuple)
-                and (op.outputs[-1].type.form is None or op.outputs[-1].type.form.kind in ("list", "namedtuple"))
-                and (op.name == "tape_pop" or len(op.outputs) == 1)
-            ):
+            if (op.name in ("tape_pop", "call") and op.outputs
+                    and isinstance(op.outputs[-1].type, Tuple)
+                    and (op.outputs[-1].type.form is None
+                         or op.outputs[-1].type.form.kind in ("list", "namedtuple"))
+                    and (op.name == "tape_pop" or len(op.outputs) == 1)):
                 whole = op.outputs[-1]
                 readers = uses.get(whole, [])
                 if readers and all(isinstance(r, Op) and r.name == "item" for r in readers):

@@ -2,7 +2,8 @@
 
 `render(function)` copies arrays where writes ask for it (owners), decides which values stand inside
 expressions (expressions), names the others (names), writes the statements (statements), and puts
-the module together: imports, what the spelling of its ops needs, the functions it calls, the function.
+the module together: imports, what the spelling of its ops needs, the functions it calls, the
+function.
 """
 
 from __future__ import annotations
@@ -44,36 +45,45 @@ from .raises import named_classes, names_acted_with
 from .restore_returns import with_returns
 from .statement_writer import Writer
 
-WHOLE = {"show_empty": True} if sys.version_info >= (3, 13) else {}  # without, ast.dump asks whether arrays in the tree are empty
+# without, ast.dump asks whether arrays in the tree are empty
+WHOLE = {"show_empty": True} if sys.version_info >= (3, 13) else {}
 
 @dataclass(frozen=True)
 class Module:
-    """A complete module: its text, the function in it to call, and the user's line of each of its lines."""
+    """A complete module: its text, the function in it to call, and the user's line of each of its
+    lines.
+    """
 
     text: str
     entry: str
     lines: dict[int, Line] = field(default_factory=dict, repr=False)
-    given: dict[str, object] = field(default_factory=dict, repr=False)  # names that the text does not define
-    raises: dict[int, Op] = field(default_factory=dict, repr=False)  # compiled code: the op that raises on a line
+    # names that the text does not define
+    given: dict[str, object] = field(default_factory=dict, repr=False)
+    # compiled code: the op that raises on a line
+    raises: dict[int, Op] = field(default_factory=dict, repr=False)
 
 
-def render(function: Function, annotate: bool = False, native: bool = False, parts: Container[int] | None = None) -> Module:
+def render(function: Function, annotate: bool = False, native: bool = False,
+           parts: Container[int] | None = None) -> Module:
     """`function`, and all that it calls, as the text of a module that needs NumPy only.
 
-    With `annotate` the text is the IR itself: one op a line, with its type.  With `native` it keeps to what
-    Numba knows: no `reversed`, and no variable that is first a number and then an array.  Threads can share
-    the independent loops that have these numbers (`parts`).
+    With `annotate` the text is the IR itself: one op a line, with its type. With `native` it keeps
+    to what Numba knows: no `reversed`, and no variable that is first a number and then an array.
+    Threads can share the independent loops that have these numbers (`parts`).
     """
     return Draft(function, annotate, native).module(parts)
 
 
 class Draft:
-    """A function and all that it calls, as the trees of a module whose text is yet to be written: it is written once, most often.
+    """A function and all that it calls, as the trees of a module whose text is yet to be written:
+    it is written once, most often.
 
-    So which loops are to be in parts can be told of their `sizes` (back/parallel/outline_parallel.py) before there is any text.
+    So which loops are to be in parts can be told of their `sizes`
+    (back/parallel/outline_parallel.py) before there is any text.
     """
 
-    def __init__(self, function: Function, annotate: bool = False, native: bool = False, taken: frozenset[str] = frozenset()):
+    def __init__(self, function: Function, annotate: bool = False, native: bool = False,
+                 taken: frozenset[str] = frozenset()):
         self.given = function, annotate, native, taken
         callees = _callees(function)
         for each in (function, *callees):
@@ -88,7 +98,8 @@ class Draft:
         if shadowing:
             self.define(function, callees, taken | shadowing)
 
-    def define(self, function: Function, callees: Sequence[Function], taken: frozenset[str]) -> frozenset[str]:
+    def define(self, function: Function, callees: Sequence[Function],
+               taken: frozenset[str]) -> frozenset[str]:
         """Make the trees, in which neither variables nor functions have names that are `taken`.
 
         What is returned are names that a function has by which the trees call what Python has.
@@ -103,13 +114,19 @@ class Draft:
             function = function.remade(whole.block)
             spelled[function] = spelled[whole]
         self.entry = str(spelled[function])
-        self.classes = Classes([function, *callees], {} if native else named_classes([function, *callees]), RESERVED.union(spelled.values(), taken))
-        reserved = frozenset({*spelled.values(), *self.classes.names.values()}) | names_acted_with([function, *callees])
+        self.classes = Classes([function, *callees],
+                               {} if native else named_classes([function, *callees]),
+                               RESERVED.union(spelled.values(), taken))
+        reserved = (frozenset({*spelled.values(), *self.classes.names.values()})
+                    | names_acted_with([function, *callees]))
         self.reserved = reserved | {h.__name__ for h in self.helpers} | taken
-        self.definitions: list[ast.FunctionDef] | None = [
-            definition(called, annotate, native, self.reserved, entry=called is function, spelled=spelled)
-            for called in (*callees, function)]
-        return _builtins_called(self.definitions, self.helpers).intersection([*spelled.values(), *self.classes.names.values()])
+        self.definitions: list[ast.FunctionDef] | None = [definition(called, annotate, native,
+                                                                     self.reserved, entry=called
+                                                                     is function, spelled=spelled)
+                                                          for called in (*callees, function)]
+        return _builtins_called(self.definitions,
+                                self.helpers).intersection([*spelled.values(),
+                                                            *self.classes.names.values()])
 
     @made_in_turn
     def split(self) -> Split:
@@ -128,7 +145,8 @@ class Draft:
         if parts is not None:
             self.definitions[-1:] = self.split.in_parts(parts)
         definitions, self.definitions = self.definitions, None
-        return self.written(definitions if self.given[1] or len(definitions) == 1 else _each_once(definitions))
+        return self.written(definitions if self.given[1] or len(definitions) == 1
+                            else _each_once(definitions))
 
     def written(self, definitions: list[ast.FunctionDef]) -> Module:
         """The text of the module of these."""
@@ -140,8 +158,8 @@ class Draft:
         sources = [textwrap.dedent(inspect.getsource(helper)).rstrip() for helper in helpers]
         sources = [classes.renamed(source, helper) for helper, source in zip(helpers, sources)]
         numbered = _numbered(helpers, used)
-        sources = [re.sub(rf"\b{helper.__name__}\b", numbered.get(helper.__name__, helper.__name__), source)
-                   for helper, source in zip(helpers, sources)]
+        sources = [re.sub(rf"\b{helper.__name__}\b", numbered.get(helper.__name__, helper.__name__),
+                          source) for helper, source in zip(helpers, sources)]
         for word in words:
             word.id = numbered.get(word.id, word.id)
         used |= {name for source in sources for name in _names_in(nodes_in(ast.parse(source)))}
@@ -162,8 +180,10 @@ class Draft:
 
 def _said(tree: ast.AST) -> tuple:
     """Equal for trees that say the same, to the last element of the arrays in them."""
-    arrays = (node.value for node in nodes_in(tree) if isinstance(node, ast.Constant) and isinstance(node.value, np.ndarray))
-    return ast.dump(tree, **WHOLE), *((array.dtype, array.shape, array.tobytes()) for array in arrays)
+    arrays = (node.value for node in nodes_in(tree) if isinstance(node, ast.Constant)
+              and isinstance(node.value, np.ndarray))
+    return ast.dump(tree, **WHOLE), *((array.dtype, array.shape, array.tobytes())
+                                      for array in arrays)
 
 
 def _each_once(definitions: list[ast.FunctionDef]) -> list[ast.FunctionDef]:
@@ -183,7 +203,9 @@ def _each_once(definitions: list[ast.FunctionDef]) -> list[ast.FunctionDef]:
 
 
 def _numbered(helpers: Iterable[Callable], used: set[str]) -> dict[str, str]:
-    """The names in this module of the functions that were made for single ops: print_out, print_out_1."""
+    """The names in this module of the functions that were made for single ops: print_out,
+    print_out_1.
+    """
     found: dict[str, str] = {}
     for helper in helpers:
         if hasattr(helper, "stem"):
@@ -224,19 +246,14 @@ def _names_in(nodes: Iterable[ast.AST]) -> set[str]:
     return found
 
 
-_IMPORTS = [
-    ("cmath", "import cmath"),
-    ("logging", "import logging"),
-    ("math", "import math"),
-    ("warnings", "import warnings"),
-    ("np", "import numpy as np"),
-    ("scipy.fft", "import scipy.fft"),
-    ("scipy.linalg", "import scipy.linalg"),
-    ("scipy.special", "import scipy.special"),
-    ("in_parts", f"from s2s.runtime.parts import {', '.join(PARTS)}"),
-    ("objmode", "from numba import objmode"),
-    ("generator_type", "from numba import typeof\n\ngenerator_type = typeof(np.random.default_rng(0))"),
-]
+_IMPORTS = [("cmath", "import cmath"), ("logging", "import logging"),
+            ("math", "import math"), ("warnings", "import warnings"),
+            ("np", "import numpy as np"), ("scipy.fft", "import scipy.fft"),
+            ("scipy.linalg", "import scipy.linalg"), ("scipy.special", "import scipy.special"),
+            ("in_parts", f"from s2s.runtime.parts import {', '.join(PARTS)}"),
+            ("objmode", "from numba import objmode"),
+            ("generator_type",
+             "from numba import typeof\n\ngenerator_type = typeof(np.random.default_rng(0))"),]
 
 
 def _module(unparser: Unparser, entry: str, given: dict[str, object]) -> Module:
@@ -259,7 +276,9 @@ def definition(
     entry: bool = True,
     spelled: Mapping[Function, str] = MappingProxyType({}),
 ) -> ast.FunctionDef:
-    """`function` as a `def`; `spelled` gives the names that it and what it calls have in the module."""
+    """`function` as a `def`; `spelled` gives the names that it and what it calls have in the
+    module.
+    """
     name, given = spelled.get(function, function.name), function
     function = owned(spell_strong(function), results=entry and not annotate, augmented=not annotate)
     if not annotate:
@@ -273,7 +292,8 @@ def definition(
     while not annotate and layout.inline_moved(names):
         names = Names(layout, reserved, native)
     writer = Writer(layout, names, native)
-    alone = not entry and not annotate and len(function.results) == 1  # callers want no tuple of one
+    # callers want no tuple of one
+    alone = not entry and not annotate and len(function.results) == 1
     body = writer.function_body(function.block, function.tupled and not alone)
     if not annotate:
         body = with_returns(body)
@@ -289,7 +309,8 @@ def definition(
         node.arg = renamed.get(node.arg, node.arg)
     if not annotate:
         body = with_comments(body, function)
-        if layout.hushed is not None and layout.hushed.quiet and (entry or not is_wholly_derived(function)):
+        if (layout.hushed is not None and layout.hushed.quiet
+                and (entry or not is_wholly_derived(function))):
             body = hush(body)
     if function.doc:
         doc = ast.Expr(ast.Constant(function.doc))
@@ -299,18 +320,23 @@ def definition(
     for arg in arguments.args:
         arg.arg = renamed.get(arg.arg, arg.arg)
     rename_marks(nodes, renamed)
-    tree = ast.FunctionDef(name, arguments, body or [ast.Pass()], [] if annotate or native else _silences(function))
+    tree = ast.FunctionDef(name, arguments, body or [ast.Pass()],
+                           [] if annotate or native else _silences(function))
     tree.function = function
     return tree
 
 
 def _silences(function: Function) -> list[ast.expr]:
-    """The decorator that has NumPy ignore what the functions ignore of which `function` is made: front/values/context_managers.py."""
-    sources = {function.source, *(op.line.source for op in walk(function.block) if op.line is not None)} - {None}
+    """The decorator that has NumPy ignore what the functions ignore of which `function` is made:
+    front/values/context_managers.py.
+    """
+    sources = {function.source,
+               *(op.line.source for op in walk(function.block) if op.line is not None)} - {None}
     kinds = [kind for kind in ERRORS if any(kind in source.silent for source in sources)]
     if not kinds:
         return []
-    named = ", ".join(f"{kind}='ignore'" for kind in (["all"] if len(kinds) == len(ERRORS) else kinds))
+    named = ", ".join(f"{kind}='ignore'"
+                      for kind in (["all"] if len(kinds) == len(ERRORS) else kinds))
     return [ast.parse(f"np.errstate({named})", mode="eval").body]
 
 
@@ -345,13 +371,15 @@ def _arguments(function: Function, names: Names, annotate: bool) -> ast.argument
 
 
 def only_call(function: Function) -> Function | None:
-    """The recursive function that `function` does nothing but call, if it may stand in its place."""
+    """The recursive function that `function` does nothing but call, if it may stand in its place.
+    """
     ops = function.block.ops
     if len(ops) != 1 or ops[0].name != "call" or not isinstance(ops[0].attrs["callee"], Recursive):
         return None
     callee = ops[0].attrs["callee"]
     same = ops[0].inputs == function.params and ops[0].outputs == function.results
-    alone = not callee.given and all(not shared and not borrowed for shared, borrowed in results_of(callee))
+    alone = not callee.given and all(not shared and not borrowed
+                                     for shared, borrowed in results_of(callee))
     if not same or not alone or function.tupled != callee.function.tupled:
         return None
     return None if any(isinstance(p.type, Tape) for p in function.params) else callee.function
@@ -392,17 +420,22 @@ def _helpers_of(functions: Sequence[Function]) -> dict[Callable, None]:
     return helpers
 
 
-def _builtins_called(definitions: Iterable[ast.FunctionDef], helpers: Iterable[Callable]) -> frozenset[str]:
+def _builtins_called(definitions: Iterable[ast.FunctionDef],
+                     helpers: Iterable[Callable]) -> frozenset[str]:
     """What Python has that the functions and helpers call, by name."""
-    found = {str(node.id) for tree in definitions for node in nodes_in(tree) if isinstance(node, ast.Name) and not isinstance(node.id, Own)}
+    found = {str(node.id) for tree in definitions for node in nodes_in(tree)
+             if isinstance(node, ast.Name) and not isinstance(node.id, Own)}
     found.update(*(helper.__code__.co_names for helper in helpers))
     return BUILTINS & found
 
 
-def _spellings(functions: Sequence[Function], helpers: Iterable[Callable], more: frozenset[str]) -> dict[Function, str]:
-    """A name for each: two functions of one name, or one for two kinds of arguments, become g and g_1.
+def _spellings(functions: Sequence[Function], helpers: Iterable[Callable],
+               more: frozenset[str]) -> dict[Function, str]:
+    """A name for each: two functions of one name, or one for two kinds of arguments, become g and
+    g_1.
 
-    So does one that is called as something that generated code calls: a helper, a module, a function of Python's, or one of `more`.
+    So does one that is called as something that generated code calls: a helper, a module, a
+    function of Python's, or one of `more`.
     """
     spelled: dict[Function, str] = {}
     taken = RESERVED | more | {helper.__name__ for helper in helpers}

@@ -1,8 +1,8 @@
 """`raise` and `assert` in print, and what compiled code raises in their place.
 
-Compiled code raises one of Python's own classes, with the run-time data as they are: Numba gives those to
-the exception, and says on which line it was raised.  From both, runtime/call/user_exception.py makes the user's
-exception again.
+Compiled code raises one of Python's own classes, with the run-time data as they are: Numba gives
+those to the exception, and says on which line it was raised. From both,
+runtime/call/user_exception.py makes the user's exception again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def raised(op: Op, inputs: Sequence[ast.expr], native: bool) -> ast.stmt:
         statement = _native(thrown, inputs)
         statement.raises = op
         return statement
-    cause = None if cause is None else ast.Constant(None) if isinstance(cause, Plain) else cause.spell(inputs)
+    cause = (None if cause is None else ast.Constant(None) if isinstance(cause, Plain)
+             else cause.spell(inputs))
     return ast.Raise(thrown.spell(inputs), cause)
 
 
@@ -42,7 +43,8 @@ def _native(thrown: Made, inputs: Sequence[ast.expr]) -> ast.stmt:
         isinstance(x, Plain) and isinstance(x.content, str))), None)
     match text:
         case ast.JoinedStr(parts):
-            text = ast.Constant("".join(p.value if isinstance(p, ast.Constant) else "{}" for p in parts))
+            text = ast.Constant("".join(p.value if isinstance(p, ast.Constant) else "{}"
+                                        for p in parts))
         case ast.Constant() | None:
             pass
         case _:
@@ -74,21 +76,24 @@ def named_classes(functions: Iterable[Function]) -> dict[str, type]:
     found: dict[str, type] = {}
     for kind in classes_raised(functions):
         if not is_builtin(kind) and found.setdefault(kind.__name__, kind) is not kind:
-            raise UnsupportedError(f"two classes of exceptions that are called {kind.__name__}", None, "rename one")
+            raise UnsupportedError(f"two classes of exceptions that are called {kind.__name__}",
+                                   None, "rename one")
     return found
 
 
 def names_acted_with(functions: Sequence[Function]) -> frozenset[str]:
     """The names that `print` and `raise` need, which no variable may have."""
     names = {kind.__name__ for kind in classes_raised(functions)}
-    names |= {op.attrs.get("function", "print").partition(".")[0] for function in functions for op in walk(function.block) if op.name == "print"}
+    names |= {op.attrs.get("function", "print").partition(".")[0] for function in functions
+              for op in walk(function.block) if op.name == "print"}
     return frozenset(names)
 
 
 def asserted(body: Body) -> Body:
     """`if not c: raise AssertionError(text)` as `assert c, text`."""
     match body:
-        case [ast.If(test, [ast.Raise(ast.Call(ast.Name("AssertionError"), arguments, []), None)], [])] if len(arguments) <= 1:
+        case [ast.If(test, [ast.Raise(ast.Call(ast.Name("AssertionError"), arguments, []), None)],
+                     [])] if len(arguments) <= 1:
             made = ast.Assert(negated(test), *arguments)
             made.msg = arguments[0] if arguments else None
             return [made]

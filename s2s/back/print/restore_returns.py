@@ -8,7 +8,8 @@
     if done:
         return t
 
-The IR has no jumps; this puts back what the user wrote, on the statements just before they are printed.
+The IR has no jumps; this puts back what the user wrote, on the statements just before they are
+printed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ Body = list[ast.stmt]
 
 
 def with_returns(body: Body) -> Body:
-    """`body` with the flags of early returns replaced by `return`, loop by loop from the outside in."""
+    """`body` with the flags of early returns replaced by `return`, loop by loop from the outside
+    in.
+    """
     for k, statement in enumerate(body):
         match statement, body[k + 1] if k + 1 < len(body) else None:
             case (ast.For() | ast.While()) as loop, ast.If(
@@ -48,7 +51,9 @@ def with_returns(body: Body) -> Body:
 
 
 def _returning(body: Body, flag: str, leaving: ast.Return) -> Body | None:
-    """The body of a loop, returning where it raised the flag and broke out; None if it does anything else."""
+    """The body of a loop, returning where it raised the flag and broke out; None if it does
+    anything else.
+    """
     result: Body = []
     raised = any(_given(s, flag) for s in body)
     if raised and not isinstance(body[-1], ast.Break):
@@ -83,7 +88,8 @@ def _returning(body: Body, flag: str, leaving: ast.Return) -> Body | None:
 
 
 def _ending_with_return(body: Body, leaving: ast.Return) -> Body:
-    """`body` with the `break` at its end replaced by `return`, and what is returned computed there."""
+    """`body` with the `break` at its end replaced by `return`, and what is returned computed there.
+    """
     kept, value = body[:-1], leaving.value
     match kept[-1] if kept else None, value:
         case ast.Assign([ast.Name(target)], given), ast.Name(read) if target == read:

@@ -1,4 +1,6 @@
-"""Blocks to Python statements: assignments, writes in place, `if`, `for`, `while`, `break`, `return`."""
+"""Blocks to Python statements: assignments, writes in place, `if`, `for`, `while`, `break`,
+`return`.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ class Writer:
         return self.returning(block, block.yields, tupled) or [ast.Pass()]
 
     def returning(self, block: Block, results: Sequence[Value], tupled: bool) -> Body:
-        """The statements of `block` and the `return` of `results`, in each branch of an `if` at its end."""
+        """The statements of `block` and the `return` of `results`, in each branch of an `if` at its
+        end.
+        """
         printed = [op for op in block.ops if op not in self.layout.inlined]
         last = printed[-1] if printed else None
         if (
@@ -132,7 +136,8 @@ class Writer:
         body: Body = []
         for op in block.ops if ops is None else ops:
             if op not in self.layout.inlined and op not in self.skipped:
-                body += [placed(mark(statement, op, self.layout.hushed if not op.blocks else None), op.line) for statement in self.statement(op)]
+                body += [placed(mark(statement, op, self.layout.hushed if not op.blocks else None),
+                                op.line) for statement in self.statement(op)]
                 if op.name == "raise":
                     break
         return body
@@ -159,11 +164,13 @@ class Writer:
                 if op.attrs.get("unpacked") == 1:
                     popped = ast.Subscript(popped, ast.Constant(0), ast.Load())
                 is_read = any(self.reads.get(x) for x in op.outputs[1:])
-                return self.alias(op) + [self.assign_all(op.outputs[1:], popped) if is_read else do(popped)]
+                return self.alias(op) + [self.assign_all(op.outputs[1:], popped) if is_read
+                                         else do(popped)]
         if op.name in WRITES_LIST:
             return self.alias(op) + [list_statement(self, op)]
         if op.record.writes is not None and op.record.helper is not None:
-            return self.alias(op) + [do(op.record.syntax(ast.Name(self.names[op.output], ast.Load())))]
+            return (self.alias(op)
+                    + [do(op.record.syntax(ast.Name(self.names[op.output], ast.Load())))])
         if op.record.writes is not None:
             return self.alias(op) + [
                 ast.AugAssign(
@@ -184,7 +191,8 @@ class Writer:
     def call_in_place(self, op: Op, value: ast.expr) -> Body:
         """A call that changes what it is handed: `y = f_fwd(x, tape)`."""
         changed = handed_on(op)
-        moved = self.moves([op.outputs[k] for k in changed], [op.inputs[k] for k in changed.values()])
+        moved = self.moves([op.outputs[k] for k in changed],
+                           [op.inputs[k] for k in changed.values()])
         outputs = [y for k, y in enumerate(op.outputs) if k not in changed]
         if not any(self.reads.get(y) for y in outputs):
             return [*moved, do(value)]
@@ -208,13 +216,17 @@ class Writer:
         return assignment(self.names[output], value, self.operators(output, output.op.line))
 
     def spelled(self, type: Type) -> str:
-        """`type` as an annotation, with the lengths that have no name numbered in order of appearance."""
+        """`type` as an annotation, with the lengths that have no name numbered in order of
+        appearance.
+        """
         return _FRESH.sub(
             lambda match: self.lengths.setdefault(match[0], f"d{len(self.lengths) + 1}"), str(type)
         )
 
     def operators(self, target: Value, line: Line | None) -> str:
-        """The operators of which `target` may have the augmented form: the user's own, `+=` and `-=` elsewhere."""
+        """The operators of which `target` may have the augmented form: the user's own, `+=` and
+        `-=` elsewhere.
+        """
         if self.annotate or not isinstance(target.type, Scalar):
             return ""
         if line is None or line.backwards or line.text.startswith(("for ", "while ")):
@@ -323,7 +335,8 @@ class Writer:
         for target, value in zip(targets, values, strict=True):
             if value.op is not None and value.op.name == "undefined":
                 if not bound and self.names.find(target) in self.must_be_bound:
-                    pending.append((self.names[target], placeholder(target.type, self.native), set(), ""))
+                    pending.append((self.names[target], placeholder(target.type, self.native),
+                                    set(), ""))
                 continue
             name, expression = self.names[target], self.expression(value)
             if isinstance(expression, ast.Name) and expression.id == name:
@@ -360,7 +373,8 @@ class Writer:
             for body, block in zip(bodies, op.blocks)
         ]
         test = self.expression(op.inputs[0])
-        if all(bodies) and isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) and not _said_not(op):
+        if (all(bodies) and isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+                and not _said_not(op)):
             test, bodies = test.operand, bodies[::-1]
         body = choose(test, *bodies)
         return body if self.native else asserted(body)
@@ -368,7 +382,8 @@ class Writer:
 
 def _said_not(op: Op) -> bool:
     """Whether the user wrote this branch with a `not`."""
-    return op.line is not None and not op.line.backwards and op.line.text.startswith(("if not ", "elif not "))
+    return (op.line is not None and not op.line.backwards
+            and op.line.text.startswith(("if not ", "elif not ")))
 
 
 def _as_argument(index: ast.expr) -> ast.expr:
@@ -395,9 +410,11 @@ def _operand_kinds(pattern, operands):
             del rest[: p.count("x")]
 
 
-# --------------------------------------------------------------------------------------------- loops
+# ---------------------------------------------------------------------------------------------
+# loops
 
-# what outputs are on a path, whether the path may leave the loop, and whether it does -> the assignments at its end
+# what outputs are on a path, whether the path may leave the loop, and whether it does -> the
+# assignments at its end
 Finish = Callable[..., Body]
 
 
@@ -423,11 +440,13 @@ def loop(writer: Writer, op: Op) -> Body:
         target = ast.Name(writer.names[body.params[0]], ast.Store())
         trips = range_call(*map(writer.expression, op.inputs[:3]))
     before = writer.moves(params, inits, op.line)
-    unread = {p for p, y in zip(params, op.outputs) if stop is not None and not writer.annotate and not writer.reads.get(y)}
+    unread = {p for p, y in zip(params, op.outputs) if stop is not None and not writer.annotate
+              and not writer.reads.get(y)}
     if is_for:
         inner = _loop_body(writer, body, params, yields, stop, inits, unread)
         tree = ast.For(target, trips, inner or [ast.Pass()], [])
-        return before + [mark_loop(tree, op, [writer.names[p] for p in params]) if writer.native else tree]
+        return before + [mark_loop(tree, op, [writer.names[p] for p in params]) if writer.native
+                         else tree]
     head, test = op.blocks[0], op.blocks[0].yields[0]
     inner = _loop_body(writer, body, params, yields, stop, inits, unread)
     preparation = writer.statements(head)
@@ -438,7 +457,8 @@ def loop(writer: Writer, op: Op) -> Body:
 
 
 def _popped(writer: Writer, op: Op) -> tuple[Op, int] | None:
-    """The pop with which a loop takes one item a trip from the end of a tape, and which carry the tape is.
+    """The pop with which a loop takes one item a trip from the end of a tape, and which carry the
+    tape is.
 
     Such a loop prints as `for x in reversed(x_tape)`.
     """
@@ -463,7 +483,9 @@ def _popped(writer: Writer, op: Op) -> tuple[Op, int] | None:
 
 
 def is_read_as_it_is(writer: Writer, op: Op) -> bool:
-    """Whether a copy of a tape, or the tape turned round, is only what such a loop runs over: it needs no copy."""
+    """Whether a copy of a tape, or the tape turned round, is only what such a loop runs over: it
+    needs no copy.
+    """
     users = writer.layout.uses.get(op.output, [])
     if len(users) != 1 or writer.native or writer.annotate:
         return False
@@ -471,9 +493,10 @@ def is_read_as_it_is(writer: Writer, op: Op) -> bool:
     if not isinstance(loop, Op) or loop.name != "for":
         return False
     popped = _popped(writer, loop)
-    return popped is not None and popped[1] == k - 3 and all(
-        isinstance(user, Op) and user.name in ("tape_copy", "tape_reversed", "tape_len", "list_zeros")
-        for user, _ in writer.layout.uses[op.inputs[0]])
+    return (popped is not None and popped[1] == k - 3
+            and all(isinstance(user, Op)
+                    and user.name in ("tape_copy", "tape_reversed", "tape_len", "list_zeros")
+                    for user, _ in writer.layout.uses[op.inputs[0]]))
 
 
 def _items(writer: Writer, tape: Value) -> ast.expr:
@@ -494,7 +517,9 @@ def _loop_body(
     inits: Sequence[Value],
     unread: set[Value],
 ) -> Body:
-    """The statements of a loop's body, with what it carries on to the next trip; nothing reads `unread` after the loop."""
+    """The statements of a loop's body, with what it carries on to the next trip; nothing reads
+    `unread` after the loop.
+    """
     if stop is None or stop.constant is False:
         return unnested(writer.statements(body) + writer.moves(params, yields, bound=True))
     flags = [
@@ -533,7 +558,8 @@ def _breaking(writer: Writer, block: Block, stop: Value, finish: Finish, once: b
     ]
     if once and _is_question(stop.op) and printed and stop.op is printed[-1]:
         test = stop.op.inputs[0]  # as if `stop` were the condition itself
-        return writer.statements(block, printed[:-1]) + _tested(writer, writer.expression(test), writer.layout.leaves(test), finish)
+        return writer.statements(block, printed[:-1]) + _tested(writer, writer.expression(test),
+                                                                writer.layout.leaves(test), finish)
     if stop.op is not None and printed and stop.op is printed[-1] and stop.op.name == "if":
         return writer.statements(block, printed[:-1]) + _breaking_branches(
             writer, stop.op, block, stop, finish, once
@@ -545,18 +571,21 @@ def _breaking(writer: Writer, block: Block, stop: Value, finish: Finish, once: b
 
 def _is_question(op: Op | None) -> bool:
     """Whether `op` is an `if` that says nothing but whether its condition holds."""
-    return (op is not None and op.name == "if" and len(op.outputs) == 1 and all(x.name == "constant" for inner in op.blocks for x in inner.ops)
+    return (op is not None and op.name == "if" and len(op.outputs) == 1
+            and all(x.name == "constant" for inner in op.blocks for x in inner.ops)
             and [inner.yields[0].constant for inner in op.blocks] == [True, False])
 
 
-def _breaking_branches(writer: Writer, op: Op, block: Block, stop: Value, finish: Finish, once: bool) -> Body:
+def _breaking_branches(writer: Writer, op: Op, block: Block, stop: Value, finish: Finish,
+                       once: bool) -> Body:
     """The `if` at the end of `block` that says whether to leave the loop."""
     k = op.outputs.index(stop)
     carried = [all(user is block for user, _ in writer.layout.uses.get(y, [])) for y in op.outputs]
     bodies = []
     for inner in op.blocks:
 
-        def finish_branch(ends: dict[Value, Value], stops: bool, leaves: bool = False, inner=inner) -> Body:
+        def finish_branch(ends: dict[Value, Value], stops: bool, leaves: bool = False,
+                          inner=inner) -> Body:
             last = {y: ends.get(x, x) for y, x in zip(op.outputs, inner.yields)}
             kept = [y for y, direct in zip(op.outputs, carried) if not direct]
             direct = {y: last[y] for y in op.outputs if y not in kept}

@@ -1,4 +1,6 @@
-"""Small pieces of statements: assignments, `if` without empty branches, `not` as a person writes it."""
+"""Small pieces of statements: assignments, `if` without empty branches, `not` as a person writes
+it.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def end_of(x: Value, op: Op, block: Block) -> Value:
 
 
 def assignment(name: str, value: ast.expr, operators: str) -> ast.stmt:
-    """`name = value`, written `name += rest` where value is `name + rest` and `operators` has the sign."""
+    """`name = value`, written `name += rest` where value is `name + rest` and `operators` has the
+    sign.
+    """
     match value:
         case ast.BinOp(ast.Name(left), ast.Add(), ast.UnaryOp(ast.USub(), right)) if (
             left == name and "-" in operators

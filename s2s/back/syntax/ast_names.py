@@ -27,7 +27,8 @@ def exposed(body: Sequence[ast.stmt], names: set[str]) -> Iterator[str]:
                         assigned = assigned | before_break(inner)
                 case ast.If(test, first, second):
                     read(test, assigned)
-                    ends = [end for end in (visit(first, set(assigned)), visit(second, set(assigned))) if end is not None]
+                    ends = [end for end in (visit(first, set(assigned)),
+                                            visit(second, set(assigned))) if end is not None]
                     if not ends:
                         return None
                     assigned = set.intersection(*ends)
@@ -53,7 +54,9 @@ def exposed(body: Sequence[ast.stmt], names: set[str]) -> Iterator[str]:
 
 
 def nodes_in(tree: ast.AST) -> Iterator[ast.AST]:
-    """What `ast.walk` gives, in its order, in half of the time: without the contexts of names, which are of no kind of their own."""
+    """What `ast.walk` gives, in its order, in half of the time: without the contexts of names,
+    which are of no kind of their own.
+    """
     ahead = [tree]
     for node in ahead:
         for name in node._fields:
@@ -77,7 +80,8 @@ def before_break(body: Sequence[ast.stmt]) -> set[str]:
 
 
 def stored_in(body: Sequence[ast.stmt]) -> Iterator[str]:
-    return (node.id for s in body for node in nodes_in(s) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    return (node.id for s in body for node in nodes_in(s) if isinstance(node, ast.Name)
+            and isinstance(node.ctx, ast.Store))
 
 
 def loaded_in(trees: Sequence[ast.AST]) -> Iterator[str]:

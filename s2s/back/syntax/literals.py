@@ -79,7 +79,8 @@ def modules_said(x) -> set[str]:
         return {"np"}
     if not is_literal(x):  # what writes the text refuses it, if it comes to that
         return set()
-    return {node.id for node in ast.walk(ast.parse(literal(x))) if isinstance(node, ast.Name) and node.id in ("np", "math")}
+    return {node.id for node in ast.walk(ast.parse(literal(x))) if isinstance(node, ast.Name)
+            and node.id in ("np", "math")}
 
 
 def _scalar_type(type) -> str:

@@ -54,12 +54,14 @@ _BINARY = {
 
 
 def _inside_quotes(tree: ast.JoinedStr, quote: str) -> str:
-    """What stands between the quotes of a formatted string; without a `quote`, only what it shows."""
+    """What stands between the quotes of a formatted string; without a `quote`, only what it shows.
+    """
     found = []
     for part in tree.values:
         match part:
             case ast.Constant(text) if quote:
-                text = repr(text + "\"")[1:-2].replace("\\'", "'").replace(quote[0], f"\\{quote[0]}")
+                text = repr(text + "\"")[1:-2].replace("\\'",
+                                                       "'").replace(quote[0], f"\\{quote[0]}")
                 found.append(text.replace("{", "{{").replace("}", "}}"))
             case ast.FormattedValue(value, conversion, spec):
                 text = expression_text(value)
@@ -86,7 +88,8 @@ class Blank(ast.stmt):
 
 
 class Unparser(astunparse.Unparser):
-    """Writes a tree into `text`, and remembers in `lines` which user's line each line comes from."""
+    """Writes a tree into `text`, and remembers in `lines` which user's line each line comes from.
+    """
 
     def __init__(self):
         self.out: list[str] = [""]
@@ -199,7 +202,8 @@ class Unparser(astunparse.Unparser):
 
     def _JoinedStr(self, tree: ast.JoinedStr) -> None:
         shown = _inside_quotes(tree, "")
-        quote = next((q for q in ('"', "'", '"""') if q not in shown), "'''")  # as Python 3.11 asks for
+        # as Python 3.11 asks for
+        quote = next((q for q in ('"', "'", '"""') if q not in shown), "'''")
         self.write(f"f{quote}{_inside_quotes(tree, quote)}{quote}")
 
     def _Constant(self, tree: ast.Constant) -> None:
@@ -394,10 +398,13 @@ def expression_text(tree: ast.expr) -> str:
 
 
 def docstring_lines(text: str, width: int) -> list[str]:
-    """A docstring in lines; none ends between a name and its type, `x: float64[:, :]`, or within a type."""
+    """A docstring in lines; none ends between a name and its type, `x: float64[:, :]`, or within a
+    type.
+    """
     text = re.sub(r"\[[^][]*\]", lambda found: found[0].replace(" ", "\xa0"), text)
     text = re.sub(r"(?<=\w):\s(?=\S)", ":\xa0", text)
-    return [line.replace("\xa0", " ") for line in textwrap.wrap(text, width, break_long_words=False)]
+    return [line.replace("\xa0", " ")
+            for line in textwrap.wrap(text, width, break_long_words=False)]
 
 
 def break_line(line: str, width: int) -> list[str]:
@@ -423,7 +430,9 @@ def break_line(line: str, width: int) -> list[str]:
 
 
 def _in_parentheses(line: str, indent: int) -> str:
-    """`a = b + c` as `a = (b + c)`, `return b, c` as `return (b, c)`: so that it may be broken at the top."""
+    """`a = b + c` as `a = (b + c)`, `return b, c` as `return (b, c)`: so that it may be broken at
+    the top.
+    """
     start = next(
         (k for k, depth in _depths(line, indent) if not depth and line[k - 2 : k] == "= "), None
     )
@@ -450,7 +459,8 @@ def _break_places(line: str, indent: int) -> list[tuple[int, int, int]]:
 
 
 def _depths(line: str, start: int) -> Iterator[tuple[int, int]]:
-    """Each column from `start` that no string covers, with the number of brackets open before it."""
+    """Each column from `start` that no string covers, with the number of brackets open before it.
+    """
     depth, quote, escaped = 0, "", False
     for k in range(start, len(line)):
         c = line[k]
@@ -464,7 +474,9 @@ def _depths(line: str, start: int) -> Iterator[tuple[int, int]]:
 
 
 def _may_break(line: str, k: int) -> bool:
-    """Whether a line may end before column k: after a comma, but not in `for a, b in`, or before an operator."""
+    """Whether a line may end before column k: after a comma, but not in `for a, b in`, or before an
+    operator.
+    """
     after_comma = line[k - 2] == "," and not re.search(r"\bfor (?:(?! in ).)*$", line[:k])
     return line[k - 1] == " " and (after_comma or line[k:].split(" ", 1)[0] in _BREAKING)
 

@@ -1,17 +1,22 @@
-"""What the terms of an adjoint's sum have in common is multiplied once, and sums that are then the same are one.
+"""What the terms of an adjoint's sum have in common is multiplied once, and sums that are then the
+same are one.
 
     p = m_j * (u0 * dx + u1 * dy)                 s = u0 * dx + u1 * dy
     m_bar -= u0 * k * dx + u1 * k * dy  becomes   p = m_j * s
                                                   m_bar -= k * s
 
-The adjoint of a product is made factor by factor, where one writes what they share in front of a bracket by hand, and finds it
-again elsewhere.  The adjoint of n bodies took 1.15 times as long without that, that of a Newton iteration 1.12 times.
+The adjoint of a product is made factor by factor, where one writes what they share in front of a
+bracket by hand, and finds it again elsewhere. The adjoint of n bodies took 1.15 times as long
+without that, that of a Newton iteration 1.12 times.
 
-Like the order in which contributions are added (shorten_recurrences.py), how they are bracketed is chosen here; the user's own sums stay as they are
-written.  The body of an innermost loop is rewritten as a whole, and stays as it was unless fewer operations are left: products that others use
-are taken apart in the hope that nobody will.  What needs a number from the trip before is left alone: that comes late.
+Like the order in which contributions are added (shorten_recurrences.py), how they are bracketed is
+chosen here; the user's own sums stay as they are written. The body of an innermost loop is
+rewritten as a whole, and stays as it was unless fewer operations are left: products that others use
+are taken apart in the hope that nobody will. What needs a number from the trip before is left
+alone: that comes late.
 
-Considered: the same in the derivative that users read.  They would find fewer of the terms that their statements have.
+Considered: the same in the derivative that users read. They would find fewer of the terms that
+their statements have.
 """
 
 from __future__ import annotations
@@ -26,14 +31,18 @@ from .shorten_recurrences import carries_behind, is_float, is_sum, terms_of, use
 
 MOST = 12  # terms of a sum, factors of a term
 ARITHMETIC = ("add", "subtract", "multiply", "divide", "negative")
-Product = tuple[bool, tuple[Value, ...]]  # whether it is added, not taken off, and what is multiplied
+# whether it is added, not taken off, and what is multiplied
+Product = tuple[bool, tuple[Value, ...]]
 
 
 def share_factors(function: Function) -> None:
-    """Take common factors out, in place, of the adjoint's sums in the innermost loops of `function`, a loop form."""
+    """Take common factors out, in place, of the adjoint's sums in the innermost loops of
+    `function`, a loop form.
+    """
     for block in list(blocks_of(function.block)):
         for op in block.ops:
-            if op.name == "for" and not any(each.blocks for each in op.blocks[0].ops) and any(map(is_sum, op.blocks[0].ops)):
+            if (op.name == "for" and not any(each.blocks for each in op.blocks[0].ops)
+                    and any(map(is_sum, op.blocks[0].ops))):
                 _body(op.blocks[0])
 
 
@@ -67,7 +76,8 @@ class Sharing:
 
     def __init__(self, body: Block):
         self.body, self.behind = body, {x for x, carries in carries_behind(body).items() if carries}
-        self.place = {x: k for k, x in enumerate(y for op in body.ops for y in op.outputs)}  # what comes from outside stands before
+        # what comes from outside stands before
+        self.place = {x: k for k, x in enumerate(y for op in body.ops for y in op.outputs)}
         self.products = {op for op in body.ops if is_product(op)}
         self.given: dict[Value, int] = {}  # the order in which values were met
         self.made: dict[tuple, Value] = {}
@@ -130,7 +140,8 @@ class Sharing:
         """The factor that most of the `products` have, and something beside it."""
         counts = Counter(x for p in products for x in set(p[1]) if is_float(x) and self.has(p, x))
         most = max(counts.values(), default=0)
-        return max((x for x, n in counts.items() if n == most), key=self.order) if most > 1 else None
+        return max((x for x, n in counts.items() if n == most),
+                   key=self.order) if most > 1 else None
 
     def has(self, product: Product, x: Value) -> bool:
         """Whether `x` is a factor of it, and not the only float."""
@@ -151,8 +162,10 @@ class Sharing:
         while x is not None:
             common.append(x)
             having = [(its, without(factors, x)) for its, factors in having]
-            x = next((y for y in having[0][1] if is_float(y) and all(self.has(p, y) for p in having)), None)
-        turned = not min(having, key=lambda p: [self.order(y) for y in p[1]])[0]  # so that a - b and b - a are one
+            x = next((y for y in having[0][1] if is_float(y)
+                      and all(self.has(p, y) for p in having)), None)
+        # so that a - b and b - a are one
+        turned = not min(having, key=lambda p: [self.order(y) for y in p[1]])[0]
         added, inside = self.bracketed([(its != turned, factors) for its, factors in having])
         added, total = added != turned, self.multiplied((*sorted(common, key=self.order), inside))
         if others:
@@ -182,10 +195,12 @@ class Sharing:
 
 
 def is_product(op: Op) -> bool:
-    """Whether the factors of `op` may be multiplied in another order, and each with something else."""
+    """Whether the factors of `op` may be multiplied in another order, and each with something else.
+    """
     if op.name not in ("multiply", "negative") or not is_float(op.output):
         return False
-    return all(x.type.dtype == op.output.type.dtype or x.type.weak or op.output.type.dtype == "float64" for x in op.inputs)
+    return all(x.type.dtype == op.output.type.dtype or x.type.weak
+               or op.output.type.dtype == "float64" for x in op.inputs)
 
 
 def key_of(name: str, xs: Sequence[Value]) -> tuple:

@@ -1,16 +1,18 @@
-"""What a trip of a loop needs of the trip before is added last, in sums whose order no program states.
+"""What a trip of a loop needs of the trip before is added last, in sums whose order no program
+states.
 
     for k in range(n - 1, -1, -1):                      for k in range(n - 1, -1, -1):
         t = x_bar + a * p[k] + b * q[k]      becomes        t = x_bar + (a * p[k] + b * q[k])
         x_bar = t * d                                       x_bar = t * d
 
-A trip cannot begin what reads x_bar before the trip before has ended, and each addition takes four cycles: on the left two of them
-stand in that chain, on the right one, and the others run ahead.  Of an adjoint that is most of the time: that of a Newton
-iteration of scalar loops took 1.3 times as long.
+A trip cannot begin what reads x_bar before the trip before has ended, and each addition takes four
+cycles: on the left two of them stand in that chain, on the right one, and the others run ahead. Of
+an adjoint that is most of the time: that of a Newton iteration of scalar loops took 1.3 times as
+long.
 
-The contributions to a cotangent have no order of their own, so it is theirs that is chosen; the user's sums stay as
-they are written.  Considered: LLVM's flag `reassoc` on these additions.  Its order is by rank, not by what is carried,
-and it splits sums into lanes, which short loops pay for.
+The contributions to a cotangent have no order of their own, so it is theirs that is chosen; the
+user's sums stay as they are written. Considered: LLVM's flag `reassoc` on these additions. Its
+order is by rank, not by what is carried, and it splits sums into lanes, which short loops pay for.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ def _body(body: Block) -> None:
     inner = {op for op in sums if uses.get(op.output) == 1 and op.output in summed}
     for root in [op for op in sums if op not in inner]:
         terms = terms_of(root, inner)
-        late = [t for t in terms if any(q in reached.get(root.output, ()) for p in behind.get(t.x, ()) for q in cycles[p])]
+        late = [t for t in terms if any(q in reached.get(root.output, ())
+                                        for p in behind.get(t.x, ()) for q in cycles[p])]
         if late and len(late) < len(terms) and len(late) < max(t.depth for t in late):
             _rewrite(body, root, [t for t in terms if t not in late], late)
 
@@ -72,7 +75,8 @@ def is_sum(op: Op) -> bool:
 
 def is_of_adjoint(op: Op) -> bool:
     """Whether `op` computes a number of numbers of one dtype where an adjoint runs."""
-    return op.line is not None and op.line.backwards and not op.line.again and is_float(op.output) and all(x.type == op.output.type for x in op.inputs)
+    return (op.line is not None and op.line.backwards and not op.line.again and is_float(op.output)
+            and all(x.type == op.output.type for x in op.inputs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +105,11 @@ def carries_behind(body: Block) -> dict[Value, frozenset[Value]]:
     return behind
 
 
-def _cycles(carried: list[Value], yields: list[Value], behind: dict[Value, frozenset[Value]]) -> dict[Value, frozenset[Value]]:
-    """For each carried number those, itself included, that need it in a later trip and that it needs."""
+def _cycles(carried: list[Value], yields: list[Value],
+            behind: dict[Value, frozenset[Value]]) -> dict[Value, frozenset[Value]]:
+    """For each carried number those, itself included, that need it in a later trip and that it
+    needs.
+    """
     needs = {p: set(behind.get(y, ())) for p, y in zip(carried, yields) if p in behind}
     changed = True
     while changed:
@@ -132,7 +139,8 @@ def _rewrite(body: Block, root: Op, first: list[Term], late: list[Term]) -> None
     after, body.ops = body.ops[place:], body.ops[:place]
     added = any(t.added for t in first)  # a - b - c, where a is late, is a - (b + c)
     with Builder(body), at(root.line):
-        total = _added_up([Term(t.x, t.added or not added, 1) for t in sorted(first, key=lambda t: not t.added)])
+        total = _added_up([Term(t.x, t.added or not added, 1)
+                           for t in sorted(first, key=lambda t: not t.added)])
         terms = [*late[:1], Term(total, added, 1), *late[1:]]
         *some, last = sorted(terms, key=lambda t: not t.added) if not late[0].added else terms
         total = _added_up(some)

@@ -1,4 +1,5 @@
-"""A factor that all trips share is multiplied after the loop, not in each trip, where an adjoint adds up products.
+"""A factor that all trips share is multiplied after the loop, not in each trip, where an adjoint
+adds up products.
 
     for k in range(n):                              d_bar_1 = 0.0
         d_bar += r * (p[k] * f) + b * q[k]          for k in range(n):
@@ -12,17 +13,21 @@
                                                     if m > 0:
                                                         c_bar_i /= c[i]
 
-Each trip has a product or a quotient less: the adjoint of `s -= p[k] * f * d`, where d is the same for all k, multiplies by the cotangent of s, which is the same
-for all k, too.  That of a Newton iteration over payments, whose trips do as much arithmetic as the processor can begin, took 1.08 times as long.
+Each trip has a product or a quotient less: the adjoint of `s -= p[k] * f * d`, where d is the same
+for all k, multiplies by the cotangent of s, which is the same for all k, too. That of a Newton
+iteration over payments, whose trips do as much arithmetic as the processor can begin, took 1.08
+times as long.
 
-What is left of a term that loses factors has to be a product still: that and the addition are one instruction.  A quotient costs as much as ten of them.
-An element of an array that the loop does not write, at a place that it does not change, comes from outside, too; it is read again after the loop, where
-there was a trip.  Where all terms have the factor no second sum
-is needed.  A loop that makes no trip adds nothing, where an infinite factor would make NaN of the sum of nothing.
+What is left of a term that loses factors has to be a product still: that and the addition are one
+instruction. A quotient costs as much as ten of them. An element of an array that the loop does not
+write, at a place that it does not change, comes from outside, too; it is read again after the loop,
+where there was a trip. Where all terms have the factor no second sum is needed. A loop that makes
+no trip adds nothing, where an infinite factor would make NaN of the sum of nothing.
 
-Like the order in which contributions are added (shorten_recurrences.py), it is chosen here; the user's own sums stay as they are written.  It comes after
-factor.py has put in front of brackets what terms share.  Considered: the sum as it is, its terms without the factor that all but one have, and that one
-divided by it: not where it may be zero.
+Like the order in which contributions are added (shorten_recurrences.py), it is chosen here; the
+user's own sums stay as they are written. It comes after factor.py has put in front of brackets what
+terms share. Considered: the sum as it is, its terms without the factor that all but one have, and
+that one divided by it: not where it may be zero.
 """
 
 from __future__ import annotations
@@ -45,12 +50,15 @@ MOST = 2  # sums that a loop gets beside its own: registers are few
 
 
 def multiply_afterwards(function: Function) -> bool:
-    """Take factors, in place, out of the adjoint's sums in the innermost loops of `function`, a loop form; whether there are any."""
+    """Take factors, in place, out of the adjoint's sums in the innermost loops of `function`, a
+    loop form; whether there are any.
+    """
     same: dict[Value, Value] = {}
     for block in list(blocks_of(function.block)):
         for op in list(block.ops):
-            if op.name == "for" and not op.attrs["breaks"] and op.inputs[2].constant in (1, -1) and not is_short(op) \
-                    and any(map(is_adjoint, op.blocks[0].ops)) and not any(each.name in ("for", "while") for each in op.blocks[0].ops):
+            if (op.name == "for" and not op.attrs["breaks"] and op.inputs[2].constant in (1, -1)
+                    and not is_short(op) and any(map(is_adjoint, op.blocks[0].ops))
+                    and not any(each.name in ("for", "while") for each in op.blocks[0].ops)):
                 same.update(_Sums(op).taken_apart(block))
     if same:
         substitute(function.block, same)
@@ -64,7 +72,8 @@ def is_adjoint(op: Op) -> bool:
 
 def is_quotient(op: Op) -> bool:
     """Whether `op` divides floats, of one dtype, as NumPy does."""
-    return op.name == "divide" and is_float(op.output) and all(is_float(x) and x.type.dtype == op.output.type.dtype for x in op.inputs)
+    return (op.name == "divide" and is_float(op.output)
+            and all(is_float(x) and x.type.dtype == op.output.type.dtype for x in op.inputs))
 
 
 class _Sums:
@@ -74,22 +83,27 @@ class _Sums:
         self.loop, self.body = loop, loop.blocks[0]
         self.uses = uses_in(self.body)
         self.inside = {*self.body.params, *(y for op in self.body.ops for y in op.outputs)}
-        self.products = {op for op in self.body.ops if (is_product(op) or is_quotient(op)) and self.uses.get(op.output) == 1}
+        self.products = {op for op in self.body.ops if (is_product(op) or is_quotient(op))
+                         and self.uses.get(op.output) == 1}
         sums = {op for op in self.body.ops if is_adjoint(op)}
         summed = {x for op in sums for x in op.inputs}
         self.inner = {op for op in sums if self.uses.get(op.output) == 1 and op.output in summed}
         self.roots = sums - self.inner
-        self.before: dict[Value, Value] = {}  # what each sum that is taken apart is without the terms that were taken from it
-        self.terms: dict[Value, list[tuple[Product, Value]]] = {}  # and these, as factors and what they multiply, an output of the loop
+        # what each sum that is taken apart is without the terms that were taken from it
+        self.before: dict[Value, Value] = {}
+        # and these, as factors and what they multiply, an output of the loop
+        self.terms: dict[Value, list[tuple[Product, Value]]] = {}
         self.more = 0  # sums that the loop has got
 
     def taken_apart(self, block: Block) -> dict[Value, Value]:
         """What stands for the loop's sums after it; the loop is in `block`."""
-        lines = [op.line for k in range(len(self.loop.outputs)) if (op := self.apart(k, block)) is not None]
+        lines = [op.line for k in range(len(self.loop.outputs))
+                 if (op := self.apart(k, block)) is not None]
         if not lines:
             return {}
         with Builder(Block()) as after, at(lines[0]):
-            totals = if_(self.runs(), self.totals, lambda: list(self.before.values()), [old.name for old in self.before])
+            totals = if_(self.runs(), self.totals,
+                         lambda: list(self.before.values()), [old.name for old in self.before])
         place = block.ops.index(self.loop) + 1
         block.ops[place:place] = after.block.ops
         return dict(zip(self.before, totals))
@@ -99,7 +113,8 @@ class _Sums:
         lo, hi, step = self.loop.inputs[:3]
         high, low = (hi, lo) if step.constant == 1 else (lo, hi)
         base, offset = base_offset(high)
-        return OPERATORS["greater"](*((high, low) if base is None or low.constant is MISSING else (base, value(low.constant - offset))))
+        return OPERATORS["greater"](*((high, low) if base is None or low.constant is MISSING
+                                      else (base, value(low.constant - offset))))
 
     def totals(self) -> list[Value]:
         """The sums, after the loop."""
@@ -115,17 +130,21 @@ class _Sums:
         return found
 
     def apart(self, k: int, block: Block) -> Op | None:
-        """Take the terms that have factors from outside out of carry `k` of the loop; the op that was its sum, if there are any."""
+        """Take the terms that have factors from outside out of carry `k` of the loop; the op that
+        was its sum, if there are any.
+        """
         param, end = self.body.params[1 + k], self.body.yields[k]
         root = end.op
-        if root not in self.roots or self.uses[end] != 1 or self.uses.get(param) != 1 or param.type.dtype != end.type.dtype:
+        if (root not in self.roots or self.uses[end] != 1 or self.uses.get(param) != 1
+                or param.type.dtype != end.type.dtype):
             return None
         terms = terms_of(root, self.inner)
         if not any(t.x is param and t.added for t in terms):
             return None
         with Builder(Block()) as inside, at(root.line):
             found = [(t, *self.parted(t.x)) for t in terms if t.x is not param]
-        found = [each for each in found if each[1] and self.is_worth_it(*each[1:]) and each[2].type.dtype == param.type.dtype]
+        found = [each for each in found if each[1] and self.is_worth_it(*each[1:])
+                 and each[2].type.dtype == param.type.dtype]
         groups = dict.fromkeys(factors for _, factors, _ in found)
         is_whole = len(groups) == 1 and len(found) == len(terms) - 1
         if not found or not is_whole and self.more + len(groups) > MOST:
@@ -149,11 +168,14 @@ class _Sums:
         if is_whole:
             self.loop.inputs[3 + k] = self.zero(param, block)
         self.before[old] = init if is_whole and init.constant != 0.0 else self.loop.outputs[k]
-        self.terms[old] = [(factors, self.loop.outputs[carry]) for factors, carry in carries.items()]
+        self.terms[old] = [(factors, self.loop.outputs[carry])
+                           for factors, carry in carries.items()]
         return root
 
     def parted(self, x: Value) -> tuple[Product, Value | None]:
-        """`x` as the factors that come from outside the loop, and the product of the others, in the order in which they are multiplied."""
+        """`x` as the factors that come from outside the loop, and the product of the others, in the
+        order in which they are multiplied.
+        """
         if self.is_outside(x):
             return ((("multiply", x),), None) if is_float(x) else ((), x)
         if x.op not in self.products:
@@ -165,10 +187,12 @@ class _Sums:
                 return (), x
             return (*factors, ("divide", below)), left
         parts = [self.parted(y) for y in x.op.inputs]
-        factors, left = tuple(y for its, _ in parts for y in its), [y for _, y in parts if y is not None]
+        factors, left = tuple(y for its, _ in parts
+                              for y in its), [y for _, y in parts if y is not None]
         if not factors:
             return (), x
-        return factors, op_named(x.op.name, *left) if len(left) == len(parts) else left[0] if left else None
+        return factors, op_named(x.op.name,
+                                 *left) if len(left) == len(parts) else left[0] if left else None
 
     def is_outside(self, x: Value) -> bool:
         """Whether `x` is the same in all trips."""
@@ -178,14 +202,17 @@ class _Sums:
     @staticmethod
     def read_again(element: Value) -> Value:
         """An element that is the same in all trips, after the loop."""
-        return getitem(*(y if y.constant is MISSING else value(y.constant) for y in element.op.inputs), **element.op.attrs)
+        return getitem(*(y if y.constant is MISSING else value(y.constant)
+                         for y in element.op.inputs), **element.op.attrs)
 
     def is_worth_it(self, factors: Product, x: Value | None) -> bool:
-        """Whether a trip is shorter where these are taken off, and `x` is added up: a product that nothing else reads, or what would be divided."""
+        """Whether a trip is shorter where these are taken off, and `x` is added up: a product that
+        nothing else reads, or what would be divided.
+        """
         if x is None or not is_float(x):
             return False
-        return any(name == "divide" for name, _ in factors) or x.op is not None and x.op.name == "multiply" and (
-            x.op in self.products or x not in self.inside)
+        return (any(name == "divide" for name, _ in factors) or x.op is not None
+                and x.op.name == "multiply" and (x.op in self.products or x not in self.inside))
 
     def another(self, param: Value, block: Block) -> int:
         """The number of a new sum, which starts from zero."""
@@ -212,5 +239,6 @@ class _Sums:
             return x
         a, b = (self.rest(y, taken) for y in x.op.inputs)
         if a is None or b is None:
-            return b if x.op.name == "add" and a is None else op_named("negative", b) if a is None and b is not None else a
+            return (b if x.op.name == "add" and a is None else op_named("negative", b) if a is None
+                    and b is not None else a)
         return op_named(x.op.name, a, b)
