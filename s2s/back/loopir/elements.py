@@ -1,8 +1,8 @@
-"""Arrays read element by element: views and generated arrays are index arithmetic, not memory.
+"""Lazy arrays: views and generated arrays as index arithmetic instead of memory.
 
-`Elements` says how to get one element of an array and how many there are along each axis. A slice
-of an array in memory is that array read at shifted indices; `np.arange(n)` is the index itself.
-Neither exists unless something needs it as a whole.
+`Elements` gives one element of an array and its length along each axis. A slice of an array in
+memory is that array read at shifted indices; `np.arange(n)` is the index itself. Neither is
+materialised unless something needs it as an array.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ Index = Sequence[Value]
 
 @dataclass(eq=False)
 class Elements:
-    """How to read an array: its type, its lengths, an element, and the array as a whole."""
+    """A lazy array: its type, its lengths, its elements, and the array in memory on demand."""
 
     type: Array
     lengths: tuple[Value, ...]
     at: Callable[[Index], Value]
-    # makes it a value in memory; None: a loop must fill one
+    # materialises it; None if a loop must fill it
     whole: Callable[[], Value] | None = None
-    value: Value | None = None  # where it is in memory, if it is
+    value: Value | None = None  # the array in memory, if it is there
     generated: bool = False  # reading it reads no memory
-    same_as: Value | None = None  # memory with the same elements at the same indices
+    same_as: Value | None = None  # an array in memory with the same elements at the same indices
 
 
 def in_memory(x: Value, lengths: Sequence[Value], type: Array | None = None) -> Elements:
-    """An array that is there."""
+    """The elements of an array in memory."""
     return Elements(type or x.type, tuple(lengths), lambda index: read(x, index), lambda: x, x)
 
 
@@ -54,7 +54,7 @@ def read(x: Value, index: Index) -> Value:
 
 @dataclass(eq=False)
 class Stride:
-    """One axis of a slice: element i of the result is element start + i * step of the source."""
+    """One axis of a slice, whose element i is element start + i * step of the source."""
 
     start: Value
     step: int
@@ -67,8 +67,8 @@ class Stride:
 
 
 def stride(n: Value, lo: Value | None, hi: Value | None, step: Value | None) -> Stride | None:
-    """The axis of length `n` sliced; None for a step that only the run knows, or bounds with a
-    negative step.
+    """The slice of an axis of length `n`; None if its direction is known only at run time, or for
+    bounds with a negative step.
     """
     if step is not None and not isinstance(step.constant, int):
         return None
@@ -96,16 +96,15 @@ def stride(n: Value, lo: Value | None, hi: Value | None, step: Value | None) -> 
 
 
 def _bound(k: Value, n: Value) -> Value:
-    """Where an axis of length `n` is cut: at `k` itself, where `n` is that and more."""
+    """A slice bound on an axis of length `n`: `k` itself, where `n` is at least that."""
     return slice_bound_op(k, n) if _rest(n, k) is None else k
 
 
 def _rest(whole: Value, part: Value) -> Value | None:
-    """What a sum adds to `part`, a part of it: of n + m, m is added to n; None if it is no such
-    sum, or of what may be negative.
+    """The other terms of a sum that contains `part`; None if there is no such sum.
 
-    An axis of arrays put end to end is as long as they are together, and cut where one of them
-    begins.
+    The other terms must not be negative. An axis of concatenated arrays is as long as they are
+    together, and is sliced where one of them begins.
     """
     (terms, number), (taken, least) = _terms(whole), _terms(part)
     for x in taken:
@@ -121,7 +120,7 @@ def _rest(whole: Value, part: Value) -> Value | None:
 
 
 def _terms(n: Value) -> tuple[list[Value], int]:
-    """What a sum is of, and the number in it."""
+    """The terms of a sum, and its constant."""
     if type(n.constant) is int:
         return [], n.constant
     if n.op is None or n.op.name != "add":
@@ -136,7 +135,7 @@ def _is_same_length(n: Value, m: Value) -> bool:
 
 
 def _steps(first: Value, last: Value, by: int) -> Value:
-    """How many indices there are from `first` to before `last`, that many apart."""
+    """The number of indices from `first` up to but not including `last`, in steps of `by`."""
     rest = _rest(last, first) if by == 1 else None
     if rest is not None:
         return rest
@@ -146,10 +145,10 @@ def _steps(first: Value, last: Value, by: int) -> Value:
 
 def view_index(source: Elements, op: Op, operands: Sequence[Value],
                counters: dict[Value, Op], checks: bool) -> tuple[list[Value], Callable] | None:
-    """A basic index as (lengths, index map), or None if some bound is known only to the run.
+    """Lengths and index map of a basic index; None if some bound is known only at run time.
 
-    An index of a generated array that may lie beside it `checks` itself: a row of np.eye(n) is no
-    reason to have it in memory.
+    `checks` checks an index of a generated array that may be out of bounds: a row of np.eye(n) is
+    no reason to materialise it.
     """
     maps: list[tuple] = []
     lengths: list[Value] = []
@@ -168,7 +167,7 @@ def view_index(source: Elements, op: Op, operands: Sequence[Value],
             elif (not isinstance(constant, int) and source.value is None
                   and not is_below(operand, n, counters)):
                 if not (checks and source.generated):
-                    # a negative index would have to be wrapped, and a large one refused
+                    # a negative index would have to be wrapped, and a large one rejected
                     return None
                 operand = checked_place(operand, n)
             maps.append(("fixed", operand))
@@ -194,17 +193,15 @@ def view_index(source: Elements, op: Op, operands: Sequence[Value],
     return lengths, index_of
 
 
-# ------------------------------------------------------------------------------------- the kinds of
 # views
 
 
 def basic_view(source: Elements, op: Op, operands: Sequence[Value], whole: Callable,
                counters: dict[Value, Op], checks: bool) -> Elements | None:
-    """`x[1:-1, None, 0]`: the source at mapped indices, or NumPy's own view where bounds are not
-    known.
+    """The elements of `x[1:-1, None, 0]`: mapped indices, or a NumPy view of unknown bounds.
 
-    `counters` maps the counter of each `for` around to an op that has its bounds; `checks` are what
-    a kernel cannot make.
+    `counters` maps the counter of each enclosing `for` to an op that has its bounds; `checks` emits
+    checks, which a device kernel cannot do.
     """
     found = view_index(source, op, operands, counters, checks)
     if found is None:
@@ -215,7 +212,7 @@ def basic_view(source: Elements, op: Op, operands: Sequence[Value], whole: Calla
 
 
 def transposed(source: Elements, op: Op, axes: Sequence[int], whole: Callable) -> Elements:
-    """The axes in another order."""
+    """The elements of an array with its axes permuted."""
     lengths = tuple(source.lengths[a] for a in axes)
 
     def at(index: Index) -> Value:
@@ -236,7 +233,7 @@ def flat_index(index: Index, lengths: Sequence[Value]) -> Value:
 
 
 def unflat_index(position: Value, lengths: Sequence[Value]) -> list[Value]:
-    """The index of an element from its position in C order."""
+    """The index of the element at a position in C order."""
     index = []
     for n in reversed(lengths[1:]):
         index.append(op_named("remainder", position, n))
@@ -245,7 +242,7 @@ def unflat_index(position: Value, lengths: Sequence[Value]) -> list[Value]:
 
 
 def reshaped(source: Elements, op: Op, lengths: Sequence[Value], whole: Callable) -> Elements:
-    """The same elements in C order under other lengths."""
+    """The elements of an array reshaped to `lengths`, in C order."""
     def at(index: Index) -> Value:
         if not index:
             return source.at([value(0)] * source.type.rank)

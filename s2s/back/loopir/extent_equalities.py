@@ -1,4 +1,4 @@
-"""Extents that are equal because ops that they meet in would raise otherwise."""
+"""Equalities of extents that hold because an op would have raised otherwise."""
 
 from __future__ import annotations
 
@@ -9,23 +9,22 @@ from ...ops.core.record import dims_of
 
 
 class Equalities:
-    """Extents that meet in an elementwise op are equal once it has run: one name for each class of
-    them.
+    """Classes of extents that are equal because they meet in an elementwise op that has run.
 
     Two lengths of which neither can be 1 are equal or the op raises, and every nest checks the
     lengths of what it reads, so they may share an index space. Of x[1:-1] and y[1:-1] either can be
-    1, so these are equal only where x and y are known to meet: in the same block, or in one around
-    it.
+    1, so these are equal only where x and y are known to meet: in the same block, or in an
+    enclosing one.
     """
 
     def __init__(self, blocks_ops, around: Equalities | None = None):
         self.parent: dict[Extent, Extent | int] = {} if around is None else dict(around.parent)
-        # those of the ops that run whenever what is asked about runs
+        # equalities of the ops that dominate the block in question
         self.met: Equalities | None = None
         self.add(blocks_ops)
 
     def add(self, ops) -> None:
-        """Take what `ops` say, too."""
+        """Add the equalities that `ops` imply."""
         for op in ops:
             if op.record.elementwise:
                 self._meet([dims_of(x.type) for x in op.inputs])
@@ -47,11 +46,11 @@ class Equalities:
                 self.unite(here[0], d)
 
     def tells(self, d: Extent) -> bool:
-        """Whether `d` is as long as what it meets, and goes on being so."""
+        """Whether an op that `d` meets in determines its length."""
         return not d.may_be_one and not d.accepts_any
 
     def unite(self, d, e) -> None:
-        """Take `d` and `e` for one."""
+        """Merge the classes of `d` and `e`."""
         a, b = self.find(d), self.find(e)
         if a == b or isinstance(a, int) and isinstance(b, int):
             return
@@ -60,7 +59,7 @@ class Equalities:
         self.parent[b] = a
 
     def within(self, ops) -> Equalities:
-        """The same, in a block of these ops."""
+        """These equalities extended by those of a nested block with these ops."""
         inner = Equalities(())
         inner.parent, inner.met = self.parent, Equalities(ops, self.met)
         return inner

@@ -15,14 +15,15 @@ INDICES = "ijklmnpq"
 
 
 def counter_name(taken: tuple[str, ...]) -> str:
-    """i, j, k: the first that no loop around has."""
+    """The first of i, j, k, ... that no enclosing loop uses."""
     return next((name for name in INDICES if name not in taken), "i")
 
 
 def loop(lengths: Sequence[Value], carries: Sequence[Value], types: Sequence, names: Sequence[str],
          body: Callable[[list[Value], list[Value]], Sequence[Value]],
          counters: tuple[str, ...] = (), index: tuple[Value, ...] = ()) -> list[Value]:
-    """`for i in range(..): for j in range(..): ...` around `body(index, carries) -> carries`."""
+    """Emit `for i in range(..): for j in range(..): ...` around `body(index, carries) -> carries`.
+    """
     if not lengths:
         return list(body(list(index), list(carries)))
     if lengths[0].constant == 1:
@@ -39,7 +40,7 @@ def loop(lengths: Sequence[Value], carries: Sequence[Value], types: Sequence, na
 
 
 def put(array: Value, x: Value, index: Sequence[Value]) -> Value:
-    """`array[index] = x`."""
+    """Emit `array[index] = x`."""
     return setitem(array, x, *index, pattern=("i",) * len(index))
 
 

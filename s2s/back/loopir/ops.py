@@ -1,5 +1,4 @@
-"""Ops that exist only in the loop form: allocating, casting, choosing, and checks made once before
-a loop.
+"""Ops that exist only in the loop form: allocation, conversion, selection, and hoisted checks.
 
 The loop form is ordinary IR, so these are ordinary records; they carry no derivative, because the
 loop form is never differentiated.
@@ -18,8 +17,9 @@ from ...ops.core.cast import convert, int_
 from ...ops.core.raise_conditions import has_overflown_natively, op_of, overflows_record
 from ...ops.core.record import RECORDS, define, emit, promote, value
 
-CHOICES = ("where", "select", "minimum", "maximum", "min_", "max_")  # of what they are given
-PLAIN = ("bool", "int64", "float64", "complex128")  # what Numba computes with unless told otherwise
+# ops that return one of their operands
+CHOICES = ("where", "select", "minimum", "maximum", "min_", "max_")
+PLAIN = ("bool", "int64", "float64", "complex128")  # the dtypes that Numba computes with by itself
 
 
 def _np(name: str) -> ast.expr:
@@ -27,12 +27,11 @@ def _np(name: str) -> ast.expr:
 
 
 def dtype_syntax(dtype: str) -> ast.expr:
-    """np.float32, but np.bool_: the spelling that Numba and every NumPy understand."""
+    """The spelling of a dtype, np.float32 but np.bool_, that Numba and every NumPy understand."""
     return _np("bool_" if dtype == "bool" else dtype)
 
 
-# ------------------------------------------------------------------------------------------
-# allocating
+# allocation
 
 
 def _buffer_syntax(*lengths: ast.expr, dtype: str, dims: tuple, zero: bool) -> ast.expr:
@@ -42,7 +41,7 @@ def _buffer_syntax(*lengths: ast.expr, dtype: str, dims: tuple, zero: bool) -> a
 
 
 buffer = define(
-    "buffer",  # of given lengths, contiguous; zeros, or whatever was there
+    "buffer",  # contiguous, with these lengths; zeros or uninitialised
     evaluate=lambda *lengths, dtype, dims, zero: np.zeros(lengths, dtype),
     infer=lambda *lengths, dtype, dims, zero: Array(dtype, dims),
     syntax=_buffer_syntax,
@@ -50,9 +49,7 @@ buffer = define(
 
 
 def lies_in_order(x: Value) -> bool:
-    """Whether the memory of `x`, in the loop form, is a buffer's or a product's: its elements lie
-    in C order, without gaps.
-    """
+    """Whether `x` is contiguous in C order: a buffer or the result of a matrix product."""
     while (op := x.op) is not None:
         if op.record in (buffer, contiguous) or op.name == "matmul":
             return True
@@ -74,17 +71,18 @@ contiguous = define(
     views=(0,),
 )
 
-# --------------------------------------------------------------------------------------- scalars of
-# a dtype
+# scalars of a dtype
 
 
 def as_dtype(x: Value, dtype: str) -> Value:
-    """The number `x` as a number of `dtype`, unless it is one for all that matters."""
+    """Convert the number `x` to `dtype`, unless that makes no difference."""
     return x if x.type.dtype == dtype else convert(x, dtype=dtype)
 
 
 narrow = define(
-    "narrow",  # a number that Numba has made wider than NumPy does; the type says already what it is to be
+    # Converts a number that Numba computes in a wider dtype than NumPy does; its type is the narrow
+    # one already.
+    "narrow",
     evaluate=lambda x, *, dtype: np.dtype(dtype).type(x),
     infer=lambda x, *, dtype: x.type,
     syntax=lambda x, *, dtype: ast.Call(dtype_syntax(dtype), [x], []),
@@ -92,21 +90,21 @@ narrow = define(
 
 
 def compute(op_record, *xs: Value, of: Sequence[Value] = (), **attrs) -> Value:
-    """One elementwise op on numbers, with NumPy's dtypes where Numba would take others.
+    """Emit one elementwise op on numbers, with NumPy's dtypes where Numba's differ.
 
-    `of` are the operands that the numbers come from: elements of arrays are no Python numbers, even
-    where they are computed from the index.
+    `of` are the original operands: elements of arrays are no Python numbers, even where they are
+    computed from the index.
 
     Numba computes float32 * float64 in float64 even where the latter is a literal, int8 + int8 in
     int64, and math.sin and float() of a float32 in float32; NumPy and Python do not (NEP 50).
     """
     stated = op_record
-    if op_record is overflows_record:  # which native code sees by the result
+    if op_record is overflows_record:  # which native code detects in the result
         result = compute(RECORDS[op_of(attrs["function"])], *xs)
         return value(has_overflown_natively(attrs["function"], result, *xs))
-    if op_record.name == "math.fmod":  # which Numba does not know
+    if op_record.name == "math.fmod":  # unknown to Numba
         op_record = RECORDS["fmod"]
-    if op_record.name == "single_quotient":  # whose dtype= Numba does not know
+    if op_record.name == "single_quotient":  # Numba does not know its dtype=
         return RECORDS["quotient"](*(as_dtype(x, "float32") for x in xs))
     of = of or xs
     if (op_record.name == "power" and isinstance(of[-1].type, Array)
@@ -139,12 +137,12 @@ def compute(op_record, *xs: Value, of: Sequence[Value] = (), **attrs) -> Value:
 
 
 def _of_truths(op_record, xs: tuple[Value, ...], of: Sequence[Value]):
-    """Arithmetic of truth values, whose sum is an int in Python and a truth value in NumPy."""
+    """Emit arithmetic on booleans, whose sum is an int in Python and a boolean in NumPy."""
     if op_record.name in LOGICAL and all(x.type.dtype == "bool"
                                          and (isinstance(y.type, Array) or not x.type.weak)
                                          for x, y in zip(xs, of)):
         return RECORDS[LOGICAL[op_record.name]], xs
-    # an element that is written as Python's
+    # an element that is printed as a Python number
     if op_record.name == "invert" and isinstance(of[0].type, Array) and xs[0].type == BOOL:
         return RECORDS["logical_not"], xs
     if op_record.name in OF_INTEGERS and all(x.type in (BOOL, INT) for x in xs):
@@ -157,8 +155,7 @@ OF_INTEGERS = ("invert", "negative", "positive", "floor_divide", "remainder", "p
                "right_shift", "abs_")
 
 
-# ----------------------------------------------------------------------------------- checks before
-# a loop
+# hoisted checks
 
 
 def same_length(n, m):
@@ -246,7 +243,7 @@ def place_in(k, n):
 
 
 def of_numbers(function, fold):
-    """An op on integers that calls `function`, whose source is printed along."""
+    """Define an op on integers that calls `function`, whose source is printed along."""
     name = function.__name__
     return define(
         name, evaluate=function, infer=lambda *ns: INT, fold=fold, helper=function,
@@ -255,8 +252,8 @@ def of_numbers(function, fold):
 
 
 def checked_place(k: Value, n: Value) -> Value:
-    """The place that the index `k` names on an axis of length n: of an unsigned one that is too
-    large for int64, none.
+    """The position that the index `k` names on an axis of length n; an unsigned index too large for
+    int64 names none.
     """
     return place_in_op(k if k.type.dtype == "uint64" else as_dtype(k, "int64"), n)
 
@@ -293,7 +290,7 @@ supposed_length_op = of_numbers(supposed_length, lambda n: n if n.constant is no
 natural_exponent_op = of_numbers(natural_exponent, lambda k: k if k.constant is not MISSING
                                  and k.constant >= 0 else None)
 needs_length_op = define(
-    "needs_length",  # of an axis, checked where the type says it already
+    "needs_length",  # of an axis, checked where its type already implies it
     evaluate=lambda x, *, axis, needed: needs_length(x.shape[axis], needed),
     infer=lambda x, *, axis, needed: NONE,
     helper=needs_length,
@@ -303,7 +300,7 @@ needs_length_op = define(
         [ast.Subscript(ast.Attribute(x, "shape", ast.Load()), ast.Constant(axis), ast.Load()), ast.Constant(needed)], []),
 )
 supposed_alike_op = define(
-    "supposed_alike",  # of an axis of x and one of y, whose types say that they are equal
+    "supposed_alike",  # for an axis of x and one of y whose types imply that they are equal
     evaluate=lambda x, y, *, axes: supposed_alike(x.shape[axes[0]], y.shape[axes[1]]),
     infer=lambda x, y, *, axes: NONE,
     helper=supposed_alike,
@@ -324,14 +321,14 @@ in_bounds_op = of_numbers(in_bounds, lambda k, low, high: k if type(k.constant) 
 
 
 def in_range(x: Value, dtype: str) -> Value:
-    """`x`, if it is a Python integer, once it is checked to be a number of this dtype."""
+    """`x`, if it is a Python integer, checked to be representable in this dtype."""
     if x.type != INT or np.dtype(dtype).kind not in "iu":
         return x
     return in_bounds_op(x, int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
 
 
 def new_buffer(dtype: str, dims: tuple, lengths, zero: bool = False) -> Value:
-    """A fresh array of these lengths."""
+    """Allocate an array of these lengths."""
     return emit(buffer, *lengths, dtype=dtype, dims=dims, zero=zero)
 
 

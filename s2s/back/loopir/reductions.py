@@ -1,8 +1,8 @@
-"""Reductions as loops see them: where an accumulator starts, and how it goes on.
+"""Reductions in loops: their identities and accumulation steps.
 
 The order of a sum is as free as NumPy's, which sums pairwise: results differ in the last bits.
-`sum_step` is the addition of such a sum; runtime/intrinsics/reassociable_add.py says what native
-code makes of it.
+`sum_step` is the addition of such a sum; runtime/intrinsics/reassociable_add.py describes its
+native code.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ sum_step = replace(add)
 
 @dataclass(frozen=True)
 class Reduction:
-    """How a reduction starts and goes on."""
+    """A reduction by its identity and its step."""
 
     identity: Callable[[str], object]  # dtype -> number
     step: Record
     accumulator: Callable[[str], str] = lambda dtype: dtype
-    needs_some: bool = False  # of nothing, it is an error
+    needs_some: bool = False  # an empty operand is an error
 
 
 def _extreme(sign: int) -> Callable[[str], object]:
@@ -56,12 +56,12 @@ def _extreme(sign: int) -> Callable[[str], object]:
 
 
 def _nothing(dtype: str):
-    """What any number takes the place of."""
+    """The identity of maximum or minimum, which any number replaces."""
     return (np.nan if dtype.startswith("float") else complex(np.nan, np.nan)
             if dtype.startswith("complex") else 0)
 
 
-# float32 sums run in float64: a running sum in float32 would lose what NumPy's pairwise sum keeps
+# float32 sums run in float64: a running sum in float32 would lose what NumPy's pairwise sum keeps.
 _wide = {"float32": "float64", "float16": "float64", "complex64": "complex128"}
 
 REDUCTIONS = {"sum": Reduction(lambda dtype: 0.0
@@ -82,7 +82,7 @@ REDUCTIONS["amax"], REDUCTIONS["amin"] = REDUCTIONS["max"], REDUCTIONS["min"]
 
 
 def reduction(op: Op) -> tuple[Reduction, tuple[int, ...]] | None:
-    """How `op` reduces its operand and over which axes; None if it is no reduction."""
+    """The kind and the axes of the reduction `op`; None if it is no reduction."""
     if not op.inputs or not isinstance(op.inputs[0].type, Array):
         return None
     rank = op.inputs[0].type.rank
@@ -90,7 +90,7 @@ def reduction(op: Op) -> tuple[Reduction, tuple[int, ...]] | None:
         wanted = dims_of(op.inputs[1].type)
         if any(isinstance(d, Extent) and d != e and d.may_be_one
                for d, e in zip(wanted, op.inputs[0].type.dims[rank - len(wanted):])):
-            return None  # which axes to sum over is known only to the run
+            return None  # the axes to sum over are known only at run time
         shift = rank - len(wanted)
         return (REDUCTIONS["sum"],
                 tuple(range(shift)) + tuple(k + shift for k, d in enumerate(wanted) if d == 1
@@ -103,12 +103,12 @@ def reduction(op: Op) -> tuple[Reduction, tuple[int, ...]] | None:
 
 
 def start(x, dtype: str) -> Value:
-    """A number that starts an accumulator, spelled as a person would."""
+    """The initial value of an accumulator, as a person would write it."""
     c = emit(constant, value=x)
     return c if dtype in ("float64", "int64", "bool", "complex128") else as_dtype(c, dtype)
 
 
 def zero_of(dtype: str) -> Value:
-    """What an array of zeros of this dtype holds."""
+    """The zero of this dtype."""
     return start(False if dtype == "bool" else 0.0 if dtype.startswith("float") else 0j
                  if dtype.startswith("c") else 0, dtype)

@@ -1,21 +1,21 @@
-"""Arrays of the function's own lie in memory in the order in which loops go through them.
+"""Permute the axes of local arrays to the order in which loops traverse them (data layout).
 
     x_tape = np.empty((lanes, n))               x_tape = np.empty((n, lanes))
     for t in range(n):                          for t in range(n):
         for i in range(lanes):      becomes         for i in range(lanes):
             x_tape[i, t] = x[i]                         x_tape[t, i] = x[i]
 
-A batch has its lanes in the first axis of all that it saves, and loops go through the lanes
-innermost: what one trip touches then lies as far apart as the steps are many, in as many lines of
-the cache as there are lanes, where they follow one another. Parameters of an equation, a thousand
-at once, took 1.6 times as long. So do columns in programs that fill a table one after the other.
+A batch has its lanes in the first axis of all that it saves, and loops traverse the lanes
+innermost: the elements that one trip touches are then a whole row of steps apart, each in a cache
+line of its own, where they could be adjacent. Parameters of an equation, a thousand at once, took
+1.6 times as long. So do columns in programs that fill a table one after the other.
 
-An axis comes last if most accesses go along it in the innermost loop that their indices name. Only
-of arrays of which nobody sees the order: made here, read and written by elements, handed on by
-loops and branches together with their like alone.
+An axis is moved last if most accesses traverse it in the innermost loop that their indices name.
+Only arrays whose layout is not observable are permuted: those allocated here, accessed by elements,
+and carried by loops and branches only.
 
-Considered: to batch with the lanes last, which is what one wants here and not where rows are
-multiplied; what is best is seen in the loops.
+Considered: batching with the lanes last. It is right here, but wrong where rows are multiplied;
+only the loops show which order is best.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from ...ir.types import Array, Scalar
 from ...ops.core.identities import base_offset
 from ..loopir.ops import buffer
 
-DEEP = 16  # an access in a loop inside counts as much as so many outside of it
+DEEP = 16  # weight of an access in an inner loop, compared with one outside
 
 
 def lie_as_loops_go(function: Function) -> None:
-    """Reorder, in place, the axes of arrays that `function`, a loop form, makes for itself."""
+    """Permute, in place, the axes of local arrays of `function`, a loop form."""
     arrays = Arrays(function)
     for made in arrays.made:
         group = arrays.group(made)
@@ -43,15 +43,15 @@ def lie_as_loops_go(function: Function) -> None:
 
 
 class Arrays:
-    """The arrays that are made in a function, and all that uses them."""
+    """The arrays allocated in a function, and all their uses."""
 
     def __init__(self, function: Function):
         self.made: list[Op] = []
         self.users: dict[Value, list[tuple[Op | Block, int]]] = {}
-        # by op, the counters of the loops around, from the outermost in
+        # by op, the counters of the loops around, outermost first
         self.loops: dict[Op, tuple[Value, ...]] = {}
         self.owner: dict[Block, Op] = {}
-        # by the parameter of a block, its op, and which from the last it is
+        # by block parameter: its op, and the number of the carry, counted from the last
         self.carried: dict[Value, tuple[Op, int]] = {}
         self._note(function.block, ())
         self.results = set(function.block.yields)
@@ -72,8 +72,8 @@ class Arrays:
             self.users.setdefault(y, []).append((block, k))
 
     def group(self, made: Op) -> set[Value] | None:
-        """What the array that `made` makes becomes, and all that is in its place on some path; None
-        if its order may be seen.
+        """All versions and aliases of the array that `made` allocates; None if its layout is
+        observable.
         """
         found: set[Value] = set()
         pending = [made.output]
@@ -97,9 +97,7 @@ class Arrays:
         return found
 
     def _origin(self, v: Value) -> list[Value] | None:
-        """What `v` is a later version of, or has come from; None if it is not an array that is made
-        here.
-        """
+        """The array that `v` is a later version of; None if it is not allocated here."""
         op = v.op
         if op is not None and not op.blocks:
             return ([] if op.record is buffer else [op.inputs[0]]
@@ -109,19 +107,19 @@ class Arrays:
         return self._carried(op, op.outputs.index(v) - len(op.outputs))
 
     def _carried(self, op: Op, k: int) -> list[Value] | None:
-        """All that goes by the name of output `k` of a loop or a branch, counted from the last."""
+        """All names of output `k`, counted from the last, of a loop or branch."""
         if op.name not in ("for", "while", "if"):
             return None
         found = [op.outputs[k],
                  *(block.yields[k] for block in (op.blocks if op.name == "if" else op.blocks[-1:]))]
         if op.name != "if":
             if -k > len(op.outputs):
-                return None  # what a loop counts with
+                return None  # the trip count
             found += [op.inputs[k], *(block.params[k] for block in op.blocks)]
         return found
 
     def _handed(self, user: Op | Block, k: int) -> list[Value] | None:
-        """What input `k` of `user` becomes there; None if `user` sees its order."""
+        """The values that input `k` of `user` becomes there; None if `user` observes its layout."""
         if isinstance(user, Block):
             owner = self.owner.get(user)
             if owner is None:
@@ -148,8 +146,7 @@ class Arrays:
                     yield user
 
     def gone_along(self, group: set[Value]) -> int | None:
-        """The axis along which most accesses go, in the innermost loops that their indices name;
-        None if that is not clear.
+        """The axis that most accesses traverse in their innermost loops; None if that is unclear.
         """
         votes: Counter[int] = Counter()
         for op in self.accesses(group):
@@ -162,7 +159,7 @@ class Arrays:
         return axis if all(2 * n <= most for _, n in others) else None
 
     def reorder(self, group: set[Value], order: list[int]) -> None:
-        """Put the axes of the arrays of `group` in this order."""
+        """Permute the axes of the arrays of `group` into this order."""
         done: set[Op] = set()
         for v in group:
             v.type = Array(v.type.dtype, tuple(v.type.dims[k] for k in order))

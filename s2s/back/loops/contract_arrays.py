@@ -1,16 +1,16 @@
-"""Arrays of which each trip of a loop uses only its own part lose the axis of the trips.
+"""Contract arrays of which each trip of a loop uses only its own row (array contraction).
 
     t = np.empty(n)                              for i in range(n):
     for i in range(n):                               t = np.exp(x[i])
         t[i] = np.exp(x[i])         becomes          total += t
         total += t[i]
 
-What is left of an array of one axis is a number; of one of more, an array that the next trip can
-use again (hoist_buffers.py). Nothing outside the loop may read the array, and every index that the
-loop reads or writes it at must begin with the index of the trip.
+An array of one axis becomes a number; one of several axes, a buffer that the next trip can use
+again (hoist_buffers.py). Nothing outside the loop may read the array, and every index at which the
+loop accesses it must begin with the index of the trip.
 
-An array of few elements, each of which the program names, `p[0]`, `p[1]`, `p[2]`, is as many
-numbers.
+An array of few elements that are all accessed at constant indices, `p[0]`, `p[1]`, `p[2]`, becomes
+as many numbers (scalar replacement of aggregates).
 """
 
 from __future__ import annotations
@@ -27,16 +27,14 @@ from ...ir.types import Array, Scalar
 from ..loopir.ops import as_dtype, buffer, nonempty_length_op, same_length_op, supposed_length_op
 from ..loopir.reductions import zero_of
 
-MOST_NUMBERS = 16  # that an array is taken apart into
-# their outcome is what they are given
+MOST_NUMBERS = 16  # elements of an array that is replaced by scalars
+# ops that return their first operand
 CHECKS = (same_length_op, nonempty_length_op, supposed_length_op)
 ELEMENTS = ("getitem", "setitem", "additem")
 
 
 def keep_within_trips(block: Block) -> None:
-    """Take from the arrays that `block` makes for one of its loops the axis that they can do
-    without.
-    """
+    """Contract the arrays that `block` allocates for one of its loops."""
     reads: dict[Op, set[Value]] = {}  # by op of `block`
     for made in [op for op in block.ops if op.record is buffer]:
         for op in block.ops:
@@ -56,9 +54,7 @@ class Around(NamedTuple):
 
 
 def _only_user(array: Value, block: Block, reads: Mapping[Op, set[Value]]) -> Around | None:
-    """The loop that carries `array` and is the only one to use it, if each trip uses only its own
-    row.
-    """
+    """The only loop to use `array`, if it carries it and each trip uses only its own row."""
     users = [op for op in block.ops if array in reads[op]]
     if len(users) != 1 or users[0].name != "for" or array in block.yields:
         return None
@@ -72,7 +68,7 @@ def _only_user(array: Value, block: Block, reads: Mapping[Op, set[Value]]) -> Ar
     if loop.attrs["breaks"] or output in block.yields or any(output in reads[op]
                                                              for op in block.ops):
         return None
-    # whose trips read what it was before the first
+    # its trips read what the array was before the first
     if not counts_from_zero(loop) or array in free_values(body):
         return None
     trip = Trip(body)
@@ -95,7 +91,7 @@ def _only_user(array: Value, block: Block, reads: Mapping[Op, set[Value]]) -> Ar
 
 
 def _shrink(made: Op, around: Around, block: Block) -> None:
-    """Take the axis of the trips of a loop from the array that `made` makes for it."""
+    """Remove the axis of the trips from the array that `made` allocates for a loop."""
     loop, trip = around
     k = loop.inputs.index(made.output) - 3
     (body,) = loop.blocks
@@ -119,7 +115,7 @@ def _shrink(made: Op, around: Around, block: Block) -> None:
 
 
 def _as_number(body: Block, param: Value, versions: list[Value], dtype: str) -> None:
-    """Let the versions of an array of which only one element is used be that element."""
+    """Replace the versions of an array of which one element is used by that element."""
     first = Block()
     with Builder(first):
         new = {param: zero_of(dtype)}
@@ -144,7 +140,7 @@ def _as_number(body: Block, param: Value, versions: list[Value], dtype: str) -> 
 
 
 def _of_number(op: Op, dtype: str, new: dict[Value, Value]) -> list[Op]:
-    """What becomes of `op`, on an element of an array, where that is a number."""
+    """Rewrite `op`, on an element of an array, for the number that replaces the array."""
     with Builder(Block(), op.line) as builder:
         if op.name == "getitem":
             new[op.output] = op.inputs[0]
@@ -159,9 +155,7 @@ def _of_number(op: Op, dtype: str, new: dict[Value, Value]) -> list[Op]:
 
 
 def take_apart(block: Block) -> None:
-    """Let the arrays of few elements that `block` makes, and uses only by constant indices, be
-    numbers.
-    """
+    """Replace small arrays that `block` allocates and indexes by constants by scalars."""
     for made in [op for op in block.ops if op.record is buffer]:
         places = _places(made)
         if places and made.output not in block.yields and _uses_named(made.output, block, places):
@@ -169,7 +163,7 @@ def take_apart(block: Block) -> None:
 
 
 def _places(made: Op) -> list[tuple[int, ...]]:
-    """The indices of an array of known and few elements."""
+    """All indices of an array of known, few elements."""
     lengths = [n.constant for n in made.inputs]
     if not all(type(n) is int and 0 < n <= MOST_NUMBERS
                for n in lengths) or np.prod(lengths) > MOST_NUMBERS:
@@ -178,9 +172,7 @@ def _places(made: Op) -> list[tuple[int, ...]]:
 
 
 def _uses_named(array: Value, block: Block, places: list) -> bool:
-    """Whether nothing is done with `array`, and what it becomes in `block`, but to read and write
-    elements by constants.
-    """
+    """Whether `array` and its later versions in `block` are only accessed at constant indices."""
     versions, known = {array}, set(places)
 
     def named(op: Op, inside: bool) -> bool:
@@ -199,7 +191,7 @@ def _uses_named(array: Value, block: Block, places: list) -> bool:
 
 
 def place_of(op: Op) -> tuple:
-    """The constant index of an element that `op` reads or writes; () where it is none."""
+    """The constant index of the element that `op` accesses; () if it is not constant."""
     place = tuple(x.constant for x in op.inputs[1 if op.name == "getitem" else 2:])
     return place if all(type(k) is int for k in place) else ()
 
@@ -207,7 +199,7 @@ def place_of(op: Op) -> tuple:
 def _part(made: Op, block: Block, places: list) -> None:
     dtype = made.output.type.dtype
     with Builder(Block(), made.line) as builder:
-        # version -> its elements
+        # version of the array -> its elements
         holds = {made.output: {place: zero_of(dtype) for place in places}}
     new: dict[Value, Value] = {}
     ops: list[Op] = []
@@ -233,7 +225,7 @@ def _part(made: Op, block: Block, places: list) -> None:
 
 
 def _read_elements(block: Block, holds: dict[Value, dict], new: dict[Value, Value]) -> None:
-    """Read the numbers that arrays are where `block` reads an element."""
+    """Replace reads of elements in `block` by the scalars that hold them."""
     ops = []
     for op in block.ops:
         if op.name == "getitem" and op.inputs[0] in holds:
@@ -250,7 +242,7 @@ def _read_elements(block: Block, holds: dict[Value, dict], new: dict[Value, Valu
 
 
 def move_checks_out(loop: Op) -> list[Op]:
-    """Take the checks of lengths that no trip changes out of `loop`, to stand before it."""
+    """Hoist length checks that no trip changes out of `loop`; return them."""
     (body,) = loop.blocks
     inside = {v for v in body.params} | {v for op in walk(body) for v in op.outputs}
     moved = []
@@ -269,7 +261,7 @@ def resolved(v: Value, new: dict[Value, Value]) -> Value:
 
 
 def renamed(block: Block, new: dict[Value, Value]) -> None:
-    """Read `new[v]` wherever `block`, or a block in it, reads v."""
+    """Replace uses of v by `new[v]` in `block` and the blocks in it."""
     if not new:
         return
     old = new.keys()

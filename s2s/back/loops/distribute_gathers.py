@@ -1,5 +1,4 @@
-"""A loop that reads or writes elements here and there is done a strip at a time: it reads first,
-then computes, then writes.
+"""Distribute a loop with gathers and scatters over strips: gather, then compute, then scatter.
 
     for i in range(n):                                for s in range((n + 255) // 256):
         k = place_in(which[i], m)                         m_1 = min(n - s * 256, 256)
@@ -10,17 +9,18 @@ then computes, then writes.
                                                           for j in range(m_1):
                                                               x_bar[place_in(which[s * 256 + j], m)] += u[j]
 
-Of the three loops the second becomes vector instructions. In the one loop LLVM makes none: it may
-end at any index, its elements do not lie side by side, or trips may add where other trips add, as
-in the adjoint of a loop that reads an array in two places. A tanh then costs ten times what it
-costs in a vector. Bundle adjustment, whose cameras and points are picked, and whose numbers are
-columns of what is picked, took 2.4 times as long. Elements are written in the order in which the
-one loop would have.
+This is strip-mining and loop distribution. LLVM vectorises the second of the three loops, but not
+the original one: it may exit at any index, its elements are not contiguous, or trips may add where
+other trips add, as in the adjoint of a loop that reads an array in two places. A scalar tanh costs
+ten times what it costs in a vector. Bundle adjustment, which gathers cameras and points and
+computes with columns of them, took 2.4 times as long. Elements are written in the order in which
+the original loop writes them.
 
-Considered: a loop for each place that is added to. It needs no memory, but computes everything as
-often as there are places. Or one array for each trip's numbers: a loop of many trips that adds to
-few elements would take more memory than anything else. Strips stay in the nearest cache. LLVM's own
-gathers: they want indices that have been checked, and no column of a length that it does not know.
+Considered: a loop for each array that is added to. It needs no memory, but repeats the computation
+for each. Or one array for the numbers of all trips: a loop of many trips that adds to few elements
+would take more memory than anything else, whereas strips stay in the nearest cache. Or LLVM's own
+gathers: they require indices that have been checked, and no column of a length that it does not
+know.
 """
 
 from __future__ import annotations
@@ -40,13 +40,12 @@ from ..loopir.loop_builder import loop, op_named, put
 from ..loopir.ops import new_buffer, place_in_op
 from ..loopir.vector_support import REAL, SHORT, is_extreme, is_of_reals
 
-STRIP = 256  # trips: numbers that stay in the nearest cache, and are many for a vector
+STRIP = 256  # trips: enough for vectors, few enough for the nearest cache
 WRITES = ("setitem", "additem")
 
 
 def in_strips(function: Function) -> Function:
-    """`function`, a loop form that nobody else has, with its loops that read, compute and write
-    apart, where that pays.
+    """Distribute the gathering and scattering loops of `function` where that pays; it is changed.
     """
     kept: list[Op] = []
     same: dict[Value, Value] = {}
@@ -66,9 +65,7 @@ def in_strips(function: Function) -> Function:
 
 
 def read_once(body: Block) -> bool:
-    """Share what loops that have become one read and compute each for itself, and takes room in a
-    strip each time; whether there was such.
-    """
+    """Share equal reads in the body of fused loops, which would each take room in a strip."""
     table: dict[tuple, Op] = {}
     same: dict[Value, Value] = {}
     kept = []
@@ -86,8 +83,8 @@ def read_once(body: Block) -> bool:
 
 @dataclass(frozen=True)
 class Plan:
-    """Of a loop: which elements are read first, and by what; what computes; what is written last,
-    and by what; which carries that changes.
+    """The distribution of a loop: elements to read first and their indices, arithmetic, writes and
+    their operands, and the carries that the writes change.
     """
 
     read: list[Value]
@@ -99,7 +96,7 @@ class Plan:
 
 
 def planned(op: Op) -> Plan | None:
-    """How to run a loop in strips; None where it cannot be, or need not."""
+    """The plan to distribute a loop; None if it is illegal or of no use."""
     if op.name != "for" or op.attrs["breaks"] or op.inputs[2].constant not in (1, -1):
         return None
     (body,), (lo, hi) = op.blocks, (x.constant for x in op.inputs[:2])
@@ -124,8 +121,8 @@ def planned(op: Op) -> Plan | None:
               for x in each.inputs[1 if each.name == "getitem" else 2:]}
     if places & slow:
         return None
-    # what is written: numbers that are dear, or that were read apart, are kept; the others are
-    # computed again, and so are indices
+    # Of the operands of the writes, expensive or gathered numbers are saved; the others, and
+    # indices, are recomputed.
     third, pending, computed = set(writes), [(x, True) for x in places
                                              for each in writes if x in each.inputs[2:]], {}
     pending += [(each.inputs[1], False) for each in writes]
@@ -154,9 +151,7 @@ def planned(op: Op) -> Plan | None:
 
 
 def _written(op: Op) -> list[int] | None:
-    """The carried arrays; None if trips may not be taken apart, because one reads what others
-    write, or carries it on.
-    """
+    """The carried arrays; None if trips depend on one another."""
     (body,) = op.blocks
     trip, found = Trip(body), []
     for k, (param, end) in enumerate(zip(body.params[1:], body.yields)):
@@ -172,9 +167,7 @@ def _written(op: Op) -> list[int] | None:
 
 
 def _is_side_by_side(op: Op, k: int, varying: set[Value]) -> bool:
-    """Whether trips write carry `k` of the loop as `y[i] = ...`, each an element of its own beside
-    the others'.
-    """
+    """Whether trips write carry `k` of the loop contiguously, as `y[i] = ...`."""
     (body,) = op.blocks
     trip = Trip(body, least_index(op))
     touching = trip.touching(list(trip.versions(body.params[1 + k])))
@@ -183,14 +176,14 @@ def _is_side_by_side(op: Op, k: int, varying: set[Value]) -> bool:
 
 
 def is_simple(op: Op) -> bool:
-    """Whether `op` makes numbers of numbers and elements, or writes an element."""
+    """Whether `op` computes numbers from numbers and elements, or writes an element."""
     numbers = op.outputs if op.name not in WRITES else op.inputs[1:]
     return (op.record.pure and not op.blocks and op.name != "call"
             and all(isinstance(x.type, Scalar) for x in numbers))
 
 
 def is_direct(op: Op, counter: Value, varying: set[Value]) -> bool:
-    """Whether the elements that trips touch by `op` lie side by side, or are one."""
+    """Whether the elements that trips access by `op` are contiguous, or one element."""
     *before, last = op.inputs[1 if op.name == "getitem" else 2:]
     if any(x in varying for x in before) or op.attrs["pattern"] != ("i",) * op.inputs[0].type.rank:
         return False
@@ -198,7 +191,7 @@ def is_direct(op: Op, counter: Value, varying: set[Value]) -> bool:
 
 
 def _is_counted(x: Value, counter: Value, varying: set[Value]) -> bool:
-    """Whether `x` counts up or down from trip to trip, by one."""
+    """Whether `x` changes by one from trip to trip."""
     if x is counter:
         return True
     if x.op is None or x.op.name not in ("add", "subtract"):
@@ -208,7 +201,7 @@ def _is_counted(x: Value, counter: Value, varying: set[Value]) -> bool:
 
 
 def behind(ops: Sequence[Op], values: Iterable[Value]) -> set[Value]:
-    """What of a straight line depends on these, and they themselves."""
+    """The given values and all that depends on them in straight-line code."""
     found = set(values)
     for op in ops:
         if any(x in found for x in op.inputs):
@@ -217,9 +210,7 @@ def behind(ops: Sequence[Op], values: Iterable[Value]) -> set[Value]:
 
 
 def _needed(values: Iterable[Value], inside: set[Op], stop: Iterable[Op] = ()) -> set[Op]:
-    """The ops among those `inside` that make `values`; what those need that `stop` is not among
-    them.
-    """
+    """The ops among `inside` that `values` depend on, without passing `stop`."""
     found, pending = set(), list(values)
     while pending:
         x = pending.pop()
@@ -230,7 +221,7 @@ def _needed(values: Iterable[Value], inside: set[Op], stop: Iterable[Op] = ()) -
 
 
 def made(op: Op, plan: Plan) -> list[Value]:
-    """Emit the loop in strips; returns what its carries become."""
+    """Emit the distributed loop; return the final values of its carries."""
     body = op.blocks[0]
     params, others = body.params[1:], [k for k in range(len(op.outputs)) if k not in plan.written]
 
@@ -282,8 +273,7 @@ def made(op: Op, plan: Plan) -> list[Value]:
 
 def over_strips(op: Op, width: int | Value,
                 strip: Callable[[Value, Value, list[Value]], list[Value]]) -> list[Value]:
-    """A loop over strips of the trips of `op`: `strip(start, length, carries) -> carries`; returns
-    what the carries become.
+    """Emit a loop over strips: `strip(start, length, carries)` emits one and returns its carries.
     """
     lo, hi, step = op.inputs[:3]
     trips = op_named("subtract", hi, lo) if step.constant > 0 else op_named("subtract", lo, hi)
@@ -300,9 +290,7 @@ def over_strips(op: Op, width: int | Value,
 
 
 def trip_of(op: Op, ops: Sequence[Op], count: Value, env: dict[Value, Value]) -> dict[Value, Value]:
-    """Emit these `ops` of the body of `op`, in the trip that comes after `count` others; `env` and
-    what their outputs become.
-    """
+    """Emit `ops` of the body of `op` for trip number `count`; return `env` with their outputs."""
     lo, _, step = op.inputs[:3]
     env[op.blocks[0].params[0]] = op_named("add" if step.constant > 0 else "subtract", lo, count)
     for each in ops:

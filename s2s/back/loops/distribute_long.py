@@ -1,4 +1,4 @@
-"""A loop of very many statements becomes several shorter ones, which take turns strip by strip.
+"""Distribute a loop of very many statements into shorter loops that alternate strip by strip.
 
     for i in range(n):                          for s in range((n + 63) // 64):
         t = np.sin(x[i])                            m = min(n - s * 64, 64)
@@ -9,20 +9,19 @@
                                                         ...
                                                         y[s * 64 + j] = kept[0, j] * u
 
-LLVM's vectoriser finds the type of each value of a loop anew from what the value is made of, and
-what those are made of; over a chain of a thousand statements, forwards and back, that took 6 s, of
-two thousand 40 s, beside 2 and 5 s for all the rest of LLVM. The machine's registers hold a dozen
-numbers anyhow: what is read hundreds of statements later waits in memory in either way, here where
-it is said, in rows that stay in the nearest caches. Only loops whose trips are independent are
-vectorised, and only those can be divided; a long loop that is neither compiles in a time linear in
-its length.
+LLVM's vectoriser infers the type of each value of a loop anew from its operands, and from theirs;
+over a chain of a thousand statements, forwards and back, that took 6 s, of two thousand 40 s,
+beside 2 and 5 s for all the rest of LLVM. The machine's registers hold a dozen numbers anyhow: what
+is read hundreds of statements later is spilled to memory in either case, here explicitly, in rows
+that stay in the nearest caches. Only loops with independent trips are vectorised, and only those
+can be distributed; any other long loop compiles in time linear in its length.
 
-Considered: no vectors for such loops, which run five times as long then; fewer statements fused
+Considered: not vectorising such loops, which then run five times as long; fusing fewer statements
 into one loop, which does not help a loop that the user wrote, or one that goes forwards and back in
 each trip.
 
-What takes one addition or one element of an array that nobody writes is computed again where it is
-read, and not kept.
+Values that take one addition, or one element of an array that is not written, are recomputed where
+they are read instead of saved.
 """
 
 from __future__ import annotations
@@ -40,17 +39,16 @@ from ..loopir.loop_builder import loop, op_named, put
 from ..loopir.ops import new_buffer
 from .distribute_gathers import is_simple, over_strips, trip_of
 
-# operations of a trip, from which on its loop is divided: what is saved by then is more than it
-# costs to keep numbers
+# Operations of a trip from which on its loop is distributed: compile time saved then outweighs
+# saving numbers.
 MANY = 3_000
-PIECE = 500  # operations of each of the loops that it becomes, about
+PIECE = 500  # operations of each of the new loops, about
 WIDTH = 64  # trips of a strip
 KEPT = ("float64", "float32", "int64", "bool")
 
 
 def divide_long_loops(function: Function) -> None:
-    """Divide the loops of `function`, in loop form, that are long and whose trips are independent.
-    """
+    """Distribute the long loops with independent trips of `function`, a loop form, in place."""
     _divide(function.block)
 
 
@@ -72,14 +70,14 @@ def _divide(block: Block) -> None:
 
 
 def pieces_of(op: Op) -> list[list[Op]] | None:
-    """The statements of each of the loops that `op` is to become; None if it stays one."""
+    """The statements of each loop that `op` is distributed into; None to leave it alone."""
     if (op.name != "for" or len(op.blocks[0].ops) < MANY
             or not all(map(is_simple, op.blocks[0].ops))):
         return None
     if not set(roles(op) or ["none"]) <= {"own", "sum"}:
         return None
     (body,) = op.blocks
-    last = _sums(body)  # each is carried from trip to trip, and so by one loop
+    last = _sums(body)  # a carried sum must be updated within one loop
     ops = [each for each in body.ops if each not in last]
     cuts = _cuts(ops)
     pieces = [ops[a:b] for a, b in zip([0, *cuts], [*cuts, len(ops)])]
@@ -89,7 +87,7 @@ def pieces_of(op: Op) -> list[list[Op]] | None:
 
 
 def _sums(body: Block) -> set[Op]:
-    """What adds to the sums that trips carry."""
+    """The ops that update the carried sums."""
     found: set[Op] = set()
     grown = {p for p in body.params[1:] if not isinstance(p.type, Array)}
     for op in body.ops:
@@ -100,8 +98,7 @@ def _sums(body: Block) -> set[Op]:
 
 
 def _cuts(ops: Sequence[Op]) -> list[int]:
-    """Where to divide: near each multiple of PIECE, where the fewest numbers are still to be read.
-    """
+    """Where to cut: near each multiple of PIECE, where the fewest numbers are live."""
     made_at = {y: k for k, op in enumerate(ops) for y in op.outputs}
     read_last = {x: k for k, op in enumerate(ops) for x in op.inputs if x in made_at}
     change = [0] * (len(ops) + 1)
@@ -118,7 +115,7 @@ def _cuts(ops: Sequence[Op]) -> list[int]:
 
 
 def _crossing(pieces: list[list[Op]], cheap: set[Value]) -> dict[Value, None]:
-    """The numbers that one piece makes and another reads, but for those that are `cheap`."""
+    """The numbers live from one piece to another, except those that are `cheap`."""
     home = {y: k for k, piece in enumerate(pieces) for op in piece for y in op.outputs}
     found = {x: None for k, piece in enumerate(pieces) for op in piece for x in op.inputs
              if home.get(x, k) != k and not isinstance(x.type, Array)}
@@ -138,7 +135,7 @@ def _cheap(body: Block) -> set[Value]:
 
 
 def _made(op: Op, pieces: list[list[Op]]) -> list[Value]:
-    """Emit the loop in pieces; returns what its carries become."""
+    """Emit the distributed loop; return the final values of its carries."""
     (body,) = op.blocks
     cheap = _cheap(body)
     crossing = _crossing(pieces, cheap)
@@ -146,7 +143,7 @@ def _made(op: Op, pieces: list[list[Op]]) -> list[Value]:
             for dtype in KEPT}
 
     def strip(start: Value, length: Value, carries: list[Value]) -> list[Value]:
-        # arrays, and sums, as they are
+        # arrays, and sums, are carried directly
         now: dict[Value, Value] = dict(zip(body.params[1:], carries))
         kept = {dtype: new_buffer(dtype, (len(xs), WIDTH), [value(len(xs)), value(WIDTH)])
                 for dtype, xs in rows.items() if xs}
@@ -159,7 +156,7 @@ def _made(op: Op, pieces: list[list[Op]]) -> list[Value]:
 
 def _piece(op: Op, piece: list[Op], start: Value, length: Value, now: dict[Value, Value],
            kept: dict[str, Value], rows: dict[str, dict[Value, int]], cheap: set[Value]) -> None:
-    """Emit the loop of one piece; `now` and `kept` become what they are after it."""
+    """Emit the loop of one piece; update `now` and `kept`."""
     (body,) = op.blocks
     made = {y for each in piece for y in each.outputs}
     ends = _ends(piece, now)
@@ -193,7 +190,7 @@ def _piece(op: Op, piece: list[Op], start: Value, length: Value, now: dict[Value
 
 
 def _ends(piece: Sequence[Op], now: dict[Value, Value]) -> dict[Value, Value]:
-    """The carries that a piece changes, and what each is at its end."""
+    """The carries that a piece changes, and their final values."""
     ends: dict[Value, Value] = {}
     root = {x: x for x in now}
     for op in piece:
@@ -206,7 +203,7 @@ def _ends(piece: Sequence[Op], now: dict[Value, Value]) -> dict[Value, Value]:
 
 
 def _again(values: list[Value], cheap: set[Value], body: Block) -> list[Op]:
-    """What makes these once more, in order."""
+    """The ops that recompute these values, in order."""
     wanted, pending = set(), list(values)
     while pending:
         x = pending.pop()

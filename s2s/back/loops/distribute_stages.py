@@ -1,5 +1,4 @@
-"""A loop with loops in it and dear arithmetic between them is done a strip at a time: all rows,
-then all exponentials, then all rows.
+"""Distribute a nest into stages over strips, so that arithmetic between inner loops is vectorised.
 
     for i in range(n):                              for s in range((n + 31) // 32):
         z = 0.0                                         m = min(n - s * 32, 32)
@@ -15,21 +14,21 @@ then all exponentials, then all rows.
                                                             for j in range(k):
                                                                 w_bar[j] += r * x[s * 32 + i, j]
 
-LLVM makes vectors of innermost loops alone. An exponential between two of them is computed one at a
-time, which takes as long as a row of fifty products; in a loop of its own it is a vector's. A
-strip's rows are in the nearest cache when they are read again.
+LLVM vectorises innermost loops only. An exponential between two of them is computed one at a time,
+which takes as long as a row of fifty products; in a loop of its own it is vectorised. This is
+strip-mining and loop distribution: a strip's rows are still in the nearest cache when they are read
+again.
 
-Sound where no trip reads what another writes (analysis/dependence.py): then what the trips do can
-be taken apart, if each of them does it in the order in which it did. An array that trips add to
-anywhere, and a number that they add to, is added to in one stage, so that the sums are the same to
-the last bit.
+It is legal where no trip reads what another writes (analysis/dependence.py) and each stage keeps
+the order of its trips. An array or a number that trips accumulate into is accumulated in one stage,
+so that the sums are the same to the last bit.
 
-Of the values that one stage makes and another reads a strip is kept. Indices, and elements that no
-trip writes, are read again.
+Values that one stage computes and another reads are saved for one strip. Indices, and elements that
+no trip writes, are read again.
 
 Considered: a loop over all trips for each stage, which needs no strips, but memory for all trips,
-and reads the rows from memory twice; to call BLAS for the rows of a strip, which wants them
-contiguous, and takes as long to be called as 32 short rows take.
+and loads the rows from memory twice; or calling BLAS for the rows of a strip, which requires them
+contiguous, and one call takes as long as 32 short rows.
 """
 
 from __future__ import annotations
@@ -51,18 +50,16 @@ from ..loopir.reductions import sum_step
 from ..loopir.vector_support import SHORT, is_extreme, is_long
 from .distribute_gathers import WRITES, behind, is_direct, is_simple, over_strips, trip_of
 
-WIDTH = 32  # trips of a strip, at most: there are some vectors of them
-# numbers that stay in the nearest caches: as many rows of a strip are read again there
+WIDTH = 32  # most trips of a strip: some vectors of them
+# Numbers that fit the nearest caches: a strip has as many rows as do.
 NEAR = 16_384
-MOST = 9  # stages
-FEW = 16  # ops that go along with one
+MOST = 9  # most stages
+FEW = 16  # most ops to move along with one
 KEPT = ("float64", "float32", "int64", "bool")
 
 
 def in_stages(function: Function) -> bool:
-    """Take the loops of `function`, a loop form that nobody else has, apart where that pays;
-    whether there is one.
-    """
+    """Distribute the loops of `function`, a loop form, into stages where that pays."""
     return _in_stages(function.block, {})
 
 
@@ -85,12 +82,11 @@ def _in_stages(block: Block, counters: dict[Value, Op]) -> bool:
     return changed or bool(same)
 
 
-# ------------------------------------------------------------------------------------------- which
-# ops belong together
+# grouping of ops
 
 
 def stages_of(op: Op, counters: dict[Value, Op]) -> Stages | None:
-    """What belongs together in a strip of the loop `op`; None if it stays as it is."""
+    """The stages of the loop `op`; None to leave it alone."""
     if op.name != "for" or op.attrs["breaks"] or op.inputs[2].constant not in (1, -1):
         return None
     (body,), (lo, hi) = op.blocks, (x.constant for x in op.inputs[:2])
@@ -108,9 +104,7 @@ def stages_of(op: Op, counters: dict[Value, Op]) -> Stages | None:
 
 
 class Stages:
-    """The ops of a loop's body, each with the number of its stage: loops have even ones, what may
-    be vectors odd ones.
-    """
+    """The ops of a loop's body by stage number: even for loops, odd for vectorisable arithmetic."""
 
     def __init__(self, body: Block, trip: Trip):
         self.body = body
@@ -122,7 +116,7 @@ class Stages:
         self.varying = behind(body.ops, body.params)
         self.cheap = self.read_again()
         self.ops = [op for op in body.ops if op not in self.cheap]
-        # but for what is carried
+        # except carried values
         self.made = {x: op for op in self.ops for x in op.outputs if x not in self.root}
         self.needs = {op: op_free_values(op) for op in self.ops}
         self.read_by: dict[Value, list[Op]] = defaultdict(list)
@@ -135,13 +129,11 @@ class Stages:
         self.number = dict.fromkeys(self.ops, 0)
 
     def reads(self, op: Op) -> list[tuple[int, Value]]:
-        """What `op` reads, with the number of the input that it is, or -1."""
+        """The operands of `op`, with their input numbers, or -1 for a use inside its blocks."""
         return [*enumerate(op.inputs), *((-1, x) for x in self.needs[op] if x not in op.inputs)]
 
     def read_again(self) -> set[Op]:
-        """The ops that any stage may repeat: indices, and elements side by side of arrays that no
-        trip writes.
-        """
+        """The ops that any stage may repeat: indices, and contiguous reads of unwritten arrays."""
         found: set[Op] = set()
         made = {x for op in self.body.ops for x in op.outputs}
         for op in self.body.ops:
@@ -155,9 +147,7 @@ class Stages:
         return found
 
     def may_be_in_vectors(self, op: Op) -> bool:
-        """Whether a loop with `op` in it may become vector instructions: no loop, no check, no
-        element just anywhere, no sum in order.
-        """
+        """Whether `op` can be vectorised: no loop, check, gather, or ordered sum."""
         if op.blocks or op.record.helper is not None:
             return False
         if op.name in ("getitem", *WRITES) and not is_direct(op, self.body.params[0], self.varying):
@@ -165,7 +155,7 @@ class Stages:
         return all(self.roles[x] == "own" or op.record is sum_step for x in self.touched[op])
 
     def are_found(self) -> bool:
-        """Number the stages; whether that is possible, and there is something for vectors."""
+        """Number the stages; return whether that is possible and one can be vectorised."""
         if None in self.roles.values() or any(self.root.get(y) is not p
                                               for p, y in zip(self.body.params[1:],
                                                               self.body.yields)):
@@ -197,9 +187,7 @@ class Stages:
                    for op in self.ops) and all(x.type.dtype in KEPT for x in self.crossing())
 
     def postpone(self) -> None:
-        """Let what is read in later stages alone be computed there, if no more than one number has
-        to be kept for it.
-        """
+        """Sink ops into the only later stage that uses them, if that saves at most one number."""
         for op in reversed(self.ops):
             readers = [self.number[each] for each in self.readers(op)]
             if (readers and self.may_go(op, min(readers))
@@ -214,8 +202,8 @@ class Stages:
                 and (op in self.in_vectors or stage % 2 == 0))
 
     def kept_for(self, op: Op, stage: int, going: set[Op]) -> set[Value]:
-        """What would have to be kept for `op` to be in this stage that is not kept anyway, if what
-        only it and what is `going` there read goes along.
+        """The extra values to save if `op`, and ops needed only by it and `going`, move to this
+        stage.
         """
         found: set[Value] = set()
         for x in (x for x in op.inputs if x in self.made):
@@ -235,14 +223,14 @@ class Stages:
                 for k in sorted(set(self.number.values()))]
 
     def crossing(self) -> list[Value]:
-        """The numbers that one stage makes and another reads."""
+        """The numbers live from one stage to another."""
         return [x for x, op in self.made.items()
                 if any(x in self.needs[each] and self.number[each] != self.number[op]
                        for each in self.ops)]
 
 
 def _roots(body: Block) -> dict[Value, Value]:
-    """Of each value that a carry becomes in the body of a loop, which carry."""
+    """The carry that each version of a carried value in the body belongs to."""
     found = {p: p for p in body.params[1:]}
     for op in body.ops:
         if op.name in ("for", "while"):
@@ -256,16 +244,15 @@ def _roots(body: Block) -> dict[Value, Value]:
     return found
 
 
-# ------------------------------------------------------------------------------------------------
 # the loops
 
 
 def _made(op: Op, stages: Stages) -> list[Value]:
-    """Emit the loop in strips, and in each the stages; returns what its carries become."""
+    """Emit the loop in strips of stages; return the final values of its carries."""
     (body,) = op.blocks
 
     def strip(start: Value, length: Value, carries: list[Value]) -> list[Value]:
-        now = dict(zip(body.params[1:], carries))  # what is carried, as it is
+        now = dict(zip(body.params[1:], carries))  # carried values are used directly
         kept = {x: new_buffer(x.type.dtype, (WIDTH,), [value(WIDTH)]) for x in stages.crossing()}
         for ops in stages.in_order():
             _stage(op, stages, ops, start, length, now, kept)
@@ -278,9 +265,7 @@ def _made(op: Op, stages: Stages) -> list[Value]:
 
 
 def _lengths(body: Block) -> list[Value]:
-    """How many trips loops in `body` make, where that is known before: the lengths of the rows that
-    a trip reads.
-    """
+    """The known trip counts of loops in `body`: the lengths of the rows that a trip reads."""
     inside = {x for block in blocks_of(body)
               for x in (*block.params, *(y for op in block.ops for y in op.outputs))}
     found = {}
@@ -294,7 +279,7 @@ def _lengths(body: Block) -> list[Value]:
 
 def _stage(op: Op, stages: Stages, ops: list[Op], start: Value, length: Value,
            now: dict[Value, Value], kept: dict[Value, Value]) -> None:
-    """Emit the loop of one stage; `now` and `kept` become what they are after it."""
+    """Emit the loop of one stage; update `now` and `kept`."""
     (body,) = op.blocks
     made = {x for each in ops for x in each.outputs}
     wanted = dict.fromkeys(x for each in ops for x in stages.needs[each])
@@ -326,7 +311,7 @@ def _stage(op: Op, stages: Stages, ops: list[Op], start: Value, length: Value,
 
 
 def _again(values: Sequence[Value], cheap: set[Op], body: Block) -> list[Op]:
-    """What computes these once more, in order."""
+    """The ops that recompute these values, in order."""
     found, pending = set(), list(values)
     while pending:
         x = pending.pop()

@@ -1,13 +1,12 @@
-"""An element that has just been stored is not read back, and not stored if it is overwritten at
-once.
+"""Forward stored elements to later loads, and drop stores that are overwritten at once.
 
     q[j] = total                              t = -0.5 * total
     t = -0.5 * q[j]             becomes       q[j] = t
     q[j] = t                                  m = max(m, t)
     m = max(m, q[j])
 
-Loops that were joined hand elements on so (fuse.py). LLVM would see it; who reads the loops need
-not.
+This is store-to-load forwarding and dead store elimination. Fused loops pass elements on in this
+way (fuse.py). LLVM would remove the loads; a reader of the loops should not have to.
 """
 
 from __future__ import annotations
@@ -15,13 +14,11 @@ from __future__ import annotations
 from ...ir.graph import Function, Op, Value, blocks_of, readers_of, walk
 from ...ir.substitute import substitute
 
-FIRST = {"getitem": 1, "setitem": 2}  # of the inputs that are indices
+FIRST = {"getitem": 1, "setitem": 2}  # number of the first input that is an index
 
 
 def read_what_is_stored(function: Function) -> None:
-    """Let the elements that `function`, a loop form, reads right after it has stored them be what
-    it stored; it is changed.
-    """
+    """Forward stores to loads of the same element in `function`, a loop form, in place."""
     same: dict[Value, Value] = {}
     for op in walk(function.block):
         if (op.name == "getitem" and (store := stored(op)) is not None
@@ -38,9 +35,7 @@ def read_what_is_stored(function: Function) -> None:
 
 
 def stored(op: Op) -> Op | None:
-    """The write that made the version of an array of which `op` reads, or overwrites, an element,
-    if that is the element that it wrote.
-    """
+    """The store that `op` reads from or overwrites, if it is of the same element."""
     store = op.inputs[0].op
     if (store is None or store.name != "setitem" or set(store.attrs["pattern"]) != {"i"}
             or store.attrs["pattern"] != op.attrs["pattern"]):

@@ -1,4 +1,4 @@
-"""Loops over the same range that hand rows on to one another become one loop.
+"""Fuse loops over the same range that pass rows to one another (loop fusion).
 
     for i in range(n):                      for i in range(n):
         z[i] = 0.0                              z[i] = 0.0
@@ -11,25 +11,25 @@
             w_bar[j] += r[i] * X[i, j]
 
 A nest holds only ops that visit one index space; what it leaves in memory for the next is often
-used by the same trip of the next one's outer loop. Joined, X passes through memory once, and what
-lives within a trip needs no axis for the trips (contract_arrays.py). The bodies are joined in the
-same way.
+used by the same trip of the next one's outer loop. After fusion, X passes through memory once, and
+an array that lives within one trip needs no axis for the trips (contract_arrays.py). The bodies are
+fused in the same way.
 
-Two designs were considered. Groups of ops could be formed level by level before anything is
-emitted; but then all that emits loops, the gathers, scatters and scans too, would have to emit
-halves of them. On the loop form it is one rule on one kind of op, and it joins the loops of the
-program as well as those that lowering has made.
+Considered: forming groups of ops level by level before anything is emitted. Then everything that
+emits loops (gathers, scatters and scans too) would have to emit halves of them. On the loop form,
+fusion is one rule on one kind of op, and it fuses loops of the program as well as those that
+lowering emitted.
 
 Note [What may be joined]
-Trip k of the second loop comes to run before trip k + 1 of the first. That changes nothing if each
-array that one of them writes and the other touches is touched by both only at the index of the
-trip, `a[i, ...]`, or so many further on, or only added to by both; and if the second reads no
-number that the first ends with. A loop that calls exp stays apart from the nest that follows it:
-innermost, it is made of vector instructions, which is worth more than an array of numbers that is
-kept for the nest; and so it does from one whose trips go step by step. A loop that is done in
-strips (distribute_gathers.py) takes in what only writes here and there. What stands between them
-and needs the first moves behind; if the second needs that, too, they stay apart. Nothing moves
-before what may end the run.
+Trip k of the second loop comes to run before trip k + 1 of the first. That is legal if each array
+that one loop writes and the other touches is touched by both only at the index of the trip, `a[i,
+...]`, or at one constant distance from it, or is only accumulated into by both; and if the second
+loop reads no number that the first ends with. A loop that calls exp is not fused with the nest that
+follows it: as an innermost loop it is vectorised, which is worth more than saving an array of
+numbers for the nest. For the same reason it is not fused with a loop whose trips are sequential. A
+strip-mined loop (distribute_gathers.py) may be fused with one that only scatters. Ops between the
+two that depend on the first are moved behind; if the second depends on them as well, the loops are
+not fused. Nothing moves before an op that may end the run.
 """
 
 from __future__ import annotations
@@ -56,20 +56,21 @@ from .contract_arrays import (
 )
 from .distribute_gathers import WRITES, behind, is_simple, planned
 
-COUNTER = object()  # of a loop, as the base of an index
-# loops that a loop is tried with; ops before it among which they are looked for: linear in all
+COUNTER = object()  # base of an index: the loop's counter
+# How many earlier loops are tried with each loop, and how many ops back they are looked for: this
+# keeps the pass linear.
 FARTHEST, WINDOW = 12, 80
 
 
 def join_loops(function: Function) -> Function:
-    """`function`, a loop form, with its loops joined; it is changed."""
+    """Fuse the loops of `function`, a loop form, in place."""
     drop_unchanged(function.block)
     Joining(function).block(function.block, Lengths())
     return function
 
 
 def drop_unchanged(block: Block) -> None:
-    """Let the loops of `block` not carry what none of their trips changes."""
+    """Drop carries of the loops of `block` that no trip changes."""
     new: dict[Value, Value] = {}
     for op in walk(block):
         if op.name != "for" or op.attrs["breaks"]:
@@ -83,13 +84,13 @@ def drop_unchanged(block: Block) -> None:
 
 
 class Lengths:
-    """Which lengths are checked to be equal, and what the checks behind a length compare."""
+    """Lengths that are checked to be equal, and the lengths that each check compares."""
 
     def __init__(self, outer: Lengths | None = None):
         self.parent: dict[Value, Value] = dict(outer.parent) if outer is not None else {}
 
     def note(self, ops: Iterable[Op]) -> None:
-        """Learn from the checks among `ops`."""
+        """Record the checks among `ops`."""
         for op in ops:
             if op.record in CHECKS:
                 first, *others = map(self.find, (*op.inputs, op.output))
@@ -106,21 +107,21 @@ class Lengths:
 
 
 def compared(n: Value) -> set[Value]:
-    """What `n`, the outcome of checks, was compared of."""
+    """The values that `n`, the outcome of checks, was compared from."""
     if n.op is not None and n.op.record in CHECKS:
         return {n}.union(*map(compared, n.op.inputs))
     return {n}
 
 
 class Joining:
-    """The loops of one function while they are joined."""
+    """The fusion of the loops of one function."""
 
     def __init__(self, function: Function):
         self.memory = Memory(function)
         self.facts: dict[Op, Facts] = {}
 
     def block(self, block: Block, lengths: Lengths) -> None:
-        """Join the loops of `block`, and of the blocks inside it."""
+        """Fuse the loops of `block`, and of the blocks inside it."""
         lengths = Lengths(lengths)
         lengths.note(block.ops)
         position = 0
@@ -131,7 +132,7 @@ class Joining:
         for op in block.ops:
             if op.name == "for":
                 self.look_once(op)
-        # only now do loops inside say by their own index which elements they use
+        # After fusion, inner loops name the elements they use by their own index.
         keep_within_trips(block)
         take_apart(block)
         for op in list(block.ops):
@@ -142,9 +143,7 @@ class Joining:
                 block.ops[place:place] = move_checks_out(op)
 
     def look_once(self, loop: Op) -> None:
-        """Let what was joined into `loop` read the indices that it has in common, and check them,
-        once in a trip.
-        """
+        """Share index reads and their checks among the bodies fused into `loop`."""
         (body,), found, new = loop.blocks, {}, {}
         changed: set | None = None
         for op in body.ops if any(op.record is place_in_op for op in body.ops) else ():
@@ -163,9 +162,7 @@ class Joining:
             renamed(body, new)
 
     def join(self, block: Block, position: int, lengths: Lengths) -> int:
-        """Join the loop at `position` with those before it that it can be joined with; returns
-        where it is now.
-        """
+        """Fuse the loop at `position` with earlier ones where legal; return its new position."""
         tried = 0
         for k in range(position - 1, max(position - WINDOW, 0) - 1, -1):
             first, second = block.ops[k], block.ops[position]
@@ -189,9 +186,7 @@ class Joining:
         return position
 
     def after(self, first: Op, ops: list[Op]) -> set[Op] | None:
-        """Those of `ops` that have to run after `first`; None if one of them acts, or may end the
-        run.
-        """
+        """The `ops` that depend on `first`; None if one of them has effects or may end the run."""
         found: list[Op] = []
         for op in ops:
             if any(self.must_follow(op, other) for other in (first, *found)):
@@ -201,7 +196,7 @@ class Joining:
         return set(found)
 
     def must_follow(self, op: Op, other: Op) -> bool:
-        """Whether `op`, which stands after `other`, needs it to have run."""
+        """Whether `op`, which stands after `other`, depends on it."""
         a, b = self.facts_of(other), self.facts_of(op)
         return not b.reads.isdisjoint(other.outputs) or not a.destroyed.isdisjoint(b.touched) \
             or not b.destroyed.isdisjoint(a.touched)
@@ -212,13 +207,13 @@ class Joining:
         return self.facts[op]
 
     def agree(self, first: Op, second: Op, block: Block) -> bool:
-        """Whether the trips of both may be run in turns.  Note [What may be joined]"""
+        """Whether fusion of both loops is legal and worthwhile. Note [What may be joined]"""
         a, b = self.facts_of(first), self.facts_of(second)
         handed = [y for y in first.outputs if y in b.reads]
         if any(not isinstance(y.type, Array) for y in handed):
             return False
         if any(x in b.reads for x in first.inputs[3:] if isinstance(x.type, Array)):
-            return False  # it reads what an array was before the first loop changed it
+            return False  # it reads the array as it was before the first loop
         before = [x for x in second.inputs[3:] if isinstance(x.type, Array) and x in a.reads]
         shared = handed or before or any(isinstance(x.type, Array) for x in a.reads & b.reads)
         if has_vector_math(first) and not has_loops(first) and has_loops(second):
@@ -231,8 +226,8 @@ class Joining:
         if any(has_vector_math(one) and not (has_loops(one) or goes_step_by_step(one))
                and goes_step_by_step(other) for one, other in ((first, second), (second, first))):
             return False
-        # nests that hand on what an array was in the trip before stay apart: threads may share the
-        # one that does not
+        # Nests that pass on an array's value from the previous trip are not fused: threads may
+        # share the one that does not.
         memory = sites if has_loops(first) or has_loops(second) else set
         roots = memory(self.roots((*handed, *before)))
         if not (memory(a.overwritten) & memory(b.held) | memory(b.overwritten)
@@ -241,7 +236,7 @@ class Joining:
         one, other = Trip(first.blocks[0]), Trip(second.blocks[0])
         if not all(one.becomes(one.body.params[1 + k], one.body.yields[k])
                    for k in map(first.outputs.index, handed)):
-            return False  # it may be another array, of which nothing is asked below
+            return False  # it may alias an array that is not checked below
         if not all(other.becomes(other.body.params[1 + k], other.body.yields[k])
                    for k, x in enumerate(second.inputs[3:]) if x in handed or x in before):
             return False
@@ -269,13 +264,13 @@ class Joining:
             if (second.inputs.count(x) > 1 or x in free_values(other.body)
                     or not stay_in_step((one, x), (other, other.body.params[1 + j]))):
                 return False
-        # the memory that they share is known under these names only
+        # the shared memory is accessed under these names only
         known = {*handed, *before, *(first.inputs[3 + first.outputs.index(y)] for y in handed)}
         return all(x in known or not isinstance(x.type, Array)
                    or memory(self.roots([x])).isdisjoint(roots) for x in a.reads | b.reads)
 
     def used_elsewhere(self, y: Value, reader: Op, block: Block) -> bool:
-        """Whether something other than `reader` uses `y`."""
+        """Whether an op other than `reader` uses `y`."""
         return y in block.yields or any(op is not reader and y in self.facts_of(op).reads
                                         for op in block.ops)
 
@@ -284,7 +279,7 @@ class Joining:
 
 
 class Facts:
-    """What an op, with its blocks, reads from outside; whose memory it touches, and overwrites."""
+    """Values an op and its blocks read from outside, and the memory it touches and overwrites."""
 
     def __init__(self, op: Op, memory: Memory):
         inside = [op, *(inner for block in op.blocks for inner in walk(block))]
@@ -296,13 +291,12 @@ class Facts:
 
 
 def sites(roots: Iterable[tuple]) -> set:
-    """Where memory comes from, in whatever trip."""
+    """The allocation sites of memory, whatever the trip."""
     return {site for site, _ in roots}
 
 
 def is_joinable(first: Op, second: Op, lengths: Lengths) -> bool:
-    """Whether both loops make the same trips, and do nothing else than compute numbers and arrays.
-    """
+    """Whether both loops have the same trip count and only compute numbers and arrays."""
     if not (lengths.equal(first.inputs[0], second.inputs[0])
             and lengths.equal(first.inputs[1], second.inputs[1])):
         return False
@@ -312,8 +306,8 @@ def is_joinable(first: Op, second: Op, lengths: Lengths) -> bool:
         if any(not isinstance(y.type, (Array, Scalar)) for y in loop.outputs):
             return False
     if not (counts_from_zero(first) and counts_from_zero(second)):
-        return False  # an index from the end is that of another trip, too
-    # asked last: it looks at all that is inside
+        return False  # an index from the end belongs to another trip, too
+    # checked last because it visits everything inside
     return not (has_effects(first) or has_effects(second))
 
 
@@ -322,16 +316,13 @@ def has_loops(loop: Op) -> bool:
 
 
 def has_vector_math(loop: Op) -> bool:
-    """Whether the loop calls exp or the like, which by itself it does for several trips at a time
-    (vectorise_calls.py).
+    """Whether the loop calls exp or the like, and so is vectorised on its own (vectorise_calls.py).
     """
     return any(map(is_long, walk(loop.blocks[0])))
 
 
 def goes_step_by_step(loop: Op) -> bool:
-    """Whether the loop, in which there is no other, hands on a number from trip to trip that is no
-    sum, as np.cumprod does.
-    """
+    """Whether an innermost loop carries a number that is no sum, as np.cumprod does."""
     (body,) = loop.blocks
     trip = Trip(body)
     return not has_loops(loop) and any(isinstance(p.type, Scalar)
@@ -340,19 +331,17 @@ def goes_step_by_step(loop: Op) -> bool:
 
 
 def looks_up(loop: Op) -> bool:
-    """Whether trips of the loop, which may raise, run one at a time anyway, and lose nothing by
-    that: Note [What may be joined].
-    """
+    """Whether trips may raise, so run one at a time anyway: Note [What may be joined]."""
     return not has_vector_math(loop) and any(op.record is place_in_op
                                              for op in walk(loop.blocks[0]))
 
 
 def ends_strips(first: Op, second: Op, handed: list[Value]) -> bool:
-    """Whether `second` does nothing but write what it is handed here and there, at indices that it
-    is not handed, and `first` is done in strips.
+    """Whether `second` only scatters what `first`, a strip-mined loop, passes to it.
 
-    So is the loop of both, with what it writes in the third of its loops, and what it is handed is
-    kept for a strip, not for all trips.
+    The indices of the scatter must not come from `first`. The fused loop is then strip-mined as
+    well, with the scatter as its third stage, and what is passed on is saved for one strip instead
+    of for all trips.
     """
     (body,) = second.blocks
     dear = behind(body.ops, handed)
@@ -362,17 +351,16 @@ def ends_strips(first: Op, second: Op, handed: list[Value]) -> bool:
 
 
 def is_vector_loop(loop: Op) -> bool:
-    """Whether the trips could run several at a time: each element that is written is that of the
-    trip, or so many further on.
-    """
+    """Whether trips can be vectorised: each writes only at a fixed distance from its counter."""
     index = loop.blocks[0].params[0]
     return all(any(base_offset(x)[0] is index for x in op.inputs[2:])
                for op in walk(loop.blocks[0]) if op.name in ("setitem", "additem"))
 
 
 def stay_in_step(*arrays: tuple[Trip, Value]) -> bool:
-    """Whether trips of loops that count from zero touch these arrays, which are one, only at
-    `array[i, ...]`, all at `array[i + 1, ...]`, or in one place, `array[k, i]`."""
+    """Whether loops from zero access this array, in step, only at one place such as `array[i + 1,
+    ...]`.
+    """
     distances = {trip.distance(op, k) for trip, x in arrays
                  for op, k in trip.touching(trip.versions(x))}
     if len(distances) <= 1 and all(d is not None and d >= 0 for d in distances):
@@ -382,10 +370,10 @@ def stay_in_step(*arrays: tuple[Trip, Value]) -> bool:
 
 
 def places(trip: Trip, array: Value) -> set[tuple]:
-    """The indices at which a trip touches the array: pairs of a base, the loop's COUNTER or what no
-    trip changes, and an offset.
+    """The indices at which a trip touches the array, as pairs of base and offset.
 
-    What is no such place is one that no other is."""
+    A base is the loop's COUNTER or a value that no trip changes. Any other place is a unique one.
+    """
     own = {*trip.body.params[1:], *(p for inner in trip.owner for p in inner.params)}
 
     def place(op: Op, k: int) -> tuple:
@@ -403,8 +391,7 @@ def places(trip: Trip, array: Value) -> set[tuple]:
 
 
 def along_trips(place: tuple) -> tuple:
-    """Where a place is along the axis that the loop goes through, if it is known where it is in the
-    others.
+    """The position along the axis that the loop traverses, if the other axes are known.
 
     Trips that run several at a time may add to a[i, 0] and a[i, 1], not to a[i] and a[i + 1], nor
     to a[k, i] and a[k + 1, i].
@@ -414,7 +401,7 @@ def along_trips(place: tuple) -> tuple:
 
 
 def merged(first: Op, second: Op) -> tuple[list[Op], Op]:
-    """One loop of the trips of both, and the check of their number that it needs."""
+    """Fuse two loops into one; return it, and the check of the trip count that it needs."""
     (one,), (other,) = first.blocks, second.blocks
     lo, hi, step = first.inputs[:3]
     checks: list[Op] = []
@@ -445,9 +432,7 @@ def merged(first: Op, second: Op) -> tuple[list[Op], Op]:
 
 
 def checked(n: Value, m: Value, at: Op) -> tuple[Value, list[Op]]:
-    """The length that `n` and `m` are, and the check that says so, if neither is the outcome of one
-    that does.
-    """
+    """The common length of `n` and `m`, and the check of it unless one is the outcome of such."""
     if isinstance(n.constant, int) and n.constant == m.constant:
         return n, []
     if compared(n) <= compared(m):

@@ -1,4 +1,4 @@
-"""Buffers that a loop fills anew on each trip are allocated once, before the loop.
+"""Hoist the allocation of buffers that a loop fills anew on each trip.
 
     for t in range(n):                      work = np.empty(m)
         work = np.empty(m)                  for t in range(n):
@@ -6,16 +6,17 @@
             work[i] = ...                           work[i] = ...
         total += work[0]                        total += work[0]
 
-In the IR the loop carries the buffer from trip to trip. That is right where nothing of it outlives
-the trip: every use is an element read or written, a matrix product, or a loop that carries it on.
+In the IR the loop carries the buffer from trip to trip. That is legal where the buffer does not
+outlive the trip: every use is an element read or write, a matrix product, or a loop that carries
+it.
 
-A buffer of one axis, or of known lengths, that a branch fills is made before the branch first, and
-so may leave the loop, too: of a pair of particles `if i != j: r = x[i] - x[j]` keeps three numbers,
-and asking for their memory took longer than all else. Larger ones stay: the branch may be there
+A buffer of one axis, or of known lengths, that a branch fills is first hoisted out of the branch,
+and so may leave the loop, too: `if i != j: r = x[i] - x[j]` for a pair of particles needs three
+numbers, and allocating them took longer than all else. Larger buffers stay: the branch may be there
 because there is no room for them.
 
-A short array that the next trip begins with is copied at the end of the trip into the one that this
-began with:
+A short array that the next trip begins with is copied at the end of the trip into the array that
+this trip began with:
 
     x = np.zeros(3)                         x, new = np.zeros(3), np.empty(3)
     for t in range(n):                      for t in range(n):
@@ -24,9 +25,10 @@ began with:
             new[i] = x[i] + ...                 for i in range(3):
         x = new                                     x[i] = new[i]
 
-Memory for 4 numbers costs 15 ns, a copy 1: the gradient of a hidden Markov model of four states
-took a fifth longer. Considered: two arrays that change places, for any length; LLVM then no longer
-sees that they are two, and longer ones take longer to be filled than to be made.
+Allocating 4 numbers costs 15 ns, copying them 1: the gradient of a hidden Markov model of four
+states took a fifth longer. Considered: two arrays that change places (double buffering), for any
+length; LLVM then no longer sees that they do not alias, and longer arrays take longer to fill than
+to allocate.
 """
 
 from __future__ import annotations
@@ -44,18 +46,16 @@ from ..loopir.loop_builder import loop, op_named, put
 from ..loopir.ops import new_buffer, same_length_op
 from ..loopir.reductions import zero_of
 
-# of lengths
+# ops that compute lengths
 ARITHMETIC = frozenset({"constant", "length", "add", "subtract", "multiply", "at_least_zero"})
 WRITERS = frozenset({"setitem", "additem", *BY_ELIMINATION})
 READERS = frozenset({"getitem", "matmul", "length"})
 LOOPS = ("for", "while")
-FEW = 32  # numbers that are copied sooner than that memory is found for them
+FEW = 32  # numbers that are copied faster than they are allocated
 
 
 def reuse_buffers(function: Function) -> Function:
-    """`function`, a loop form, with its buffers moved out of the loops that reuse them; it is
-    changed.
-    """
+    """Hoist buffers of `function`, a loop form, out of the loops that reuse them; it is changed."""
     _block(function.block)
     return function
 
@@ -74,8 +74,7 @@ def _block(block: Block) -> None:
 
 
 def _moved_out(around: Op) -> list[Op]:
-    """Move what can be moved out of the body of the loop `around`; returns the ops to put before
-    it.
+    """Remove hoistable buffers from the body of the loop `around`; return the ops to put before it.
     """
     body = around.blocks[-1]
     inside = {v for v in body.params} | {v for op in walk(body) for v in op.outputs}
@@ -104,7 +103,7 @@ def _moved_out(around: Op) -> list[Op]:
         inside |= {param, start, *(v for x in body.ops[place:] for v in x.outputs)}
         _replace(body, op.output, start)
         body.params.append(param)
-        for head in around.blocks[:-1]:  # of a `while`
+        for head in around.blocks[:-1]:  # the head of a `while`
             head.params.append(Value(param.type, param.name))
         body.yields.append(start if last is op.output else last)
         around.inputs.append(op.output)
@@ -113,8 +112,8 @@ def _moved_out(around: Op) -> list[Op]:
 
 
 def _copied_on(around: Op, block: Block) -> list[Op]:
-    """Have the loop `around`, an op of `block`, keep short arrays that each trip makes anew where
-    the first ones are; returns the ops to put before it.
+    """Copy short arrays that each trip of `around` allocates into the ones carried so far; return
+    the ops to put before it.
     """
     body = around.blocks[0]
     before: list[Op] = []
@@ -140,14 +139,15 @@ def _copied_on(around: Op, block: Block) -> list[Op]:
 
 
 def _maker(array: Value) -> Value:
-    """The buffer that `array` is a version of."""
+    """The allocation of the buffer that `array` is a version of."""
     while array.op.name != "buffer":
         array = _before(array)
     return array
 
 
 def _before(array: Value) -> Value:
-    """The version of a buffer that is `array` after an op; of an arm of an `if`, its last."""
+    """The version of a buffer before the op that defines `array`; for an `if`, the last of an arm.
+    """
     k = array.op.outputs.index(array)
     match array.op.name:
         case "for" | "while":
@@ -158,8 +158,8 @@ def _before(array: Value) -> Value:
 
 
 def _call(array: Value, name: str) -> None:
-    """Give all versions of a buffer one name: it is another array than what the loop carries, and
-    native code counts references to names.
+    """Rename all versions of a buffer: native code counts references to names, and the carried
+    array is another.
     """
     while array.op is not None:
         array.name = name
@@ -182,13 +182,13 @@ def _is_short(array: Value) -> bool:
 
 
 def _made_in(block: Block, array: Value) -> bool:
-    """Whether `block` makes the array, and has nothing else that shares its memory."""
+    """Whether `block` allocates the array, and nothing aliases it."""
     return any(op.name == "buffer" and op.output.type == array.type
                and _last_version(op.output, block) is array for op in block.ops)
 
 
 def _copy(array: Value, into: Value | None, line: int | None) -> tuple[list[Op], Value]:
-    """The ops that copy a short array into another, or into a new one; and that one."""
+    """The ops that copy a short array into another or a new one, and the copy."""
     with Builder(Block(), line) as builder:
         lengths = list(map(value, dims_of(array.type)))
         target = new_buffer(array.type.dtype, array.type.dims, lengths) if into is None else into
@@ -201,9 +201,7 @@ def _copy(array: Value, into: Value | None, line: int | None) -> tuple[list[Op],
 
 
 def _before_branches(body: Block, inside: set[Value]) -> None:
-    """Move small buffers that do not outlive an `if` of `body`, the block of a loop, to its front;
-    `inside` is all that a trip makes.
-    """
+    """Hoist small buffers out of the branches of `body`, a loop's block whose ops are `inside`."""
     for place in reversed(range(len(body.ops))):
         branch = body.ops[place]
         for block in branch.blocks if branch.name == "if" else ():
@@ -218,9 +216,7 @@ def _before_branches(body: Block, inside: set[Value]) -> None:
 
 
 def _is_small(lengths: Sequence[Value | int], inside: set[Value]) -> bool:
-    """Whether a buffer may as well be made where its branch is not taken: it has one axis, whose
-    length is known not to be negative, or all are numbers.
-    """
+    """Whether to allocate a buffer before its branch: it has one axis, or constant lengths."""
     if len(lengths) != 1 or isinstance(lengths[0], int):
         return all(isinstance(n, int) for n in lengths)
     (n,) = lengths
@@ -230,8 +226,7 @@ def _is_small(lengths: Sequence[Value | int], inside: set[Value]) -> bool:
 
 def _from_branch(branch: Op, block: Block, buffer: Op, lengths: Sequence[Value | int],
                  last: Value) -> list[Op]:
-    """What to put before `branch`, whose `block` makes the `buffer`, to make it there; the branch
-    gives it on.
+    """The ops to put before `branch` to hoist the `buffer` of its `block`, which it then returns.
     """
     with Builder(Block(), buffer.line) as builder:
         buffer.inputs = list(map(value, lengths))
@@ -251,9 +246,7 @@ def _from_branch(branch: Op, block: Block, buffer: Op, lengths: Sequence[Value |
 
 
 def _zeros(array: Value, made: Op) -> tuple[list[Op], Value]:
-    """A loop that sets each element of `array`, as long as the buffer that `made` makes, to zero;
-    and what it is then.
-    """
+    """A loop that fills `array` with zeros, as long as `made` allocates it; and the result."""
     dtype = array.type.dtype
     with Builder(Block(), made.line) as builder:
         (filled,) = loop(made.inputs, [array], [array.type], [array.name],
@@ -262,16 +255,14 @@ def _zeros(array: Value, made: Op) -> tuple[list[Op], Value]:
 
 
 def _outside(n: Value, inside: set[Value]) -> Value:
-    """A length from outside the loop that each trip checks `n` to be equal to; else `n` itself."""
+    """A loop-invariant length that each trip checks to equal `n`; else `n` itself."""
     if n in inside and n.op is not None and n.op.record is same_length_op:
         return next((m for m in (_outside(m, inside) for m in n.op.inputs) if m not in inside), n)
     return n
 
 
 def _invariant(own_lengths: list[Value], inside: set[Value]) -> list[Op] | None:
-    """The ops that compute the lengths of a buffer, to be moved along with it; None if a length
-    changes.
-    """
+    """The ops that compute a buffer's lengths, to hoist with it; None if a length varies."""
     along: dict[Op, None] = {}
 
     def visit(n: Value) -> bool:
@@ -286,7 +277,7 @@ def _invariant(own_lengths: list[Value], inside: set[Value]) -> list[Op] | None:
 
 
 def _last_version(buffer: Value, body: Block) -> Value | None:
-    """What `buffer` has become at the end of a trip, if nothing else of it is left then."""
+    """The last version of `buffer` in a trip, if no other version is live there."""
     current, last = [buffer], buffer
     while current:
         version = current.pop()
@@ -300,9 +291,7 @@ def _last_version(buffer: Value, body: Block) -> Value | None:
 
 
 def _successor(version: Value, body: Block) -> Value | None | bool:
-    """The value that takes the place of `version` in `body`; None if none does, False if it is used
-    otherwise.
-    """
+    """The next version of `version` in `body`; None for none, False if it is used otherwise."""
     if version in body.yields:
         return False
     found = None
@@ -334,9 +323,7 @@ def _successor(version: Value, body: Block) -> Value | None | bool:
 
 
 def _ends_with(version: Value, branch: Block, k: int) -> bool:
-    """Whether what `version` has become at the end of a block is its k-th result, and nothing else
-    of it is left then.
-    """
+    """Whether the last version in a block is its k-th result, and no other version is live."""
     end = branch.yields[k]
     while version is not end:
         following = _successor(version, branch)
@@ -347,9 +334,7 @@ def _ends_with(version: Value, branch: Block, k: int) -> bool:
 
 
 def _carried_on(around: Op, k: int) -> bool:
-    """Whether the k-th carry of the loop `around` is the same memory from trip to trip, and nothing
-    else gets hold of it.
-    """
+    """Whether the k-th carry of the loop `around` is one piece of memory that does not escape."""
     body = around.blocks[-1]
     _, params, skip = parts(around)
     if not all(_only_read(head.params[k], [head]) for head in around.blocks[:-1]):
@@ -366,13 +351,13 @@ def _carried_on(around: Op, k: int) -> bool:
 
 
 def _only_read(version: Value, blocks: list[Block]) -> bool:
-    """Whether `blocks` do nothing with `version` but read elements of it."""
+    """Whether `blocks` only read elements of `version`."""
     return not any(version in block.yields
                    for block in blocks) and all(_reads(version, block) for block in blocks)
 
 
 def _reads(version: Value, block: Block) -> bool:
-    """Whether the ops of `block` do nothing with `version` but read elements of it."""
+    """Whether the ops of `block` only read elements of `version`."""
     for op in walk(block):
         if version in op.inputs and (op.name not in READERS or isinstance(op.output.type, Array)
                                      and op.name == "getitem"):
@@ -384,7 +369,7 @@ def _reads(version: Value, block: Block) -> bool:
 
 
 def _replace(block: Block, old: Value, new: Value) -> None:
-    """Read `new` wherever `block`, or a block in it, reads `old`."""
+    """Replace uses of `old` by `new` in `block` and the blocks in it."""
     for op in walk(block):
         for values in (op.inputs, *(inner.yields for inner in op.blocks)):
             if old in values:

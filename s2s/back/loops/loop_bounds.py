@@ -1,27 +1,26 @@
-"""Prove that loops stay inside the arrays that their counters index, and check before the loop what
-is not proved.
+"""Prove that loop counters index within bounds; insert checks before loops where no proof exists.
 
     for i in range(n):                     for i in range(stays_inside(n, n, len(x))):
         y[i] = x[i] + 1.0     becomes          y[i] = x[i] + 1.0
 
-where nothing says that x has n elements. Lowering takes the trips of a nest from one operand and
-reads the others at the same index; later passes move reads from loop to loop, and drop loops
-together with the checks in their bounds. Each may rely on lengths being equal that only a run
-knows, so the last word is had here, on the loops as they are compiled: whatever an index is affine
-in, its largest value is compared with the length of the axis. What cannot be proved is checked
-once, before the outermost loop that knows both; where the check fails, native code raises and the
-interpreted form answers (runtime/call/native_function.py).
+where nothing says that x has n elements. Lowering takes the trip count of a nest from one operand
+and reads the others at the same index; later passes move reads from loop to loop, and drop loops
+together with the checks in their bounds. Each may rely on equal lengths that only a run knows, so
+the loops are checked last, in the form that is compiled: the largest value of every affine index is
+compared with the length of the axis (bounds-check elimination and hoisting). What cannot be proved
+is checked once, before the outermost loop where both are known; where the check fails, native code
+raises and the interpreted form answers (runtime/call/native_function.py).
 
-A proof uses the bounds of the loops around, the lengths that arrays were allocated with, the checks
-that stand before it, and what is asked of the arguments of a call (analysis/index_ranges.py). A
-check of which neither a bound nor a length that the access depends on is the outcome is pinned to
-its place: the printer might write it behind the loop, or a later pass drop it with another loop.
-Indices that are data are checked where they are read (back/arrays/index_checks.py,
-back/lower/gather.py), and counts that grow from trip to trip are those of an algorithm whose buffer
-was made for all of them; both are left alone.
+A proof uses the bounds of the enclosing loops, the lengths that arrays were allocated with, the
+checks before it, and the requirements on the arguments of a call (analysis/index_ranges.py). A
+check that a proof needs, but whose outcome is neither a bound nor a length that the access depends
+on, is pinned to its place: the printer might write it behind the loop, or a later pass drop it with
+another loop. Indices that are data are checked where they are read (back/arrays/index_checks.py,
+back/lower/gather.py), and counters that are carried belong to an algorithm whose buffer is large
+enough for all of them; both are left alone.
 
-Considered: types. An extent's symbol says that two lengths are equal if the program has not raised,
-and a derivative may lack the op that would have raised.
+Considered: the types. An extent's symbol says that two lengths are equal if the program has not
+raised, and a derivative may lack the op that would have raised.
 """
 
 from __future__ import annotations
@@ -49,27 +48,27 @@ from ..loopir.ops import (
     supposed_alike_op,
 )
 
-DEPTH, BUDGET = 8, 600  # of a proof: substitutions one after the other, and in all
-# give their first operand
+DEPTH, BUDGET = 8, 600  # limits of a proof: nested substitutions, and substitutions in all
+# ops that return their first operand
 OUTCOMES = frozenset({"same_length", "nonempty_length", "supposed_length", "spread_length",
                       "stays_inside"})
 SAME_SHAPE = frozenset({"setitem", "additem", "contiguous", "copy", "stop_gradient", "argsort",
                         "cholesky", "inv"})
-FACTS = (same_length_op, spread_length_op, broadcast_length_op)  # say something of two lengths
-# stand where they stand, whoever uses their outcome
+FACTS = (same_length_op, spread_length_op, broadcast_length_op)  # checks of two lengths
+# the same checks, which no pass may move or drop
 PINNED = {record: replace(record, pure=False, only_raises=True) for record in FACTS}
 NAMES_OF_FACTS = frozenset(record.name for record in FACTS)
-# not negative
+# ops whose result is not negative
 NATURAL = frozenset({"at_least_zero", "slice_bound", "place_in", "size", "broadcast_length",
                      "strip_length", "strips_of", "whole_rows"})
 NO_CHECKS: frozenset[Op] = frozenset()
-ACCESSES = {"getitem": 1, "setitem": 2, "additem": 2}  # where the index begins
+ACCESSES = {"getitem": 1, "setitem": 2, "additem": 2}  # number of the first input that is an index
 
 
 class Affine(NamedTuple):
-    """A sum of multiples of atoms, integers of which nothing more is known, and a number."""
+    """A linear combination of atoms, which are opaque integers, plus a constant."""
 
-    terms: frozenset  # of (atom, factor)
+    terms: frozenset  # pairs (atom, factor)
     number: int
 
     def plus(self, other: Affine, factor: int = 1) -> Affine:
@@ -81,34 +80,32 @@ class Affine(NamedTuple):
                       self.number + factor * other.number)
 
     def rank(self) -> list[tuple[int, int]]:
-        """What to sort sums by."""
+        """A sort key for sums."""
         return sorted((atom.number, k) for atom, k in self.terms)
 
     def factor(self, atom: Atom) -> int:
-        """How often this atom is in the sum."""
+        """The coefficient of this atom."""
         return next((k for other, k in self.terms if other == atom), 0)
 
 
 def alone(atom: Atom) -> Affine:
-    """The atom itself."""
+    """The sum that consists of this atom."""
     return Affine(frozenset([(atom, 1)]), 0)
 
 
 def replaced(x: Affine, atom: Atom, by: Affine) -> Affine:
-    """The sum with another in the place of an atom."""
+    """Substitute a sum for an atom."""
     k = x.factor(atom)
     return x.plus(alone(atom), -k).plus(by, k)
 
 
 def number(n: int) -> Affine:
-    """An integer."""
+    """A constant sum."""
     return Affine(frozenset(), n)
 
 
 class Atom:
-    """An integer of which nothing is known but what it is: a value, the length of an axis that only
-    the array tells, or what an op computes of sums.
-    """
+    """An opaque integer: a value, the length of an axis, or an op applied to sums."""
 
     def __init__(self, number: int, kind: str, value: Value | None = None, axis: int = 0,
                  operands: tuple[Affine, ...] = ()):
@@ -122,7 +119,7 @@ class Atom:
 
 @dataclass(eq=False)
 class Level:
-    """A block on the way in: the op that owns it, and what is defined in it so far."""
+    """An enclosing block: its owner, and the values defined in it so far."""
 
     owner: Op | None
     block: Block
@@ -131,22 +128,20 @@ class Level:
 
 
 class Gap(NamedTuple):
-    """An access that is not proved to lie inside its array."""
+    """An access that is not proved to be in bounds."""
 
     op: Op
     axis: int
-    is_checked: bool  # by what was emitted; else its index is data, or a count
+    is_checked: bool  # by an emitted check; else its index is data, or a carried counter
 
 
 def together(*groups: Sequence[Op]) -> tuple[Op, ...]:
-    """All of these ops, each once, in order."""
+    """The ops of all groups without duplicates, in order."""
     return tuple(dict.fromkeys(op for group in groups for op in group))
 
 
 def carry(loop: Op, k: int) -> tuple[Value, list[Value], Value]:
-    """What the k-th carry of a loop starts as, the names that it has in it and behind it, and what
-    a trip ends with.
-    """
+    """Initial value, names and final value of the k-th carry of a loop."""
     count = len(loop.outputs)
     names = [loop.outputs[k],
              *(block.params[len(block.params) - count:][k] for block in loop.blocks)]
@@ -155,10 +150,9 @@ def carry(loop: Op, k: int) -> tuple[Value, list[Value], Value]:
 
 
 def check_loops(function: Function, of: Function | None = None) -> list[Gap]:
-    """Check, in `function`, a loop form of `of`, before loops what is not proved of their indices;
-    it is changed.
+    """Insert, in place, bounds checks before the loops of `function`, a loop form of `of`.
 
-    Returns what was not proved.  Of `of` the requirements on the arguments are taken for granted.
+    Returns the accesses that are not proved. The requirements of `of` on its arguments are assumed.
     """
     required = analysed(of)[0].required if of is not None else []
     bounds = Bounds(function, required)
@@ -167,7 +161,7 @@ def check_loops(function: Function, of: Function | None = None) -> list[Gap]:
 
 
 class Bounds:
-    """Walks a loop form, with what is known of its integers."""
+    """A walk over a loop form that collects facts about its integers."""
 
     def __init__(self, function: Function, required: Sequence[Requirement]):
         self.function = function
@@ -175,18 +169,18 @@ class Bounds:
         self.gaps: list[Gap] = []
         self.loops: dict[Value, Op] = {}  # by counter
         self.atoms: dict[tuple, Atom] = {}
-        # by name of an array that a loop carries: the loop, and the number of the carry
+        # by name of a carried array: the loop, and the number of the carry
         self.carried: dict[Value, tuple[Op, int]] = {}
         self.known: dict[Value, Affine] = {}
         self.shapes: dict[Value, tuple[Affine, ...]] = {}
         self.facts_of: dict[Value, tuple[Op, ...]] = {}
-        # that stand before what is looked at, in its block or in those around
+        # those before the current op, in its block or in the enclosing ones
         self.checks: list[Op] = []
-        self.asked: list[Affine] = []  # not negative: what holds of the arguments
-        # what effectful checks have said of the lengths of arguments
+        self.asked: list[Affine] = []  # not negative: requirements on the arguments
+        # lengths of arguments that effectful checks have compared
         self.alike: dict[Atom, Affine] = {}
         self.done: set[tuple] = set()
-        self.varying: set[Value] = set()  # what loops carry whose length trips may change
+        self.varying: set[Value] = set()  # carried arrays whose length may change from trip to trip
         for op in function.block.ops:
             if op.record is needs_length_op:
                 self.says(op.inputs[0], op.attrs["axis"], number(op.attrs["needed"]))
@@ -200,9 +194,7 @@ class Bounds:
                 self.asked.append(large.plus(small, -1))
 
     def of_argument(self, function: Function, bound) -> Affine | None:
-        """A bound of analysis/index_ranges.py: a number, an integer argument, or an extent of an
-        argument, and an offset.
-        """
+        """A bound of analysis/index_ranges.py as a sum: a constant, an argument, or an extent."""
         if bound.symbol is None:
             return number(bound.offset)
         for k, p in enumerate(function.params):
@@ -235,8 +227,7 @@ class Bounds:
         self.levels.pop()
 
     def says(self, array: Value, axis: int, n: Affine) -> None:
-        """Take note of how long an axis is that an effectful check at the beginning of the function
-        was made of.
+        """Record the length of an axis that an effectful check at the function's start establishes.
         """
         if array in self.function.params and self.own(array)[axis] != n:
             self.alike[self.axis(array, axis)] = n
@@ -244,7 +235,7 @@ class Bounds:
             self.known.clear()
 
     def access(self, op: Op) -> None:
-        """Prove of each index of `op`, one for each axis, that it lies inside, or check it."""
+        """Prove each index of `op`, one for each axis, in bounds, or check it."""
         array, index = op.inputs[0], op.inputs[ACCESSES[op.name]:]
         if not isinstance(array.type, Array) or op.attrs["pattern"] != ("i",) * array.type.rank:
             return
@@ -254,19 +245,19 @@ class Bounds:
             found = self.affine(i)
             if not self.counts(found):
                 continue
-            # what is not negative either, of an index that counts from the end
+            # not negative for an index that counts from the end
             from_end = n.plus(found)
             for goals in ((n.plus(found, -1).plus(number(-1)),), (found, from_end)):
                 if not any(self.is_proved(goal, array) for goal in goals):
                     self.gaps.append(Gap(op, axis, self.emit(op, goals[-1])))
 
     def counts(self, index: Affine) -> bool:
-        """Whether an index moves with the counter of a loop around."""
+        """Whether an index depends on the counter of an enclosing loop."""
         return any(atom.value in self.loops if atom.kind == "value"
                    else any(map(self.counts, atom.operands)) for atom, _ in index.terms)
 
     def is_proved(self, goal: Affine, array: Value) -> bool:
-        """Whether goal >= 0 is proved; the checks that this takes are pinned."""
+        """Whether goal >= 0 is proved; the checks that the proof uses are pinned."""
         if Proof(self, ()).found(goal) is not None:
             return True
         near = self.facts_for(array)
@@ -277,7 +268,7 @@ class Bounds:
         self.pin(op for op in used or () if op not in near)
         return used is not None or Proof(self, near, for_long=True).found(goal) is not None
 
-    # what integers are
+    # integers as sums
 
     def affine(self, x: Value) -> Affine:
         """The integer `x` as a sum of multiples of atoms."""
@@ -321,8 +312,7 @@ class Bounds:
 
     def atom(self, kind: str, value: Value | None = None, axis: int = 0,
              operands: tuple[Affine, ...] = ()) -> Atom:
-        """The one atom of this kind: of a value or of an axis of it, or of these operands; `value`
-        is one that it is.
+        """The unique atom of this kind, for a value, an axis, or operands; `value` is one instance.
         """
         key = kind, value if kind in ("value", "axis") else None, axis, operands
         if key not in self.atoms:
@@ -330,20 +320,19 @@ class Bounds:
         return self.atoms[key]
 
     def axis(self, array: Value, axis: int) -> Atom:
-        """The atom of an axis of which only the array tells how long it is."""
+        """The atom for the length of an axis that is known from the array only."""
         return self.atom("axis", array, axis)
 
     def lengths(self, array: Value) -> tuple[Affine, ...]:
-        """The lengths of an array, each as it was asked for where the array was made."""
+        """The lengths of an array, as written at its allocation."""
         if array not in self.shapes:
-            # what a loop carries has the lengths it starts with, if those of a trip follow from
-            # them
+            # a carried array has its initial lengths, if the lengths after a trip follow from them
             self.shapes[array] = self.own(array)
             self.shapes[array] = self.find_lengths(array)
         return self.shapes[array]
 
     def own(self, array: Value) -> tuple[Affine, ...]:
-        """Lengths of which nothing is known."""
+        """The lengths of an array of which nothing is known."""
         axes = (self.axis(array, k) for k in range(array.type.rank))
         return tuple(number(d) if isinstance(d, int) else self.alike.get(axis) or alone(axis)
                      for axis, d in zip(axes, array.type.dims))
@@ -405,10 +394,9 @@ class Bounds:
         return tuple(found)
 
     def find_varying(self) -> None:
-        """Find which arrays that loops carry may change their lengths: all others have those that
-        they start with.
+        """Find carried arrays whose lengths may change; all others keep their initial lengths.
 
-        Supposing first that none does, until no trip ends otherwise than it began.
+        A fixed point: assume first that none changes, until no trip contradicts that.
         """
         before: dict[Op, tuple[Op, ...]] = {}
 
@@ -420,7 +408,7 @@ class Bounds:
                     before[op] = checks
                     for k in range(len(op.outputs)):
                         start, names, end = carry(op, k)
-                        # else a path leaves it unbound
+                        # else it is unbound on some path
                         if all(isinstance(x.type, Array) for x in (start, *names, end)):
                             self.carried.update((x, (op, k)) for x in names)
                 for inner in op.blocks:
@@ -442,7 +430,7 @@ class Bounds:
             self.known.clear()
 
     def are_equal(self, n: Affine, m: Affine, checks: Sequence[Op], near: Sequence[Op]) -> bool:
-        """Whether two lengths are one, by checks: those that are not near are pinned."""
+        """Whether two lengths are equal by checks; those that are not near are pinned."""
         if n == m:
             return True
         used = [Proof(self, [*near, *checks]).found(goal)
@@ -453,11 +441,11 @@ class Bounds:
         return True
 
     def pin(self, checks: Iterable[Op]) -> None:
-        """Let checks stay where they stand."""
+        """Make checks immovable."""
         for op in checks:
             op.record = PINNED.get(op.record, op.record)
 
-    # what is known of them
+    # facts about integers
 
     def facts(self, x: Value) -> tuple[Op, ...]:
         """The checks that the number `x` is the outcome of."""
@@ -471,14 +459,14 @@ class Bounds:
         return self.facts_of[x]
 
     def facts_for(self, array: Value) -> tuple[Op, ...]:
-        """The checks that were made before the array was, and before the loops around."""
+        """The checks before the allocation of the array, and before the enclosing loops."""
         loops = [level.owner for level in self.levels if level.owner is not None
                  and level.owner.name == "for"]
         return together(self.facts_of_array(array),
                         *(self.facts(x) for loop in reversed(loops) for x in loop.inputs[:3]))
 
     def facts_of_array(self, array: Value) -> tuple[Op, ...]:
-        """The checks that were made before the array was."""
+        """The checks before the allocation of the array."""
         while array.op is not None or array in self.carried:
             if array in self.carried:
                 if array in self.varying:
@@ -493,13 +481,13 @@ class Bounds:
         return ()
 
     def ends(self, op: Op) -> list[tuple[Affine, Affine]]:
-        """Pairs between which the counter of a loop lies, if it makes trips."""
+        """Lower and upper bounds of a loop's counter, if the loop makes trips."""
         lo, hi, step = op.inputs[:3]
         if type(step.constant) is not int or not step.constant:
             return []
         start, stop = self.affine(lo), self.affine(hi)
         stops = [stop]
-        if len(stop.terms) == 1:  # of a loop that makes trips, max(n, 0) is n
+        if len(stop.terms) == 1:  # in a loop that makes trips, max(n, 0) is n
             ((atom, k),) = stop.terms
             if (k == 1 and atom.kind == "at_least_zero" and stop.number <= 0 and not start.terms
                     and start.number >= 0):
@@ -508,20 +496,21 @@ class Bounds:
             return [(start, stop.plus(number(-1))) for stop in stops]
         return [(stop.plus(number(1)), start) for stop in stops]
 
-    # what is emitted
+    # checks
 
     def emit(self, op: Op, goal: Affine) -> bool:
-        """Check goal >= 0 before a loop around `op`, for the trip in which it is least; False where
-        it is no sum of a counter and of what is known before.
+        """Emit a check of goal >= 0 before an enclosing loop of `op`; return whether that is
+        possible.
 
-        Of several counters that of the innermost loop is counted to its end: of others the largest
-        together may be more than there ever is.
+        The goal must be linear in a counter and in values known before the loop. The smallest value
+        over all trips is checked. Of several counters only the innermost loop's is replaced by its
+        bound: the bounds of all together may exceed every value that occurs.
         """
         least, place = None, None
         for at in reversed(range(1, len(self.levels))):
             owner = self.levels[at].owner
             if place is not None and (owner.name != "for" or owner.attrs["breaks"]):
-                break  # the program may not come to it
+                break  # control may not reach the loop
             if least is None:
                 counter = owner.blocks[0].params[0] if owner.name == "for" else None
                 k = goal.factor(self.atom("value", counter)) if counter is not None else 0
@@ -550,9 +539,7 @@ class Bounds:
         return True
 
     def bound(self, loop: Op, small: Value, large: Value) -> None:
-        """Let the loop's bound be the outcome of the check; nothing is checked where it is known to
-        make no trip.
-        """
+        """Make the check part of the loop's bound; a loop known to make no trip is not checked."""
         lo, hi, step = loop.inputs[:3]
         if step.constant > 0 and Proof(self, ()).found(self.affine(lo)) is not None:
             loop.inputs[1] = stays_inside_op(hi, small, large)
@@ -562,16 +549,16 @@ class Bounds:
             loop.inputs[1] = add(subtract(hi, value(1)), stays_inside_op(value(1), small, large))
 
     def is_known(self, x: Affine, at: int) -> bool:
-        """Whether the block at this level, or one around it, has what the sum is of."""
+        """Whether all atoms of the sum are defined at this level or an enclosing one."""
         return all(self.where(atom, at) is not None for atom, _ in x.terms)
 
     def where(self, atom: Atom, at: int) -> Value | None:
-        """A value, defined at this level or around, that tells the atom."""
+        """A value, defined at this level or an enclosing one, that gives the atom."""
         return atom.value if any(atom.value in level.defined
                                  for level in self.levels[:at + 1]) else None
 
     def spelled(self, x: Affine, at: int) -> Value:
-        """The sum as ops."""
+        """Emit ops that compute the sum."""
         total = None
         for atom, k in sorted(x.terms, key=lambda term: (term[1] < 0, term[0].number)):
             found = self.where(atom, at)
@@ -586,15 +573,15 @@ class Bounds:
 
 
 class Proof:
-    """An attempt to prove that a sum is not negative, by bounds of its atoms and by checks."""
+    """A proof search for the sign of a sum, by bounds of its atoms and by checks."""
 
     def __init__(self, bounds: Bounds, checks: Sequence[Op], for_long: bool = False):
         self.bounds, self.budget, self.for_long = bounds, BUDGET, for_long
         self.proved: dict[Affine, frozenset[Op]] = {}
-        self.failed: dict[Affine, int] = {}  # in how many steps
+        self.failed: dict[Affine, int] = {}  # goals that failed, with the depth tried
         self.spread: list[tuple[Affine, Affine, Op]] = []  # n, m: m is n, or 1
-        self.equal: list[tuple[Affine, Op]] = []  # zero
-        self.pairs: list[tuple[Affine, Affine, Op]] = []  # what these are the differences of
+        self.equal: list[tuple[Affine, Op]] = []  # sums that are zero
+        self.pairs: list[tuple[Affine, Affine, Op]] = []  # the sides of these equations
         self.classes: dict[Affine, list[tuple[Affine, frozenset[Op]]]] = {}
         for op in checks:
             a, b = map(bounds.affine, op.inputs)
@@ -608,8 +595,7 @@ class Proof:
                 self.spread += [(result, a, op), (result, b, op)]
 
     def found(self, goal: Affine) -> frozenset[Op] | None:
-        """The checks by which goal >= 0, by a short proof if there is one; None if there is none.
-        """
+        """The checks that prove goal >= 0, by iterative deepening; None if no proof is found."""
         for depth in range(2, DEPTH + 1, 2):
             self.budget = BUDGET
             if (found := self.holds(goal, depth)) is not None:
@@ -617,7 +603,7 @@ class Proof:
         return None
 
     def holds(self, goal: Affine, depth: int) -> frozenset[Op] | None:
-        """The checks by which goal >= 0, in so many steps; None if it is not proved."""
+        """The checks that prove goal >= 0 within `depth` steps; None if it is not proved."""
         if goal.number >= 0 and all(k > 0 and self.is_natural(atom) for atom, k in goal.terms):
             return NO_CHECKS
         if goal in self.proved:
@@ -625,7 +611,7 @@ class Proof:
         self.budget -= 1
         if depth <= self.failed.get(goal, 0) or self.budget < 0:
             return None
-        self.failed[goal] = depth  # in a circle nothing is proved
+        self.failed[goal] = depth  # no circular proofs
         found = self.by_cases(goal, depth)
         if found is None:
             for other, by in self.smaller(goal):
@@ -637,7 +623,7 @@ class Proof:
         return found
 
     def equal_to(self, x: Affine) -> list[tuple[Affine, frozenset[Op]]]:
-        """What is equal to `x`, by which checks, one after the other."""
+        """Sums equal to `x`, and the checks that prove each, by transitivity."""
         if x not in self.classes:
             found = {x: NO_CHECKS}
             waiting = [x]
@@ -658,9 +644,7 @@ class Proof:
         return atom.kind == "axis" or atom.kind in NATURAL
 
     def smaller(self, goal: Affine) -> Iterator[tuple[Affine, frozenset[Op]]]:
-        """Sums that are at most `goal`, and the checks by which they are: if one is not negative,
-        neither is `goal`.
-        """
+        """Sums that are at most `goal`, and the checks that prove it; any of them >= 0 suffices."""
         terms = sorted(goal.terms, key=lambda term: (term[0].kind != "value", -term[0].number))
         for atom, k in terms:
             for bound, by in self.uppers(atom) if k < 0 else self.lowers(atom):
@@ -677,7 +661,7 @@ class Proof:
                 yield goal.plus(known, -1), NO_CHECKS
 
     def by_cases(self, goal: Affine, depth: int) -> frozenset[Op] | None:
-        """The checks by which a sum with a minimum in it is not negative, whichever it is."""
+        """The checks that prove a sum with a minimum or maximum >= 0, by cases."""
         for atom, k in sorted(goal.terms, key=lambda term: term[0].number):
             if atom.kind in (("min_", "minimum") if k > 0 else ("max_", "maximum")):
                 cases = atom.operands
@@ -691,7 +675,7 @@ class Proof:
         return None
 
     def uppers(self, atom: Atom) -> Iterator[tuple[Affine, frozenset[Op]]]:
-        """What the atom is at most, by which checks."""
+        """Upper bounds of the atom, with the checks that prove them."""
         if atom.value in self.bounds.loops:
             for _, high in self.bounds.ends(self.bounds.loops[atom.value]):
                 yield high, NO_CHECKS
@@ -715,14 +699,14 @@ class Proof:
             case "multiply":
                 yield from self.uppers_of_step(atom)
                 yield from self.uppers_of_strip(atom)
-            case "floor_divide":  # of i // c, n - 1, where i is below n * c
+            case "floor_divide":  # i // c is at most n - 1, where i is below n * c
                 i, c = atom.operands
                 for product, n in self.products(c):
                     if self.proves(product.plus(i, -1).plus(number(-1))):
                         yield n.plus(number(-1)), NO_CHECKS
 
     def uppers_of_step(self, atom: Atom) -> Iterator[tuple[Affine, frozenset[Op]]]:
-        """Of `i * (0 if m == 1 else 1)`: m - 1, where m is n or 1, and i below n."""
+        """Upper bounds of `i * (0 if m == 1 else 1)`: m - 1, where m is n or 1, and i below n."""
         for i, step in (atom.operands, atom.operands[::-1]):
             m = spread_of(step)
             if m is None:
@@ -737,7 +721,8 @@ class Proof:
                             yield atom_of_m.operands[0].plus(number(-1)), by | {op}
 
     def uppers_of_strip(self, atom: Atom) -> Iterator[tuple[Affine, frozenset[Op]]]:
-        """Of `s * size`, where a strip begins: n - 1, where s counts the strips of n."""
+        """Upper bounds of `s * size`, the start of a strip: n - 1, where s counts the strips of n.
+        """
         for s, size in (atom.operands, atom.operands[::-1]):
             for counter, k in s.terms:
                 if (k == 1 and s == alone(counter) and counter.kind == "value"
@@ -747,7 +732,7 @@ class Proof:
                             yield high.operands[0].plus(number(-1)), NO_CHECKS
 
     def alike(self, atom: Atom) -> Iterator[tuple[Atom, frozenset[Op]]]:
-        """Other atoms that are the same of operands which checks say are equal."""
+        """Atoms equal to this one because checks prove their operands equal."""
         for other in list(self.bounds.atoms.values()) if atom.operands and self.equal else ():
             if other.kind == atom.kind and other is not atom:
                 by = [self.same(n, m) for n, m in zip(atom.operands, other.operands)]
@@ -755,20 +740,20 @@ class Proof:
                     yield other, frozenset().union(*by)
 
     def same(self, n: Affine, m: Affine) -> frozenset[Op] | None:
-        """The checks by which two integers are equal, of at most one."""
+        """A check that proves two integers equal, if at most one is needed."""
         if n == m:
             return NO_CHECKS
         return next((frozenset([op]) for zero, op in self.equal
                      if zero in (n.plus(m, -1), m.plus(n, -1))), None)
 
     def products(self, c: Affine) -> Iterator[tuple[Affine, Affine]]:
-        """The products with `c` that are atoms, and what it is multiplied with."""
+        """The products with `c` among the atoms, and their other factors."""
         for atom in list(self.bounds.atoms.values()):
             if atom.kind == "multiply" and c in atom.operands:
                 yield alone(atom), atom.operands[1] if atom.operands[0] == c else atom.operands[0]
 
     def lowers(self, atom: Atom) -> Iterator[tuple[Affine, frozenset[Op]]]:
-        """What the atom is at least, by which checks."""
+        """Lower bounds of the atom, with the checks that prove them."""
         if atom.value in self.bounds.loops:
             loop = self.bounds.loops[atom.value]
             for low, _ in self.bounds.ends(loop):
@@ -784,7 +769,7 @@ class Proof:
             case "max_" | "maximum" | "at_least_zero":
                 for x in atom.operands:
                     yield x, NO_CHECKS
-            case "remainder":  # Python's
+            case "remainder":  # with Python's sign
                 if self.proves(atom.operands[1], 3):
                     yield number(0), NO_CHECKS
             case "multiply" | "floor_divide":
@@ -803,14 +788,12 @@ class Proof:
 
 
 def least(dim) -> int:
-    """What an axis of an argument is at least as long as: Note [Long axes] in
-    ir/length_assumptions.py.
-    """
+    """The least length of an axis of an argument: Note [Long axes] in ir/length_assumptions.py."""
     return dim if isinstance(dim, int) else dim.least
 
 
 def spread_of(step: Affine) -> Affine | None:
-    """m, if this is `0 if m == 1 else 1`."""
+    """The m of `0 if m == 1 else 1`; None for any other sum."""
     if len(step.terms) != 1 or step.number:
         return None
     ((choice, k),) = step.terms

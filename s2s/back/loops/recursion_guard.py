@@ -1,5 +1,4 @@
-"""How deep native functions call themselves: Python raises RecursionError where a native stack
-would overflow.
+"""Guard native recursion: raise RecursionError before the native stack overflows.
 
     def f(n):                      def f(n, depth):
         ...                            if depth > 6000:
@@ -18,14 +17,12 @@ from ...ops.core.record import value
 from ...ops.program.effects import Made, Plain, raise_record
 from ...ops.program.recursive_callee import calls_itself, recursive_callees
 
-STACK = 4_000_000  # bytes that the calls may take: half of what a thread usually has
+STACK = 4_000_000  # bytes for the calls: half of a usual thread stack
 LEAST = 1000  # Python's own limit
 
 
 def guard_depth(function: Function) -> None:
-    """Count, in place, the depth of the calls of functions that call themselves, and raise before
-    it is too much.
-    """
+    """Count the depth of recursive calls, in place, and raise before it is too large."""
     callees = recursive_callees(function)
     guarded = {callee: Value(INT, "depth") for callee in callees if calls_itself(callee)}
     for callee in callees:
@@ -40,7 +37,7 @@ def guard_depth(function: Function) -> None:
 
 
 def deepest(function: Function) -> int:
-    """How many calls of `function` surely fit on the stack."""
+    """The recursion depth of `function` that surely fits on the stack."""
     made = [v for op in walk(function.block) for v in op.outputs]
     arrays = sum(isinstance(v.type, Array) for v in (*made, *function.params))
     return max(LEAST, STACK // (512 + 96 * arrays + 16 * len(made)) // 100 * 100)

@@ -1,5 +1,4 @@
-"""Elements that a trip computes in one loop, and reads in another, are computed again where that is
-as cheap as reading them.
+"""Recompute cheap elements in the loop that reads them (rematerialisation).
 
     d = np.empty(3)                                   s = 0.0
     s = 0.0                                           for k in range(3):
@@ -11,17 +10,15 @@ as cheap as reading them.
     for k in range(3):
         x_bar[i, k] += e * d[k]
 
-An element of an array that is at hand, and a sum of it with another, cost what storing a number and
-loading it cost; but an array that each trip fills anew keeps the trips from being done several at a
-time (distribute_stages.py, distribute_gathers.py), and its loop from being a vector's. Sound where
-nothing that the elements are computed of is overwritten anywhere. One sum gives the same bits in
-both places. A product does not: where something is added to it, LLVM makes one rounding of both,
-and `t[i] - t[j]` of squares is no longer 0 where i is j; nor do two operations, of which an element
-that is the largest might no longer be equal to the largest.
+A load of an element, or the sum of two, costs what storing a number and loading it costs; but an
+array that each trip fills anew prevents vectorising the trips (distribute_stages.py,
+distribute_gathers.py) and the inner loop. The pass is sound where no operand of the elements is
+overwritten. One sum gives the same bits in both places. A product does not: LLVM contracts a
+multiplication and an addition into one rounding, and `t[i] - t[j]` of squares is no longer 0 where
+i is j. Nor do two operations: an element that is the maximum might no longer equal the maximum.
 
-Considered: arrays of a strip's trips for what one stage makes in a loop and another reads. They are
-needed for what is dear to compute again, and cost memory; here there would be nothing to gain by
-them.
+Considered: arrays of one strip's trips for what one stage computes in a loop and another reads.
+They are needed for expensive values, and cost memory; here they would gain nothing.
 """
 
 from __future__ import annotations
@@ -38,14 +35,12 @@ from .fuse import compared
 from .reuse_dying_buffers import only_write
 
 ARITHMETIC = ("add", "subtract", "negative")
-LOADS, OPERATIONS = 2, 1  # that are computed again, at most
-READERS = 3  # that compute them again, at most
+LOADS, OPERATIONS = 2, 1  # limits for one recomputed element
+READERS = 3  # most loops that recompute it
 
 
 def compute_again(function: Function) -> None:
-    """Let the loops of `function`, a loop form, compute again what is cheap, instead of keeping it
-    in arrays; it is changed.
-    """
+    """Recompute cheap elements instead of storing them in arrays, in the loops of `function`."""
     if not any(op.record is buffer for op in walk(function.block)):
         return
     readers = readers_of(function.block)
@@ -54,7 +49,7 @@ def compute_again(function: Function) -> None:
     counters = {block.params[0] for op in home if op.name == "for" and counts_from_zero(op)
                 for block in op.blocks}
     same: dict[Value, Value] = {}
-    needed_now: set[Value] = set()  # by what is computed again, of which `readers` does not know
+    needed_now: set[Value] = set()  # operands of recomputed ops, which `readers` does not know
     for made in [op for op in home if op.record is buffer]:
         found = _kept(made, readers, counters)
         needed = None if found is None else _computed(found.write, found.loop, readers)
@@ -76,7 +71,7 @@ def compute_again(function: Function) -> None:
 
 
 class Kept(NamedTuple):
-    """An array that one loop fills, and others read at their counters."""
+    """An array that one loop fills, and other loops read at their counters."""
 
     loop: Op
     write: Op
@@ -84,9 +79,7 @@ class Kept(NamedTuple):
 
 
 def _kept(made: Op, readers: Readers, counters: set[Value]) -> Kept | None:
-    """How the array that `made` makes is filled and read, if it is filled and nothing else is done
-    with it.
-    """
+    """The fill and the reads of the array that `made` allocates; None if it is used otherwise."""
     if len(readers[made.output]) != 1 or made.attrs["zero"]:
         return None
     ((loop, _),) = readers[made.output]
@@ -106,8 +99,8 @@ def _kept(made: Op, readers: Readers, counters: set[Value]) -> Kept | None:
 
 
 def _is_filled(made: Op, loop: Op, write: Op) -> bool:
-    """Whether the loops around `write`, of which `loop` is the outermost, go through all indices of
-    the array: what may be read can be computed.
+    """Whether the loops around `write` visit all indices of the array, so that every read is of a
+    computed element. `loop` is the outermost of them.
     """
     ends = {op.blocks[0].params[0]: op.inputs[1] for op in (loop, *walk(loop.blocks[0]))
             if op.name == "for" and op.inputs[2].constant == 1 and op.inputs[0].constant == 0}
@@ -116,8 +109,8 @@ def _is_filled(made: Op, loop: Op, write: Op) -> bool:
 
 
 def _computed(write: Op, loop: Op, readers: Readers) -> list[Op] | None:
-    """The ops that compute what `write` stores, from its indices and what stands before `loop`;
-    None if they are dear, or read what is overwritten.
+    """The ops that compute what `write` stores; None if they are expensive or read overwritten
+    memory.
     """
     if write.inputs[1].type.dtype != write.inputs[0].type.dtype:
         return None
@@ -152,7 +145,7 @@ def _computed(write: Op, loop: Op, readers: Readers) -> list[Op] | None:
 
 
 def _copied(op: Op, env: dict[Value, Value]) -> Op:
-    """The op again, of what its inputs are in `env`, where its output gets a place, too."""
+    """A copy of the op with its inputs mapped by `env`, to which its output is added."""
     copy = Op(op.record, [env.get(x, x) for x in op.inputs], op.attrs, [], [], op.line)
     copy.outputs.append(Value(op.output.type, op.output.name, copy))
     env[op.output] = copy.output
@@ -160,9 +153,7 @@ def _copied(op: Op, env: dict[Value, Value]) -> Op:
 
 
 def _drop(write: Op, loop: Op, made: Value, home: dict[Op, Block]) -> None:
-    """Let `loop`, and the loops in it, not carry the array that `made` is to them, and that `write`
-    writes.
-    """
+    """Remove the array that `made` allocates and `write` fills from the carries of `loop`."""
     while loop is not None:
         k = loop.inputs.index(made) - 3
         (body,) = loop.blocks

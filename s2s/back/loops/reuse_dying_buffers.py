@@ -1,4 +1,4 @@
-"""An array that a nest reads for the last time gives its memory to what the nest makes.
+"""Store the result of a nest into an array that the nest reads for the last time.
 
     z = x @ W                                    z = x @ W
     y = np.empty((n, m))                         for i in range(n):
@@ -7,16 +7,16 @@
             y[i, j] = np.tanh(z[i, j])           return z @ V
     return y @ V
 
-Memory that is new costs more than arithmetic: its pages are handed out and cleared by the system,
-which was half of the time of the gradient of a layer. So a buffer goes where an array lies that is
-read, if it is as long in each axis, if the function has made that array itself, and if each of its
-elements is read in no other trip than in the one that writes there. A result keeps memory of its
-own: the caller may give it (runtime/entry/out_argument.py).
+Fresh memory costs more than arithmetic: the system hands out its pages and clears them, which was
+half of the time of the gradient of a layer. So a buffer is replaced by an array that dies in the
+nest, if it is as long in each axis, if the function allocated it, and if each of its elements is
+read only in the trip that writes there. A result keeps memory of its own: the caller may provide it
+(runtime/entry/out_argument.py).
 
-In the IR the loop then carries the array in place of the buffer, and reads what it carries: nothing
-else than the meaning of the program says that this is right, and back/print/insert_copies.py, which
-finds a write to an array that nobody reads afterwards, prints it in place. Considered: a pool of
-blocks that are used again. It saves clearing pages, not passes through memory.
+In the IR the loop then carries the array in place of the buffer, and reads what it carries: the
+transformation is valid by the semantics of the IR alone, and back/print/insert_copies.py, which
+finds a write to an array that is dead afterwards, prints it in place. Considered: a pool of freed
+blocks. It saves clearing pages, not passes through memory.
 """
 
 from __future__ import annotations
@@ -31,9 +31,7 @@ READERS = ("getitem", "matmul", "length")
 
 
 def overwrite_what_is_read_last(function: Function) -> None:
-    """Let the loops of `function`, a loop form, fill arrays that they read last instead of new
-    ones; it is changed.
-    """
+    """Replace new arrays in the loops of `function`, a loop form, by dying ones, in place."""
     returned = memory_of_results(function)
     for block in list(blocks_of(function.block)):
         buffers = {op.output for op in block.ops if op.record is buffer and not op.attrs["zero"]}
@@ -55,7 +53,7 @@ def overwrite_what_is_read_last(function: Function) -> None:
 
 
 def memory_of_results(function: Function) -> set[Value]:
-    """The arrays in whose memory results are, as far as writes, views, loops and branches tell."""
+    """The arrays that may share memory with results, through writes, views, loops and branches."""
     found: set[Value] = set()
     pending = list(function.block.yields)
     while pending:
@@ -77,9 +75,7 @@ def memory_of_results(function: Function) -> set[Value]:
 
 
 def only_write(loop: Op, k: int) -> Op | None:
-    """The one write to the carry `k` of a nest, at the indices of all its loops, so at each element
-    once.
-    """
+    """The only write to carry `k` of a nest, if it is indexed by all counters."""
     at, carry, counters = loop, k, []
     while True:
         (body,) = at.blocks
@@ -107,7 +103,7 @@ def only_write(loop: Op, k: int) -> Op | None:
 
 def read_last(loop: Op, write: Op, made: Value, block: Block,
               users: dict[Value, list[Op]]) -> Value | None:
-    """An array in whose place `write` may put what it writes to the buffer `made`."""
+    """An array, dead after the loop, that can replace the buffer `made` that `write` fills."""
     for array in op_free_values(loop):
         if (array not in loop.inputs and array.type == made.type
                 and is_made_in(array, block) and array not in block.yields
@@ -119,7 +115,7 @@ def read_last(loop: Op, write: Op, made: Value, block: Block,
 
 
 def is_made_in(array: Value, block: Block) -> bool:
-    """Whether the memory of `array` is new when `block` begins, and as contiguous as a buffer's."""
+    """Whether `array` is allocated in `block`, and is as contiguous as a buffer."""
     if not isinstance(array.type, Array) or array.op is None or array.op not in block.ops:
         return False
     while array.op.name == "for":
@@ -130,9 +126,7 @@ def is_made_in(array: Value, block: Block) -> bool:
 
 
 def only_reads(user: Op, array: Value) -> bool:
-    """Whether `user`, and what is in its blocks, reads elements of `array`, and keeps no view of
-    it.
-    """
+    """Whether `user`, with its blocks, only reads elements of `array`, and keeps no view of it."""
     ops = [user, *(op for inner in user.blocks for op in walk(inner))]
     return all(op.name in READERS
                and not (op.name == "getitem" and isinstance(op.output.type, Array)) for op in ops
@@ -141,7 +135,7 @@ def only_reads(user: Op, array: Value) -> bool:
 
 
 def reads_where_it_writes(loop: Op, array: Value, write: Op) -> bool:
-    """Whether `loop` reads of `array` only what `write` is about to overwrite, in the same trip."""
+    """Whether a trip of `loop` reads of `array` only the element that `write` then overwrites."""
     inside = next(inner for inner in blocks_of(loop.blocks[0]) if write in inner.ops)
     before = inside.ops[:inside.ops.index(write)]
     reads = [op for op in walk(loop.blocks[0]) if array in op.inputs]
@@ -150,7 +144,7 @@ def reads_where_it_writes(loop: Op, array: Value, write: Op) -> bool:
 
 
 def give(array: Value, made: Value, loop: Op, k: int, write: Op, block: Block) -> None:
-    """Let the carry `k` of `loop` start as `array`, not as `made`."""
+    """Initialise carry `k` of `loop` with `array` instead of `made`."""
     for op in walk(loop.blocks[0]):
         op.inputs[:] = [write.inputs[0] if x is array else x for x in op.inputs]
     loop.inputs[3 + k] = array

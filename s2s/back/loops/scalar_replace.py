@@ -1,27 +1,26 @@
-"""Elements that one trip of a loop leaves to the next stay in scalars, instead of going through
-memory.
+"""Keep elements that one trip leaves to the next in scalars (scalar replacement).
 
     for j in range(1, n - 1):                                 t = u[0]
         u[j] = 0.5 * (u[j - 1] + u[j + 1])      becomes       for j in range(1, n - 1):
                                                                   t = 0.5 * (t + u[j + 1])
                                                                   u[j] = t
 
-What a trip stores and the next reads back costs the processor four or five cycles, which is most of
-the time of a sweep like this one, and of its adjoint, where three neighbours are added to: it is
-1.5 times faster so. LLVM does not see it, because the stores to other rows come between.
+A store that the next trip loads again costs four or five cycles, which is most of the time of a
+sweep like this one, and of its adjoint, which adds to three neighbours: both are 1.5 times faster
+with scalars. LLVM misses it because stores to other rows come between.
 
 The elements of a row that a trip touches are a *window* that moves by one each trip: an element
 enters it at one end, is read and written while it is inside, and leaves at the other. Inside it is
-a scalar. It is loaded where it is first read, and stored after the last write to it; before the
-loop the window is filled, and after it what has not been stored yet is. Writes elsewhere in the
-array must be proved to be elsewhere (other offsets of one base, none negative). Loops in which
-nothing is handed on are left alone: they may be made of vector instructions.
+a scalar. It is loaded where it is first read, and stored after the last write to it; the window is
+filled before the loop, and what is still to be stored is stored after it. Other writes to the array
+must be proved to be to other elements (other offsets of one base, none negative). Loops that carry
+no element from trip to trip are left alone: they may be vectorised.
 
-An element that every trip writes, and none moves away from (`Still`), is a scalar for the whole
-loop: LLVM sees only sometimes that no other write of the loop is to it. What an adjoint only adds
-to it is added up from zero, and to the element after the loop: so loops around may still add to it
-from several threads, and the loop itself to elements that may be the same, `x_bar[i] -= t` beside
-`x_bar[j] += t`.
+An element that every trip writes at one fixed index (`FixedElement`) is a scalar for the whole loop
+(reduction promotion): LLVM proves only sometimes that no other write of the loop aliases it. What
+an adjoint accumulates into it is summed from zero, and added to the element after the loop: so
+outer loops may still add to it from several threads, and the loop itself to elements that may be
+the same, `x_bar[i] -= t` beside `x_bar[j] += t`.
 """
 
 from __future__ import annotations
@@ -40,16 +39,16 @@ from ...ops.core.record import value
 from ..loopir.reductions import zero_of
 
 WIDEST = 6  # elements: registers are few
-# of which a sum in a scalar is what it is in an array
+# dtypes whose sums are the same in a scalar as in an array
 DTYPES = ("float64", "float32", "int64", "complex128")
 
 
 @dataclass(eq=False)
 class Window:
-    """The accesses of a loop to one row of an array, along which it moves."""
+    """Accesses of a loop to one row of an array, along which it moves."""
 
-    carry: int  # of the loop: the array
-    axis: int | None  # of the counter
+    carry: int  # number of the array among the loop's carries
+    axis: int | None  # the axis that the counter indexes
     others: tuple  # (base, offset) of the other axes
     dtype: str
     # in order, with the offset from the counter
@@ -59,8 +58,7 @@ class Window:
         return sorted({c for op, c in self.accesses if not written or op.record is not getitem})
 
     def handed_on(self, forwards: bool) -> list[int]:
-        """The offsets whose elements a trip reads and finds in scalars: all but the newest, if they
-        are not overwritten first.
+        """The offsets of elements that a trip finds in scalars: all but the newest, if read first.
         """
         offsets = self.offsets()
         inside = range(offsets[0], offsets[-1] + 1)
@@ -69,17 +67,16 @@ class Window:
                 or first[c].record is not setitem]
 
     def stored(self, forwards: bool) -> int:
-        """The offset after which nothing writes to an element any more."""
+        """The offset after which no access writes to an element any more."""
         return self.offsets(written=True)[0 if forwards else -1]
 
     def unstored(self, forwards: bool) -> list[int]:
-        """The offsets, from where the next trip would be, of what is left to store after the last.
-        """
+        """The offsets, seen from the trip after the last, of elements still to be stored."""
         first, *_, last = [*self.offsets(written=True)] * 2
         return list(range(first, last) if forwards else range(first + 1, last + 1))
 
     def entering(self, forwards: bool) -> list[int]:
-        """The offsets that a trip is given in scalars."""
+        """The offsets of elements that a trip receives in scalars."""
         return sorted({*self.handed_on(forwards), *self.unstored(forwards)})
 
     def place(self, i: Value, c: int) -> list[Value]:
@@ -90,23 +87,23 @@ class Window:
         return index
 
     def step(self, forwards: bool) -> int:
-        """From the offset of an element to that which it has in the next trip, turned round."""
+        """The change of an element's offset from one trip to the next."""
         return 1 if forwards else -1
 
     def term(self, x: Value) -> Value:
-        """What is added to a scalar where `x` is added to an element."""
+        """The term to add to a scalar where `x` is added to an element."""
         return x
 
     def starts(self, array: Value, i: Value, c: int) -> Value:
-        """What the scalar at `c` is before the loop, whose first trip is i."""
+        """The initial scalar at offset `c`, before a loop whose first trip is `i`."""
         return self.read(array, i, c)
 
     def leaves(self, array: Value, x: Value, i: Value, c: int) -> Value:
-        """The array after the loop, which ends before i and leaves `x` in the scalar at `c`."""
+        """The array after a loop that ends before `i` with `x` in the scalar at `c`."""
         return self.write(array, x, i, c)
 
     def read(self, array: Value, i: Value | Block, c: int) -> Value:
-        """The element at `c` from i, or from a loop's counter."""
+        """Load the element at offset `c` from `i` or from a loop's counter."""
         index = self.place(i.params[0] if isinstance(i, Block) else i, c)
         return getitem(array, *index, pattern=("i",) * len(index))
 
@@ -118,17 +115,17 @@ class Window:
 
 
 class Still(Window):
-    """The accesses of a loop to one element, at indices that no trip changes."""
+    """Accesses of a loop to one element, at indices that no trip changes."""
 
     @property
     def is_sum(self) -> bool:
-        """Whether it is only added to, by an adjoint."""
+        """Whether the element is only accumulated into, by an adjoint."""
         return all(is_added(op) for op, _ in self.accesses)
 
     @property
     def is_taken(self) -> bool:
-        """Whether it is only subtracted from: what is, is added up. LLVM adds up in order what it
-        computes in vectors, but subtracts nothing so.
+        """Whether the element is only subtracted from. The loop then sums, and the sum is
+        subtracted at the end: LLVM vectorises an ordered sum, but not an ordered subtraction.
         """
         return self.is_sum and all(op.inputs[1].op is not None and op.inputs[1].op.name
                                    == "negative" for op, _ in self.accesses)
@@ -165,16 +162,12 @@ class Still(Window):
 
 
 def is_added(op: Op) -> bool:
-    """Whether an adjoint adds to an element here, and does not read it: the order of such sums is
-    nobody's.
-    """
+    """Whether `op` is an adjoint's accumulation into an element, whose order is free."""
     return op.name == "additem" and op.line is not None and op.line.backwards
 
 
 def forward_elements(function: Function) -> None:
-    """Keep in scalars, in place, what the loops of `function`, a loop form, hand on from trip to
-    trip.
-    """
+    """Replace elements that loops of `function`, a loop form, pass from trip to trip by scalars."""
     counters = {op.blocks[0].params[0]: op for op in walk(function.block) if op.name == "for"}
     same: dict[Value, Value] = {}
     _block(function.block, readers_of(function.block), counters, same)
@@ -214,9 +207,7 @@ def _windows(loop: Op, readers: Readers, counters: dict[Value, Op]) -> list[Wind
 
 
 def _accesses(body: Block, param: Value, end: Value, readers: Readers) -> list[Op] | None:
-    """The reads and writes of single elements of an array, in order, if the body does nothing else
-    with it.
-    """
+    """The element accesses to an array, in order; None if the body does anything else with it."""
     versions, version = [param], param
     while version is not end:
         writes = [op for op, _ in readers[version] if op is not None
@@ -248,9 +239,7 @@ def _accesses(body: Block, param: Value, end: Value, readers: Readers) -> list[O
 
 
 def _one_after_another(accesses: list[Op], version: Value) -> bool:
-    """Whether each is of the array as those before leave it: what is read after it is overwritten
-    is a copy.
-    """
+    """Whether each access is to the latest version; a read of an older one would need a copy."""
     for op in accesses:
         if op.inputs[0] is not version:
             return False
@@ -265,7 +254,7 @@ def _index(op: Op) -> list[Value]:
 
 def _moving(loop: Op, k: int, accesses: list[Op], inside: set[Value],
             counters: dict[Value, Op]) -> list[Window]:
-    """The windows of one array that are worth it, if all other accesses are elsewhere."""
+    """The profitable windows of one array, if all other accesses are to other elements."""
     counter, forwards = loop.blocks[0].params[0], loop.inputs[2].constant == 1
     windows: dict[tuple, Window] = {}
     for op in accesses:
@@ -300,8 +289,7 @@ def _moving(loop: Op, k: int, accesses: list[Op], inside: set[Value],
 
 def _is_handed_on(window: Window, counter: Value, forwards: bool,
                   counters: dict[Value, Op]) -> bool:
-    """Whether trips hand elements on in `window`, in few registers, none of them counted from the
-    end.
+    """Whether trips pass elements on in `window`, in few registers and with no index from the end.
     """
     offsets, low = window.offsets(), lower_bound(counter, counters)
     if (not window.offsets(written=True) or not window.handed_on(forwards)
@@ -317,7 +305,7 @@ def _maybe_negative(place: tuple, counters: dict[Value, Op]) -> bool:
 
 
 def _apart(window: Window, op: Op, counters: dict[Value, Op]) -> bool:
-    """Whether `op` is proved to be about an element of another row."""
+    """Whether `op` is proved to access an element of another row."""
     a, b = _index(window.accesses[0][0]), _index(op)
     return any(axis != window.axis and indices_differ(i, j, counters)
                for axis, (i, j) in enumerate(zip(a, b)))
@@ -328,9 +316,7 @@ def _apart(window: Window, op: Op, counters: dict[Value, Op]) -> bool:
 
 
 def _rewrite(loop: Op, windows: list[Window]) -> dict[Value, Value]:
-    """Emit `loop` with these windows in scalars, inside an `if`; where it surely has a first trip
-    without one: then what stands for its outputs.
-    """
+    """Emit `loop` with these windows in scalars; return the replacements of its outputs."""
     lo, hi, step = loop.inputs[:3]
     outputs, inits = list(loop.outputs), loop.inputs[3:]
     loop.outputs = [Value(y.type, y.name, loop) for y in outputs]
@@ -349,7 +335,7 @@ def _rewrite(loop: Op, windows: list[Window]) -> dict[Value, Value]:
 
 
 def _windowed(loop: Op, windows: list[Window]) -> list[Value]:
-    """Emit the loop; returns what its outputs have become."""
+    """Emit the loop with windows; return the new values of its outputs."""
     body, forwards = loop.blocks[0], loop.inputs[2].constant == 1
     lo, hi = loop.inputs[:2]
     results = list(loop.outputs)
@@ -375,7 +361,7 @@ def _windowed(loop: Op, windows: list[Window]) -> list[Value]:
 
 def _scalars(body: Block, mine: dict[Op, tuple[Window, int]],
              state: dict[Window, dict[int, Value]]) -> None:
-    """Replace the accesses that are `mine` by what the scalars of `state` are then."""
+    """Replace the accesses in `mine` by the scalars of `state`."""
     ops, body.ops = body.ops, []
     same: dict[Value, Value] = {}
 
@@ -394,7 +380,7 @@ def _scalars(body: Block, mine: dict[Op, tuple[Window, int]],
             with at(op.line):
                 if op.record is setitem:
                     now[c] = final(op.inputs[1])
-                elif c not in now:  # it enters here
+                elif c not in now:  # it enters the window here
                     now[c] = w.read(array, body, c)
                 if op.name == "additem":
                     now[c] = OPERATORS["add"](now[c], final(w.term(op.inputs[1])))

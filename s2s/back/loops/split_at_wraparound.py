@@ -1,5 +1,4 @@
-"""Loops whose indices go round, as those of `np.roll` do, run from one turn to the next, and look
-for no remainder on the way.
+"""Split loops whose indices wrap around, as in `np.roll`, at the wrap (index-set splitting).
 
     for j in range(n):                                 lo = 0
         y[j] = x[(j - 1) % n] + x[(j + 1) % n]         while lo < n:
@@ -10,15 +9,15 @@ for no remainder on the way.
                                                                y[j] = x[j + (k - lo)] + x[j + (k_1 - lo)]
                                                            lo = hi
 
-A remainder is a division, as long as twenty additions, and what is read at one is not read several
-elements at a time. A five-point stencil of rolls over rows of 120 took 3.5 ns an element, with
-indices that are compared and moved back 1.5, and takes 0.6 in pieces. (Over rows of 3, which are
-pieces of one element, it takes 1.4 times as long as with remainders.) Peeling the first and last
-trips off instead would write the body out once for each piece, and needs the shifts when code is
-generated.
+A remainder is a division, which takes as long as twenty additions, and an index that is a remainder
+prevents vector loads. A five-point stencil of rolls over rows of 120 took 3.5 ns an element, with
+indices that are compared and moved back 1.5, and takes 0.6 after splitting. (Over rows of 3, whose
+pieces are one element long, it takes 1.4 times as long as with remainders.) Peeling the first and
+last trips instead would duplicate the body for each piece, and requires the shifts to be known when
+code is generated.
 
-Loops that count down end their pieces where an index is 0. In a piece a quotient `(j + e) // n`
-does not change, either. Remainders of what only loops further out count are taken there, once.
+Loops that count down end their pieces where an index is 0. Within a piece a quotient `(j + e) // n`
+is constant, too. Remainders that depend only on outer counters are hoisted.
 """
 
 from __future__ import annotations
@@ -34,44 +33,40 @@ from ...ops.core.control import for_record, while_record
 from ...ops.core.record import RECORDS, define, value
 from ..loopir.loop_builder import add, op_named, subtract
 
-MOST = 8  # turns that a loop's pieces end at
-# trips of a turn, where their number is known: by 2 LLVM divides quickly, and pieces of two trips
-# would be slow
+MOST = 8  # most wrapping indices of one loop
+# Least trip count between wraps, where it is known: LLVM divides by 2 quickly, and pieces of two
+# trips would be slow.
 LONG = 32
 WHOLE = ("remainder", "floor_divide")
 
-# The remainder in a piece: it is not negative, which analysis/affine.py knows by this name.
+# The remainder within a piece: it is not negative, which analysis/affine.py knows by this name.
 turned = define("turned", evaluate=lambda i, by: i
                 + by, infer=lambda i, by: INT, syntax=RECORDS["add"].syntax)
 
 
 def run_between_wraps(function: Function) -> None:
-    """Take the loops of `function`, a loop form that nobody else has, in pieces where indices in
-    them go round.
-    """
+    """Split the loops of `function`, a loop form, where their indices wrap around, in place."""
     _Loops().block(function.block, {})
 
 
 @dataclass(eq=False)
 class Turn:
-    """What goes round in a loop: (counter + terms + offset) % n, and the ops that are it, or the
-    quotient.
-    """
+    """A wrapping index (counter + terms + offset) % n, and its remainder and quotient ops."""
 
-    terms: tuple[tuple[str, Value], ...]  # ("add" or "subtract", a number that no trip changes)
+    terms: tuple[tuple[str, Value], ...]  # ("add" or "subtract", a loop-invariant number)
     offset: int
     n: Value
     ops: list[Op]
 
     def at(self, start: Value) -> Value:
-        """What is divided in the trip whose counter is `start`."""
+        """The dividend in the trip whose counter is `start`."""
         for name, x in self.terms:
             start = op_named(name, start, x)
         return add(start, self.offset)
 
 
 class _Loops:
-    """Walks a function from inside out."""
+    """A walk over a function from the innermost loops outwards."""
 
     def block(self, block: Block, counters: dict[Value, Op]) -> None:
         for op in list(block.ops):
@@ -92,7 +87,7 @@ class _Loops:
 
 
 def taken_out(loop: Op) -> list[Op]:
-    """The remainders that no trip of the loop changes, and what they are of: no longer in it."""
+    """Remove loop-invariant remainders and their operands from the loop; return them."""
     (body,) = loop.blocks
     inside = {x for op in body.ops for x in op.outputs} | set(body.params)
     out: dict[Op, None] = {}
@@ -117,7 +112,7 @@ def taken_out(loop: Op) -> list[Op]:
 
 
 def turns_of(loop: Op, counters: dict[Value, Op]) -> list[Turn]:
-    """What goes round in an innermost loop that counts up, or down, by one."""
+    """The wrapping indices of an innermost loop that counts up or down by one."""
     (body,) = loop.blocks
     if loop.attrs["breaks"] or "plan" in loop.attrs or loop.inputs[2].constant not in (1, -1):
         return []
@@ -148,8 +143,7 @@ def _is_natural(n: Value, counters: dict[Value, Op]) -> bool:
 
 def _line(x: Value, counter: Value,
           inside: set[Value]) -> tuple[tuple[tuple[str, Value], ...], int] | None:
-    """`x` as the counter plus terms that no trip changes, plus a number; None if it is no such sum.
-    """
+    """`x` as counter + loop-invariant terms + constant; None if it is no such sum."""
     if x is counter:
         return (), 0
     if x.op is None or x.op.name not in ("add", "subtract") or x not in inside:
@@ -167,7 +161,7 @@ def _line(x: Value, counter: Value,
 
 
 def in_pieces(loop: Op, turns: list[Turn], counters: dict[Value, Op]) -> list[Value]:
-    """Emit the loop in pieces; returns what its carries become."""
+    """Emit the split loop; return the final values of its carries."""
     (body,), (begin, end, step) = loop.blocks, loop.inputs[:3]
     is_up = step.constant == 1
     types, names = [INT, *(y.type for y in loop.outputs)], ["lo" if is_up else "hi",
@@ -184,7 +178,8 @@ def in_pieces(loop: Op, turns: list[Turn], counters: dict[Value, Op]) -> list[Va
             place = op_named("remainder", first, n)
             if is_up:
                 left = subtract(n, place)
-                # which is 1 or more in a loop that makes a trip; of 0 the program may yet complain
+                # n is at least 1 if the loop makes a trip; if n is 0, the program may raise
+                # elsewhere
                 if n is not end and not is_known:
                     left = op_named("max_", left, value(1))
                 stop = op_named("min_", stop, add(start, left))

@@ -1,5 +1,4 @@
-"""Tapes that grow become arrays with a count: what a list costs at each push, Numba's twice over,
-is gone.
+"""Replace growing tapes by arrays with a count: a push to a list is slow, in Numba doubly so.
 
     x_tape = []                                x_tape = np.empty(64)
     while abs(x) > 1e-3:                       x_count = 0
@@ -13,20 +12,20 @@ is gone.
                                                    x_count -= 1
                                                    x = x_tape[x_count]
 
-In the IR the tape becomes its count, and the array goes from one push to the next, through the
-loops and branches around. It is made before the outermost of these, so the lanes of a batch, each
-of which starts a tape of its own, share one array; threads that share the lanes make one each
-(back/parallel/outline_parallel.py, "scratch"). That is right where never two tapes of one array are
-there at once: where each tape is made from the one before, used once (or once on each of two
-paths), and made empty at one place (or at one on each of two paths). The others stay lists. A count
-is not negative where an element is put or taken, which LLVM does not see (`on_tape`;
-runtime/kernels/runtime_calls.py): it asked of each whether it counts from the end. Tapes of arrays
-that are all of one shape, which is known before them, become arrays of one axis more, while the
-program still has whole arrays: what is pushed is then computed where it is to stand, and what is
-popped is read there. Only those that are made outside of loops: lanes of a batch that share an
-array of numbers are told apart by what follows. (A list per lane was 1.7 times the adjoint by hand,
-an array per lane 1.2, one array 1.0; an array that is made as long as the trips will be would need
-to know them.) A counted loop that pushes once a trip asks for room once, before it.
+In the IR the tape becomes its count, and the array is carried from one push to the next, through
+the enclosing loops and branches. It is allocated before the outermost of these, so the lanes of a
+batch, each of which starts a tape of its own, share one array; threads that share the lanes
+allocate one each (back/parallel/outline_parallel.py, "scratch"). That is legal where two tapes of
+one array are never live at once: where each tape is made from the one before, used once (or once on
+each of two paths), and created empty at one place (or at one on each of two paths). The others stay
+lists. A count is not negative where an element is pushed or popped, which LLVM does not see
+(`on_tape`; runtime/kernels/runtime_calls.py): it tested each for an index from the end. Tapes of
+arrays of one shape, which is known before them, become arrays with one axis more, while the program
+is still in array form: what is pushed is then computed in place, and what is popped is read in
+place. Only tapes created outside of loops are treated so: the lanes of a batch that share an array
+of numbers need scalars. (A list per lane was 1.7 times the adjoint by hand, an array per lane 1.2,
+one array 1.0; an array that is allocated for all trips would need their number.) A counted loop
+that pushes once a trip reserves room once, before it.
 """
 
 from __future__ import annotations
@@ -50,9 +49,9 @@ from ...ops.core.record import RECORDS, define, value
 from ...ops.core.shape import length
 from ..loopir.ops import new_buffer
 
-FEW = 8  # rows, at least
-# numbers; eight, four, and at last twice as many when they are used up: what is never touched is no
-# memory, until it is the system's page by page
+FEW = 8  # least number of rows
+# Initial capacity. It grows by a factor of eight, four, and at last two: untouched pages of the
+# system take no memory.
 ROOM = 64
 
 
@@ -85,7 +84,8 @@ def with_room_for_matrices(tape, n):
     return longer
 
 
-with_room_op = define("with_room", evaluate=with_room, infer=lambda tape, n: tape.type, helper=with_room,  # for n numbers, at least
+# capacity for at least n numbers
+with_room_op = define("with_room", evaluate=with_room, infer=lambda tape, n: tape.type, helper=with_room,
                       syntax=lambda *xs: ast.Call(ast.Name("with_room", ast.Load()), list(xs), []))
 
 with_room_for = {
@@ -96,14 +96,12 @@ with_room_for = {
               syntax=lambda *xs: ast.Call(ast.Name("with_room_for_matrices", ast.Load()), list(xs), [])),
 }  # by the axes of the tape
 
-# the place of an element
+# index of a tape element
 on_tape = define("on_tape", evaluate=lambda k: k, infer=lambda k: INT, syntax=lambda k: k)
 
 
 def stack_rows(function: Function) -> Function:
-    """`function`, not yet a loop form, with arrays in the place of tapes of arrays, where that can
-    be.
-    """
+    """Replace tapes of arrays in `function`, not yet a loop form, by arrays where possible."""
     if any(op.name == "tape_push" and isinstance(op.inputs[1].type, Array)
            for op in walk(function.block)):
         function = clone(function)
@@ -112,8 +110,7 @@ def stack_rows(function: Function) -> Function:
 
 
 def stack_tapes(function: Function) -> None:
-    """Make arrays, in place, of the tapes of numbers of `function`, a loop form, where that can be.
-    """
+    """Replace tapes of numbers in `function`, a loop form, by arrays in place, where possible."""
     _stack(_Kinds(function))
 
 
@@ -132,18 +129,18 @@ def _stack(kinds: _Kinds) -> None:
 
 
 class _Kinds:
-    """Which tapes may be one: joined by pushes, pops, carries and branches."""
+    """Classes of tapes that must share an array: joined by pushes, pops, carries and branches."""
 
     def __init__(self, function: Function, of_rows: bool = False):
         self.function, self.of_rows = function, of_rows
         self.one: dict[Value, Value] = {}
-        self.home: dict[Value, Block] = {}  # where a value is defined
-        # the op that owns a block, and the block that stands in
+        self.home: dict[Value, Block] = {}  # the block that defines a value
+        # the op that owns a block, and the block around it
         self.place: dict[Block, tuple[Op, Block]] = {}
-        self.consumers: dict[Value, list[Block]] = {}  # where a tape is used up
+        self.consumers: dict[Value, list[Block]] = {}  # the blocks that consume a tape
         self.refused: set[Value] = set()
         self.made: list[tuple[Op, Block]] = []
-        # dtypes and extents; None: neither
+        # dtypes and extents of items; None if unsupported
         self.items: dict[Value, set[tuple[str, tuple] | None]] = {}
         self._visit(function.block)
         for x in (*function.params, *function.results):
@@ -189,7 +186,7 @@ class _Kinds:
                 self._same(op.inputs[0], op.outputs[0])
                 self._use(op.inputs[0], block)
                 item = (op.inputs if op.name == "tape_push" else op.outputs)[1]
-                self._refuse(item)  # a tape that is on another one
+                self._refuse(item)  # a tape of tapes
                 self.items.setdefault(op.outputs[0], set()).add(self._item(item.type))
             case "tape_len":
                 pass
@@ -220,7 +217,7 @@ class _Kinds:
         return None
 
     def chosen(self) -> dict[Value, tuple[str, tuple]]:
-        """Kinds of which one tape is there at a time, with what they hold."""
+        """The classes with one live tape at a time, and the types of their items."""
         found: dict[Value, tuple[str, tuple]] = {}
         items: dict[Value, set[tuple[str, tuple] | None]] = {}
         for tape, held in self.items.items():
@@ -237,9 +234,7 @@ class _Kinds:
         return found
 
     def with_extent(self, dim: Extent, made: list[tuple[Op, Block]]) -> tuple[Value, int] | None:
-        """An array, there before the one place where tapes are `made`, outside of loops, of which
-        an axis has this extent.
-        """
+        """An array that has this extent and is defined before the tapes `made`, and its axis."""
         block = self.function.block
         before = list(block.params)
         if len(made) != 1 or made[0][1] is not block:
@@ -250,7 +245,7 @@ class _Kinds:
                      and dim in x.type.dims), None)
 
     def _once(self, tape: Value) -> bool:
-        """Whether `tape` is used up at most once, whatever path is taken."""
+        """Whether `tape` is consumed at most once on each path."""
         blocks = self.consumers[tape]
         return all(self._only_branches(block, self.home[tape])
                    for block in blocks) and self._exclusive(blocks)
@@ -274,28 +269,28 @@ class _Kinds:
                 and arms[self.place[met][0]] is not met)
 
     def _around(self, block: Block) -> Iterator[Block]:
-        """`block` and those around it, innermost first, without the function's own."""
+        """`block` and the enclosing ones, innermost first, without the function's own."""
         while block in self.place:
             yield block
             block = self.place[block][1]
 
 
 class _Stacks:
-    """Rewrites a function; `chosen` says which kinds of tapes, and what they hold."""
+    """The rewrite of a function; `chosen` maps classes of tapes to the types of their items."""
 
     def __init__(self, kinds: _Kinds, chosen: dict[Value, tuple[str, tuple]]):
         self.kinds, self.chosen = kinds, chosen
         self.names: dict[Value, str] = {}
-        # kinds that have room for all that the loop around pushes
+        # classes for which room is reserved for all pushes of the loop around
         self.reserved: set[Value] = set()
 
     def kind(self, x: Value) -> Value | None:
-        """The kind of `x`, if it is a tape that becomes an array."""
+        """The class of `x`, if it is a tape that becomes an array."""
         root = self.kinds.root(x) if x in self.kinds.one or x in self.chosen else None
         return root if root in self.chosen else None
 
     def block(self, block: Block, arrays: dict[Value, Value]) -> dict[Value, Value]:
-        """Rewrite `block`, which is entered with these arrays; returns those that it ends with."""
+        """Rewrite `block`, which is entered with these arrays; return the arrays at its end."""
         arrays, ops, block.ops = dict(arrays), block.ops, []
         lengths: dict[Value, Value] = {}
         with Builder(block):
@@ -347,8 +342,8 @@ class _Stacks:
                 block.ops.append(op)
 
     def made(self, kind: Value, needed: Value | None) -> Value:
-        """A new array for a tape of this kind; if it is known how much is needed, of rows, it has
-        that.
+        """Allocate an array for a tape of this class, of the `needed` rows if their number is
+        known.
         """
         dtype, dims = self.chosen[kind]
         if not dims:
@@ -361,23 +356,23 @@ class _Stacks:
         lengths = [d if isinstance(d, int) else length(x[0], axis=x[1])
                    if (x := self.kinds.with_extent(d, made)) else None for d in dims]
         array = empty(value((few, *lengths)), dtype=dtype)
-        array.type = Array(dtype, (fresh_extent("any"), *dims))  # it grows
+        array.type = Array(dtype, (fresh_extent("any"), *dims))  # its extent changes as it grows
         return array
 
     def counted(self, op: Op, how: str, count: Value) -> Value:
-        """The tape that `op` gives, as the number that it holds."""
+        """The count that replaces the tape that `op` defines."""
         changed = add_op(RECORDS[how], [count, value(1)], {}, [INT])
         changed.outputs, op.outputs[0].op = [op.outputs[0]], changed
         return op.outputs[0]
 
     def used(self, op: Op) -> list[Value]:
-        """The kinds that are pushed to or popped from in `op`."""
+        """The classes of tapes that are pushed to or popped from in `op`."""
         inside = (op, *(x for block in op.blocks for x in walk(block)))
         kinds = [self.kind(x.outputs[0]) for x in inside if x.name in ("tape_push", "tape_pop")]
         return list(dict.fromkeys(kind for kind in kinds if kind is not None))
 
     def loop(self, op: Op, block: Block, arrays: dict[Value, Value]) -> None:
-        """A loop that fills arrays carries them."""
+        """Rewrite a loop that fills arrays so that it carries them."""
         filled = {self.kind(inner.output): None for body in op.blocks for inner in walk(body)
                   if inner.name == "tape_push" and self.kind(inner.output) in arrays}
         reserved = self.reserved
@@ -406,14 +401,14 @@ class _Stacks:
             arrays[kind] = _output(op, arrays[kind])
 
     def roomy(self, array: Value, needed: Value, kind: Value) -> Value:
-        """`array`, or a longer one, where so many numbers have room."""
+        """`array`, grown if necessary to hold `needed` numbers."""
         lacks = length(array, axis=0) < needed
         return if_(lacks, lambda: [emit(with_room_for[array.type.rank], array,
                                         needed)], lambda: [array], [self.names[kind]])[0]
 
     def needed(self, op: Op, kind: Value) -> Value | None:
-        """How many numbers are on the tape after a loop that pushes as many on each trip; None if
-        that is not known before.
+        """The count after a loop that pushes equally often on each trip; None if not known before
+        it.
         """
         if op.name != "for" or op.attrs["breaks"] or op.inputs[2].constant not in (1, -1):
             return None

@@ -1,12 +1,12 @@
-"""Empty lists and tapes, as native code wants them: Numba must know what they hold.
+"""Give empty lists and tapes an item type, which Numba requires.
 
     f_fwd(x, n, [])      becomes    f_fwd(x, n, [0.0][:0])
     rows = [[], []]      becomes    rows = [[0.0][:0], [0.0][:0]]
 
-What a list holds is told by whatever it flows into: what is appended to it, here or on another
-path, the list that it is put into, the function that is given it. So each list has a `Held`, which
-is that of every list that it may become, and lists that are appended to where they are made need no
-word: Numba sees that for itself.
+The type of a list is inferred from whatever it flows into: what is appended to it, here or on
+another path, a list that contains it, a function that takes it. So each list has an `ItemType`,
+shared by all lists that it may become (unification). Lists that are appended to where they are
+created need no annotation: Numba infers those itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ...ir.types import UNDEFINED, Array, List, Scalar, Tape, Tuple, Type, join
 from ...ops.core.copy import copy_again
 from ...ops.core.record import Record
 
-PUSHES = {"tape_push": 1, "list_insert": 1}  # op -> which input becomes an item
+PUSHES = {"tape_push": 1, "list_insert": 1}  # op -> the input that becomes an item
 PUTS = {**PUSHES, "list_set": 1, "list_full": 0}
 REARRANGED = frozenset({"list_slice", "list_join", "list_copy", "list_zeros", "list_plus",
                         "slice_plus", "list_pick", "list_put", "tape_copy", "tape_reversed",
@@ -30,8 +30,8 @@ REARRANGED = frozenset({"list_slice", "list_join", "list_copy", "list_zeros", "l
 
 
 class Held:
-    """What the lists of one kind hold: `item`, if that is lists; of how many origins and whether
-    filled in place.
+    """The item type of a class of lists: `item`, for lists of lists; its origins; whether filled in
+    place.
     """
 
     def __init__(self, type: Type):
@@ -46,7 +46,7 @@ class Held:
         return self
 
     def meets(self, other: Held) -> None:
-        """Lists of this kind may be lists of that."""
+        """Unify this class of lists with another."""
         a, b = self.root(), other.root()
         if a is b:
             return
@@ -57,21 +57,20 @@ class Held:
         a.item = a.item or b.item
 
     def full(self) -> Type:
-        """The type, with what was not known of each list that it was made of."""
+        """The type, completed by what is known of each list that was unified into it."""
         root = self.root()
         if root.item is None:
             return Scalar("float64") if root.type == UNDEFINED else root.type
         return List(root.item.full())
 
     def told(self) -> bool:
-        """Whether Numba sees by itself what this holds."""
+        """Whether Numba infers the type by itself."""
         root = self.root()
         return root.origins == 1 and root.filled
 
 
 def type_tapes(function: Function) -> None:
-    """Say, in place, what the lists hold that `function` makes empty; arrays on a tape it is given
-    are copies.
+    """Type the empty lists of `function`, in place; arrays on a tape that it receives are copies.
     """
     held = _Kinds()
     ops = list(walk(function.block))
@@ -86,7 +85,7 @@ def type_tapes(function: Function) -> None:
 
 
 class _Kinds(dict):
-    """Value -> Held, of every list."""
+    """The item types of every list."""
 
     def __missing__(self, value: Value) -> Held:
         self[value] = held = Held(value.type)
@@ -97,7 +96,7 @@ class _Kinds(dict):
             self[a].meets(self[b])
 
     def visit(self, op: Op) -> None:
-        """Learn from one op."""
+        """Infer from one op."""
         if op.name == "if":
             for first, second, output in zip(op.blocks[0].yields, op.blocks[1].yields, op.outputs):
                 self.same(first, output)
@@ -146,7 +145,7 @@ class _Kinds(dict):
             self._enters(op.outputs[1], op.outputs[0], 1)
 
     def _enters(self, x: Value, xs: Value, depth: int) -> None:
-        """`x` is an item of `xs`, or of one of its items."""
+        """Record that `x` is an item of `xs`, or of one of its items."""
         outer = self[xs].root()
         for _ in range(depth - 1):
             outer = outer.item.root()
@@ -175,7 +174,7 @@ def _copy_arrays(block: Block) -> None:
 
 
 def spelled(type: Type) -> str:
-    """An expression for some value of this type: of a list, an empty one."""
+    """An expression for some value of this type; for a list, an empty one."""
     match type:
         case Scalar("float64" | "int64" | "bool" | "complex128" as dtype):
             return {"float64": "0.0", "int64": "0", "bool": "False", "complex128": "0j"}[dtype]

@@ -1,18 +1,17 @@
-"""Which calls of exp, sin and the like are spelled so that LLVM vectorises the loop around them.
+"""Select the calls of exp, sin and the like that are spelled so that LLVM vectorises their loop.
 
     for i in range(n):                     for i in range(n):
         y[i] = np.exp(x[i]) * a    ->          y[i] = vector_exp(x[i]) * a
 
-In an innermost loop whose trips do not wait for one another, time goes by how many numbers pass a
-second, and what runtime/kernels/vector_math has is faster; likewise in one with nothing but short
-loops inside, which LLVM takes apart: rows of three exponentials took eight times as long one number
-at a time. Elsewhere, `x = np.sin(x) + 1` say, each number waits for the one before, and libm's
-tables answer sooner, and so they do where an index is checked, which may end the loop: those calls
-stay as they are.
+In an innermost loop with independent trips throughput counts, and the functions of
+runtime/kernels/vector_math are faster; likewise in a loop with only short loops inside, which LLVM
+unrolls: rows of three exponentials took eight times as long one number at a time. Elsewhere, as in
+`x = np.sin(x) + 1`, latency counts, and libm's tables answer sooner; so they do where an index
+check may end the loop: those calls are left alone.
 
-Considered: to leave the choice to LLVM (a call that stays libm's where the loop is not vectorised).
-But then the last few elements of an array, which fill no vector, would be libm's, and a result
-would depend on where it stands.
+Considered: leaving the choice to LLVM (a call that stays libm's where the loop is not vectorised).
+But then the last few elements of an array, which fill no vector, would use libm, and a result would
+depend on its position.
 """
 
 from __future__ import annotations
@@ -28,13 +27,11 @@ from ...ops.program.recursive_callee import recursive_callees
 from ..loopir.vector_support import SHORT, is_extreme, is_of_reals, is_short
 from ..parallel.outline_parallel import Roles
 
-FASTER_ALONE = ("tanh",)  # of which libm's takes twice as long, one number at a time
+FASTER_ALONE = ("tanh",)  # libm's scalar version takes twice as long
 
 
 def with_vector_math(lowered: Function) -> Function:
-    """`lowered`, a loop form that nobody else has, calling vector math in the loops that may be
-    vectorised.
-    """
+    """Use vector math in loops of `lowered`, a loop form, that can be vectorised; it is changed."""
     for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):
         roles = Roles(each)
         for op in walk(each.block):
@@ -47,8 +44,8 @@ def with_vector_math(lowered: Function) -> Function:
 
 
 def may_be_vectorised(loop: Op, roles: Roles) -> bool:
-    """Whether no trip waits for what another computes, but for sums and extremes, and there is no
-    loop inside but short ones, and no check.
+    """Whether trips are independent but for sums and extremes, without checks or longer inner
+    loops.
     """
     (body,) = loop.blocks
     if loop.attrs["breaks"] or loop.inputs[2].constant not in (1, -1):
@@ -64,9 +61,7 @@ def may_be_vectorised(loop: Op, roles: Roles) -> bool:
 
 
 def is_short_array(x: Value) -> bool:
-    """Whether `x` is an array of so few numbers that they are in registers
-    (runtime/emit/stack_arrays.py).
-    """
+    """Whether `x` is an array of few numbers, held in registers (runtime/emit/stack_arrays.py)."""
     return isinstance(x.type, Array) and all(isinstance(d, int) and d < SHORT for d in x.type.dims)
 
 
@@ -80,6 +75,6 @@ def spelled(record: Record) -> Record:
 
 
 def _real(x: ast.expr) -> ast.expr:
-    """A literal of an integer as one of a real number."""
+    """Convert an integer literal to a float literal."""
     return (ast.Constant(float(x.value)) if isinstance(x, ast.Constant)
             and type(x.value) in (bool, int) else x)

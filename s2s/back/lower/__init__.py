@@ -1,1 +1,1 @@
-"""Ops on arrays become loop nests over numbers."""
+"""Lowering of array ops to loop nests over numbers."""

@@ -1,11 +1,11 @@
-"""Which ops of a block share one loop nest.
+"""Partition the ops of a block into groups that share one loop nest (array-level loop fusion).
 
 Ops that visit the same index space, element by element, go into one group: elementwise ops of equal
-shape, and reductions over that shape. A value all of whose readers are in its group is never
-stored. The order of effects is kept by the data flow: two ops may share a nest unless something
-between them must run after one and before the other.
+shape, and reductions over that shape. A value with all its readers in its group is never stored.
+Data dependence keeps the order of effects: two ops may share a nest unless something between them
+must run after one and before the other.
 
-A value that a later nest alone reads, and that is a little arithmetic on one array that is stored
+A value that only a later nest reads, and that is a little arithmetic on one array that is stored
 anyway, is computed there (`postpone`): the `1 - h * h` of an adjoint needs no array of its own next
 to h.
 """
@@ -21,9 +21,9 @@ from ...ir.types import Array
 from ...ops.core.shape import shape_source
 from ...ops.program.effects import is_pure
 
-# Note [What reads only a shape] `spread(s, x)` reads the shape of x and no element.  Were it
-# counted as a reader of x, a value that exists only inside a nest would have to be stored, so such
-# operands are replaced by another array of the same shape that is there anyway (`shape_source`).
+# Note [Shape-only reads] `spread(s, x)` reads the shape of x and no element. If it counted as a
+# reader of x, a value that exists only inside a nest would have to be stored, so such operands are
+# replaced by another array of the same shape that is in memory anyway (`shape_source`).
 
 @dataclass(eq=False)
 class Group:
@@ -32,16 +32,14 @@ class Group:
     ops: list[Op]
     dims: tuple | None = None
     position: int = 0
-    after: set[Group] = field(default_factory=set)  # what must be emitted before
+    after: set[Group] = field(default_factory=set)  # groups that must be emitted before
 
     def __contains__(self, op: Op | None) -> bool:
         return op is not None and any(o is op for o in self.ops)
 
 
 def reads(op: Op) -> list[Value]:
-    """The values whose elements `op`, with its blocks, reads; those read for their shape are traced
-    back.
-    """
+    """The values whose elements `op`, with its blocks, reads; shape-only reads are traced back."""
     if op.record.shapes:
         return [shape_source(x) if k in op.record.shapes else x for k, x in enumerate(op.inputs)]
     return op_free_values(op)
@@ -51,13 +49,13 @@ def partition(block: Block, space: Callable[[Op], tuple | None], reduces: Callab
               clashes: Callable[[Op, list[Op]], bool] = lambda op, others: False) -> list[Group]:
     """The groups of a block in an order in which they can run.
 
-    `space(op)` is the index space that the op visits, if any; what an op that `reduces` gives is
+    `space(op)` is the index space that the op visits, if any; the result of an op that `reduces` is
     known only after the nest; an op that `clashes` with others does not join them.
     """
     groups: list[Group] = []
     home: dict[Op, Group] = {}
     readers: dict[Value, list[Op]] = {}
-    # the last that acts on the world: what stands after it in the program runs after it
+    # the last effect: later effects must follow it
     act: Group | None = None
     for position, op in enumerate(block.ops):
         before = {home[x.op] for x in reads(op) if x.op is not None and x.op in home}
@@ -80,7 +78,7 @@ def partition(block: Block, space: Callable[[Op], tuple | None], reduces: Callab
             readers.setdefault(x, []).append(op)
     ordered = _ordered(groups)
     if postpone(ordered, home, readers, block, clashes):
-        # what had to run after a nest that is gone runs after what that had to follow
+        # successors of a removed nest must follow its predecessors
         for group in groups:
             while gone := [other for other in group.after if not other.ops]:
                 group.after = (group.after.difference(gone).union(*(other.after for other in gone))
@@ -94,14 +92,14 @@ LITTLE = ("add", "subtract", "multiply", "negative")
 
 def postpone(groups: list[Group], home: dict[Op, Group], readers: dict[Value, list[Op]],
              block: Block, clashes: Callable[[Op, list[Op]], bool]) -> bool:
-    """Move arithmetic to the nests that read it, from earlier nests of the same index space;
-    whether some was moved.
+    """Sink arithmetic into later nests over the same index space that read it; return whether any
+    was.
     """
     number = {group: k for k, group in enumerate(groups)}
     kept = {*block.yields, *(x for op in block.ops if op.blocks for x in op_free_values(op))}
     changed = {v for op in block.ops if op.record.writes is not None
                for v in versions(op.inputs[op.record.writes])}
-    # what a loop carries on may be changed there
+    # a loop may write to what it carries
     changed.update(x for op in block.ops if op.blocks for x in op.inputs)
     found = False
     for group in groups if len(groups) > 1 else ():
@@ -149,21 +147,19 @@ def _is_stored(x: Value, home: dict[Op, Group], readers: dict[Value, list[Op]], 
         return True
     if not x.op.record.elementwise:
         return False
-    # none where a block around has made it, which keeps what blocks inside read
+    # none for an array of an enclosing block, which is stored because inner blocks read it
     made = home.get(x.op)
     return made is None or x in kept or any(home[reader] is not made and reader not in cone
                                             for reader in readers[x])
 
 
 def last_reads(groups: list[Group], block: Block) -> dict[Value, int]:
-    """For each value the number of the last of `groups` that reads it, or a view of it; the block's
-    yields come after all.
-    """
+    """The number of the last of `groups` that reads each value or a view of it."""
     last: dict[Value, int] = {}
 
     def read(x: Value, k: int) -> None:
         waiting = [x]
-        # what is known is at least as late, and so are the arrays that it is a view of
+        # A use of a view is a use of its array.
         for v in waiting:
             if v not in last:
                 last[v] = k
@@ -180,7 +176,7 @@ def last_reads(groups: list[Group], block: Block) -> dict[Value, int]:
 
 @dataclass
 class ReadAfter:
-    """The values that the groups after number `k` read, and what those are views of."""
+    """The values that the groups after number `k` read, and the arrays of which those are views."""
 
     last: dict[Value, int]
     k: int
@@ -190,10 +186,8 @@ class ReadAfter:
 
 
 def overwritten_views(groups: list[Group], last: dict[Value, int]) -> dict[int, list[Value]]:
-    """By the number of the group that overwrites their array: the views, and copies, that are read
-    after it.
-    """
-    # what has its memory from elsewhere, by what shares that
+    """Views and copies read after a write to their array, by the number of the writing group."""
+    # by value that aliases memory: the arrays that own it
     roots: dict[Value, frozenset[Value]] = {}
     taken: dict[Value, list[Value]] = {}  # by root: the views that no write has met yet
     found: dict[int, list[Value]] = {}
@@ -205,7 +199,7 @@ def overwritten_views(groups: list[Group], last: dict[Value, int]) -> dict[int, 
                 if op.record.writes is None:
                     for root in shared:
                         taken.setdefault(root, []).extend(op.outputs)
-            elif op.name == "copy":  # which is read where its array is, as a view is
+            elif op.name == "copy":  # which is read in the source array, as a view is
                 for root in roots.get(op.inputs[0], {op.inputs[0]}):
                     taken.setdefault(root, []).append(op.output)
         for op in group.ops if taken else ():
@@ -218,9 +212,7 @@ def overwritten_views(groups: list[Group], last: dict[Value, int]) -> dict[int, 
 
 def _joinable(groups: list[Group], op: Op, dims: tuple, before: set[Group], awaited: set[Group],
               clashes: Callable[[Op, list[Op]], bool]) -> Group | None:
-    """The last group over `dims` that `op`, which must run after `before` and outside `awaited`,
-    can join.
-    """
+    """The last group over `dims` that `op` can join: after `before` and outside `awaited`."""
     for group in reversed(groups):
         if group.dims == dims and group not in awaited and not clashes(op, group.ops) \
                 and not any(_must_follow(other, group) for other in before if other is not group):
@@ -242,7 +234,7 @@ def _must_follow(group: Group, first: Group) -> bool:
 
 
 def _ordered(groups: list[Group]) -> list[Group]:
-    """Every group after those it must follow, otherwise in the order of the program."""
+    """The groups in topological order, otherwise in program order."""
     done: dict[Group, None] = {}
 
     def visit(group: Group) -> None:

@@ -1,14 +1,14 @@
-"""Indices with arrays in them: `x[rows, 1:, cols]`, one element after the other.
+"""Lower indices that contain arrays, `x[rows, 1:, cols]`, element by element (gather).
 
-What stands in such an array is data, of which nothing is known, so each is checked where it is read
-(`place_in`), and the loops within, over the rest of the index, know that it is in range. The rest
-of the function need not check its indices for that (analysis/index_ranges.py); Numba's boundscheck,
-which is for a whole function, took four times as long in a convolutional network.
+The elements of such an index are data, of which nothing is known, so each is checked where it is
+read (`place_in`), and the inner loops, over the rest of the index, know that it is in range. The
+rest of the function need not check its indices for that (analysis/index_ranges.py); Numba's
+boundscheck, which applies to a whole function, took four times as long in a convolutional network.
 
-Where each element of `table[k, l]` needs the elements of k and l in the same place, the nest that
+Where each element of `table[k, l]` needs the elements of k and l at the same index, the nest that
 computes k and l reads the table, too (`in_step`): interpolation would otherwise store all that it
-computes before it knows where it is. Not beside exp and the like, which several trips at a time
-would share: what may raise keeps each trip by itself.
+computes before it knows its indices. This is not done beside exp and the like, which would be
+vectorised: ops that may raise prevent that.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ NONE: Mapping[Value, Value] = {}
 
 
 def is_gather(op: Op) -> bool:
-    """Whether `op` reads an array at indices that stand in arrays of integers."""
+    """Whether `op` reads an array at indices given by integer arrays."""
     return (op.name == "getitem" and is_advanced(op.attrs["pattern"], op.inputs[1:])
             and all(x.type.dtype != "bool" for x in op.inputs[1:]
                     if isinstance(x.type, (Array, Scalar))))
 
 
 def in_step(op: Op) -> bool:
-    """Whether each element that `op` gathers is where the elements of its indices in the same place
-    say.
+    """Whether each gathered element depends on the elements of the index arrays at its own index
+    only.
     """
     dims = op.output.type.dims
     return is_gather(op) and set(op.attrs["pattern"]) == {"i"} and all(
@@ -45,8 +45,7 @@ def in_step(op: Op) -> bool:
 
 
 def picked_from(block: Block) -> set[Op]:
-    """The ops of `block` that gather rows of which only single columns are read: these are read
-    where they are.
+    """The gathers of rows of which only single columns are read; these read the columns directly.
 
     `c = cameras[which]` with `c[:, 0]`, `c[:, 1]` is `cameras[which[i], 0]`, `cameras[which[i],
     1]`: no row is copied.
@@ -69,8 +68,7 @@ def picks_one(op: Op) -> bool:
 
 
 def gather_parts(scope, op: Op):
-    """The entries of an index with arrays in it: per axis of the source, or a new axis, what it
-    reads.
+    """The entries of an index that contains arrays: per axis of the source, or new axis, its kind.
     """
     x = op.inputs[0]
     return list(paired(expand(op.attrs["pattern"], x.type.rank), op.inputs[1:]))
@@ -82,7 +80,7 @@ def gather_lengths(scope, op: Op) -> list[Value]:
 
 
 def index_lengths(scope, own: Sequence[Value], parts: list) -> list[Value]:
-    """The lengths of what an index with arrays in it takes from an array of lengths `own`."""
+    """The lengths of the result of such an index of an array of lengths `own`."""
     basic, advanced, places, axis = [], [], [], 0
     for p, operand in parts:
         if p is None:
@@ -112,9 +110,7 @@ def index_lengths(scope, own: Sequence[Value], parts: list) -> list[Value]:
 
 
 def gather(scope, op: Op, index, places: Sequence[Value] | None = None) -> Value:
-    """One element of `x[rows, 1:, cols]`; `places` are those of rows and cols, where they are known
-    already.
-    """
+    """One element of `x[rows, 1:, cols]`; `places` are the elements of rows and cols, if known."""
     source, parts = scope.elements(op.inputs[0]), gather_parts(scope, op)
     if places is None:
         places = looked_up(scope, source.lengths, parts, index)
@@ -122,7 +118,7 @@ def gather(scope, op: Op, index, places: Sequence[Value] | None = None) -> Value
 
 
 def span(parts: list) -> tuple[int, int]:
-    """Where in the index of the result the axes of the arrays begin and end."""
+    """The first axis of the index arrays in the result's index, and the end of them."""
     places, basics, rank = [], 0, 0
     for p, o in parts:
         if p == "i":
@@ -137,8 +133,7 @@ def span(parts: list) -> tuple[int, int]:
 def looked_up(scope, lengths: Sequence[Value], parts: list,
               index: Sequence[Value], numbers: Mapping[Value, Value] = NONE,
               known: dict[tuple[Value, Value], Value] | None = None) -> list[Value]:
-    """The integers at `index`, of which the axes of the arrays are known, each checked, if it is
-    not `known` to be.
+    """The integers of the index arrays at `index`, each checked unless it is among `known`.
 
     `numbers` are those that are not in memory.
     """
@@ -152,7 +147,7 @@ def looked_up(scope, lengths: Sequence[Value], parts: list,
                                             for step, i in zip(steps_of(scope, o, parts),
                                                                common[last - first
                                                                       - o.type.rank:])]))
-            # of arrays NumPy converts what is too large, too
+            # NumPy converts too large elements of arrays, too
             k, n = as_dtype(k, "int64"), lengths[axis]
             if (k, n) not in known:
                 known[k, n] = k if scope.asked is None else place_in_op(k, n)
@@ -162,10 +157,9 @@ def looked_up(scope, lengths: Sequence[Value], parts: list,
 
 
 def steps_of(scope, operand: Value, parts: list) -> list[Value | int]:
-    """How far to go in an array of indices for one element of the result, along each axis of it: 1,
-    or 0 where it has length 1 and others have not.
+    """Steps through an index array for each axis of the result: 1, or 0 where it is broadcast.
 
-    Where only the run knows whether it has, the run is asked, before the loops.
+    Where only the run knows whether it is broadcast, a test is emitted before the loops.
     """
     found: list[Value | int] = []
     arrays = [o for p, o in parts if p == "i" and isinstance(o.type, Array)]
@@ -184,8 +178,7 @@ def steps_of(scope, operand: Value, parts: list) -> list[Value | int]:
 
 def gathered_index(scope, lengths: Sequence[Value], parts: list, index: Sequence[Value],
                    places: Sequence[Value]) -> list[Value]:
-    """The element of an array of these lengths that is element `index` of it under an index with
-    arrays in it, which say `places`.
+    """The index in the source array of element `index` of the result; `places` are known indices.
     """
     first, last = span(parts)
     found, rest = iter(places), [*index[:first], *index[last:]]

@@ -1,10 +1,10 @@
-"""Indices that a program makes of ranges are index arithmetic, not arrays.
+"""Compute sums of ranges that are used only as indices by arithmetic instead of arrays.
 
     rows = np.arange(0, n, 2)[:, None] + np.arange(k)
     ... x[rows, :]                                          becomes        x[2 * i + j, l]
 
-So it is where they are only used as indices, of one block: what else reads an array may as well
-have it in memory, and computes it in one loop with what it is read for.
+This applies where they are only used as indices, of one block: an array that is also read otherwise
+may as well be in memory, and is computed in one loop with its other uses.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ VIEWS = ("getitem", "expand_dims", "transpose")
 
 
 def index_sums(block: Block) -> set[Op]:
-    """The sums and products of ranges of integers in `block` that are used as indices only."""
+    """The sums and products of integer ranges in `block` that are used as indices only."""
     made: dict[Value, Op] = {}
     for op in block.ops:
         if len(op.outputs) == 1 and (is_range(op) or is_view(op) and op.inputs[0] in made
@@ -32,7 +32,7 @@ def index_sums(block: Block) -> set[Op]:
     for y in [*block.yields, *(x for op in block.ops for inner in op.blocks
                                for x in free_values(inner))]:
         drop(y, made)
-    for op in reversed(block.ops):  # readers stand behind what they read
+    for op in reversed(block.ops):  # uses follow definitions
         if len(op.outputs) == 1 and op.output in made:
             continue
         for k, x in enumerate(op.inputs):
@@ -42,29 +42,27 @@ def index_sums(block: Block) -> set[Op]:
 
 
 def drop(x: Value, made: dict[Value, Op]) -> None:
-    """Take `x`, and what it is made of, from what is `made`."""
+    """Remove `x` and its operands from `made`."""
     op = made.pop(x, None)
     for y in op.inputs if op is not None else ():
         drop(y, made)
 
 
 def is_range(op: Op) -> bool:
-    """Whether `op` is np.arange of integers, by a step that the program states."""
+    """Whether `op` is np.arange of integers with a constant step."""
     return (op.name == "arange" and op.output.type.dtype == "int64"
             and all(x.type.dtype == "int64" for x in op.inputs)
             and type(op.inputs[2].constant) is int and op.inputs[2].constant != 0)
 
 
 def is_view(op: Op) -> bool:
-    """Whether `op` puts the axes of an array in other places, and adds some of length 1."""
+    """Whether `op` permutes the axes of an array, and adds axes of length 1."""
     return op.name in VIEWS and (op.name != "getitem" or len(op.inputs) == 1
                                  and "i" not in op.attrs["pattern"])
 
 
 def is_sum(op: Op, made: dict[Value, Op]) -> bool:
-    """Whether `op` adds or multiplies what is `made` of ranges and numbers, and it is known which
-    of its axes are broadcast.
-    """
+    """Whether `op` adds or multiplies ranges in `made` and numbers, with known broadcasting."""
     if op.name not in SUMS or not isinstance(op.output.type,
                                              Array) or op.output.type.dtype != "int64":
         return False
@@ -77,7 +75,7 @@ def is_sum(op: Op, made: dict[Value, Op]) -> bool:
 
 
 def is_index(op: Op, k: int) -> bool:
-    """Whether input `k` of `op` is an array by which it reads or writes another one's elements."""
+    """Whether input `k` of `op` is an index array."""
     first = {"getitem": 1, "setitem": 2, "additem": 2}.get(op.name)
     return first is not None and k >= first and is_advanced(op.attrs["pattern"], op.inputs[first:])
 

@@ -1,7 +1,7 @@
-"""Ops that the loop form keeps: they take arrays in memory and are done by BLAS, LAPACK or NumPy.
+"""Ops that stay calls of BLAS, LAPACK or NumPy on arrays in memory.
 
-Numba compiles some of them. What it does not know is called in Python, from compiled code, through
-a function of its own that says so:
+Numba compiles some of them. The others are called in Python, from compiled code, through a function
+of its own whose comment says so:
 
     def numpy_solve(a, b):
         # Numba does not know this: NumPy does it, called from compiled code
@@ -9,7 +9,7 @@ a function of its own that says so:
             y = np.linalg.solve(a, b)
         return y
 
-So no op is ever missing; the reader of `.loops` sees which one is slow.
+So every op is supported; the reader of `.loops` sees which are slow.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ from ..syntax.unparse import expression_text
 
 numba, scipy = later("numba"), later("scipy")
 
-# their results are in one piece, or made so: loops run over them
+# their results are contiguous, or made so: loops run over them
 TRANSFORMS = frozenset({"fft", "ifft", "rfft", "irfft", "dct", "dst"})
 MANY_AXES = re.compile(r"np\.fft\.i?r?fft[2n]\(")
-# in data, by Numba's own
+# searches in data, which Numba compiles itself
 FOUND = frozenset({"nonzero", "flatnonzero", "searchsorted", "digitize", "bincount"})
 KEPT = FOUND | {"matmul", "solve", "inv", "det", "cholesky", "sign_of_det", "log_of_det", "argsort",
                 "tuple", "call", "tape_push", "unique", "isin", "histogram", "lexsort", "delete",
@@ -71,16 +71,16 @@ IN_PYTHON = frozenset({"default_rng", "rng.choice", "rng.choice_by_p", "rng.gumb
 DRAWN = NATIVE_DRAWS | IN_PYTHON
 FLOATS = ("float32", "float64", "complex64", "complex128")
 
-_made: dict[tuple, Record] = {}  # text of the function -> the op that calls it
+_made: dict[tuple, Record] = {}  # source text of the function -> the op that calls it
 
 
 def is_opaque(op: Op) -> bool:
-    """Whether `op` needs its array operands in memory, in one piece."""
+    """Whether `op` needs its array operands contiguous in memory."""
     return op.name in KEPT or op.name in DRAWN
 
 
 def is_native(op: Op) -> bool:
-    """Whether Numba compiles `op` as it stands."""
+    """Whether Numba compiles `op` unchanged."""
     if (op.name in ("round_decimal", "foreign") or op.record is list_pop_at
             and not isinstance(item_type(op.inputs[0].type), Scalar)):
         return False
@@ -101,7 +101,7 @@ def is_native(op: Op) -> bool:
 
 
 def in_python(op: Op) -> Record:
-    """An op that calls NumPy for `op`, of the same inputs and outputs."""
+    """An op that calls NumPy for `op`, with the same inputs and outputs."""
     if op.name == "list_stack":
         item = op.inputs[0].type.item
         return (native_array if isinstance(item, Scalar) else native_nested
@@ -115,8 +115,8 @@ def in_python(op: Op) -> Record:
     names = [f"x{k}" if len(op.inputs) > 1 else "x" for k in range(len(op.inputs))]
     operands = [ast.parse(_of_its_dtype(n, x), mode="eval").body for n, x in zip(names, op.inputs)]
     call = ast.unparse(ast.fix_missing_locations(op.record.syntax(*operands, **op.attrs)))
-    # NumPy makes an array for each axis, SciPy one: it takes 0.75 of the time for 64 x 64 numbers,
-    # 0.4 for 256 x 256
+    # NumPy allocates an array for each axis, SciPy one: it takes 0.75 of the time for 64 x 64
+    # numbers, 0.4 for 256 x 256.
     if MANY_AXES.match(call):
         call = call.replace("np.fft.", "scipy.fft.", 1)
     if functions_in(op):
@@ -145,8 +145,8 @@ def in_python(op: Op) -> Record:
 
 
 def _of_its_dtype(name: str, x: Value) -> str:
-    """Python for an operand that compiled code hands on as Python's own number: what NumPy makes of
-    that may have another dtype.
+    """Python source for an operand that compiled code passes as a Python number, with its dtype
+    restored.
     """
     if not isinstance(x.type, Scalar) or x.type.weak or x.type.dtype in AS_PYTHON:
         return name
@@ -154,7 +154,7 @@ def _of_its_dtype(name: str, x: Value) -> str:
 
 
 def printing(op: Op) -> Record:
-    """An op that has Python print what `op`, a `print` on numbers and arrays, prints."""
+    """An op that calls Python's print for `op`, a `print` of numbers and arrays."""
     names = [x.name if x.name not in ("", "format", "repr", "str", "ascii")
              and [y.name for y in op.inputs].count(x.name) == 1 else f"x{k}"
              for k, x in enumerate(op.inputs)]
@@ -167,8 +167,7 @@ def printing(op: Op) -> Record:
 
 
 class Formats(ast.NodeTransformer):
-    """Spells f"{x:>4d} {y!r}" as f"{format(x, '>4d')} {repr(y)}": Numba does not know the first,
-    whoever computes it.
+    """Rewrites f"{x:>4d} {y!r}" as f"{format(x, '>4d')} {repr(y)}": Numba does not know the first.
     """
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.FormattedValue:
@@ -187,7 +186,7 @@ def _call(name: str, *args: ast.expr) -> ast.Call:
 
 
 def as_the_program_has_it(name: str, x: Value, k: int, op: Op) -> str:
-    """Python for an operand of `print`, which compiled code hands on as Python's own number."""
+    """Python source for an operand of `print`, which compiled code passes as a Python number."""
     if not isinstance(x.type, Scalar) or x.type.weak or (x.type.dtype in AS_PYTHON
                                                          and k in shown_plainly(op)):
         return name
@@ -195,9 +194,7 @@ def as_the_program_has_it(name: str, x: Value, k: int, op: Op) -> str:
 
 
 def shown_plainly(op: Op) -> set[int]:
-    """Which operands of a `print` are shown by their str(), which does not tell np.float64 from
-    float.
-    """
+    """The operands of a `print` shown by str(), which is the same for np.float64 and float."""
     templates = [t for item in op.attrs["items"] for t in within(item)]
     plain = [t.content for t in templates if isinstance(t, Field)
              and t.conversion in (-1, ord("s"))]
@@ -233,7 +230,7 @@ def numba_type(x: Value, contiguous: bool = False) -> str:
 
 
 def _function(text: str, name: str):
-    """The function that `text` defines, whose source the printer finds."""
+    """The function that `text` defines, with a source that the printer finds."""
     filename = f"<s2s {name}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
     namespace = {"objmode": numba.objmode, "np": np, "math": math, "scipy": scipy,

@@ -1,4 +1,4 @@
-"""Arrays read and written where a mask is true, in loops over the mask."""
+"""Lower reads and writes by boolean masks to loops over the mask."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .slice_writes import source_reader
 
 
 def _mask(op: Op, operands: Sequence[Value]) -> Value | None:
-    """The mask, where the whole index is one mask that covers all axes, or the first of them."""
+    """The mask, if the index is one mask of all axes or of the first ones."""
     pattern = op.attrs["pattern"]
     if len(operands) != 1 or not isinstance(operands[0].type,
                                             Array) or operands[0].type.dtype != "bool":
@@ -29,7 +29,7 @@ def _mask(op: Op, operands: Sequence[Value]) -> Value | None:
 
 
 def masked_read(scope, op: Op) -> bool:
-    """`x[mask]`: count, allocate, fill."""
+    """Emit `x[mask]`: count, allocate, fill."""
     mask = _mask(op, op.inputs[1:])
     if mask is None:
         return False
@@ -64,7 +64,7 @@ def _count_true(scope, chosen: Elements, lengths: Sequence[Value]) -> Value:
 
 
 def masked_write(scope, op: Op) -> bool:
-    """`x[mask] = v`."""
+    """Emit `x[mask] = v`."""
     a, v, *operands = op.inputs
     if not isinstance(a.type, Array):
         return False
@@ -100,7 +100,7 @@ def masked_write(scope, op: Op) -> bool:
 
 
 def masked_rows(scope, op: Op, mask: Value) -> bool:
-    """`x[mask] = v`, of a mask of the first axes."""
+    """Emit `x[mask] = v` for a mask of the first axes."""
     a, v, *_ = op.inputs
     array, lengths, chosen = scope.whole(a), scope.lengths(a), scope.elements(mask)
     rank = mask.type.rank
@@ -131,7 +131,7 @@ def masked_rows(scope, op: Op, mask: Value) -> bool:
 
 def branch(condition: Value, then: Callable[[], list[Value]],
            otherwise: list[Value]) -> list[Value]:
-    """An `if` whose other side changes nothing."""
+    """Emit an `if` whose other branch changes nothing."""
     first, second = Block(), Block(yields=list(otherwise))
     with Builder(first):
         first.yields = then()

@@ -1,19 +1,18 @@
-"""A product that an adjoint hands to the next trip, to be added to, is made there: with the
-addition it is one instruction.
+"""Move a product that a trip passes to the next one's sum into that sum, to fuse multiply and add.
 
     for k in range(n - 1, -1, -1):              t, u = 0.0, 1.0
         t = x_bar + a[k]                        for k in range(n - 1, -1, -1):
         x_bar = t * d                becomes        t = t * u + a[k]
                                                     u = d
 
-The adjoint of `x = x * d + a[k]`, and of all that grows or decays, is such a chain, in which each
-trip waits for the one before: three or four cycles for the addition and as many for the product on
-the left, four for both on the right; what else reads the product may wait. The adjoint of a Newton
+The adjoint of `x = x * d + a[k]`, and of all that grows or decays, is such a recurrence. Its
+latency is three or four cycles for the addition and as many for the product on the left, four for
+one fused multiply-add on the right; other uses of the product can wait. The adjoint of a Newton
 iteration of scalar loops took 1.13 times as long. The first trip multiplies by 1, which changes no
 number.
 
-Considered: x_bar * d + a[k] * d. It is as short a chain, but multiplies once more, and at the first
-trip by d, which may be infinite.
+Considered: x_bar * d + a[k] * d. Its recurrence is as short, but it needs one more product, and in
+the first trip multiplies by d, which may be infinite.
 """
 
 from __future__ import annotations
@@ -28,9 +27,7 @@ from .shorten_recurrences import carries_behind, is_sum, uses_in
 
 
 def postpone_products(function: Function) -> None:
-    """Hand on factors, in place, in the loops of `function`, a loop form, where their product is
-    added to.
-    """
+    """Carry factors instead of products that are added to, in place, in the loops of `function`."""
     same: dict[Value, Value] = {}
     for block in list(blocks_of(function.block)):
         for op in list(block.ops):
@@ -42,8 +39,8 @@ def postpone_products(function: Function) -> None:
 
 
 def _postponed(block: Block, loop: Op, k: int) -> dict[Value, Value]:
-    """Hand on the factors of carry `k` of the loop, if that is a chain; returns what then stands
-    for what it ends with.
+    """Carry the factors of carry `k`, if it is such a recurrence; return replacements of its
+    results.
     """
     (body,) = loop.blocks
     param, end = body.params[1 + k], body.yields[k]

@@ -1,22 +1,21 @@
-"""What the terms of an adjoint's sum have in common is multiplied once, and sums that are then the
-same are one.
+"""Factor common terms out of an adjoint's sums, and share sums that become equal.
 
     p = m_j * (u0 * dx + u1 * dy)                 s = u0 * dx + u1 * dy
     m_bar -= u0 * k * dx + u1 * k * dy  becomes   p = m_j * s
                                                   m_bar -= k * s
 
-The adjoint of a product is made factor by factor, where one writes what they share in front of a
-bracket by hand, and finds it again elsewhere. The adjoint of n bodies took 1.15 times as long
-without that, that of a Newton iteration 1.12 times.
+The adjoint of a product is built factor by factor, where one would factor the sum by hand and reuse
+it elsewhere. The adjoint of n bodies took 1.15 times as long without factoring, that of a Newton
+iteration 1.12 times.
 
-Like the order in which contributions are added (shorten_recurrences.py), how they are bracketed is
-chosen here; the user's own sums stay as they are written. The body of an innermost loop is
-rewritten as a whole, and stays as it was unless fewer operations are left: products that others use
-are taken apart in the hope that nobody will. What needs a number from the trip before is left
-alone: that comes late.
+As in shorten_recurrences.py, which chooses the order of contributions, only an adjoint's sums are
+reassociated; the user's own sums stay as they are written. The body of an innermost loop is
+rewritten as a whole, and kept as it was unless fewer operations are left: products with other uses
+are taken apart in the hope that those uses vanish. Values that depend on the trip before are left
+alone: they arrive late.
 
-Considered: the same in the derivative that users read. They would find fewer of the terms that
-their statements have.
+Considered: the same in the derivative that users read. They would recognise fewer of their
+statements' terms.
 """
 
 from __future__ import annotations
@@ -29,16 +28,14 @@ from ....ir.graph import Block, Function, Op, Value, blocks_of
 from ...loopir.loop_builder import op_named
 from .shorten_recurrences import carries_behind, is_float, is_sum, terms_of, uses_in
 
-MOST = 12  # terms of a sum, factors of a term
+MOST = 12  # most terms of a sum, and factors of a term
 ARITHMETIC = ("add", "subtract", "multiply", "divide", "negative")
-# whether it is added, not taken off, and what is multiplied
+# whether it is added or subtracted, and its factors
 Product = tuple[bool, tuple[Value, ...]]
 
 
 def share_factors(function: Function) -> None:
-    """Take common factors out, in place, of the adjoint's sums in the innermost loops of
-    `function`, a loop form.
-    """
+    """Factor the adjoint's sums in the innermost loops of `function`, a loop form, in place."""
     for block in list(blocks_of(function.block)):
         for op in block.ops:
             if (op.name == "for" and not any(each.blocks for each in op.blocks[0].ops)
@@ -57,7 +54,7 @@ def _body(body: Block) -> None:
 
 
 def cost(body: Block) -> int:
-    """How many operations on numbers `body` does."""
+    """The number of arithmetic operations in `body`."""
     return sum(op.name in ARITHMETIC and is_float(op.output) for op in body.ops)
 
 
@@ -72,18 +69,18 @@ def _drop_unused(body: Block) -> None:
 
 
 class Sharing:
-    """One body while its sums are written anew."""
+    """The factoring of one loop body."""
 
     def __init__(self, body: Block):
         self.body, self.behind = body, {x for x, carries in carries_behind(body).items() if carries}
-        # what comes from outside stands before
+        # values from outside the body come first
         self.place = {x: k for k, x in enumerate(y for op in body.ops for y in op.outputs)}
         self.products = {op for op in body.ops if is_product(op)}
-        self.given: dict[Value, int] = {}  # the order in which values were met
+        self.given: dict[Value, int] = {}  # values numbered in the order of their first use
         self.made: dict[tuple, Value] = {}
 
     def run(self) -> bool:
-        """Whether there was anything to share."""
+        """Rewrite the body; return whether there was anything to share."""
         uses, ops, same = uses_in(self.body), self.body.ops, {}
         sums = {op for op in ops if is_sum(op)}
         summed = {x for op in sums for x in op.inputs}
@@ -106,7 +103,7 @@ class Sharing:
         return bool(same)
 
     def total(self, root: Op, inner: set[Op]) -> Value | None:
-        """The sum `root` with common factors in front of brackets; None if it has none."""
+        """The sum `root`, factored; None if it has no common factor."""
         terms = terms_of(root, inner)
         if len(terms) > MOST:
             return None
@@ -121,7 +118,7 @@ class Sharing:
         return total if added else op_named("negative", total)
 
     def product(self, x: Value, added: bool) -> Product:
-        """`x` as a product, its factors in an order that is the same wherever they meet."""
+        """`x` as a product with its factors in canonical order."""
         factors, pending = [], [x]
         while pending:
             x = pending.pop()
@@ -133,11 +130,11 @@ class Sharing:
         return added, tuple(sorted(factors, key=self.order))
 
     def order(self, x: Value) -> tuple:
-        """Numbers that are no floats come last: products start with one."""
+        """A sort key: ints come after floats, because products must start with a float."""
         return not is_float(x), self.place.get(x, -1), self.given.setdefault(x, len(self.given))
 
     def shared(self, products: Sequence[Product]) -> Value | None:
-        """The factor that most of the `products` have, and something beside it."""
+        """The factor common to most of the `products`, if some other factor remains."""
         counts = Counter(x for p in products for x in set(p[1]) if is_float(x) and self.has(p, x))
         most = max(counts.values(), default=0)
         return max((x for x, n in counts.items() if n == most),
@@ -148,7 +145,7 @@ class Sharing:
         return x in product[1] and any(map(is_float, without(product[1], x)))
 
     def bracketed(self, products: Sequence[Product]) -> tuple[bool, Value]:
-        """The sum of `products`, or what is to be taken off."""
+        """The factored sum of `products`, with its sign."""
         x = self.shared(products)
         if x is None:
             products = sorted(products, key=lambda p: (not p[0], [self.order(y) for y in p[1]]))
@@ -174,7 +171,7 @@ class Sharing:
         return added, total
 
     def multiplied(self, factors: Sequence[Value]) -> Value:
-        """Their product, of products that are there as far as possible."""
+        """The product of the factors, from existing products as far as possible."""
         while len(factors) > 1:
             pairs = [(a, b) for k, a in enumerate(factors) for b in factors[k + 1:]]
             a, b = next((pair for pair in pairs if key_of("multiply", pair) in self.made), pairs[0])
@@ -182,7 +179,7 @@ class Sharing:
         return factors[0]
 
     def joined(self, added: bool, x: Value, its: bool, y: Value) -> tuple[bool, Value]:
-        """x + y, x - y, or y - x, where both have a sign."""
+        """x + y, x - y or y - x, by the signs of both."""
         if added == its:
             return added, self.once("add", x, y)
         return (True, self.once("subtract", x, y) if added else self.once("subtract", y, x))
@@ -195,8 +192,7 @@ class Sharing:
 
 
 def is_product(op: Op) -> bool:
-    """Whether the factors of `op` may be multiplied in another order, and each with something else.
-    """
+    """Whether the factors of `op` may be reassociated."""
     if op.name not in ("multiply", "negative") or not is_float(op.output):
         return False
     return all(x.type.dtype == op.output.type.dtype or x.type.weak
@@ -208,6 +204,6 @@ def key_of(name: str, xs: Sequence[Value]) -> tuple:
 
 
 def without(factors: Sequence[Value], x: Value) -> tuple[Value, ...]:
-    """The factors, but for one `x`."""
+    """The factors without one occurrence of `x`."""
     k = factors.index(x)
     return (*factors[:k], *factors[k + 1:])

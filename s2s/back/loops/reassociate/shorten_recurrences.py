@@ -1,18 +1,17 @@
-"""What a trip of a loop needs of the trip before is added last, in sums whose order no program
-states.
+"""Reassociate an adjoint's sums so that the value from the previous trip is added last.
 
     for k in range(n - 1, -1, -1):                      for k in range(n - 1, -1, -1):
         t = x_bar + a * p[k] + b * q[k]      becomes        t = x_bar + (a * p[k] + b * q[k])
         x_bar = t * d                                       x_bar = t * d
 
-A trip cannot begin what reads x_bar before the trip before has ended, and each addition takes four
-cycles: on the left two of them stand in that chain, on the right one, and the others run ahead. Of
-an adjoint that is most of the time: that of a Newton iteration of scalar loops took 1.3 times as
-long.
+A trip cannot compute what reads x_bar before the previous trip has ended, and each addition takes
+four cycles: on the left two of them are on the critical path of the recurrence, on the right one,
+and the others run ahead. In an adjoint that is most of the time: that of a Newton iteration of
+scalar loops took 1.3 times as long.
 
-The contributions to a cotangent have no order of their own, so it is theirs that is chosen; the
-user's sums stay as they are written. Considered: LLVM's flag `reassoc` on these additions. Its
-order is by rank, not by what is carried, and it splits sums into lanes, which short loops pay for.
+The contributions to a cotangent have no order of their own, so theirs is chosen here; the user's
+sums stay as they are written. Considered: LLVM's flag `reassoc` on these additions. It orders by
+rank, not by recurrence, and splits sums into lanes, which short loops pay for.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ DTYPES = ("float64", "float32")
 
 
 def shorten_chains(function: Function) -> None:
-    """Reorder, in place, the adjoint's sums in the loops of `function`, a loop form."""
+    """Reorder the adjoint's sums in the loops of `function`, a loop form, in place."""
     for block in list(blocks_of(function.block)):
         for op in block.ops:
             if op.name == "for" and not op.attrs["breaks"]:
@@ -54,7 +53,7 @@ def _body(body: Block) -> None:
 
 
 def uses_in(body: Block) -> dict[Value, int]:
-    """How often each value is read in `body`; what an op with blocks reads, it reads once."""
+    """The number of uses of each value in `body`; an op with blocks uses a value once."""
     uses: dict[Value, int] = {}
     for op in body.ops:
         for x in op_free_values(op) if op.blocks else op.inputs:
@@ -69,19 +68,19 @@ def is_float(x: Value) -> bool:
 
 
 def is_sum(op: Op) -> bool:
-    """Whether `op` adds or subtracts numbers of one dtype where an adjoint runs."""
+    """Whether `op` is an adjoint's sum or difference of numbers of one dtype."""
     return any(op.record is OPERATORS[name] for name in ("add", "subtract")) and is_of_adjoint(op)
 
 
 def is_of_adjoint(op: Op) -> bool:
-    """Whether `op` computes a number of numbers of one dtype where an adjoint runs."""
+    """Whether `op` is an adjoint's arithmetic on numbers of one dtype."""
     return (op.line is not None and op.line.backwards and not op.line.again and is_float(op.output)
             and all(x.type == op.output.type for x in op.inputs))
 
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """What is added to a sum, or taken from it, before `depth` additions or the last of them."""
+    """A term of a sum with its sign, and its depth in the chain of additions."""
 
     x: Value
     added: bool
@@ -89,7 +88,7 @@ class Term:
 
 
 def terms_of(op: Op, inner: set[Op], added: bool = True, depth: int = 1) -> list[Term]:
-    """What is added up to `op`, in order."""
+    """The terms of the sum `op`, in order."""
     found: list[Term] = []
     for x, its in zip(op.inputs, (added, added == (op.name == "add"))):
         found += terms_of(x.op, inner, its, depth + 1) if x.op in inner else [Term(x, its, depth)]
@@ -97,7 +96,7 @@ def terms_of(op: Op, inner: set[Op], added: bool = True, depth: int = 1) -> list
 
 
 def carries_behind(body: Block) -> dict[Value, frozenset[Value]]:
-    """The numbers carried from the trip before that each value of the body needs."""
+    """The carried numbers that each value of the body depends on."""
     behind = {p: frozenset((p,)) for p in body.params[1:] if is_float(p)}
     for op in body.ops:
         found = frozenset().union(*(behind.get(x, ()) for x in op_free_values(op)))
@@ -107,9 +106,7 @@ def carries_behind(body: Block) -> dict[Value, frozenset[Value]]:
 
 def _cycles(carried: list[Value], yields: list[Value],
             behind: dict[Value, frozenset[Value]]) -> dict[Value, frozenset[Value]]:
-    """For each carried number those, itself included, that need it in a later trip and that it
-    needs.
-    """
+    """For each carried number, the ones in its dependence cycle, itself included."""
     needs = {p: set(behind.get(y, ())) for p, y in zip(carried, yields) if p in behind}
     changed = True
     while changed:
@@ -122,7 +119,7 @@ def _cycles(carried: list[Value], yields: list[Value],
 
 
 def _ends_reached(body: Block, carried: list[Value]) -> dict[Value, set[Value]]:
-    """The carried numbers that are made, for the next trip, of each value of the body."""
+    """For each value of the body, the carried numbers that it contributes to."""
     reached: dict[Value, set[Value]] = {}
     for p, y in zip(carried, body.yields):
         reached.setdefault(y, set()).add(p)
@@ -134,7 +131,7 @@ def _ends_reached(body: Block, carried: list[Value]) -> dict[Value, set[Value]]:
 
 
 def _rewrite(body: Block, root: Op, first: list[Term], late: list[Term]) -> None:
-    """Let `root` add up what is there `first`, and then what is late; its sum keeps its name."""
+    """Let `root` sum the early terms `first`, then the late ones; its result keeps its name."""
     place = body.ops.index(root)
     after, body.ops = body.ops[place:], body.ops[:place]
     added = any(t.added for t in first)  # a - b - c, where a is late, is a - (b + c)

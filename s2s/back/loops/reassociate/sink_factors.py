@@ -1,5 +1,4 @@
-"""A factor that all trips share is multiplied after the loop, not in each trip, where an adjoint
-adds up products.
+"""Sink loop-invariant factors out of an adjoint's sums, to be multiplied once after the loop.
 
     for k in range(n):                              d_bar_1 = 0.0
         d_bar += r * (p[k] * f) + b * q[k]          for k in range(n):
@@ -13,21 +12,20 @@ adds up products.
                                                     if m > 0:
                                                         c_bar_i /= c[i]
 
-Each trip has a product or a quotient less: the adjoint of `s -= p[k] * f * d`, where d is the same
-for all k, multiplies by the cotangent of s, which is the same for all k, too. That of a Newton
-iteration over payments, whose trips do as much arithmetic as the processor can begin, took 1.08
-times as long.
+Each trip saves a product or a quotient: the adjoint of `s -= p[k] * f * d`, where d is
+loop-invariant, multiplies by the cotangent of s, which is invariant, too. That of a Newton
+iteration over payments, which fills the processor's arithmetic units, took 1.08 times as long.
 
-What is left of a term that loses factors has to be a product still: that and the addition are one
-instruction. A quotient costs as much as ten of them. An element of an array that the loop does not
-write, at a place that it does not change, comes from outside, too; it is read again after the loop,
-where there was a trip. Where all terms have the factor no second sum is needed. A loop that makes
-no trip adds nothing, where an infinite factor would make NaN of the sum of nothing.
+What is left of a term must still be a product: it and the addition are one instruction. A quotient
+costs as much as ten of them. An element at an invariant index of an array that the loop does not
+write is invariant, too; it is read again after the loop, if there was a trip. Where all terms have
+the factor no second sum is needed. A loop without trips adds nothing; without the test, an infinite
+factor would make NaN of an empty sum.
 
-Like the order in which contributions are added (shorten_recurrences.py), it is chosen here; the
-user's own sums stay as they are written. It comes after factor.py has put in front of brackets what
-terms share. Considered: the sum as it is, its terms without the factor that all but one have, and
-that one divided by it: not where it may be zero.
+As in shorten_recurrences.py, only an adjoint's sums are reassociated; the user's own sums stay as
+they are written. The pass runs after factor.py has factored common terms. Considered: one sum,
+without the factor that all terms but one have, that one divided by it: not legal where it may be
+zero.
 """
 
 from __future__ import annotations
@@ -45,13 +43,12 @@ from ...loopir.vector_support import is_short
 from .factor import is_product
 from .shorten_recurrences import is_float, is_of_adjoint, is_sum, terms_of, uses_in
 
-Product = tuple[tuple[str, Value], ...]  # "multiply" or "divide", and by what
-MOST = 2  # sums that a loop gets beside its own: registers are few
+Product = tuple[tuple[str, Value], ...]  # "multiply" or "divide", and the operand
+MOST = 2  # sums added to a loop: registers are few
 
 
 def multiply_afterwards(function: Function) -> bool:
-    """Take factors, in place, out of the adjoint's sums in the innermost loops of `function`, a
-    loop form; whether there are any.
+    """Sink factors out of the adjoint's sums in innermost loops, in place; return whether any was.
     """
     same: dict[Value, Value] = {}
     for block in list(blocks_of(function.block)):
@@ -66,7 +63,7 @@ def multiply_afterwards(function: Function) -> bool:
 
 
 def is_adjoint(op: Op) -> bool:
-    """Whether `op` adds up what an adjoint does, in the order of the text or in any."""
+    """Whether `op` accumulates for an adjoint, in program order or in any."""
     return is_sum(op) or op.record is sum_step and is_of_adjoint(op)
 
 
@@ -77,7 +74,7 @@ def is_quotient(op: Op) -> bool:
 
 
 class _Sums:
-    """The sums of one loop while factors are taken out of them."""
+    """The sums of one loop, while factors are sunk out of them."""
 
     def __init__(self, loop: Op):
         self.loop, self.body = loop, loop.blocks[0]
@@ -89,14 +86,14 @@ class _Sums:
         summed = {x for op in sums for x in op.inputs}
         self.inner = {op for op in sums if self.uses.get(op.output) == 1 and op.output in summed}
         self.roots = sums - self.inner
-        # what each sum that is taken apart is without the terms that were taken from it
+        # each sum that is split, without the terms split off
         self.before: dict[Value, Value] = {}
-        # and these, as factors and what they multiply, an output of the loop
+        # and those terms: invariant factors, and the loop output that they multiply
         self.terms: dict[Value, list[tuple[Product, Value]]] = {}
-        self.more = 0  # sums that the loop has got
+        self.more = 0  # sums added to the loop
 
     def taken_apart(self, block: Block) -> dict[Value, Value]:
-        """What stands for the loop's sums after it; the loop is in `block`."""
+        """Split the sums of the loop, an op of `block`; return replacements of its outputs."""
         lines = [op.line for k in range(len(self.loop.outputs))
                  if (op := self.apart(k, block)) is not None]
         if not lines:
@@ -130,8 +127,7 @@ class _Sums:
         return found
 
     def apart(self, k: int, block: Block) -> Op | None:
-        """Take the terms that have factors from outside out of carry `k` of the loop; the op that
-        was its sum, if there are any.
+        """Split terms with invariant factors off carry `k`; return the op that was its sum, if any.
         """
         param, end = self.body.params[1 + k], self.body.yields[k]
         root = end.op
@@ -173,9 +169,7 @@ class _Sums:
         return root
 
     def parted(self, x: Value) -> tuple[Product, Value | None]:
-        """`x` as the factors that come from outside the loop, and the product of the others, in the
-        order in which they are multiplied.
-        """
+        """Split `x` into its loop-invariant factors and the product of the others, in order."""
         if self.is_outside(x):
             return ((("multiply", x),), None) if is_float(x) else ((), x)
         if x.op not in self.products:
@@ -195,27 +189,25 @@ class _Sums:
                                  *left) if len(left) == len(parts) else left[0] if left else None
 
     def is_outside(self, x: Value) -> bool:
-        """Whether `x` is the same in all trips."""
+        """Whether `x` is loop-invariant."""
         return x not in self.inside or x.op is not None and x.op.name == "getitem" and all(
             y not in self.inside or y.constant is not MISSING for y in x.op.inputs)
 
     @staticmethod
     def read_again(element: Value) -> Value:
-        """An element that is the same in all trips, after the loop."""
+        """Load an invariant element again, after the loop."""
         return getitem(*(y if y.constant is MISSING else value(y.constant)
                          for y in element.op.inputs), **element.op.attrs)
 
     def is_worth_it(self, factors: Product, x: Value | None) -> bool:
-        """Whether a trip is shorter where these are taken off, and `x` is added up: a product that
-        nothing else reads, or what would be divided.
-        """
+        """Whether the split shortens a trip: a product with no other use, or a quotient."""
         if x is None or not is_float(x):
             return False
         return (any(name == "divide" for name, _ in factors) or x.op is not None
                 and x.op.name == "multiply" and (x.op in self.products or x not in self.inside))
 
     def another(self, param: Value, block: Block) -> int:
-        """The number of a new sum, which starts from zero."""
+        """Add a sum that starts from zero to the loop; return its carry number."""
         self.loop.inputs.append(self.zero(param, block))
         self.loop.outputs.append(Value(param.type, param.name, self.loop))
         self.body.params.append(Value(param.type, param.name))
@@ -232,7 +224,7 @@ class _Sums:
         return zero
 
     def rest(self, x: Value, taken: set[Value]) -> Value | None:
-        """The sum `x` without the terms that are taken from it."""
+        """The sum `x` without the terms `taken` from it."""
         if x in taken:
             return None
         if x.op not in self.inner | self.roots:
