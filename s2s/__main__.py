@@ -54,7 +54,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("function", help="module:function")
     which = parser.add_mutually_exclusive_group()
     for name in WRAPS:
-        which.add_argument(f"--{name.replace('_', '-')}", dest="wrap", action="store_const", const=name)
+        which.add_argument(f"--{name.replace('_', '-')}", dest="wrap", action="store_const",
+                           const=name)
     parser.add_argument("--argnums", default="0", help="for --grad: which arguments, e.g. 0,1")
     options = parser.parse_args(arguments)
     try:

@@ -1,7 +1,8 @@
-"""The public functions: what they are called, what they take, what they return.  JAX's names and conventions.
+"""The public functions: what they are called, what they take, what they return.  JAX's names and
+conventions.
 
-Transformations (`grad`, `value_and_grad`, `jit`, ...) return a `Transformed` and do nothing yet; `jvp`, `vjp`
-and `linearize` take the arguments along and run.
+Transformations (`grad`, `value_and_grad`, `jit`, ...) return a `Transformed` and do nothing yet;
+`jvp`, `vjp` and `linearize` take the arguments along and run.
 """
 
 from __future__ import annotations
@@ -39,14 +40,16 @@ from .specialisation import bind, normalised, signature_of
 from .transformations import native_inside, positional
 from .transformed import Transformed
 
-# ------------------------------------------------------------------------------------------- reverse mode
+# ------------------------------------------------------------------------------------- reverse mode
 
 
 Argnums = int | str | Sequence[int | str]
 
 
 def decorator(transform: Callable) -> Callable:
-    """`transform(f, ...)`, which may be written above class and static methods, and be given its options first."""
+    """`transform(f, ...)`, which may be written above class and static methods, and be given its
+    options first.
+    """
 
     @functools.wraps(transform)
     def transformation(f: Callable | None = None, *args, **options):
@@ -64,28 +67,33 @@ def decorator(transform: Callable) -> Callable:
 
 
 @decorator
-def grad(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False,
-         tape_limit: int | str | None = None) -> Transformed:
+def grad(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, holomorphic: bool = False,
+         allow_int: bool = False, tape_limit: int | str | None = None) -> Transformed:
     """The derivative of the number that `f` returns, with respect to the arguments `argnums`.
 
-    `argnums` are numbers, from 0, or from -1 backwards, or names; of a method, the default is the first argument after
-    `self`.  Returns a function of the arguments of `f`, whose result has the structure and the shapes of the
-    argument, or is a tuple of such where `argnums` is one.  With `has_aux`, `f` returns (number, aux) and the
-    result is (derivative, aux).  The function refuses integer arguments among `argnums`, and results that are not
-    one real number, with TypeMismatchError; with `allow_int`, what is differentiated may hold integers, and the
-    result has 0.0 in their places.  Members that are no data (None, strings) stay what they are.
+    `argnums` are numbers, from 0, or from -1 backwards, or names; of a method, the default is the
+    first argument after `self`.  Returns a function of the arguments of `f`, whose result has the
+    structure and the shapes of the argument, or is a tuple of such where `argnums` is one.  With
+    `has_aux`, `f` returns (number, aux) and the result is (derivative, aux).  The function refuses
+    integer arguments among `argnums`, and results that are not one real number, with
+    TypeMismatchError; with `allow_int`, what is differentiated may hold integers, and the result
+    has 0.0 in their places.  Members that are no data (None, strings) stay what they are.
 
-    With `holomorphic`, arguments and result are complex, and the result is f'(z), as of any complex function that has a
-    derivative; without it the derivative of a real result by z = u + iv is that by u minus i times that by v, as in JAX.
+    With `holomorphic`, arguments and result are complex, and the result is f'(z), as of any complex
+    function that has a derivative; without it the derivative of a real result by z = u + iv is that
+    by u minus i times that by v, as in JAX.
 
-    With `tape_limit`, a number of bytes or a text such as "64MB", loops whose tapes would be larger are checkpointed, as
-    `checkpoint(range(n), memory=tape_limit)` does it; `.lower(*args).memory` says what is saved.  Left as they are: loops that
-    save single elements of arrays that they write, that draw, or whose state has no size known before them.
+    With `tape_limit`, a number of bytes or a text such as "64MB", loops whose tapes would be larger
+    are checkpointed, as `checkpoint(range(n), memory=tape_limit)` does it; `.lower(*args).memory`
+    says what is saved.  Left as they are: loops that save single elements of arrays that they
+    write, that draw, or whose state has no size known before them.
     """
-    return Transformed("grad", f, gradient_options(argnums, has_aux, holomorphic, allow_int, tape_limit))
+    return Transformed("grad", f,
+                       gradient_options(argnums, has_aux, holomorphic, allow_int, tape_limit))
 
 
-def gradient_options(argnums: Argnums, has_aux: bool, holomorphic: bool, allow_int: bool, tape_limit: int | str | None) -> dict:
+def gradient_options(argnums: Argnums, has_aux: bool, holomorphic: bool, allow_int: bool,
+                     tape_limit: int | str | None) -> dict:
     """The options of `grad` and `value_and_grad`."""
     options = {"argnums": numbers(argnums), "has_aux": has_aux, "allow_int": allow_int}
     if holomorphic:
@@ -94,10 +102,12 @@ def gradient_options(argnums: Argnums, has_aux: bool, holomorphic: bool, allow_i
 
 
 @decorator
-def value_and_grad(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, holomorphic: bool = False,
-                   allow_int: bool = False, tape_limit: int | str | None = None) -> Transformed:
+def value_and_grad(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False,
+                   holomorphic: bool = False, allow_int: bool = False,
+                   tape_limit: int | str | None = None) -> Transformed:
     """`grad`, and the value: a function that returns (y, derivative), or ((y, aux), derivative)."""
-    return Transformed("value_and_grad", f, gradient_options(argnums, has_aux, holomorphic, allow_int, tape_limit))
+    return Transformed("value_and_grad", f,
+                       gradient_options(argnums, has_aux, holomorphic, allow_int, tape_limit))
 
 
 def vjp(f: Callable, *primals, has_aux: bool = False):
@@ -108,17 +118,19 @@ def vjp(f: Callable, *primals, has_aux: bool = False):
     if not primals:
         return Transformed("vjp", f)
     args = with_defaults(f, primals)
-    (y, *aux), back = linear_map(f, "reverse half", args, has_aux, lambda y: [y], "the cotangent given to the pullback",
+    (y, *aux), back = linear_map(f, "reverse half", args, has_aux, lambda y: [y],
+                                 "the cotangent given to the pullback",
                                  lambda bars: (bars if len(args) != 1 else (bars,))[:len(primals)])
     return y, back, *aux
 
 
-def linear_map(f: Callable, kind: str, args: tuple, has_aux: bool, like: Callable, what: str, finish: Callable,
-               rest: Sequence = ()) -> tuple:
-    """What the first half of a derivative returns, but what it saves, and the second half as a function.
+def linear_map(f: Callable, kind: str, args: tuple, has_aux: bool, like: Callable, what: str,
+               finish: Callable, rest: Sequence = ()) -> tuple:
+    """What the first half of a derivative returns, but what it saves, and the second half as a
+    function.
 
-    `like(y)` are trees like the directions that it takes, each called `what`; `rest` are directions that are always the
-    same; `finish` is run on its result.
+    `like(y)` are trees like the directions that it takes, each called `what`; `rest` are directions
+    that are always the same; `finish` is run on its result.
     """
     first = cached(f, kind, None, has_aux=has_aux)
     found = by_position(first)(*args)
@@ -129,13 +141,16 @@ def linear_map(f: Callable, kind: str, args: tuple, has_aux: bool, like: Callabl
     def accept(directions: tuple) -> list:
         if len(directions) != len(wanted):
             name = getattr(f, "__name__", "f")
-            raise TypeMismatchError(f"{len(directions)} directions are given to {name}, linearized, and {len(wanted)} are needed",
-                                    _beginning(f), "give one for each")
+            raise TypeMismatchError(f"{len(directions)} directions are given to {name}, "
+                                    f"linearized, and {len(wanted)} are needed", _beginning(f),
+                                    "give one for each")
         for direction, x in zip(directions, wanted):
             same_structure(direction, x, what, f)
-        return [tree.map(functools.partial(direction_like, f=f), x, direction) for direction, x in zip(directions, wanted)] + [*rest]
+        return [tree.map(functools.partial(direction_like, f=f), x, direction)
+                for direction, x in zip(directions, wanted)] + [*rest]
 
-    held = [*(args[k] for k in halves.arguments), *(found[j] for j in halves.saved), *(get() for get in halves.second.captures.values())]
+    held = [*(args[k] for k in halves.arguments), *(found[j] for j in halves.saved),
+            *(get() for get in halves.second.captures.values())]
     held = kept_from(held, [args, results, held[len(held) - len(halves.second.captures):]])
     return results, LinearMap(halves, map(normalised, held), accept, finish, native_inside(first))
 
@@ -145,16 +160,19 @@ def direction_like(x, direction, f: Callable):
     if not is_inexact(x):
         return direction
     if np.iscomplexobj(direction) and not np.iscomplexobj(x):
-        raise TypeMismatchError("a tangent or cotangent is complex, and what it goes with is real", _beginning(f), "give its real part")
+        raise TypeMismatchError("a tangent or cotangent is complex, and what it goes with is real",
+                                _beginning(f), "give its real part")
     if isinstance(x, np.ndarray) and x.ndim:
         return np.asarray(direction, x.dtype)
-    return type(x)(direction) if isinstance(x, (float, complex)) else np.asarray(x).dtype.type(direction)
+    return (type(x)(direction) if isinstance(x, (float, complex))
+            else np.asarray(x).dtype.type(direction))
 
 
-# ------------------------------------------------------------------------------------------- forward mode
+# ------------------------------------------------------------------------------------- forward mode
 
 
-def jvp(f: Callable, primals: Sequence | None = None, tangents: Sequence | None = None, has_aux: bool = False):
+def jvp(f: Callable, primals: Sequence | None = None, tangents: Sequence | None = None,
+        has_aux: bool = False):
     """(y, y_dot): the value of `f` at `primals`, and its derivative in the direction `tangents`.
 
     Without primals, the Transformed f_jvp(*xs, *x_dots) -> (y, y_dot) that computes them.
@@ -169,50 +187,60 @@ def jvp(f: Callable, primals: Sequence | None = None, tangents: Sequence | None 
     return y, y_dot
 
 
-def directions(f: Callable, primals: Sequence, tangents: Sequence | None, what: str) -> tuple[tuple, tuple]:
-    """All arguments of a call of `f`, and a tangent for each: zeros for the defaults; TypeMismatchError if they do not fit."""
+def directions(f: Callable, primals: Sequence, tangents: Sequence | None,
+               what: str) -> tuple[tuple, tuple]:
+    """All arguments of a call of `f`, and a tangent for each: zeros for the defaults;
+    TypeMismatchError if they do not fit.
+    """
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
-        raise TypeMismatchError(f"{what} takes the arguments, and a tangent for each, as two tuples", _beginning(f),
-                                f"write {what}(f, (x, y), (x_dot, y_dot)), or {what}(f, (x,), (x_dot,)) of one argument")
+        raise (TypeMismatchError(f"{what} takes the arguments, and a tangent for each, as two "
+                                 "tuples", _beginning(f), f"write {what}(f, (x, y), (x_dot, "
+                                 f"y_dot)), or {what}(f, (x,), (x_dot,)) of one argument"))
     primals, tangents = tuple(primals), tuple(tangents)
     if len(primals) != len(tangents):
-        raise TypeMismatchError(f"{what} was given {len(primals)} primals and {len(tangents)} tangents", _beginning(f),
-                                "give one tangent for each primal")
+        raise TypeMismatchError(f"{what} was given {len(primals)} primals and {len(tangents)} "
+                                "tangents", _beginning(f), "give one tangent for each primal")
     for x, x_dot in zip(primals, tangents):
         same_structure(x_dot, x, f"a tangent given to {what}", f)
-    tangents = [tree.map(lambda v, d: d if np.iscomplexobj(d) and not np.iscomplexobj(v) else direction_like(v, d, f), x, x_dot)
-                for x, x_dot in zip(primals, tangents)]  # a complex one of a real argument is refused where it is met
+    tangents = [tree.map(lambda v, d: d if np.iscomplexobj(d) and not np.iscomplexobj(v)
+                         else direction_like(v, d, f), x, x_dot)
+                # a complex one of a real argument is refused where it is met
+                for x, x_dot in zip(primals, tangents)]
     args = with_defaults(f, primals)
     return args, (*tangents, *(zeros(x) for x in args[len(primals):]))
 
 
 def linearize(f: Callable, *primals, has_aux: bool = False):
-    """(y, pushforward): `pushforward(*x_dots)` is the derivative of `f` at `primals` in that direction.
+    """(y, pushforward): `pushforward(*x_dots)` is the derivative of `f` at `primals` in that
+    direction.
 
-    What does not depend on the direction is done once, now; `pushforward` may be called many times, and is transformed
-    like any function.  With `has_aux`, `f` returns (result, aux), and aux comes last.  Without primals, the Transformed
-    f_jvp(*xs, *x_dots) -> (y, y_dot) in which the primal comes first and the tangents after it.
+    What does not depend on the direction is done once, now; `pushforward` may be called many times,
+    and is transformed like any function.  With `has_aux`, `f` returns (result, aux), and aux comes
+    last.  Without primals, the Transformed f_jvp(*xs, *x_dots) -> (y, y_dot) in which the primal
+    comes first and the tangents after it.
     """
     if not primals:
         return Transformed("linearize", f)
     args = with_defaults(f, primals)
     rest = [zeros(x) for x in args[len(primals):]]
-    (y, *aux), push = linear_map(f, "forward half", args, has_aux, lambda y: list(primals), "a tangent given to the pushforward",
-                                 lambda y_dot: y_dot, rest)
+    (y, *aux), push = linear_map(f, "forward half", args, has_aux, lambda y: list(primals),
+                                 "a tangent given to the pushforward", lambda y_dot: y_dot, rest)
     return y, push, *aux
 
 
-# -------------------------------------------------------------------------------------- whole derivatives
+# -------------------------------------------------------------------------------- whole derivatives
 
 
 @decorator
-def jacfwd(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, holomorphic: bool = False) -> Transformed:
+def jacfwd(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False,
+           holomorphic: bool = False) -> Transformed:
     """The Jacobian of `f`, all columns in one sweep of forward mode: shape y.shape + x.shape.
 
-    Of containers, a container like the result, whose leaves are containers like the argument, or tuples of such where
-    `argnums`, which are those of `grad`, is a tuple; so do `jacrev`, `jacobian` and `hessian`.  With `has_aux`, `f`
-    returns (result, aux), and what is returned is (Jacobian, aux).  Arguments and results are floats, or, with
-    `holomorphic`, complex; anything else is refused with TypeMismatchError.
+    Of containers, a container like the result, whose leaves are containers like the argument, or
+    tuples of such where `argnums`, which are those of `grad`, is a tuple; so do `jacrev`,
+    `jacobian` and `hessian`.  With `has_aux`, `f` returns (result, aux), and what is returned is
+    (Jacobian, aux).  Arguments and results are floats, or, with `holomorphic`, complex; anything
+    else is refused with TypeMismatchError.
     """
     return jacobian_of("jacfwd", f, argnums, has_aux, holomorphic)
 
@@ -220,22 +248,26 @@ def jacfwd(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, holomor
 @decorator
 def jacrev(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, holomorphic: bool = False,
            allow_int: bool = False) -> Transformed:
-    """The Jacobian of `f`, all rows in one sweep of reverse mode: shape y.shape + x.shape.  See `jacfwd`.
+    """The Jacobian of `f`, all rows in one sweep of reverse mode: shape y.shape + x.shape.  See
+    `jacfwd`.
 
-    Arguments may be complex where results are real, as for `grad`; with `allow_int`, integers have zeros.
+    Arguments may be complex where results are real, as for `grad`; with `allow_int`, integers have
+    zeros.
     """
     return jacobian_of("jacrev", f, argnums, has_aux, holomorphic, allow_int)
 
 
 @decorator
-def jacobian(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, holomorphic: bool = False,
-             allow_int: bool = False, sparse: bool = False) -> Transformed | SparseJacobian:
+def jacobian(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False,
+             holomorphic: bool = False, allow_int: bool = False,
+             sparse: bool = False) -> Transformed | SparseJacobian:
     """The Jacobian of `f`, by `jacfwd` or `jacrev`, whichever has fewer directions at these shapes.
 
-    With `sparse`, a scipy.sparse.csr_array with a row for each element of the result and a column for each of the argument,
-    in the order of `tree.leaves` and of `ravel`; of a tuple of `argnums`, a tuple of such.  The pattern is found from the
-    program, and it takes as many sweeps as the pattern has colours: see `SparseJacobian`, whose `plan(*args)`,
-    `pattern(*args)` and `colours(*args)` tell them.  `jit` compiles the sweeps.  Arguments and results are real.
+    With `sparse`, a scipy.sparse.csr_array with a row for each element of the result and a column
+    for each of the argument, in the order of `tree.leaves` and of `ravel`; of a tuple of `argnums`,
+    a tuple of such.  The pattern is found from the program, and it takes as many sweeps as the
+    pattern has colours: see `SparseJacobian`, whose `plan(*args)`, `pattern(*args)` and
+    `colours(*args)` tell them.  `jit` compiles the sweeps.  Arguments and results are real.
     """
     if sparse:
         only_real("jacobian", has_aux=has_aux, holomorphic=holomorphic, allow_int=allow_int)
@@ -246,10 +278,11 @@ def jacobian(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, holom
 @decorator
 def hessian(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, holomorphic: bool = False,
             sparse: bool = False) -> Transformed | SparseJacobian:
-    """The second derivatives of `f`: shape y.shape + x.shape + x.shape; forward over reverse.  See `jacfwd`.
+    """The second derivatives of `f`: shape y.shape + x.shape + x.shape; forward over reverse.  See
+    `jacfwd`.
 
-    With `sparse`, of a number that `f` returns: a symmetric scipy.sparse.csr_array, as of `jacobian`; of a tuple of `argnums`,
-    a tuple of tuples of blocks.
+    With `sparse`, of a number that `f` returns: a symmetric scipy.sparse.csr_array, as of
+    `jacobian`; of a tuple of `argnums`, a tuple of tuples of blocks.
     """
     if sparse:
         only_real("hessian", has_aux=has_aux, holomorphic=holomorphic)
@@ -258,24 +291,32 @@ def hessian(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, holomo
 
 
 def only_real(what: str, **options: bool) -> None:
-    """Raise TypeMismatchError where a sparse derivative is asked for something else than a matrix of real numbers."""
+    """Raise TypeMismatchError where a sparse derivative is asked for something else than a matrix
+    of real numbers.
+    """
     for name, given in options.items():
         if given:
-            raise TypeMismatchError(f"{what} with sparse=True and {name}=True", None, f"leave {name}=True out, or sparse=True")
+            raise TypeMismatchError(f"{what} with sparse=True and {name}=True", None,
+                                    f"leave {name}=True out, or sparse=True")
 
 
-def jacobian_of(kind: str, f: Callable, argnums, has_aux: bool, holomorphic: bool, allow_int: bool = False) -> Transformed:
+def jacobian_of(kind: str, f: Callable, argnums, has_aux: bool, holomorphic: bool,
+                allow_int: bool = False) -> Transformed:
     """A whole derivative of one kind."""
-    return Transformed(kind, f, {"argnums": numbers(argnums), "has_aux": has_aux, "holomorphic": holomorphic,
-                                 "allow_int": allow_int})
+    return Transformed(kind, f,
+                       {"argnums": numbers(argnums), "has_aux": has_aux, "holomorphic": holomorphic,
+                        "allow_int": allow_int})
 
 
-def hvp(f: Callable, primals: Sequence | None = None, tangents: Sequence | None = None, argnums: Argnums = FIRST):
-    """The Hessian of the number `f(*primals)` in the arguments `argnums`, times the direction `tangents`.
+def hvp(f: Callable, primals: Sequence | None = None, tangents: Sequence | None = None,
+        argnums: Argnums = FIRST):
+    """The Hessian of the number `f(*primals)` in the arguments `argnums`, times the direction
+    `tangents`.
 
-    `tangents` has one entry for each of `primals`: with other directions than zero for arguments beside `argnums`,
-    what is returned is the derivative of the whole gradient in that direction.  Forward over reverse: the cost is that
-    of a few gradients.  Without primals, the Transformed f_hvp(*xs, *x_dots) that computes it.
+    `tangents` has one entry for each of `primals`: with other directions than zero for arguments
+    beside `argnums`, what is returned is the derivative of the whole gradient in that direction.
+    Forward over reverse: the cost is that of a few gradients.  Without primals, the Transformed
+    f_hvp(*xs, *x_dots) that computes it.
     """
     if primals is None:
         return Transformed("hvp", f, {"argnums": numbers(argnums)})
@@ -283,53 +324,63 @@ def hvp(f: Callable, primals: Sequence | None = None, tangents: Sequence | None 
     return cached(f, "hvp", len(args), argnums=numbers(argnums))(*args, *dots)
 
 
-# ---------------------------------------------------------------------------------------------- batching
+# ----------------------------------------------------------------------------------------- batching
 
 
 @decorator
 def vmap(f: Callable, in_axes: int | Sequence[int | None] = 0,
          out_axes: int | Sequence[int | None] = 0) -> Transformed:
-    """`f` for many lanes at once: each argument has one more axis, where `in_axes` says, and so has the result.
+    """`f` for many lanes at once: each argument has one more axis, where `in_axes` says, and so has
+    the result.
 
-    `in_axes` is one axis for all arguments, or one per argument, None for what all lanes share; `out_axes` is one axis for all
-    results, or one per result, from `-n` to `n - 1` for results of `n` axes, that of the lanes included.  Where an argument or a result
-    is a container, its entry may be a container of axes like it.  TypeMismatchError for axes that are not there.
+    `in_axes` is one axis for all arguments, or one per argument, None for what all lanes share;
+    `out_axes` is one axis for all results, or one per result, from `-n` to `n - 1` for results of
+    `n` axes, that of the lanes included.  Where an argument or a result is a container, its entry
+    may be a container of axes like it.  TypeMismatchError for axes that are not there.
     """
     in_axes, out_axes = checked_axes(in_axes, "in_axes"), checked_axes(out_axes, "out_axes")
     if in_axes is None:
-        raise TypeMismatchError("in_axes=None: vmap over no argument", None, "say which axis of which argument has the lanes")
-    return Transformed("vmap", f, {"in_axes": in_axes if isinstance(in_axes, int) else tuple(in_axes),
-                                   "out_axes": out_axes})
+        raise TypeMismatchError("in_axes=None: vmap over no argument", None,
+                                "say which axis of which argument has the lanes")
+    return Transformed("vmap", f,
+                       {"in_axes": in_axes if isinstance(in_axes, int) else tuple(in_axes),
+                        "out_axes": out_axes})
 
 
-# -------------------------------------------------------------------------------------------- native code
+# -------------------------------------------------------------------------------------- native code
 
 
 @decorator
-def jit(f: Callable, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
-        **options) -> Transformed:
+def jit(f: Callable, static_argnums: int | Sequence[int] = (),
+        static_argnames: str | Sequence[str] = (), **options) -> Transformed:
     """`f`, compiled by Numba the first time it meets arguments of one kind.
 
-    As every transformed function it leaves its caller's arrays as they are, also where `f` writes to its arguments: what is written is
-    to be returned, and an `f` that returns nothing is refused.
+    As every transformed function it leaves its caller's arrays as they are, also where `f` writes
+    to its arguments: what is written is to be returned, and an `f` that returns nothing is refused.
 
-    Options: target="cpu", parallel=None, fastmath=False, cache=True; for target="cuda" also threads, of a block.
-    Threads share the loops whose trips do not depend on one another, and run loops at once that do not need one another: with
-    parallel=None those that the arguments make long (some 200 us), with True also shorter ones, with False none; `set_threads`
-    says how many.  A sum is then added up part by part, in an order that follows from the lengths alone.
-    Arguments named by `static_argnums` and `static_argnames` are known when code is generated, and each of their values
-    has code of its own: lengths of new arrays, numbers of trips to unroll.  They must be hashable.
+    Options: target="cpu", parallel=None, fastmath=False, cache=True; for target="cuda" also
+    threads, of a block.  Threads share the loops whose trips do not depend on one another, and run
+    loops at once that do not need one another: with parallel=None those that the arguments make
+    long (some 200 us), with True also shorter ones, with False none; `set_threads` says how many.
+    A sum is then added up part by part, in an order that follows from the lengths alone.  Arguments
+    named by `static_argnums` and `static_argnames` are known when code is generated, and each of
+    their values has code of its own: lengths of new arrays, numbers of trips to unroll.  They must
+    be hashable.
 
-    As every transformed function, unless it has a parameter of that name, the result takes `out`: a tree of the structure
-    of what it returns, whose arrays, of the same shapes and dtypes, results are written into and which are returned; for a
-    number anything may stand there.  They may share memory with arguments, not with one another: TypeMismatchError, as
-    for a tree that is none such; ShapeMismatchError for shapes.  What they hold after an error is not said.  Results are written
-    directly where native code makes them in the body of a function; others, and those whose memory is shared, are copied.
+    As every transformed function, unless it has a parameter of that name, the result takes `out`: a
+    tree of the structure of what it returns, whose arrays, of the same shapes and dtypes, results
+    are written into and which are returned; for a number anything may stand there.  They may share
+    memory with arguments, not with one another: TypeMismatchError, as for a tree that is none such;
+    ShapeMismatchError for shapes.  What they hold after an error is not said.  Results are written
+    directly where native code makes them in the body of a function; others, and those whose memory
+    is shared, are copied.
     """
-    unknown = set(options) - {"target", "parallel", "fastmath", "cache"} - ({"threads"} if options.get("target") == "cuda" else set())
+    unknown = set(options) - {"target", "parallel", "fastmath",
+                              "cache"} - ({"threads"} if options.get("target") == "cuda" else set())
     if unknown:
         raise TypeMismatchError(f"jit has no option {', '.join(sorted(unknown))}", None,
-                                "its options are static_argnums, static_argnames, target, parallel, fastmath and cache")
+                                "its options are static_argnums, static_argnames, target, "
+                                "parallel, fastmath and cache")
     if isinstance(f, SparseJacobian):
         return f.jitted(options)
     static = static_names(f, static_argnums, static_argnames)
@@ -338,7 +389,7 @@ def jit(f: Callable, static_argnums: int | Sequence[int] = (), static_argnames: 
     return Transformed("jit", f, options)
 
 
-# ------------------------------------------------------------------------------------------------ looking
+# ------------------------------------------------------------------------------------------ looking
 
 
 def source(t: Callable, *args) -> str:
@@ -348,7 +399,9 @@ def source(t: Callable, *args) -> str:
 
 
 def stages(t: Callable, *args) -> list[tuple[str, str]]:
-    """Every stage on the way to the code of `t` for arguments like `args`: (name of the pass, Python)."""
+    """Every stage on the way to the code of `t` for arguments like `args`: (name of the pass,
+    Python).
+    """
     t = fresh(as_transformed(t))
     with pipeline.recorded() as found:
         t.lower(*args)
@@ -356,7 +409,9 @@ def stages(t: Callable, *args) -> list[tuple[str, str]]:
 
 
 def dump(t: Callable, directory: str | Path, *args) -> Path:
-    """Write every stage on the way to the code of `t`, each as a file that runs; returns the directory."""
+    """Write every stage on the way to the code of `t`, each as a file that runs; returns the
+    directory.
+    """
     before = os.environ.get("S2S_DUMP")
     os.environ["S2S_DUMP"] = str(directory)
     try:
@@ -370,11 +425,13 @@ def dump(t: Callable, directory: str | Path, *args) -> Path:
 
 
 def from_source(text: str, globals: dict | None = None, filename: str | None = None) -> Callable:
-    """The last function that `text` defines, with `def`, decorated, or assigned, as if it had been in a file.
+    """The last function that `text` defines, with `def`, decorated, or assigned, as if it had been
+    in a file.
 
-    The text is run in `globals`, which is the function's own module then, as for `exec`: names are looked up there at
-    each call, and what the text defines is put there, so that `from_source(text, globals())` defines it here.  Without
-    `globals` it has a module of its own with `np` in it.  Tracebacks show the text, as that of `filename`.
+    The text is run in `globals`, which is the function's own module then, as for `exec`: names are
+    looked up there at each call, and what the text defines is put there, so that `from_source(text,
+    globals())` defines it here.  Without `globals` it has a module of its own with `np` in it.
+    Tracebacks show the text, as that of `filename`.
     """
     if globals is None:
         globals = {"np": np}
@@ -383,15 +440,17 @@ def from_source(text: str, globals: dict | None = None, filename: str | None = N
     return from_text(text, globals, filename)
 
 
-# ----------------------------------------------------------------------------------------------- checking
+# ----------------------------------------------------------------------------------------- checking
 
 
 def check_grads(f: Callable, args: Sequence, order: int = 2, modes: Sequence[str] = ("fwd", "rev"),
                 atol: float = 1e-4, rtol: float = 1e-4, eps: float = 1e-5) -> None:
-    """Compare derivatives of `f` at `args`, up to `order`, with central differences along random directions.
+    """Compare derivatives of `f` at `args`, up to `order`, with central differences along random
+    directions.
 
-    Raises AssertionError where they disagree, and ValueError where `modes` names no mode.  Every derivative is checked by
-    checking the function that computes it, so second order is tested by the same lines as first.
+    Raises AssertionError where they disagree, and ValueError where `modes` names no mode.  Every
+    derivative is checked by checking the function that computes it, so second order is tested by
+    the same lines as first.
     """
     modes = (modes,) if isinstance(modes, str) else tuple(modes)
     if not modes or not set(modes) <= {"fwd", "rev"}:
@@ -407,7 +466,8 @@ def check_grads(f: Callable, args: Sequence, order: int = 2, modes: Sequence[str
         y, pull = vjp(f, *args)
         y_bar = tree.map(lambda leaf: random_like(rng, leaf), y)
         x_bars = pull(y_bar)
-        assert_close(inner(x_bars, directions), inner(y_bar, numeric), atol, rtol, "reverse mode", f)
+        assert_close(inner(x_bars, directions), inner(y_bar, numeric), atol, rtol, "reverse mode",
+                     f)
     if order > 1:
         if "fwd" in modes:
             check_grads(jvp(f), (*args, *directions), order - 1, modes, atol, rtol, eps)
@@ -421,7 +481,8 @@ def central_difference(f: Callable, args: tuple, directions: tuple, eps: float):
         return [tree.map(lambda x, d: x + sign * eps * d if is_inexact(x) else x, x, d)
                 for x, d in zip(args, directions)]
 
-    return tree.map(lambda a, b: (a - b) / (2 * eps), f(*copies(moved(1.0))), f(*copies(moved(-1.0))))
+    return tree.map(lambda a, b: (a - b) / (2 * eps), f(*copies(moved(1.0))),
+                    f(*copies(moved(-1.0))))
 
 
 def inner(a, b) -> float:
@@ -438,43 +499,50 @@ def assert_close(got, wanted, atol: float, rtol: float, mode: str, f: Callable) 
             raise AssertionError(f"{mode} of {name} gives {a}, central differences {b}")
 
 
-# ---------------------------------------------------------------------------------------------- arguments
+# ---------------------------------------------------------------------------------------- arguments
 
 
 def with_defaults(f: Callable, args: tuple, keywords: dict | None = None) -> tuple:
-    """The arguments of a call of `f` in order, with the defaults of the parameters that it leaves open."""
+    """The arguments of a call of `f` in order, with the defaults of the parameters that it leaves
+    open.
+    """
     signature = signature_of(f)
     if not keywords and len(args) == len(signature.parameters):
-        return tuple(args)  # those that have to be named as well, from a caller who bound them before
+        # those that have to be named as well, from a caller who bound them before
+        return tuple(args)
     try:
         return bind(signature, args, keywords or {})
     except TypeError as error:
         name = getattr(f, "__name__", type(f).__name__)
-        raise TypeMismatchError(f"{'f' if name == '<lambda>' else name}{signature}: {error}", _beginning(f), "pass the arguments that it takes") from None
+        raise TypeMismatchError(f"{'f' if name == '<lambda>' else name}{signature}: {error}",
+                                _beginning(f), "pass the arguments that it takes") from None
 
 
 def by_position(f: Callable) -> Callable:
     """`f`, taking every argument by position, as what is generated from it does."""
     signature = f.signature if isinstance(f, Transformed) else signature_of(f)
     named = [name for name, p in signature.parameters.items() if p.kind is p.KEYWORD_ONLY]
-    return f if not named else lambda *xs: f(*xs[:-len(named)], **dict(zip(named, xs[-len(named):])))
+    return f if not named else lambda *xs: f(*xs[:-len(named)],
+                                             **dict(zip(named, xs[-len(named):])))
 
 
 def zeros(x):
     """A tangent or cotangent of zero for `x`."""
     def leaf(v):
         if np.ndim(v):
-            return np.zeros(np.shape(v), v.dtype if isinstance(v, np.ndarray) and is_inexact(v) else float)
+            return np.zeros(np.shape(v), v.dtype if isinstance(v, np.ndarray) and is_inexact(v)
+                            else float)
         return type(v)(0) if isinstance(v, np.inexact) else 0.0
 
     return tree.map(leaf, x)
 
 
 def cached(f: Callable, kind: str, count: int | None, **options) -> Transformed:
-    """The Transformed behind `jvp(f, ...)` and `vjp(f, ...)`, kept with `f` so that code is generated once.
+    """The Transformed behind `jvp(f, ...)` and `vjp(f, ...)`, kept with `f` so that code is
+    generated once.
 
-    What is kept with a method is kept with its function, for the object that asked last; and functools.wraps copies
-    what is kept with the function inside.
+    What is kept with a method is kept with its function, for the object that asked last; and
+    functools.wraps copies what is kept with the function inside.
     """
     key = (kind, count, *options.values())
     options = options if count is None else {"count": count, **options}
@@ -505,8 +573,11 @@ def copies(args: Sequence) -> tuple:
 
 
 def undrawn(args: Sequence) -> tuple:
-    """Arguments whose random generators are copies: what is drawn from these moves none of the caller's on."""
-    return tuple(tree.map(lambda x: copy.deepcopy(x) if isinstance(x, np.random.Generator) else x, x) for x in args)
+    """Arguments whose random generators are copies: what is drawn from these moves none of the
+    caller's on.
+    """
+    return tuple(tree.map(lambda x: copy.deepcopy(x) if isinstance(x, np.random.Generator) else x,
+                          x) for x in args)
 
 
 def first_of(f: Callable) -> Callable:
@@ -518,8 +589,8 @@ def with_aux(result, f: Callable) -> tuple:
     """`result`, if it is (y, aux)."""
     if isinstance(result, tuple) and len(result) == 2:
         return result
-    raise TypeMismatchError(f"has_aux=True, and {getattr(f, '__name__', 'f')} returns no pair (result, more)", _beginning(f),
-                            "return a tuple of two")
+    raise TypeMismatchError(f"has_aux=True, and {getattr(f, '__name__', 'f')} returns no pair "
+                            "(result, more)", _beginning(f), "return a tuple of two")
 
 
 def is_inexact(x) -> bool:
@@ -548,19 +619,22 @@ def same_structure(given, like, what: str, f: Callable) -> None:
     shapes = [np.shape(x) for x in a], [np.shape(x) for x in b]
     name = getattr(f, "__name__", "f")
     try:
-        nested = not (a or b) or all(tree.structure(x).is_leaf() for x in wanted.flatten_up_to(given))
+        nested = not (a or b) or all(tree.structure(x).is_leaf()
+                                     for x in wanted.flatten_up_to(given))
     except (S2SError, TypeError, ValueError, LookupError, AttributeError):
         nested = False
     if not nested:
-        raise TypeMismatchError(f"{what} for {name} has the shapes {tree.unflatten(own, shapes[0])}, and "
+        raise TypeMismatchError(f"{what} for {name} has the shapes "
+                                f"{tree.unflatten(own, shapes[0])}, and "
                                 f"{tree.unflatten(wanted, shapes[1])} is needed", _beginning(f),
                                 "nest it as what it goes with is nested")
     if len(a) != len(b) or shapes[0] != shapes[1]:
-        raise TypeMismatchError(f"{what} for {name} has shapes {shapes[0]}, and {shapes[1]} is needed", _beginning(f),
-                                "make it as long and as deep as what it goes with")
+        raise TypeMismatchError(f"{what} for {name} has shapes {shapes[0]}, and {shapes[1]} is "
+                                "needed", _beginning(f), "make it as long and as deep as what it "
+                                "goes with")
 
 
-# ------------------------------------------------------------------------------------- inside a program
+# --------------------------------------------------------------------------------- inside a program
 
 
 def _jvp_inside(call: Callable, f, primals, tangents, has_aux: bool = False):
@@ -581,21 +655,26 @@ def _linearize_inside(call: Callable, f, *primals, has_aux: bool = False):
 
 
 def _halves_inside(call: Callable, f, primals: tuple, kind: str, has_aux: bool) -> tuple:
-    """What vjp and linearize return inside a program: a call of the first half, and a function that calls the second."""
+    """What vjp and linearize return inside a program: a call of the first half, and a function that
+    calls the second.
+    """
     first = First(cached(f, kind, None, has_aux=has_aux))
     args, rest = _directions_inside(call, f, primals, ())
     named = [p for p in signature_of(f).parameters.values() if p.kind is p.KEYWORD_ONLY]
     found = call(first, *args[:len(args) - len(named)])
     halves = first.halves
     given = [*(args[k] for k in halves.arguments), *(found[j] for j in halves.saved)]
-    now = Known(lambda frame, node, *bindings: [frame.value(x) for x in bindings])  # whatever is written into them later
+    # whatever is written into them later
+    now = Known(lambda frame, node, *bindings: [frame.value(x) for x in bindings])
     given = call(now, *given)
 
     def run(frame, node, *directions):
         if not all(in_scope(x) or x.constant is not MISSING for x in given):
-            raise frame.refuse(f"{halves.second.name} outside the branch or loop in which it was made", node, "call it there")
+            raise frame.refuse(f"{halves.second.name} outside the branch or loop in which it was "
+                               "made", node, "call it there")
         wanted = args if halves.together else found[:1]
-        directions = [like_primal(frame, x, y) for x, y in zip(directions, wanted)] + [*directions[len(wanted):]]
+        directions = ([like_primal(frame, x, y) for x, y in zip(directions, wanted)]
+                      + [*directions[len(wanted):]])
         if halves.together:
             return apply(frame, Second(halves), [*directions, *rest, *given], {}, node)
         bars = apply(frame, Second(halves), [*directions, *given], {}, node)
@@ -610,20 +689,26 @@ def _hvp_inside(call: Callable, f, primals, tangents, argnums=FIRST):
     return call(cached(f, "hvp", len(args), argnums=numbers(argnums)), *args, *dots)
 
 
-def _directions_inside(call: Callable, f, primals: Sequence, tangents: Sequence) -> tuple[tuple, tuple]:
+def _directions_inside(call: Callable, f, primals: Sequence,
+                       tangents: Sequence) -> tuple[tuple, tuple]:
     """All arguments of a call of `f`, and a tangent for each: zeros for the defaults."""
     args = with_defaults(f, tuple(primals))
     if tangents:
-        pairs = Known(lambda frame, node, *all_: [like_primal(frame, *pair) for pair in zip(all_[:len(primals)], all_[len(primals):])])
+        pairs = Known(lambda frame, node, *all_: [like_primal(frame, *pair)
+                                                  for pair in zip(all_[:len(primals)],
+                                                                  all_[len(primals):])])
         tangents = call(pairs, *tangents, *primals)
     return args, (*tangents, *(zeros(x) for x in args[len(primals):]))
 
 
 def like_primal(frame, dot, x):
-    """A tangent or cotangent given inside a program, in the dtype of the number or array that it goes with, and of its length."""
+    """A tangent or cotangent given inside a program, in the dtype of the number or array that it
+    goes with, and of its length.
+    """
     if not isinstance(dot, (Value, Cell)) or not isinstance(x, (Value, Cell)):
         if isinstance(dot, (tuple, list)) and isinstance(x, (tuple, list)) and len(dot) == len(x):
-            return type(dot)([like_primal(frame, *pair) for pair in zip(dot, x)]) if type(dot) in (tuple, list) else dot
+            return (type(dot)([like_primal(frame, *pair) for pair in zip(dot, x)])
+                    if type(dot) in (tuple, list) else dot)
         if isinstance(dot, Container) and isinstance(x, Container):
             for name in x.members:
                 like_primal(frame, dot.members.get(name), x.members[name])  # for its checks
@@ -633,9 +718,11 @@ def like_primal(frame, dot, x):
     if not isinstance(given.type, numbers) or not isinstance(x.type, numbers):
         return dot
     if is_complex(given) and (dtype_of(x.type) or "").startswith("float"):
-        raise TypeMismatchError("a complex tangent or cotangent of what is real", None, "give its real part")
+        raise TypeMismatchError("a complex tangent or cotangent of what is real", None,
+                                "give its real part")
     found = like_operand(in_shape(given, x, direction_length), x)
-    if isinstance(x.type, Scalar) and x.type.weak and isinstance(found.type, Scalar) and found.type.dtype == "float64" and not found.type.weak:
+    if (isinstance(x.type, Scalar) and x.type.weak and isinstance(found.type, Scalar)
+            and found.type.dtype == "float64" and not found.type.weak):
         found = float_(found)  # which would raise single precision to double
     return dot if found is given else found
 

@@ -5,14 +5,16 @@
     >>> for found in s2s.conventions(s2s.grad(f), 0.0):
     ...     print(found)
 
-The function that is differentiated is run once more, op by op, on the arguments of the call (ir/interpret.py).  Of each op on
-the way from what is differentiated to the result, its record says where calculus is silent (ops/core/kinks.py), and is asked so of
-the numbers that the op was given.  A result that depends on an argument, but on no path differentiably, has derivative 0 by
-the same silence: a root found by bisection.
+The function that is differentiated is run once more, op by op, on the arguments of the call
+(ir/interpret.py).  Of each op on the way from what is differentiated to the result, its record says
+where calculus is silent (ops/core/kinks.py), and is asked so of the numbers that the op was given.
+A result that depends on an argument, but on no path differentiably, has derivative 0 by the same
+silence: a root found by bisection.
 
-Considered: to have generated code say so itself.  It would have to be compiled anew, and everything that simplifies it would
-have to keep what it says.  This looks at the program before it is simplified for a derivative, so every spelling, mode and
-compiled form has one answer.  It costs a slow run, which nobody pays who does not ask.
+Considered: to have generated code say so itself.  It would have to be compiled anew, and everything
+that simplifies it would have to keep what it says.  This looks at the program before it is
+simplified for a derivative, so every spelling, mode and compiled form has one answer.  It costs a
+slow run, which nobody pays who does not ask.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ from .ops.core.record import dtype_of
 from .specialisation import members_of_axes, normalised, type_of
 
 FEW = 4  # numbers of an array that are shown
-ONLY_THROUGH_CHOICES = "the result depends on {} only through comparisons and steps: the derivative is 0"
+ONLY_THROUGH_CHOICES = ("the result depends on {} only through comparisons and steps: the "
+                        "derivative is 0")
 
 
 class ConventionWarning(UserWarning):
@@ -48,9 +51,9 @@ class ConventionWarning(UserWarning):
 class Convention:
     """One place at which calculus is silent, and what was chosen.
 
-    `line` is the user's, None where nothing is known of it; `values` the numbers there, as text; `times` how often it was met, in
-    elements of arrays and trips of loops; `order` that of the derivative, 2 for one of a gradient; `lane` where under `vmap`
-    it was met first.
+    `line` is the user's, None where nothing is known of it; `values` the numbers there, as text;
+    `times` how often it was met, in elements of arrays and trips of loops; `order` that of the
+    derivative, 2 for one of a gradient; `lane` where under `vmap` it was met first.
     """
 
     what: str
@@ -63,10 +66,12 @@ class Convention:
     def __str__(self) -> str:
         parts = []
         if self.line is not None:
-            parts.append(f"{self.line.source.filename}, line {self.line.number}, in {self.line.source.name}")
+            parts.append(f"{self.line.source.filename}, line {self.line.number}, in "
+                         f"{self.line.source.name}")
             parts.append(self.line.show())
         often = f", {self.times} times" if self.times > 1 else ""
-        order = ", in the second derivative" if self.order == 2 else f", in derivative {self.order}" if self.order > 2 else ""
+        order = (", in the second derivative" if self.order == 2
+                 else f", in derivative {self.order}" if self.order > 2 else "")
         lane = f", first in lane {', '.join(map(str, self.lane))}" if self.lane else ""
         parts.append(f"{self.what} ({self.values}{often}{lane}{order})")
         return "\n".join(filter(None, parts))
@@ -89,19 +94,23 @@ class Report:
 
 
 def conventions(t, *args) -> list[Convention]:
-    """The places at which the derivative `t(*args)` was decided by a convention, in the order in which they were met.
+    """The places at which the derivative `t(*args)` was decided by a convention, in the order in
+    which they were met.
 
-    `t` is `grad` of a function, or any other transformation that holds a derivative, such as `jit(vmap(grad(f)))`; `args` are what it
-    is called with.  Each `Convention` has the user's `line`, `what` was chosen, the `values` there, and prints as text.  An
-    empty list says that the derivative is that of calculus, as far as the ops know.  What the program throws away afterwards is
-    reported, too.  The program is run again, without what it prints; what it raises is raised.
+    `t` is `grad` of a function, or any other transformation that holds a derivative, such as
+    `jit(vmap(grad(f)))`; `args` are what it is called with.  Each `Convention` has the user's
+    `line`, `what` was chosen, the `values` there, and prints as text.  An empty list says that the
+    derivative is that of calculus, as far as the ops know.  What the program throws away afterwards
+    is reported, too.  The program is run again, without what it prints; what it raises is raised.
 
-    Raises TypeMismatchError where `t` is no derivative, and whatever a call of `t` raises while code is generated.
+    Raises TypeMismatchError where `t` is no derivative, and whatever a call of `t` raises while
+    code is generated.
     """
     report = Report()
     if not list(look_into(t, args, report)):
-        raise TypeMismatchError(f"conventions of {getattr(t, '__name__', t)}, which is no derivative", None,
-                                "give it one, such as s2s.grad(f), and its arguments")
+        raise TypeMismatchError(f"conventions of {getattr(t, '__name__', t)}, which is no "
+                                "derivative", None, "give it one, such as s2s.grad(f), and its "
+                                "arguments")
     return list(report.found.values())
 
 
@@ -114,7 +123,9 @@ def warn_of(t, args: Sequence) -> None:
 
 
 def look_into(t, args: Sequence, report: Report) -> Iterator[str]:
-    """Run what `t` differentiates, and what is differentiated inside that; yields the kinds of derivatives."""
+    """Run what `t` differentiates, and what is differentiated inside that; yields the kinds of
+    derivatives.
+    """
     kind, inner = getattr(t, "kind", None), getattr(t, "inner", None)
     if kind is None:
         return
@@ -151,8 +162,10 @@ def all_of(t, args: Sequence) -> int:
     return len(args)
 
 
-PRIMALS: dict[str, Callable] = {  # kind of derivative -> how many of its arguments are those of the function
-    **dict.fromkeys(("grad", "value_and_grad", "jacfwd", "jacrev", "jacobian", "hessian", "reverse half", "forward half"), all_of),
+# kind of derivative -> how many of its arguments are those of the function
+PRIMALS: dict[str, Callable] = {
+    **dict.fromkeys(("grad", "value_and_grad", "jacfwd", "jacrev", "jacobian", "hessian",
+                     "reverse half", "forward half"), all_of),
     **dict.fromkeys(("jvp", "hvp", "linearize"), half),
     "vjp": lambda t, args: len(args) - 1,
     **dict.fromkeys(("columns", "rows"), lambda t, args: t.options["count"]),
@@ -162,7 +175,8 @@ PRIMALS: dict[str, Callable] = {  # kind of derivative -> how many of its argume
 def differentiated(t, function: Function, args: Sequence) -> list[int]:
     """The arguments in which `t` differentiates."""
     if "argnums" in t.options:
-        argnums = resolved(t.options["argnums"], t.inner, [p.type for p in function.params[:len(args)]])
+        argnums = resolved(t.options["argnums"], t.inner,
+                           [p.type for p in function.params[:len(args)]])
         return [argnums] if isinstance(argnums, int) else list(argnums)
     return [k for k, p in enumerate(function.params[:len(args)]) if carries_derivative(p.type)]
 
@@ -170,15 +184,18 @@ def differentiated(t, function: Function, args: Sequence) -> list[int]:
 def lanes(t, args: Sequence) -> Iterator[tuple[int, list]]:
     """The number of each lane of a `vmap`, and its arguments."""
     given = t.options["in_axes"]
-    axes = [given] * len(args) if isinstance(given, int) else [*given, *[None] * (len(args) - len(given))]
-    axes = [None if isinstance(axis, int) and not _has_lanes(x) else axis for x, axis in zip(args, axes)]
+    axes = [given] * len(args) if isinstance(given,
+                                             int) else [*given, *[None] * (len(args) - len(given))]
+    axes = [None if isinstance(axis, int) and not _has_lanes(x) else axis
+            for x, axis in zip(args, axes)]
     counts = [n for x, axis in zip(args, axes) for n in _counts(x, axis)]
     for lane in range(min(counts, default=0)):
         yield lane, [_lane(x, axis, lane) for x, axis in zip(args, axes)]
 
 
 def _has_lanes(x) -> bool:
-    return any(np.ndim(leaf) > 0 for leaf in tree.leaves(x) if isinstance(leaf, (np.ndarray, np.generic)))
+    return any(np.ndim(leaf) > 0 for leaf in tree.leaves(x)
+               if isinstance(leaf, (np.ndarray, np.generic)))
 
 
 def _members(x, axes) -> list:
@@ -190,20 +207,24 @@ def _members(x, axes) -> list:
 
 
 def _counts(x, axes) -> list[int]:
-    return [np.shape(leaf)[axis] for leaf, axis in zip(tree.leaves(x), _members(x, axes)) if axis is not None and np.ndim(leaf)]
+    return [np.shape(leaf)[axis] for leaf, axis in zip(tree.leaves(x), _members(x, axes))
+            if axis is not None and np.ndim(leaf)]
 
 
 def _lane(x, axes, lane: int):
     leaves, structure = tree.flatten(x)
-    taken = [leaf if axis is None or not np.ndim(leaf) else np.take(leaf, lane, axis) for leaf, axis in zip(leaves, _members(x, axes))]
+    taken = [leaf if axis is None or not np.ndim(leaf) else np.take(leaf, lane, axis)
+             for leaf, axis in zip(leaves, _members(x, axes))]
     return tree.unflatten(structure, taken)
 
 
-# ------------------------------------------------------------------------------------------- looking at a run
+# --------------------------------------------------------------------------------- looking at a run
 
 
 def run(function: Function, wrt: Sequence[int], args: Sequence, report: Report) -> None:
-    """Run `function` on `args` and add to `report` what its ops say of the numbers that they are given."""
+    """Run `function` on `args` and add to `report` what its ops say of the numbers that they are
+    given.
+    """
     function = whole(function)
     roots = [function.params[k] for k in wrt]
     through_choices(function, roots, args, report)
@@ -216,11 +237,14 @@ def run(function: Function, wrt: Sequence[int], args: Sequence, report: Report) 
 
 
 def copied(x):
-    """A copy of what a run may change: arrays, and generators, which would draw other numbers in the call that follows."""
+    """A copy of what a run may change: arrays, and generators, which would draw other numbers in
+    the call that follows.
+    """
     return copy.deepcopy(x) if isinstance(x, (np.ndarray, np.random.Generator)) else x
 
 
-def through_choices(function: Function, roots: Sequence[Value], args: Sequence, report: Report) -> None:
+def through_choices(function: Function, roots: Sequence[Value], args: Sequence,
+                    report: Report) -> None:
     """Report each argument on which the result depends, but differentiably on no path."""
     for k, p in enumerate(function.params):
         if p not in roots or p in active_values(function, [p]):
@@ -228,13 +252,16 @@ def through_choices(function: Function, roots: Sequence[Value], args: Sequence, 
         influenced = influenced_values(function, [p])
         if any(y in influenced and carries_derivative(y.type) for y in function.results):
             varied = varied_values(function, [p])
-            line = next((op.line for op in walk(function.block) if op.line is not None and any(x in varied for x in op.inputs)
+            line = next((op.line for op in walk(function.block) if op.line is not None
+                         and any(x in varied for x in op.inputs)
                          and not any(y in varied for y in op.outputs)), None)
             report.add(ONLY_THROUGH_CHOICES.format(p.name), line, f"{p.name} = {shown(args[k])}", 1)
 
 
 class Watcher:
-    """Asks the ops that a run goes through; `varied` and `active` are values of all functions that it has entered."""
+    """Asks the ops that a run goes through; `varied` and `active` are values of all functions that
+    it has entered.
+    """
 
     def __init__(self, report: Report, varied: set[Value], active: set[Value]):
         self.report, self.varied, self.active = report, varied, active
@@ -250,10 +277,14 @@ class Watcher:
 
     def watch(self, op: Op, inputs: list, results: list) -> None:
         """After an op: whether its derivative there is a convention."""
-        if not op.record.kinks or not any(x in self.varied and is_inexact(dtype_of(x.type)) for x in op.inputs):
+        if not op.record.kinks or not any(x in self.varied and is_inexact(dtype_of(x.type))
+                                          for x in op.inputs):
             return
-        if any(y in self.varied for y in op.outputs) and not any(y in self.active for y in op.outputs):
-            return  # on no way to the result; a step, as floor and comparisons are, stands at the end of each
+        if (any(y in self.varied for y in op.outputs)
+                and not any(y in self.active for y in op.outputs)):
+            # on no way to the result; a step, as floor and comparisons are, stands at the end of
+            # each
+            return
         y = results[0] if len(results) == 1 else results
         for kink in op.record.kinks:
             if kink.of is not None and not any(op.inputs[k] in self.varied for k in kink.of):
@@ -264,7 +295,9 @@ class Watcher:
 
 
 def said(op: Op, inputs: list, y, where: np.ndarray) -> str:
-    """The operands at the first place in question, by name where they have one; all of them where they are few."""
+    """The operands at the first place in question, by name where they have one; all of them where
+    they are few.
+    """
     place = tuple(int(k[0]) for k in np.nonzero(where)) if where.ndim else ()
     parts = []
     for x, number in zip(op.inputs, inputs):

@@ -1,7 +1,7 @@
 """Errors that point at the user's own line, with a caret and a remedy.
 
-Everything that s2s does not understand ends here, while code is being generated.  The lowest module of
-the package: it knows nothing but text.
+Everything that s2s does not understand ends here, while code is being generated.  The lowest module
+of the package: it knows nothing but text.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ class Source:
     first_line: int  # number, in the file, of the first line of `text`
     text: str = field(repr=False)  # dedented
     name: str = "<function>"
-    head: int = 0  # number, in the file, of the line with `def`, below the decorators; 0: the first line
-    silent: set[str] = field(default_factory=set, repr=False, compare=False)  # the errors of NumPy's that it ignores somewhere
+    # number, in the file, of the line with `def`, below the decorators; 0: the first line
+    head: int = 0
+    # the errors of NumPy's that it ignores somewhere
+    silent: set[str] = field(default_factory=set, repr=False, compare=False)
 
     @property
     def begins(self) -> Line:
@@ -34,7 +36,8 @@ class Source:
     @property
     def place(self) -> str:
         """Where the function stands, for a docstring: " (model.py, line 12)"."""
-        if "ipykernel" in self.filename:  # a file that Jupyter made up, named after the hash of a cell
+        # a file that Jupyter made up, named after the hash of a cell
+        if "ipykernel" in self.filename:
             return f" (line {self.begins.number} of its cell)"
         return f" ({self.filename.rsplit('/', 1)[-1]}, line {self.begins.number})"
 
@@ -62,18 +65,23 @@ class Line:
     backwards: bool = False  # an adjoint statement of this line
     again: bool = False  # which only repeats what the forward sweep has done
     tangent: bool = field(default=False, compare=False)  # the tangent of what this line computes
-    steep: bool = field(default=False, compare=False)  # a slope that may be infinite where what this line computes is finite
+    # a slope that may be infinite where what this line computes is finite
+    steep: bool = field(default=False, compare=False)
 
     @property
     def text(self) -> str:
         return self.source.line(self.number)
 
     def reversed(self, again: bool = False) -> Line:
-        """The same place, run backwards; `again`, for what is computed once more because it was not saved."""
+        """The same place, run backwards; `again`, for what is computed once more because it was not
+        saved.
+        """
         return replace(self, backwards=True, again=again)
 
     def of_tangent(self, steep: bool = False) -> Line:
-        """The same place, where it is the tangent that is computed; or, if `steep`, a slope that may be infinite."""
+        """The same place, where it is the tangent that is computed; or, if `steep`, a slope that
+        may be infinite.
+        """
         return replace(self, steep=True) if steep else replace(self, tangent=True)
 
     def show(self) -> str:
@@ -94,13 +102,15 @@ class S2SError(Exception):
     """A program that s2s refuses: the message says where, what, and what to write instead."""
 
     def __init__(self, message: str, line: Line | None = None, remedy: str = ""):
-        self.message, self.line, self.remedy = without_addresses(message), line, without_addresses(remedy)
+        self.message, self.line, self.remedy = (without_addresses(message), line,
+                                                without_addresses(remedy))
         super().__init__(self.message)
 
     def __str__(self) -> str:
         parts = []
         if self.line is not None:
-            parts.append(f'{self.line.source.filename}, line {self.line.number}, in {self.line.source.name}')
+            parts.append(f'{self.line.source.filename}, line {self.line.number}, in '
+                         f'{self.line.source.name}')
             shown = self.line.show()
             if shown:
                 parts.append(shown)
@@ -110,7 +120,7 @@ class S2SError(Exception):
         return "\n".join(parts)
 
 
-# ------------------------------------------------------------------------------------ objects in messages
+# ------------------------------------------------------------------------------ objects in messages
 
 def _short(match: re.Match) -> str:
     name = match[1].rpartition("<locals>.")[2]
@@ -118,17 +128,21 @@ def _short(match: re.Match) -> str:
 
 
 _SHOWN = (  # how Python shows objects, and what a message says
-    (re.compile(r"<(?:cyfunction|(?:async |built-in )?function|(?:built-in|bound) method) ((?:[^\s<>]|<locals>|<lambda>)+)"
+    (re.compile(r"<(?:cyfunction|(?:async |built-in )?function|(?:built-in|bound) method) "
+                r"((?:[^\s<>]|<locals>|<lambda>)+)"
                 r"(?: of (?:[^<>]|<[^<>]*>)*)?(?: at 0x[0-9a-fA-F]+)?>"), _short),
     (re.compile(r"<class '([^']+)'>"), r"\1"),
-    (re.compile(r"<gast\.(?:gast\.)?(\w+) object at 0x[0-9a-fA-F]+>"), lambda match: f"a {match[1].lower()} of the program"),
-    (re.compile(r"<(?:[\w.]*\.)?(\w+) object at 0x[0-9a-fA-F]+>"), lambda match: f"an object of {match[1]}"),
+    (re.compile(r"<gast\.(?:gast\.)?(\w+) object at 0x[0-9a-fA-F]+>"),
+     lambda match: f"a {match[1].lower()} of the program"),
+    (re.compile(r"<(?:[\w.]*\.)?(\w+) object at 0x[0-9a-fA-F]+>"),
+     lambda match: f"an object of {match[1]}"),
     (re.compile(r" at 0x[0-9a-fA-F]+"), ""),
 )
 
 
 def without_addresses(text: str) -> str:
-    """`text` with names in place of what Python shows of functions, classes, objects and syntax trees: never an address.
+    """`text` with names in place of what Python shows of functions, classes, objects and syntax
+    trees: never an address.
 
     >>> without_addresses("no rule for <function cube at 0x7f21a3>")
     'no rule for cube'
@@ -140,52 +154,66 @@ def without_addresses(text: str) -> str:
     return text
 
 
-REFUSED = "s2s: "  # begins the message of a NotImplementedError by which a function said in Python refuses its arguments
+# begins the message of a NotImplementedError by which a function said in Python refuses its
+# arguments
+REFUSED = "s2s: "
 
 
 def refusal_said(error: BaseException, line: Line | None) -> CaseError | None:
-    """The refusal that `error` is, raised by a function of NumPy's or SciPy's that s2s says in Python: "s2s: what: what instead"."""
+    """The refusal that `error` is, raised by a function of NumPy's or SciPy's that s2s says in
+    Python: "s2s: what: what instead".
+    """
     if not isinstance(error, NotImplementedError) or not str(error).startswith(REFUSED):
         return None
     what, _, remedy = str(error).removeprefix(REFUSED).partition(": ")
     return CaseError(what, line, remedy)
 
 
-# ------------------------------------------------------------------------------------ faults of s2s itself
+# ----------------------------------------------------------------------------- faults of s2s itself
 
 
 class InternalError(S2SError):
-    """A fault of s2s itself, met while it generates code.  It is an exception of the class that was raised there, too."""
+    """A fault of s2s itself, met while it generates code.  It is an exception of the class that was
+    raised there, too.
+    """
 
 
 def note_line(error: BaseException | None, line: Line | None) -> None:
-    """Note where in the program the generation of code was when `error` was raised: the innermost place that is known."""
-    if error is not None and line is not None and not isinstance(error, S2SError) and not hasattr(error, "line_of_program"):
+    """Note where in the program the generation of code was when `error` was raised: the innermost
+    place that is known.
+    """
+    if (error is not None and line is not None and not isinstance(error, S2SError)
+            and not hasattr(error, "line_of_program")):
         error.line_of_program = line
 
 
 def fault(error: BaseException | None) -> InternalError | None:
-    """`error`, raised while code was generated, as a fault of s2s: with the program's line, and what to do.
+    """`error`, raised while code was generated, as a fault of s2s: with the program's line, and
+    what to do.
 
-    None where it is none: a refusal, what a part of s2s tells another, or what code of the program's has raised, such as a property.
-    Its class is a subclass of the one that was raised, since what the program itself evaluates then, such as an operation on a
-    constant, may raise as in Python, and whoever calls it may handle that.
+    None where it is none: a refusal, what a part of s2s tells another, or what code of the
+    program's has raised, such as a property.  Its class is a subclass of the one that was raised,
+    since what the program itself evaluates then, such as an operation on a constant, may raise as
+    in Python, and whoever calls it may handle that.
     """
-    if not isinstance(error, Exception) or isinstance(error, S2SError) or type(error).__module__.partition(".")[0] in ("s2s", "numba"):
+    if (not isinstance(error, Exception) or isinstance(error, S2SError)
+            or type(error).__module__.partition(".")[0] in ("s2s", "numba")):
         return None
     if any(map(_is_of_program, _files(error))):
         return None
     cls = _fault_class(type(error))
     name = type(error).__name__
-    return cls(f"s2s has failed here with {name}: {error}" if str(error) else f"s2s has failed here with {name}",
-               getattr(error, "line_of_program", None),
-               "write this line in another way, and please report the function: unless Python raises that, too, it is a fault of s2s")
+    return cls(f"s2s has failed here with {name}: {error}" if str(error)
+               else f"s2s has failed here with {name}", getattr(error, "line_of_program", None),
+               "write this line in another way, and please report the function: unless Python "
+               "raises that, too, it is a fault of s2s")
 
 
 @functools.cache
 def _fault_class(raised: type) -> type:
     try:
-        cls = type("InternalError", (InternalError, raised), {"__module__": __name__, "__doc__": InternalError.__doc__})
+        cls = type("InternalError", (InternalError, raised),
+                   {"__module__": __name__, "__doc__": InternalError.__doc__})
         cls("", None, "")
     except TypeError:  # it is made of other things than a message
         return InternalError
@@ -200,11 +228,15 @@ def _files(error: BaseException):
 
 
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_INSTALLED = tuple({os.path.abspath(path) + os.sep for path in map(sysconfig.get_paths().get, ("stdlib", "platstdlib", "purelib", "platlib")) if path})
+_INSTALLED = tuple({os.path.abspath(path) + os.sep
+                    for path in map(sysconfig.get_paths().get,
+                                    ("stdlib", "platstdlib", "purelib", "platlib")) if path})
 
 
 def _is_of_program(filename: str) -> bool:
-    """Whether a frame with this file runs code of the program's: none of s2s, of Python's or of an installed package's."""
+    """Whether a frame with this file runs code of the program's: none of s2s, of Python's or of an
+    installed package's.
+    """
     if filename.startswith(("<frozen", "<string", "<__array_function__", "<s2s", "<printed")):
         return False
     return not os.path.abspath(filename).startswith((_OWN, *_INSTALLED))
@@ -225,7 +257,8 @@ class CaseError(UnsupportedError, NotImplementedError):
 class UndecidedError(UnsupportedError):
     """What must be known when code is generated, and is `value`, which is not.
 
-    `parameters` are the positions of the function's arguments that it is computed of, where it is computed of nothing else.
+    `parameters` are the positions of the function's arguments that it is computed of, where it is
+    computed of nothing else.
     """
 
     value: object = None
@@ -241,11 +274,13 @@ class TypeMismatchError(S2SError, TypeError):
 
 
 class ArrayNeededError(TypeMismatchError):
-    """A number or an array is needed, and `value` is neither: where it is a list or tuple, NumPy makes an array of it."""
+    """A number or an array is needed, and `value` is neither: where it is a list or tuple, NumPy
+    makes an array of it.
+    """
 
     def __init__(self, value: object, line: Line | None = None, called: str = ""):
-        super().__init__(f"{called or value.name or 'this'} is {value.type}, and a number or an array is needed", line,
-                         "pass a number or an array")
+        super().__init__(f"{called or value.name or 'this'} is {value.type}, and a number or an "
+                         "array is needed", line, "pass a number or an array")
         self.value = value
 
 
@@ -262,4 +297,6 @@ class VerifyError(S2SError):
 
 
 class MemoryCheckError(S2SError):
-    """Native code would have touched memory that is not its own, or has (S2S_CHECK=memory): a bug in s2s, never in the user's program."""
+    """Native code would have touched memory that is not its own, or has (S2S_CHECK=memory): a bug
+    in s2s, never in the user's program.
+    """

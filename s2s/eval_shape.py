@@ -1,9 +1,11 @@
 """What shapes a function's results have, without computing them.
 
-    s2s.eval_shape(f, s2s.ShapeDtype((1000, 1000), "float64"), 2.0)      ShapeDtype(shape=(1000,), dtype=float64)
+    s2s.eval_shape(f, s2s.ShapeDtype((1000, 1000), "float64"), 2.0)      ShapeDtype(shape=(1000,),
+    dtype=float64)
 
-The function's IR is emitted again for arguments of exactly these extents, with the shapes of its results in the place of
-the results, and cleaned up like any other: what is left is what shapes depend on beside shapes, and that is run.
+The function's IR is emitted again for arguments of exactly these extents, with the shapes of its
+results in the place of the results, and cleaned up like any other: what is left is what shapes
+depend on beside shapes, and that is run.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ class ShapeDtype:
         return f"ShapeDtype(shape={self.shape}, dtype={self.dtype})"
 
     def __eq__(self, other) -> bool:
-        return isinstance(other, ShapeDtype) and (self.shape, self.dtype) == (other.shape, other.dtype)
+        return isinstance(other, ShapeDtype) and (self.shape,
+                                                  self.dtype) == (other.shape, other.dtype)
 
     def __hash__(self) -> int:
         return hash((self.shape, self.dtype))
@@ -48,15 +51,16 @@ class ShapeDtype:
 def eval_shape(f: Callable, *args, **keywords):
     """A tree like the result of `f(*args)`, with a ShapeDtype for each number and array of it.
 
-    Arrays among `args` may be given as ShapeDtype.  Raises UnsupportedError where the shape of a result depends on what
-    such an array holds, and whatever generating code for `f` raises.
+    Arrays among `args` may be given as ShapeDtype.  Raises UnsupportedError where the shape of a
+    result depends on what such an array holds, and whatever generating code for `f` raises.
     """
     plain = f if isinstance(f, Transformed) else Transformed("value", f)
     args = plain.bound(args, keywords) if keywords else args
     filled = tuple(tree.map(_filled, x) for x in args)
     function = plain.function_for_types(plain.types_of(filled))
     asked, leaves = _shapes_of(function, filled)
-    hollow = [k for k, x in enumerate(args) if any(isinstance(leaf, ShapeDtype) for leaf in tree.leaves(x))]
+    hollow = [k for k, x in enumerate(args)
+              if any(isinstance(leaf, ShapeDtype) for leaf in tree.leaves(x))]
     _refuse_data(asked, [asked.params[k] for k in hollow], f)
     shapes = interpret(asked, *filled, *(get() for get in function.captures.values()))
     found = iter([ShapeDtype(shape, leaf.type.dtype) for shape, leaf in zip(shapes, leaves)])
@@ -84,13 +88,16 @@ def _exact(type, x):
 
 
 def _shapes_of(function: Function, args: tuple) -> tuple[Function, list[Value]]:
-    """The function that returns the shape of each leaf of the results for these arguments, and these leaves."""
+    """The function that returns the shape of each leaf of the results for these arguments, and
+    these leaves.
+    """
     block = Block([Value(_exact(p.type, x), p.name) for p, x in zip(function.params, args)]
                   + [Value(p.type, p.name) for p in function.params[len(args):]])
     with Builder(block):
         known = [value(x) if type(x) in (int, bool) else p for p, x in zip(block.params, args)]
         results = emit_block(function.block, [*known, *block.params[len(args):]], {})
-        leaves = [leaf for y in results for leaf in leaves_of(y) if not isinstance(leaf.type, Static)]
+        leaves = [leaf for y in results for leaf in leaves_of(y)
+                  if not isinstance(leaf.type, Static)]
         block.yields = [shape_of(leaf) for leaf in leaves]
     return pipeline.finish(function.remade(block, tupled=True)), leaves
 
@@ -103,7 +110,8 @@ def _refuse_data(function: Function, hollow: list[Value], f: Callable) -> None:
             hollow.update(op.outputs)
         elif op.name not in ASKING and hollow.intersection(op.inputs):
             name = next(x.name for x in op.inputs if x in hollow)
-            raise UnsupportedError(f"a shape that depends on what {name} holds", op.line or beginning(f), "pass the array itself")
+            raise UnsupportedError(f"a shape that depends on what {name} holds", op.line
+                                   or beginning(f), "pass the array itself")
 
 
 def _result(type, found):

@@ -1,9 +1,10 @@
-"""Control flow as functions of functions, for programs that come from JAX: what jax.lax calls it, as plain Python.
+"""Control flow as functions of functions, for programs that come from JAX: what jax.lax calls it,
+as plain Python.
 
-s2s reads these as it reads the user's own functions, so generated code has the loop or the branch itself.  Programs
-written for s2s need none of them.  Two other designs were thought of: ops of their own, which would have to be
-differentiated, batched and lowered again; and translating the calls when code is generated, which would leave nothing
-that runs, or can be read, without s2s.
+s2s reads these as it reads the user's own functions, so generated code has the loop or the branch
+itself.  Programs written for s2s need none of them.  Two other designs were thought of: ops of
+their own, which would have to be differentiated, batched and lowered again; and translating the
+calls when code is generated, which would leave nothing that runs, or can be read, without s2s.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ def cond(pred, true_fun: Callable, false_fun: Callable, *operands, operand=...):
 
 
 def switch(index, branches: Sequence[Callable], *operands):
-    """`branches[index](*operands)`; an index outside is the nearest one inside, as with jax.lax.switch.
+    """`branches[index](*operands)`; an index outside is the nearest one inside, as with
+    jax.lax.switch.
 
     Raises ValueError if there are no branches.
     """
@@ -57,7 +59,8 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val):
 
 
 def fori_loop(lower, upper, body_fun: Callable, init_val):
-    """`val = body_fun(i, val)` for i from `lower` to `upper - 1`, from `init_val`; returns the last one.
+    """`val = body_fun(i, val)` for i from `lower` to `upper - 1`, from `init_val`; returns the last
+    one.
 
     As jax.lax.fori_loop; the bounds may be run-time integers in reverse mode, too.
     """
@@ -68,11 +71,13 @@ def fori_loop(lower, upper, body_fun: Callable, init_val):
 
 
 def scan(f: Callable, init, xs=None, length=None, reverse: bool = False, unroll: int = 1):
-    """`carry, y = f(carry, x)` for each x along the first axis of `xs`; returns the last carry and the stacked ys.
+    """`carry, y = f(carry, x)` for each x along the first axis of `xs`; returns the last carry and
+    the stacked ys.
 
-    As jax.lax.scan: `xs` is a tree of arrays of one length, or None, when `length` says how often; `carry` and `y`
-    are trees, `y` may be None.  Where there are no xs, `f` is called once, with zeros, to see what the ys would be.  With `reverse` the xs are taken from the last to the first, and the ys stand in the
-    order of the xs.  `unroll` is accepted and changes nothing.
+    As jax.lax.scan: `xs` is a tree of arrays of one length, or None, when `length` says how often;
+    `carry` and `y` are trees, `y` may be None.  Where there are no xs, `f` is called once, with
+    zeros, to see what the ys would be.  With `reverse` the xs are taken from the last to the first,
+    and the ys stand in the order of the xs.  `unroll` is accepted and changes nothing.
 
     Raises ValueError if the arrays differ in length, or no length is given.
     """
@@ -109,13 +114,15 @@ def trips(xs, length):
 
 
 def associative_scan(fn: Callable, elems, reverse: bool = False, axis: int = 0):
-    """All partial results of the associative `fn` along `axis`: y[0] = x[0], y[k] = fn(y[k - 1], x[k]).
+    """All partial results of the associative `fn` along `axis`: y[0] = x[0], y[k] = fn(y[k - 1],
+    x[k]).
 
-    As jax.lax.associative_scan: `elems` is a tree of arrays of one length along `axis`; `fn(a, b)` combines two such
-    trees element by element, and is given many elements at once.  With `reverse` the scan starts at the last element.
+    As jax.lax.associative_scan: `elems` is a tree of arrays of one length along `axis`; `fn(a, b)`
+    combines two such trees element by element, and is given many elements at once.  With `reverse`
+    the scan starts at the last element.
 
-    About 2 n combinations in 2 log2(n) calls of `fn`, each of which can run in parallel: the up and down sweep of
-    Brent and Kung (1982), as Blelloch (1990) uses it.
+    About 2 n combinations in 2 log2(n) calls of `fn`, each of which can run in parallel: the up and
+    down sweep of Brent and Kung (1982), as Blelloch (1990) uses it.
     """
     leaves, whole = tree.flatten(elems)
     ys = []

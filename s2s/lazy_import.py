@@ -1,15 +1,17 @@
-"""Modules that are imported when the first of their names is wanted: `import s2s` is quick, for it loads neither Numba nor SciPy.
+"""Modules that are imported when the first of their names is wanted: `import s2s` is quick, for it
+loads neither Numba nor SciPy.
 
     special = later("scipy.special")        as    import scipy.special as special
     digamma = Named("scipy.special", "digamma")
 
-A program that is differentiated and run in Python never needs Numba, which takes three times as long to import as
-NumPy; one that calls a function of SciPy has imported SciPy itself.  `later` stands at the top of a module, among the imports,
-and counts as one of them (tests/test_layers.py).
+A program that is differentiated and run in Python never needs Numba, which takes three times as
+long to import as NumPy; one that calls a function of SciPy has imported SciPy itself.  `later`
+stands at the top of a module, among the imports, and counts as one of them (tests/test_layers.py).
 
-Three other designs were considered.  Imports inside functions hide what a module depends on, and each of the functions needs
-its own.  importlib.util.LazyLoader puts the unloaded module into sys.modules, where everybody else's `import numba` finds it.  A
-`__getattr__` of a package (PEP 562) delays what is asked of the package, and not what its modules import of one another.
+Three other designs were considered.  Imports inside functions hide what a module depends on, and
+each of the functions needs its own.  importlib.util.LazyLoader puts the unloaded module into
+sys.modules, where everybody else's `import numba` finds it.  A `__getattr__` of a package (PEP 562)
+delays what is asked of the package, and not what its modules import of one another.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from operator import attrgetter
 
 
 class Later:
-    """A module that is imported when it is first asked for a name; it can be asked by several threads at once."""
+    """A module that is imported when it is first asked for a name; it can be asked by several
+    threads at once.
+    """
 
     def __init__(self, module: str):
         self.__name__ = module
@@ -35,13 +39,17 @@ class Later:
 
 
 def later(module: str) -> Later:
-    """The module of this full name, imported when it is first asked for a name.  Raises ImportError then, not now."""
+    """The module of this full name, imported when it is first asked for a name.  Raises ImportError
+    then, not now.
+    """
     return Later(module)
 
 
 @dataclass(frozen=True)
 class Named:
-    """The function `name` of `module`, or of something there (`norm.logpdf`), which is imported when the function is first called."""
+    """The function `name` of `module`, or of something there (`norm.logpdf`), which is imported
+    when the function is first called.
+    """
 
     module: str
     name: str
@@ -56,7 +64,8 @@ class Named:
 
 
 class Meanings(dict):
-    """A table whose keys are functions; a `Named` one is found as what it names, once anybody has imported its module.
+    """A table whose keys are functions; a `Named` one is found as what it names, once anybody has
+    imported its module.
 
     Before that nobody can have the function in hand to look it up.
     """
@@ -74,7 +83,8 @@ class Meanings(dict):
         """Enter the functions of modules that have been imported since; whether there were any."""
         arrived = [module for module in list(self.waiting) if module in sys.modules]
         for name in arrived:
-            module = import_module(name)  # waits until it is whole, if another thread is importing it
+            # waits until it is whole, if another thread is importing it
+            module = import_module(name)
             for each, meaning in self.waiting.get(name, {}).items():
                 self.setdefault(attrgetter(each)(module), meaning)
         for name in arrived:

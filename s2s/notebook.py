@@ -41,7 +41,9 @@ SCRIPT = """
 
 
 def side_by_side(module: Module) -> str:
-    """HTML: the user's function on the left, `module` on the right; lines that belong together are linked."""
+    """HTML: the user's function on the left, `module` on the right; lines that belong together are
+    linked.
+    """
     left = []
     sources = {line.source: None for line in module.lines.values()}
     for source in sources:

@@ -1,10 +1,11 @@
-"""From a Python function to the one that is wanted: the passes, their order, and the reason for each place.
+"""From a Python function to the one that is wanted: the passes, their order, and the reason for
+each place.
 
     front.build -> PREPARE -> vjp | jvp | vmap -> FINISH -> render | lower -> render
 
-A pass is a function Function -> Function, which may change the one it is given: `run` gives the first a copy.
-Each stands in a table with the reason for its place; a pass that must follow another says so, and importing
-this module checks that it does.
+A pass is a function Function -> Function, which may change the one it is given: `run` gives the
+first a copy.  Each stands in a table with the reason for its place; a pass that must follow another
+says so, and importing this module checks that it does.
 
     S2S_CHECK=1    all checks, or some of them (check_flags.py): the IR is verified after every pass
     S2S_DUMP=dir   every stage is written there, as a file that runs
@@ -63,8 +64,10 @@ from .transform.reverse.fuse_sweeps import has_ii_loops, ii_loops
 from .transform.reverse.tape_limit import limited
 
 numba = later("numba")
-numba_code, modules, worth, lengths = (later(f"s2s.runtime.{name}") for name in (
-    "call.native_function", "numba.native_module", "threads.parallel_threshold", "entry.length_versions"))
+numba_code, modules, worth, lengths = (later(f"s2s.runtime.{name}")
+                                       for name in ("call.native_function", "numba.native_module",
+                                                    "threads.parallel_threshold",
+                                                    "entry.length_versions"))
 
 _checking: ContextVar[bool] = ContextVar("checking", default=False)
 
@@ -91,14 +94,19 @@ def ordered(*passes: Pass) -> tuple[Pass, ...]:
 
 
 PREPARE = ordered(
-    Pass(inline, "a derivative rule is better applied to what a small function does than to a call of it"),
-    Pass(simplify, "carries and branch results that never change would each get a cotangent", after=inline),
-    Pass(decided, "a flag that one branch sets and another asks is gone, however deep inside it is set", after=simplify),
+    Pass(inline, "a derivative rule is better applied to what a small function does than to a call "
+         "of it"),
+    Pass(simplify, "carries and branch results that never change would each get a cotangent",
+         after=inline),
+    Pass(decided, "a flag that one branch sets and another asks is gone, however deep inside it is "
+         "set", after=simplify),
     Pass(cse, "what is computed once is differentiated once", after=simplify),
-    Pass(merge, "branches on one condition, which cse has found to be one, are one branch", after=cse),
+    Pass(merge, "branches on one condition, which cse has found to be one, are one branch",
+         after=cse),
     Pass(arrays, "of an array that a loop fills nothing is saved, of a list all", after=simplify),
     Pass(licm, "what leaves a loop needs no tape", after=cse),
-    Pass(simplify, "an element read at an index that is now the same is what was written there", after=licm),
+    Pass(simplify, "an element read at an index that is now the same is what was written there",
+         after=licm),
     Pass(cse, "and what is computed from it is computed once", after=simplify),
     Pass(dce, "what the result does not need has no cotangent", after=cse),
 )
@@ -119,9 +127,12 @@ FINISH = ordered(
 
 ONE_SWEEP = ordered(  # of a gradient, whose two sweeps are one function for good
     Pass(ii_loops, "what the way back needs, and what it reads of the tapes, is settled"),
-    Pass(licm_of_values, "what a trip saved for the way back it may compute before the loop", after=ii_loops),
-    Pass(simplify, "an element read where it was written is what was written there", after=ii_loops),
-    Pass(merge, "what the trip has decided it need not decide again on its way back", after=simplify),
+    Pass(licm_of_values, "what a trip saved for the way back it may compute before the loop",
+         after=ii_loops),
+    Pass(simplify, "an element read where it was written is what was written there",
+         after=ii_loops),
+    Pass(merge, "what the trip has decided it need not decide again on its way back",
+         after=simplify),
     Pass(cse, "the way back repeats what the same trip has done", after=merge),
     Pass(merge, "decisions inside decisions are one when cse has found that they are", after=cse),
     Pass(cse, "and both ways meet in the arms", after=merge),
@@ -132,22 +143,29 @@ ONE_SWEEP = ordered(  # of a gradient, whose two sweeps are one function for goo
 
 
 def in_one_sweep(function: Function) -> Function:
-    """`function`, cleaned up, whose independent loops go forwards and backwards in each trip: a gradient, which is called whole."""
+    """`function`, cleaned up, whose independent loops go forwards and backwards in each trip: a
+    gradient, which is called whole.
+    """
     return run(ONE_SWEEP, function) if has_ii_loops(function) else function
 
 
 COMPILE = ordered(
     Pass(inline_ruled, "one loop nest can fuse only what stands in one function"),
-    Pass(as_tuples, "native code knows no classes; no call is left whose other end would have to agree", after=inline_ruled),
-    Pass(simplify, "the bodies of calls meet their arguments, and members of tuples their values", after=as_tuples),
+    Pass(as_tuples, "native code knows no classes; no call is left whose other end would have to "
+         "agree", after=inline_ruled),
+    Pass(simplify, "the bodies of calls meet their arguments, and members of tuples their values",
+         after=as_tuples),
     Pass(spell_strong, "no more derivatives are taken, and loops compute choices", after=as_tuples),
-    Pass(in_pairs, "sums of many factors are products of two, some of which several have", after=simplify),
+    Pass(in_pairs, "sums of many factors are products of two, some of which several have",
+         after=simplify),
     Pass(cse, "two calls often compute the same, and so do sums of many factors", after=in_pairs),
     Pass(dce, "inlined bodies return more than is used", after=cse),
-    Pass(in_one_sweep, "the two sweeps of a function that is called stand in one function now", after=dce),
+    Pass(in_one_sweep, "the two sweeps of a function that is called stand in one function now",
+         after=dce),
     Pass(licm_of_values, "what calls in a loop do is done by its own ops now", after=inline_ruled),
     Pass(cse, "what has left a loop meets what stood before it", after=licm_of_values),
-    Pass(apart, "what is checkpointed has been kept from cse, and stands apart as it is", after=cse),
+    Pass(apart, "what is checkpointed has been kept from cse, and stands apart as it is",
+         after=cse),
 )
 
 
@@ -157,7 +175,8 @@ def build(function: Callable, types: Sequence[Type]) -> Function:
 
 
 def prepared(function: Function) -> Function:
-    """A function as the front end made it, cleaned up, with the recursive functions that it calls."""
+    """A function as the front end made it, cleaned up, with the recursive functions that it calls.
+    """
     run_on_callees(PREPARE, function)
     return run(PREPARE, function)
 
@@ -171,12 +190,17 @@ def run_on_callees(passes: Sequence[Pass], function: Function) -> None:
 
 
 def with_captures_of_rules(function: Function, wrt: Sequence[int], mode: str) -> Function:
-    """`function`, which is given what the rules capture that its derivative ("jvp" or "vjp") in `wrt` will ask."""
+    """`function`, which is given what the rules capture that its derivative ("jvp" or "vjp") in
+    `wrt` will ask.
+    """
     return stage(lifted(function, wrt, mode), "rules")
 
 
-def differentiate(function: Function, wrt: Sequence[int], tape_limit: int | None = None) -> Function:
-    """f(*xs) -> *ys becomes f_vjp(*xs, *y_bars) -> (*ys, *x_bars); its loops save at most `tape_limit` bytes each."""
+def differentiate(function: Function, wrt: Sequence[int],
+                  tape_limit: int | None = None) -> Function:
+    """f(*xs) -> *ys becomes f_vjp(*xs, *y_bars) -> (*ys, *x_bars); its loops save at most
+    `tape_limit` bytes each.
+    """
     function = stage(members(function), "members")
     if tape_limit is not None:
         function = stage(limited(function, wrt, tape_limit), "limited")
@@ -189,17 +213,22 @@ def push_forward(function: Function, wrt: Sequence[int]) -> Function:
 
 
 def linearize(function: Function, wrt: Sequence[int]) -> Function:
-    """f(*xs) -> *ys becomes f_jvp(*xs, *x_dots) -> (*ys, *y_dots), the primal first and then its tangents."""
+    """f(*xs) -> *ys becomes f_jvp(*xs, *x_dots) -> (*ys, *y_dots), the primal first and then its
+    tangents.
+    """
     return stage(linear(function, wrt), "linearize")
 
 
-def batch(function: Function, in_axes: Sequence[int | None], out_axes, types: Sequence[Type] | None = None) -> Function:
+def batch(function: Function, in_axes: Sequence[int | None], out_axes,
+          types: Sequence[Type] | None = None) -> Function:
     """f(*xs) -> *ys for one lane becomes f_vmap(*xs) -> *ys for many."""
     return stage(vmap.vmap(function, in_axes, out_axes, types), "vmap")
 
 
 def finish(function: Function) -> Function:
-    """A transformed function, cleaned up: once, where one transformation does nothing more to what another has made, as `jit` does."""
+    """A transformed function, cleaned up: once, where one transformation does nothing more to what
+    another has made, as `jit` does.
+    """
     run_on_callees(FINISH, function)
     found = clone(function) if function.is_finished else run(FINISH, function)
     found.is_finished = True
@@ -207,16 +236,18 @@ def finish(function: Function) -> Function:
 
 
 def flatten_calls(function: Function, target: str = "cpu") -> Function:
-    """`function` as compiled code wants it: in one piece, but for functions that call themselves."""
+    """`function` as compiled code wants it: in one piece, but for functions that call themselves.
+    """
     for callee in recursive_callees(function) if target == "cuda" else ():
         if calls_itself(callee):
-            raise UnsupportedError(f"{callee.name} calls itself, which the threads of a GPU do not", None,
-                                   'write a loop, or leave target="cuda" away')
+            raise UnsupportedError(f"{callee.name} calls itself, which the threads of a GPU do not",
+                                   None, 'write a loop, or leave target="cuda" away')
     flat = run(COMPILE, with_callees(function, lambda callee: run(COMPILE, callee)))
     for op in walk(flat.block) if target == "cuda" else ():
         if op.record is foreign:
-            raise UnsupportedError(f"{called(op.attrs['function'])}, which s2s does not read, on a GPU", op.line,
-                                   'write it in Python that s2s reads, or leave target="cuda" away')
+            raise UnsupportedError(f"{called(op.attrs['function'])}, which s2s does not read, on a "
+                                   "GPU", op.line, 'write it in Python that s2s reads, or leave '
+                                   'target="cuda" away')
     return flat
 
 
@@ -228,7 +259,7 @@ def run(passes: Sequence[Pass], function: Function) -> Function:
     return function
 
 
-# ------------------------------------------------------------------------------- looking at the stages
+# ---------------------------------------------------------------------------- looking at the stages
 
 
 @contextmanager
@@ -251,7 +282,8 @@ _stages: ContextVar[list | None] = ContextVar("stages", default=None)
 
 @contextmanager
 def recorded() -> Iterator[list[tuple[str, Function]]]:
-    """Inside this, every stage is appended to the list that this gives: (pass, function) in order."""
+    """Inside this, every stage is appended to the list that this gives: (pass, function) in order.
+    """
     stages: list[tuple[str, Function]] = []
     token = _stages.set(stages)
     try:
@@ -275,7 +307,9 @@ def stage(function: Function, name: str, lengths: bool = True) -> Function:
 
 
 def dump(text: Callable[[], str], name: str) -> None:
-    """Write a stage where S2S_DUMP says, as <number>_<name>.py: in the order in which stages are reached."""
+    """Write a stage where S2S_DUMP says, as <number>_<name>.py: in the order in which stages are
+    reached.
+    """
     directory = os.environ.get("S2S_DUMP")
     if directory:
         folder = Path(directory)
@@ -284,7 +318,7 @@ def dump(text: Callable[[], str], name: str) -> None:
         (folder / f"{number:03d}_{name}.py").write_text(text())
 
 
-# --------------------------------------------------------------------------------------- out of the IR
+# ------------------------------------------------------------------------------------ out of the IR
 
 
 def readable(function: Function) -> Module:
@@ -295,7 +329,9 @@ def readable(function: Function) -> Module:
 
 
 def loops_of(function: Function, target: str = "cpu", args: Sequence | None = None) -> Function:
-    """`function` as the fused scalar loops that are compiled: for any arguments, or for those given."""
+    """`function` as the fused scalar loops that are compiled: for any arguments, or for those
+    given.
+    """
     flat = flatten_calls(spread(function), target)
     if target != "cpu":
         return stage(lower(flat, asks=False), "lower", lengths=False)
@@ -322,28 +358,35 @@ def flattened(function: Function) -> Function:
 
 
 def compiled(function: Function | Recalled, options: dict, kept=None) -> Callable:
-    """Native code of `function`, a function of its parameters; what Python runs where NUMBA_DISABLE_JIT says that nothing be compiled.
+    """Native code of `function`, a function of its parameters; what Python runs where
+    NUMBA_DISABLE_JIT says that nothing be compiled.
 
     `kept` is what an earlier process has kept of it, or what this one will keep (s2s/persist).
     """
     if kept is not None:
-        return Compiled(numba_code.compiled(kept.flat, **{k: v for k, v in options.items() if k != "target"}, kept=kept), function)
+        return Compiled(numba_code.compiled(kept.flat,
+                                            **{k: v for k, v in options.items() if k != "target"},
+                                            kept=kept), function)
     options = dict(options)
     target = options.pop("target", "cpu")
     if target not in TARGETS:
-        raise UnsupportedError(f"the target {target!r}", None, f"use one of {', '.join(map(repr, TARGETS))}")
+        raise UnsupportedError(f"the target {target!r}", None, "use one of "
+                               f"{', '.join(map(repr, TARGETS))}")
     if target == "cpu" and numba.config.DISABLE_JIT:
         return loaded(readable(function))
     return Compiled(TARGETS[target](flatten_calls(spread(function), target), **options), function)
 
 
-TARGETS = {"cpu": lambda function, **options: numba_code.compiled(function, **options), "cuda": cuda_code}
+TARGETS = {"cpu": lambda function, **options: numba_code.compiled(function, **options),
+           "cuda": cuda_code}
 
 
-def loops_text(function: Function, target: str = "cpu", args: Sequence | None = None, parallel: bool | None = False) -> str:
+def loops_text(function: Function, target: str = "cpu", args: Sequence | None = None,
+               parallel: bool | None = False) -> str:
     """What is compiled, as Python: fused scalar loops, or the kernels that they are for a GPU.
 
-    With `args` it is what runs for them: loops that are worth it are in parts, unless `parallel` is False.
+    With `args` it is what runs for them: loops that are worth it are in parts, unless `parallel` is
+    False.
     """
     lowered = loops_of(function, target, args)
     if target == "cuda":
@@ -359,8 +402,8 @@ def export_text(function: Function, compiled: bool = False, target: str = "cpu")
     """A module of its own that defines `function`, plain or compiled by Numba."""
     if function.captures:
         names = ", ".join(function.captures)
-        raise UnsupportedError(f"{function.name} reads {names} at each call, which a file cannot hold", None,
-                               "make them arguments of the function")
+        raise UnsupportedError(f"{function.name} reads {names} at each call, which a file cannot "
+                               "hold", None, "make them arguments of the function")
     if not compiled:
         return importable(render(function), function)
     if target == "cuda":
@@ -368,8 +411,10 @@ def export_text(function: Function, compiled: bool = False, target: str = "cpu")
     lowered = loops_of(function)
     for op in walk(lowered.block):
         if op.name in SCIPYS_ALONE:
-            raise UnsupportedError(f"scipy.special.{op.name} in a compiled file", op.line, "export what is not compiled, which calls SciPy")
-    return importable(modules.decorated(render(lowered, native=True), fastmath=False, checks=True), function)
+            raise UnsupportedError(f"scipy.special.{op.name} in a compiled file", op.line,
+                                   "export what is not compiled, which calls SciPy")
+    return importable(modules.decorated(render(lowered, native=True), fastmath=False, checks=True),
+                      function)
 
 
 def importable(module: Module, function: Function) -> str:
@@ -377,6 +422,6 @@ def importable(module: Module, function: Function) -> str:
     for name, x in module.given.items():
         if f"import {name}\n" not in module.text:
             verb = "raises" if isinstance(x, type) and issubclass(x, BaseException) else "uses"
-            raise UnsupportedError(f"{function.name} {verb} {name}, which a file cannot import", None,
-                                   "define it at the top of a module")
+            raise UnsupportedError(f"{function.name} {verb} {name}, which a file cannot import",
+                                   None, "define it at the top of a module")
     return module.text

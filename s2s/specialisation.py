@@ -1,7 +1,8 @@
-"""What generated code is specialised on: the dtype and rank of each argument, and which extents are 1.
+"""What generated code is specialised on: the dtype and rank of each argument, and which extents are
+1.
 
-`key_of` is the part of an argument that decides which generated code runs it, `type_of` the same as a
-type of the IR.  Lengths other than 1 are in neither, so that 1,000 lengths are one generation.
+`key_of` is the part of an argument that decides which generated code runs it, `type_of` the same as
+a type of the IR.  Lengths other than 1 are in neither, so that 1,000 lengths are one generation.
 """
 
 from __future__ import annotations
@@ -59,17 +60,21 @@ def key_of(x) -> object:
         return kind, tuple(x), tuple(map(key_of, x.values()))
     if is_container(x):
         form = form_of(x)
-        return form, tuple(key_of_fixed(m) if fixed else key_of(m) for m, fixed in members_of(x, form))
+        return form, tuple(key_of_fixed(m) if fixed else key_of(m)
+                           for m, fixed in members_of(x, form))
     if is_on_device(x):
         return "on device", np.dtype(x.dtype), tuple([n == 1 for n in x.shape])
     return key_of_fixed(x)
 
 
 def short_axes(x) -> object:
-    """Which axes of the arrays in `x` are short, for code that depends on it: ir/length_assumptions.py, Note [Long axes]."""
+    """Which axes of the arrays in `x` are short, for code that depends on it:
+    ir/length_assumptions.py, Note [Long axes].
+    """
     if type(x) is np.ndarray or is_on_device(x):
         return tuple([n in SHORT for n in x.shape])
-    return tuple(short_axes(m) for m, fixed in members_of(x, form_of(x)) if not fixed) if is_container(x) else ()
+    return (tuple(short_axes(m) for m, fixed in members_of(x, form_of(x)) if not fixed)
+            if is_container(x) else ())
 
 
 def key_of_fixed(x) -> object:
@@ -100,7 +105,8 @@ def type_of(x, name: str) -> Type:
         return Tuple(tuple(Static(member) if fixed else type_of(member, f"{name}.{key}")
                            for key, (member, fixed) in zip(keys, members_of(x, form))), form)
     if isinstance(x, (tuple, list, dict, deque)):
-        raise UnsupportedError(f"{name} is a {type(x).__name__}", None, "pass a tuple, a list or a dict")
+        raise UnsupportedError(f"{name} is a {type(x).__name__}", None,
+                               "pass a tuple, a list or a dict")
     x = accepted_by_kernels(x)
     match x:
         case bool():
@@ -116,7 +122,8 @@ def type_of(x, name: str) -> Type:
         case _ if isinstance(x, np.ndarray) or is_on_device(x):
             dims = dims_of_argument(x.shape, name)
             if x.dtype.kind not in "biufc":
-                raise UnsupportedError(f"{name} is an array of {x.dtype}", None, "pass an array of numbers")
+                raise UnsupportedError(f"{name} is an array of {x.dtype}", None,
+                                       "pass an array of numbers")
             return Array(x.dtype.name, dims) if dims else Scalar(x.dtype.name)
         case NoneType():
             return NONE
@@ -126,9 +133,11 @@ def type_of(x, name: str) -> Type:
 
 
 def ranks_to_try(types: Sequence[Type]) -> Iterator[list[Type]]:
-    """`types`, with numbers, vectors and matrices for those that say nothing of their rank, the fewest and lowest first.
+    """`types`, with numbers, vectors and matrices for those that say nothing of their rank, the
+    fewest and lowest first.
 
-    For a program that writes into an element of what may be a number or an array, only known ranks decide.
+    For a program that writes into an element of what may be a number or an array, only known ranks
+    decide.
     """
     def choices(type: Type, k: int) -> list[Type]:
         if not isinstance(type, Unknown):
@@ -143,7 +152,9 @@ def ranks_to_try(types: Sequence[Type]) -> Iterator[list[Type]]:
 
 
 def members_of_axes(type: Type, axes, name: str) -> list:
-    """The axes of the members of a container of `type`; TypeMismatchError where `axes` is none like it."""
+    """The axes of the members of a container of `type`; TypeMismatchError where `axes` is none like
+    it.
+    """
     form = form_of(axes)
     fits = isinstance(type, Tuple) and is_container(axes) and (
         len(axes) == len(type.items) if isinstance(axes, (tuple, list)) else
@@ -163,7 +174,9 @@ def lane_type(type: Type, axis: int | None, name: str) -> Type:
             return FLOAT if isinstance(type, Unknown) else type
         case Tuple() if not isinstance(axis, int):
             inner = members_of_axes(type, axis, name)
-            return replace(type, items=tuple(lane_type(item, a, name) for item, a in zip(type.items, inner)))
+            return replace(type,
+                           items=tuple(lane_type(item, a, name)
+                                       for item, a in zip(type.items, inner)))
         case Unknown():
             return FLOAT
         case Array(dtype, dims) if -len(dims) <= axis < len(dims):
@@ -176,7 +189,9 @@ def lane_type(type: Type, axis: int | None, name: str) -> Type:
 
 
 def normalised(x):
-    """`x` as generated code takes it: arrays of rank 0 as numbers, other libraries' arrays as NumPy's."""
+    """`x` as generated code takes it: arrays of rank 0 as numbers, other libraries' arrays as
+    NumPy's.
+    """
     if type(x) in _PLAIN or x is None:
         return x
     if isinstance(x, np.ndarray):
@@ -200,9 +215,12 @@ def accepted_by_kernels(x):
 
 
 def signature_of(function: Callable) -> inspect.Signature:
-    """What `function` itself takes, whatever it wraps; SourceError where Python does not know, or it is no function."""
+    """What `function` itself takes, whatever it wraps; SourceError where Python does not know, or
+    it is no function.
+    """
     if not callable(function):
-        raise SourceError(f"{function!r} is not a function", None, "pass a function that is written in Python")
+        raise SourceError(f"{function!r} is not a function", None, "pass a function that is "
+                          "written in Python")
     return front_signature(function)
 
 
@@ -221,8 +239,8 @@ def bind(signature: inspect.Signature, args: tuple, kwargs: dict) -> tuple:
             values.extend(bound.arguments[name])
         elif p.kind is p.VAR_KEYWORD:
             if bound.arguments[name]:
-                raise UnsupportedError(f"the keywords {', '.join(bound.arguments[name])} here", None,
-                                       "call it from a lambda that passes them")
+                raise UnsupportedError(f"the keywords {', '.join(bound.arguments[name])} here",
+                                       None, "call it from a lambda that passes them")
         else:
             values.append(bound.arguments[name])
     return tuple(values)

@@ -1,7 +1,8 @@
-"""The kinds of transformation: what each adds to a name, its signature, its IR, and what runs when it is called.
+"""The kinds of transformation: what each adds to a name, its signature, its IR, and what runs when
+it is called.
 
-Everything here is asked by a `Transformed`, and is given it: `t.inner_function(types)` is the IR of the function
-inside, `t.options` say how it is transformed.
+Everything here is asked by a `Transformed`, and is given it: `t.inner_function(types)` is the IR of
+the function inside, `t.options` say how it is transformed.
 """
 
 from __future__ import annotations
@@ -24,13 +25,16 @@ from .specialisation import lane_type, parameters_of, signature_of, type_of
 
 @dataclass(frozen=True)
 class Kind:
-    """One transformation: what its name adds, its signature, its IR, and what runs when it is called."""
+    """One transformation: what its name adds, its signature, its IR, and what runs when it is
+    called.
+    """
 
     suffix: str
     function: Callable[[object, tuple], Function]
     signature: Callable[[object], inspect.Signature]
     callable: Callable[[object, Function], Callable]
-    names: Callable[[object, int], list[str]] = names_of  # (t, number of arguments) -> what they are called
+    # (t, number of arguments) -> what they are called
+    names: Callable[[object, int], list[str]] = names_of
 
 
 def interpreted(transformed, function: Function) -> Callable:
@@ -92,7 +96,8 @@ def number_of_arguments(transformed) -> int | None:
     if "count" in transformed.options:
         return transformed.options["count"]
     kinds = [p.kind for p in parameters_of(transformed.inner)]
-    return None if inspect.Parameter.VAR_POSITIONAL in kinds else len(kinds) - kinds.count(inspect.Parameter.VAR_KEYWORD)
+    return (None if inspect.Parameter.VAR_POSITIONAL in kinds
+            else len(kinds) - kinds.count(inspect.Parameter.VAR_KEYWORD))
 
 
 def positional(names: Sequence[str]) -> inspect.Signature:
@@ -102,14 +107,17 @@ def positional(names: Sequence[str]) -> inspect.Signature:
         while n in unique:
             n = f"{n}_1"
         unique.append(n)
-    return inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in unique])
+    return inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY)
+                              for n in unique])
 
 
 def gradient_of(t, types: tuple) -> Function:
     function = t.inner_function(types)
-    return assemble.gradient(function, resolved(t.options["argnums"], t.inner, types), t.options["has_aux"],
-                             with_value=t.kind == "value_and_grad", allow_int=t.options.get("allow_int", False),
-                             tape_limit=t.options.get("tape_limit"), holomorphic=t.options.get("holomorphic", False))
+    return assemble.gradient(function, resolved(t.options["argnums"], t.inner, types),
+                             t.options["has_aux"], with_value=t.kind == "value_and_grad",
+                             allow_int=t.options.get("allow_int", False),
+                             tape_limit=t.options.get("tape_limit"),
+                             holomorphic=t.options.get("holomorphic", False))
 
 
 def first_of(t, types: tuple) -> Function:
@@ -120,20 +128,23 @@ def first_of(t, types: tuple) -> Function:
 def batch_of(t, types: tuple) -> Function:
     in_axes, out_axes = t.options["in_axes"], t.options["out_axes"]
     parameters = list(t.signature.parameters.values())
-    if len(parameters) != len(types) or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
+    if len(parameters) != len(types) or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+                                            for p in parameters):
         parameters = [inspect.Parameter("_", inspect.Parameter.POSITIONAL_ONLY)] * len(types)
     if isinstance(in_axes, int):  # what is no data, such as the object of a method, all lanes share
         shared = t.options.get("shared", 0)
-        axes = [None if k < shared or isinstance(type, (Static, Generator)) else axis_left_open(t, p, type, in_axes)
+        axes = [None if k < shared or isinstance(type, (Static, Generator))
+                else axis_left_open(t, p, type, in_axes)
                 for k, (p, type) in enumerate(zip(parameters, types))]
     else:
         rest = list(zip(parameters, types))[len(in_axes):]
         are_open = all(p.default is not p.empty or p.kind is p.KEYWORD_ONLY for p, _ in rest)
         axes = [*in_axes, *(axis_left_open(t, p, type, 0) for p, type in rest if are_open)]
     if len(axes) != len(types):
-        raise TypeMismatchError(f"{t.name} has {len(types)} arguments and in_axes {len(axes)} entries", None,
-                                "give one entry, or one for each argument")
-    lanes = [lane_type(type, axis, name) for type, axis, name in zip(types, axes, t.parameter_names(len(types)))]
+        raise TypeMismatchError(f"{t.name} has {len(types)} arguments and in_axes {len(axes)} "
+                                "entries", None, "give one entry, or one for each argument")
+    lanes = [lane_type(type, axis, name)
+             for type, axis, name in zip(types, axes, t.parameter_names(len(types)))]
     known = not any(isinstance(type, Unknown) for type in types)
     function = t.inner_function(lanes)
     if known and any(isinstance(x.type, Tuple) for x in (*function.params, *function.results)):
@@ -142,10 +153,12 @@ def batch_of(t, types: tuple) -> Function:
 
 
 def axis_left_open(t, p: inspect.Parameter, type: Type, axis: int) -> int | None:
-    """The axis with the lanes of a parameter that has no entry of its own: None for what all share, such as defaults.
+    """The axis with the lanes of a parameter that has no entry of its own: None for what all share,
+    such as defaults.
 
-    The function is generated for what it is given, and a default looks no different there from what a caller gives.  A number has
-    no lanes; an array has them where the default is none, or has an axis less.
+    The function is generated for what it is given, and a default looks no different there from what
+    a caller gives.  A number has no lanes; an array has them where the default is none, or has an
+    axis less.
     """
     if p.default is p.empty:
         return axis
@@ -153,14 +166,16 @@ def axis_left_open(t, p: inspect.Parameter, type: Type, axis: int) -> int | None
     if not any(given):
         return None
     if any(own) and not (len(given) == len(own) and all(a == b + 1 for a, b in zip(given, own))):
-        raise TypeMismatchError(f"{t.name}: whether lanes share {p.name} or have one each, in_axes does not say", None,
-                                f"give in_axes an entry for each argument, with None for {p.name} if they share it")
+        raise TypeMismatchError(f"{t.name}: whether lanes share {p.name} or have one each, in_axes "
+                                "does not say", None, "give in_axes an entry for each argument, "
+                                f"with None for {p.name} if they share it")
     return axis
 
 
 def _ranks(type: Type) -> list:
     """The number of axes of each leaf of a type, in one list."""
-    return [n for x in type.items for n in _ranks(x)] if isinstance(type, Tuple) else [len(getattr(type, "dims", ()))]
+    return ([n for x in type.items for n in _ranks(x)] if isinstance(type, Tuple)
+            else [len(getattr(type, "dims", ()))])
 
 
 def tangent_of(t, types: tuple) -> Function:
@@ -174,16 +189,20 @@ def linearized_of(t, types: tuple) -> Function:
 
 
 def check_tangents(t, types: tuple) -> None:
-    """Raise TypeMismatchError where one of the tangents, which follow the primals, is none for its primal."""
+    """Raise TypeMismatchError where one of the tangents, which follow the primals, is none for its
+    primal.
+    """
     names = t.parameter_names(len(types))
     for name, type, dot in zip(names, types, types[len(types) // 2:]):
         if not carries_derivative(type) or has_unknown(type) or has_unknown(dot):
             continue
         if _axes(type) != _axes(dot):
-            raise TypeMismatchError(f"{t.name}: the tangent of {name}, which is {type}, is {dot}", None,
-                                    "make it as long and as deep as what it goes with")
-        if any(is_complex(d) and not is_complex(x) for x, d in zip(leaf_types(type), leaf_types(dot)) if carries_derivative(x)):
-            raise TypeMismatchError(f"{t.name}: the tangent of {name}, which is {type}, is {dot}", None, "give its real part")
+            raise TypeMismatchError(f"{t.name}: the tangent of {name}, which is {type}, is {dot}",
+                                    None, "make it as long and as deep as what it goes with")
+        if any(is_complex(d) and not is_complex(x)
+               for x, d in zip(leaf_types(type), leaf_types(dot)) if carries_derivative(x)):
+            raise TypeMismatchError(f"{t.name}: the tangent of {name}, which is {type}, is {dot}",
+                                    None, "give its real part")
 
 
 def is_complex(type: Type) -> bool:
@@ -203,29 +222,35 @@ def jacobian_of(t, types: tuple) -> Function:
 def curvature_of(t, types: tuple) -> Function:
     check_tangents(t, types)
     inner = types[:len(types) // 2]
-    return assemble.curvature(t.inner_function(inner), resolved(t.options["argnums"], t.inner, inner))
+    return assemble.curvature(t.inner_function(inner),
+                              resolved(t.options["argnums"], t.inner, inner))
 
 
-JACOBIANS = {"jacfwd": jacobians.columns, "jacrev": jacobians.rows, "jacobian": jacobians.either, "hessian": jacobians.second}
+JACOBIANS = {"jacfwd": jacobians.columns, "jacrev": jacobians.rows, "jacobian": jacobians.either,
+             "hessian": jacobians.second}
 
 
 def seeded(transformed, count: int) -> list[str]:
     """x, y becomes x, y, seed, seed_1, ..."""
     own = transformed.options["count"]
-    return [*names_of(transformed.inner, own), *(f"seed_{k}" if k else "seed" for k in range(count - own))]
+    return [*names_of(transformed.inner, own),
+            *(f"seed_{k}" if k else "seed" for k in range(count - own))]
 
 
 def columns_of(t, types: tuple) -> Function:
-    return batched_seeds.columns(t.inner_function(types[:t.options["count"]]), t.options["argnums"], types, t.options["lanes"])
+    return batched_seeds.columns(t.inner_function(types[:t.options["count"]]), t.options["argnums"],
+                                 types, t.options["lanes"])
 
 
 def rows_of(t, types: tuple) -> Function:
-    return batched_seeds.rows(t.inner_function(types[:t.options["count"]]), t.options["argnums"], types, t.options["lanes"])
+    return batched_seeds.rows(t.inner_function(types[:t.options["count"]]), t.options["argnums"],
+                              types, t.options["lanes"])
 
 
 def _axes(type: Type):
     """The number of axes of each leaf of a type."""
-    return tuple(map(_axes, type.items)) if isinstance(type, Tuple) else len(getattr(type, "dims", ()))
+    return tuple(map(_axes, type.items)) if isinstance(type,
+                                                       Tuple) else len(getattr(type, "dims", ()))
 
 
 KINDS: dict[str, Kind] = {
@@ -236,15 +261,22 @@ KINDS: dict[str, Kind] = {
     "vjp": Kind("_vjp", pullback_of, pullback_signature, interpreted, names=pulled_back),
     **{kind: Kind(f"_{kind}", jacobian_of, same_signature, interpreted) for kind in JACOBIANS},
     "linearize": Kind("_jvp", linearized_of, doubled_signature, interpreted, names=doubled),
-    "reverse half": Kind("_fwd", lambda t, types: linear_maps.reverse_halves(t.inner_function(types), t.options.get("has_aux", False)),
+    "reverse half": Kind("_fwd",
+                         lambda t, types: linear_maps.reverse_halves(t.inner_function(types),
+                                                                     t.options.get("has_aux",
+                                                                                   False)),
                          same_signature, run_like_inside),
-    "forward half": Kind("_fwd", lambda t, types: linear_maps.forward_halves(t.inner_function(types), t.options.get("has_aux", False)),
+    "forward half": Kind("_fwd",
+                         lambda t, types: linear_maps.forward_halves(t.inner_function(types),
+                                                                     t.options.get("has_aux",
+                                                                                   False)),
                          same_signature, run_like_inside),
     "columns": Kind("_columns", columns_of, lambda t: ANY_NUMBER, interpreted, names=seeded),
     "rows": Kind("_rows", rows_of, lambda t: ANY_NUMBER, interpreted, names=seeded),
     "first": Kind("", first_of, same_signature, interpreted),
     "vmap": Kind("_vmap", batch_of, same_signature, interpreted),
-    "value": Kind("", lambda t, types: assemble.value_of(t.inner_function(types)), same_signature, interpreted),
+    "value": Kind("", lambda t, types: assemble.value_of(t.inner_function(types)), same_signature,
+                  interpreted),
     "jit": Kind("", lambda t, types: assemble.value_of(t.inner_function(types)), same_signature,
                 lambda t, function: t.compiled(function)),
 }

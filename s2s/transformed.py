@@ -1,8 +1,9 @@
 """`Transformed`: a function made from another, its source, and what stands between the two.
 
 A chain of transformations is data: each Transformed holds the callable inside it, the kind of
-transformation and its options.  For arguments of given types it asks the callable inside for its IR, or
-builds it, and transforms that; nothing is traced, and nothing is kept but what was generated.
+transformation and its options.  For arguments of given types it asks the callable inside for its
+IR, or builds it, and transforms that; nothing is traced, and nothing is kept but what was
+generated.
 """
 
 from __future__ import annotations
@@ -56,9 +57,12 @@ class Specialised:
     capture_key: tuple
     call: Callable
     consulted: dict[Callable, object]
-    short: tuple | None = None  # which axes of the arguments are short, where the code depends on it
-    check: Callable[..., None] | None = None  # raises where the lengths of arguments do not go together
-    direct: Callable | None = None  # runs calls like the first, and hands on those that are not (call/fast_path.py)
+    # which axes of the arguments are short, where the code depends on it
+    short: tuple | None = None
+    # raises where the lengths of arguments do not go together
+    check: Callable[..., None] | None = None
+    # runs calls like the first, and hands on those that are not (call/fast_path.py)
+    direct: Callable | None = None
     into: Callable | None = None  # runs calls like one that gave arrays for the results
     is_met: bool = False  # whether there has been a call
     getters: list[Callable] = field(init=False)
@@ -67,13 +71,17 @@ class Specialised:
         self.getters = list(self.function.captures.values())
 
     def is_current(self) -> bool:
-        """Whether captured values have the types, and names stand for the functions, that the code is for."""
+        """Whether captured values have the types, and names stand for the functions, that the code
+        is for.
+        """
         if not is_current(self.consulted):
             return False
         return not self.getters or captured_key(self.function) == self.capture_key
 
     def is_for(self, args: tuple) -> bool:
-        """Whether the code is current, and for arguments with axes as short or long as these have, if it depends on that."""
+        """Whether the code is current, and for arguments with axes as short or long as these have,
+        if it depends on that.
+        """
         return self.is_current() and (self.short is None or self.short == short_axes(args))
 
 
@@ -101,10 +109,13 @@ class Lowered:
     @property
     @in_turn
     def loops(self) -> str:
-        """What is compiled: fused scalar loops, those that threads share for these arguments in parts; or CUDA kernels."""
+        """What is compiled: fused scalar loops, those that threads share for these arguments in
+        parts; or CUDA kernels.
+        """
         if self.transformed.target == "cuda" or not self.transformed.is_compiled() or not self.args:
             return pipeline.loops_text(self.function, self.transformed.target)
-        return pipeline.loops_text(self.function, "cpu", self.values, self.transformed.options.get("parallel"))
+        return pipeline.loops_text(self.function, "cpu", self.values,
+                                   self.transformed.options.get("parallel"))
 
     @in_turn
     def compile(self) -> Callable:
@@ -115,12 +126,14 @@ class Lowered:
 
     @property
     def memory(self) -> Memory:
-        """What one run on these arguments saves for its reverse sweep, at most at once: a number of bytes, and a table.
+        """What one run on these arguments saves for its reverse sweep, at most at once: a number of
+        bytes, and a table.
 
         It is found by running the generated Python; compiled code saves as much, or less.
         """
         if self.args is None:
-            raise TypeMismatchError(f"{self.function.name}: what is saved depends on the arguments", None, "give them to lower")
+            raise TypeMismatchError(f"{self.function.name}: what is saved depends on the arguments",
+                                    None, "give them to lower")
         module = pipeline.render(self.function)
         return measure(module.text, module.entry, self.values, module.lines, module.given)
 
@@ -133,8 +146,8 @@ class Lowered:
 class Transformed:
     """A callable: `inner`, transformed.  `kind` names the transformation, `options` say how.
 
-    What a call runs stands in the slot `__call__`: at first, and where kinds take a longer look, the method `call`; after
-    a call, what was written for arguments like those (call/fast_path.py).
+    What a call runs stands in the slot `__call__`: at first, and where kinds take a longer look,
+    the method `call`; after a call, what was written for arguments like those (call/fast_path.py).
     """
 
     __slots__ = ("__call__", "__dict__", "__weakref__")
@@ -145,11 +158,14 @@ class Transformed:
         self.derive = KINDS[kind]
         self.signature = self.__signature__ = self.derive.signature(self)
         self.specialised: dict[tuple, list[Specialised]] = {}
-        self.functions: dict[tuple, tuple[Function, dict]] = {}  # types -> the IR, and what was consulted for it
+        # types -> the IR, and what was consulted for it
+        self.functions: dict[tuple, tuple[Function, dict]] = {}
         self.begun: set[tuple] = set()  # types for which the IR is being generated
         self.method: Transformed | None = None  # this, as a method
-        self.fixed: dict[int, tuple[int, ...]] = {}  # number of arguments -> which of them are static
-        self.keyworded: dict[tuple[str, ...], Transformed] = {}  # names given to a `**` parameter -> this, taking them
+        # number of arguments -> which of them are static
+        self.fixed: dict[int, tuple[int, ...]] = {}
+        # names given to a `**` parameter -> this, taking them
+        self.keyworded: dict[tuple[str, ...], Transformed] = {}
         self.last: Specialised | None = None
         self.arity = self._arity()
         self.__call__ = self.call
@@ -158,13 +174,15 @@ class Transformed:
     def _arity(self) -> int | None:
         """The number of arguments of a call that needs no binding."""
         kinds = [p.kind for p in self.signature.parameters.values()]
-        simple = all(k in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD) for k in kinds)
+        simple = all(k in (inspect.Parameter.POSITIONAL_ONLY,
+                           inspect.Parameter.POSITIONAL_OR_KEYWORD) for k in kinds)
         return len(kinds) if simple else None
 
     @property
     def name(self) -> str:
         """What generated code calls this function."""
-        inner = getattr(self.inner, "name", None) or getattr(self.inner, "__name__", type(self.inner).__name__)
+        inner = getattr(self.inner, "name", None) or getattr(self.inner, "__name__",
+                                                             type(self.inner).__name__)
         return f"{identifier(inner)}{self.derive.suffix}"
 
     def __repr__(self) -> str:
@@ -177,20 +195,25 @@ class Transformed:
         """This, called as a method: what it differentiates unless told otherwise is not `self`."""
         if self.method is None:
             inner = self.inner.as_method() if isinstance(self.inner, Transformed) else self.inner
-            options = {name: as_method(x) if name == "argnums" else x for name, x in self.options.items()}
+            options = {name: as_method(x) if name == "argnums" else x
+                       for name, x in self.options.items()}
             if self.kind == "vmap" and isinstance(options["in_axes"], int):
                 options["shared"] = 1  # the object, however it is made
-            unchanged = inner is self.inner and options == self.options and not isinstance(self.options.get("argnums"), First)
+            unchanged = (inner is self.inner and options == self.options
+                         and not isinstance(self.options.get("argnums"), First))
             self.method = self if unchanged else Transformed(self.kind, inner, options)
         return self.method
 
     def __reduce__(self):
-        return place_of(self) or (restored, (self.kind, self.inner, self.options, texts_of(self.base)))
+        return place_of(self) or (restored,
+                                  (self.kind, self.inner, self.options, texts_of(self.base)))
 
-    # ------------------------------------------------------------------------------------------ calling
+    # -------------------------------------------------------------------------------------- calling
 
     def call(self, *args, **kwargs):
-        """What a call does whose arguments are not like those of the last one, as far as that is easily told."""
+        """What a call does whose arguments are not like those of the last one, as far as that is
+        easily told.
+        """
         out = kwargs.pop("out", None) if self.takes_out else None
         if kwargs or len(args) != self.arity:
             named = self.named_by(kwargs)
@@ -207,7 +230,8 @@ class Transformed:
         self.last = found
         if is_requested("conventions"):
             warn_of(self, args)
-            return found.call(*accepted, *captured) if out is None else written(found.call(*accepted, *captured), out)
+            return (found.call(*accepted, *captured) if out is None
+                    else written(found.call(*accepted, *captured), out))
         result = found.call(*accepted, *captured)
         if out is not None:
             with placed(self.base):
@@ -221,36 +245,46 @@ class Transformed:
     def direct(self, found: Specialised, args: tuple, out=None) -> Callable | None:
         """What runs calls with arguments like these."""
         agreed = [a.text for a in agreements(found.function)]
-        return direct(self.name, self.signature, args, found.call, found.getters, found.consulted, agreed,
-                      repeated(self.call, self.signature), self.static_positions(len(args)), out)
+        return direct(self.name, self.signature, args, found.call, found.getters, found.consulted,
+                      agreed, repeated(self.call, self.signature), self.static_positions(len(args)),
+                      out)
 
     @property
     def takes_out(self) -> bool:
         """Whether the keyword `out` means arrays to write into, and no parameter."""
-        return all(name != "out" and p.kind is not p.VAR_KEYWORD for name, p in self.signature.parameters.items())
+        return all(name != "out" and p.kind is not p.VAR_KEYWORD
+                   for name, p in self.signature.parameters.items())
 
     def named_by(self, kwargs: dict) -> Transformed:
-        """This function, taking those of `kwargs` that its `**` parameter takes by names of their own."""
+        """This function, taking those of `kwargs` that its `**` parameter takes by names of their
+        own.
+        """
         names = tuple(name for name in kwargs if name not in self.signature.parameters)
-        if not names or not any(p.kind is p.VAR_KEYWORD for p in self.signature.parameters.values()):
+        if not names or not any(p.kind is p.VAR_KEYWORD
+                                for p in self.signature.parameters.values()):
             return self
         if names not in self.keyworded:
-            inner = self.inner.named_by(kwargs) if isinstance(self.inner, Transformed) else Keyworded(self.inner, names)
+            inner = (self.inner.named_by(kwargs) if isinstance(self.inner, Transformed)
+                     else Keyworded(self.inner, names))
             self.keyworded[names] = Transformed(self.kind, inner, self.options)
         return self.keyworded[names]
 
     def bound(self, args: tuple, kwargs: dict) -> tuple:
-        """The arguments in the order of the parameters; TypeMismatchError where they do not fit them."""
+        """The arguments in the order of the parameters; TypeMismatchError where they do not fit
+        them.
+        """
         try:
             return bind(self.signature, args, kwargs)
         except TypeError as error:
-            raise TypeMismatchError(f"{self.name}{self.signature}: {error}", beginning(self.base), "pass the arguments that it takes") from None
+            raise TypeMismatchError(f"{self.name}{self.signature}: {error}", beginning(self.base),
+                                    "pass the arguments that it takes") from None
 
     def specialise(self, args: tuple) -> Specialised:
         """The generated code for arguments like these, generated now if it is not there yet."""
         fixed = self.static_positions(len(args))
-        key = tuple(map(key_of, args)) if not fixed else tuple(
-            fixed_key(x, self.parameter_names(len(args))[k]) if k in fixed else key_of(x) for k, x in enumerate(args))
+        key = (tuple(map(key_of, args)) if not fixed
+               else tuple(fixed_key(x, self.parameter_names(len(args))[k]) if k in fixed
+                          else key_of(x) for k, x in enumerate(args)))
         return self.known(args, key) or self.generated(args, key)
 
     def known(self, args: tuple, key: tuple) -> Specialised | None:
@@ -266,13 +300,15 @@ class Transformed:
     def generate(self, args: tuple, key: tuple) -> Specialised:
         """New code for arguments like these, or what an earlier process has kept of it.
 
-        An argument that must be known, such as an axis, is static from now on: each of its values has code of its own.
+        An argument that must be known, such as an axis, is static from now on: each of its values
+        has code of its own.
         """
         try:
             return self.generate_for(args, key)
         except UndecidedError as error:
             fixed = self.static_positions(len(args))
-            if not error.parameters or not all(k < len(args) and k not in fixed and is_choice(args[k]) for k in error.parameters):
+            if not error.parameters or not all(k < len(args) and k not in fixed
+                                               and is_choice(args[k]) for k in error.parameters):
                 raise
             self.fixed[len(args)] = tuple(sorted({*fixed, *error.parameters}))
             try:
@@ -290,7 +326,8 @@ class Transformed:
                 function, consulted, kept = again
                 consulted_too(consulted)
             else:
-                function = self.of_known_ranks(types) if self.is_compiled() else self.function_for_types(types)
+                function = (self.of_known_ranks(types) if self.is_compiled()
+                            else self.function_for_types(types))
                 found.pop(is_ranked, None)
                 kept = before and keep(self, function, found, before)
             capture_key = captured_key(function)
@@ -298,12 +335,15 @@ class Transformed:
             check = checker(function, lambda: beginning(self.base))
         if kept:
             kept.save(LENGTHS in found)
-        made = Specialised(function, capture_key, call, found, short_axes(args) if LENGTHS in found else None, check)
+        made = Specialised(function, capture_key, call, found, short_axes(args) if LENGTHS in found
+                           else None, check)
         self.specialised.setdefault(key, []).insert(0, made)
         return made
 
     def of_known_ranks(self, types: Sequence[Type]) -> Function:
-        """The IR for native code, in which what a loop makes an array of begins as one: front/domain/rank_promotion.py."""
+        """The IR for native code, in which what a loop makes an array of begins as one:
+        front/domain/rank_promotion.py.
+        """
         function = self.function_for_types(types)
         if has_ranks(function):
             return function
@@ -319,16 +359,19 @@ class Transformed:
         names = self.parameter_names(len(args))
         fixed = self.static_positions(len(args))
         try:
-            return tuple(Static(x) if k in fixed else type_of(x, name) for k, (x, name) in enumerate(zip(args, names)))
+            return tuple(Static(x) if k in fixed else type_of(x, name)
+                         for k, (x, name) in enumerate(zip(args, names)))
         except S2SError as error:
             raise type(error)(f"{self.name}: {error.message}", error.line, error.remedy) from None
 
     def static_positions(self, count: int) -> tuple[int, ...]:
         """Which of `count` arguments are static: of this function, or of one inside."""
         if count not in self.fixed:
-            inside = self.inner.static_positions(count) if isinstance(self.inner, Transformed) else ()
+            inside = (self.inner.static_positions(count) if isinstance(self.inner, Transformed)
+                      else ())
             names = self.options.get("static", ())
-            own = [k for k, name in enumerate(names_of(self.inner, count)) if k in names or name in names] if names else ()
+            own = [k for k, name in enumerate(names_of(self.inner, count)) if k in names
+                   or name in names] if names else ()
             self.fixed[count] = tuple(sorted({*inside, *own}))
         return self.fixed[count]
 
@@ -336,14 +379,17 @@ class Transformed:
         """One name for each of `count` arguments."""
         return self.derive.names(self, count)
 
-    # --------------------------------------------------------------------------------------- generating
+    # ----------------------------------------------------------------------------------- generating
 
     def function_for(self, values: Sequence[Value]) -> Function:
-        """The IR of this function for arguments like these: what a call of it inside another program means."""
+        """The IR of this function for arguments like these: what a call of it inside another
+        program means.
+        """
         types = tuple(v.type for v in values)
         if self.arity is not None:
             return self.function_for_types(types[:self.arity])
-        for count in range(len(types), -1, -1):  # captured values may follow the arguments, whose number is open
+        # captured values may follow the arguments, whose number is open
+        for count in range(len(types), -1, -1):
             found, _ = self.functions.get(types[:count], (None, None))
             if found is not None and count + len(found.captures) == len(types) != count:
                 return self.function_for_types(types[:count])
@@ -356,7 +402,8 @@ class Transformed:
         found, depends = self.functions.get(types, (None, {}))
         if found is None or not is_current(depends) or not captures_have_their_types(found):
             if types in self.begun:
-                raise UnsupportedError(f"{self.name}, which is needed to generate itself", remedy="call the function that it is made of")
+                raise UnsupportedError(f"{self.name}, which is needed to generate itself",
+                                       remedy="call the function that it is made of")
             self.begun.add(types)
             try:
                 with consulting() as depends:
@@ -402,10 +449,11 @@ class Transformed:
 
     def compiled(self, function: Function, kept=None) -> Callable:
         """Native code of `function`, of which something may be `kept` on disk."""
-        options = {k: v for k, v in self.options.items() if k != "static"} if self.kind == "jit" else {}
+        options = ({k: v for k, v in self.options.items() if k != "static"} if self.kind == "jit"
+                   else {})
         return pipeline.compiled(function, options, kept)
 
-    # ------------------------------------------------------------------------------------------ looking
+    # -------------------------------------------------------------------------------------- looking
 
     @property
     @in_turn
@@ -432,10 +480,11 @@ class Transformed:
 
     @in_turn
     def export(self, path: str | Path, *args, **kwargs) -> Path:
-        """Write a module that runs without s2s: it needs NumPy, and Numba where this is compiled code.
+        """Write a module that runs without s2s: it needs NumPy, and Numba where this is compiled
+        code.
 
-        Without arguments, the module is what `source` shows.  Raises UnsupportedError where the function
-        reads captured values that a file cannot hold.
+        Without arguments, the module is what `source` shows.  Raises UnsupportedError where the
+        function reads captured values that a file cannot hold.
         """
         lowered = self.lower(*args, **kwargs)
         path = Path(path)
@@ -457,7 +506,9 @@ class Transformed:
 
 
 def restored(kind: str, inner: Callable, options: dict, texts: dict[str, str]) -> Transformed:
-    """A Transformed that another process has pickled, and the texts of functions that no file here has."""
+    """A Transformed that another process has pickled, and the texts of functions that no file here
+    has.
+    """
     register_texts(texts)
     return Transformed(kind, inner, options)
 

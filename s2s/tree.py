@@ -1,6 +1,8 @@
-"""Trees of values: tuples, lists, dicts and objects, nested; what is at their leaves is what derivatives are of.
+"""Trees of values: tuples, lists, dicts and objects, nested; what is at their leaves is what
+derivatives are of.
 
-Dataclasses and `types.SimpleNamespace` are trees as they stand; other classes are once they are registered.
+Dataclasses and `types.SimpleNamespace` are trees as they stand; other classes are once they are
+registered.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ NAMESPACE = "s2s"
 
 
 def map(function: Callable, tree, *others):
-    """A tree like `tree`, with `function` applied to each leaf, and to the leaves of `others` beside it."""
+    """A tree like `tree`, with `function` applied to each leaf, and to the leaves of `others`
+    beside it.
+    """
     known(tree)
     return optree.tree_map(function, tree, *others, namespace=NAMESPACE)
 
@@ -50,7 +54,8 @@ def stack(trees: Sequence, one: Callable = lambda: None):
 
         stack([(x, a), (y, b)])  is  (np.stack([x, y]), np.stack([a, b]))
 
-    Where there are no trees, the axis has length 0, and `one()` is such a tree as there might have been.
+    Where there are no trees, the axis has length 0, and `one()` is such a tree as there might have
+    been.
     """
     if trees:
         return map(lambda *leaves: np.stack(leaves), *trees)
@@ -58,10 +63,11 @@ def stack(trees: Sequence, one: Callable = lambda: None):
 
 
 def ravel(tree):
-    """(vector, unravel): the leaves of `tree` one after the other, and the function that makes such a tree of a vector.
+    """(vector, unravel): the leaves of `tree` one after the other, and the function that makes such
+    a tree of a vector.
 
-    The vector has the dtype that all leaves promote to; `unravel` gives each leaf its shape again, and leaves the dtype.
-    It raises ValueError for anything but a vector of that length.
+    The vector has the dtype that all leaves promote to; `unravel` gives each leaf its shape again,
+    and leaves the dtype.  It raises ValueError for anything but a vector of that length.
     """
     parts, whole = flatten(tree)
     vector = np.concatenate([np.ravel(part) for part in parts]) if len(parts) > 0 else np.zeros(0)
@@ -84,8 +90,9 @@ def ravel(tree):
 def register(kind: type, flatten: Callable, unflatten: Callable) -> None:
     """Make instances of the class `kind` trees.
 
-    `flatten(x)` is (children, rest): children are data, each an attribute of `x`; the rest, which must be hashable, is
-    fixed when code is generated.  `unflatten(rest, children)` makes the instance again.
+    `flatten(x)` is (children, rest): children are data, each an attribute of `x`; the rest, which
+    must be hashable, is fixed when code is generated.  `unflatten(rest, children)` makes the
+    instance again.
     """
     treedef.register(kind, lambda x: tuple(flatten(x)[0]))
     optree.register_pytree_node(kind, flatten, unflatten, namespace=NAMESPACE)
@@ -102,13 +109,16 @@ def known(tree) -> None:
         new = [kind for kind in found if kind not in _known and treedef.has_members(kind)]
         for kind in new:
             _known.add(kind)
-            optree.register_pytree_node(kind, _flatten_attributes, _unflatten_attributes(kind), namespace=NAMESPACE)
+            optree.register_pytree_node(kind, _flatten_attributes, _unflatten_attributes(kind),
+                                        namespace=NAMESPACE)
         if not new:
             return
 
 
 def _flatten_attributes(x) -> tuple[list, tuple]:
-    """The attributes that are data; the names of all, and those whose content is part of the structure."""
+    """The attributes that are data; the names of all, and those whose content is part of the
+    structure.
+    """
     content = treedef.attributes_of(x)
     fixed = tuple((name, content[name]) for name in content if treedef.is_fixed(x, name))
     names = tuple(name for name in content if not treedef.is_fixed(x, name))

@@ -1,1 +1,3 @@
-"""Questions about IR that change nothing: activity, dependence, aliases, ranges, linearity, divergence."""
+"""Questions about IR that change nothing: activity, dependence, aliases, ranges, linearity,
+divergence.
+"""

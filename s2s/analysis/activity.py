@@ -1,9 +1,11 @@
-"""Which values carry a derivative: they depend on what is differentiated, and a result depends on them.
+"""Which values carry a derivative: they depend on what is differentiated, and a result depends on
+them.
 
 Note [Through calls]
-A result depends on what a call is given only if it does so in the function called.  This is not for speed alone: the cotangent
-of a tape has an item for each that was pushed only if the items that are popped carry one (ops/core/control.py), so who pushes
-and who pops, the two halves of a derivative that are functions of their own, must agree on which tapes carry one.
+A result depends on what a call is given only if it does so in the function called.  This is not for
+speed alone: the cotangent of a tape has an item for each that was pushed only if the items that are
+popped carry one (ops/core/control.py), so who pushes and who pops, the two halves of a derivative
+that are functions of their own, must agree on which tapes carry one.
 """
 
 from __future__ import annotations
@@ -23,8 +25,11 @@ def varied_values(function: Function, wrt: Iterable[Value]) -> set[Value]:
     return varied
 
 
-def active_values(function: Function, wrt: Iterable[Value], seeded: Sequence[int] | None = None) -> set[Value]:
-    """The varied values on which a result of `function` depends: any, or one of those numbered in `seeded`."""
+def active_values(function: Function, wrt: Iterable[Value],
+                  seeded: Sequence[int] | None = None) -> set[Value]:
+    """The varied values on which a result of `function` depends: any, or one of those numbered in
+    `seeded`.
+    """
     varied = varied_values(function, wrt)
     results = function.results if seeded is None else [function.results[k] for k in seeded]
     useful = {y for y in results if y in varied}
@@ -33,7 +38,9 @@ def active_values(function: Function, wrt: Iterable[Value], seeded: Sequence[int
 
 
 def influenced_values(function: Function, roots: Iterable[Value]) -> set[Value]:
-    """The values that depend on those in `roots` in any way: through comparisons, branches and numbers of trips, too."""
+    """The values that depend on those in `roots` in any way: through comparisons, branches and
+    numbers of trips, too.
+    """
     found = set(roots)
     _influence(function.block, found)
     return found
@@ -50,7 +57,8 @@ def _influence(block: Block, found: set[Value]) -> None:
                     found.update(p for p, carry in zip(first.params, params) if carry in found)
                 for inner in op.blocks:
                     _influence(inner, found)
-                stops = [*(op.inputs[:3] if op.name == "for" else first.yields), *(body.yields[:1] if op.attrs["breaks"] else [])]
+                stops = [*(op.inputs[:3] if op.name == "for" else first.yields),
+                         *(body.yields[:1] if op.attrs["breaks"] else [])]
                 chosen = any(x in found for x in stops)
                 for init, param, end, out in zip(inits, params, yields, op.outputs):
                     if chosen or init in found or end in found:
@@ -60,13 +68,16 @@ def _influence(block: Block, found: set[Value]) -> None:
         elif op.name == "if":
             for branch in op.blocks:
                 _influence(branch, found)
-                found.update(out for out, y in zip(op.outputs, branch.yields) if y in found or op.inputs[0] in found)
+                found.update(out for out, y in zip(op.outputs, branch.yields) if y in found
+                             or op.inputs[0] in found)
         elif any(x in found for k, x in enumerate(op.inputs) if k not in op.record.shapes):
             found.update(op.outputs)
 
 
 def loop_parts(op: Op) -> tuple[list[Value], list[Value], list[Value], Block]:
-    """Of a `for` or `while`: what its carries start from, their parameters, their yields; and the body."""
+    """Of a `for` or `while`: what its carries start from, their parameters, their yields; and the
+    body.
+    """
     body = op.blocks[-1]
     skip = 3 if op.name == "for" else 0
     return (op.inputs[skip:], body.params[1 if op.name == "for" else 0:],
@@ -94,7 +105,9 @@ def _is_complex(type: Type) -> bool:
 
 
 def _spread(block: Block, varied: set[Value], known: dict) -> None:
-    """Add to `varied` what depends on it, in the order of the program; loops until nothing is added; `known`: see `_reached`."""
+    """Add to `varied` what depends on it, in the order of the program; loops until nothing is
+    added; `known`: see `_reached`.
+    """
     for op in block.ops:
         match op.name:
             case "for" | "while":
@@ -117,7 +130,8 @@ def _spread(block: Block, varied: set[Value], known: dict) -> None:
 
 
 def _reached(op: Op, varied: set[Value], known: dict) -> list[Value]:
-    """The outputs of `op` to which a derivative can flow from its varied inputs.  Note [Through calls]
+    """The outputs of `op` to which a derivative can flow from its varied inputs.
+    Note [Through calls]
 
     `known`: by call and numbers of its varied inputs, what is found.
     """
@@ -129,12 +143,15 @@ def _reached(op: Op, varied: set[Value], known: dict) -> list[Value]:
     if (op, given) not in known:
         function = callee.function_for(op.inputs)
         inside = varied_values(function, [function.params[k] for k in given])
-        known[op, given] = [out for out, y in zip(op.outputs, function.results) if y in inside and carries_derivative(out.type)]
+        known[op, given] = [out for out, y in zip(op.outputs, function.results) if y in inside
+                            and carries_derivative(out.type)]
     return known[op, given]
 
 
 def _gather(block: Block, varied: set[Value], useful: set[Value], known: dict) -> None:
-    """Add to `useful` what it depends on, against the order of the program; `known`: by call, which inputs its results depend on."""
+    """Add to `useful` what it depends on, against the order of the program; `known`: by call, which
+    inputs its results depend on.
+    """
     for op in reversed(block.ops):
         match op.name:
             case "for" | "while":
@@ -154,17 +171,22 @@ def _gather(block: Block, varied: set[Value], useful: set[Value], known: dict) -
             case _:
                 if any(out in useful and out in varied for out in op.outputs):
                     reaching = _reaching(op, varied, useful, known)
-                    useful.update(x for k, x in enumerate(op.inputs) if x not in varied or k in reaching)
+                    useful.update(x for k, x in enumerate(op.inputs) if x not in varied
+                                  or k in reaching)
 
 
 def _reaching(op: Op, varied: set[Value], useful: set[Value], known: dict) -> set[int]:
-    """The inputs of `op` from which a derivative can flow to its useful outputs.  Note [Through calls]"""
+    """The inputs of `op` from which a derivative can flow to its useful outputs.
+    Note [Through calls]
+    """
     callee = op.attrs["callee"] if op.name == "call" else None
     if callee is None or not is_plain(callee):
         return {k for k in range(len(op.inputs)) if passes_derivative(op, k)}
     seeded = tuple(k for k, out in enumerate(op.outputs) if out in useful and out in varied)
     if (op, seeded) not in known:
         function = callee.function_for(op.inputs)
-        active = active_values(function, [p for p, x in zip(function.params, op.inputs) if x in varied], seeded)
+        active = active_values(function,
+                               [p for p, x in zip(function.params, op.inputs) if x in varied],
+                               seeded)
         known[op, seeded] = {k for k, p in enumerate(function.params) if p in active}
     return known[op, seeded]

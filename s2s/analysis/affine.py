@@ -1,7 +1,8 @@
-"""Where indices point: what is known of them is a base and an offset from it, and a bound below, from the loops around.
+"""Where indices point: what is known of them is a base and an offset from it, and a bound below,
+from the loops around.
 
-A negative index means an element from the end: only of indices that are known not to be negative is it known that
-those with other offsets from one base name other elements.
+A negative index means an element from the end: only of indices that are known not to be negative is
+it known that those with other offsets from one base name other elements.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ def indices_differ(i: Value, j: Value, counters: dict[Value, Op]) -> bool:
 
 
 def is_below(i: Value, j: Value, counters: dict[Value, Op]) -> bool:
-    """Whether 0 <= i < j is proved by a loop, of which one of them is the counter and the other an end."""
+    """Whether 0 <= i < j is proved by a loop, of which one of them is the counter and the other an
+    end.
+    """
     (base, m), (other, n) = base_offset(i), base_offset(j)
     low = lower_bound(i, counters)
     if low is None or low < 0:
@@ -44,7 +47,8 @@ def is_below(i: Value, j: Value, counters: dict[Value, Op]) -> bool:
 def lower_bound(i: Value, counters: dict[Value, Op]) -> int | None:
     """A number that the integer `i` is never below, None where none is known.
 
-    `counters` maps the counter of each `for` to its op, which may say itself what its counter is at `least` (back/loops/split_at_wraparound.py).
+    `counters` maps the counter of each `for` to its op, which may say itself what its counter is at
+    `least` (back/loops/split_at_wraparound.py).
     """
     base, offset = base_offset(i)
     if base is None:
@@ -62,7 +66,8 @@ def lower_bound(i: Value, counters: dict[Value, Op]) -> int | None:
     if base.op is not None and base.op.name == "add":
         low, other = (lower_bound(x, counters) for x in base.op.inputs)
         return None if low is None or other is None else low + other + offset
-    if base.op is not None and base.op.name == "remainder":  # by what is not negative; of 0, compiled code makes 0
+    # by what is not negative; of 0, compiled code makes 0
+    if base.op is not None and base.op.name == "remainder":
         least = lower_bound(base.op.inputs[1], counters)
         return offset if least is not None and least >= 0 else None
     return None

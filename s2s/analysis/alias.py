@@ -1,18 +1,20 @@
 """Which values may share memory, and which of them are read after a write.
 
-A *root* is a place where memory comes from: an argument, an op that allocates, a copy.  Every value that
-may hold arrays has a set of roots; two values may share memory only if their sets meet.  A root is a pair
-(site, old): `old` marks memory that the site allocated in an earlier trip of a loop around it, which is
-never the memory that it allocated in this one.
+A *root* is a place where memory comes from: an argument, an op that allocates, a copy.  Every value
+that may hold arrays has a set of roots; two values may share memory only if their sets meet.  A
+root is a pair (site, old): `old` marks memory that the site allocated in an earlier trip of a loop
+around it, which is never the memory that it allocated in this one.
 
-A list has memory of two kinds: its own, in which it keeps its items, and that of the items.  Its own has the
-site (site, "list", depth), where a list of lists has depth 2: appending to a list concerns only that.
+A list has memory of two kinds: its own, in which it keeps its items, and that of the items.  Its
+own has the site (site, "list", depth), where a list of lists has depth 2: appending to a list
+concerns only that.
 
-A list may hold one list twice: `[row, row]`, which the IR may make of two equal rows, as it may of any two equal values.  What is
-written into one item of it would be written into the other, so what `repeats` an item is copied, with the lists in it, first.
+A list may hold one list twice: `[row, row]`, which the IR may make of two equal rows, as it may of
+any two equal values.  What is written into one item of it would be written into the other, so what
+`repeats` an item is copied, with the lists in it, first.
 
-`copied` holds the places where a copy is to be inserted: (op, k) copies the op's input k on its way in,
-(block, k) the block's yield k on its way out, and a value itself is copied where it is defined.
+`copied` holds the places where a copy is to be inserted: (op, k) copies the op's input k on its way
+in, (block, k) the block's yield k on its way out, and a value itself is copied where it is defined.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ Site = object
 Roots = frozenset  # of (site, old)
 NOTHING: Roots = frozenset()
 
-PUT_INTO = frozenset({"list_set", "list_insert", "list_join", "tape_push"})  # what puts its second input into its first
+# what puts its second input into its first
+PUT_INTO = frozenset({"list_set", "list_insert", "list_join", "tape_push"})
 READ_ONLY = frozenset({"broadcast_to", "broadcast_arrays", "diagonal", "diag", "real", "imag"})
 
 
@@ -50,7 +53,8 @@ def content_inputs(op: Op) -> list[Value]:
 
 
 def read_values(block: Block) -> list[Value]:
-    """What the ops of `block`, and of the blocks in it, read of values from outside, shapes apart."""
+    """What the ops of `block`, and of the blocks in it, read of values from outside, shapes apart.
+    """
     free = set(free_values(block))
     found: dict[Value, None] = {}
 
@@ -66,12 +70,15 @@ def read_values(block: Block) -> list[Value]:
 
 
 class Memory:
-    """The roots of every value of `function`, were copies made at `copied` and `in_place` ops overwrite."""
+    """The roots of every value of `function`, were copies made at `copied` and `in_place` ops
+    overwrite.
+    """
 
-    def __init__(
-        self, function: Function, copied: frozenset = frozenset(), in_place: frozenset = frozenset(), like: Memory | None = None
-    ):
-        """`like` is the memory of the same function with other copies: what is in its loops need not be found again."""
+    def __init__(self, function: Function, copied: frozenset = frozenset(),
+                 in_place: frozenset = frozenset(), like: Memory | None = None):
+        """`like` is the memory of the same function with other copies: what is in its loops need
+        not be found again.
+        """
         self.copied, self.in_place = copied, in_place
         self.inside: dict[Op, set[int]] = {} if like is None else like.inside
         self.roots: dict[Value, Roots] = {}
@@ -79,22 +86,27 @@ class Memory:
         self.borrowed: set[Site] = {"read-only"}  # sites whose memory is not the function's own
         for k, param in enumerate(function.params):
             if holds_memory(param.type):
-                self.roots[param] = frozenset((site, False) for site in _sites_of(param, param.type))
+                self.roots[param] = frozenset((site, False)
+                                              for site in _sites_of(param, param.type))
                 if k not in function.given:
                     self.borrowed.update(_sites_of(param, param.type))
         self.visit(function.block)
         self.layers = layers(self, function)
-        self.holders: dict[tuple, list[Value]] | None = None  # by root: made when it is first asked for
+        # by root: made when it is first asked for
+        self.holders: dict[tuple, list[Value]] | None = None
 
     def alike(self) -> Memory:
         """Memory with the same copies, where no value has roots yet."""
         other = Memory.__new__(Memory)
-        other.copied, other.in_place, other.roots, other.layers, other.inside = self.copied, self.in_place, {}, [], self.inside
+        other.copied, other.in_place, other.roots, other.layers, other.inside = (
+            self.copied, self.in_place, {}, [], self.inside)
         other.borrowed, other.holders, other.repeating = set(self.borrowed), None, set()
         return other
 
     def apart(self, a: Value, b: Value) -> bool:
-        """Whether two values that meet inside a loop are never one array, though each may be either of two."""
+        """Whether two values that meet inside a loop are never one array, though each may be either
+        of two.
+        """
         return any(a in layer and b in layer and not layer[a] & layer[b] for layer in self.layers)
 
     def of(self, value: Value) -> Roots:
@@ -109,7 +121,8 @@ class Memory:
                 for root in own:
                     self.holders.setdefault(root, []).append(value)
         lists = [self.holders[root] for root in roots if root in self.holders]
-        return lists[0] if len(lists) == 1 else list(dict.fromkeys(x for each in lists for x in each))
+        return (lists[0] if len(lists) == 1
+                else list(dict.fromkeys(x for each in lists for x in each)))
 
     def entering(self, op: Op, k: int) -> Roots:
         """The roots of the op's input k, after the copy that may be made of it."""
@@ -141,18 +154,22 @@ class Memory:
         return roots - _items(roots, depth_of(op.inputs[k].type) - inner)
 
     def repeats(self, op: Op, k: int) -> bool:
-        """Whether the op's input k may hold one list twice, after the copy that may be made of it."""
+        """Whether the op's input k may hold one list twice, after the copy that may be made of it.
+        """
         return (op, k) not in self.copied and op.inputs[k] in self.repeating
 
     def _made_repeating(self, op: Op, output: Value) -> bool:
         """Whether a list that an op without blocks makes may hold one list twice."""
         if depth_of(output.type) < 2:
             return False
-        if op.name == "list_full" or any(k < len(op.inputs) and self.repeats(op, k) for k in op.record.views):
+        if op.name == "list_full" or any(k < len(op.inputs) and self.repeats(op, k)
+                                         for k in op.record.views):
             return True
         met: set[tuple] = set()
-        for k in range(len(op.inputs)) if op.name == "list_of" else (0, 1) if op.name in PUT_INTO else ():
-            items = {root for root in self.entering(op, k) if isinstance(root[0], tuple) and root[0][1:2] == ("list",)}
+        for k in (range(len(op.inputs)) if op.name == "list_of" else (0, 1) if op.name in PUT_INTO
+                  else ()):
+            items = {root for root in self.entering(op, k) if isinstance(root[0], tuple)
+                     and root[0][1:2] == ("list",)}
             if met & items:
                 return True
             met |= items
@@ -170,7 +187,8 @@ class Memory:
         if repeating and value not in self.copied:
             self.repeating.add(value)
         if value in self.copied:
-            roots = self._copy((value, "copy"), value) if value in self.roots else frozenset({((value, "copy"), False)})
+            roots = (self._copy((value, "copy"), value) if value in self.roots
+                     else frozenset({((value, "copy"), False)}))
         if holds_memory(value.type):
             self.roots[value] = roots
 
@@ -191,7 +209,8 @@ class Memory:
                     self._visit_loop(op)
                 case _:
                     for output in op.outputs:
-                        self._define(output, self._made(op, output), self._made_repeating(op, output))
+                        self._define(output, self._made(op, output),
+                                     self._made_repeating(op, output))
 
     def _visit_loop(self, op: Op) -> None:
         first = 3 if op.name == "for" else 0
@@ -216,15 +235,18 @@ class Memory:
                 self.visit(head)
             self.visit(body)
             grown = [self.of(p) | older(self.leaving(body, skip + k)) for k, p in enumerate(params)]
-            more = {p for k, p in enumerate(params) if self._leaves_repeating(body, skip + k)} - self.repeating - self.copied
-            if not more and all(new == self.of(p) or not holds_memory(p.type) for p, new in zip(params, grown)):
+            more = ({p for k, p in enumerate(params) if self._leaves_repeating(body, skip + k)}
+                    - self.repeating - self.copied)
+            if not more and all(new == self.of(p) or not holds_memory(p.type)
+                                for p, new in zip(params, grown)):
                 break
             self.repeating |= more
             for param, new in zip(params, grown):
                 if holds_memory(param.type):
                     self.roots[param] = new
         for k, output in enumerate(op.outputs):
-            self._define(output, self.of(params[k]) | self.leaving(body, skip + k), params[k] in self.repeating)
+            self._define(output, self.of(params[k]) | self.leaving(body, skip + k),
+                         params[k] in self.repeating)
 
     def _leaves_repeating(self, block: Block, k: int) -> bool:
         """Whether the block's yield k may hold one list twice, likewise."""
@@ -240,11 +262,13 @@ class Memory:
         ):
             views = ()
         if op.name == "call":
-            shared, borrowed = results_of_call(op)[0 if "unpacked" in op.attrs else op.outputs.index(output)]
+            shared, borrowed = results_of_call(op)[0 if "unpacked" in op.attrs
+                                                   else op.outputs.index(output)]
             own = _sites_of(output, output.type)
             if borrowed:
                 self.borrowed.update(own)
-            return frozenset((site, False) for site in own).union(*(self.entering(op, k) for k in shared))
+            return frozenset((site, False)
+                             for site in own).union(*(self.entering(op, k) for k in shared))
         if op.name == "foreign":
             self.borrowed.add(output)
             views = tuple(range(len(op.inputs)))
@@ -254,7 +278,8 @@ class Memory:
         for k in views:
             if k < len(op.inputs):
                 roots |= self.entering(op, k)
-        if op.record.writes is None and op.name not in ("call", "tuple", "item") and (_is_list(output.type) or has_lists(op)):
+        if (op.record.writes is None and op.name not in ("call", "tuple", "item")
+                and (_is_list(output.type) or has_lists(op))):
             deepest = max(depth_of(x.type) for x in (*op.inputs, output))
             part = op.name == "list_get"
             for depth in range(depth_of(output.type) + part or 1, deepest + 1):
@@ -263,7 +288,8 @@ class Memory:
                 own = range(depth_of(output.type) if views else 1, depth_of(output.type) + 1)
                 roots |= {((output, "list", depth), False) for depth in own}
             return roots if views else roots | {(output, False)}
-        if op.record.writes is not None and _is_list(op.inputs[0].type) and output is not op.outputs[0]:
+        if (op.record.writes is not None and _is_list(op.inputs[0].type)
+                and output is not op.outputs[0]):
             return _items(roots, depth_of(op.inputs[0].type))
         if op.name in READ_ONLY:
             roots |= {("read-only", False)}
@@ -325,7 +351,8 @@ def _sites(loop: Op) -> Iterator:
 
 
 def live_after_writes(memory: Memory, function: Function) -> dict[Op, frozenset[Value]]:
-    """For each op that overwrites an input, in the order of the program: the values holding memory that are read after it.
+    """For each op that overwrites an input, in the order of the program: the values holding memory
+    that are read after it.
 
     Copies change nothing of it, and it holds for fewer ops that overwrite.
     """
@@ -361,9 +388,12 @@ _results: WeakKeyDictionary[Function, list[tuple[frozenset[int], bool]]] = WeakK
 
 
 def results_of(callee: Recursive) -> list[tuple[frozenset[int], bool]]:
-    """For each result, the parameters that it may share memory with, and whether it may be memory of nobody here."""
+    """For each result, the parameters that it may share memory with, and whether it may be memory
+    of nobody here.
+    """
     if callee.function not in _results:
-        members = [m for m in dict.fromkeys([callee, *recursive_callees(callee.function)]) if m.function not in _results]
+        members = [m for m in dict.fromkeys([callee, *recursive_callees(callee.function)])
+                   if m.function not in _results]
         for member in members:
             _results[member.function] = [(frozenset(), False)] * len(member.function.results)
         while True:
@@ -391,8 +421,11 @@ def _results_in(function: Function) -> list[tuple[frozenset[int], bool]]:
     found = []
     for y in function.results:
         sites = [(site, _owner(site)) for site, _ in memory.of(y)]
-        shared = frozenset(number[owner] for _, owner in sites if isinstance(owner, Value) and owner in number)
-        found.append((shared, any(site in memory.borrowed and owner not in number for site, owner in sites)))
+        shared = frozenset(number[owner] for _, owner in sites if isinstance(owner, Value)
+                           and owner in number)
+        found.append((shared,
+                      any(site in memory.borrowed and owner not in number
+                          for site, owner in sites)))
     return found
 
 

@@ -1,9 +1,10 @@
 """Arrays that a loop exchanges, and that are never one: `prev, cur = cur, prev`.
 
-Over all trips, prev and cur each hold either array, so their sets of roots (alias.py) meet.  In one trip they are
-two: if the arrays that enter are apart, and those that a trip hands on are apart whenever those it was given are,
-then they are in every trip.  A *layer* says so for one loop: the roots of its values in one trip, where the array
-that each parameter brings has a root of its own.  Two values share memory only if their roots meet in all layers.
+Over all trips, prev and cur each hold either array, so their sets of roots (alias.py) meet.  In one
+trip they are two: if the arrays that enter are apart, and those that a trip hands on are apart
+whenever those it was given are, then they are in every trip.  A *layer* says so for one loop: the
+roots of its values in one trip, where the array that each parameter brings has a root of its own.
+Two values share memory only if their roots meet in all layers.
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ def layers(memory, function: Function) -> list[dict[Value, frozenset]]:
 
 
 def parts(op: Op) -> tuple[int, list[Value], int]:
-    """Where a loop's arrays stand: among its inputs, its parameters, and among the yields of its body."""
+    """Where a loop's arrays stand: among its inputs, its parameters, and among the yields of its
+    body.
+    """
     body = op.blocks[-1]
-    return 3 if op.name == "for" else 0, body.params[op.name == "for":], len(body.yields) - len(op.outputs)
+    return (3 if op.name == "for" else 0, body.params[op.name == "for":],
+            len(body.yields) - len(op.outputs))
 
 
 def _layer(memory, op: Op) -> dict[Value, frozenset] | None:
@@ -47,12 +51,15 @@ def _meeting(roots: list[frozenset], group: list[int]) -> set[int]:
 
 
 def _trip(memory, op: Op, entering: list[frozenset], group: list[int]):
-    """The memory of one trip, and the roots of what it hands on, if each of the group brings an array of its own."""
+    """The memory of one trip, and the roots of what it hands on, if each of the group brings an
+    array of its own.
+    """
     _, params, skip = parts(op)
     body = op.blocks[-1]
     own = {k: ((params[k], "own"), False) for k in group}
     inside = {value for block in op.blocks for value in block.params}
-    inside.update(y for inner in walk_of(op) for y in (*inner.outputs, *(p for b in inner.blocks for p in b.params)))
+    inside.update(y for inner in walk_of(op)
+                  for y in (*inner.outputs, *(p for b in inner.blocks for p in b.params)))
     trip = memory.alike()
     for value, roots in memory.roots.items():
         if value not in inside:
@@ -78,7 +85,9 @@ def _trip(memory, op: Op, entering: list[frozenset], group: list[int]):
 
 
 def _handed_on(roots: frozenset, leaving: list[frozenset], own: dict) -> frozenset:
-    """What the next trip calls this memory: that of the parameters it is handed on to, or else memory of old."""
+    """What the next trip calls this memory: that of the parameters it is handed on to, or else
+    memory of old.
+    """
     found = set()
     for root in roots:
         targets = {own[k] for k in own if root in leaving[k]}

@@ -1,17 +1,21 @@
-"""Values of which the reverse sweep needs every bit: it reads them from a tape, and computes none of them again.
+"""Values of which the reverse sweep needs every bit: it reads them from a tape, and computes none
+of them again.
 
     q = z * z + c * z              q_tape[t] = q             (not: q = z * z + c * z
     s += np.max(q)        saves    ...                             q_bar = np.where(q == q_max, s_bar, 0.0))
                                    q = q_tape[t]
                                    q_bar = np.where(q == q_max, s_bar, 0.0)
 
-Compiled twice, an expression may come out different in the last bit: LLVM rounds a product once together with what is added to it, and not
-where somebody else reads the product as well; an exponential in a vector is another than that of the elements that are left over.  A number is as good
-either way, but what is decided by it is not: no element of q would be the largest any more, and its gradient 0; a branch would be taken in one
-sweep, and not in the other; an index would be another.  So a comparison of such numbers, and what is an integer of one, is saved, not made again,
+Compiled twice, an expression may come out different in the last bit: LLVM rounds a product once
+together with what is added to it, and not where somebody else reads the product as well; an
+exponential in a vector is another than that of the elements that are left over.  A number is as
+good either way, but what is decided by it is not: no element of q would be the largest any more,
+and its gradient 0; a branch would be taken in one sweep, and not in the other; an index would be
+another.  So a comparison of such numbers, and what is an integer of one, is saved, not made again,
 and so is what an adjoint compares with what was chosen of it.
 
-Considered: to leave such roundings to no compiler; it costs loops of scalars up to a third of their speed, and does not help with exponentials.
+Considered: to leave such roundings to no compiler; it costs loops of scalars up to a third of their
+speed, and does not help with exponentials.
 """
 
 from __future__ import annotations
@@ -26,21 +30,29 @@ OF_SHAPES = frozenset({"length", "size", "shape", "ndim"})
 SUMS = frozenset({"add", "subtract"})
 PRODUCTS = frozenset({"multiply", "square", "power"})
 ROUNDED_ONCE = frozenset({  # alone, whatever stands around them
-    "divide", "quotient", "single_quotient", "reciprocal", "sqrt", "math.sqrt", "root", "negative", "positive", "absolute", "abs_", "fabs", "math.fabs",
-    "sign", "copysign", "math.copysign", "maximum", "minimum", "max_", "min_", "fmax", "fmin", "clip", "where", "select", "floor", "ceil", "trunc", "rint",
-    "astype", "convert", "float_", "copy", "spread", "constant", "zeros", "ones", "eye", "arange", "nan_to_num", "real", "imag", "conjugate",
-    "roll", "concatenate", "stack", "append", "repeat", "tile", "triu", "tril", "take_along_axis", "full", "full_like", "array"})  # and what only moves numbers
+    "divide", "quotient", "single_quotient", "reciprocal", "sqrt", "math.sqrt", "root", "negative",
+    "positive", "absolute", "abs_", "fabs", "math.fabs",
+    "sign", "copysign", "math.copysign", "maximum", "minimum", "max_", "min_", "fmax", "fmin",
+    "clip", "where", "select", "floor", "ceil", "trunc", "rint",
+    "astype", "convert", "float_", "copy", "spread", "constant", "zeros", "ones", "eye", "arange",
+    "nan_to_num", "real", "imag", "conjugate",
+    # and what only moves numbers
+    "roll", "concatenate", "stack", "append", "repeat", "tile", "triu", "tril", "take_along_axis",
+    "full", "full_like", "array"})
 
 
 def firm_values(function: Function, adjoint: Block, made_again: Container[Op] = ()) -> set[Value]:
-    """The values of `function` that its adjoint, or what else `adjoint` is, does not compute again."""
+    """The values of `function` that its adjoint, or what else `adjoint` is, does not compute again.
+    """
     loose = _loose(function.block, made_again)
-    found = {y for op in walk(function.block) if op.name not in OF_SHAPES and any(x in loose for x in op.inputs)
-             for y in op.outputs if str(dtype_of(y.type)).startswith(("bool", "int", "uint"))}
+    found = {y for op in walk(function.block) if op.name not in OF_SHAPES
+             and any(x in loose for x in op.inputs) for y in op.outputs
+             if str(dtype_of(y.type)).startswith(("bool", "int", "uint"))}
     for op in walk(adjoint):
         if op.name in ("equal", "not_equal"):
             x, y = map(_source, op.inputs)
-            found |= {a for a, b in ((x, y), (y, x)) if a in loose and b.op is not None and a in map(_source, b.op.inputs)}
+            found |= {a for a, b in ((x, y), (y, x)) if a in loose and b.op is not None
+                      and a in map(_source, b.op.inputs)}
     return found
 
 
@@ -48,7 +60,8 @@ def _loose(block: Block, made_again: Container[Op]) -> set[Value]:
     """The numbers that may have other bits when they are computed again, of what is saved."""
     found: set[Value] = set()
     for op in walk(block):
-        if not op.blocks and (op.record.cheap or op in made_again) and not (found.isdisjoint(op.inputs) and _is_firm(op)):
+        if (not op.blocks and (op.record.cheap or op in made_again)
+                and not (found.isdisjoint(op.inputs) and _is_firm(op))):
             found.update(y for y in op.outputs if is_inexact(dtype_of(y.type)))
     return found
 
@@ -60,11 +73,14 @@ def _is_firm(op: Op) -> bool:
     is_complex = any(str(dtype_of(x.type)).startswith("complex") for x in op.inputs)
     if op.name in SUMS:
         return is_complex or not any(_is_product(_source(x)) for x in op.inputs)
-    return op.name in ROUNDED_ONCE and not is_complex or len(op.outputs) == 1 and _is_product(op.output)
+    return (op.name in ROUNDED_ONCE and not is_complex or len(op.outputs) == 1
+            and _is_product(op.output))
 
 
 def _is_product(x: Value) -> bool:
-    """Whether x is a product of real numbers, which is not yet rounded where something is added to it."""
+    """Whether x is a product of real numbers, which is not yet rounded where something is added to
+    it.
+    """
     if x.op is None or x.op.name not in PRODUCTS or str(dtype_of(x.type)).startswith("complex"):
         return False
     return x.op.name != "power" or isinstance(x.op.inputs[1].constant, int)

@@ -1,14 +1,14 @@
 """Which loops may run all their trips at once.
 
-A loop is independent if each trip writes only its own elements, `a[i, ...]` for the loop's index i, reads
-nothing that another trip writes, and carries nothing else but sums.  `roles(loop)` says so:
+A loop is independent if each trip writes only its own elements, `a[i, ...]` for the loop's index i,
+reads nothing that another trip writes, and carries nothing else but sums.  `roles(loop)` says so:
 
     "own"     an array of which each trip touches only the elements at its index, or at a fixed distance from it
     "sum"     a number to which each trip adds
     "gather"  an array to which trips add anywhere, and which none of them reads
 
-An index that may be negative counts from the end, where another trip may be: what is not proved to be an index from the start is
-not a trip's own.
+An index that may be negative counts from the end, where another trip may be: what is not proved to
+be an index from the start is not a trip's own.
 """
 
 from __future__ import annotations
@@ -23,14 +23,18 @@ from .affine import lower_bound
 
 
 def least_index(loop: Op, counters: Mapping[Value, Op] = MappingProxyType({})) -> int | None:
-    """A number that the counter of `loop` is never below, None where none is known; `counters` are those of the loops around."""
+    """A number that the counter of `loop` is never below, None where none is known; `counters` are
+    those of the loops around.
+    """
     lo, hi, step = loop.inputs[:3]
     bound = lower_bound(lo if step.constant == 1 else hi, counters)
     return bound if bound is None or step.constant == 1 else bound + 1
 
 
 def counts_from_zero(loop: Op) -> bool:
-    """Whether the counter of `loop` is proved never to be negative: then other indices are other elements."""
+    """Whether the counter of `loop` is proved never to be negative: then other indices are other
+    elements.
+    """
     least = least_index(loop) if loop.inputs[2].constant in (1, -1) else None
     return least is not None and least >= 0
 
@@ -48,7 +52,8 @@ def roles(loop: Op) -> list[str] | None:
 
 
 class Trip:
-    """The body of a loop whose counter is never below `least`, and where in it each value is read."""
+    """The body of a loop whose counter is never below `least`, and where in it each value is read.
+    """
 
     def __init__(self, body: Block, least: int | None = 0):
         self.body, self.index, self.least = body, body.params[0], least
@@ -102,35 +107,44 @@ class Trip:
     def is_own(self, touching: list[tuple[Op, int]], axis: int = 0) -> bool:
         """Whether no two trips touch the same element, for where they are in this axis."""
         distances = {self.distance(op, k, axis) for op, k in touching}
-        return not touching or (len(distances) == 1 and None not in distances and self.least is not None
-                                and self.least + min(distances) >= 0)
+        return not touching or (len(distances) == 1 and None not in distances
+                                and self.least is not None and self.least + min(distances) >= 0)
 
     def is_own_somehow(self, param: Value, end: Value) -> bool:
-        """Whether trips share no element of the carry `param`, `a[:, j]` say: trips apart, though not rows of memory."""
+        """Whether trips share no element of the carry `param`, `a[:, j]` say: trips apart, though
+        not rows of memory.
+        """
         if not isinstance(param.type, Array) or not self.becomes(param, end):
             return False
         touching = self.touching(self.versions(param))
         return any(self.is_own(touching, axis) for axis in range(len(param.type.dims)))
 
     def distance(self, op: Op, k: int, axis: int = 0) -> int | None:
-        """How far from the trip's index `op` touches its input `k` along this axis; None where that is not known."""
-        if k != 0 or op.name not in ("getitem", "setitem", "additem") or op.attrs["pattern"][:axis + 1] != ("i",) * (axis + 1):
+        """How far from the trip's index `op` touches its input `k` along this axis; None where that
+        is not known.
+        """
+        if (k != 0 or op.name not in ("getitem", "setitem", "additem")
+                or op.attrs["pattern"][:axis + 1] != ("i",) * (axis + 1)):
             return None
         first, offset = 1 if op.name == "getitem" else 2, 0
         *before, x = op.inputs[first:first + axis + 1]
         if not all(isinstance(y.type, Scalar) for y in before):  # a mask may index several axes
             return None
-        while x.op is not None and x.op.name in ("add", "subtract") and type(x.op.inputs[1].constant) is int:
+        while (x.op is not None and x.op.name in ("add", "subtract")
+               and type(x.op.inputs[1].constant) is int):
             offset += x.op.inputs[1].constant * (1 if x.op.name == "add" else -1)
             x = x.op.inputs[0]
         return offset if x is self.index or self.is_in_strip(x) else None
 
     def is_in_strip(self, x: Value) -> bool:
-        """Whether `x` is i * 256 + j, where j counts up to 256 or less: no two trips have it in common (back/loops/distribute_gathers.py).
+        """Whether `x` is i * 256 + j, where j counts up to 256 or less: no two trips have it in
+        common (back/loops/distribute_gathers.py).
 
-        In the place of 256 there may be any number that no trip changes: where it is not positive, j counts nothing.
+        In the place of 256 there may be any number that no trip changes: where it is not positive,
+        j counts nothing.
         """
-        if x.op is None or x.op.name != "add" or x.op.inputs[0].op is None or x.op.inputs[1] not in self.counted:
+        if (x.op is None or x.op.name != "add" or x.op.inputs[0].op is None
+                or x.op.inputs[1] not in self.counted):
             return False
         start, loop = x.op.inputs[0].op, self.counted[x.op.inputs[1]]
         width, (lo, hi, step) = start.inputs[-1], loop.inputs[:3]
@@ -143,39 +157,54 @@ class Trip:
 
     def stays_in_row(self, array: Value) -> bool:
         """Whether a trip touches only `array[i, ...]` of the array and of what it becomes."""
-        return all(self.distance(user, k) == 0 for v in self.versions(array) for user, k in self.uses.get(v, ())
-                   if isinstance(user, Op) and not user.blocks and k not in user.record.shapes)
+        return all(self.distance(user, k) == 0 for v in self.versions(array)
+                   for user, k in self.uses.get(v, ()) if isinstance(user, Op) and not user.blocks
+                   and k not in user.record.shapes)
 
     def only_adds(self, array: Value) -> bool:
-        """Whether all that a trip does with the array, and with what it becomes, is to add numbers to its elements."""
-        return all(op.name == "additem" and k == 0 and all(isinstance(x.type, Scalar) for x in op.inputs[1:])
+        """Whether all that a trip does with the array, and with what it becomes, is to add numbers
+        to its elements.
+        """
+        return all(op.name == "additem" and k == 0
+                   and all(isinstance(x.type, Scalar) for x in op.inputs[1:])
                    for op, k in self.touching(self.versions(array)))
 
     def adds_up(self, param: Value, end: Value) -> bool:
-        """Whether all that a trip does with the array `param` is to add to its elements, by reading them and writing them back, too."""
+        """Whether all that a trip does with the array `param` is to add to its elements, by reading
+        them and writing them back, too.
+        """
         if not isinstance(param.type, Array) or not self.becomes(param, end):
             return False
         touching = dict(self.touching(self.versions(param)))
-        read = {op.inputs[1].op.inputs[k] for op in touching if (k := self.written_back(op)) is not None}
-        return all(
-            k == 0 and (op.name == "additem" and all(isinstance(x.type, Scalar) for x in op.inputs[1:])
-                        or op.name == "getitem" and op.output in read or op.name == "setitem" and self.written_back(op) is not None)
-            for op, k in touching.items())
+        read = {op.inputs[1].op.inputs[k] for op in touching
+                if (k := self.written_back(op)) is not None}
+        return all(k == 0
+                   and (op.name == "additem"
+                        and all(isinstance(x.type, Scalar) for x in op.inputs[1:])
+                        or op.name == "getitem" and op.output in read or op.name == "setitem"
+                        and self.written_back(op) is not None) for op, k in touching.items())
 
     def written_back(self, op: Op) -> int | None:
-        """Of an op like `a[i, j] = a[i, j] + x`, which term of the sum the element is, that nothing else reads."""
+        """Of an op like `a[i, j] = a[i, j] + x`, which term of the sum the element is, that nothing
+        else reads.
+        """
         total = op.inputs[1].op if op.name == "setitem" else None
-        if total is None or total.name not in ("add", "subtract") or len(self.uses[total.output]) != 1:
+        if (total is None or total.name not in ("add", "subtract")
+                or len(self.uses[total.output]) != 1):
             return None
         for k, x in enumerate(total.inputs[:1] if total.name == "subtract" else total.inputs):
-            if x.op is not None and x.op.name == "getitem" and x.op.attrs["pattern"] == op.attrs["pattern"] == ("i",) * op.inputs[0].type.rank \
-                    and [x.op.inputs[0], *x.op.inputs[1:]] == [op.inputs[0], *op.inputs[2:]] and x.type == total.output.type \
-                    and isinstance(x.type, Scalar) and x.type.dtype != "bool" and len(self.uses[x]) == 1:
+            if (x.op is not None and x.op.name == "getitem"
+                    and x.op.attrs["pattern"] == op.attrs["pattern"] == ("i",)
+                    * op.inputs[0].type.rank
+                    and [x.op.inputs[0], *x.op.inputs[1:]] == [op.inputs[0], *op.inputs[2:]]
+                    and x.type == total.output.type and isinstance(x.type, Scalar)
+                    and x.type.dtype != "bool" and len(self.uses[x]) == 1):
                 return k
         return None
 
     def versions(self, param: Value) -> Iterator[Value]:
-        """`param` and what it becomes by writes, branches and inner loops, on some path at least."""
+        """`param` and what it becomes by writes, branches and inner loops, on some path at least.
+        """
         seen: set[Value] = set()
         pending = [param]
         while pending:
@@ -186,7 +215,8 @@ class Trip:
             yield v
             for user, k in self.uses.get(v, ()):
                 if isinstance(user, Op):
-                    pending += self.carried(user, k) if user.blocks else user.outputs if user.record.writes == k else []
+                    pending += (self.carried(user, k) if user.blocks else user.outputs
+                                if user.record.writes == k else [])
                 elif user in self.owner:
                     owner = self.owner[user]
                     if owner.name == "if":
@@ -195,7 +225,9 @@ class Trip:
                         pending += self.carried(owner, k - len(user.yields) + len(owner.inputs))
 
     def becomes(self, param: Value, end: Value) -> bool:
-        """Whether `end` is `param`, its elements written to or not, on every path: a branch may have put another array in its place."""
+        """Whether `end` is `param`, its elements written to or not, on every path: a branch may
+        have put another array in its place.
+        """
         seen: set[Value] = {param}
         pending = [end]
         while pending:
@@ -211,13 +243,15 @@ class Trip:
                     return False
                 pending.append(owner.inputs[owner.record.writes])
                 continue
-            k = (owner.outputs.index(v) if v in owner.outputs else next(
-                b.params.index(v) - len(b.params) for b in owner.blocks if v in b.params)) % len(owner.outputs)
+            k = (owner.outputs.index(v) if v in owner.outputs
+                 else next(b.params.index(v) - len(b.params) for b in owner.blocks
+                           if v in b.params)) % len(owner.outputs)
             if owner.name == "if":
                 pending += [block.yields[k] for block in owner.blocks]
             else:
                 before = len(owner.inputs) - len(owner.outputs)
-                pending += [owner.inputs[before + k], owner.blocks[-1].yields[k - len(owner.outputs)]]
+                pending += [owner.inputs[before + k],
+                            owner.blocks[-1].yields[k - len(owner.outputs)]]
         return True
 
     def carried(self, op: Op, k: int) -> list[Value]:
@@ -225,12 +259,15 @@ class Trip:
         k -= len(op.inputs) - len(op.outputs)
         if op.name == "if" or k < 0:
             return []
-        return [op.outputs[k], *(block.params[k + len(block.params) - len(op.outputs)] for block in op.blocks)]
+        return [op.outputs[k],
+                *(block.params[k + len(block.params) - len(op.outputs)] for block in op.blocks)]
 
     # sums
 
     def is_sum(self, param: Value, end: Value) -> bool:
-        """Whether `end` is `param` plus what does not depend on it, said in one place, in loops or not."""
+        """Whether `end` is `param` plus what does not depend on it, said in one place, in loops or
+        not.
+        """
         if len(self.uses.get(param, ())) != 1 or len(self.uses.get(end, ())) != 1 or end.op is None:
             return False
         op = end.op
@@ -248,14 +285,19 @@ class Trip:
     # what is only added to
 
     def is_added_to(self, param: Value, end: Value) -> bool:
-        """Whether `end` is `param` plus what does not depend on it, in whole or in parts: then the trips may run in any order."""
+        """Whether `end` is `param` plus what does not depend on it, in whole or in parts: then the
+        trips may run in any order.
+        """
         return self._grown(self.body, param) is end
 
     def _grown(self, block: Block, v: Value) -> Value | None:
-        """What `v` has become at the end of `block`, if it is only added to; None if it is used in any other way."""
+        """What `v` has become at the end of `block`, if it is only added to; None if it is used in
+        any other way.
+        """
         while True:
-            users = [(user, k, around) for user, k in self.uses.get(v, ()) if not (isinstance(user, Op) and k in user.record.shapes)
-                     and user is not block and (around := self._around(user, block)) is not None]
+            users = [(user, k, around) for user, k in self.uses.get(v, ())
+                     if not (isinstance(user, Op) and k in user.record.shapes) and user is not block
+                     and (around := self._around(user, block)) is not None]
             if not users:
                 return v
             op = users[0][2]
@@ -281,16 +323,21 @@ class Trip:
 
     def _grown_by(self, op: Op, v: Value, users: list) -> Value | None:
         match op.name:
-            case "add" | "added_in_any_order" if len(users) == 1 and same_shape(op.output.type, v.type):
+            case "add" | "added_in_any_order" if len(users) == 1 and same_shape(
+                op.output.type, v.type):
                 return op.output
-            case "subtract" | "additem" if len(users) == 1 and users[0][1] == 0 and same_shape(op.output.type, v.type):
+            case "subtract" | "additem" if len(users) == 1 and users[0][1] == 0 and same_shape(
+                op.output.type, v.type):
                 return op.output
             case "for" if len(users) == 1 and users[0][1] >= 3:
                 (body,) = op.blocks
                 k = users[0][1] - 3
-                return op.outputs[k] if self._grown(body, body.params[1 + k]) is body.yields[k + op.attrs["breaks"]] else None
+                return (op.outputs[k]
+                        if self._grown(body, body.params[1 + k])
+                        is body.yields[k + op.attrs["breaks"]] else None)
             case "if":
                 ends = [self._grown(block, v) for block in op.blocks]
-                found = [out for k, out in enumerate(op.outputs) if None not in ends and [b.yields[k] for b in op.blocks] == ends]
+                found = [out for k, out in enumerate(op.outputs) if None not in ends
+                         and [b.yields[k] for b in op.blocks] == ends]
                 return found[0] if len(found) == 1 else None
         return None

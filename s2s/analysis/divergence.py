@@ -1,8 +1,9 @@
 """Which values differ from lane to lane, and which ops must therefore run one lane at a time.
 
-A value is *batched* if it depends on a batched argument.  An op is *divergent* if lanes may take different
-paths through it: an `if` on a batched condition, a loop whose trip count is batched, an op without a
-batching rule, and whatever touches an array or tape that is *ragged*, of another length in each lane.
+A value is *batched* if it depends on a batched argument.  An op is *divergent* if lanes may take
+different paths through it: an `if` on a batched condition, a loop whose trip count is batched, an
+op without a batching rule, and whatever touches an array or tape that is *ragged*, of another
+length in each lane.
 """
 
 from __future__ import annotations
@@ -20,14 +21,17 @@ from ..ops.program.recursive_callee import Recursive
 from .activity import loop_parts
 
 # Note [Ragged values]
-# A growing tape that a divergent op fills has another length in each lane, and so has `np.empty(n)` where n
-# is batched; no array can hold them all.  So everything between the making of such a value and its last use
-# is one region, which runs lane by lane.  A tape that such a region touches is filled and emptied lane by lane as
-# well, and so becomes one of them.  So is a list of the program's that holds what differs from lane to lane.  The versions of a tape are one family: whether one of them is
-# batched, or ragged, decides for all.  A ragged array is known by its extent, which is new where it is made.
+# A growing tape that a divergent op fills has another length in each lane, and so has `np.empty(n)`
+# where n is batched; no array can hold them all.  So everything between the making of such a value
+# and its last use is one region, which runs lane by lane.  A tape that such a region touches is
+# filled and emptied lane by lane as well, and so becomes one of them.  So is a list of the
+# program's that holds what differs from lane to lane.  The versions of a tape are one family:
+# whether one of them is batched, or ragged, decides for all.  A ragged array is known by its
+# extent, which is new where it is made.
 
 ASKS_FOR_SHAPE = ("length", "shape", "size")  # what lanes have in common
-KEPT_FOR_ALL = ("tuple", "item", "tape_push", "tape_pop", "tape_copy", "tape_reversed", "tape_kept")  # what holds a value of one lane holds that of all
+# what holds a value of one lane holds that of all
+KEPT_FOR_ALL = ("tuple", "item", "tape_push", "tape_pop", "tape_copy", "tape_reversed", "tape_kept")
 
 
 MADE_FOR_A_LANE = ("copy", "zeros_like", "ones_like", "empty_like", "full_like", "spread")
@@ -42,7 +46,9 @@ class Region:
 
 
 class Lanes:
-    """The batched values of `function` and its divergent ops, where the parameters `roots` are batched."""
+    """The batched values of `function` and its divergent ops, where the parameters `roots` are
+    batched.
+    """
 
     def __init__(self, function: Function, roots: Iterable[Value]):
         self.batched: set[Value] = set(roots)
@@ -77,14 +83,16 @@ class Lanes:
                         self.mark(out)
             elif op.name == "call":
                 flags = tuple(x in self.batched for x in op.inputs)
-                results = batched_results(op.attrs["callee"], flags, tuple(x.type for x in op.inputs))
+                results = batched_results(op.attrs["callee"], flags,
+                                          tuple(x.type for x in op.inputs))
                 for out, flag in zip(op.outputs, results):
                     if flag:
                         self.mark(out)
             elif op.name not in ASKS_FOR_SHAPE and any(x in self.batched for x in op.inputs):
                 for out in op.outputs:
                     self.mark(out)
-                if not (op.record.elementwise or op.record.batch or op.name in KEPT_FOR_ALL) or is_ragged(op, self.batched):
+                if (not (op.record.elementwise or op.record.batch or op.name in KEPT_FOR_ALL)
+                        or is_ragged(op, self.batched)):
                     self.divergent.add(op)
             if self.touches_ragged(op):
                 self.divergent.add(op)
@@ -92,13 +100,15 @@ class Lanes:
                     self.mark(out)
             if op in self.divergent:
                 known = self.known_extents.union(*(symbols_of(x.type) for x in op_free_values(op)))
-                self.ragged_extents.update(s for out in op.outputs for s in symbols_of(out.type) if s not in known)
+                self.ragged_extents.update(s for out in op.outputs for s in symbols_of(out.type)
+                                           if s not in known)
         made: set[Value] = set()
         for op in self.run_by_lane(block):
             for x in (*op_free_values(op), *op.outputs):
                 if isinstance(x.type, List):
                     self.ragged.update(self.families.get(x, (x,)))
-            if not self.is_shared(op, made):  # each lane makes its own, though they may all be alike
+            # each lane makes its own, though they may all be alike
+            if not self.is_shared(op, made):
                 made.update(op.outputs)
                 self.batched.update(x for x in op.outputs if not isinstance(x.type, List))
         for op in block.ops:
@@ -142,11 +152,12 @@ class Lanes:
     # what runs together
 
     def regions(self, block: Block) -> list[Region]:
-        """Array style where it can be, lane style where it must be, and the user's own scalar lines with it.
+        """Array style where it can be, lane style where it must be, and the user's own scalar lines
+        with it.
 
-        Numbers computed next to a divergent op, and arrays made for it, join its loop over lanes, which then
-        reads as the user's code; a region ends where an op wants whole arrays, a matrix product say, unless
-        something ragged spans it.
+        Numbers computed next to a divergent op, and arrays made for it, join its loop over lanes,
+        which then reads as the user's code; a region ends where an op wants whole arrays, a matrix
+        product say, unless something ragged spans it.
         """
         together = self.spans(block)
         regions: list[Region] = []
@@ -189,7 +200,9 @@ class Lanes:
         return [(touched[0], touched[-1])] if touched else []
 
     def run_by_lane(self, block: Block) -> list[Op]:
-        """The ops that a loop over lanes will hold: divergent ones, and those in what something ragged spans."""
+        """The ops that a loop over lanes will hold: divergent ones, and those in what something
+        ragged spans.
+        """
         spans = self.spans(block)
         return [op for k, op in enumerate(block.ops)
                 if op in self.divergent or any(start <= k <= end for start, end in spans)]
@@ -202,7 +215,8 @@ class Lanes:
         """Whether `op` is the same in every lane, and may stand before what lanes have `made`."""
         if op.name not in ASKS_FOR_SHAPE and self.is_batched(op) or has_effects(op):
             return False
-        return not made.intersection(op_free_values(op)) and not any(isinstance(x.type, List) for x in op.outputs)
+        return (not made.intersection(op_free_values(op))
+                and not any(isinstance(x.type, List) for x in op.outputs))
 
     def asks_for_known_shape(self, op: Op) -> bool:
         """Whether `op` asks for lengths that arguments have."""
@@ -218,13 +232,17 @@ class Lanes:
 
 
 
-_results: WeakKeyDictionary[Function, dict[tuple[bool, ...], tuple[bool, ...]]] = WeakKeyDictionary()
+_results: WeakKeyDictionary[Function,
+                            dict[tuple[bool, ...], tuple[bool, ...]]] = WeakKeyDictionary()
 
 
 def batched_results(callee, flags: tuple[bool, ...], types: tuple[Type, ...]) -> tuple[bool, ...]:
-    """Which results of a called function are batched, if these of its arguments are; all, where it calls itself."""
+    """Which results of a called function are batched, if these of its arguments are; all, where it
+    calls itself.
+    """
     function = callee.function_for([Value(t) for t in types])
-    if is_ruled(callee):  # what its rules make of a result differs from lane to lane where the result does
+    # what its rules make of a result differs from lane to lane where the result does
+    if is_ruled(callee):
         return (any(flags),) * len(function.results)
     known = _results.setdefault(function, {})
     if flags not in known:
@@ -247,7 +265,8 @@ def symbols_of(type: Type) -> set[str]:
 def has_results_of_unknown_length(call: Op) -> bool:
     """Whether a call returns a tape, or an array of a shape that no argument has."""
     known = set().union(*(symbols_of(x.type) for x in call.inputs))
-    return any(isinstance(v.type, List) or symbols_of(v.type) - known for v in (*call.inputs, *call.outputs))
+    return any(isinstance(v.type, List) or symbols_of(v.type) - known
+               for v in (*call.inputs, *call.outputs))
 
 
 def _tape_families(block: Block) -> dict[Value, set[Value]]:

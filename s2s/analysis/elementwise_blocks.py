@@ -1,10 +1,11 @@
 """Whether what loops, branches and calls compute of an array is computed element by element.
 
-    for k in range(n):          each element of y, after the loop, depends on that element of y before it;
+    for k in range(n):          each element of y, after the loop, depends on that element of y
+    before it;
         y = y * a + np.sin(y)   with np.sum(y) in the place of np.sin(y) it depends on all of them
 
-Then what is left out of their results (Note [Masks stay outermost]) has no part in the cotangent of what they began with, although
-they hand on zeros that multiply what they come by.
+Then what is left out of their results (Note [Masks stay outermost]) has no part in the cotangent of
+what they began with, although they hand on zeros that multiply what they come by.
 """
 
 from __future__ import annotations
@@ -19,21 +20,28 @@ from .side_effects import is_steep
 
 
 def is_elementwise(op: Op, x: Value, outputs: Sequence[Value]) -> bool:
-    """Whether each element of these `outputs` of `op` depends, if on `x`, on the same element of it only."""
+    """Whether each element of these `outputs` of `op` depends, if on `x`, on the same element of it
+    only.
+    """
     found = {x: True}
     _follow([op], found, x)
     return all(found.get(y, True) for y in outputs)
 
 
 def may_be_infinite(ops: Sequence[Op]) -> bool:
-    """Whether a slope somewhere in `ops`, or in what they call, may be infinite, or NaN, at finite operands."""
+    """Whether a slope somewhere in `ops`, or in what they call, may be infinite, or NaN, at finite
+    operands.
+    """
     return any(is_steep(op) or any(may_be_infinite(list(walk(block))) for block in op.blocks)
-               or op.name == "call" and is_plain(op.attrs["callee"]) and may_be_infinite(op.attrs["callee"].function_for(op.inputs).block.ops)
+               or op.name == "call" and is_plain(op.attrs["callee"])
+               and may_be_infinite(op.attrs["callee"].function_for(op.inputs).block.ops)
                for op in ops)
 
 
 def _follow(ops: Sequence[Op], found: dict[Value, bool], x: Value) -> None:
-    """Add to `found` what depends on what is there, and whether it does so element by element; `x` says in which shape."""
+    """Add to `found` what depends on what is there, and whether it does so element by element; `x`
+    says in which shape.
+    """
     for op in ops:
         match op.name:
             case "for" | "while":
@@ -60,8 +68,10 @@ def _follow(ops: Sequence[Op], found: dict[Value, bool], x: Value) -> None:
             case _:
                 read = [found[y] for y in op.inputs if y in found]
                 if read:
-                    alike = op.record.elementwise and all(_shape(y) == _shape(x) for y in op.outputs)
-                    found.update((y, alike and all(read)) for y in op.outputs if carries_derivative(y.type))
+                    alike = op.record.elementwise and all(_shape(y) == _shape(x)
+                                                          for y in op.outputs)
+                    found.update((y, alike and all(read)) for y in op.outputs
+                                 if carries_derivative(y.type))
 
 
 def _note(found: dict[Value, bool], pairs, of: dict[Value, bool] | None = None) -> None:

@@ -1,17 +1,20 @@
-"""What a trip of a loop asks before it leaves the loop: in all trips but the last the answer is known.
+"""What a trip of a loop asks before it leaves the loop: in all trips but the last the answer is
+known.
 
     for i in range(n):
         total = total + x[i]
         if total > limit:           # so far the loop went on, and this was False
             break
 
-The sweep back need not save `total` in every trip to decide again whether to leave: it is the last trip, where it begins,
-that left the loop, if one did.  Note [The trip that leaves] in transform/reverse/tape.py says what follows for what is saved.
+The sweep back need not save `total` in every trip to decide again whether to leave: it is the last
+trip, where it begins, that left the loop, if one did.  Note [The trip that leaves] in
+transform/reverse/tape.py says what follows for what is saved.
 
-Three designs were considered.  To take the last trip out of the loop back gives two copies of its adjoint, and four where a loop
-that is left stands in another.  To carry the answer through the loop back, False after its first trip, costs a bit per trip in
-the next derivative.  To ask for the number of the trip, as here, costs no memory in either, and takes the same time (these two
-were measured).
+Three designs were considered.  To take the last trip out of the loop back gives two copies of its
+adjoint, and four where a loop that is left stands in another.  To carry the answer through the loop
+back, False after its first trip, costs a bit per trip in the next derivative.  To ask for the
+number of the trip, as here, costs no memory in either, and takes the same time (these two were
+measured).
 """
 
 from __future__ import annotations
@@ -25,7 +28,9 @@ NOT = ("not_", "logical_not")
 
 @dataclass(frozen=True)
 class Asked:
-    """A truth value of a trip: that of `of` (or its opposite), which is `otherwise` in each trip that goes on."""
+    """A truth value of a trip: that of `of` (or its opposite), which is `otherwise` in each trip
+    that goes on.
+    """
 
     of: Value
     opposite: bool = False

@@ -9,19 +9,24 @@
         for j in range(i - 1, -1, -1):                        L_bar[i, j] -= b_bar[i] * x[j]
             L_bar[i, j] -= b_bar[i] * x_tape.pop()
 
-A table that is filled (`d[i, j] = ... d[i - 1, j] ...`), a triangular system, a factorisation in place: what is read has come to stay.
-So it is in the finished array, and needs no tape.  Note [Written no more]
+A table that is filled (`d[i, j] = ... d[i - 1, j] ...`), a triangular system, a factorisation in
+place: what is read has come to stay.  So it is in the finished array, and needs no tape.
+Note [Written no more]
 
-An element that is read, or has been written, is kept if no write that comes later is to the same one.  All writes to the array in the outermost
-loop are known, each at one element, or row, of which the indices are sums of counters, numbers and what no trip changes.  A write is later than a read in a
-later trip of a loop around both, or further on in the text in the same trip of all of them.  Of each case one axis is to be found in
-which the indices differ: the least of their difference is that of the counters, which are between the ends of their loops, where a later
-trip's is further on than that of the read.  Counters are replaced by these bounds from the innermost out, since inner loops' ends depend on
-outer counters.  What `if i != j` says is used, too: an index at most as large as one that it does not equal is less.
-Indices must be proved not to be negative, since those count from the end.
+An element that is read, or has been written, is kept if no write that comes later is to the same
+one.  All writes to the array in the outermost loop are known, each at one element, or row, of which
+the indices are sums of counters, numbers and what no trip changes.  A write is later than a read in
+a later trip of a loop around both, or further on in the text in the same trip of all of them.  Of
+each case one axis is to be found in which the indices differ: the least of their difference is that
+of the counters, which are between the ends of their loops, where a later trip's is further on than
+that of the read.  Counters are replaced by these bounds from the innermost out, since inner loops'
+ends depend on outer counters.  What `if i != j` says is used, too: an index at most as large as one
+that it does not equal is less.  Indices must be proved not to be negative, since those count from
+the end.
 
-Considered: to compare offsets of the same counters alone, which does for tables, but not where a loop inside reads what earlier trips of the loops around have made.
-To ask an integer solver: what loops that people write need is found by substitution.
+Considered: to compare offsets of the same counters alone, which does for tables, but not where a
+loop inside reads what earlier trips of the loops around have made.  To ask an integer solver: what
+loops that people write need is found by substitution.
 """
 
 from __future__ import annotations
@@ -59,7 +64,8 @@ def kept_values(function: Function) -> dict[Value, Kept]:
 def _kept_by(outer: Op, k: int, counters: dict[Value, Op]) -> dict[Value, Kept]:
     """What the carry `k` of an outermost loop keeps."""
     uses, later = Uses.of(outer, k), Later(outer, counters)
-    if uses is None or not uses.writes or (len(uses.reads) + len(uses.writes)) * len(uses.writes) > MOST or not all(map(later.is_natural, uses.writes)):
+    if (uses is None or not uses.writes or (len(uses.reads) + len(uses.writes)) * len(uses.writes)
+            > MOST or not all(map(later.is_natural, uses.writes))):
         return {}
     array, found = outer.outputs[k], {}
 
@@ -68,7 +74,8 @@ def _kept_by(outer: Op, k: int, counters: dict[Value, Op]) -> dict[Value, Kept]:
 
     for write in uses.writes:
         v, block = write.op.inputs[1], write.steps[-1].block
-        if write.op.name == "setitem" and (v in block.params or v.op in block.ops) and _fills(v, array.type, len(write.indices)) and is_kept(write):
+        if (write.op.name == "setitem" and (v in block.params or v.op in block.ops)
+                and _fills(v, array.type, len(write.indices)) and is_kept(write)):
             found[v] = Kept(array, tuple(write.indices))
     for read in uses.reads:
         if later.is_natural(read) and is_kept(read):
@@ -79,16 +86,17 @@ def _kept_by(outer: Op, k: int, counters: dict[Value, Op]) -> dict[Value, Kept]:
 def _fills(v: Value, array: Array, count: int) -> bool:
     """Whether writing `v` at `count` indices leaves exactly `v` there: no cast, no broadcast."""
     dims = v.type.dims if isinstance(v.type, Array) else ()
-    return (isinstance(v.type, (Scalar, Array)) and v.type.dtype == array.dtype and dims == array.dims[count:]
-            and v.constant is MISSING)
+    return (isinstance(v.type, (Scalar, Array)) and v.type.dtype == array.dtype
+            and dims == array.dims[count:] and v.constant is MISSING)
 
 
-# ------------------------------------------------------------------------------- what is read and written
+# ------------------------------------------------------------------------- what is read and written
 
 
 @dataclass(frozen=True)
 class Step:
-    """On the way to an access: the op that is it, or that it is inside of, and where that stands."""
+    """On the way to an access: the op that is it, or that it is inside of, and where that stands.
+    """
 
     op: Op
     block: Block
@@ -97,7 +105,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Access:
-    """An op that reads or writes one element, or row, of the array, and the way to it from the outermost loop's body."""
+    """An op that reads or writes one element, or row, of the array, and the way to it from the
+    outermost loop's body.
+    """
 
     op: Op
     indices: Sequence[Value]
@@ -117,10 +127,13 @@ class Uses:
         """What is done with the carry `k` of `outer`; None if not all of it is known."""
         uses, (body,) = cls(), outer.blocks
         end = uses.block(body, body.params[1 + k], ())
-        return uses if end is not None and isinstance(outer.inputs[2].constant, int) and end is _yielded(outer, k) else None
+        return uses if end is not None and isinstance(outer.inputs[2].constant,
+                                                      int) and end is _yielded(outer, k) else None
 
     def block(self, block: Block, now: Value, steps: tuple[Step, ...]) -> Value | None:
-        """Note what `block` does with the array, which is `now` where it begins; what it is at the end, None if that is not known."""
+        """Note what `block` does with the array, which is `now` where it begins; what it is at the
+        end, None if that is not known.
+        """
         self.versions.add(now)
         for place, op in enumerate(block.ops):
             after = self.next(op, now, (*steps, Step(op, block, place)))
@@ -139,7 +152,8 @@ class Uses:
             case "if":
                 return None if mine else self.branch(op, now, steps)
             case "while":
-                return None if mine or any(self.block(block, now, steps) is not now for block in op.blocks) else now
+                return None if mine or any(self.block(block, now, steps) is not now
+                                           for block in op.blocks) else now
             case "setitem" | "additem" if mine:
                 if mine != [0] or op.inputs[0] is not now or not _is_at_one_place(op):
                     return None
@@ -151,22 +165,26 @@ class Uses:
                 return now if mine == [0] else None
             case "length" | "shape" | "size" | "zeros_like":
                 return now
-        return None if mine or op.blocks and not all(self.block(block, now, steps) is now for block in op.blocks) else now
+        return None if mine or op.blocks and not all(self.block(block, now, steps) is now
+                                                     for block in op.blocks) else now
 
     def loop(self, op: Op, mine: list[int], now: Value, steps: tuple[Step, ...]) -> Value | None:
         (body,) = op.blocks
         if not mine:
             return now if self.block(body, now, steps) is now else None
-        if len(mine) > 1 or mine[0] < 3 or op.inputs[mine[0]] is not now or not isinstance(op.inputs[2].constant, int):
+        if (len(mine) > 1 or mine[0] < 3 or op.inputs[mine[0]] is not now
+                or not isinstance(op.inputs[2].constant, int)):
             return None
         k = mine[0] - 3
-        return op.outputs[k] if self.block(body, body.params[1 + k], steps) is _yielded(op, k) else None
+        return (op.outputs[k] if self.block(body, body.params[1 + k], steps) is _yielded(op, k)
+                else None)
 
     def branch(self, op: Op, now: Value, steps: tuple[Step, ...]) -> Value | None:
         ends = [self.block(block, now, steps) for block in op.blocks]
         if None in ends:
             return None
-        handed = [k for k in range(len(op.outputs)) if any(block.yields[k] in self.versions for block in op.blocks)]
+        handed = [k for k in range(len(op.outputs))
+                  if any(block.yields[k] in self.versions for block in op.blocks)]
         if not handed:
             return now if all(end is now for end in ends) else None
         whole = all(block.yields[handed[0]] is end for block, end in zip(op.blocks, ends))
@@ -180,10 +198,11 @@ def _yielded(loop: Op, k: int) -> Value:
 def _is_at_one_place(op: Op) -> bool:
     """Whether `op` reads or writes at one index in each axis that it names."""
     indices = op.inputs[1:] if op.name == "getitem" else op.inputs[2:]
-    return set(op.attrs["pattern"]) == {"i"} and all(isinstance(i.type, Scalar) and i.type.dtype != "bool" for i in indices)
+    return set(op.attrs["pattern"]) == {"i"} and all(isinstance(i.type, Scalar)
+                                                     and i.type.dtype != "bool" for i in indices)
 
 
-# ------------------------------------------------------------------------------- whether indices may meet
+# ------------------------------------------------------------------------- whether indices may meet
 
 Counted = tuple[Value, bool]  # a value, and whether it is what it is when the later write is made
 SAME = -1  # the trip of all loops around both
@@ -204,12 +223,16 @@ class Affine:
 
 
 class Later:
-    """Whether a write that comes later, in the loop `outer`, may be to an element that an access names."""
+    """Whether a write that comes later, in the loop `outer`, may be to an element that an access
+    names.
+    """
 
     def __init__(self, outer: Op, counters: dict[Value, Op]):
         self.outer, self.counters = outer, counters
-        self.lengths: dict[tuple, Value] = {}  # of arrays that the loop does not change: asked in several places, one number
-        self.inside = {v for body in outer.blocks for block in blocks_of(body) for v in defined_values(block)}
+        # of arrays that the loop does not change: asked in several places, one number
+        self.lengths: dict[tuple, Value] = {}
+        self.inside = {v for body in outer.blocks for block in blocks_of(body)
+                       for v in defined_values(block)}
 
     def meets(self, access: Access, write: Access) -> bool:
         """Whether `write` may come later than `access`, and be to the same element."""
@@ -221,22 +244,29 @@ class Later:
             return True
         if n == len(access.steps) or access.steps[n].block is not write.steps[n].block:
             return False  # they are one, or in the arms of a branch
-        return access.steps[n].place < write.steps[n].place and not self.differ(access, write, shared, SAME)
+        return (access.steps[n].place < write.steps[n].place
+                and not self.differ(access, write, shared, SAME))
 
     def differ(self, access: Access, write: Access, shared: list[Op], trip: int) -> bool:
-        """Whether the indices differ, for `write` in a later trip of the loop that is `shared[trip]`, and the same trips of those around."""
+        """Whether the indices differ, for `write` in a later trip of the loop that is
+        `shared[trip]`, and the same trips of those around.
+        """
         changed = shared[trip:] if trip != SAME else []
         own = [step.op for step in write.steps if step.op.name == "for" and step.op not in shared]
         moved = {loop.blocks[0].params[0] for loop in (*changed, *own)}
-        order = [*(Trip(loop, True, changed[:1] == [loop]) for loop in reversed((*changed, *own))), *self.trips_around(access)]
+        order = [*(Trip(loop, True, changed[:1] == [loop]) for loop in reversed((*changed, *own))),
+                 *self.trips_around(access)]
         for i, j in zip(access.indices, write.indices):
             a, b = self.affine(i), self.affine(j, moved)
             if a is None or b is None:
                 continue
             for difference in (a.plus(b, -1), b.plus(a, -1)):
                 least = self.least(difference, order, moved)
-                if least is not None and (least > 0 or least == 0 and (is_said_not_to_be(difference, access, self.affine) or is_said_not_to_be(
-                        difference, write, lambda x: self.affine(x, moved)))):
+                if (least is not None
+                        and (least > 0 or least == 0
+                             and (is_said_not_to_be(difference, access, self.affine)
+                                  or is_said_not_to_be(difference, write,
+                                                       lambda x: self.affine(x, moved))))):
                     return True
         return False
 
@@ -247,33 +277,48 @@ class Later:
         if x.op is not None and x.op.name == "length" and x.op.inputs[0] not in self.inside:
             x = self.lengths.setdefault((x.op.inputs[0], x.op.attrs["axis"]), x)
             return Affine(0, {(x, False): 1})
-        if x.op is not None and x.op.name in ("add", "subtract", "multiply") and isinstance(x.type, Scalar) and x.type.dtype == "int64":
+        if (x.op is not None and x.op.name in ("add", "subtract", "multiply")
+                and isinstance(x.type, Scalar) and x.type.dtype == "int64"):
             a, b = (self.affine(y, moved) for y in x.op.inputs)
             if x.op.name != "multiply" and a is not None and b is not None:
                 return a.plus(b, 1 if x.op.name == "add" else -1)
             if a is not None and b is not None and not (a.terms and b.terms):
-                return Affine(0, {}).plus(a, b.number) if not b.terms else Affine(0, {}).plus(b, a.number)
-        return Affine(0, {(x, x in moved): 1}) if x in self.counters or x not in self.inside else None
+                return (Affine(0, {}).plus(a, b.number) if not b.terms
+                        else Affine(0, {}).plus(b, a.number))
+        return (Affine(0, {(x, x in moved): 1}) if x in self.counters or x not in self.inside
+                else None)
 
     def trips_around(self, access: Access) -> list[Trip]:
         """Those of the loops that `access` is inside of, from the innermost out."""
-        return [Trip(loop, False) for loop in reversed((self.outer, *(step.op for step in access.steps if step.op.name == "for")))]
+        return [Trip(loop, False)
+                for loop in reversed((self.outer,
+                                      *(step.op for step in access.steps
+                                        if step.op.name == "for")))]
 
     def is_natural(self, access: Access) -> bool:
         """Whether its indices are proved not to be negative."""
         trips = self.trips_around(access)
-        return all((low := lower_bound(i, self.counters)) is not None and low >= 0 or (x := self.affine(i)) is not None and (
-            low := self.least(x, trips)) is not None and low >= 0 for i in access.indices)
+        return all((low := lower_bound(i, self.counters)) is not None and low >= 0
+                   or (x := self.affine(i)) is not None
+                   and (low := self.least(x, trips)) is not None and low >= 0
+                   for i in access.indices)
 
-    def least(self, x: Affine, trips: Sequence[Trip], moved: set[Value] = frozenset()) -> int | None:
-        """What `x` is at least, None where nothing is known: counters are replaced from the innermost out."""
+    def least(self, x: Affine, trips: Sequence[Trip],
+              moved: set[Value] = frozenset()) -> int | None:
+        """What `x` is at least, None where nothing is known: counters are replaced from the
+        innermost out.
+        """
         for n, trip in enumerate(trips):
             times = x.terms.get(trip.counter, 0)
             if times:
                 rest, found = x.plus(Affine(0, {trip.counter: 1}), -times), []
-                bounds = [self.bound(trip, times > 0, moved), *(self.bound_by(inner, trip.counter, moved) for inner in trips[:n] if times > 0 and inner.is_moved == trip.is_moved)]
+                bounds = [self.bound(trip, times > 0, moved),
+                          *(self.bound_by(inner, trip.counter, moved) for inner in trips[:n]
+                            if times > 0 and inner.is_moved == trip.is_moved)]
                 for bound in bounds:
-                    if bound is not None and (least := self.least(rest.plus(bound, times), trips[n + 1:], moved)) is not None:
+                    if (bound is not None
+                            and (least := self.least(rest.plus(bound, times), trips[n + 1:], moved))
+                            is not None):
                         found.append(least)
                 return max(found, default=None)
         number = x.number
@@ -301,7 +346,8 @@ class Later:
         return self.ends(trip, moved)[0 if below else 1]
 
     def bound_by(self, inner: Trip, counter: Counted, moved: set[Value]) -> Affine | None:
-        """What `counter`, up to which a loop inside counts, is at least, since that makes a trip."""
+        """What `counter`, up to which a loop inside counts, is at least, since that makes a trip.
+        """
         low, high = self.ends(inner, moved)
         if low is None or high is None or high.terms.get(counter) != 1 or counter in low.terms:
             return None
@@ -310,7 +356,9 @@ class Later:
 
 @dataclass(frozen=True)
 class Trip:
-    """One of a loop: that of the access, or of the later write; and in that case whether it is further on in this loop than the access."""
+    """One of a loop: that of the access, or of the later write; and in that case whether it is
+    further on in this loop than the access.
+    """
 
     loop: Op
     is_moved: bool
@@ -321,12 +369,15 @@ class Trip:
         return self.loop.blocks[0].params[0], self.is_moved
 
 
-def is_said_not_to_be(difference: Affine, access: Access, affine: Callable[[Value], Affine | None]) -> bool:
+def is_said_not_to_be(difference: Affine, access: Access,
+                      affine: Callable[[Value], Affine | None]) -> bool:
     """Whether a branch that `access` stands in says that `difference` is not 0."""
     for outer, inner in zip(access.steps, access.steps[1:]):
         asked = outer.op.inputs[0].op if outer.op.name == "if" else None
-        if asked is not None and asked.name in ("equal", "not_equal") and outer.op.blocks.index(inner.block) == (asked.name == "equal"):
+        if (asked is not None and asked.name in ("equal", "not_equal")
+                and outer.op.blocks.index(inner.block) == (asked.name == "equal")):
             a, b = map(affine, asked.inputs)
-            if a is not None and b is not None and any(difference.plus(a, n).plus(b, -n) == Affine(0, {}) for n in (1, -1)):
+            if (a is not None and b is not None
+                    and any(difference.plus(a, n).plus(b, -n) == Affine(0, {}) for n in (1, -1))):
                 return True
     return False

@@ -4,9 +4,10 @@
         u[i - 1] + u[i + 1]            proved: 1 <= i < len(u) - 1
         f[i]                           holds if len(u) - 1 <= len(f), which is asked once, at the call
 
-Bounds are a symbol plus a number, where a symbol is an extent of an argument or an integer argument: all
-that loops over `range` need.  An index with no such bounds is checked before it is used (back/arrays/index_checks.py); those that stand in
-arrays, `x[rows]`, wherever they are read (back/lower/gather.py).
+Bounds are a symbol plus a number, where a symbol is an extent of an argument or an integer
+argument: all that loops over `range` need.  An index with no such bounds is checked before it is
+used (back/arrays/index_checks.py); those that stand in arrays, `x[rows]`, wherever they are read
+(back/lower/gather.py).
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class Bound:
 
 @dataclass(frozen=True)
 class Range:
-    """low <= x < high, as far as known; and x is below all that it is `also` below, as the counter of a `zip` is."""
+    """low <= x < high, as far as known; and x is below all that it is `also` below, as the counter
+    of a `zip` is.
+    """
 
     low: Bound | None = None
     high: Bound | None = None
@@ -65,21 +68,25 @@ class Place:
 def requirements(function: Function) -> list[str] | None:
     """What has to hold for no index to leave its array, as Python over the parameters a0, a1, ...
 
-    None if there are indices of which that cannot be said: those of lists, and those of functions that call themselves.
+    None if there are indices of which that cannot be said: those of lists, and those of functions
+    that call themselves.
     """
     found, complete = analysed(function)
     if not complete:
         return None
     spelled, texts = symbols(function), []
     for r in found.required:
-        if r.small.symbol is None and r.small.offset <= r.large.offset and "shape" in spelled.get(r.large.symbol, ""):
+        if (r.small.symbol is None and r.small.offset <= r.large.offset
+                and "shape" in spelled.get(r.large.symbol, "")):
             continue  # lengths are not negative
         texts.append(f"{spell(r.small, spelled)} <= {spell(r.large, spelled)}")
     return sorted(set(texts))
 
 
 def unproven(function: Function) -> list[tuple[Op, list[Place]]]:
-    """The ops of `function` with indices that nothing keeps in range, and which these are; none if every index has to be checked."""
+    """The ops of `function` with indices that nothing keeps in range, and which these are; none if
+    every index has to be checked.
+    """
     found, complete = analysed(function)
     return found.unproven if complete else []
 
@@ -124,7 +131,8 @@ def extents_named(block: Block, spelled: dict[str, str]) -> dict[Value, Range]:
         found = Indices(known, {}).range_of(inner)
         if dim.symbol not in spelled and found.high is None:
             # max(m, 0) long: m is at most that, which is all that the end of a range needs
-            known[inner] = exactly(Bound(dim.symbol, 0)) if inner is n else Range(None, Bound(dim.symbol, 1))
+            known[inner] = (exactly(Bound(dim.symbol, 0)) if inner is n
+                            else Range(None, Bound(dim.symbol, 1)))
         elif inner.op is not None and inner.op.name == "min_":
             known[inner] = replace(found, also=(*found.also, Bound(dim.symbol, 1)))
     return known
@@ -135,7 +143,8 @@ def made_as_long_as(block: Block) -> list[tuple[Value, Extent]]:
     found = []
     for op in walk(block):
         if op.name in ("zeros", "ones", "empty") and isinstance(op.output.type, Array):
-            found += [(n, d) for n, d in zip(op.inputs, op.output.type.dims) if isinstance(d, Extent) and not d.offset]
+            found += [(n, d) for n, d in zip(op.inputs, op.output.type.dims)
+                      if isinstance(d, Extent) and not d.offset]
     return found
 
 
@@ -145,9 +154,11 @@ def without_clamp(n: Value) -> Value:
 
 
 def at_least(n: Value) -> tuple[Value, int]:
-    """m and k, of max(m, 0) + k, as a tape is long that has what a loop begins with, too: not less than m + k, nor than k."""
-    if n.op is not None and n.op.name == "add" and type(k := n.op.inputs[1].constant) is int and k > 0 and (
-            m := without_clamp(n.op.inputs[0])) is not n.op.inputs[0]:
+    """m and k, of max(m, 0) + k, as a tape is long that has what a loop begins with, too: not less
+    than m + k, nor than k.
+    """
+    if (n.op is not None and n.op.name == "add" and type(k := n.op.inputs[1].constant) is int
+            and k > 0 and (m := without_clamp(n.op.inputs[0])) is not n.op.inputs[0]):
         return m, k
     return without_clamp(n), 0
 
@@ -164,16 +175,19 @@ def difference(a: Bound | None, b: Bound | None) -> Bound | None:
 
 
 class Indices:
-    """Walks a function, with what is known of its integers, and collects what its indices require, and those that have no range.
+    """Walks a function, with what is known of its integers, and collects what its indices require,
+    and those that have no range.
 
     What is required can only be asked of symbols that are `spelled` at a call.
     """
 
-    def __init__(self, known: dict[Value, Range], made: dict[str, tuple[Value, int]], spelled: Mapping[str, str] = MappingProxyType({})):
+    def __init__(self, known: dict[Value, Range], made: dict[str, tuple[Value, int]],
+                 spelled: Mapping[str, str] = MappingProxyType({})):
         self.known, self.made, self.spelled = known, made, spelled
         self.required: list[Requirement] = []
         self.unproven: list[tuple[Op, list[Place]]] = []
-        self.strips: dict[Value, Value] = {}  # s * 256 + j, of a loop in strips (back/loops/distribute_gathers.py): what it is below
+        # s * 256 + j, of a loop in strips (back/loops/distribute_gathers.py): what it is below
+        self.strips: dict[Value, Value] = {}
 
     def block(self, block: Block) -> bool:
         """Whether every index in `block` has bounds, or can be checked before it is used."""
@@ -190,13 +204,18 @@ class Indices:
         return True
 
     def note_strip(self, loop: Op) -> None:
-        """In `for j in range(min(n - start, 256))` of a loop in strips (back/loops/distribute_gathers.py), start + j is below n."""
-        rest = loop.inputs[1].op.inputs[0].op if loop.inputs[1].op is not None and loop.inputs[1].op.name == "min_" else None
-        if rest is None or rest.name != "subtract" or loop.inputs[0].constant != 0 or loop.inputs[2].constant != 1:
+        """In `for j in range(min(n - start, 256))` of a loop in strips
+        (back/loops/distribute_gathers.py), start + j is below n.
+        """
+        rest = (loop.inputs[1].op.inputs[0].op if loop.inputs[1].op is not None
+                and loop.inputs[1].op.name == "min_" else None)
+        if (rest is None or rest.name != "subtract" or loop.inputs[0].constant != 0
+                or loop.inputs[2].constant != 1):
             return
         (n, start), j = rest.inputs, loop.blocks[0].params[0]
-        if start.op is not None and start.op.name == "multiply" and self.range_of(start.op.inputs[0]).low == ZERO and (
-                isinstance(start.op.inputs[1].constant, int) and start.op.inputs[1].constant > 0):
+        if start.op is not None and start.op.name == "multiply" and self.range_of(
+                start.op.inputs[0]).low == ZERO and (isinstance(start.op.inputs[1].constant, int)
+                                                     and start.op.inputs[1].constant > 0):
             self.strips.update((op.output, n) for op in loop.blocks[0].ops
                                if op.name == "add" and op.inputs[0] is start and op.inputs[1] is j)
 
@@ -207,7 +226,8 @@ class Indices:
         operands = op.inputs[1 if op.name == "getitem" else 2:]
         dims = list(array.type.dims)
         entries = op.attrs["pattern"]
-        advanced = [o for p, o in paired(entries, operands) if p == "i" and isinstance(o.type, Array)]
+        advanced = [o for p, o in paired(entries, operands) if p == "i"
+                    and isinstance(o.type, Array)]
         if any(o.type.dtype == "bool" for o in advanced):
             return all(o.type.dtype == "bool" for p, o in paired(entries, operands) if p == "i")
         place, axis, open_ = len(op.inputs) - len(operands), 0, []
@@ -218,26 +238,30 @@ class Indices:
                 if not is_integer(operand):
                     return False
                 open_.append(Place(place, axis))
-            place, axis = place + (p.count("x") if isinstance(p, str) and p != "i" else p == "i"), axis + 1
+            place, axis = (place + (p.count("x") if isinstance(p, str) and p != "i" else p == "i"),
+                           axis + 1)
         if open_:
             self.unproven.append((op, open_))
         return True
 
     def from_the_front(self, x: Value) -> Value:
         """y, of `a[-1 - y]`, which is as far from the end as y is from the front."""
-        return x.op.inputs[1] if x.op is not None and x.op.name == "subtract" and x.op.inputs[0].constant == -1 else x
+        return (x.op.inputs[1] if x.op is not None and x.op.name == "subtract"
+                and x.op.inputs[0].constant == -1 else x)
 
     def inside(self, x: Value, dim) -> bool:
         """-dim <= x < dim: so, or so under a requirement."""
         if isinstance(dim, Extent) and dim.accepts_any:
             return False
         if type(x.constant) is int and x.constant < 0:
-            return self.require((Bound(None, -x.constant), self.length_at_least(dim, Bound(None, -x.constant))))
+            return self.require((Bound(None, -x.constant),
+                                 self.length_at_least(dim, Bound(None, -x.constant))))
         r = self.range_of(self.from_the_front(x))
         if r.low is None or r.high is None:
             return False
         own = dim.symbol if isinstance(dim, Extent) else None
-        high = next((high for high in r.also if high.symbol == own and high.offset <= getattr(dim, "offset", 0)), r.high)
+        high = next((high for high in r.also if high.symbol == own
+                     and high.offset <= getattr(dim, "offset", 0)), r.high)
         return self.require((ZERO, r.low), (high, self.length_at_least(dim, high)))
 
     def length_at_least(self, dim, needed: Bound) -> Bound:
@@ -252,11 +276,16 @@ class Indices:
         return large
 
     def require(self, *pairs: tuple[Bound, Bound]) -> bool:
-        """Whether the first of each of these pairs is at most the second, if what is asked of the arguments holds."""
-        asked = [Requirement(small, large) for small, large in pairs if small.symbol != large.symbol]
-        if any(small.offset > large.offset for small, large in pairs if small.symbol == large.symbol):
+        """Whether the first of each of these pairs is at most the second, if what is asked of the
+        arguments holds.
+        """
+        asked = [Requirement(small, large) for small, large in pairs
+                 if small.symbol != large.symbol]
+        if any(small.offset > large.offset for small, large in pairs
+               if small.symbol == large.symbol):
             return False
-        if any(b.symbol is not None and b.symbol not in self.spelled for r in asked for b in (r.small, r.large)):
+        if any(b.symbol is not None and b.symbol not in self.spelled for r in asked
+               for b in (r.small, r.large)):
             return False
         self.required += asked
         return True
@@ -273,17 +302,22 @@ class Indices:
         if op.name in ("add", "subtract") and type(op.inputs[1].constant) is int:
             shift = op.inputs[1].constant * (1 if op.name == "add" else -1)
             r = self.range_of(op.inputs[0])
-            return Range(None if r.low is None else r.low + shift, None if r.high is None else r.high + shift,
-                         tuple(high + shift for high in r.also))
+            return Range(None if r.low is None else r.low + shift, None if r.high is None
+                         else r.high + shift, tuple(high + shift for high in r.also))
         if op.name == "min_":  # below what either is below
-            first, *others = [high for x in op.inputs for high in self.range_of(x).highs()] or [None]
+            first, *others = ([high for x in op.inputs for high in self.range_of(x).highs()]
+                              or [None])
             return Range(None, first, tuple(others))
         if op.name == "subtract":
             a, b = map(self.range_of, op.inputs)
-            return Range(difference(a.low, None if b.high is None else b.high + -1), difference(a.high, b.low))
-        if op.name == "remainder" and op.output.type == INT and type(op.inputs[1].constant) is not int:
-            r = self.range_of(op.inputs[1])  # of Python's own integers, of which a remainder by 0 raises
-            is_length = r.low is not None and r.high == r.low + 1 and "shape" in self.spelled.get(r.low.symbol, "")
+            return Range(difference(a.low, None if b.high is None else b.high + -1),
+                         difference(a.high, b.low))
+        if (op.name == "remainder" and op.output.type == INT
+                and type(op.inputs[1].constant) is not int):
+            # of Python's own integers, of which a remainder by 0 raises
+            r = self.range_of(op.inputs[1])
+            is_length = (r.low is not None and r.high == r.low + 1
+                         and "shape" in self.spelled.get(r.low.symbol, ""))
             return Range(ZERO, r.low) if is_length and r.low.offset >= 0 else Range()
         if op.name == "add" and op.output in self.strips:
             return self.below(ZERO, self.strips[op.output])
@@ -305,7 +339,8 @@ class Indices:
             return self.ends(x.op.inputs[0])
         if x.op is not None and x.op.name == "min_":
             named = self.known[x].also if x in self.known else ()
-            return [*(end for each in x.op.inputs for end in self.ends(each)), *(high + -1 for high in named)]
+            return [*(end for each in x.op.inputs for end in self.ends(each)),
+                    *(high + -1 for high in named)]
         if x.op is not None and x.op.name == "length" and isinstance(x.op.inputs[0].type, Array):
             dim = x.op.inputs[0].type.dims[x.op.attrs["axis"]]
             if isinstance(dim, Extent) and not dim.accepts_any:

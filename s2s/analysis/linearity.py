@@ -1,10 +1,12 @@
-"""Which values are linear in what is differentiated, and which of them a slope is waiting for that may be infinite.
+"""Which values are linear in what is differentiated, and which of them a slope is waiting for that
+may be infinite.
 
     z = x[:, None] - x         linear: where its tangent is 0, z does not change in this direction, and nor does what is made of it
     u = z * z                  not linear: its tangent is 0 where z is 0, too
     d = np.sqrt(u)             d_dot = 0 where z_dot is 0, whatever the slope of the root is
 
-So forward mode has strong zeros where it has them by right (Note [Strong zeros], ops/core/chain_rule.py): of directions that do not touch an entry.
+So forward mode has strong zeros where it has them by right (Note [Strong zeros],
+ops/core/chain_rule.py): of directions that do not touch an entry.
 """
 
 from __future__ import annotations
@@ -14,15 +16,17 @@ from ..ir.types import Array, Scalar
 from .activity import loop_parts
 from .discarded_entries import Discarded
 
-_LINEAR = {"add", "subtract", "negative", "positive", "astype", "convert", "float_", "real", "imag", "where", "select", "setitem", "additem",
-           "getitem", "concatenate", "stack", "tuple", "item"}
+_LINEAR = {"add", "subtract", "negative", "positive", "astype", "convert", "float_", "real", "imag",
+           "where", "select", "setitem", "additem", "getitem", "concatenate", "stack", "tuple",
+           "item"}
 _BILINEAR = {"multiply", "matmul", "dot", "dot_left", "dot_right", "inner", "outer", "einsum"}
 _QUOTIENTS = {"divide", "quotient", "single_quotient"}
 
 
 def linear_values(function: Function, varied: set[Value], given: set[Value]) -> set[Value]:
     """Those of the `varied` values that are linear in the values `given`."""
-    linear = {x for x in varied if isinstance(x.type, (Scalar, Array))} - (set(function.params) - given)
+    linear = ({x for x in varied if isinstance(x.type, (Scalar, Array))}
+              - (set(function.params) - given))
     while True:
         before = len(linear)
         _drop(function.block, linear, varied)
@@ -46,7 +50,8 @@ def _drop(block: Block, linear: set[Value], varied: set[Value]) -> None:
             case "if":
                 for inner in op.blocks:
                     _drop(inner, linear, varied)
-                    linear.difference_update(out for out, y in zip(op.outputs, inner.yields) if is_other(y))
+                    linear.difference_update(out for out, y in zip(op.outputs, inner.yields)
+                                             if is_other(y))
             case _:
                 if not _is_linear(op, varied) or any(map(is_other, op.inputs)):
                     linear.difference_update(op.outputs)
@@ -64,18 +69,23 @@ def _is_linear(op: Op, varied: set[Value]) -> bool:
 class Untouched:
     """Of which tangents a 0 says that the direction does not touch an entry, where ops ask that.
 
-    They do where a finite value may have an infinite slope, and in the chain of ops of one operand that changes that leads there.  Where the
-    value is infinite itself (log, 1 / x) there is nothing to be told of it but that it was thrown away, and then its tangent is, too.
+    They do where a finite value may have an infinite slope, and in the chain of ops of one operand
+    that changes that leads there.  Where the value is infinite itself (log, 1 / x) there is nothing
+    to be told of it but that it was thrown away, and then its tangent is, too.
     """
 
     def __init__(self, function: Function, varied: set[Value], given: set[Value]):
         self.discarded = Discarded(function, varied)
         self.linear: set[Value] = set()
         self.awaited: set[Value] = set()
-        replaced = {op.inputs[0] for op in walk(function.block) if op.name in ("as_if", "complex_as_if")}  # differentiated as something else
-        self.steep = {op for op in walk(function.block) if self.discarded.slope(op) == "steep" and replaced.isdisjoint(op.outputs)}
+        # differentiated as something else
+        replaced = {op.inputs[0] for op in walk(function.block)
+                    if op.name in ("as_if", "complex_as_if")}
+        self.steep = {op for op in walk(function.block) if self.discarded.slope(op) == "steep"
+                      and replaced.isdisjoint(op.outputs)}
         for op in reversed(list(walk(function.block))):
-            if op in self.steep or op.record.elementwise and any(y in self.awaited for y in op.outputs):
+            if (op in self.steep or op.record.elementwise
+                    and any(y in self.awaited for y in op.outputs)):
                 changing = {x for x in op.inputs if x in varied}
                 if len(changing) == 1 or op in self.steep:
                     self.awaited |= changing
@@ -83,12 +93,18 @@ class Untouched:
             self.linear = linear_values(function, varied, given)
 
     def asks_strong_zeros(self, op: Op) -> bool:
-        """Whether an elementwise op begins a chain, or is in one, with a slope that may be infinite."""
-        leads = op in self.steep or op.record.elementwise and any(y in self.awaited for y in op.outputs)
-        return leads and any(x in self.awaited for x in op.inputs) and any(y not in self.linear for y in op.outputs)
+        """Whether an elementwise op begins a chain, or is in one, with a slope that may be
+        infinite.
+        """
+        leads = (op in self.steep or op.record.elementwise
+                 and any(y in self.awaited for y in op.outputs))
+        return (leads and any(x in self.awaited for x in op.inputs)
+                and any(y not in self.linear for y in op.outputs))
 
     def masks(self, op: Op) -> tuple[int, int] | None:
-        """The inputs of a product that are a mask and what it is a mask of, whose tangent may be infinite."""
+        """The inputs of a product that are a mask and what it is a mask of, whose tangent may be
+        infinite.
+        """
         if op.name != "multiply" or not self.awaited:
             return None
         for k, x in enumerate(op.inputs):

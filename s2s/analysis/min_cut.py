@@ -1,10 +1,12 @@
-"""The minimum cut of a network that lies nearest to its sink, by maximum flow (Dinic 1970, levels counted from the sink).
+"""The minimum cut of a network that lies nearest to its sink, by maximum flow (Dinic 1970, levels
+counted from the sink).
 
-The flow is pushed along shortest ways until the sink cannot be reached from the source.  The last search, backwards from
-the sink, has then found its side of the cut: of equally cheap cuts the one with fewest nodes on that side, whatever flow was found.
+The flow is pushed along shortest ways until the sink cannot be reached from the source.  The last
+search, backwards from the sink, has then found its side of the cut: of equally cheap cuts the one
+with fewest nodes on that side, whatever flow was found.
 
-scipy.sparse.csgraph has a maximum flow, too.  It takes a quarter of a second to import, more than to generate most derivatives,
-and wants the network as a matrix.
+scipy.sparse.csgraph has a maximum flow, too.  It takes a quarter of a second to import, more than
+to generate most derivatives, and wants the network as a matrix.
 """
 
 from __future__ import annotations
@@ -14,8 +16,11 @@ from collections.abc import Iterable
 
 
 def sink_side(edges: Iterable[tuple[int, int, int]], source: int, sink: int) -> set[int]:
-    """The nodes on the side of `sink`; `edges` are (from, to, capacity), and capacities of parallel ones add up."""
-    room: dict[int, dict[int, int]] = defaultdict(dict)  # how much more can flow from a node to another
+    """The nodes on the side of `sink`; `edges` are (from, to, capacity), and capacities of parallel
+    ones add up.
+    """
+    # how much more can flow from a node to another
+    room: dict[int, dict[int, int]] = defaultdict(dict)
     for a, b, capacity in edges:
         room[a][b] = room[a].get(b, 0) + capacity
         room[b].setdefault(a, 0)
@@ -25,8 +30,11 @@ def sink_side(edges: Iterable[tuple[int, int, int]], source: int, sink: int) -> 
     return set(distance)
 
 
-def distances(room: dict[int, dict[int, int]], neighbours: dict[int, list[int]], sink: int) -> dict[int, int]:
-    """How many edges with room are between each node and the sink; nodes from which it cannot be reached are left out."""
+def distances(room: dict[int, dict[int, int]], neighbours: dict[int, list[int]],
+              sink: int) -> dict[int, int]:
+    """How many edges with room are between each node and the sink; nodes from which it cannot be
+    reached are left out.
+    """
     distance, reached = {sink: 0}, [sink]
     for b in reached:
         for a in neighbours.get(b, ()):
@@ -36,7 +44,8 @@ def distances(room: dict[int, dict[int, int]], neighbours: dict[int, list[int]],
     return distance
 
 
-def push(room: dict[int, dict[int, int]], neighbours: dict[int, list[int]], distance: dict[int, int], source: int, sink: int) -> None:
+def push(room: dict[int, dict[int, int]], neighbours: dict[int, list[int]],
+         distance: dict[int, int], source: int, sink: int) -> None:
     """Let flow what can along ways that lead one nearer to the sink with each edge."""
     tried = dict.fromkeys(neighbours, 0)  # how many neighbours of each node lead nowhere any more
     way = [source]
@@ -50,7 +59,8 @@ def push(room: dict[int, dict[int, int]], neighbours: dict[int, list[int]], dist
             del way[next(k for k, (x, y) in enumerate(zip(way, way[1:]), 1) if room[x][y] == 0):]
             continue
         onward = neighbours[a]
-        while tried[a] < len(onward) and not (distance.get(onward[tried[a]], -1) == distance[a] - 1 and room[a][onward[tried[a]]] > 0):
+        while tried[a] < len(onward) and not (distance.get(onward[tried[a]], -1) == distance[a] - 1
+                                              and room[a][onward[tried[a]]] > 0):
             tried[a] += 1
         if tried[a] < len(onward):
             way.append(onward[tried[a]])

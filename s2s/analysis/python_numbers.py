@@ -3,14 +3,17 @@
     total = 0.0                      # Python's
     for v in x:
         total = total + v            # NumPy's, after the first trip
-    mean = total / len(x)            # raises ZeroDivisionError where there was none; of NumPy's numbers it is nan
+    mean = total / len(x)            # raises ZeroDivisionError where there was none; of NumPy's
+    numbers it is nan
 
-A type that joins both kinds is NumPy's, for that decides dtypes (NEP 50).  Where an op raises for Python's numbers alone, native code has
-to ask which of them there are: here, as a truth value of the run, or True where the run does not tell.  True is safe, for where
-native code raises the interpreted form has the last word (back/arrays/python_errors.py).
+A type that joins both kinds is NumPy's, for that decides dtypes (NEP 50).  Where an op raises for
+Python's numbers alone, native code has to ask which of them there are: here, as a truth value of
+the run, or True where the run does not tell.  True is safe, for where native code raises the
+interpreted form has the last word (back/arrays/python_errors.py).
 
-Considered: a third kind of scalar in types, which every rule of promotion, every printer and every cache key would know, for the few ops that
-raise; and a flag carried along with each number, which costs loops a carry.
+Considered: a third kind of scalar in types, which every rule of promotion, every printer and every
+cache key would know, for the few ops that raise; and a flag carried along with each number, which
+costs loops a carry.
 """
 
 from __future__ import annotations
@@ -31,7 +34,8 @@ class PythonNumbers:
     """Which numbers of the program that is lowered are Python's in a run."""
 
     def __init__(self, block: Block):
-        self.carries: dict[Value, tuple[Op, int]] = {}  # a parameter of a loop -> the loop, and which of its carries
+        # a parameter of a loop -> the loop, and which of its carries
+        self.carries: dict[Value, tuple[Op, int]] = {}
         self.known: dict[Value, bool] = {}
         for op in walk(block):
             count = len(op.outputs)
@@ -43,7 +47,9 @@ class PythonNumbers:
         return all(self.is_possible(x, {}) for x in xs)
 
     def is_possible(self, x: Value, open_: dict[Value, bool], depth: int = DEPTH) -> bool:
-        """Whether `x` may be Python's, if what is `open_` is what it says there: carries that are being looked at."""
+        """Whether `x` may be Python's, if what is `open_` is what it says there: carries that are
+        being looked at.
+        """
         if not isinstance(x.type, Scalar):
             return False
         if x.type.weak or not depth:
@@ -51,7 +57,8 @@ class PythonNumbers:
         if x in open_:
             return open_[x]
         if x not in self.known:
-            found = self._carry(x, open_, depth) if x in self.carries else x.op is not None and self._output(x, open_, depth)
+            found = (self._carry(x, open_, depth) if x in self.carries else x.op is not None
+                     and self._output(x, open_, depth))
             if open_:
                 return found  # which may not hold by itself
             self.known[x] = found
@@ -62,7 +69,8 @@ class PythonNumbers:
         before = self.is_possible(op.inputs[k - len(op.outputs)], open_, depth - 1)
         return before or self._is_end_possible(op, k, before, open_, depth)
 
-    def _is_end_possible(self, op: Op, k: int, before: bool, open_: dict[Value, bool], depth: int) -> bool:
+    def _is_end_possible(self, op: Op, k: int, before: bool, open_: dict[Value, bool],
+                         depth: int) -> bool:
         """Whether what a trip ends with may be Python's, if what it begins with is or is not."""
         count, body = len(op.outputs), op.blocks[-1]
         opened = {**open_, **{block.params[k - count]: before for block in op.blocks}}
@@ -79,25 +87,30 @@ class PythonNumbers:
         if op.name in SUMS:
             return True
         if op.name in EXTREMES or op.name == "select":
-            return any(self.is_possible(each, open_, depth - 1) for each in op.inputs[op.name == "select":])
-        return _is_pythons_of_pythons(op) and all(self.is_possible(each, open_, depth - 1) for each in op.inputs)
+            return any(self.is_possible(each, open_, depth - 1)
+                       for each in op.inputs[op.name == "select":])
+        return _is_pythons_of_pythons(op) and all(self.is_possible(each, open_, depth - 1)
+                                                  for each in op.inputs)
 
     def asked(self, x: Value, whole: Callable, extent: Callable):
         """Whether `x`, which may be Python's, is: True, or what the ops that are emitted now say.
 
-        `whole` gives the number that one of the program has become, `extent` the length of the first axis of an array.
+        `whole` gives the number that one of the program has become, `extent` the length of the
+        first axis of an array.
         """
         op = x.op
         if x.type.weak or op is None:
             return True
         if op.name in SUMS:
             (terms,) = op.inputs
-            return equals(extent(terms) if isinstance(terms.type, Array) else RECORDS["tape_len"](whole(terms)), 0)
+            return equals(extent(terms) if isinstance(terms.type, Array)
+                          else RECORDS["tape_len"](whole(terms)), 0)
         if op.name == "for" and op.inputs[2].constant == 1:
             k = op.outputs.index(x)
             if not self._is_end_possible(op, k, True, {}, DEPTH):
                 lo, hi = op.inputs[:2]
-                none = is_at_most(whole(hi), lo.constant) if type(lo.constant) is int else is_at_most(whole(hi) - whole(lo), 0)
+                none = (is_at_most(whole(hi), lo.constant) if type(lo.constant) is int
+                        else is_at_most(whole(hi) - whole(lo), 0))
                 return all_of(none, self.asked(op.inputs[k - len(op.outputs)], whole, extent))
         if op.name in ("if", "select"):
             k = op.outputs.index(x)
@@ -119,7 +132,8 @@ def _is_pythons_of_pythons(op: Op) -> bool:
     """Whether the op gives Python's number where all that it is given are."""
     if not op.record.elementwise or not all(isinstance(x.type, Scalar) for x in op.inputs):
         return False
-    plain = [x if x.constant is not MISSING else Value(Scalar(x.type.dtype, weak=True)) for x in op.inputs]
+    plain = [x if x.constant is not MISSING else Value(Scalar(x.type.dtype, weak=True))
+             for x in op.inputs]
     try:
         type = op.record.infer(*plain, **op.attrs)
     except Exception:  # of such numbers there is none

@@ -1,9 +1,9 @@
 """Ranks from results: what must be a number for a result to be one.
 
-Before any call an unannotated parameter may be a scalar or an array of any rank.  But `grad` asks for a
-result that is a number, a branch asks for a condition that is one, `math.sin` for an argument that is one, and
-`range` for integers; an elementwise op gives a number only if it is given numbers.  Walking back from there through loops and branches finds the
-parameters that can only be numbers.
+Before any call an unannotated parameter may be a scalar or an array of any rank.  But `grad` asks
+for a result that is a number, a branch asks for a condition that is one, `math.sin` for an argument
+that is one, and `range` for integers; an elementwise op gives a number only if it is given numbers.
+Walking back from there through loops and branches finds the parameters that can only be numbers.
 """
 
 from __future__ import annotations
@@ -75,13 +75,15 @@ def demanded_numbers(function: Function, scalars: Iterable[Value]) -> tuple[set[
         if op.name == "if":
             pending += [(_yield_of(block, op.outputs.index(value)), integer) for block in op.blocks]
         elif op.record.elementwise:
-            keep = integer and op.name in ("add", "subtract", "multiply", "floor_divide", "remainder", "negative",
-                                           "minimum", "maximum", "abs", "absolute")
+            keep = integer and op.name in ("add", "subtract", "multiply", "floor_divide",
+                                           "remainder", "negative", "minimum", "maximum", "abs",
+                                           "absolute")
             pending += [(x, keep) for x in op.inputs]
     return numbers, integers
 
 
-_OF_NUMBERS = frozenset({"arange", "float_", "int_", "bool_", "complex_", "max_", "min_", "not_", "and_", "or_", "round_to_int"})
+_OF_NUMBERS = frozenset({"arange", "float_", "int_", "bool_", "complex_", "max_", "min_", "not_",
+                         "and_", "or_", "round_to_int"})
 
 
 def _yield_of(block: Block, k: int) -> Value:

@@ -1,4 +1,6 @@
-"""What an op may do besides computing its results: raise, cost much, give a buffer away; whether it acts is in ops/program/effects.py."""
+"""What an op may do besides computing its results: raise, cost much, give a buffer away; whether it
+acts is in ops/program/effects.py.
+"""
 
 from __future__ import annotations
 
@@ -8,43 +10,55 @@ from ..ir.graph import MISSING, Block, Function, Op, Value, walk
 from ..ir.types import Array, List, Scalar, Tape, Tuple, Type, Unknown, is_inexact
 from ..ops.core.record import dtype_of
 
-_TOTAL_SHAPES = ("constant", "length", "size", "tuple", "item", "undefined", "sum", "spread", "transpose", "root", "root_forward")
+_TOTAL_SHAPES = ("constant", "length", "size", "tuple", "item", "undefined", "sum", "spread",
+                 "transpose", "root", "root_forward")
 
 
 def is_total(op: Op) -> bool:
-    """Whether `op` cannot raise, whatever its operands: it may run where the program would not run it.
+    """Whether `op` cannot raise, whatever its operands: it may run where the program would not run
+    it.
 
-    Python's own numbers raise when divided by zero, and a run may hand those to any scalar; so do the functions
-    of its math module outside their domains, int() of a NaN, and arrays whose shapes are not proved to broadcast.
+    Python's own numbers raise when divided by zero, and a run may hand those to any scalar; so do
+    the functions of its math module outside their domains, int() of a NaN, and arrays whose shapes
+    are not proved to broadcast.
     """
     if op.name in _TOTAL_SHAPES:
         return all(isinstance(x.type, (Scalar, Array, Tuple)) for x in op.inputs)
-    if not op.record.elementwise or not all(isinstance(x.type, (Scalar, Array, Unknown)) for x in op.inputs):
+    if not op.record.elementwise or not all(isinstance(x.type, (Scalar, Array, Unknown))
+                                            for x in op.inputs):
         return False
-    # Considered: to leave x ** 2 in loops, as x may be 1e200 and a loop make no trip; it costs every program that squares a parameter
+    # Considered: to leave x ** 2 in loops, as x may be 1e200 and a loop make no trip; it costs
+    # every program that squares a parameter
     is_known_power = op.inputs[-1:] and op.inputs[-1].constant is not MISSING
-    if any(each.kind is not None and not (each.tries and is_known_power) and each.is_possible(op.inputs, op.attrs)
-           for each in op.record.raises):
+    if any(each.kind is not None and not (each.tries and is_known_power)
+           and each.is_possible(op.inputs, op.attrs) for each in op.record.raises):
         return False
     arrays = {x for x in op.inputs if not isinstance(x.type, Scalar)}
     return len(arrays) <= 1 or len({getattr(x.type, "dims", x) for x in arrays}) == 1
 
 
 def is_steep(op: Op) -> bool:
-    """Whether a slope of `op` may be infinite, or NaN, at finite operands.  Note [Slopes], ops/core/record.py"""
-    return op.record.elementwise and op.record.slope_at(op.inputs) != "finite" and any(is_inexact(dtype_of(y.type)) for y in op.outputs)
+    """Whether a slope of `op` may be infinite, or NaN, at finite operands.  Note [Slopes],
+    ops/core/record.py
+    """
+    return (op.record.elementwise and op.record.slope_at(op.inputs) != "finite"
+            and any(is_inexact(dtype_of(y.type)) for y in op.outputs))
 
 
 def maybe_unbound(function: Function) -> set[Value]:
-    """Values that may be no value at run time: names that only a loop or a branch that did not run would bind.
+    """Values that may be no value at run time: names that only a loop or a branch that did not run
+    would bind.
 
-    What reads them raises, so it may run only where the program runs it.  A call may hand one on, among what the callee saves.
+    What reads them raises, so it may run only where the program runs it.  A call may hand one on,
+    among what the callee saves.
     """
     return _maybe_unbound(function.block, {function: frozenset()})
 
 
 def _maybe_unbound(block: Block, known: dict[Function, frozenset[int]]) -> set[Value]:
-    """The same of a block; `known` are the results of functions that may be unbound, none of one that is being asked."""
+    """The same of a block; `known` are the results of functions that may be unbound, none of one
+    that is being asked.
+    """
     found = set()
     for op in walk(block):
         if op.name == "undefined":
@@ -60,19 +74,24 @@ def _maybe_unbound(block: Block, known: dict[Function, frozenset[int]]) -> set[V
 
 
 def without_shape(block: Block, unbound: set[Value]) -> set[Value]:
-    """The values in `block` that may have another shape at run time than their types say, where some are `unbound` on some path.
+    """The values in `block` that may have another shape at run time than their types say, where
+    some are `unbound` on some path.
 
-    What stands for an array that is not there has no elements.  Ops that ask nothing but its shape, as those do that make zeros for its
-    cotangent, run all the same, and so does what is made of that; what reads its elements raises, or does not run.
+    What stands for an array that is not there has no elements.  Ops that ask nothing but its shape,
+    as those do that make zeros for its cotangent, run all the same, and so does what is made of
+    that; what reads its elements raises, or does not run.
     """
     unbound = handed_on(block, unbound)
-    made = {y for op in walk(block) if any(op.inputs[k] in unbound for k in op.record.shapes) for y in op.outputs}
+    made = {y for op in walk(block) if any(op.inputs[k] in unbound for k in op.record.shapes)
+            for y in op.outputs}
     return unbound | handed_on(block, made, made=True)
 
 
-def handed_on(block: Block, values: set[Value], made: bool | Callable[[Op], bool] = False) -> set[Value]:
-    """`values`, and the results and carries of branches and loops in `block` that may be one of them, or what tapes have of them;
-    what is `made` of them, too, by any op or by those that it says."""
+def handed_on(block: Block, values: set[Value],
+              made: bool | Callable[[Op], bool] = False) -> set[Value]:
+    """`values`, and the results and carries of branches and loops in `block` that may be one of
+    them, or what tapes have of them; what is `made` of them, too, by any op or by those that it
+    says."""
     found = set(values)
     grown = bool(found)
     while grown:
@@ -83,7 +102,8 @@ def handed_on(block: Block, values: set[Value], made: bool | Callable[[Op], bool
                     found.update(out for k, out in enumerate(op.outputs)
                                  if any(arm.yields[k] in found for arm in op.blocks))
                 case "for" | "while":
-                    skip, first, flag = 3 * (op.name == "for"), 1 * (op.name == "for"), 1 * op.attrs["breaks"]
+                    skip, first, flag = (3 * (op.name == "for"), 1 * (op.name == "for"),
+                                         1 * op.attrs["breaks"])
                     body = op.blocks[-1]
                     for k, out in enumerate(op.outputs):
                         if op.inputs[skip + k] in found or body.yields[flag + k] in found:
@@ -91,7 +111,8 @@ def handed_on(block: Block, values: set[Value], made: bool | Callable[[Op], bool
                             if op.name == "while":
                                 found.add(op.blocks[0].params[k])
                 case "tape_push" | "tape_pop" | "tape_copy" | "tape_kept" | "tape_reversed" if not found.isdisjoint(op.inputs):
-                    found.update(op.outputs)  # what a first sweep has saved, a second one's reads again
+                    # what a first sweep has saved, a second one's reads again
+                    found.update(op.outputs)
                 case _ if made and (made is True or made(op)) and not found.isdisjoint(op.inputs):
                     found.update(op.outputs)
         grown = len(found) > before
@@ -101,8 +122,8 @@ def handed_on(block: Block, values: set[Value], made: bool | Callable[[Op], bool
 def owned_buffers(function: Function) -> set[Value]:
     """Values whose memory an in-place write may take over: two of them should not become one.
 
-    Sharing `np.zeros(n)` between two cotangents would save an allocation and cost a copy.  So would sharing `[0.0]` between two
-    rows of a list of lists, or having one for all trips that append it.
+    Sharing `np.zeros(n)` between two cotangents would save an allocation and cost a copy.  So would
+    sharing `[0.0]` between two rows of a list of lists, or having one for all trips that append it.
     """
     found: set[Value] = set()
     for op in walk(function.block):
@@ -110,7 +131,8 @@ def owned_buffers(function: Function) -> set[Value]:
             found.add(op.inputs[op.record.writes])
         if op.name in ("for", "while", "call"):
             found.update(x for x in op.inputs if is_buffer(x.type))
-        if any(isinstance(y.type, List) and not isinstance(y.type, Tape) and isinstance(y.type.item, List) for y in op.outputs):
+        if any(isinstance(y.type, List) and not isinstance(y.type, Tape)
+               and isinstance(y.type.item, List) for y in op.outputs):
             found.update(x for x in op.inputs if isinstance(x.type, List))
         for block in op.blocks:
             found.update(y for y in block.yields if is_buffer(y.type))

@@ -8,7 +8,8 @@ from types import MappingProxyType
 from ..ir.graph import Op, Value
 from ..ops.program.effects import has_effects
 
-COMMUTATIVE = ("add", "multiply", "equal", "not_equal")  # bit for bit, which maximum(0.0, -0.0) is not
+# bit for bit, which maximum(0.0, -0.0) is not
+COMMUTATIVE = ("add", "multiply", "equal", "not_equal")
 
 
 def key_of(op: Op, same: Mapping[Value, Value] = MappingProxyType({})) -> tuple | None:
@@ -19,7 +20,8 @@ def key_of(op: Op, same: Mapping[Value, Value] = MappingProxyType({})) -> tuple 
     if op.name in COMMUTATIVE:
         inputs.sort()
     try:
-        key = (op.record.name, tuple(inputs), tuple((k, frozen(op.attrs[k])) for k in sorted(op.attrs)))
+        key = (op.record.name, tuple(inputs),
+               tuple((k, frozen(op.attrs[k])) for k in sorted(op.attrs)))
         hash(key)
     except TypeError:
         return None

@@ -6,12 +6,15 @@
     if step > limit:            # what the loop has summed has no part in the result
         step = limit
 
-On the way back the branch gives the step of the loop's making no cotangent where `step > limit`, and the loop has nothing to do there: it is
-swept back where the branch went the other way, as one who differentiates by hand would have it.  Nor may it be swept there: what was thrown away
-may have been infinite, or have such slopes, and zeros times those would be NaN (ops/core/chain_rule.py, Note [Masks stay outermost]).
+On the way back the branch gives the step of the loop's making no cotangent where `step > limit`,
+and the loop has nothing to do there: it is swept back where the branch went the other way, as one
+who differentiates by hand would have it.  Nor may it be swept there: what was thrown away may have
+been infinite, or have such slopes, and zeros times those would be NaN (ops/core/chain_rule.py,
+Note [Masks stay outermost]).
 
-Considered: to ask at run time whether the cotangents are zero, which would leave out what is NaN by right; and to find such loops in the finished
-function, where a loop of the program's own, whose trips add zeros, looks like one of its derivative.
+Considered: to ask at run time whether the cotangents are zero, which would leave out what is NaN by
+right; and to find such loops in the finished function, where a loop of the program's own, whose
+trips add zeros, looks like one of its derivative.
 """
 
 from __future__ import annotations
@@ -29,7 +32,9 @@ DEEPEST = 50  # ops that a cotangent is made of
 
 
 class Unreached:
-    """In which ways of earlier branches cotangents are zero; what branches and loops hand on is said to it."""
+    """In which ways of earlier branches cotangents are zero; what branches and loops hand on is
+    said to it.
+    """
 
     def __init__(self, primal: dict):
         self.primal = primal  # its values are no cotangents
@@ -77,4 +82,5 @@ class Unreached:
             return self._of(op.inputs[0], depth + 1)
         if op.name in TERMS:
             return self._all(op.inputs[TERMS[op.name]:], depth + 1)
-        return self._all((op.inputs[k] for k in op.record.linear if k < len(op.inputs)), depth + 1) if op.record.linear else ()
+        return (self._all((op.inputs[k] for k in op.record.linear if k < len(op.inputs)), depth + 1)
+                if op.record.linear else ())

@@ -1,4 +1,5 @@
-"""Which arguments are meant: `argnums` and `static_argnums`, by number, from the end, or by name."""
+"""Which arguments are meant: `argnums` and `static_argnums`, by number, from the end, or by name.
+"""
 
 from __future__ import annotations
 
@@ -31,15 +32,19 @@ def numbers(argnums, what: str = "argnums") -> int | str | tuple:
         pass
     if isinstance(argnums, Sequence):
         if not argnums and what == "argnums":
-            raise TypeMismatchError("argnums names no argument", None, "name one, by its number or its name")
+            raise TypeMismatchError("argnums names no argument", None,
+                                    "name one, by its number or its name")
         found = tuple(numbers(k, what) for k in argnums)
         if not any(isinstance(k, tuple) for k in found):
             return found
-    raise TypeMismatchError(f"{what} is {argnums!r}", None, "give the numbers of arguments, from 0, or their names")
+    raise TypeMismatchError(f"{what} is {argnums!r}", None, "give the numbers of arguments, from "
+                            "0, or their names")
 
 
 def checked_axes(axes, what: str):
-    """`axes`: a number, None, or a container of such, nested any way; TypeMismatchError for anything else."""
+    """`axes`: a number, None, or a container of such, nested any way; TypeMismatchError for
+    anything else.
+    """
     if is_container(axes):
         for member in members_of(axes):
             checked_axes(member, what)
@@ -47,8 +52,8 @@ def checked_axes(axes, what: str):
     try:
         return None if axes is None else operator.index(axes)
     except TypeError:
-        raise TypeMismatchError(f"{what} is or has {axes!r}", None,
-                                "give the number of an axis, None, or a container of these") from None
+        raise TypeMismatchError(f"{what} is or has {axes!r}", None, "give the number of an axis, "
+                                "None, or a container of these") from None
 
 
 def members_of(container) -> Sequence:
@@ -65,19 +70,21 @@ def resolved(argnums, function: Callable, types: Sequence) -> int | tuple[int, .
         if not types or not isinstance(types[0], Static) or isinstance(function, MethodType):
             return 0
         owner = types[0].value if isinstance(types[0].value, type) else type(types[0].value)
-        return int(any(name_of(function) in vars(cls) for cls in owner.__mro__))  # of a method, the first argument after the object
+        # of a method, the first argument after the object
+        return int(any(name_of(function) in vars(cls) for cls in owner.__mro__))
     if isinstance(argnums, str):
         names = names_of(function, len(types))
         if argnums not in names:
-            raise TypeMismatchError(f"{name_of(function)} is given no argument {argnums}, which argnums names", None,
-                                    f"name one of {', '.join(names)}")
+            raise TypeMismatchError(f"{name_of(function)} is given no argument {argnums}, which "
+                                    "argnums names", None, f"name one of {', '.join(names)}")
         return names.index(argnums)
     if argnums >= 0:
         return argnums
     named = sum(p.kind is p.KEYWORD_ONLY for p in signature_of(function).parameters.values())
     if argnums + len(types) - named < 0:
-        raise TypeMismatchError(f"{name_of(function)} has {len(types)} arguments, and argnums names argument {argnums}",
-                                None, "number them from 0, or from -1 backwards")
+        raise TypeMismatchError(f"{name_of(function)} has {len(types)} arguments, and argnums "
+                                f"names argument {argnums}", None, "number them from 0, or from -1 "
+                                "backwards")
     return argnums + len(types) - named
 
 
@@ -87,47 +94,59 @@ def as_method(argnums):
 
 
 def static_names(function: Callable, argnums, argnames) -> tuple[int | str, ...]:
-    """What `static_argnums` and `static_argnames` name, by number and by name; TypeMismatchError for what is not there."""
+    """What `static_argnums` and `static_argnames` name, by number and by name; TypeMismatchError
+    for what is not there.
+    """
     parameters = list(signature_of(function).parameters.values())
     open_ended = {p.kind for p in parameters} & {Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD}
     positional = names_of(function, len([p for p in parameters if p.kind in POSITIONAL]))
     found: list[int | str] = []
     for k in _each(numbers(argnums, "static_argnums")):
         if not isinstance(k, int):
-            raise TypeMismatchError(f"static_argnums is {argnums!r}", None, "give names as static_argnames")
+            raise TypeMismatchError(f"static_argnums is {argnums!r}", None,
+                                    "give names as static_argnames")
         if -len(positional) <= k < len(positional):
             found.append(positional[k])
         elif Parameter.VAR_POSITIONAL in open_ended and k >= 0:
             found.append(k)
         else:
-            raise TypeMismatchError(f"static_argnums names argument {k}, and {name_of(function)} takes {len(positional)}",
-                                    None, "number them from 0")
+            raise TypeMismatchError(f"static_argnums names argument {k}, and {name_of(function)} "
+                                    f"takes {len(positional)}", None, "number them from 0")
     for name in _each(argnames):
         if not isinstance(name, str):
-            raise TypeMismatchError(f"static_argnames is {argnames!r}", None, "give the names of arguments")
+            raise TypeMismatchError(f"static_argnames is {argnames!r}", None,
+                                    "give the names of arguments")
         if not open_ended and all(p.name != name for p in parameters):
-            raise TypeMismatchError(f"static_argnames names {name}, and {name_of(function)} has no such argument", None,
-                                    f"name one of {', '.join(p.name for p in parameters)}")
+            raise TypeMismatchError(f"static_argnames names {name}, and {name_of(function)} has no "
+                                    "such argument", None, "name one of "
+                                    f"{', '.join(p.name for p in parameters)}")
         found.append(name)
     return tuple(dict.fromkeys(found))
 
 
 def is_choice(x) -> bool:
-    """Whether an argument may be made static because code cannot be generated without it: an axis, a norm, a tuple of such."""
-    return all(map(is_choice, x)) if isinstance(x, tuple) else isinstance(x, (bool, int, float, str, type(None)))
+    """Whether an argument may be made static because code cannot be generated without it: an axis,
+    a norm, a tuple of such.
+    """
+    return (all(map(is_choice, x)) if isinstance(x, tuple)
+            else isinstance(x, (bool, int, float, str, type(None))))
 
 
 def fixed_key(x, name: str) -> tuple:
-    """Hashable, and equal for static arguments that are the same to every program; TypeMismatchError for an array."""
+    """Hashable, and equal for static arguments that are the same to every program;
+    TypeMismatchError for an array.
+    """
     if isinstance(x, (tuple, frozenset)):
-        return type(x), tuple(fixed_key(item, name) for item in (x if isinstance(x, tuple) else sorted(x, key=repr)))
+        return type(x), tuple(fixed_key(item, name)
+                              for item in (x if isinstance(x, tuple) else sorted(x, key=repr)))
     if isinstance(x, (float, complex)):
         return type(x), repr(x)
     try:
         hash(x)
     except TypeError:
-        raise TypeMismatchError(f"the static argument {name} is a {type(x).__name__}, which cannot be hashed", None,
-                                "pass numbers, strings, tuples or functions there, or do not make it static") from None
+        raise TypeMismatchError(f"the static argument {name} is a {type(x).__name__}, which cannot "
+                                "be hashed", None, "pass numbers, strings, tuples or functions "
+                                "there, or do not make it static") from None
     return type(x), x
 
 
@@ -137,4 +156,5 @@ def name_of(function: Callable) -> str:
 
 
 def _each(names) -> tuple:
-    return names if isinstance(names, tuple) else tuple(names) if isinstance(names, list) else (names,)
+    return (names if isinstance(names, tuple) else tuple(names) if isinstance(names, list)
+            else (names,))

@@ -1,24 +1,28 @@
-"""What a call runs: a function written for arguments of one kind, which does everything between the caller and the code.
+"""What a call runs: a function written for arguments of one kind, which does everything between the
+caller and the code.
 
     def loss_grad(p, x, *rest):
         try:
-            if not rest and type(p) is dict and [*p] == c1 and type(x1 := p['w']) is ndarray and type(x) is float and f.__code__ is c2:
+            if not rest and type(p) is dict and [*p] == c1 and type(x1 := p['w']) is ndarray and
+            type(x) is float and f.__code__ is c2:
                 return {'w': native(x1, x)}
         except Exception:
             pass
         return again((p, x), rest)
 
-It asks whether the arguments are of its kind and whether what the code was generated for is still so, reads the leaves
-and the captured values, calls native code, and builds the result.  Whatever is not so, and whatever is raised, goes
-to `again`, which looks closer and explains: native code changes nothing, so it may run a second time.  Native
-code itself says whether lengths are of the kind (runtime/call/native_function.py, `asked_first`), and Numba's dispatcher, in C, whether
-dtypes, ranks and layouts are; where all leaves are Python's own numbers, not even that is left to ask.
+It asks whether the arguments are of its kind and whether what the code was generated for is still
+so, reads the leaves and the captured values, calls native code, and builds the result.  Whatever is
+not so, and whatever is raised, goes to `again`, which looks closer and explains: native code
+changes nothing, so it may run a second time.  Native code itself says whether lengths are of the
+kind (runtime/call/native_function.py, `asked_first`), and Numba's dispatcher, in C, whether dtypes,
+ranks and layouts are; where all leaves are Python's own numbers, not even that is left to ask.
 
-Three designs were measured.  A method that asks one function whether arguments are as before, and hands them to another that
-takes them apart, was five calls of Python functions deep: 17 times a bare call of Numba.  Making a transformed function
-one of Numba's dispatchers leaves no Python at all, but then nobody reads captured values, notices that a function
-was redefined, or takes containers apart.  This is one Python function, and stands in the slot `__call__` of the
-transformed function, so that Python enters it with the caller's own arguments.
+Three designs were measured.  A method that asks one function whether arguments are as before, and
+hands them to another that takes them apart, was five calls of Python functions deep: 17 times a
+bare call of Numba.  Making a transformed function one of Numba's dispatchers leaves no Python at
+all, but then nobody reads captured values, notices that a function was redefined, or takes
+containers apart.  This is one Python function, and stands in the slot `__call__` of the transformed
+function, so that Python enters it with the caller's own arguments.
 """
 
 from __future__ import annotations
@@ -57,17 +61,20 @@ numba_code = later("s2s.runtime.call.native_function")
 
 TooHard = np.exceptions.TooHardError if hasattr(np, "exceptions") else np.TooHardError
 MISSING = object()  # an argument that the caller has not given
-SIMPLE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+SIMPLE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD,
+          inspect.Parameter.KEYWORD_ONLY)
 
 
-def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callable, getters: Sequence[Callable],
-           consulted: dict[Callable, object], agreed: Sequence[str], again: Callable, fixed: Sequence[int] = (),
-           out=None) -> Callable | None:
-    """The function to run for arguments of the kinds of `args`, in the order of `signature`; None for kinds that take a longer look.
+def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callable,
+           getters: Sequence[Callable], consulted: dict[Callable, object], agreed: Sequence[str],
+           again: Callable, fixed: Sequence[int] = (), out=None) -> Callable | None:
+    """The function to run for arguments of the kinds of `args`, in the order of `signature`; None
+    for kinds that take a longer look.
 
-    `call(*args, *captured)` is what runs, whose captured values `getters` read; `agreed` are conditions on `a0`, `a1`, ..., which
-    hold of calls that are in order; `again(values, rest)` is called where this function cannot tell.  The arguments
-    numbered in `fixed` are static.  With `out`, calls are meant that are given such a tree of arrays to write the results into.
+    `call(*args, *captured)` is what runs, whose captured values `getters` read; `agreed` are
+    conditions on `a0`, `a1`, ..., which hold of calls that are in order; `again(values, rest)` is
+    called where this function cannot tell.  The arguments numbered in `fixed` are static.  With
+    `out`, calls are meant that are given such a tree of arrays to write the results into.
     """
     parameters = list(signature.parameters.values())
     if len(parameters) != len(args) or any(p.kind not in SIMPLE for p in parameters):
@@ -77,8 +84,8 @@ def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callab
     takes_out = "out" not in names.taken
     given = names.new("out")
     native = getattr(getattr(call, "native", None), "whole", None)
-    native = native if native is not None and isinstance(native, numba_code.Native) and native.is_pure and (
-        not native.is_sanitized or out is not None) else None
+    native = (native if native is not None and isinstance(native, numba_code.Native)
+              and native.is_pure and (not native.is_sanitized or out is not None) else None)
     kinds = Kinds(names, native is None, LENGTHS in consulted)
     for k, (p, x) in enumerate(zip(parameters, args)):
         if k in fixed:
@@ -94,11 +101,14 @@ def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callab
     if takes_out and out is None:
         kinds.conditions.append(f"{given} is None")
     read = set(getters)
-    conditions = [*kinds.conditions, *(current(getter, content, names) for getter, content in consulted.items()
-                                       if not (isinstance(getter, (Noted, Fixed)) or isinstance(getter, Kind) and getter.of in read))]
+    conditions = [*kinds.conditions,
+                  *(current(getter, content, names) for getter, content in consulted.items()
+                    if not (isinstance(getter, (Noted, Fixed)) or isinstance(getter, Kind)
+                            and getter.of in read))]
     if out is not None:
         taken = native and outputs(call.function, out, given, names)
-        if not taken or not taken[0].leaves or not all(isinstance(y.type, (Array, Scalar)) for y in native.function.results):
+        if not taken or not taken[0].leaves or not all(isinstance(y.type, (Array, Scalar))
+                                                       for y in native.function.results):
             return None
         body = writing(call, native, [*conditions, *taken[0].conditions], kinds, *taken, names)
     elif native is None:
@@ -107,7 +117,9 @@ def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callab
     else:
         body = running(call, native, conditions, kinds, names)
     text = f"def {own}({header(parameters, names, given if takes_out else None)}):\n{body}"
-    text += f"    return {names.given(again, 'again')}(({''.join(f'{p.name}, ' for p in parameters)}), {names.rest}, {given if takes_out else None})\n"
+    text += ("    return "
+             f"{names.given(again, 'again')}(({''.join(f'{p.name}, ' for p in parameters)}), "
+             f"{names.rest}, {given if takes_out else None})\n")
     exec(compile(text, f"<s2s call of {name}>", "exec"), names.content)
     return names.content[own]
 
@@ -120,7 +132,8 @@ def header(parameters: Sequence[inspect.Parameter], names: Names, out: str | Non
         if p.kind is p.KEYWORD_ONLY and (k == 0 or parameters[k - 1].kind is not p.KEYWORD_ONLY):
             texts.append(f"*{names.rest}")
         texts.append(f"{p.name}={missing if p.default is p.empty else names.given(p.default, 'd')}")
-        if p.kind is p.POSITIONAL_ONLY and (k + 1 == len(parameters) or parameters[k + 1].kind is not p.POSITIONAL_ONLY):
+        if p.kind is p.POSITIONAL_ONLY and (k + 1 == len(parameters)
+                                            or parameters[k + 1].kind is not p.POSITIONAL_ONLY):
             texts.append("/")
     if not any(p.kind is p.KEYWORD_ONLY for p in parameters):
         texts.append(f"*{names.rest}")
@@ -130,48 +143,65 @@ def header(parameters: Sequence[inspect.Parameter], names: Names, out: str | Non
 def guarded(conditions: Sequence[str], run: str, names: Names) -> str:
     """Statements that `run` where the `conditions` hold; what it raises is the caller's to see."""
     like = names.new("like")
-    return (f"    try:\n        {like} = not {names.rest} and {joined(conditions)}\n    except Exception:\n        {like} = False\n"
-            f"    if {like}:\n        return {run}\n")
+    return (f"    try:\n        {like} = not {names.rest} and {joined(conditions)}\n    except "
+            f"Exception:\n        {like} = False\n" f"    if {like}:\n        return {run}\n")
 
 
-def running(call: Compiled, native: numba_code.Native, conditions: Sequence[str], kinds: Kinds, names: Names) -> str:
+def running(call: Compiled, native: numba_code.Native, conditions: Sequence[str], kinds: Kinds,
+            names: Names) -> str:
     """Statements that run native code where the `conditions` hold, and build what it returns."""
     if call.native.fits != "False":
-        conditions = [*conditions, *(renamed(text, kinds.leaves, names) for text in native.required)]
-    code = native.of_numbers() if kinds.are_numbers and "dispatcher" in vars(native) else met(call, native, "dispatcher", names)
+        conditions = [*conditions,
+                      *(renamed(text, kinds.leaves, names) for text in native.required)]
+    code = (native.of_numbers() if kinds.are_numbers and "dispatcher" in vars(native)
+            else met(call, native, "dispatcher", names))
 
     def lines(run: str) -> list[str]:
-        before, result = result_expression(f"{run}({kinds.arguments()})", call.function, names, narrow=True)
+        before, result = result_expression(f"{run}({kinds.arguments()})", call.function, names,
+                                           narrow=True)
         return [*before, f"return {result}"]
 
-    return tried(conditions, [lines(run) for run in runs(call, code, "run", kinds.leaves, names)], names)
+    return tried(conditions, [lines(run) for run in runs(call, code, "run", kinds.leaves, names)],
+                 names)
 
 
-def runs(call: Compiled, whole: Callable, method: str, leaves: Sequence[str], names: Names) -> list[str]:
-    """What is called: the `whole`, or what is chosen by the lengths of the arguments where they matter; then what is called if that raises MoreWork."""
+def runs(call: Compiled, whole: Callable, method: str, leaves: Sequence[str],
+         names: Names) -> list[str]:
+    """What is called: the `whole`, or what is chosen by the lengths of the arguments where they
+    matter; then what is called if that raises MoreWork.
+    """
     native = call.native
     if native.fits == "True":
         own, chosen = names.given(whole, "native"), names.given(native, "chosen")
         return [own] if native is native.whole else [own, f"{chosen}.{method}"]
     chosen = names.given(native, "chosen")
     if native.key:
-        chosen = f"{names.given(native.remembered, 'known')}.get({renamed(native.key, leaves, names)}, {chosen})"
+        chosen = (
+            f"{names.given(native.remembered, 'known')}.get({renamed(native.key, leaves, names)}, "
+            f"{chosen})")
     if native.fits == "False":
         return [f"{chosen}.{method}"]
-    return [f"({names.given(whole, 'native')} if {renamed(native.fits, leaves, names)} else {chosen}.{method})", f"{chosen}.{method}"]
+    return [f"({names.given(whole, 'native')} if {renamed(native.fits, leaves, names)} else "
+            f"{chosen}.{method})", f"{chosen}.{method}"]
 
 
 def tried(conditions: Sequence[str], ways: Sequence[Sequence[str]], names: Names) -> str:
-    """Statements that go the first of the `ways` where the `conditions` hold, and the next where that is for less work; what is raised is forgotten."""
-    text = f"    try:\n        if not {names.rest} and {joined(conditions)}:\n" + "".join(f"            {line}\n" for line in ways[0])
+    """Statements that go the first of the `ways` where the `conditions` hold, and the next where
+    that is for less work; what is raised is forgotten.
+    """
+    text = (f"    try:\n        if not {names.rest} and {joined(conditions)}:\n"
+            + "".join(f"            {line}\n" for line in ways[0]))
     if len(ways) > 1:
-        text += f"    except {names.given(numba_code.MoreWork, 'MoreWork')}:\n        try:\n" + "".join(f"            {line}\n" for line in ways[1])
+        text += (f"    except {names.given(numba_code.MoreWork, 'MoreWork')}:\n        try:\n"
+                 + "".join(f"            {line}\n" for line in ways[1]))
         text += "        except Exception:\n            pass\n"
     return text + "    except Exception:\n        pass\n"
 
 
 def met(call: Compiled, whole: numba_code.Native, form: str, names: Names) -> Callable:
-    """The `form` of the `whole` code, "dispatcher" or "into"; where no call has needed it yet, what is chosen for each, until one does."""
+    """The `form` of the `whole` code, "dispatcher" or "into"; where no call has needed it yet, what
+    is chosen for each, until one does.
+    """
     if form in vars(whole):
         return getattr(whole, form)
     method = "run" if form == "dispatcher" else form
@@ -185,12 +215,15 @@ def met(call: Compiled, whole: numba_code.Native, form: str, names: Names) -> Ca
     return chosen
 
 
-def outputs(function: Function, out, place: str, names: Names) -> tuple[Kinds, list[str | None]] | None:
-    """What must hold of arrays to write into for them to be like `out`, and where that for each result is, None for numbers.
+def outputs(function: Function, out, place: str,
+            names: Names) -> tuple[Kinds, list[str | None]] | None:
+    """What must hold of arrays to write into for them to be like `out`, and where that for each
+    result is, None for numbers.
 
     None if `out` is no tree like the results.
     """
-    results = Tuple(tuple(y.type for y in function.results)) if function.tupled else function.results[0].type
+    results = (Tuple(tuple(y.type for y in function.results)) if function.tupled
+               else function.results[0].type)
     kinds, are_arrays = Kinds(names, shapes=False), []
     try:
         if not kinds.describe(arrays_of(out, results, are_arrays), place):
@@ -202,11 +235,14 @@ def outputs(function: Function, out, place: str, names: Names) -> tuple[Kinds, l
 
 
 def arrays_of(x, type: Type, are_arrays: list[bool]):
-    """`x` with whatever is no array replaced, where `type` has data; TypeError where it has none for an array."""
+    """`x` with whatever is no array replaced, where `type` has data; TypeError where it has none
+    for an array.
+    """
     if isinstance(type, Tuple):
         form = form_of(x)
         members = list(x) if form is None else form.members(x)
-        found = [arrays_of(member, inner, are_arrays) for member, inner in zip(members, type.items, strict=True)]
+        found = [arrays_of(member, inner, are_arrays)
+                 for member, inner in zip(members, type.items, strict=True)]
         return tuple(found) if form is None else form.build(found)
     if isinstance(type, Static):
         return ANYTHING
@@ -216,16 +252,20 @@ def arrays_of(x, type: Type, are_arrays: list[bool]):
     return x if are_arrays[-1] else ANYTHING
 
 
-def writing(call: Compiled, native: numba_code.Native, conditions: Sequence[str], kinds: Kinds, taken: Kinds, arrays: Sequence[str | None],
-            names: Names) -> str:
-    """Statements that have native code write into what is given and `taken`, where the `conditions` hold, and build the results of it."""
+def writing(call: Compiled, native: numba_code.Native, conditions: Sequence[str], kinds: Kinds,
+            taken: Kinds, arrays: Sequence[str | None], names: Names) -> str:
+    """Statements that have native code write into what is given and `taken`, where the `conditions`
+    hold, and build the results of it.
+    """
     leaves, rows = [*kinds.leaves, *taken.leaves], {**kinds.rows, **taken.rows}
     conditions = [*conditions, *(renamed(text, leaves, names) for text in native.required)]
     numbers = [names.new("y") for place in arrays if place is None]
     rest = iter(numbers)
     parts = [next(rest) if place is None else place for place in arrays]
-    before, result = result_expression(f"({arguments(parts, rows)},)" if len(parts) != 1 else parts[0], call.function, names, narrow=True)
-    ways = [[f"{''.join(f'{y}, ' for y in numbers) or '_'} = {run}({arguments(leaves, rows)})", *before, f"return {result}"]
+    before, result = result_expression(f"({arguments(parts, rows)},)" if len(parts) != 1
+                                       else parts[0], call.function, names, narrow=True)
+    ways = [[f"{''.join(f'{y}, ' for y in numbers) or '_'} = {run}({arguments(leaves, rows)})",
+             *before, f"return {result}"]
             for run in runs(call, met(call, native, "into", names), "into", leaves, names)]
     return tried(conditions, ways, names)
 
@@ -239,7 +279,8 @@ def renamed(text: str, values: Sequence[str], names: Names) -> str:
     tree = ast.parse(f"({text})", mode="eval")
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
-            node.id = values[int(node.id[1:])] if node.id[1:].isdigit() else names.given(getattr(builtins, node.id), node.id)
+            node.id = (values[int(node.id[1:])] if node.id[1:].isdigit()
+                       else names.given(getattr(builtins, node.id), node.id))
     return f"({ast.unparse(tree)})"
 
 
@@ -293,7 +334,8 @@ def same(place: str, x, names: Names) -> str:
     """Whether the static argument at `place` is `x`."""
     if type(x) in (int, str, bool):
         kind = names.given(type(x), type(x).__name__)
-        return f"{names.given(type, 'type')}({place}) is {kind} and {place} == {names.given(x, 'c')}"
+        return (f"{names.given(type, 'type')}({place}) is {kind} and {place} == "
+                f"{names.given(x, 'c')}")
     return f"{place} is {names.given(x, 'c')}"
 
 
@@ -316,44 +358,57 @@ def repeated(call: Callable, signature: inspect.Signature) -> Callable:
 
 
 def written(results, out):
-    """`results`, their arrays those of `out`, into which they are copied: a tree of their structure, with anything for numbers.
+    """`results`, their arrays those of `out`, into which they are copied: a tree of their
+    structure, with anything for numbers.
 
-    Raises TypeMismatchError or ShapeMismatchError, with nothing written, where `out` is none such, cannot be written, or would
-    have to hold two results in one place.
+    Raises TypeMismatchError or ShapeMismatchError, with nothing written, where `out` is none such,
+    cannot be written, or would have to hold two results in one place.
     """
     pairs: list[tuple[np.ndarray, np.ndarray]] = []
     made = _paired(results, out, "out", pairs)
     for k, (into, _) in enumerate(pairs):
         if any(share(into, other) for other, _ in pairs[:k]):
-            raise TypeMismatchError("two arrays of out share memory, and are for two results", None, "give each an array of its own")
-    found = [y.copy() if any(np.may_share_memory(y, into) for into, _ in pairs) else y for _, y in pairs]
+            raise TypeMismatchError("two arrays of out share memory, and are for two results", None,
+                                    "give each an array of its own")
+    found = [y.copy() if any(np.may_share_memory(y, into) for into, _ in pairs) else y
+             for _, y in pairs]
     for (into, _), y in zip(pairs, found):
         into[...] = y
     return made
 
 
 def _paired(y, out, place: str, pairs: list):
-    """The result `y` with the arrays of `out` for its own; what is to be copied, and where to, is added to `pairs`."""
+    """The result `y` with the arrays of `out` for its own; what is to be copied, and where to, is
+    added to `pairs`.
+    """
     if is_container(y):
         form = form_of(y)
-        if type(out) is not type(y) or form_of(out) != form or (form is None and len(out) != len(y)):
+        if (type(out) is not type(y) or form_of(out) != form
+                or (form is None and len(out) != len(y))):
             raise TypeMismatchError(f"{place} is {said(out)}, and the result is {said(y)}", None,
-                                    "give a tree of the structure of the result, such as the last result")
+                                    "give a tree of the structure of the result, such as the last "
+                                    "result")
         if form is None:
-            return tuple(_paired(a, b, f"{place}[{k}]", pairs) for k, (a, b) in enumerate(zip(y, out)))
+            return tuple(_paired(a, b, f"{place}[{k}]", pairs)
+                         for k, (a, b) in enumerate(zip(y, out)))
         members = zip(form.keys, form.members(y), form.members(out))
         spelled = "{}[{!r}]" if form.kind in ("dict", "list") else "{}.{}"
-        return form.build([_paired(a, b, spelled.format(place, key), pairs) for key, a, b in members])
+        return form.build([_paired(a, b, spelled.format(place, key), pairs)
+                           for key, a, b in members])
     if not isinstance(y, np.ndarray):
         if isinstance(out, np.ndarray):
-            raise TypeMismatchError(f"{place} is an array, and the result there is a number", None, "give None there: it is returned")
+            raise TypeMismatchError(f"{place} is an array, and the result there is a number", None,
+                                    "give None there: it is returned")
         return y
     if type(out) is not np.ndarray:
-        raise TypeMismatchError(f"{place} is {said(out)}, and the result there is an array", None, "give an array, such as the last result")
+        raise TypeMismatchError(f"{place} is {said(out)}, and the result there is an array", None,
+                                "give an array, such as the last result")
     if out.shape != y.shape:
-        raise ShapeMismatchError(f"{place} has the shape {out.shape}, and the result there {y.shape}", None, "give arrays of the results' shapes")
+        raise ShapeMismatchError(f"{place} has the shape {out.shape}, and the result there "
+                                 f"{y.shape}", None, "give arrays of the results' shapes")
     if out.dtype != y.dtype:
-        raise TypeMismatchError(f"{place} is of {out.dtype}, and the result there of {y.dtype}", None, "give arrays of the results' dtypes")
+        raise TypeMismatchError(f"{place} is of {out.dtype}, and the result there of {y.dtype}",
+                                None, "give arrays of the results' dtypes")
     if not out.flags.writeable:
         raise TypeMismatchError(f"{place} is read-only", None, "give an array that can be written")
     pairs.append((out, y))

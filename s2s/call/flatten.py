@@ -1,8 +1,10 @@
-"""Native code takes and returns numbers and arrays alone: containers are taken apart before, and put together after.
+"""Native code takes and returns numbers and arrays alone: containers are taken apart before, and
+put together after.
 
     f(p, x) -> {"w": w, "b": b}    becomes    f(p_w, p_b, x) -> (w, b)
 
-What takes apart and puts together is written for the containers of one kind of call, so that a leaf costs a look-up and no more.
+What takes apart and puts together is written for the containers of one kind of call, so that a leaf
+costs a look-up and no more.
 """
 
 from __future__ import annotations
@@ -25,11 +27,13 @@ from ..runtime.call.type_guards import MANY, Names
 
 def has_containers(function: Function) -> bool:
     """Whether `function` takes or returns a container, or takes what is no data."""
-    return any(isinstance(p.type, (Tuple, Static)) for p in function.params) or any(isinstance(y.type, Tuple) for y in function.results)
+    return (any(isinstance(p.type, (Tuple, Static)) for p in function.params)
+            or any(isinstance(y.type, Tuple) for y in function.results))
 
 
 def spread(function: Function) -> Function:
-    """`function`, whose arguments and results are leaves, one by one; what is no data is left out."""
+    """`function`, whose arguments and results are leaves, one by one; what is no data is left out.
+    """
     if not has_containers(function):
         return function
     params: list = []
@@ -44,7 +48,8 @@ def spread(function: Function) -> Function:
 
 @dataclass(eq=False)
 class Compiled:
-    """Native code with what its arguments and results are: a function of the arguments of `function`.
+    """Native code with what its arguments and results are: a function of the arguments of
+    `function`.
 
     `native` takes their leaves, and returns those of the results.
     """
@@ -54,33 +59,42 @@ class Compiled:
 
     def __post_init__(self):
         self.__name__ = self.function.name
-        self.whole = around(self.native, self.function) if has_containers(self.function) else self.native
+        self.whole = (around(self.native, self.function) if has_containers(self.function)
+                      else self.native)
 
     def __call__(self, *args):
         return self.whole(*args)
 
 
 def around(native: Callable, function: Function) -> Callable:
-    """A function of the arguments of `function` that calls `native` with their leaves, and makes the results of what that returns."""
+    """A function of the arguments of `function` that calls `native` with their leaves, and makes
+    the results of what that returns.
+    """
     return _around(native, function, lambda run, names: result_expression(run, function, names))
 
 
 def taking_apart(native: Callable, function: Function) -> Callable:
-    """A function of the arguments of `function` that returns what `native` returns for their leaves."""
+    """A function of the arguments of `function` that returns what `native` returns for their
+    leaves.
+    """
     return _around(native, function, lambda run, names: ([], run))
 
 
 def _around(native: Callable, function: Function, result: Callable) -> Callable:
     names = Names()
     params = [f"a{k}" for k in range(len(function.params))]
-    leaves = [leaf for name, p in zip(params, function.params) for leaf in _readers(ast.Name(name, ast.Load()), p.type)]
+    leaves = [leaf for name, p in zip(params, function.params)
+              for leaf in _readers(ast.Name(name, ast.Load()), p.type)]
     for leaf in leaves:
         for node in ast.walk(leaf):
-            if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and type(node.slice.value) not in (str, int):
+            if (isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
+                    and type(node.slice.value) not in (str, int)):
                 node.slice = ast.Name(names.given(node.slice.value, "key"), ast.Load())
-    before, found = result(f"{names.given(native, 'native')}({', '.join(map(ast.unparse, leaves))})", names)
+    before, found = result(
+        f"{names.given(native, 'native')}({', '.join(map(ast.unparse, leaves))})", names)
     lines = "\n".join(f"    {line}" for line in [*before, f"return {found}"])
-    exec(compile(f"def call({', '.join(params)}):\n{lines}\n", f"<s2s call of {function.name}>", "exec"), names.content)
+    exec(compile(f"def call({', '.join(params)}):\n{lines}\n", f"<s2s call of {function.name}>",
+                 "exec"), names.content)
     return names.content["call"]
 
 
@@ -88,13 +102,17 @@ def _readers(container: ast.expr, type: Type) -> list[ast.expr]:
     """What reads each leaf that is data."""
     if not isinstance(type, Tuple):
         return [] if isinstance(type, Static) else [container]
-    return [leaf for k, t in enumerate(type.items) for leaf in _readers(member_syntax(container, type.form, k), t)]
+    return [leaf for k, t in enumerate(type.items)
+            for leaf in _readers(member_syntax(container, type.form, k), t)]
 
 
-def result_expression(run: str, function: Function, names: Names, narrow: bool = False) -> tuple[list[str], str]:
-    """Statements, and the expression after them, that make the results of `function` of what the expression `run` returns.
+def result_expression(run: str, function: Function, names: Names,
+                      narrow: bool = False) -> tuple[list[str], str]:
+    """Statements, and the expression after them, that make the results of `function` of what the
+    expression `run` returns.
 
-    That is one leaf, or a tuple of all.  With `narrow`, numbers among them, which are Python's, are given their dtypes.
+    That is one leaf, or a tuple of all.  With `narrow`, numbers among them, which are Python's, are
+    given their dtypes.
     """
     types = [y.type for y in function.results]
     if has_containers(function):
@@ -114,12 +132,15 @@ def result_expression(run: str, function: Function, names: Names, narrow: bool =
 
 
 class Leaves:
-    """What reads the leaves that `run` returns, one after the other, or many at once; `before` are the statements that stand before that."""
+    """What reads the leaves that `run` returns, one after the other, or many at once; `before` are
+    the statements that stand before that.
+    """
 
     def __init__(self, run: str, types: Sequence[Type], alone: bool, narrow: bool, names: Names):
         self.names, self.next = names, 0
         self.whole = names.new("y") if len(types) >= MANY else None
-        found = [run] if alone else [f"{self.whole}[{k}]" if self.whole else names.new("y") for k in range(len(types))]
+        found = [run] if alone else [f"{self.whole}[{k}]" if self.whole else names.new("y")
+                                     for k in range(len(types))]
         target = self.whole or "".join(f"{y}, " for y in found) or "_"
         self.before = [] if alone else [f"{target} = {run}"]
         self.is_narrow = [narrow and is_narrow(t) for t in types]
@@ -131,9 +152,13 @@ class Leaves:
         return ast.parse(self.texts[self.next - 1], mode="eval").body
 
     def row(self, items: Sequence[Type], form: Form | None) -> ast.expr | None:
-        """A container of `form` of the next leaves, one for each of `items`, if they are many and nothing is done to them."""
+        """A container of `form` of the next leaves, one for each of `items`, if they are many and
+        nothing is done to them.
+        """
         end = self.next + len(items)
-        if self.whole is None or len(items) < MANY or any(isinstance(t, (Tuple, Static)) for t in items) or any(self.is_narrow[self.next:end]):
+        if (self.whole is None or len(items) < MANY
+                or any(isinstance(t, (Tuple, Static)) for t in items)
+                or any(self.is_narrow[self.next:end])):
             return None
         is_all = (self.next, end) == (0, len(self.texts))
         taken = self.whole if is_all else f"{self.whole}[{self.next}:{end}]"
@@ -144,7 +169,8 @@ class Leaves:
                 text = f"[*{taken}]"
             case "dict" if form.cls is dict:  # a copy has room for all of them
                 text = self.names.new("made")
-                self.before.append(f"{text} = {self.names.given(dict.fromkeys(form.keys), 'empty')}.copy()")
+                self.before.append(f"{text} = "
+                                   f"{self.names.given(dict.fromkeys(form.keys), 'empty')}.copy()")
                 self.before.append(f"{text}.update({self.names.given(zip, 'zip')}({self.names.given(form.keys, 'keys')}, {taken}))")
             case _:
                 return None
@@ -153,7 +179,9 @@ class Leaves:
 
 
 def is_narrow(type: Type) -> bool:
-    """Whether a leaf of `type` is a number that is none of Python's, as which native code returns it."""
+    """Whether a leaf of `type` is a number that is none of Python's, as which native code returns
+    it.
+    """
     return isinstance(type, Scalar) and type.dtype not in ("bool", "int64", "float64", "complex128")
 
 
@@ -165,9 +193,11 @@ def _maker(type: Type, leaves: Leaves, names: Names) -> ast.expr:
                 return row
             tree = container_syntax(*(_maker(t, leaves, names) for t in items), form=form)
             if isinstance(tree, ast.Dict):
-                tree.keys = [ast.Constant(key) if key.__class__ in (str, int) else ast.Name(names.given(key, "key"), ast.Load())
+                tree.keys = [ast.Constant(key) if key.__class__ in (str, int)
+                             else ast.Name(names.given(key, "key"), ast.Load())
                              for key in form.keys]
-            if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == with_attributes.__name__:
+            if (isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name)
+                    and tree.func.id == with_attributes.__name__):
                 tree.func.id = names.given(with_attributes, with_attributes.__name__)
             return tree
         case Static(content):

@@ -1,1 +1,2 @@
-"""Functions that users ask for (grad, jacobian, hvp, linear maps), made of what `transform` gives."""
+"""Functions that users ask for (grad, jacobian, hvp, linear maps), made of what `transform` gives.
+"""

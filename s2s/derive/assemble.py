@@ -1,7 +1,8 @@
-"""The functions that users ask for, made of what the transformations give: f_grad of f_vjp, and so on.
+"""The functions that users ask for, made of what the transformations give: f_grad of f_vjp, and so
+on.
 
-Every function here takes the IR of `f`, prepared, and returns the IR of the function wanted, finished.
-Captured values stay trailing parameters throughout.
+Every function here takes the IR of `f`, prepared, and returns the IR of the function wanted,
+finished.  Captured values stay trailing parameters throughout.
 """
 
 from __future__ import annotations
@@ -39,20 +40,23 @@ def first_result(function: Function) -> Function:
     return pipeline.finish(function)
 
 
-def gradient(function: Function, argnums: int | tuple[int, ...], has_aux: bool = False, with_value: bool = False,
-             allow_int: bool = False, tape_limit: int | None = None, holomorphic: bool = False) -> Function:
-    """f(*xs) -> y becomes f_grad(*xs) -> x_bar, the derivatives of the number y in the arguments `argnums`.
+def gradient(function: Function, argnums: int | tuple[int, ...], has_aux: bool = False,
+             with_value: bool = False, allow_int: bool = False, tape_limit: int | None = None,
+             holomorphic: bool = False) -> Function:
+    """f(*xs) -> y becomes f_grad(*xs) -> x_bar, the derivatives of the number y in the arguments
+    `argnums`.
 
-    With `with_value`, f_value_and_grad(*xs) -> (y, x_bar).  With `has_aux`, y comes with something more,
-    which is returned beside.  Raises TypeMismatchError where y is not a number or an argument is not inexact, and where
-    one of them is not complex although the function is `holomorphic`.
+    With `with_value`, f_value_and_grad(*xs) -> (y, x_bar).  With `has_aux`, y comes with something
+    more, which is returned beside.  Raises TypeMismatchError where y is not a number or an argument
+    is not inexact, and where one of them is not complex although the function is `holomorphic`.
     """
     wrt = [argnums] if isinstance(argnums, int) else list(argnums)
     check_arguments(function, wrt, allow_int)
     if holomorphic:
         check_complex(function, wrt)
     if never_returns(function):
-        return raising(function, [], f"{function.name}_{'value_and_grad' if with_value else 'grad'}")
+        return raising(function, [],
+                       f"{function.name}_{'value_and_grad' if with_value else 'grad'}")
     function = with_scalar_result(function, has_aux, holomorphic)
     if has_aux:
         function = with_constant_aux(function)
@@ -72,36 +76,43 @@ def gradient(function: Function, argnums: int | tuple[int, ...], has_aux: bool =
     what = "value and the derivative" if with_value else "derivative"
     doc = f"The {what} of {function.name}{place(function)} with respect to {subject}."
     name = f"{function.name}_{'value_and_grad' if with_value else 'grad'}"
-    made = pipeline.in_one_sweep(reverse(function, wrt, lambda: [value(s) for s in seeds], results, name, doc, tape_limit=tape_limit))
+    made = pipeline.in_one_sweep(reverse(function, wrt, lambda: [value(s) for s in seeds], results,
+                                         name, doc, tape_limit=tape_limit))
     if not with_value and not has_aux:
         name_results(made, [f"{function.params[k].name}_bar" for k in wrt])
     return made
 
 
 def pullback(function: Function) -> Function:
-    """f(*xs) -> y becomes f_vjp(*xs, y_bar) -> x_bars, one for each argument; integers get zeros, what is no data gets None."""
+    """f(*xs) -> y becomes f_vjp(*xs, y_bar) -> x_bars, one for each argument; integers get zeros,
+    what is no data gets None.
+    """
     function = with_ranks(function)
     if never_returns(function):
         return raising(function, ["y_bar"], f"{function.name}_vjp")
     plain = function.params[:len(function.params) - len(function.captures)]
     y_bar = Value(cotangent_of([y.type for y in function.results], function.tupled), "y_bar")
 
-    doc = f"The cotangents of the arguments of {function.name}{place(function)} for a cotangent y_bar of its result."
-    made = reverse(function, differentiable_arguments(function), lambda: seeds_of(function, y_bar), lambda ys, bars: (bars, True),
-                   f"{function.name}_vjp", doc, [y_bar])
+    doc = (f"The cotangents of the arguments of {function.name}{place(function)} for a cotangent "
+           "y_bar of its result.")
+    made = reverse(function, differentiable_arguments(function), lambda: seeds_of(function, y_bar),
+                   lambda ys, bars: (bars, True), f"{function.name}_vjp", doc, [y_bar])
     name_results(made, [f"{p.name}_bar" for p in plain])
     return made
 
 
 def seeds_of(function: Function, y_bar: Value, has_aux: bool = False) -> list[Value]:
-    """The cotangents of the leaves of the results: those of `y_bar`, and zeros for what is beside."""
-    bars = [item(y_bar, index=k) for k in range(len(function.results))] if function.tupled and not has_aux else [y_bar]
+    """The cotangents of the leaves of the results: those of `y_bar`, and zeros for what is beside.
+    """
+    bars = ([item(y_bar, index=k) for k in range(len(function.results))] if function.tupled
+            and not has_aux else [y_bar])
     found = [leaf for bar in bars for leaf in leaves_of(bar) if carries_derivative(leaf.type)]
     return [*found, *(value(0.0) for _ in range(len(differentiable(function)) - len(found)))]
 
 
 def tangent(function: Function, sweep: Callable = pipeline.push_forward) -> Function:
-    """f(*xs) -> y becomes f_jvp(*xs, *x_dots) -> (y, y_dot); the x_dot of an integer is not read."""
+    """f(*xs) -> y becomes f_jvp(*xs, *x_dots) -> (y, y_dot); the x_dot of an integer is not read.
+    """
     function = with_ranks(function)
     if never_returns(function):
         plain = function.params[:len(function.params) - len(function.captures)]
@@ -116,27 +127,33 @@ def tangent(function: Function, sweep: Callable = pipeline.push_forward) -> Func
     block = Block([*params[:plain], *dots, *params[plain:]])
     with Builder(block):
         given = [leaf for k in wrt for leaf in leaves_of(dots[k]) if carries_derivative(leaf.type)]
-        found = emit_block(inner.block, [*spread_out(function, params, wrt), *given, *params[plain:]], {})
+        found = emit_block(inner.block,
+                           [*spread_out(function, params, wrt), *given, *params[plain:]], {})
         ys, y_dots = regrouped(function, found[:count]), iter(found[count:])
         y_dots = [tree_like(y.type, y_dots, zero_of) for y in function.results]
-        block.yields = [value(tuple(ys)), value(tuple(y_dots))] if function.tupled else [ys[0], y_dots[0]]
-    doc = f"The value of {function.name}{place(function)} and its tangent, for the tangents of its arguments."
-    return described(pipeline.finish(function.remade(block, name=f"{function.name}_jvp", doc=doc, tupled=True,
-                                                    defaults={})))
+        block.yields = ([value(tuple(ys)), value(tuple(y_dots))] if function.tupled
+                        else [ys[0], y_dots[0]])
+    doc = (f"The value of {function.name}{place(function)} and its tangent, for the tangents of "
+           "its arguments.")
+    return described(pipeline.finish(function.remade(block, name=f"{function.name}_jvp", doc=doc,
+                                                     tupled=True, defaults={})))
 
 
 def curvature(function: Function, argnums: int | tuple[int, ...]) -> Function:
-    """f(*xs) -> y becomes f_hvp(*xs, *x_dots) -> the derivative of its gradient in that direction."""
+    """f(*xs) -> y becomes f_hvp(*xs, *x_dots) -> the derivative of its gradient in that direction.
+    """
     made = clone(tangent(gradient(function, argnums)))
     if never_returns(made):
         return made
     made.name, made.tupled = f"{function.name}_hvp", False
-    made.doc = f"The Hessian of {function.name}{place(function)}, times the tangents of its arguments."
+    made.doc = (f"The Hessian of {function.name}{place(function)}, times the tangents of its "
+                "arguments.")
     del made.block.yields[0]
     return described(pipeline.finish(made))
 
 
-def batch(function: Function, in_axes: Sequence[int | None], out_axes, types: Sequence[Type] | None = None) -> Function:
+def batch(function: Function, in_axes: Sequence[int | None], out_axes,
+          types: Sequence[Type] | None = None) -> Function:
     """f(*xs) -> *ys for one lane becomes f_vmap(*xs) -> *ys for many."""
     made = pipeline.batch(function, in_axes, out_axes, types)
     made.doc = f"{function.name} for many lanes at once{place(function)}."
@@ -150,34 +167,40 @@ def raising(function: Function, extra: Sequence[str], name: str) -> Function:
     params = function.params
     function.block.params = [*params[:plain], *(Value(UNKNOWN, n) for n in extra), *params[plain:]]
     doc = f"{function.name}{place(function)} raises, whatever it is given."
-    return described(pipeline.finish(Function(name, function.block, function.source, doc, False, dict(function.captures),
-                                              dict(function.defaults))))
+    return described(pipeline.finish(Function(name, function.block, function.source, doc, False,
+                                              dict(function.captures), dict(function.defaults))))
 
 
 def batch_leaves(function: Function, axes: Sequence, out_axes, types: Sequence[Type]) -> Function:
-    """`batch` where arguments or results are containers: an axis may be a tree of axes, like the argument or part of it.
+    """`batch` where arguments or results are containers: an axis may be a tree of axes, like the
+    argument or part of it.
 
     `axes` and `types` are those of the arguments, all lanes together.
     """
     plain = len(function.params) - len(function.captures)
     flat, _ = flattened(function, list(range(plain)))
-    found = [axis for p, axis in zip(function.params, axes) for axis in leaf_axes(p.type, axis, p.name)]
+    found = [axis for p, axis in zip(function.params, axes)
+             for axis in leaf_axes(p.type, axis, p.name)]
     result = cotangent_of([y.type for y in function.results], function.tupled)
     outs = leaf_axes(result, out_axes, "the result")
     inner = pipeline.batch(flat, found, outs, [leaf for type in types for leaf in leaf_types(type)])
     params = [Value(type, p.name) for p, type in zip(function.params, types)]
-    captured = [Value(p.type, p.name) for p in inner.params[len(inner.params) - len(function.captures):]]
+    captured = [Value(p.type, p.name)
+                for p in inner.params[len(inner.params) - len(function.captures):]]
     block = Block([*params, *(captured if function.captures else [])])
     with Builder(block):
         leaves = [leaf for p in params for leaf in leaves_of(p)]
-        block.yields = regrouped(function, emit_block(inner.block, [*leaves, *block.params[plain:]], {}))
+        block.yields = regrouped(function,
+                                 emit_block(inner.block, [*leaves, *block.params[plain:]], {}))
     made = inner.remade(block, tupled=function.tupled)
     made.doc = f"{function.name} for many lanes at once{place(function)}."
     return described(pipeline.finish(made))
 
 
 def leaf_axes(type: Type, axes, name: str) -> list[int | None]:
-    """The axis of each leaf of `type`; `axes` is one for all, or a container of such, as deep as is needed."""
+    """The axis of each leaf of `type`; `axes` is one for all, or a container of such, as deep as is
+    needed.
+    """
     if isinstance(type, Static) or axes is None:
         return [None] * len(leaf_types(type))
     if isinstance(axes, int):
@@ -186,12 +209,12 @@ def leaf_axes(type: Type, axes, name: str) -> list[int | None]:
             for axis in leaf_axes(t, inner, name)]
 
 
-def reverse(function: Function, wrt: Sequence[int], seeds: Callable, results: Callable, name: str, doc: str,
-            extra: Sequence[Value] = (), tape_limit: int | None = None) -> Function:
+def reverse(function: Function, wrt: Sequence[int], seeds: Callable, results: Callable, name: str,
+            doc: str, extra: Sequence[Value] = (), tape_limit: int | None = None) -> Function:
     """f_vjp with its cotangents given: a function of the arguments of f and of `extra`.
 
-    `seeds()` emits the cotangents of the results; `results(ys, bars)` says what is returned, from the values of f
-    and the cotangents of its arguments, and whether that is a tuple.
+    `seeds()` emits the cotangents of the results; `results(ys, bars)` says what is returned, from
+    the values of f and the cotangents of its arguments, and whether that is a tuple.
     """
     function = pipeline.with_captures_of_rules(function, wrt, "vjp")
     flat, leaves = flattened(function, wrt)
@@ -200,22 +223,25 @@ def reverse(function: Function, wrt: Sequence[int], seeds: Callable, results: Ca
     params = [Value(p.type, p.name) for p in function.params]
     block = Block([*params[:plain], *extra, *params[plain:]])
     with Builder(block):
-        found = emit_block(inner.block, [*spread_out(function, params, wrt), *seeds(), *params[plain:]], {})
+        found = emit_block(inner.block,
+                           [*spread_out(function, params, wrt), *seeds(), *params[plain:]], {})
         bars = iter(found[count:])
-        bars = [gathered(p.type, bars) if k in leaves else None if isinstance(p.type, Static) else zero_of(p.type)
-                for k, p in enumerate(params[:plain])]
+        bars = [gathered(p.type, bars) if k in leaves else None if isinstance(p.type, Static)
+                else zero_of(p.type) for k, p in enumerate(params[:plain])]
         yields, tupled = results(regrouped(function, list(map(taken_back, found[:count]))), bars)
         block.yields = [value(y) for y in yields]
     return described(pipeline.finish(function.remade(block, name=name, doc=doc, tupled=tupled)))
 
 
-# ----------------------------------------------------------------------------------- tuples of arguments
+# ------------------------------------------------------------------------------ tuples of arguments
 
 
 def flattened(function: Function, wrt: Sequence[int]) -> tuple[Function, dict[int, list[int]]]:
-    """`function` with the containers among its arguments `wrt`, and among its results, given leaf by leaf.
+    """`function` with the containers among its arguments `wrt`, and among its results, given leaf
+    by leaf.
 
-    Also, for each of `wrt`, which arguments of the new function are the members that carry derivatives.
+    Also, for each of `wrt`, which arguments of the new function are the members that carry
+    derivatives.
     """
     leaves: dict[int, list[int]] = {}
     params: list[Value] = []
@@ -226,14 +252,17 @@ def flattened(function: Function, wrt: Sequence[int]) -> tuple[Function, dict[in
             if k in wrt:
                 before = len(params)
                 args.append(value(parameter_tree(p.type, p.name, params)))
-                leaves[k] = [n for n in range(before, len(params)) if carries_derivative(params[n].type)]
+                leaves[k] = [n for n in range(before, len(params))
+                             if carries_derivative(params[n].type)]
             else:
                 params.append(Value(p.type, p.name))
                 args.append(params[-1])
-        if not any(isinstance(x.type, Tuple) for x in (*(function.params[k] for k in wrt), *function.results)):
+        if not any(isinstance(x.type, Tuple)
+                   for x in (*(function.params[k] for k in wrt), *function.results)):
             return function, leaves
         block.yields = [leaf for y in emit_block(function.block, args, {}) for leaf in leaves_of(y)]
-    return function.remade(block, tupled=function.tupled or len(block.yields) != 1, defaults={}), leaves
+    return (function.remade(block, tupled=function.tupled or len(block.yields) != 1, defaults={}),
+            leaves)
 
 
 def regrouped(function: Function, leaves: Sequence[Value]) -> list:
@@ -243,7 +272,9 @@ def regrouped(function: Function, leaves: Sequence[Value]) -> list:
 
 
 def tree_like(type: Type, rest: Iterator[Value], otherwise: Callable):
-    """A tree like `type` of the next of `rest`, and of `otherwise(type)` where it carries no derivative."""
+    """A tree like `type` of the next of `rest`, and of `otherwise(type)` where it carries no
+    derivative.
+    """
     if isinstance(type, Tuple):
         return packed([tree_like(t, rest, otherwise) for t in type.items], type.form)
     return next(rest) if carries_derivative(type) else value(otherwise(type))
@@ -252,11 +283,14 @@ def tree_like(type: Type, rest: Iterator[Value], otherwise: Callable):
 def spread_out(function: Function, params: Sequence[Value], wrt: Sequence[int]) -> list[Value]:
     """The arguments of the flattened function, without captures, from those of `function`."""
     plain = len(params) - len(function.captures)
-    return [leaf for k, p in enumerate(params[:plain]) for leaf in (leaves_of(p) if k in wrt else [p])]
+    return [leaf for k, p in enumerate(params[:plain])
+            for leaf in (leaves_of(p) if k in wrt else [p])]
 
 
 def gathered(type: Type, bars: Iterator[Value]):
-    """A tree like `type` of the next of `bars`, in its precision; zeros where it carries no derivative."""
+    """A tree like `type` of the next of `bars`, in its precision; zeros where it carries no
+    derivative.
+    """
     if isinstance(type, Tuple):
         return packed([gathered(t, bars) for t in type.items], type.form)
     return of_kind(next(bars), type) if carries_derivative(type) else zero_of(type)
@@ -276,11 +310,12 @@ def name_results(function: Function, names: Sequence[str]) -> None:
             y.name = name
 
 
-# --------------------------------------------------------------------------------------------- checking
+# ----------------------------------------------------------------------------------------- checking
 
 
 def with_ranks(function: Function, scalars: Sequence[Value] = ()) -> Function:
-    """`function` with the ranks that its loops and branches settle, and that `scalars` are numbers."""
+    """`function` with the ranks that its loops and branches settle, and that `scalars` are numbers.
+    """
     if not any(isinstance(p.type, Unknown) for p in function.params):
         return function
     types = types_from_results(function, [y for y in scalars if isinstance(y.type, Unknown)])
@@ -289,8 +324,10 @@ def with_ranks(function: Function, scalars: Sequence[Value] = ()) -> Function:
     return pipeline.run(pipeline.PREPARE, rebuild(function, types))
 
 
-def with_scalar_result(function: Function, has_aux: bool = False, holomorphic: bool = False) -> Function:
-    """`function`, if its (first) result is a real number, or a complex one if it is `holomorphic`; ranks that this settles are settled.
+def with_scalar_result(function: Function, has_aux: bool = False,
+                       holomorphic: bool = False) -> Function:
+    """`function`, if its (first) result is a real number, or a complex one if it is `holomorphic`;
+    ranks that this settles are settled.
 
     Raises TypeMismatchError if it cannot be one.
     """
@@ -300,18 +337,22 @@ def with_scalar_result(function: Function, has_aux: bool = False, holomorphic: b
         function = with_ranks(function, function.results[:1])
         y = function.results[0] if function.results else None
     if has_aux and y is not None and len(function.results) < 2 and not isinstance(y.type, Unknown):
-        raise TypeMismatchError(f"has_aux=True, and {function.name} returns {said_of(function)}", line_of_result(function),
-                                "return a tuple: the number first, and more beside it")
+        raise TypeMismatchError(f"has_aux=True, and {function.name} returns {said_of(function)}",
+                                line_of_result(function), "return a tuple: the number first, and "
+                                "more beside it")
     several = function.tupled and not (has_aux and len(function.results) >= 2)
     fits = is_holomorphic if holomorphic else is_real
-    if y is None or several or indexed or not isinstance(y.type, (Scalar, Unknown)) or not fits(y.type):
+    if (y is None or several or indexed or not isinstance(y.type, (Scalar, Unknown))
+            or not fits(y.type)):
         said = "nothing" if y is None else said_of(function)
         wanted = "complex number, with holomorphic=True," if holomorphic else "real number"
         raise TypeMismatchError(
             f"grad needs a function that returns one {wanted}, and {function.name} returns {said}"
             .replace(",, and", ", and"), line_of_result(function),
-            "say has_aux=True, if it returns the number first and more beside it" if several and not indexed else
-            "leave holomorphic=True out" if holomorphic and not indexed and y is not None and is_real(y.type) else
+            "say has_aux=True, if it returns the number first and more beside it" if several
+            and not indexed else
+            "leave holomorphic=True out" if holomorphic and not indexed and y is not None
+            and is_real(y.type) else
             "say holomorphic=True, if the function is, or reduce the result to a real number"
             if isinstance(getattr(y, "type", None), Scalar) and is_holomorphic(y.type) else
             "reduce the result to a number, e.g. with np.sum, or use s2s.jacrev")
@@ -328,8 +369,10 @@ def check_complex(function: Function, wrt: Sequence[int]) -> None:
     for k in wrt:
         param = function.params[k]
         for type in leaf_types(param.type):
-            if carries_derivative(type) and not (getattr(type, "dtype", None) or "complex").startswith("complex"):
-                raise TypeMismatchError(f"grad with holomorphic=True, and {param.name} is {describe(param.type)}", first_line(function),
+            if carries_derivative(type) and not (getattr(type, "dtype", None)
+                                                 or "complex").startswith("complex"):
+                raise TypeMismatchError(f"grad with holomorphic=True, and {param.name} is "
+                                        f"{describe(param.type)}", first_line(function),
                                         "pass a complex number, or leave holomorphic=True out")
 
 
@@ -338,29 +381,35 @@ def is_real(type: Type) -> bool:
     return carries_derivative(type) and not (type.dtype or "").startswith("complex")
 
 
-def check_arguments(function: Function, wrt: Sequence[int], allow_int: bool = False, what: str = "grad") -> None:
-    """Raise TypeMismatchError if a derivative is asked for in an argument that is not inexact, and that is not allowed."""
+def check_arguments(function: Function, wrt: Sequence[int], allow_int: bool = False,
+                    what: str = "grad") -> None:
+    """Raise TypeMismatchError if a derivative is asked for in an argument that is not inexact, and
+    that is not allowed.
+    """
     count = len(function.params) - len(function.captures)
     for k in wrt:
         if not 0 <= k < count:
-            raise TypeMismatchError(f"{function.name} has {count} arguments, and argnums names argument {k}",
-                                    first_line(function), "number them from 0")
+            raise TypeMismatchError(f"{function.name} has {count} arguments, and argnums names "
+                                    f"argument {k}", first_line(function), "number them from 0")
         param = function.params[k]
         if not allow_int and not wholly_differentiable(param.type):
             whole = isinstance(param.type, (Scalar, Array))
             place = "" if whole else f"; {first_integer(param)} is no float"
-            raise TypeMismatchError(
-                f"{what} with respect to {param.name}, which is {describe(param.type)}: it has no derivative{place}",
-                first_line(function),
-                f"pass a float, e.g. `{param.name} = 2.0`" if whole else
-                "pass floats and arrays of floats, or allow_int=True, which gives zeros for the rest")
+            raise TypeMismatchError(f"{what} with respect to {param.name}, which is "
+                                    f"{describe(param.type)}: it has no derivative{place}",
+                                    first_line(function), f"pass a float, e.g. `{param.name} = 2.0`"
+                                    if whole else "pass floats and arrays of floats, or "
+                                    "allow_int=True, which gives zeros for the rest")
 
 
 def first_integer(param: Value) -> str:
-    """Where in a container the first member is that is data and carries no derivative, as Python reads it."""
+    """Where in a container the first member is that is data and carries no derivative, as Python
+    reads it.
+    """
     type, where = param.type, ast.Name(param.name, ast.Load())
     while isinstance(type, Tuple):
-        k = next(k for k, t in enumerate(type.items) if not isinstance(t, Static) and not wholly_differentiable(t))
+        k = next(k for k, t in enumerate(type.items) if not isinstance(t, Static)
+                 and not wholly_differentiable(t))
         type, where = type.items[k], member_syntax(where, type.form, k)
     return ast.unparse(where)
 
@@ -384,7 +433,8 @@ def differentiable(function: Function) -> list[Type]:
 
 
 def zero_of(type: Type):
-    """Zeros of `type`, which is known to need none of its extents: a number, or a container of such.
+    """Zeros of `type`, which is known to need none of its extents: a number, or a container of
+    such.
 
     What is no data stays what it is.
     """
@@ -398,9 +448,10 @@ def zero_of(type: Type):
 
 def with_pair(function: Function, has_aux: bool) -> Function:
     """`function`, if it returns a pair (result, aux) or that is not asked."""
-    if has_aux and not never_returns(function) and not (function.tupled and len(function.results) == 2):
-        raise TypeMismatchError(f"has_aux=True, and {function.name} returns no pair (result, more)", line_of_result(function),
-                                "return a tuple of two")
+    if has_aux and not never_returns(function) and not (function.tupled
+                                                        and len(function.results) == 2):
+        raise TypeMismatchError(f"has_aux=True, and {function.name} returns no pair (result, more)",
+                                line_of_result(function), "return a tuple of two")
     return function
 
 
@@ -417,7 +468,7 @@ def cotangent_of(types: Sequence[Type], tupled: bool) -> Type:
     return Tuple(tuple(types)) if tupled else types[0]
 
 
-# -------------------------------------------------------------------------------------------- describing
+# --------------------------------------------------------------------------------------- describing
 
 
 def first_line(function: Function) -> Line | None:
@@ -453,7 +504,8 @@ def describe(type: Type) -> str:
         case Tuple(_, None):
             return f"a tuple {short(type)}"
         case Tuple(_, form):
-            return f"a {form.cls.__name__}" + ("" if form.kind == "attributes" else f" {short(type)}")
+            return f"a {form.cls.__name__}" + ("" if form.kind == "attributes"
+                                               else f" {short(type)}")
     return short(type)
 
 
@@ -493,8 +545,10 @@ def place(function: Function) -> str:
 
 def described(function: Function) -> Function:
     """`function`, whose docstring also says what its arguments are."""
-    known = [f"{p.name}: {short(p.type)}" for p in function.params if not isinstance(p.type, (Unknown, Static))]
-    open_ones = [p.name for p in function.params if isinstance(p.type, Unknown) and p.type.dtype is None]
+    known = [f"{p.name}: {short(p.type)}" for p in function.params
+             if not isinstance(p.type, (Unknown, Static))]
+    open_ones = [p.name for p in function.params if isinstance(p.type, Unknown)
+                 and p.type.dtype is None]
     if open_ones:  # of complex numbers, derivatives are conjugated
         known.append(f"real {', '.join(open_ones)}")
     if known:

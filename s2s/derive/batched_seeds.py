@@ -3,8 +3,8 @@
     columns   f(*xs) -> y   becomes   f_columns(*xs, *x_dots) -> y_dots    forward mode, one lane for each seed
     rows      f(*xs) -> y   becomes   f_rows(*xs, *y_bars) -> x_bars       reverse mode
 
-Seeds and results are leaves, those that carry derivatives, in order; lanes are their first axis.  The primal is not
-batched, so it runs once, and its control flow stays as it is.
+Seeds and results are leaves, those that carry derivatives, in order; lanes are their first axis.
+The primal is not batched, so it runs once, and its control flow stays as it is.
 """
 
 from __future__ import annotations
@@ -20,25 +20,33 @@ from ..ops.program.pytree import leaf_types, leaves_of
 from .assemble import described, flattened, place, with_ranks
 
 
-def columns(function: Function, argnums: Sequence[int], types: Sequence[Type], lanes: bool) -> Function:
-    """f(*xs) -> y becomes f_columns(*xs, *x_dots) -> y_dots, for the leaves of the arguments `argnums`.
+def columns(function: Function, argnums: Sequence[int], types: Sequence[Type],
+            lanes: bool) -> Function:
+    """f(*xs) -> y becomes f_columns(*xs, *x_dots) -> y_dots, for the leaves of the arguments
+    `argnums`.
 
-    `types` are those of the arguments and of the seeds, which have an axis in front if there are to be `lanes`.
+    `types` are those of the arguments and of the seeds, which have an axis in front if there are to
+    be `lanes`.
     """
     function = with_ranks(function)
     flat, wrt = leaf_by_leaf(function, argnums)
     inner = pipeline.push_forward(flat, wrt)
     return finished(inner, flat, function, types if lanes else None, f"{function.name}_columns",
-                   f"The tangents of {function.name}{place(function)}, for several tangents of its arguments at once.")
+                    f"The tangents of {function.name}{place(function)}, for several tangents of "
+                    "its arguments at once.")
 
 
-def rows(function: Function, argnums: Sequence[int], types: Sequence[Type], lanes: bool) -> Function:
-    """f(*xs) -> y becomes f_rows(*xs, *y_bars) -> x_bars, for the leaves of the arguments `argnums`; see `columns`."""
+def rows(function: Function, argnums: Sequence[int], types: Sequence[Type],
+         lanes: bool) -> Function:
+    """f(*xs) -> y becomes f_rows(*xs, *y_bars) -> x_bars, for the leaves of the arguments
+    `argnums`; see `columns`.
+    """
     function = with_ranks(function)
     flat, wrt = leaf_by_leaf(function, argnums)
     inner = pipeline.differentiate(flat, wrt)
     return finished(inner, flat, function, types if lanes else None, f"{function.name}_rows",
-                   f"The cotangents of {function.name}{place(function)}, for several cotangents of its result at once.")
+                    f"The cotangents of {function.name}{place(function)}, for several cotangents "
+                    "of its result at once.")
 
 
 def leaf_by_leaf(function: Function, argnums: Sequence[int]) -> tuple[Function, list[int]]:
@@ -47,10 +55,13 @@ def leaf_by_leaf(function: Function, argnums: Sequence[int]) -> tuple[Function, 
     return flat, [n for k in argnums for n in leaves[k]]
 
 
-def finished(inner: Function, flat: Function, function: Function, types: Sequence[Type] | None, name: str, doc: str) -> Function:
-    """What `inner` returns beyond the results of `flat`, of the arguments of `function` and of seeds.
+def finished(inner: Function, flat: Function, function: Function, types: Sequence[Type] | None,
+             name: str, doc: str) -> Function:
+    """What `inner` returns beyond the results of `flat`, of the arguments of `function` and of
+    seeds.
 
-    `types` are those of arguments and seeds together, the seeds with lanes; None where there are none.
+    `types` are those of arguments and seeds together, the seeds with lanes; None where there are
+    none.
     """
     inner = clone(inner)
     del inner.block.yields[:len(flat.results)]
@@ -60,10 +71,13 @@ def finished(inner: Function, flat: Function, function: Function, types: Sequenc
     leaves = sum(len(leaf_types(p.type)) for p in function.params[:plain])
     if types is not None:
         axes = [*[None] * leaves, *[0] * len(types[plain:])]
-        inner = pipeline.batch(inner, axes, 0, [*(leaf for type in types[:plain] for leaf in leaf_types(type)), *types[plain:]])
+        inner = pipeline.batch(inner, axes, 0,
+                               [*(leaf for type in types[:plain] for leaf in leaf_types(type)),
+                                *types[plain:]])
     params = [Value(p.type, p.name) for p in function.params[:plain]]
     rest = [Value(p.type, p.name) for p in inner.params[leaves:]]
     block = Block([*params, *rest])
     with Builder(block):
-        block.yields = emit_block(inner.block, [*(leaf for p in params for leaf in leaves_of(p)), *rest], {})
+        block.yields = emit_block(inner.block,
+                                  [*(leaf for p in params for leaf in leaves_of(p)), *rest], {})
     return described(pipeline.finish(inner.remade(block, name=name, doc=doc, defaults={})))

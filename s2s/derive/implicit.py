@@ -1,16 +1,17 @@
 """Implicit differentiation: `custom_root`, `custom_fixed_point`, `custom_linear_solve`.
 
-A solver stops when a condition holds, f(x, θ) = 0.  The derivative of what it returns follows from the condition
-alone, whatever the solver did:
+A solver stops when a condition holds, f(x, θ) = 0.  The derivative of what it returns follows from
+the condition alone, whatever the solver did:
 
     root            ∂f/∂x x_dot = -∂f/∂θ θ_dot                      a linear system, which `tangent_solve` solves
     linear solve    A x_dot = b_dot - A_dot x                        which is one like the first
                     Aᵀ λ = x_bar,  b_bar = λ,  A_bar = -λ xᵀ         and its transpose
 
-(Griewank & Walther, Evaluating Derivatives, 2nd ed., section 15; the interface is that of jax.lax.)  θ is what the
-functions given close over.  Each is a function with rules for its derivatives that is made inside the program
-(front/domain/rule_closures.py): the solver is read, or, where s2s cannot read it, called as it is, and is not differentiated.  The
-rules call the function itself, so derivatives of any order follow.
+(Griewank & Walther, Evaluating Derivatives, 2nd ed., section 15; the interface is that of jax.lax.)
+θ is what the functions given close over.  Each is a function with rules for its derivatives that is
+made inside the program (front/domain/rule_closures.py): the solver is read, or, where s2s cannot
+read it, called as it is, and is not differentiated.  The rules call the function itself, so
+derivatives of any order follow.
 """
 
 from __future__ import annotations
@@ -46,41 +47,51 @@ from ..transform.reverse.custom_rule_calls import invoke
 ONE = inspect.Signature([inspect.Parameter("v", inspect.Parameter.POSITIONAL_OR_KEYWORD)])
 
 
-def custom_root(f: Callable, initial_guess, solve: Callable, tangent_solve: Callable | None = None, has_aux: bool = False):
-    """x with f(x) = 0, as `solve(f, initial_guess)` finds it; differentiable in what `f` closes over.
+def custom_root(f: Callable, initial_guess, solve: Callable, tangent_solve: Callable | None = None,
+                has_aux: bool = False):
+    """x with f(x) = 0, as `solve(f, initial_guess)` finds it; differentiable in what `f` closes
+    over.
 
-    `x` is like `initial_guess`, and so is f(x).  `solve` may be any program, or a function that s2s cannot read, which
-    calls SciPy: it is not differentiated.  `tangent_solve(g, y)` returns v with g(v) = y, for the linear function g
-    that is the derivative of f at x; for a number it is `lambda g, y: y / g(1.0)`, and without it the matrix of g is
-    made and solved with.  With `has_aux`, `solve` returns (x, aux), and so does this; aux has no derivative.
+    `x` is like `initial_guess`, and so is f(x).  `solve` may be any program, or a function that s2s
+    cannot read, which calls SciPy: it is not differentiated.  `tangent_solve(g, y)` returns v with
+    g(v) = y, for the linear function g that is the derivative of f at x; for a number it is `lambda
+    g, y: y / g(1.0)`, and without it the matrix of g is made and solved with.  With `has_aux`,
+    `solve` returns (x, aux), and so does this; aux has no derivative.
     """
     return solve(f, initial_guess)
 
 
-def custom_fixed_point(f: Callable, initial_guess, solve: Callable, tangent_solve: Callable | None = None):
-    """x with f(x) = x, as `solve(f, initial_guess)` finds it; differentiable in what `f` closes over.
+def custom_fixed_point(f: Callable, initial_guess, solve: Callable,
+                       tangent_solve: Callable | None = None):
+    """x with f(x) = x, as `solve(f, initial_guess)` finds it; differentiable in what `f` closes
+    over.
 
     `tangent_solve(g, y)` is that of `custom_root` for x - f(x), whose derivative is v - (∂f/∂x) v.
     """
     return solve(f, initial_guess)
 
 
-def custom_linear_solve(matvec: Callable, b, solve: Callable, transpose_solve: Callable | None = None, symmetric: bool = False,
+def custom_linear_solve(matvec: Callable, b, solve: Callable,
+                        transpose_solve: Callable | None = None, symmetric: bool = False,
                         has_aux: bool = False):
-    """x with matvec(x) = b, as `solve(matvec, b)` finds it; differentiable in b and in what `matvec` closes over.
+    """x with matvec(x) = b, as `solve(matvec, b)` finds it; differentiable in b and in what
+    `matvec` closes over.
 
-    `matvec` is linear, and x is like b.  `transpose_solve(vecmat, y)` solves with the transpose of matvec, which reverse
-    mode needs; with `symmetric`, `solve` serves for both.  With `has_aux`, the solvers return (x, aux), and so does
-    this; aux has no derivative.  The solvers are not differentiated.
+    `matvec` is linear, and x is like b.  `transpose_solve(vecmat, y)` solves with the transpose of
+    matvec, which reverse mode needs; with `symmetric`, `solve` serves for both.  With `has_aux`,
+    the solvers return (x, aux), and so does this; aux has no derivative.  The solvers are not
+    differentiated.
     """
     return solve(matvec, b)
 
 
-# ------------------------------------------------------------------------------------ functions of the program
+# ------------------------------------------------------------------------- functions of the program
 
 
 class Inner:
-    """A function of the program, of one tree of data: its IR, and what it closes over, leaf by leaf."""
+    """A function of the program, of one tree of data: its IR, and what it closes over, leaf by
+    leaf.
+    """
 
     def __init__(self, frame, node, function, x: Type, name: str):
         def make(given: Sequence[Value]) -> list[Value]:
@@ -112,7 +123,8 @@ class Inner:
     @property
     def inexact_given(self) -> list[int]:
         """The parameters that stand for what it closes over and carry a derivative."""
-        return [k for k in range(self.count, len(self.function.params)) if carries_derivative(self.function.params[k].type)]
+        return [k for k in range(self.count, len(self.function.params))
+                if carries_derivative(self.function.params[k].type)]
 
     @property
     def differentiable(self) -> list[Value]:
@@ -121,7 +133,8 @@ class Inner:
 
     def transpose(self) -> Inner:
         """The transpose of a function that is linear, of what is like its result."""
-        whole = pipeline.differentiate(self.function, self.inexact_x)  # (*x, *given, *y_bars) -> (*ys, *x_bars)
+        # (*x, *given, *y_bars) -> (*ys, *x_bars)
+        whole = pipeline.differentiate(self.function, self.inexact_x)
         made = Inner.__new__(Inner)
         made.x, made.y, made.count, made.given = self.y, self.x, len(leaf_types(self.y)), self.given
         given = [Value(p.type, p.name) for p in self.function.params[self.count:]]
@@ -131,7 +144,9 @@ class Inner:
             xs = [zeros_of(y) for y in ys]
             block.yields = in_place(whole, [*xs, *given, *ys])[len(ys):]
         name = f"{self.function.name}_transposed"
-        made.function = pipeline.run(pipeline.PREPARE, Function(name, block, self.function.source, "", len(block.yields) != 1))
+        made.function = pipeline.run(pipeline.PREPARE,
+                                     Function(name, block, self.function.source, "",
+                                              len(block.yields) != 1))
         return made
 
     def applied(self, name: str) -> Known:
@@ -169,7 +184,8 @@ def tree_of(type: Type, rest: Iterator[Value]) -> Value:
 
 
 def solved(frame, node, solve, function, start: Value, like: Type, inner: Callable) -> Value:
-    """What `solve(function, start)` returns; where it cannot be read, it is called as it is, and its result is like `like`.
+    """What `solve(function, start)` returns; where it cannot be read, it is called as it is, and
+    its result is like `like`.
 
     `inner()` is `function` as IR, which is handed to it then.
     """
@@ -178,11 +194,12 @@ def solved(frame, node, solve, function, start: Value, like: Type, inner: Callab
         return frame.value(apply(frame, solve, [function, frame.wrap(start)], {}, node))
     except (SourceError, UnsupportedError) as refused:
         if isinstance(solve, Made):
-            refused.remedy = f"{refused.remedy}; or define the solver outside the program, and it is called as it is"
+            refused.remedy = (f"{refused.remedy}; or define the solver outside the program, and it "
+                              "is called as it is")
             raise
         if isinstance(like, Tuple):
-            raise frame.refuse(f"{name_of(solve, 'solve')}, which s2s does not read, solves for a {like}", node,
-                               "let it solve for one number or array") from refused
+            raise frame.refuse(f"{name_of(solve, 'solve')}, which s2s does not read, solves for a "
+                               f"{like}", node, "let it solve for one number or array") from refused
         frame.restore(state)
         del current().block.ops[count:]
         return foreign_inside(solve, inner(), function, start, like, refused.message)
@@ -190,7 +207,8 @@ def solved(frame, node, solve, function, start: Value, like: Type, inner: Callab
 
 def name_of(function, otherwise: str) -> str:
     """What generated code calls a function of the user's; `otherwise`, where it is a lambda."""
-    name = getattr(function, "__name__", None) or getattr(getattr(function, "node", function), "name", otherwise)
+    name = getattr(function, "__name__", None) or getattr(getattr(function, "node", function),
+                                                          "name", otherwise)
     return identifier(name, otherwise)
 
 
@@ -207,7 +225,9 @@ def named(xs: Sequence[Value], name: str) -> Sequence[Value]:
 
 
 def call_it(name: str, made: Closed, start: str) -> None:
-    """Name it, and what it starts from, if what it does is to call the user's solver, which has a name of its own."""
+    """Name it, and what it starts from, if what it does is to call the user's solver, which has a
+    name of its own.
+    """
     if any(functions_in(op) for op in walk(made.blocks["function"])):
         made.name = made.functions["function"].name = name
         named(made.blocks["function"].params, start)
@@ -225,11 +245,12 @@ def parted(y: Value, has_aux: bool, frame, node) -> tuple[Value, Value | None]:
     if not has_aux:
         return y, None
     if not isinstance(y.type, Tuple) or len(y.type.items) != 2:
-        raise frame.refuse(f"has_aux=True, and the solver returns {y.type}", node, "return a pair: the solution, and more")
+        raise frame.refuse(f"has_aux=True, and the solver returns {y.type}", node,
+                           "return a pair: the solution, and more")
     return item(y, index=0), item(y, index=1)
 
 
-# ------------------------------------------------------------------------------------------------------ roots
+# -------------------------------------------------------------------------------------------- roots
 
 
 def solve_by_division(g, y):
@@ -266,8 +287,11 @@ def way_for(y: Type) -> Callable:
     return solve_by_columns if getattr(y, "rank", 0) == 1 else solve_by_matrix
 
 
-def root_inside(frame, node, f, initial_guess, solve, tangent_solve=None, has_aux=False, handed=None):
-    """What a call of `custom_root` in a program is; `solve` is handed `f`, unless it is something else."""
+def root_inside(frame, node, f, initial_guess, solve, tangent_solve=None, has_aux=False,
+                handed=None):
+    """What a call of `custom_root` in a program is; `solve` is handed `f`, unless it is something
+    else.
+    """
     has_aux = frame.static(has_aux, "has_aux", node)
     guess = stopped(frame.value(initial_guess))
     leaves, group, types = leaves_of(guess), Group(frame), []
@@ -278,7 +302,8 @@ def root_inside(frame, node, f, initial_guess, solve, tangent_solve=None, has_au
     def function(params):
         start = tree_of(guess.type, iter(params))
         like = inexact(guess.type)
-        found = solved(frame, node, solve, handed, start, like, lambda: Inner(frame, node, handed, like, name_of(handed, "residual")))
+        found = solved(frame, node, solve, handed, start, like,
+                       lambda: Inner(frame, node, handed, like, name_of(handed, "residual")))
         x, aux = parted(found, has_aux, frame, node)
         types[:] = [x.type, *([] if aux is None else [aux.type])]
         return [leaf for part in (x, aux) if part is not None for leaf in leaves_of(part)]
@@ -287,7 +312,8 @@ def root_inside(frame, node, f, initial_guess, solve, tangent_solve=None, has_au
     call_it("root", root, "x0")
     residual = Inner(frame, node, f, types[0], name_of(f, "residual"))
     if len(leaf_types(residual.y)) != residual.count:
-        raise frame.refuse(f"f(x) is {residual.y}, and x is {types[0]}", node, "let f return what is like x")
+        raise frame.refuse(f"f(x) is {residual.y}, and x is {types[0]}", node,
+                           "let f return what is like x")
     root.dots = {leaf: Value(leaf.type, f"{leaf.name}_dot") for leaf in residual.differentiable}
 
     def jvp(params):
@@ -295,15 +321,21 @@ def root_inside(frame, node, f, initial_guess, solve, tangent_solve=None, has_au
         xs = named(ys[:residual.count], "x")
         if not root.dots:
             return [*ys, *(zeros_of(y) for y in ys if carries_derivative(y.type))]
-        f_dots = in_place(residual.along_given(), [*xs, *residual.given, *root.dots.values()])[len(xs):]
+        f_dots = in_place(residual.along_given(),
+                          [*xs, *residual.given, *root.dots.values()])[len(xs):]
         rhs = tree_of(residual.y, iter([negative(dot) for dot in f_dots]))
         way = tangent_solve or way_for(residual.y)
         if tangent_solve is None and isinstance(residual.y, Tuple):
-            raise frame.refuse("custom_root of a container, without tangent_solve", node, "give it a tangent_solve")
-        found = leaves_of(frame.value(apply(frame, way, [residual.derivative_at(xs), frame.wrap(rhs)], {}, node)))
-        if len(found) != len(xs) or any(None not in (rank(dot), rank(x)) and rank(dot) != rank(x) for dot, x in zip(found, xs)):
-            raise frame.refuse("tangent_solve returns what is not like x", node, "return v with g(v) = y")
-        x_dots = [shaped_like(dot, x) if isinstance(x.type, Array) else dot for dot, x in zip(found, xs)]
+            raise frame.refuse("custom_root of a container, without tangent_solve", node,
+                               "give it a tangent_solve")
+        found = leaves_of(
+            frame.value(apply(frame, way, [residual.derivative_at(xs), frame.wrap(rhs)], {}, node)))
+        if len(found) != len(xs) or any(None not in (rank(dot), rank(x)) and rank(dot) != rank(x)
+                                        for dot, x in zip(found, xs)):
+            raise frame.refuse("tangent_solve returns what is not like x", node,
+                               "return v with g(v) = y")
+        x_dots = [shaped_like(dot, x) if isinstance(x.type, Array) else dot
+                  for dot, x in zip(found, xs)]
         return [*ys, *x_dots, *(zeros_of(y) for y in ys[len(xs):] if carries_derivative(y.type))]
 
     root.add("jvp", [*leaves, *(Value(leaves[k].type, "x_dot") for k in root.dotted)], jvp)
@@ -322,24 +354,32 @@ def fixed_point_inside(frame, node, f, initial_guess, solve, tangent_solve=None)
     def residual(frame, node, x):
         before = frame.value(x)
         after = leaves_of(frame.value(apply(frame, f, [x], {}, node)))
-        return frame.wrap(tree_of(before.type, iter([a - b for a, b in zip(leaves_of(before), after, strict=True)])))
+        return frame.wrap(tree_of(before.type,
+                                  iter([a - b
+                                        for a, b in zip(leaves_of(before), after, strict=True)])))
 
-    return root_inside(frame, node, Known(residual, (f,), ONE, "residual"), initial_guess, solve, tangent_solve, handed=f)
+    return root_inside(frame, node, Known(residual, (f,), ONE, "residual"), initial_guess, solve,
+                       tangent_solve, handed=f)
 
 
-# ----------------------------------------------------------------------------------------------- linear systems
+# ----------------------------------------------------------------------------------- linear systems
 
 
-def linear_solve_inside(frame, node, matvec, b, solve, transpose_solve=None, symmetric=False, has_aux=False):
+def linear_solve_inside(frame, node, matvec, b, solve, transpose_solve=None, symmetric=False,
+                        has_aux=False):
     """What a call of `custom_linear_solve` in a program is."""
-    symmetric, has_aux = frame.static(symmetric, "symmetric", node), frame.static(has_aux, "has_aux", node)
+    symmetric, has_aux = (frame.static(symmetric, "symmetric", node),
+                          frame.static(has_aux, "has_aux", node))
     b = frame.value(b)
     if inexact(b.type) != b.type:
-        b = tree_of(inexact(b.type), iter([float_(x) if not carries_derivative(x.type) else x for x in leaves_of(b)]))
+        b = tree_of(inexact(b.type),
+                    iter([float_(x) if not carries_derivative(x.type) else x
+                          for x in leaves_of(b)]))
     leaves, group = leaves_of(b), Group(frame)
     matrix = Inner(frame, node, matvec, b.type, name_of(matvec, "matvec"))
     if len(leaf_types(matrix.y)) != matrix.count:
-        raise frame.refuse(f"matvec(x) is {matrix.y}, and b is {b.type}", node, "let matvec return what is like b")
+        raise frame.refuse(f"matvec(x) is {matrix.y}, and b is {b.type}", node,
+                           "let matvec return what is like b")
     types: dict[Closed, list[Type]] = {}
 
     def system(way, function, inner: Inner, name: str) -> Closed:
@@ -347,10 +387,12 @@ def linear_solve_inside(frame, node, matvec, b, solve, transpose_solve=None, sym
         made.is_constant = False
 
         def run(params):
-            found = solved(frame, node, way, function, tree_of(b.type, iter(params)), b.type, lambda: inner)
+            found = solved(frame, node, way, function, tree_of(b.type, iter(params)), b.type,
+                           lambda: inner)
             x, aux = parted(found, has_aux, frame, node)
             if len(leaf_types(x.type)) != len(leaves):
-                raise frame.refuse(f"the solver returns {x.type}, and b is {b.type}", node, "return x with matvec(x) = b")
+                raise frame.refuse(f"the solver returns {x.type}, and b is {b.type}", node,
+                                   "return x with matvec(x) = b")
             types[made] = [x.type, *([] if aux is None else [aux.type])]
             return [leaf for part in (x, aux) if part is not None for leaf in leaves_of(part)]
 
@@ -363,7 +405,8 @@ def linear_solve_inside(frame, node, matvec, b, solve, transpose_solve=None, sym
     pairs = [(straight, matrix, straight if symmetric else None)]
     if transpose_solve is not None and not symmetric:
         other = matrix.transpose()
-        transposed = system(transpose_solve, other.applied("vecmat"), other, f"{name}_transposed" if name_of(transpose_solve, "transpose_solve") == name
+        transposed = system(transpose_solve, other.applied("vecmat"), other, f"{name}_transposed"
+                            if name_of(transpose_solve, "transpose_solve") == name
                             else name_of(transpose_solve, "transpose_solve"))
         pairs = [(straight, matrix, transposed), (transposed, other, straight)]
     for made, inner, turned in pairs:
@@ -382,7 +425,8 @@ def rules_of_system(made: Closed, inner: Inner, turned: Closed | None, count: in
         ys = made.call(params[:count])
         rhs = list(params[count:])
         if made.dots:
-            lag = in_place(inner.along_given(), [*ys[:count], *inner.given, *made.dots.values()])[count:]
+            lag = in_place(inner.along_given(),
+                           [*ys[:count], *inner.given, *made.dots.values()])[count:]
             rhs = [b_dot - x for b_dot, x in zip(rhs, lag)]
         x_dots = made.call(rhs)[:count]
         return [*ys, *x_dots, *(zeros_of(y) for y in ys[count:] if carries_derivative(y.type))]
@@ -411,4 +455,5 @@ def rules_of_system(made: Closed, inner: Inner, turned: Closed | None, count: in
         made.add("backward", [*leaves, *(Value(y.type, "x") for y in ys[:count]), *bars], backward)
 
 
-BUILTINS.update({custom_root: root_inside, custom_fixed_point: fixed_point_inside, custom_linear_solve: linear_solve_inside})
+BUILTINS.update({custom_root: root_inside, custom_fixed_point: fixed_point_inside,
+                 custom_linear_solve: linear_solve_inside})

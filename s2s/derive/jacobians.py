@@ -3,14 +3,16 @@
     f(*xs) -> y    becomes    f_jacfwd(*xs) -> J    the tangents of all columns, beside the primal
                               f_jacrev(*xs) -> J    the primal once, then the cotangents of all rows
 
-J has the tree of y, each leaf a tree like the argument, each leaf of that of shape y.shape + x.shape.
+J has the tree of y, each leaf a tree like the argument, each leaf of that of shape y.shape +
+x.shape.
 
 Note [One sweep for all directions]
-A loop over the directions would be least text, but would do the primal's work again in each.  One sweep for each leaf
-of the arguments would carry fewer zeros, but repeats the program once for each.  So the directions of all leaves are
-one batch: `transform/batch/vmap` of the jvp, or of the vjp, in which only the directions have the axis of lanes.  What does not
-depend on them (the primal, its tapes, its branches and numbers of trips) stays as it was and is done once.
-A function of one number, or one that returns one, needs no batch at all.
+A loop over the directions would be least text, but would do the primal's work again in each.  One
+sweep for each leaf of the arguments would carry fewer zeros, but repeats the program once for each.
+So the directions of all leaves are one batch: `transform/batch/vmap` of the jvp, or of the vjp, in
+which only the directions have the axis of lanes.  What does not depend on them (the primal, its
+tapes, its branches and numbers of trips) stays as it was and is done once.  A function of one
+number, or one that returns one, needs no batch at all.
 """
 
 from __future__ import annotations
@@ -67,7 +69,7 @@ class Asked:
         return [self.argnums] if isinstance(self.argnums, int) else list(self.argnums)
 
 
-# ------------------------------------------------------------------------------------------ the two modes
+# ------------------------------------------------------------------------------------ the two modes
 
 
 def columns(function: Function, asked: Asked, name: str = "") -> Function:
@@ -89,7 +91,8 @@ def columns(function: Function, asked: Asked, name: str = "") -> Function:
     with Builder(block):
         xs = spread_out(function, params, asked.wrt)
         given = [xs[k] for k in wanted]
-        seeds, parts = ([one_like(given[0])], [0]) if one else basis(given, [x.name and f"{x.name}_dot" for x in given])
+        seeds, parts = (([one_like(given[0])], [0]) if one
+                        else basis(given, [x.name and f"{x.name}_dot" for x in given]))
         found = emit_parts(inner, [*xs, *seeds, *params[len(params) - len(flat.captures):]], [])
         ys, y_dots = found[:count], iter(found[count:])
         y_dots = [next(y_dots) if carries_derivative(y.type) else None for y in flat.results]
@@ -113,7 +116,8 @@ def rows(function: Function, asked: Asked, name: str = "") -> Function:
     wanted = [k for ks in leaves.values() for k in ks]
     number = len(leaf_types(function.results[0].type)) if asked.has_aux else len(flat.results)
     seeded = [j for j, y in enumerate(flat.results) if carries_derivative(y.type)]
-    inner, plain, count = pipeline.differentiate(flat, wanted), len(flat.params) - len(flat.captures), len(flat.results)
+    inner, plain, count = (pipeline.differentiate(flat, wanted),
+                           len(flat.params) - len(flat.captures), len(flat.results))
     inner.late = frozenset(range(plain, plain + len(seeded)))
     inner = pipeline.finish(inner)
     of_y = [n for n, j in enumerate(seeded) if j < number]
@@ -129,7 +133,8 @@ def rows(function: Function, asked: Asked, name: str = "") -> Function:
         def seeds(ys: Sequence[Value]) -> list[Value]:
             given = [ys[j] for j in seeded[:len(of_y)]]
             if given:
-                found, parts[:] = ([one_like(given[0])], [0]) if one else basis(given, [bar.name for bar in bars])
+                found, parts[:] = (([one_like(given[0])], [0]) if one
+                                   else basis(given, [bar.name for bar in bars]))
             return [*(found if given else []), *(value(0.0) for _ in seeded[len(of_y):])]
 
         args = [*xs, *([None] * len(seeded)), *params[len(params) - len(flat.captures):]]
@@ -138,7 +143,8 @@ def rows(function: Function, asked: Asked, name: str = "") -> Function:
         blocks = {}
         for j, part in zip(seeded, parts):
             for k, x_bar in zip(wanted, x_bars):
-                blocks[j, k] = in_dtype(x_bar if one else row_block(x_bar, part, ys[j], xs[k]), xs[k])
+                blocks[j, k] = in_dtype(x_bar if one else row_block(x_bar, part, ys[j], xs[k]),
+                                        xs[k])
         block.yields, tupled = results(function, asked, ys, xs, leaves, blocks)
     return finished(function, block, name, tupled, asked)
 
@@ -149,23 +155,27 @@ def second(function: Function, asked: Asked) -> Function:
     if never_returns(first):
         return first
     made = columns(first, asked, f"{function.name}_hessian")
-    made.doc = made.doc.replace(f"The Jacobian of {first.name}", f"The second derivatives of {function.name}", 1)
+    made.doc = made.doc.replace(f"The Jacobian of {first.name}", "The second derivatives of "
+                                f"{function.name}", 1)
     return made
 
 
 def either(function: Function, asked: Asked) -> Function:
     """f(*xs) -> y becomes f_jacobian(*xs) -> J, by whichever mode has fewer directions.
 
-    Where lengths decide that, and code is not specialised on lengths, the generated code holds both and asks.
+    Where lengths decide that, and code is not specialised on lengths, the generated code holds both
+    and asks.
     """
     name = f"{function.name}_jacobian"
     function = checked(function, asked, "jacobian")
     if never_returns(function):
         return raising(function, [], name)
-    ys = leaf_types(function.results[0].type) if asked.has_aux else [t for y in function.results for t in leaf_types(y.type)]
+    ys = (leaf_types(function.results[0].type) if asked.has_aux
+          else [t for y in function.results for t in leaf_types(y.type)])
     xs = [leaf for k in asked.wrt for leaf in leaf_types(function.params[k].type)]
     ways = [side for side in (xs, ys) if not all(isinstance(t, (Scalar, Static)) for t in side)]
-    complex_arguments, complex_results = (any((dtype_of(t) or "").startswith("complex") for t in side) and not asked.holomorphic
+    complex_arguments, complex_results = (any((dtype_of(t) or "").startswith("complex")
+                                              for t in side) and not asked.holomorphic
                                           for side in (xs, ys))
     if complex_results:
         return columns(function, asked, name)
@@ -184,16 +194,17 @@ def either(function: Function, asked: Asked) -> Function:
     block, params = opened(function)
     with Builder(block):
         n, m = total_size(function, params, xs), total_size(function, params, ys)
-        block.yields = list(if_(m < n, *(lambda way=way: emit_parts(way, params, []) for way in ways[::-1])))
+        block.yields = (
+            list(if_(m < n, *(lambda way=way: emit_parts(way, params, []) for way in ways[::-1]))))
     return finished(function, block, name, ways[0].tupled, asked)
 
 
-# --------------------------------------------------------------------------------------- emitting the sweep
+# ------------------------------------------------------------------------------- emitting the sweep
 
 
 def batched(function: Function, positions: Sequence[int], count: int) -> Function:
-    """`function` for many directions: the parameters at `positions` have an axis of them in front, and so have its results
-    beyond the first `count`."""
+    """`function` for many directions: the parameters at `positions` have an axis of them in front,
+    and so have its results beyond the first `count`."""
     positions = set(positions)
     lanes = Extent("directions")
     plain = len(function.params) - len(function.captures)
@@ -206,7 +217,8 @@ def batched(function: Function, positions: Sequence[int], count: int) -> Functio
     made = pipeline.batch(function, axes, outs, types)
     if any(differ[:count]):  # what a loop over lanes makes beside it, each alike
         with Builder(made.block):
-            made.block.yields[:count] = [take(y, 0) if flag else y for y, flag in zip(made.results[:count], differ)]
+            made.block.yields[:count] = [take(y, 0) if flag else y
+                                         for y, flag in zip(made.results[:count], differ)]
     made.late = function.late
     return pipeline.finish(made)
 
@@ -219,7 +231,8 @@ def opened(function: Function) -> tuple[Block, list[Value]]:
 
 def emit_parts(function: Function, args: Sequence[Value | None], early: Sequence[int],
                late: Callable[[Sequence[Value]], list[Value]] | None = None) -> list[Value]:
-    """Emit `function` on `args`, those that are None made by `late` from the results numbered `early`.
+    """Emit `function` on `args`, those that are None made by `late` from the results numbered
+    `early`.
 
     What does not depend on them comes first.
     """
@@ -231,7 +244,9 @@ def emit_parts(function: Function, args: Sequence[Value | None], early: Sequence
             with at(op.line):
                 emit_op(op, env)
     if missing:
-        env.update(zip(missing, late([env.get(function.results[j], function.results[j]) for j in early]), strict=True))
+        env.update(zip(missing,
+                       late([env.get(function.results[j], function.results[j]) for j in early]),
+                       strict=True))
     for op in function.block.ops:
         if op in behind:
             with at(op.line):
@@ -239,7 +254,7 @@ def emit_parts(function: Function, args: Sequence[Value | None], early: Sequence
     return [env.get(y, y) for y in function.results]
 
 
-# --------------------------------------------------------------------------------------------- directions
+# --------------------------------------------------------------------------------------- directions
 
 
 def one_like(x: Value) -> Value:
@@ -248,7 +263,8 @@ def one_like(x: Value) -> Value:
 
 
 def basis(xs: Sequence[Value], names: Sequence[str]) -> tuple[list[Value], list]:
-    """All directions of the values `xs` together, for each value with an axis of them in front; and which are its own.
+    """All directions of the values `xs` together, for each value with an axis of them in front; and
+    which are its own.
 
     What is new is called by `names`.
     """
@@ -317,16 +333,20 @@ def in_dtype(bar: Value, x: Value) -> Value:
     return bar if own == wanted else RECORDS["astype"](bar, dtype=wanted)
 
 
-# ------------------------------------------------------------------------------------------------- results
+# ------------------------------------------------------------------------------------------ results
 
 
-def results(function: Function, asked: Asked, ys: Sequence[Value], xs: Sequence[Value], leaves: dict[int, list[int]],
+def results(function: Function, asked: Asked, ys: Sequence[Value], xs: Sequence[Value],
+            leaves: dict[int, list[int]],
             blocks: dict[tuple[int, int], Value]) -> tuple[list[Value], bool]:
-    """What the Jacobian returns, and whether that is a tuple: the tree of y, with trees like the arguments as leaves."""
+    """What the Jacobian returns, and whether that is a tuple: the tree of y, with trees like the
+    arguments as leaves.
+    """
     starts = argument_starts(function, asked.wrt)
 
     def of_arguments(j: int) -> Value:
-        trees = [of_argument(function.params[k].type, j, iter(range(starts[k], len(xs)))) for k in asked.wrt]
+        trees = [of_argument(function.params[k].type, j, iter(range(starts[k], len(xs))))
+                 for k in asked.wrt]
         return trees[0] if isinstance(asked.argnums, int) else packed(trees, None)
 
     def of_argument(type: Type, j: int, numbers) -> Value:
@@ -335,7 +355,8 @@ def results(function: Function, asked: Asked, ys: Sequence[Value], xs: Sequence[
         k = next(numbers)
         if (j, k) in blocks:
             return blocks[j, k]
-        return value(type.value) if isinstance(type, Static) else zeros(value((*lengths(ys[j]), *lengths(xs[k]))))
+        return (value(type.value) if isinstance(type, Static)
+                else zeros(value((*lengths(ys[j]), *lengths(xs[k])))))
 
     def of_result(type: Type, numbers) -> Value:
         if isinstance(type, Tuple):
@@ -367,24 +388,29 @@ def finished(function: Function, block: Block, name: str, tupled: bool, asked: A
     return described(pipeline.finish(function.remade(block, name=name, doc=doc, tupled=tupled)))
 
 
-# ------------------------------------------------------------------------------------------------ checking
+# ----------------------------------------------------------------------------------------- checking
 
 
 def checked(function: Function, asked: Asked, what: str) -> Function:
-    """`function`, if it has the Jacobian asked for, with ranks as far as they are known; TypeMismatchError otherwise."""
+    """`function`, if it has the Jacobian asked for, with ranks as far as they are known;
+    TypeMismatchError otherwise.
+    """
     check_arguments(function, asked.wrt, asked.allow_int, what)
     function = with_ranks(function)
     if never_returns(function):
         return function
     if asked.has_aux:
         if len(function.results) < 2 or not function.tupled:
-            raise TypeMismatchError(f"has_aux=True, and {function.name} returns {describe(function.results[0].type)}",
-                                    line_of_result(function), "return a tuple: the result first, and more beside it")
+            raise TypeMismatchError(f"has_aux=True, and {function.name} returns "
+                                    f"{describe(function.results[0].type)}",
+                                    line_of_result(function), "return a tuple: the result first, "
+                                    "and more beside it")
     ys = function.results[:1] if asked.has_aux else function.results
     types = [p.type for k, p in enumerate(function.params) if k in asked.wrt] + [y.type for y in ys]
     if any(map(has_unknown, types)):
-        raise RankError(f"{what} of {function.name}, before the ranks of its arguments are known", first_line(function),
-                        "call it, annotate its arguments, or give .lower() arguments like those it is for")
+        raise RankError(f"{what} of {function.name}, before the ranks of its arguments are known",
+                        first_line(function), "call it, annotate its arguments, or give .lower() "
+                        "arguments like those it is for")
     for k in asked.wrt:
         for leaf in leaf_types(function.params[k].type):
             check_kind(leaf, function.params[k].name, asked, what, function)
@@ -394,26 +420,32 @@ def checked(function: Function, asked: Asked, what: str) -> Function:
 
 
 def check_kind(type: Type, name: str, asked: Asked, what: str, function: Function) -> None:
-    """TypeMismatchError where an argument is complex and that is not expected, or the other way round."""
+    """TypeMismatchError where an argument is complex and that is not expected, or the other way
+    round.
+    """
     is_complex = (dtype_of(type) or "").startswith("complex")
     if asked.holomorphic and carries_derivative(type) and not is_complex:
-        raise TypeMismatchError(f"{what} with holomorphic=True, and {name} is {describe(type)}", first_line(function),
-                                "pass a complex number, or leave holomorphic=True out")
+        raise TypeMismatchError(f"{what} with holomorphic=True, and {name} is {describe(type)}",
+                                first_line(function), "pass a complex number, or leave "
+                                "holomorphic=True out")
     if what == "jacfwd" and is_complex and not asked.holomorphic:
-        raise TypeMismatchError(f"{what} with respect to {name}, which is {describe(type)}", first_line(function),
-                                "say holomorphic=True if the function is, use s2s.jacrev for real results, or s2s.jvp")
+        raise TypeMismatchError(f"{what} with respect to {name}, which is {describe(type)}",
+                                first_line(function), "say holomorphic=True if the function is, "
+                                "use s2s.jacrev for real results, or s2s.jvp")
 
 
 def check_result(type: Type, asked: Asked, what: str, function: Function) -> None:
     """TypeMismatchError where a result has no Jacobian."""
     line = line_of_result(function)
     if not isinstance(type, Static) and not carries_derivative(type):
-        raise TypeMismatchError(f"{what} of a result that is {describe(type)}: it has no derivative", line,
-                                "return floats, and the rest beside them with has_aux=True, or use s2s.vjp")
+        raise (TypeMismatchError(f"{what} of a result that is {describe(type)}: it has no "
+                                 "derivative", line, "return floats, and the rest beside them with "
+                                 "has_aux=True, or use s2s.vjp"))
     is_complex = (dtype_of(type) or "").startswith("complex")
     if asked.holomorphic and carries_derivative(type) and not is_complex:
-        raise TypeMismatchError(f"{what} with holomorphic=True of a result that is {describe(type)}", line,
-                                "return complex numbers, or leave holomorphic=True out")
+        raise TypeMismatchError(
+            f"{what} with holomorphic=True of a result that is {describe(type)}", line,
+            "return complex numbers, or leave holomorphic=True out")
     if what == "jacrev" and is_complex and not asked.holomorphic:
         raise TypeMismatchError(f"{what} of a result that is {describe(type)}", line,
                                 "say holomorphic=True if the function is, or use s2s.vjp")
@@ -421,13 +453,15 @@ def check_result(type: Type, asked: Asked, what: str, function: Function) -> Non
 
 def extents_of(types: Sequence[Type]) -> list:
     """The extents of arrays, of which the order says nothing about how many elements there are."""
-    return sorted((d for t in types for d in dims_of(t)), key=str) if len(types) == 1 else [dims_of(t) for t in types]
+    return (sorted((d for t in types for d in dims_of(t)), key=str) if len(types) == 1
+            else [dims_of(t) for t in types])
 
 
 def known_before(function: Function, types: Sequence[Type]) -> bool:
     """Whether the lengths in `types` are known from the arguments."""
     known = {d for p in function.params for leaf in leaf_types(p.type) for d in dims_of(leaf)}
-    return all(isinstance(d, int) or d in known or replaced(d) in known for t in types for d in dims_of(t))
+    return all(isinstance(d, int) or d in known or replaced(d) in known for t in types
+               for d in dims_of(t))
 
 
 def replaced(d: Extent) -> Extent:
@@ -437,14 +471,16 @@ def replaced(d: Extent) -> Extent:
 
 def total_size(function: Function, params: Sequence[Value], types: Sequence[Type]) -> Value:
     """How many numbers there are in values of `types`, asked of the arguments."""
-    found = {d: length(leaf, axis=k) for p in params for leaf in leaves_of(p) if isinstance(leaf.type, Array)
-             for k, d in reversed(list(enumerate(leaf.type.dims))) if isinstance(d, Extent)}
+    found = {d: length(leaf, axis=k) for p in params for leaf in leaves_of(p)
+             if isinstance(leaf.type, Array) for k, d in reversed(list(enumerate(leaf.type.dims)))
+             if isinstance(d, Extent)}
     total = value(0)
     for t in types:
         if isinstance(t, Static):
             continue
         size = value(1)
         for d in dims_of(t):
-            size = size * (d if isinstance(d, int) else found[d] if d in found else found[replaced(d)] + d.offset)
+            size = size * (d if isinstance(d, int) else found[d] if d in found
+                           else found[replaced(d)] + d.offset)
         total = total + size
     return total

@@ -4,11 +4,12 @@
                               f_bwd(y_bar, *xs, *saved) -> x_bars       for `vjp`
                               f_lin(*x_dots, *xs, *saved) -> y_dot      for `linearize`
 
-Both come from one function of the arguments and the direction, cleaned up as a whole: what does not depend on the
-direction is the first half.  What the second half reads of the first is saved; what it reads of the arguments, only those.
+Both come from one function of the arguments and the direction, cleaned up as a whole: what does not
+depend on the direction is the first half.  What the second half reads of the first is saved; what
+it reads of the arguments, only those.
 
-`LinearMap` is the second half with all of that given: a function of the direction, which may be called many times, has
-source, and is transformed like any other.
+`LinearMap` is the second half with all of that given: a function of the direction, which may be
+called many times, has source, and is transformed like any other.
 """
 
 from __future__ import annotations
@@ -58,9 +59,9 @@ from .assemble import (
 )
 
 # Note [What is saved]
-# Whatever the second half reads of the first is saved, however cheap: it is called again and again.  But what costs as
-# much to copy as to make is made where it is read: zeros, which are then written into, and the numbers that only
-# count what is saved anyway.
+# Whatever the second half reads of the first is saved, however cheap: it is called again and again.
+# But what costs as much to copy as to make is made where it is read: zeros, which are then written
+# into, and the numbers that only count what is saved anyway.
 
 FIXED = ("constant", "undefined")
 SHAPES = ("length", "size", "tape_len", "tape_reversed", "zeros_like")
@@ -68,7 +69,9 @@ SHAPES = ("length", "size", "tape_len", "tape_reversed", "zeros_like")
 
 @dataclass(frozen=True, eq=False)
 class Halves:
-    """The two functions, and what the second is given of the first: after its directions, which of its parameters."""
+    """The two functions, and what the second is given of the first: after its directions, which of
+    its parameters.
+    """
 
     first: Function
     second: Function
@@ -88,7 +91,9 @@ def halves_of(first: Function) -> Halves:
 
 
 def reverse_halves(function: Function, has_aux: bool = False) -> Function:
-    """The first half of the vjp: f_fwd(*xs) -> (y, *saved), or (y, aux, *saved).  `halves_of` gives the second."""
+    """The first half of the vjp: f_fwd(*xs) -> (y, *saved), or (y, aux, *saved).  `halves_of` gives
+    the second.
+    """
     function = with_pair(with_ranks(function), has_aux)
     if never_returns(function):
         return raising(function, [], f"{function.name}_fwd")
@@ -98,8 +103,9 @@ def reverse_halves(function: Function, has_aux: bool = False) -> Function:
     def results(ys: list, bars: list):
         return [*(ys if has_aux else [whole(function, ys)]), *bars], True
 
-    joint = reverse(with_constant_aux(function) if has_aux else function, differentiable_arguments(function),
-                    lambda: seeds_of(function, y_bar, has_aux), results, function.name, "", [y_bar])
+    joint = reverse(with_constant_aux(function) if has_aux else function,
+                    differentiable_arguments(function), lambda: seeds_of(function, y_bar, has_aux),
+                    results, function.name, "", [y_bar])
     name_results(joint, [*[""] * (1 + has_aux), *(f"{p.name}_bar" for p in joint.params)])
     late = joint.params[plain_count(function)]
     said = f"{function.name}{place(function)}"
@@ -109,7 +115,9 @@ def reverse_halves(function: Function, has_aux: bool = False) -> Function:
 
 
 def forward_halves(function: Function, has_aux: bool = False) -> Function:
-    """The first half of forward mode: f_fwd(*xs) -> (y, *saved), or (y, aux, *saved).  `halves_of` gives the second."""
+    """The first half of forward mode: f_fwd(*xs) -> (y, *saved), or (y, aux, *saved).  `halves_of`
+    gives the second.
+    """
     function = with_pair(with_ranks(function), has_aux)
     if never_returns(function):
         return raising(function, [], f"{function.name}_fwd")
@@ -118,7 +126,8 @@ def forward_halves(function: Function, has_aux: bool = False) -> Function:
         block = Block([Value(p.type, p.name) for p in joint.params])
         with Builder(block):
             y, y_dot = emit_block(joint.block, block.params, {})
-            block.yields = [*(item(y, index=k) for k in range(len(function.results))), item(y_dot, index=0)]
+            block.yields = [*(item(y, index=k) for k in range(len(function.results))),
+                            item(y_dot, index=0)]
         joint = joint.remade(block)
     late = joint.params[plain:2 * plain]
     said = f"{function.name}{place(function)}"
@@ -139,7 +148,9 @@ def plain_count(function: Function) -> int:
 
 def halved(joint: Function, late: Sequence[Value], count: int, name: str, suffixes: tuple[str, str],
            docs: tuple[str, str]) -> Function:
-    """The first half of `joint`, a function of arguments and of the directions `late`, whose first `count` results are its."""
+    """The first half of `joint`, a function of arguments and of the directions `late`, whose first
+    `count` results are its.
+    """
     behind = ops_behind(joint.block, late)
     ys, rest = joint.results[:count], joint.results[count:]
     rear = Block([], [op for op in joint.block.ops if op in behind], rest)
@@ -149,15 +160,21 @@ def halved(joint: Function, late: Sequence[Value], count: int, name: str, suffix
     tapes = prepend(rear, late, shapeless)
     read = [v for v in free_values(rear) if v not in own]
     rear.params = [*late, *read]
-    # of what some path leaves unbound, or is made of that, no length says how long something else is
-    types = [with_own_extents(v.type, f"<saved {k}>") if v in shapeless else v.type for k, v in enumerate(rear.params)]
-    second = pipeline.finish(rebuild(Function(f"{name}{suffixes[1]}", rear, joint.source, docs[1], len(rest) != 1), types))
+    # of what some path leaves unbound, or is made of that, no length says how long something else
+    # is
+    types = [with_own_extents(v.type, f"<saved {k}>") if v in shapeless else v.type
+             for k, v in enumerate(rear.params)]
+    second = pipeline.finish(rebuild(Function(f"{name}{suffixes[1]}", rear, joint.source, docs[1],
+                                              len(rest) != 1), types))
     for d in {d for op in walk(second.block) for y in op.outputs for d in dims_of(y.type)}:
-        may_be_one(d)  # asked now, on behalf of the calls of the first half: the second is compiled when it is called
+        # asked now, on behalf of the calls of the first half: the second is compiled when it is
+        # called
+        may_be_one(d)
     needed = set(free_values(Block([], second.block.ops, second.results)))
     kept = [k for k, p in enumerate(second.params[len(late):]) if p in needed]
     read = [read[k] for k in kept]
-    second.block.params = [*second.params[:len(late)], *(second.params[len(late) + k] for k in kept)]
+    second.block.params = [*second.params[:len(late)],
+                           *(second.params[len(late) + k] for k in kept)]
     plain = len(params) - len(joint.captures)
     arguments = [k for k, p in enumerate(params) if p in set(read)]
     saved = [v for v in read if v not in set(params)]
@@ -169,29 +186,35 @@ def halved(joint: Function, late: Sequence[Value], count: int, name: str, suffix
     named_apart(second.params)
     second.captures = {held[v].name: joint.captures[v.name] for v in behind_all}
     results = [*ys, *(v for v in saved if v not in ys)]
-    front = Block(params, [op for op in joint.block.ops if op not in behind], [tapes.get(v, v) for v in results])
+    front = Block(params, [op for op in joint.block.ops if op not in behind],
+                  [tapes.get(v, v) for v in results])
     with Builder(front):
         front.yields = [tape_kept(y) if v in tapes else y for v, y in zip(results, front.yields)]
-    first = Function(f"{name}{suffixes[0]}", front, joint.source, docs[0], True, dict(joint.captures), dict(joint.defaults),
-                     joint.meetings)
+    first = Function(f"{name}{suffixes[0]}", front, joint.source, docs[0], True,
+                     dict(joint.captures), dict(joint.defaults), joint.meetings)
     first = pipeline.finish(rebuild(first))
-    _second[first] = Halves(first, second, len(late), arguments, [results.index(v) for v in saved], suffixes[1] == "_lin")
+    _second[first] = Halves(first, second, len(late), arguments, [results.index(v) for v in saved],
+                            suffixes[1] == "_lin")
     return first
 
 
 def prepend(rear: Block, late: Sequence[Value], shapeless: set[Value]) -> dict[Value, Value]:
-    """Put in front of the ops of `rear`, in place, what is rather done there than saved for it: Note [What is saved].
+    """Put in front of the ops of `rear`, in place, what is rather done there than saved for it:
+    Note [What is saved].
 
     No shape is asked of what is `shapeless`.
-    Growing tapes are given to it as lists, which it copies: ops/core/control.py, Note [Kept tapes].  Which stands for which is
-    returned.
+    Growing tapes are given to it as lists, which it copies: ops/core/control.py, Note [Kept tapes].
+    Which stands for which is returned.
     """
     read = [v for v in free_values(rear) if v not in set(late)]
-    there = list(dict.fromkeys(x for v in read for x in ([v] if v.op is None or v.op.name != "tape_reversed" else v.op.inputs)))
+    there = list(dict.fromkeys(x for v in read
+                               for x in ([v] if v.op is None or v.op.name != "tape_reversed"
+                                         else v.op.inputs)))
     lists = {v: Value(List(v.type.item), v.name) for v in there if isinstance(v.type, Tape)}
     block = Block()
     with Builder(block, above=read):
-        env = {v: found for v in read if (found := again(v, [x for x in there if x not in shapeless], lists)) is not None}
+        env = {v: found for v in read
+               if (found := again(v, [x for x in there if x not in shapeless], lists)) is not None}
         env.update((v, tape_copy(lists[v])) for v in read if v in lists and v not in env)
     for old, new in env.items():
         substitute(rear, {old: new})
@@ -200,7 +223,9 @@ def prepend(rear: Block, late: Sequence[Value], shapeless: set[Value]) -> dict[V
 
 
 def again(v: Value, read: Sequence[Value], lists: dict[Value, Value]) -> Value | None:
-    """`v`, emitted once more, if that takes nothing but constants, tapes that are saved, and shapes of what is."""
+    """`v`, emitted once more, if that takes nothing but constants, tapes that are saved, and shapes
+    of what is.
+    """
     op = v.op
     if op is None or op.blocks or len(op.outputs) != 1:
         return None
@@ -239,14 +264,18 @@ def named_apart(params: Sequence[Value]) -> None:
 
 
 class LinearMap:
-    """The second half of a derivative with what the first has saved: `pullback(y_bar)`, or `pushforward(*x_dots)`."""
+    """The second half of a derivative with what the first has saved: `pullback(y_bar)`, or
+    `pushforward(*x_dots)`.
+    """
 
-    def __init__(self, halves: Halves, held: Sequence, accept: Callable[[tuple], tuple], finish: Callable, native: Callable | None):
+    def __init__(self, halves: Halves, held: Sequence, accept: Callable[[tuple], tuple],
+                 finish: Callable, native: Callable | None):
         self.halves, self.held, self.accept, self.finish = halves, list(held), accept, finish
         self.name = self.__name__ = halves.second.name
         self.__doc__ = halves.second.doc
         names = [p.name for p in halves.second.params[:halves.directions]]
-        self.signature = inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in names])
+        self.signature = inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY)
+                                            for n in names])
         self.native = native
         self.run = native(halves.second) if native is not None else interpreted(halves.second)
 
@@ -262,7 +291,8 @@ class LinearMap:
         types = [*(v.type for v in values[:count]), *(p.type for p in second.params[count:])]
         made = rebuild(second, types)
         return made.remade(made.block, tupled=made.tupled or not self.halves.together,
-                           captures={p.name: Saved(x) for p, x in zip(made.params[count:], self.held)})
+                           captures={p.name: Saved(x)
+                                     for p, x in zip(made.params[count:], self.held)})
 
     @property
     def source(self) -> str:
@@ -298,7 +328,9 @@ class First:
 
 
 class Second:
-    """The second half of a derivative inside a program: of its directions, and of what it is given of the first."""
+    """The second half of a derivative inside a program: of its directions, and of what it is given
+    of the first.
+    """
 
     __signature__ = inspect.Signature([inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)])
 
@@ -319,19 +351,25 @@ class Second:
 
 
 def retyped(own: Type, given: Type, name: str) -> Type:
-    """The type of a direction that is `given` where one of type `own` is wanted; TypeMismatchError if it is none."""
+    """The type of a direction that is `given` where one of type `own` is wanted; TypeMismatchError
+    if it is none.
+    """
     match own, given:
         case Tuple(items, form), Tuple(others, its) if form == its and len(items) == len(others):
             return replace(own, items=tuple(retyped(a, b, name) for a, b in zip(items, others)))
         case (Scalar() | Array()), (Scalar() | Array()) if rank_of(own) == rank_of(given):
-            if not carries_derivative(own) or not carries_derivative(given) or own.dtype == given.dtype:
+            if (not carries_derivative(own) or not carries_derivative(given)
+                    or own.dtype == given.dtype):
                 return own
             if own.dtype.startswith("float") and given.dtype.startswith("complex"):
-                raise TypeMismatchError(f"{name} is complex, for a real number", None, "give its real part")
+                raise TypeMismatchError(f"{name} is complex, for a real number", None,
+                                        "give its real part")
             return replace(own, dtype=given.dtype)
-        case _ if has_unknown(own) or has_unknown(given) or not isinstance(own, (Tuple, Scalar, Array)):
+        case _ if has_unknown(own) or has_unknown(given) or not isinstance(
+            own, (Tuple, Scalar, Array)):
             return own
-    raise TypeMismatchError(f"{name} is {given}, and {own} is needed", None, "make it as long and as deep as what it goes with")
+    raise TypeMismatchError(f"{name} is {given}, and {own} is needed", None,
+                            "make it as long and as deep as what it goes with")
 
 
 def rank_of(type: Type) -> int:
@@ -355,30 +393,38 @@ def together(halves: Halves) -> Function:
     with Builder(block):
         found = call(*params, callee=Known(first))
         found = found if isinstance(found, tuple) else (found,)
-        captured = [params[plain + list(first.captures.values()).index(get)] for get in second.captures.values()]
+        captured = [params[plain + list(first.captures.values()).index(get)]
+                    for get in second.captures.values()]
         for j, p in zip(halves.saved, second.params[count + len(halves.arguments):]):
             found[j].name = found[j].name or p.name
-        given = [*(params[k] for k in halves.arguments), *(found[j] for j in halves.saved), *captured]
+        given = [*(params[k] for k in halves.arguments), *(found[j] for j in halves.saved),
+                 *captured]
         rest = call(*late, *given, callee=Known(second))
         results = found[:min([j for j in halves.saved if j], default=len(found))]
         block.yields = [*results, *(rest if isinstance(rest, tuple) else (rest,))]
     name = first.name.removesuffix("_fwd") + ("_vjp" if second.name.endswith("_bwd") else "_jvp")
     stem = first.name.removesuffix("_fwd")
     where = first.source.place if first.source is not None else ""
-    doc = f"Both halves: the value of {stem}{where}, and its {'cotangents' if name.endswith('_vjp') else 'tangent'}."
-    return Function(name, block, first.source, doc, True, dict(first.captures), dict(first.defaults))
+    doc = (f"Both halves: the value of {stem}{where}, and its "
+           f"{'cotangents' if name.endswith('_vjp') else 'tangent'}.")
+    return Function(name, block, first.source, doc, True, dict(first.captures),
+                    dict(first.defaults))
 
 
 def kept_from(held: Sequence, others) -> list:
-    """`held`, with copies of the arrays that share memory with what the caller has in hand, `others`."""
+    """`held`, with copies of the arrays that share memory with what the caller has in hand,
+    `others`.
+    """
     arrays = [x for x in tree.leaves(others) if isinstance(x, np.ndarray)]
 
     def kept(x):
         if isinstance(x, list):  # items of one type
-            return x if x and isinstance(x[0], (int, float, complex, np.generic)) else [*map(kept, x)]
+            return (x if x and isinstance(x[0], (int, float, complex, np.generic))
+                    else [*map(kept, x)])
         if isinstance(x, tuple):
             return getattr(type(x), "_make", tuple)(map(kept, x))
-        shared = isinstance(x, np.ndarray) and any(np.may_share_memory(x, other) for other in arrays)
+        shared = isinstance(x, np.ndarray) and any(np.may_share_memory(x, other)
+                                                   for other in arrays)
         return x.copy() if shared else x
 
     return [kept(x) if isinstance(x, list) else tree.map(kept, x) for x in held]  # lists are tapes

@@ -1,7 +1,8 @@
 """Emitting ops: the one place where an op gets its type, and where constants fold.
 
-Passes, inlining, specialising and unrolling are all the same act: emit the ops of a function again, with
-better-known inputs.  Rules are ordinary Python run on Values; `current()` is the block they emit into.
+Passes, inlining, specialising and unrolling are all the same act: emit the ops of a function again,
+with better-known inputs.  Rules are ordinary Python run on Values; `current()` is the block they
+emit into.
 """
 
 from __future__ import annotations
@@ -21,26 +22,30 @@ _met: list[tuple[Dim, Dim, bool]] = []  # the extents that its type needs alike
 class Builder:
     """Emits ops into one block.  Use it as a context manager: rules emit into the innermost one.
 
-    `inits` says that the block is part of the op that the builder around it is about to append, and what
-    those of its parameters that are carries start as.  `above` are values whose types' symbols a new block
-    will meet although it has not made them: what is fresh in it is called otherwise.  `meetings` takes what
-    is asked of extents that ops put side by side: given for the block that every run of a function runs.
-    `trips` is the range that the block's first parameter counts through, of a loop's block.
+    `inits` says that the block is part of the op that the builder around it is about to append, and
+    what those of its parameters that are carries start as.  `above` are values whose types' symbols
+    a new block will meet although it has not made them: what is fresh in it is called otherwise.
+    `meetings` takes what is asked of extents that ops put side by side: given for the block that
+    every run of a function runs.  `trips` is the range that the block's first parameter counts
+    through, of a loop's block.
     """
 
     def __init__(self, block: Block | None = None, line: Line | None = None,
                  inits: dict[Value, Value] | None = None, above: Iterable[Value] = (),
-                 meetings: list[Meeting] | None = None, trips: tuple[Value, Value, Value] | None = None):
+                 meetings: list[Meeting] | None = None,
+                 trips: tuple[Value, Value, Value] | None = None):
         self.block = Block() if block is None else block
         self.meetings, self.trips = meetings, trips
         outer = _stack[-1] if _stack else None
         self.outer = outer if inits is not None else None
         self.inits = inits or {}
         self.asked: dict[tuple, Value] = {}  # shapes that inner blocks have asked for here
-        self.extents: dict[tuple, Extent] = outer.extents if outer is not None else {}  # by what they measure
+        # by what they measure
+        self.extents: dict[tuple, Extent] = outer.extents if outer is not None else {}
         self.line = line if line is not None or outer is None else outer.line
         self.counter = outer.counter if outer is not None else [0]
-        # the block may be of a function that is made meanwhile, whose symbols the block around has never met
+        # the block may be of a function that is made meanwhile, whose symbols the block around has
+        # never met
         self.counter[0] = max(self.counter[0], last_symbol([*self.block.params, *above]))
 
     def __enter__(self) -> Builder:
@@ -84,13 +89,16 @@ def current() -> Builder:
 
 def in_scope(value: Value) -> bool:
     """Whether the blocks being emitted into, or those around them, have defined `value`."""
-    return any(value in builder.block.params or (value.op is not None and value.op in builder.block.ops)
-               for builder in _stack)
+    return any(value in builder.block.params
+               or (value.op is not None and value.op in builder.block.ops) for builder in _stack)
 
 
 def trips_of(counter: Value) -> tuple[Value, Value, Value] | None:
-    """The range that one of the loops being emitted counts through, if `counter` is what it counts with."""
-    return next((builder.trips for builder in _stack if builder.trips is not None and builder.block.params[0] is counter), None)
+    """The range that one of the loops being emitted counts through, if `counter` is what it counts
+    with.
+    """
+    return next((builder.trips for builder in _stack if builder.trips is not None
+                 and builder.block.params[0] is counter), None)
 
 
 class at:
@@ -109,7 +117,8 @@ class at:
 
 
 class watching:
-    """`with watching(look):` calls `look(record, inputs, attrs, met)` before each op without blocks that is emitted inside it.
+    """`with watching(look):` calls `look(record, inputs, attrs, met)` before each op without blocks
+    that is emitted inside it.
 
     `met` are the extents, two by two, that the op needs equal, and whether a 1 does as well.
     """
@@ -139,7 +148,9 @@ def fresh_extent(prefix: str = "d") -> Extent:
 
 
 def meet(a: Dim, b: Dim, broadcasts: bool = False) -> None:
-    """Note that the op emitted now raises unless these extents are equal, or one is 1 and it broadcasts."""
+    """Note that the op emitted now raises unless these extents are equal, or one is 1 and it
+    broadcasts.
+    """
     if a == b or (broadcasts and 1 in (a, b)):
         return
     if _watcher is not None:
@@ -150,7 +161,8 @@ def meet(a: Dim, b: Dim, broadcasts: bool = False) -> None:
 
 
 def acted() -> None:
-    """Note that the program may act now, or raise: what it meets afterwards it may never come to."""
+    """Note that the program may act now, or raise: what it meets afterwards it may never come to.
+    """
     for builder in _stack:
         builder.meetings = None
 
@@ -193,7 +205,8 @@ def emit(record, *inputs: Value, **attrs) -> Value | tuple[Value, ...]:
         odd = next((x for x in inputs if not isinstance(x.type, (Scalar, Array, Unknown))), None)
         if odd is None or not record.elementwise:
             raise
-        raise ArrayNeededError(odd, current().line, odd.name or f"an operand of {record.name}") from None
+        raise ArrayNeededError(odd, current().line, odd.name
+                               or f"an operand of {record.name}") from None
     several = isinstance(types, list)
     op = add_op(record, inputs, attrs, types if several else [types])
     return tuple(op.outputs) if several else op.output

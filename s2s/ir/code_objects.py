@@ -1,7 +1,8 @@
-"""What the code object of a function says of it: whether two do the same, and whether a person wrote it.
+"""What the code object of a function says of it: whether two do the same, and whether a person
+wrote it.
 
-Python's own code generators are told by the name of the file that they give their code, as long as it has one: cloudpickle
-3.1.3 and later puts another in the place of all of them.
+Python's own code generators are told by the name of the file that they give their code, as long as
+it has one: cloudpickle 3.1.3 and later puts another in the place of all of them.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import types
 import typing
 
 NAMELESS = "<dynamic-code>"  # the file of a function that was pickled by value
-KIND = sum(getattr(inspect, f"CO_{name}") for name in ("VARARGS", "VARKEYWORDS", "GENERATOR", "COROUTINE", "ASYNC_GENERATOR"))
+KIND = sum(getattr(inspect, f"CO_{name}")
+           for name in ("VARARGS", "VARKEYWORDS", "GENERATOR", "COROUTINE", "ASYNC_GENERATOR"))
 
 
 def fingerprint(code: types.CodeType) -> tuple:
     """What two code objects share that do the same, wherever they stand."""
-    parameters = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & KIND
+    parameters = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount,
+                  code.co_flags & KIND)
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
     handlers = getattr(code, "co_exceptiontable", b"")  # Python 3.10 has instructions for them
     return code.co_code, handlers, tuple(map(_constant, code.co_consts)), parameters, names
@@ -30,38 +33,53 @@ def _constant(k) -> tuple:
 
 
 def is_of_dataclass(owner: type, name: str) -> bool:
-    """Whether `@dataclass` wrote the method `name` in the body of the class `owner`, rather than its user."""
+    """Whether `@dataclass` wrote the method `name` in the body of the class `owner`, rather than
+    its user.
+    """
     code = getattr(owner.__dict__[name], "__code__", None)
     if code is None or code.co_filename != NAMELESS:
         return code is not None and code.co_filename == "<string>"
-    return dataclasses.is_dataclass(owner) and fingerprint(code) == fingerprint(vars(_again(owner)).get(name, _again).__code__)
+    return (dataclasses.is_dataclass(owner)
+            and fingerprint(code) == fingerprint(vars(_again(owner)).get(name, _again).__code__))
 
 
 def _again(owner: type) -> type:
-    """A class of the same fields as the dataclass `owner`, with all methods that `@dataclass` writes, and no others."""
+    """A class of the same fields as the dataclass `owner`, with all methods that `@dataclass`
+    writes, and no others.
+    """
     kinds = {dataclasses._FIELD: object, dataclasses._FIELD_INITVAR: dataclasses.InitVar[object]}
-    fields = [(f.name, kinds[f._field_type], _field(f)) for f in owner.__dataclass_fields__.values() if f._field_type in kinds]
+    fields = [(f.name, kinds[f._field_type], _field(f)) for f in owner.__dataclass_fields__.values()
+              if f._field_type in kinds]
     post = {"__post_init__": _again} if hasattr(owner, "__post_init__") else {}
-    return dataclasses.make_dataclass(owner.__name__, fields, namespace=post, order=True, frozen=owner.__dataclass_params__.frozen)
+    return dataclasses.make_dataclass(owner.__name__, fields, namespace=post, order=True,
+                                      frozen=owner.__dataclass_params__.frozen)
 
 
 def _field(f: dataclasses.Field) -> dataclasses.Field:
-    """A field like `f`, of which the methods of a class depend on whether it has a default, not on which."""
+    """A field like `f`, of which the methods of a class depend on whether it has a default, not on
+    which.
+    """
     defaults = {name: None if name == "default" else dict for name in ("default", "default_factory")
                 if not is_missing(getattr(f, name))}
     return dataclasses.field(init=f.init, compare=f.compare, kw_only=f.kw_only, **defaults)
 
 
 def is_missing(default) -> bool:
-    """Whether a field has no default, or no factory: dataclasses.MISSING, which is another object after pickling."""
+    """Whether a field has no default, or no factory: dataclasses.MISSING, which is another object
+    after pickling.
+    """
     return isinstance(default, type(dataclasses.MISSING))
 
 
 def is_of_factory(default) -> bool:
-    """Whether this is the default of a parameter for which a field's factory is called; another object after pickling, too."""
+    """Whether this is the default of a parameter for which a field's factory is called; another
+    object after pickling, too.
+    """
     return isinstance(default, type(dataclasses._HAS_DEFAULT_FACTORY))
 
 
 def is_of_namedtuple(new: typing.Callable) -> bool:
-    """Whether `new`, the `__new__` of a named tuple, is the one that collections.namedtuple writes."""
-    return new.__code__.co_name == "<lambda>" and str(new.__globals__.get("__name__")).startswith("namedtuple_")
+    """Whether `new`, the `__new__` of a named tuple, is the one that collections.namedtuple writes.
+    """
+    return (new.__code__.co_name == "<lambda>"
+            and str(new.__globals__.get("__name__")).startswith("namedtuple_"))

@@ -1,26 +1,30 @@
 """Threads take turns at generating and compiling code.
 
-Builders stand on one stack, and functions are shared between the stages that read them.  Threads that call a function
-for the first time together wait for one of them to generate and compile its code, which then serves all.  Calls of what is there
-already do not wait.
+Builders stand on one stack, and functions are shared between the stages that read them.  Threads
+that call a function for the first time together wait for one of them to generate and compile its
+code, which then serves all.  Calls of what is there already do not wait.
 
-What is generated is made of many small objects that refer to each other.  Python's collector looks through the young
-ones after every 700 that are made, which took a seventh of the time of generating code: while somebody has the turn
-it looks less often, and at the end, which takes 2 to 10 ms: what the first turns of a process leave just counts as old, for most of it stays.
-Considered: to switch it off, which would keep whatever else the process does from being collected.
+What is generated is made of many small objects that refer to each other.  Python's collector looks
+through the young ones after every 700 that are made, which took a seventh of the time of generating
+code: while somebody has the turn it looks less often, and at the end, which takes 2 to 10 ms: what
+the first turns of a process leave just counts as old, for most of it stays.  Considered: to switch
+it off, which would keep whatever else the process does from being collected.
 
 Note [Where frames are kept]
-From 3.11 on Python keeps the frames of functions in chunks of 16 KiB, which it asks the system for, and gives back as soon as the first frame in one
-is left.  Where a loop calls a function from the end of a chunk, each call costs 8 microseconds, and whether one does is a matter of how deep the caller stands:
-10,000 such calls were 80 ms of a convolutional network's first call.  So code is generated and compiled below a function that says it
-needs half a megabyte for its own: the chunk that it gets is twice that, and the other half is enough for all that is called from there.
+From 3.11 on Python keeps the frames of functions in chunks of 16 KiB, which it asks the system for,
+and gives back as soon as the first frame in one is left.  Where a loop calls a function from the
+end of a chunk, each call costs 8 microseconds, and whether one does is a matter of how deep the
+caller stands: 10,000 such calls were 80 ms of a convolutional network's first call.  So code is
+generated and compiled below a function that says it needs half a megabyte for its own: the chunk
+that it gets is twice that, and the other half is enough for all that is called from there.
 
 Note [Faults]
-Whatever generates code takes a turn, so here is the one place where an exception that is no refusal, a fault of s2s, is made one
-that names the program's line and says what to do (errors.py).
+Whatever generates code takes a turn, so here is the one place where an exception that is no
+refusal, a fault of s2s, is made one that names the program's line and says what to do (errors.py).
 
-A fork waits as well, as `logging` has it: a child in which a lock is held by a thread that it does not have would wait for
-ever.  To give the child new locks would leave it what that thread had half done, in LLVM as well.
+A fork waits as well, as `logging` has it: a child in which a lock is held by a thread that it does
+not have would wait for ever.  To give the child new locks would leave it what that thread had half
+done, in LLVM as well.
 """
 
 from __future__ import annotations
@@ -37,7 +41,9 @@ from ..errors import fault
 ROOM = 1 << 16  # words, of a frame
 YOUNG = 200_000  # how many objects are made between collections
 FIRST = 400_000  # so many are not looked at when a turn ends
-FROZEN = 1_000  # Python 3.12 begins with some 400 frozen objects; a program that freezes its own has 4,000 at the least
+# Python 3.12 begins with some 400 frozen objects; a program that freezes its own has 4,000 at the
+# least
+FROZEN = 1_000
 
 _lock = threading.RLock()
 
@@ -58,18 +64,23 @@ class Turn:
 
     def __exit__(self, kind, error, place) -> None:
         Turn.depth -= 1
-        if Turn.depth == 0 and gc.get_threshold()[0] == YOUNG:  # nobody else has said anything meanwhile
-            if (young := gc.get_count()[0]) > Turn.threshold[0]:  # the next object would be one too many, and have old ones looked through if it is their turn: 50 ms
+        # nobody else has said anything meanwhile
+        if Turn.depth == 0 and gc.get_threshold()[0] == YOUNG:
+            # the next object would be one too many, and have old ones looked through if it is their
+            # turn: 50 ms
+            if (young := gc.get_count()[0]) > Turn.threshold[0]:
                 count_anew(young)
             gc.set_threshold(*Turn.threshold)
         _lock.release()
-        if error is not None and Turn.depth == 0 and (own := fault(error)) is not None:  # Note [Faults]
+        # Note [Faults]
+        if error is not None and Turn.depth == 0 and (own := fault(error)) is not None:
             raise own from error
 
 
 def count_anew(young: int) -> None:
     """Have Python's collector count from 0."""
-    if Turn.unseen + young < FIRST and gc.get_freeze_count() < FROZEN:  # what the program has frozen stays so
+    # what the program has frozen stays so
+    if Turn.unseen + young < FIRST and gc.get_freeze_count() < FROZEN:
         Turn.unseen += young
         gc.freeze()
         gc.unfreeze()  # what was young is old
@@ -97,16 +108,18 @@ def in_turn(function: Callable) -> Callable:
     @functools.wraps(function)
     def run(*args, **kwargs):
         with Turn():
-            return function(*args, **kwargs) if Turn.depth > 1 else with_frames(function, *args, **kwargs)
+            return (function(*args, **kwargs) if Turn.depth > 1
+                    else with_frames(function, *args, **kwargs))
 
     return run
 
 
 class made_in_turn:
-    """A property that is made when it is first asked for, while no other thread generates, and is an attribute from then on.
+    """A property that is made when it is first asked for, while no other thread generates, and is
+    an attribute from then on.
 
-    `functools.cached_property` has, in some versions of Python, a lock of its own: whoever waited for a turn with it would keep those from
-    it who have the turn, and a fork would not wait for it.
+    `functools.cached_property` has, in some versions of Python, a lock of its own: whoever waited
+    for a turn with it would keep those from it who have the turn, and a fork would not wait for it.
     """
 
     def __init__(self, make: Callable):

@@ -1,8 +1,9 @@
 """Value, Block, Op, Function: a program as structured SSA.
 
-A function is a block.  A block has parameters, ops in order, and yields.  An op reads values and makes
-values; `if`, `for`, `while` are ops that own blocks, whose ops may also read the values of the blocks
-around them.  There is no control-flow graph, and nothing here knows what any op means: `op.record` does.
+A function is a block.  A block has parameters, ops in order, and yields.  An op reads values and
+makes values; `if`, `for`, `while` are ops that own blocks, whose ops may also read the values of
+the blocks around them.  There is no control-flow graph, and nothing here knows what any op means:
+`op.record` does.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ class Op:
     outputs: list[Value] = field(default_factory=list)
     line: Line | None = None
 
-    name = property(attrgetter("record.name"))  # the most asked of all: a third faster than a function
+    # the most asked of all: a third faster than a function
+    name = property(attrgetter("record.name"))
 
     @property
     def output(self) -> Value:
@@ -84,7 +86,8 @@ class Op:
         return value
 
     def __repr__(self) -> str:
-        return f"{', '.join(map(repr, self.outputs))} = {self.name}({', '.join(map(repr, self.inputs))})"
+        return (f"{', '.join(map(repr, self.outputs))} = "
+                f"{self.name}({', '.join(map(repr, self.inputs))})")
 
 
 @dataclass(eq=False)
@@ -98,10 +101,11 @@ class Block:
 
 @dataclass(frozen=True)
 class Meeting:
-    """Two extents that an op which every run reaches puts side by side: unequal, the run would raise.
+    """Two extents that an op which every run reaches puts side by side: unequal, the run would
+    raise.
 
-    With `broadcasts`, one that is 1 goes with any.  A derivative may not need that op: so this is asked of the
-    arguments of a call, not left to what happens to be computed.
+    With `broadcasts`, one that is 1 goes with any.  A derivative may not need that op: so this is
+    asked of the arguments of a call, not left to what happens to be computed.
     """
 
     a: Dim
@@ -115,12 +119,13 @@ class Meeting:
 class Function:
     """A named block whose parameters are arguments and whose yields are results.
 
-    `tupled` says that it returns a tuple, even of one member.  `captures` maps the name of each trailing
-    parameter that stands for a closed-over or global value to a function that reads that value now.
-    `defaults` maps a parameter's name to its Python default.  Callers give the parameters numbered in `given` away;
-    `handed_on` says which result is which of them, changed in place.  Both are for the printer.  It `is_finished` as the last passes have left
-    it (pipeline.py).  The parameters numbered in `late` are made of the results (the seeds of a Jacobian's rows), so that no
-    pass may ask them for what the results need.
+    `tupled` says that it returns a tuple, even of one member.  `captures` maps the name of each
+    trailing parameter that stands for a closed-over or global value to a function that reads that
+    value now.  `defaults` maps a parameter's name to its Python default.  Callers give the
+    parameters numbered in `given` away; `handed_on` says which result is which of them, changed in
+    place.  Both are for the printer.  It `is_finished` as the last passes have left it
+    (pipeline.py).  The parameters numbered in `late` are made of the results (the seeds of a
+    Jacobian's rows), so that no pass may ask them for what the results need.
     """
 
     name: str
@@ -138,7 +143,8 @@ class Function:
 
     def remade(self, block: Block, **changes) -> Function:
         """This function with another block, and whatever else `changes` name."""
-        fields = {"captures": dict(self.captures), "defaults": dict(self.defaults), "is_finished": False, **changes}
+        fields = {"captures": dict(self.captures), "defaults": dict(self.defaults),
+                  "is_finished": False, **changes}
         return replace(self, block=block, **fields)
 
     @property
@@ -151,13 +157,16 @@ class Function:
 
 
 class Recalled:
-    """A function of which the parameters and the results are known from an earlier process; all else is made when it is asked for.
+    """A function of which the parameters and the results are known from an earlier process; all
+    else is made when it is asked for.
 
-    It is asked for its `params`, `results`, `captures`, `meetings`, `tupled` and `name` as a Function is, and is not changed.
+    It is asked for its `params`, `results`, `captures`, `meetings`, `tupled` and `name` as a
+    Function is, and is not changed.
     """
 
-    def __init__(self, make: Callable[[], Function], name: str, params: list[Value], results: list[Value], tupled: bool,
-                 captures: dict[str, Callable], meetings: tuple[Meeting, ...]):
+    def __init__(self, make: Callable[[], Function], name: str, params: list[Value],
+                 results: list[Value], tupled: bool, captures: dict[str, Callable],
+                 meetings: tuple[Meeting, ...]):
         self.make, self.name, self.params, self.results = make, name, params, results
         self.tupled, self.captures, self.meetings = tupled, captures, meetings
 
@@ -173,7 +182,9 @@ def whole(function: Function | Recalled) -> Function:
 
 
 def identifier(name: str, otherwise: str = "f") -> str:
-    """What a function may be called: `name`, or `otherwise` for a lambda's, a keyword, or what is no word at all."""
+    """What a function may be called: `name`, or `otherwise` for a lambda's, a keyword, or what is
+    no word at all.
+    """
     return name if name.isidentifier() and not iskeyword(name) else otherwise
 
 
@@ -206,7 +217,9 @@ Readers = dict[Value, list[tuple["Op | None", Block]]]
 
 
 def readers_of(block: Block) -> Readers:
-    """Who reads each value in `block` and the blocks inside it: an op, or None for the yields, and the block it stands in."""
+    """Who reads each value in `block` and the blocks inside it: an op, or None for the yields, and
+    the block it stands in.
+    """
     found: Readers = defaultdict(list)
     for inner in blocks_of(block):
         for op in inner.ops:
@@ -225,7 +238,9 @@ def defined_values(block: Block) -> Iterator[Value]:
 
 
 def free_values(block: Block) -> list[Value]:
-    """The values that `block`, with its inner blocks, reads and does not define, in order of first use."""
+    """The values that `block`, with its inner blocks, reads and does not define, in order of first
+    use.
+    """
     bound: set[Value] = set()
     free: dict[Value, None] = {}
 

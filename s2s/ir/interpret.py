@@ -10,7 +10,8 @@ from collections.abc import Callable
 from .graph import Block, Function, Op, Value
 
 
-def interpret(function: Function, *args, watch: Callable[[Op, list, list], None] = lambda op, inputs, results: None,
+def interpret(function: Function, *args,
+              watch: Callable[[Op, list, list], None] = lambda op, inputs, results: None,
               enter: Callable[[Op], None] = lambda op: None):
     """The result of `function` on NumPy arguments: a tuple if it returns several values, else one.
 
@@ -20,14 +21,16 @@ def interpret(function: Function, *args, watch: Callable[[Op, list, list], None]
     return tuple(results) if function.tupled else results[0]
 
 
-def _run(block: Block, args: list, outer: dict[Value, object], watch: Callable, enter: Callable) -> list:
+def _run(block: Block, args: list, outer: dict[Value, object], watch: Callable,
+         enter: Callable) -> list:
     env = dict(outer)
     env.update(zip(block.params, args, strict=True))
     for op in block.ops:
         inputs = [env[x] for x in op.inputs]
         enter(op)
         if op.record.run is not None:
-            results = op.record.run(op, inputs, lambda inner, values: _run(inner, values, env, watch, enter))
+            results = op.record.run(op, inputs,
+                                    lambda inner, values: _run(inner, values, env, watch, enter))
         else:
             result = op.record.evaluate(*inputs, **op.attrs)
             results = [result] if len(op.outputs) == 1 else result

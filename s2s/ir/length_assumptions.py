@@ -1,29 +1,38 @@
 """Which axes are long, and whether it matters to the code that is being generated.
 
 Note [Long axes]
-Of a diffusion `u[1:-1] + k[1:-1] * lap` the two lengths are n - 2 and m - 2, each of which may be 1 where n or m is 3, and
-then NumPy broadcasts: code for that has a nest of loops for each operation, and sums cotangents to shapes that
-only the run knows.  The code for an axis of length 8 or more need not reckon with it, however many of its first and last
-six elements a slice leaves out.  It also knows how long `x[:3]` is, and that np.concatenate((x[:1], x[:-1])) is as long as `x`.  Most programs never ask; theirs is one code for all lengths but 1, as
-Note [Which extents are 1] says.  For those that ask, code is generated once more where an axis is short.
+Of a diffusion `u[1:-1] + k[1:-1] * lap` the two lengths are n - 2 and m - 2, each of which may be 1
+where n or m is 3, and then NumPy broadcasts: code for that has a nest of loops for each operation,
+and sums cotangents to shapes that only the run knows.  The code for an axis of length 8 or more
+need not reckon with it, however many of its first and last six elements a slice leaves out.  It
+also knows how long `x[:3]` is, and that np.concatenate((x[:1], x[:-1])) is as long as `x`.  Most
+programs never ask; theirs is one code for all lengths but 1, as
+Note [Which extents are 1] says.  For those that ask, code is generated once more where an axis is
+short.
 
-Three designs were weighed.  A check of lengths before each nest, and both forms of the nest, is twice the code to compile, and the
-cotangents' shapes differ ever after.  Taking for one length what two arguments happen to share makes new code whenever
-a matrix is square.  This is a kind of axis, as "of length 1" is, and nobody pays for it who does not ask.
+Three designs were weighed.  A check of lengths before each nest, and both forms of the nest, is
+twice the code to compile, and the cotangents' shapes differ ever after.  Taking for one length what
+two arguments happen to share makes new code whenever a matrix is square.  This is a kind of axis,
+as "of length 1" is, and nobody pays for it who does not ask.
 
 Note [Supposed lengths]
-Of the gates `z[:n]`, `z[n:2 * n]` of a network each may have length 1, for all that is known before a call, and so may the halves `y[:n]`,
-`y[n:]` of a state; so may `z[5:10]`, if `z` is short.  Native code supposes that slices whose bounds do not tell their length have not, where they meet
-something of another extent, and asks when it has their lengths: where one is 1 it raises, and code that supposes nothing is made, and
-runs (runtime/call/native_function.py).  So it does for u[1:-1] of short axes, which has length 1 where u has 3: what a test tries on arrays of 5 numbers is
-half as long (a flow in a cavity: 549 lines of loops for 1,191).  A recurrent network with
-long short-term memory took two thirds of the time so, and half of the loops.  Only native code does so, which has changed nothing when it raises.
+Of the gates `z[:n]`, `z[n:2 * n]` of a network each may have length 1, for all that is known before
+a call, and so may the halves `y[:n]`, `y[n:]` of a state; so may `z[5:10]`, if `z` is short.
+Native code supposes that slices whose bounds do not tell their length have not, where they meet
+something of another extent, and asks when it has their lengths: where one is 1 it raises, and code
+that supposes nothing is made, and runs (runtime/call/native_function.py).  So it does for u[1:-1]
+of short axes, which has length 1 where u has 3: what a test tries on arrays of 5 numbers is half as
+long (a flow in a cavity: 549 lines of loops for 1,191).  A recurrent network with long short-term
+memory took two thirds of the time so, and half of the loops.  Only native code does so, which has
+changed nothing when it raises.
 
-It also supposes that arguments are equally long which a loop carries in turns: `up, u, un = u, un, up`, where u came as one and un as the other, or
-`h = np.tanh(W @ h)`, which is as long as W has rows, and before as long as it has columns (back/arrays/assume_equal_lengths.py).  That is asked of a call, at once.
-Two designs beside it were weighed.  That arguments agree could be a part of the kind of a call, as lengths of 1 are: all that is kept of
-a function would have to say so, for the few that ask.  And each trip could be asked for the length of what it ends with: but what indices
-in the loop need could then not be asked before it.
+It also supposes that arguments are equally long which a loop carries in turns: `up, u, un = u, un,
+up`, where u came as one and un as the other, or `h = np.tanh(W @ h)`, which is as long as W has
+rows, and before as long as it has columns (back/arrays/assume_equal_lengths.py).  That is asked of
+a call, at once.  Two designs beside it were weighed.  That arguments agree could be a part of the
+kind of a call, as lengths of 1 are: all that is kept of a function would have to say so, for the
+few that ask.  And each trip could be asked for the length of what it ends with: but what indices in
+the loop need could then not be asked before it.
 """
 
 from __future__ import annotations
@@ -38,7 +47,9 @@ SHORT = frozenset({0, *range(2, LONG)})
 
 
 def is_long(n: int) -> bool:
-    """Whether an axis of this length is long: no slice that leaves out a few elements of it has length 1."""
+    """Whether an axis of this length is long: no slice that leaves out a few elements of it has
+    length 1.
+    """
     return n >= LONG
 
 
@@ -75,7 +86,9 @@ _supposing: ContextVar[bool] = ContextVar("supposing", default=False)
 
 @contextmanager
 def supposing(is_so: bool = True) -> Iterator[None]:
-    """Inside this, slices whose bounds do not tell their length are supposed not to have length 1.  Note [Supposed lengths]"""
+    """Inside this, slices whose bounds do not tell their length are supposed not to have length 1.
+    Note [Supposed lengths]
+    """
     token = _supposing.set(is_so)
     try:
         yield
@@ -91,7 +104,8 @@ def is_supposing() -> bool:
 def has_asked() -> bool:
     """Whether the code that is being generated is for long or for short axes alone.
 
-    Not so of a second half (derive/linear_maps.py), which is compiled when it is first called: what it is given the first half has made, and has asked.
+    Not so of a second half (derive/linear_maps.py), which is compiled when it is first called: what
+    it is given the first half has made, and has asked.
     """
     asked = _asked.get()
     return asked is not None and asked.about_lengths

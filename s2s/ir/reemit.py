@@ -1,7 +1,7 @@
 """Emit a function again, with better-known inputs: the one mechanism behind most passes.
 
-Specialising to a signature, inlining a call, propagating constants and simplifying are all this, because
-the builder infers types and folds as it emits.
+Specialising to a signature, inlining a call, propagating constants and simplifying are all this,
+because the builder infers types and folds as it emits.
 """
 
 from __future__ import annotations
@@ -14,19 +14,22 @@ from .graph import Block, Function, Op, Value
 Rule = Callable[[Op, list[Value]], "Sequence[Value] | None"]
 
 
-def rebuild(function: Function, types: Sequence | None = None, rule: Rule | None = None) -> Function:
+def rebuild(function: Function, types: Sequence | None = None,
+            rule: Rule | None = None) -> Function:
     """`function` emitted again, with parameters of `types` if they are given.
 
     `rule(op, inputs)` may emit something else for an op and return its outputs; None keeps the op.
     """
     types = [p.type for p in function.params] if types is None else types
-    block = Block(params=[Value(type, p.name) for p, type in zip(function.params, types, strict=True)])
+    block = Block(params=[Value(type, p.name)
+                          for p, type in zip(function.params, types, strict=True)])
     with Builder(block):
         block.yields = emit_block(function.block, block.params, {}, rule)
     return function.remade(block)
 
 
-def emit_block(block: Block, args: Sequence[Value], env: dict[Value, Value], rule: Rule | None = None) -> list[Value]:
+def emit_block(block: Block, args: Sequence[Value], env: dict[Value, Value],
+               rule: Rule | None = None) -> list[Value]:
     """Emit the ops of `block` into the current builder; returns what its yields have become.
 
     `env` maps values of the old program to values of the new one; it is extended.
@@ -46,7 +49,8 @@ def emit_op(op: Op, env: dict[Value, Value], rule: Rule | None = None) -> None:
     outputs = rule(op, inputs) if rule is not None else None
     if outputs is None:
         if op.record.rebuild is not None:
-            outputs = op.record.rebuild(op, inputs, lambda block, args=(): emit_block(block, args, env, rule))
+            outputs = op.record.rebuild(op, inputs,
+                                        lambda block, args=(): emit_block(block, args, env, rule))
         else:
             outputs = emit(op.record, *inputs, **op.attrs)
     if isinstance(outputs, Value):
@@ -69,7 +73,8 @@ def clone(function: Function) -> Function:
         new = Block([again(p) for p in block.params])
         for op in block.ops:
             inputs = [env.get(x, x) for x in op.inputs]
-            made = Op(op.record, inputs, dict(op.attrs), [copy(inner) for inner in op.blocks], [], op.line)
+            made = Op(op.record, inputs, dict(op.attrs), [copy(inner) for inner in op.blocks], [],
+                      op.line)
             made.outputs = [again(out, made) for out in op.outputs]
             new.ops.append(made)
         new.yields = [env.get(y, y) for y in block.yields]

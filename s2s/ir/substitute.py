@@ -1,4 +1,6 @@
-"""Read other values in place of some: what a pass does to the program after it has found them equal."""
+"""Read other values in place of some: what a pass does to the program after it has found them
+equal.
+"""
 
 from __future__ import annotations
 

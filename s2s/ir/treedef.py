@@ -1,12 +1,14 @@
-"""Containers: how they hold their members, how these are reached, and how a container is made of members.
+"""Containers: how they hold their members, how these are reached, and how a container is made of
+members.
 
     Form("dict", ("w", "b"), dict)              x["w"]    {"w": w, "b": b}
     Form("list", (0, 1), list)                  x[0]      [a, b]
     Form("namedtuple", ("w", "b"), Layer)       x.w       Layer(w=w, b=b)
     Form("attributes", ("w", "b"), Params)      x.w       Params(w=w, b=b)
 
-A form is part of a type: it is known when code is generated, and members are data.  A plain tuple has no form.
-An object whose class does more in its constructor than store what it is given is made without calling it.
+A form is part of a type: it is known when code is generated, and members are data.  A plain tuple
+has no form.  An object whose class does more in its constructor than store what it is given is made
+without calling it.
 """
 
 from __future__ import annotations
@@ -60,7 +62,8 @@ class Form:
             case "list":
                 return f"a list of {len(self.keys)}"
             case "dict":
-                return f"a {self.cls.__name__} with the keys {', '.join(map(repr, self.keys)) or '(none)'}"
+                return (f"a {self.cls.__name__} with the keys "
+                        f"{', '.join(map(repr, self.keys)) or '(none)'}")
             case "namedtuple":
                 return f"a {self.cls.__name__}"
         return f"a {self.cls.__name__} with the attributes {', '.join(self.keys) or '(none)'}"
@@ -68,7 +71,8 @@ class Form:
 
 def with_attributes(cls, **attributes):
     """An instance of `cls` with these attributes, without calling its constructor."""
-    made = (object if hasattr(cls.__new__, "__code__") else cls).__new__(cls)  # SimpleNamespace has its own, in C
+    # SimpleNamespace has its own, in C
+    made = (object if hasattr(cls.__new__, "__code__") else cls).__new__(cls)
     for name, content in attributes.items():
         object.__setattr__(made, name, content)
     return made
@@ -96,7 +100,8 @@ def form_of(x) -> Form | None:
 def is_container(x) -> bool:
     """Whether `x` has members."""
     kind = type(x)
-    return kind is tuple or kind is list or kind in DICTS or is_namedtuple(kind) or has_members(kind)
+    return (kind is tuple or kind is list or kind in DICTS or is_namedtuple(kind)
+            or has_members(kind))
 
 
 def is_namedtuple(kind: type) -> bool:
@@ -106,11 +111,14 @@ def is_namedtuple(kind: type) -> bool:
 
 def has_members(kind: type) -> bool:
     """Whether the attributes of an instance of `kind` are its members."""
-    return kind is types.SimpleNamespace or kind in _children or hasattr(kind, "__dataclass_fields__") and kind is not type
+    return (kind is types.SimpleNamespace or kind in _children
+            or hasattr(kind, "__dataclass_fields__") and kind is not type)
 
 
 def register(kind: type, children: Callable) -> None:
-    """Instances of `kind` are containers; `children(x)` are the members that are data, the rest stays fixed."""
+    """Instances of `kind` are containers; `children(x)` are the members that are data, the rest
+    stays fixed.
+    """
     _children[kind] = children
 
 
@@ -119,7 +127,8 @@ def attributes_of(x) -> dict[str, object]:
     names = [f.name for f in dataclasses.fields(x)] if dataclasses.is_dataclass(x) else []
     names += [name for kind in type(x).__mro__ for name in slots_of(kind)]
     found = {name: getattr(x, name) for name in names if hasattr(x, name)}
-    found.update({name: content for name, content in getattr(x, "__dict__", {}).items() if name not in found})
+    found.update({name: content for name, content in getattr(x, "__dict__", {}).items()
+                  if name not in found})
     return found
 
 
@@ -131,9 +140,11 @@ def slots_of(kind: type) -> list[str]:
 
 
 def is_fixed(x, name: str) -> bool:
-    """Whether the attribute `name` of `x` is part of its structure: code is generated for its value.
+    """Whether the attribute `name` of `x` is part of its structure: code is generated for its
+    value.
 
-    That is a dataclass's field with metadata={"static": True}, and what a registered class does not call a child.
+    That is a dataclass's field with metadata={"static": True}, and what a registered class does not
+    call a child.
     """
     children = _children.get(type(x))
     if children is not None:
@@ -148,9 +159,11 @@ def stores_its_arguments(form: Form) -> bool:
     cls = form.cls
     if form.kind == "namedtuple" or cls is types.SimpleNamespace:
         return True
-    if not dataclasses.is_dataclass(cls) or hasattr(cls, "__post_init__") or cls.__new__ is not object.__new__:
+    if (not dataclasses.is_dataclass(cls) or hasattr(cls, "__post_init__")
+            or cls.__new__ is not object.__new__):
         return False
     fields = dataclasses.fields(cls)
-    made = is_of_dataclass(next(base for base in cls.__mro__ if "__init__" in vars(base)), "__init__")
+    made = is_of_dataclass(next(base for base in cls.__mro__ if "__init__" in vars(base)),
+                           "__init__")
     names = tuple(inspect.signature(cls.__init__).parameters)[1:] if made else ()
     return made and all(f.init for f in fields) and sorted(names) == sorted(form.keys)

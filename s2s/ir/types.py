@@ -1,10 +1,11 @@
 """What is known of a value before it exists: its dtype, its rank, which of its extents are 1.
 
-Types form a lattice: `join(a, b)` is the least type that describes both.  `Undefined` is its bottom (a
-name that no statement has bound yet), `Unknown` its top (a scalar or an array of any rank).
+Types form a lattice: `join(a, b)` is the least type that describes both.  `Undefined` is its bottom
+(a name that no statement has bound yet), `Unknown` its top (a scalar or an array of any rank).
 
-Extents are compared, never computed: an `Extent` is a symbol plus an offset, equal symbols mean equal
-lengths, and code that needs the number asks a live value for it.  See Note [Which extents are 1].
+Extents are compared, never computed: an `Extent` is a symbol plus an offset, equal symbols mean
+equal lengths, and code that needs the number asks a live value for it.  See
+Note [Which extents are 1].
 """
 
 from __future__ import annotations
@@ -16,30 +17,37 @@ from .length_assumptions import LONG, ask, is_long
 from .treedef import Form
 
 # Note [Which extents are 1]
-# Code is specialised on dtype, rank and on which extents are 1, never on other extents.  An extent that a
-# parameter brings is known not to be 1 (`may_be_one` is False), so two such extents that meet in an
-# elementwise op are equal, or the op raises.  The length of `x[1:-1]` is max(n - 2, 0), which may be 1 at
-# run time although n is not; it is written n - 2 with `may_be_one` set, unless n is `long` (length_assumptions.py,
+# Code is specialised on dtype, rank and on which extents are 1, never on other extents.  An extent
+# that a parameter brings is known not to be 1 (`may_be_one` is False), so two such extents that
+# meet in an elementwise op are equal, or the op raises.  The length of `x[1:-1]` is max(n - 2, 0),
+# which may be 1 at run time although n is not; it is written n - 2 with `may_be_one` set, unless n
+# is `long` (length_assumptions.py,
 # Note [Long axes]).  Negative offsets mean max(n + offset, 0), which is what slicing gives.
 
 
 @dataclass(frozen=True)
 class Extent:
-    """A run-time length: max(symbol + offset, 0).  The symbol stands for a length, which is not negative.
+    """A run-time length: max(symbol + offset, 0).  The symbol stands for a length, which is not
+    negative.
 
-    What is known of being 1 is known of the symbol, so that the extent that is taken from `x`, made longer and shorter
-    again, is the one that `x` has: the inside of `np.zeros(len(x) + 2)` is as long as `x`.
+    What is known of being 1 is known of the symbol, so that the extent that is taken from `x`, made
+    longer and shorter again, is the one that `x` has: the inside of `np.zeros(len(x) + 2)` is as
+    long as `x`.
     """
 
     symbol: str
     offset: int = 0
     symbol_may_be_one: bool = True
     symbol_is_long: bool = False
-    symbol_is_supposed: bool = False  # not to be what makes a slice of it have length 1: Note [Supposed lengths] in length_assumptions.py
+    # not to be what makes a slice of it have length 1: Note [Supposed lengths] in
+    # length_assumptions.py
+    symbol_is_supposed: bool = False
 
     @property
     def may_be_one(self) -> bool:
-        """Whether this length may turn out to be 1: of n + 2, never, and of n - 2 not where n is long, or supposed not to be 3."""
+        """Whether this length may turn out to be 1: of n + 2, never, and of n - 2 not where n is
+        long, or supposed not to be 3.
+        """
         if self.symbol_may_be_one or not self.leaves_out_few:
             return self.offset < 2 if self.offset else self.symbol_may_be_one
         if self.symbol_is_supposed:
@@ -49,7 +57,9 @@ class Extent:
 
     @property
     def least(self) -> int:
-        """A number that this length is not below: of n - 2 where n is long, 6; 0 where nothing is known."""
+        """A number that this length is not below: of n - 2 where n is long, 6; 0 where nothing is
+        known.
+        """
         if self.symbol_may_be_one or not self.symbol_is_long or LONG + self.offset <= 0:
             return max(self.offset, 0)
         ask()
@@ -68,13 +78,17 @@ class Extent:
     @property
     def accepts_any(self) -> bool:
         """Whether this axis of a loop's carry may change from trip to trip."""
-        return self.symbol.startswith("any") and "." not in self.symbol  # that has one is an argument's: `anything.0`
+        # that has one is an argument's: `anything.0`
+        return self.symbol.startswith("any") and "." not in self.symbol
 
     @property
     def is_supposed(self) -> bool:
-        """Whether that it is not 1 is asked when it is known.  See Note [Supposed lengths] in length_assumptions.py."""
+        """Whether that it is not 1 is asked when it is known.  See Note [Supposed lengths] in
+        length_assumptions.py.
+        """
         return (self.symbol_is_supposed and self.leaves_out_few
-                or self.symbol.startswith("supposed") and "." not in self.symbol and not self.offset)
+                or self.symbol.startswith("supposed") and "." not in self.symbol
+                and not self.offset)
 
     def __str__(self) -> str:
         return self.symbol if not self.offset else f"{self.symbol}{self.offset:+d}"
@@ -85,12 +99,15 @@ Dim = int | Extent
 
 def dims_of_argument(shape: Sequence[int], name: str) -> tuple[Dim, ...]:
     """The extents of an array that is an argument, which are called after it."""
-    return tuple(1 if n == 1 else Extent(f"{name}.{axis}", 0, False, is_long(n)) for axis, n in enumerate(shape))
+    return tuple(1 if n == 1 else Extent(f"{name}.{axis}", 0, False, is_long(n))
+                 for axis, n in enumerate(shape))
 
 
 @dataclass(frozen=True)
 class Scalar:
-    """A number.  `weak` marks Python's own int, float and complex, which yield in promotion (NEP 50)."""
+    """A number.  `weak` marks Python's own int, float and complex, which yield in promotion (NEP
+    50).
+    """
 
     dtype: str
     weak: bool = False
@@ -118,8 +135,8 @@ class Array:
 class Unknown:
     """A scalar or an array of any rank and dtype.
 
-    `shape` names what is not known: two values with the same symbol have the same shape.  `dtype` is None
-    where that is not known either.
+    `shape` names what is not known: two values with the same symbol have the same shape.  `dtype`
+    is None where that is not known either.
     """
 
     shape: str | None = None
@@ -153,9 +170,12 @@ def is_same(a, b) -> bool:
 
 
 def has_equality(x) -> bool:
-    """Whether what is equal to `x` is the same to every program: not so where a class of the user's says what is equal."""
+    """Whether what is equal to `x` is the same to every program: not so where a class of the user's
+    says what is equal.
+    """
     kind = type(x)
-    return kind.__eq__ is object.__eq__ or kind.__module__ in ("builtins", "numpy", "functools", "types")
+    return kind.__eq__ is object.__eq__ or kind.__module__ in ("builtins", "numpy", "functools",
+                                                               "types")
 
 
 @dataclass(frozen=True)
@@ -179,7 +199,8 @@ class Static:
 
 def is_listed(type: Type) -> bool:
     """Whether NumPy makes an array of what has this type: a tuple or a list."""
-    return isinstance(type, Tuple) and (type.form is None or issubclass(type.form.cls, (tuple, list)))
+    return isinstance(type, Tuple) and (type.form is None
+                                        or issubclass(type.form.cls, (tuple, list)))
 
 
 @dataclass(frozen=True)
@@ -194,7 +215,8 @@ class List:
 
 @dataclass(frozen=True)
 class Tape(List):
-    """A list, last in, first out, that what fills it also empties: so its cotangent starts empty."""
+    """A list, last in, first out, that what fills it also empties: so its cotangent starts empty.
+    """
 
     def __str__(self) -> str:
         return f"tape of {self.item}"
@@ -266,12 +288,16 @@ def with_own_extents(type: Type, name: str) -> Type:
     """`type`, whose lengths are called after `name` and are those of nothing else."""
     match type:
         case Array(dtype, dims):
-            return Array(dtype, tuple(Extent(f"{name}.{k}", 0, d.may_be_one, d.symbol_is_long and not d.offset)
-                                      if isinstance(d, Extent) else d for k, d in enumerate(dims)))
+            return Array(dtype,
+                         tuple(Extent(f"{name}.{k}", 0, d.may_be_one, d.symbol_is_long
+                                      and not d.offset) if isinstance(d, Extent) else d
+                               for k, d in enumerate(dims)))
         case Unknown(str(), dtype):
             return Unknown(name, dtype)
         case Tuple(items):
-            return replace(type, items=tuple(with_own_extents(t, f"{name}.{k}") for k, t in enumerate(items)))
+            return replace(type,
+                           items=tuple(with_own_extents(t, f"{name}.{k}")
+                                       for k, t in enumerate(items)))
     return type
 
 
@@ -283,13 +309,15 @@ def _join_dims(m: Dim, n: Dim, fresh) -> Dim:
 
 def _of_items(extent: Extent) -> Extent:
     """An extent in which the items of a list may differ: two of them have two lengths."""
-    return extent if extent.accepts_any else replace(extent, symbol=f"any{extent.symbol.removeprefix('d')}")
+    return extent if extent.accepts_any else replace(extent,
+                                                     symbol=f"any{extent.symbol.removeprefix('d')}")
 
 
 # Note [What joins]
-# A variable that holds a float32 on one path and a float64 on another is of the type that describes both, as
-# NumPy promotes (np.promote_types).  Python's own numbers yield, as they do in NumPy's operators (NEP 50): the
-# running sum that starts as 0.0 and to which elements of a float32 array are added is a float32.
+# A variable that holds a float32 on one path and a float64 on another is of the type that describes
+# both, as NumPy promotes (np.promote_types).  Python's own numbers yield, as they do in NumPy's
+# operators (NEP 50): the running sum that starts as 0.0 and to which elements of a float32 array
+# are added is a float32.
 
 
 def _kind_and_bits(dtype: str) -> tuple[str, int]:
@@ -301,7 +329,8 @@ def promoted(a: str | None, b: str | None) -> str | None:
     """The least dtype that holds the values of both, as np.promote_types."""
     if a is None or b is None or a == b:
         return None if a is None or b is None else a
-    (kind, bits), (other, size) = sorted(map(_kind_and_bits, (a, b)), key=lambda k: _KINDS.index(k[0]))
+    (kind, bits), (other, size) = sorted(map(_kind_and_bits, (a, b)),
+                                         key=lambda k: _KINDS.index(k[0]))
     if kind == "bool":
         return a if b == "bool" else b
     if kind == other:
@@ -347,7 +376,8 @@ def join(a: Type, b: Type, fresh=lambda: Extent("?")) -> Type | None:
         case Scalar(), Scalar():
             return _joined_number(a, b)
         case Array(), Array() if a.rank == b.rank:
-            return Array(promoted(a.dtype, b.dtype), tuple(_join_dims(m, n, fresh) for m, n in zip(a.dims, b.dims)))
+            return Array(promoted(a.dtype, b.dtype),
+                         tuple(_join_dims(m, n, fresh) for m, n in zip(a.dims, b.dims)))
         case Tuple(), Tuple() if len(a.items) == len(b.items) and a.form == b.form:
             items = tuple(join(m, n, fresh) for m, n in zip(a.items, b.items))
             return None if None in items else replace(a, items=items)
@@ -355,8 +385,10 @@ def join(a: Type, b: Type, fresh=lambda: Extent("?")) -> Type | None:
             item = join(a.item, b.item, lambda: _of_items(fresh()))
             return None if item is None else type(a)(item)
         case (Unknown() | Scalar() | Array()), (Unknown() | Scalar() | Array()):
-            is_complex = any(d is not None and d.startswith("complex") for d in (a.dtype, b.dtype))  # as is what they make, on some path
-            return Unknown(dtype=a.dtype if a.dtype == b.dtype else "complex128" if is_complex else None)
+            # as is what they make, on some path
+            is_complex = any(d is not None and d.startswith("complex") for d in (a.dtype, b.dtype))
+            return Unknown(dtype=a.dtype if a.dtype == b.dtype else "complex128" if is_complex
+                           else None)
     return None
 
 

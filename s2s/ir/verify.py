@@ -17,7 +17,8 @@ from .types import Array, Extent, List, Tuple, Type, join
 def verify(function: Function, lengths: bool = True) -> Function:
     """`function` itself, if every invariant holds; otherwise VerifyError.
 
-    Without `lengths` an extent may be called one name here and another there, as in the loop form, which has asked whether they are equal.
+    Without `lengths` an extent may be called one name here and another there, as in the loop form,
+    which has asked whether they are equal.
     """
     checked = function if lengths else _without_names(clone(function))
     values_are_defined_once(checked)

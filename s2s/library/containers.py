@@ -1,9 +1,11 @@
-"""Sets, deques, and dicts whose keys are known at run time only, as classes said in Python: their methods are run in place.
+"""Sets, deques, and dicts whose keys are known at run time only, as classes said in Python: their
+methods are run in place.
 
-A set is the list of its members, a deque that of its items, a dict those of its keys and of its values; lists have
-derivatives, go through branches and loops, and vanish where they are known when code is generated.  So a key is looked
-for among all keys: a table of places by key would need a type of its own in the IR, in print and in native code, to be
-worth more than the comparison of a few hundred integers, which is what programs keep so.
+A set is the list of its members, a deque that of its items, a dict those of its keys and of its
+values; lists have derivatives, go through branches and loops, and vanish where they are known when
+code is generated.  So a key is looked for among all keys: a table of places by key would need a
+type of its own in the IR, in print and in native code, to be worth more than the comparison of a
+few hundred integers, which is what programs keep so.
 """
 
 from __future__ import annotations

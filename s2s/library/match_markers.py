@@ -1,4 +1,6 @@
-"""What the patterns of `match` ask of their subject, as calls: front/eval/match_patterns.py says what each means."""
+"""What the patterns of `match` ask of their subject, as calls: front/eval/match_patterns.py says
+what each means.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""NumPy's functions that others spell out, said in Python: they are run in place, like functions of the user's.
+"""NumPy's functions that others spell out, said in Python: they are run in place, like functions of
+the user's.
 
-Each takes NumPy's own steps, so that its numbers are NumPy's to the last bit; what NumPy's documentation calls by the name of
-somebody (Clenshaw, Horner) is that.  The other places where a function can be said: an op of its own where the generated source
-is to call it by name or where its derivative is no composition of others (ops/), a composition of Values where types decide
+Each takes NumPy's own steps, so that its numbers are NumPy's to the last bit; what NumPy's
+documentation calls by the name of somebody (Clenshaw, Horner) is that.  The other places where a
+function can be said: an op of its own where the generated source is to call it by name or where its
+derivative is no composition of others (ops/), a composition of Values where types decide
 (ops/arrays/statistics.py).  Here stands what loops, calls functions of the program or builds lists.
 """
 
@@ -149,14 +151,15 @@ def broadcast(*args):
     return tuple([np.broadcast_to(a, zeros.shape) for a in args])
 
 
-# ----------------------------------------------------------------------------------------- polynomials
+# -------------------------------------------------------------------------------------- polynomials
 
 
 def sum_of_polynomials(a1, a2):
     """np.polyadd."""
     a1, a2 = np.atleast_1d(a1), np.atleast_1d(a2)
     more = len(a1) - len(a2)
-    return np.concatenate((np.zeros(max(-more, 0), a1.dtype), a1)) + np.concatenate((np.zeros(max(more, 0), a2.dtype), a2))
+    return (np.concatenate((np.zeros(max(-more, 0), a1.dtype), a1))
+            + np.concatenate((np.zeros(max(more, 0), a2.dtype), a2)))
 
 
 def difference_of_polynomials(a1, a2):
@@ -261,7 +264,7 @@ def laguerre(x, c):
     return c0 + c1 * (1 - x)
 
 
-# --------------------------------------------------------------------------------------------- windows
+# ------------------------------------------------------------------------------------------ windows
 
 
 def _places(m):
@@ -303,7 +306,7 @@ def kaiser(M, beta):  # noqa: N803
     return np.i0(beta * np.sqrt(1 - ((np.arange(0, M) - alpha) / alpha) ** 2.0)) / np.i0(beta)
 
 
-# -------------------------------------------------------------------------------- functions of the program
+# ------------------------------------------------------------------------- functions of the program
 
 
 def grid(shape, dtype):
@@ -325,7 +328,8 @@ def of_each(function, *args):
     """np.vectorize(function), of arguments of which one is an array."""
     arrays = np.broadcast_arrays(*args)
     flat = [np.ravel(a) for a in arrays]
-    return np.reshape(np.array([function(*[a[k] for a in flat]) for k in range(flat[0].size)]), arrays[0].shape)
+    return np.reshape(np.array([function(*[a[k] for a in flat]) for k in range(flat[0].size)]),
+                      arrays[0].shape)
 
 
 def along_rows(function, a):
@@ -339,7 +343,7 @@ def along_columns(function, a):
     return found if found.ndim == 1 else np.moveaxis(found, 0, 1)
 
 
-# -------------------------------------------------------------------------------------------- matrices
+# ----------------------------------------------------------------------------------------- matrices
 
 
 def sliding_windows(x, window_shape):
@@ -353,10 +357,12 @@ def matrix_norm(x, keepdims=False, ord="fro"):
 
 
 def vector_norm(x, axis=None, keepdims=False, ord=2):
-    """np.linalg.vector_norm; along several axes it is that of all their elements, and of no matrix."""
+    """np.linalg.vector_norm; along several axes it is that of all their elements, and of no matrix.
+    """
     if isinstance(axis, tuple):
         behind = np.moveaxis(x, axis, tuple(range(-len(axis), 0)))
-        found = np.linalg.norm(np.reshape(behind, (*np.shape(behind)[:-len(axis)], -1)), ord, axis=-1)
+        found = np.linalg.norm(np.reshape(behind, (*np.shape(behind)[:-len(axis)], -1)), ord,
+                               axis=-1)
         return np.expand_dims(found, axis) if keepdims else found
     if axis is not None:
         return np.linalg.norm(x, ord, axis=axis, keepdims=keepdims)
@@ -370,7 +376,8 @@ def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):  # noqa: N803  NumP
         return np.any(np.not_equal(A, 0)) * 1
     s = np.abs(np.linalg.eigvalsh(A)) if hermitian else np.linalg.svd(A, compute_uv=False)
     if tol is None:
-        least = np.finfo(s.dtype).eps * max(A.shape[-2:]) if rtol is None else np.expand_dims(np.asarray(rtol), -1)
+        least = (np.finfo(s.dtype).eps * max(A.shape[-2:]) if rtol is None
+                 else np.expand_dims(np.asarray(rtol), -1))
         least = np.max(s, axis=-1, keepdims=True) * least
     else:
         least = np.expand_dims(np.asarray(tol), -1)
@@ -386,7 +393,8 @@ def condition_number(x):
 def svd_of_square(a):
     """np.linalg.svd, all of U and V."""
     if a.shape[0] != a.shape[1]:
-        raise NotImplementedError("s2s: all of U and V of a matrix that is not square: pass full_matrices=False")
+        raise NotImplementedError("s2s: all of U and V of a matrix that is not square: pass "
+                                  "full_matrices=False")
     return np.linalg.svd(a, full_matrices=False)
 
 
@@ -455,7 +463,8 @@ def gradient_between(f, x, axis):
     h = np.diff(x)
     before, after = h[:-1], h[1:]
     slopes = np.zeros(f.shape)
-    slopes[..., 1:-1] = (f[..., :-2] * (-after / (before * (before + after))) + f[..., 1:-1] * ((after - before) / (before * after))
+    slopes[..., 1:-1] = (f[..., :-2] * (-after / (before * (before + after)))
+                         + f[..., 1:-1] * ((after - before) / (before * after))
                          + f[..., 2:] * (before / (after * (before + after))))
     slopes[..., 0] = (f[..., 1] - f[..., 0]) / h[0]
     slopes[..., -1] = (f[..., -1] - f[..., -2]) / h[-1]
@@ -472,7 +481,9 @@ def powers(x, increasing):
 
 
 def roots(p):
-    """np.roots: the eigenvalues of the companion matrix, and zeros for the coefficients of 0 at the end."""
+    """np.roots: the eigenvalues of the companion matrix, and zeros for the coefficients of 0 at the
+    end.
+    """
     places = np.flatnonzero(p)
     if len(places) == 0:
         return np.zeros(0) + 0j
@@ -560,7 +571,8 @@ def singular_parts_of_each(a):
     r = min(m, n)
     flat = matrices_of(a)
     dtype = inexact(a).dtype
-    u, s, vt = np.zeros((len(flat), m, r), dtype), np.zeros((len(flat), r), real_of(a).dtype), np.zeros((len(flat), r, n), dtype)
+    u, s, vt = (np.zeros((len(flat), m, r), dtype), np.zeros((len(flat), r), real_of(a).dtype),
+                np.zeros((len(flat), r, n), dtype))
     for k in range(len(flat)):
         u[k], s[k], vt[k] = np.linalg.svd(flat[k], full_matrices=False)
     above = a.shape[:-2]
@@ -570,7 +582,8 @@ def singular_parts_of_each(a):
 def square_matrices(a):
     """A stack of matrices, which must be square."""
     if a.shape[-1] != a.shape[-2]:
-        raise NotImplementedError("s2s: all of U and V of matrices that are not square: pass full_matrices=False")
+        raise NotImplementedError("s2s: all of U and V of matrices that are not square: pass "
+                                  "full_matrices=False")
     return a
 
 
@@ -589,7 +602,8 @@ def qr_of_each(a):
     m, n = a.shape[-2:]
     k = min(m, n)
     flat = matrices_of(a)
-    q, r = np.zeros((len(flat), m, k), inexact(a).dtype), np.zeros((len(flat), k, n), inexact(a).dtype)
+    q, r = (np.zeros((len(flat), m, k), inexact(a).dtype),
+            np.zeros((len(flat), k, n), inexact(a).dtype))
     for j in range(len(flat)):
         q[j], r[j] = np.linalg.qr(flat[j])
     return np.reshape(q, (*a.shape[:-2], m, k)), np.reshape(r, (*a.shape[:-2], k, n))
@@ -620,7 +634,7 @@ def inverse_of_tensor(a, ind=2):
     return np.reshape(np.linalg.inv(np.reshape(a, (n, n))), (*after, *before))
 
 
-# ------------------------------------------------------------------------------------ put in, in other words
+# --------------------------------------------------------------------------- put in, in other words
 
 
 def inserted(x, place, values):
@@ -634,7 +648,9 @@ def inserted(x, place, values):
 
 
 def inserted_at(x, places, values):
-    """np.insert at an array of places: each comes before the row that has that number, of several there the first one first."""
+    """np.insert at an array of places: each comes before the row that has that number, of several
+    there the first one first.
+    """
     n, count = len(x), max(len(places), len(values))
     if np.any((places < -n) | (places > n)):
         raise IndexError("index is out of bounds")
@@ -646,7 +662,9 @@ def inserted_at(x, places, values):
 
 def without_infinite(x, nan, posinf, neginf):
     """np.nan_to_num with numbers of one's own."""
-    return np.where(np.isnan(x), nan, np.where(x == np.inf, posinf, np.where(x == -np.inf, neginf, x))).astype(x.dtype)
+    return np.where(np.isnan(x), nan,
+                    np.where(x == np.inf, posinf, np.where(x == -np.inf, neginf, x))).astype(
+                        x.dtype)
 
 
 def interpolated_around(x, xp, fp, period):
@@ -657,16 +675,22 @@ def interpolated_around(x, xp, fp, period):
     xp, fp = xp % period, fp + 0.0
     order = np.argsort(xp)
     xp, fp = xp[order], fp[order]
-    return np.interp(x % period, np.concatenate((xp[-1:] - period, xp, xp[:1] + period)), np.concatenate((fp[-1:], fp, fp[:1])))
+    return np.interp(x % period, np.concatenate((xp[-1:] - period, xp, xp[:1] + period)),
+                     np.concatenate((fp[-1:], fp, fp[:1])))
 
 
 def condition_in_norm(x, p):
-    """np.linalg.cond in a norm other than the largest singular value: infinite, with slopes that are no numbers, of a singular matrix."""
+    """np.linalg.cond in a norm other than the largest singular value: infinite, with slopes that
+    are no numbers, of a singular matrix.
+    """
     if p == "nuc":  # of which NumPy asks what raises
-        return np.linalg.norm(x, p, axis=(-2, -1)) * np.linalg.norm(np.linalg.inv(x), p, axis=(-2, -1))
+        return np.linalg.norm(x, p,
+                              axis=(-2, -1)) * np.linalg.norm(np.linalg.inv(x), p, axis=(-2, -1))
     size = np.linalg.slogdet(x)[1]
-    inverse = np.linalg.inv(np.where(np.reshape(size > -np.inf, (*x.shape[:-2], 1, 1)), x, np.eye(x.shape[-1], dtype=x.dtype)))
-    found, singular = np.linalg.norm(x, p, axis=(-2, -1)) * np.linalg.norm(inverse, p, axis=(-2, -1)), size == -np.inf
+    inverse = np.linalg.inv(np.where(np.reshape(size > -np.inf, (*x.shape[:-2], 1, 1)), x,
+                                     np.eye(x.shape[-1], dtype=x.dtype)))
+    found, singular = (np.linalg.norm(x, p, axis=(-2, -1))
+                       * np.linalg.norm(inverse, p, axis=(-2, -1)), size == -np.inf)
     return np.where(singular, (found + singular) * np.inf, found)
 
 

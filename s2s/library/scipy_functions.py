@@ -1,11 +1,14 @@
-"""What functions of SciPy mean, said in Python: they are run in place, like functions of the user's.
+"""What functions of SciPy mean, said in Python: they are run in place, like functions of the
+user's.
 
-SciPy's linear algebra is NumPy's with triangles and other defaults, and its densities are formulas of scipy.special, whose
-derivatives are known; arguments that only say how SciPy goes about it (`overwrite_a`) are taken and mean nothing.
-Numbers agree with SciPy's to rounding.  The densities are those of Johnson, Kotz and Balakrishnan, "Continuous Univariate
-Distributions", as SciPy parametrises them; outside of where a distribution lives a density is 0 and its logarithm -inf.  Of parameters
-that no distribution has, a negative scale, say, NaN comes out, as from SciPy: each becomes NaN before it is used, and what is outside is asked
-in such a way (z < 0, not ~(z >= 0)) that a NaN counts as inside, where it spreads.
+SciPy's linear algebra is NumPy's with triangles and other defaults, and its densities are formulas
+of scipy.special, whose derivatives are known; arguments that only say how SciPy goes about it
+(`overwrite_a`) are taken and mean nothing.  Numbers agree with SciPy's to rounding.  The densities
+are those of Johnson, Kotz and Balakrishnan, "Continuous Univariate Distributions", as SciPy
+parametrises them; outside of where a distribution lives a density is 0 and its logarithm -inf.  Of
+parameters that no distribution has, a negative scale, say, NaN comes out, as from SciPy: each
+becomes NaN before it is used, and what is outside is asked in such a way (z < 0, not ~(z >= 0))
+that a NaN counts as inside, where it spreads.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from ..ops.linalg.decompositions import eigh_of_scipy
 
 special = later("scipy.special")
 
-# ---------------------------------------------------------------------------------------- linear algebra
+# ----------------------------------------------------------------------------------- linear algebra
 
 
 def adjoint(a):
@@ -56,24 +59,29 @@ def checked(a, check_finite):
 
 def structure_of(assume_a):
     """Which of SciPy's names for structures of matrices it is."""
-    for name, short in (("general", "gen"), ("symmetric", "sym"), ("hermitian", "her"), ("positive definite", "pos")):
+    for name, short in (("general", "gen"), ("symmetric", "sym"), ("hermitian", "her"),
+                        ("positive definite", "pos")):
         if assume_a is None or assume_a in (name, short):
             return "general" if assume_a is None else name
-    if assume_a not in ("diagonal", "tridiagonal", "banded", "upper triangular", "lower triangular"):
+    if assume_a not in ("diagonal", "tridiagonal", "banded", "upper triangular",
+                        "lower triangular"):
         raise ValueError(f"{assume_a} is not a recognized matrix structure")
     return assume_a
 
 
-def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=True, assume_a=None, transposed=False):
+def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=True, assume_a=None,
+          transposed=False):
     """scipy.linalg.solve: of a matrix with a structure the parts are read that SciPy reads."""
     structure = structure_of(assume_a)
     a, b = checked(a, check_finite), checked(b, check_finite)
     if transposed and (np.iscomplexobj(a) or np.iscomplexobj(b)):
-        raise NotImplementedError("scipy.linalg.solve can currently not solve a^T x = b or a^H x = b for complex matrices.")
+        raise NotImplementedError("scipy.linalg.solve can currently not solve a^T x = b or a^H x = "
+                                  "b for complex matrices.")
     if structure == "diagonal":
         if a.shape[-1] != a.shape[-2]:
             raise ValueError("Expected square matrix")
-        if np.ndim(b) == 0 or b.shape[0 if np.ndim(b) == 1 else -2] != a.shape[-1]:  # which would be spread
+        # which would be spread
+        if np.ndim(b) == 0 or b.shape[0 if np.ndim(b) == 1 else -2] != a.shape[-1]:
             raise ValueError("incompatible shapes")
         d = diagonal_of(a)
         if np.any(d == 0):
@@ -86,7 +94,8 @@ def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=
         return np.linalg.solve(completed(a, lower), b)
     if structure == "hermitian":
         return np.linalg.solve(hermitian(a, lower), b)
-    a = np.tril(a) if structure == "lower triangular" else np.triu(a) if structure == "upper triangular" else a
+    a = (np.tril(a) if structure == "lower triangular" else np.triu(a)
+         if structure == "upper triangular" else a)
     if structure == "tridiagonal":
         a = np.triu(np.tril(a, 1), -1)
     return np.linalg.solve(np.swapaxes(a, -1, -2) if transposed else a, b)
@@ -96,18 +105,21 @@ def inverse(a, overwrite_a=False, check_finite=True, *, assume_a=None, lower=Fal
     """scipy.linalg.inv."""
     a, structure = checked(a, check_finite), structure_of(assume_a)
     if structure in ("diagonal", "tridiagonal", "banded"):
-        raise NotImplementedError("s2s: scipy.linalg.inv of a matrix with diagonals: leave assume_a out, or divide by the diagonal")
+        raise NotImplementedError("s2s: scipy.linalg.inv of a matrix with diagonals: leave "
+                                  "assume_a out, or divide by the diagonal")
     if structure == "symmetric":
         return np.linalg.inv(completed(a, lower))
     if structure in ("hermitian", "positive definite"):
         return np.linalg.inv(hermitian(a, lower))
-    return np.linalg.inv(np.tril(a) if structure == "lower triangular" else np.triu(a) if structure == "upper triangular" else a)
+    return np.linalg.inv(np.tril(a) if structure == "lower triangular" else np.triu(a)
+                         if structure == "upper triangular" else a)
 
 
 def determinant(a, overwrite_a=False, check_finite=True):
     """scipy.linalg.det."""
     y = np.linalg.det(checked(a, check_finite))
-    return y.astype(np.float64) if y.dtype == np.float32 else y.astype(np.complex128) if y.dtype == np.complex64 else y
+    return (y.astype(np.float64) if y.dtype == np.float32 else y.astype(np.complex128)
+            if y.dtype == np.complex64 else y)
 
 
 def norm(a, ord=None, axis=None, keepdims=False, check_finite=True):
@@ -124,7 +136,8 @@ def pseudo_inverse(a, check_finite=True):
 def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
     """scipy.linalg.cholesky: the upper triangle is read, and given, unless `lower`."""
     a = checked(a, check_finite)
-    return np.linalg.cholesky(a) if lower else np.swapaxes(np.linalg.cholesky(np.swapaxes(a, -1, -2)), -1, -2)
+    return (np.linalg.cholesky(a) if lower
+            else np.swapaxes(np.linalg.cholesky(np.swapaxes(a, -1, -2)), -1, -2))
 
 
 def cholesky_factor(a, lower=False, overwrite_a=False, check_finite=True):
@@ -137,11 +150,13 @@ def solve_by_cholesky(c_and_lower, b, overwrite_b=False, check_finite=True):
     c, lower = c_and_lower
     b, c = checked(b, check_finite), checked(c, check_finite)
     if lower:
-        return solve_triangular(c, solve_triangular(c, b, 0, True, check_finite=False), 2, True, check_finite=False)
+        return solve_triangular(c, solve_triangular(c, b, 0, True, check_finite=False), 2, True,
+                                check_finite=False)
     return solve_triangular(c, solve_triangular(c, b, 2, check_finite=False), check_finite=False)
 
 
-def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, check_finite=True):
+def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False,
+                     check_finite=True):
     """scipy.linalg.solve_triangular: the other triangle is not read."""
     a, b = checked(a, check_finite), checked(b, check_finite)
     if unit_diagonal:
@@ -154,15 +169,19 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_
     return np.linalg.solve(a if trans in (0, "N") else np.swapaxes(a, -1, -2), b)
 
 
-def eigh(a, b=None, *, lower=True, eigvals_only=False, overwrite_a=False, overwrite_b=False, type=1, check_finite=True,
-         subset_by_index=None):
-    """scipy.linalg.eigh; of two matrices as LAPACK's sygvd does it, with a Cholesky factor of the second."""
+def eigh(a, b=None, *, lower=True, eigvals_only=False, overwrite_a=False, overwrite_b=False, type=1,
+         check_finite=True, subset_by_index=None):
+    """scipy.linalg.eigh; of two matrices as LAPACK's sygvd does it, with a Cholesky factor of the
+    second.
+    """
     a = checked(a, check_finite)
     if subset_by_index is not None:
         if not eigvals_only:
-            raise NotImplementedError("s2s: scipy.linalg.eigh of some eigenvectors: take them from all, v[:, first:last + 1]")
+            raise NotImplementedError("s2s: scipy.linalg.eigh of some eigenvectors: take them from "
+                                      "all, v[:, first:last + 1]")
         first, last = subset_by_index
-        return eigh(a, b, lower=lower, eigvals_only=True, type=type, check_finite=check_finite)[..., first:last + 1]
+        return eigh(a, b, lower=lower, eigvals_only=True, type=type,
+                    check_finite=check_finite)[..., first:last + 1]
     if b is None:
         if eigvals_only:
             return np.linalg.eigvalsh(a) if lower else np.linalg.eigvalsh(a, "U")
@@ -195,9 +214,11 @@ def eigh_of_triangle(a, upper):
     return np.reshape(w, a.shape[:-1]), np.reshape(v, a.shape)
 
 
-def eigvalsh(a, b=None, *, lower=True, overwrite_a=False, overwrite_b=False, type=1, check_finite=True, subset_by_index=None):
+def eigvalsh(a, b=None, *, lower=True, overwrite_a=False, overwrite_b=False, type=1,
+             check_finite=True, subset_by_index=None):
     """scipy.linalg.eigvalsh."""
-    return eigh(a, b, lower=lower, eigvals_only=True, type=type, check_finite=check_finite, subset_by_index=subset_by_index)
+    return eigh(a, b, lower=lower, eigvals_only=True, type=type, check_finite=check_finite,
+                subset_by_index=subset_by_index)
 
 
 def svd(a, full_matrices=True, compute_uv=True, overwrite_a=False, check_finite=True):
@@ -213,14 +234,18 @@ def svdvals(a, overwrite_a=False, check_finite=True):
 def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_finite=True):
     """scipy.linalg.qr without pivots, in economic mode, or of a square matrix."""
     if pivoting or mode not in ("full", "economic"):
-        raise NotImplementedError("s2s: scipy.linalg.qr with pivoting, or in this mode: pass mode='economic'")
+        raise NotImplementedError("s2s: scipy.linalg.qr with pivoting, or in this mode: pass "
+                                  "mode='economic'")
     if mode == "full" and a.shape[0] != a.shape[1]:
-        raise NotImplementedError("s2s: all of Q of a matrix that is not square: pass mode='economic'")
+        raise NotImplementedError("s2s: all of Q of a matrix that is not square: pass "
+                                  "mode='economic'")
     return np.linalg.qr(checked(a, check_finite))
 
 
 def exponential(A):  # noqa: N803  SciPy's own name
-    """scipy.linalg.expm of one matrix: scaling, a Pade approximation of degree 13, and squaring (Higham, 2005)."""
+    """scipy.linalg.expm of one matrix: scaling, a Pade approximation of degree 13, and squaring
+    (Higham, 2005).
+    """
     size, halvings = np.linalg.norm(A, 1), 0
     while size > 5.371920351148152 and halvings < 1023:
         size, halvings = size / 2, halvings + 1
@@ -228,9 +253,11 @@ def exponential(A):  # noqa: N803  SciPy's own name
     a2 = a @ a
     a4 = a2 @ a2
     a6 = a4 @ a2
-    odd = a6 @ (a6 + 16380.0 * a4 + 40840800.0 * a2) + 33522128640.0 * a6 + 10559470521600.0 * a4 + 1187353796428800.0 * a2
+    odd = (a6 @ (a6 + 16380.0 * a4 + 40840800.0 * a2) + 33522128640.0 * a6 + 10559470521600.0 * a4
+           + 1187353796428800.0 * a2)
     odd = a @ (odd + 32382376266240000.0 * one)
-    even = a6 @ (182.0 * a6 + 960960.0 * a4 + 1323241920.0 * a2) + 670442572800.0 * a6 + 129060195264000.0 * a4
+    even = (a6 @ (182.0 * a6 + 960960.0 * a4 + 1323241920.0 * a2) + 670442572800.0 * a6
+            + 129060195264000.0 * a4)
     even = even + 7771770303897600.0 * a2 + 64764752532480000.0 * one
     y = np.linalg.solve(even - odd, even + odd)
     for _ in range(halvings):
@@ -254,8 +281,10 @@ def toeplitz(c, r=None):
     """scipy.linalg.toeplitz; without a first row that of a Hermitian matrix."""
     c = np.asarray(c)
     r = np.conj(c) if r is None else np.asarray(r)
-    if np.ndim(c) != 1 or np.ndim(r) != 1:  # which SciPy flattened until 1.17, and takes for stacks since
-        raise NotImplementedError("s2s: scipy.linalg.toeplitz of other than vectors: call it for each row, or flatten them")
+    # which SciPy flattened until 1.17, and takes for stacks since
+    if np.ndim(c) != 1 or np.ndim(r) != 1:
+        raise NotImplementedError("s2s: scipy.linalg.toeplitz of other than vectors: call it for "
+                                  "each row, or flatten them")
     both = np.concatenate((c[::-1], r[1:]))
     return both[len(c) - 1 - np.arange(len(c))[:, None] + np.arange(len(r))]
 
@@ -264,11 +293,12 @@ def circulant(c):
     """scipy.linalg.circulant."""
     c = np.asarray(c)
     if np.ndim(c) != 1:
-        raise NotImplementedError("s2s: scipy.linalg.circulant of other than a vector: call it for each row")
+        raise NotImplementedError("s2s: scipy.linalg.circulant of other than a vector: call it for "
+                                  "each row")
     return c[(np.arange(len(c))[:, None] - np.arange(len(c))) % len(c)]
 
 
-# ------------------------------------------------------------------------------------------- integrals
+# ---------------------------------------------------------------------------------------- integrals
 
 
 def trapezoid(y, x=None, dx=1.0, axis=-1):
@@ -301,27 +331,36 @@ def over(a, b):
 
 
 def pairs_of_steps(y, x, dx):
-    """Simpson's rule (1743) along the last axis, of an odd number of samples, in unequal steps if x is given."""
+    """Simpson's rule (1743) along the last axis, of an odd number of samples, in unequal steps if x
+    is given.
+    """
     first, middle, last = y[..., :-2:2], y[..., 1:-1:2], y[..., 2::2]
     if x is None:
         return np.sum(first + 4.0 * middle + last, axis=-1) * (dx / 3.0)
     h = np.diff(x)
     before, after = h[..., ::2], h[..., 1::2]
     both, ratio = before + after, over(before, after)
-    return np.sum(both / 6.0 * (first * (2.0 - over(1.0, ratio)) + middle * (both * over(both, before * after)) + last * (2.0 - ratio)), axis=-1)
+    return np.sum(both / 6.0
+                  * (first * (2.0 - over(1.0, ratio)) + middle * (both * over(both, before * after))
+                     + last * (2.0 - ratio)), axis=-1)
 
 
 def last_step(y, x, dx):
-    """The integral over the last step of the parabola through the last three samples: Cartwright, Simpson's rule cumulative integration (2017)."""
+    """The integral over the last step of the parabola through the last three samples: Cartwright,
+    Simpson's rule cumulative integration (2017).
+    """
     before = dx if x is None else x[..., -2] - x[..., -3]
     h = dx if x is None else x[..., -1] - x[..., -2]
     at_last = over(2 * h**2 + 3 * before * h, 6 * (h + before))
-    at_middle, at_first = over(h**2 + 3.0 * before * h, 6 * before), over(h**3, 6 * before * (before + h))
+    at_middle, at_first = (over(h**2 + 3.0 * before * h, 6 * before),
+                           over(h**3, 6 * before * (before + h)))
     return at_last * y[..., -1] + at_middle * y[..., -2] - at_first * y[..., -3]
 
 
 def simpson(y, x=None, *, dx=1.0, axis=-1):
-    """scipy.integrate.simpson; of an even number of samples the last step is that of a parabola of its own."""
+    """scipy.integrate.simpson; of an even number of samples the last step is that of a parabola of
+    its own.
+    """
     y, x = along_last(y, x, axis)
     if y.shape[-1] % 2 == 1:
         return pairs_of_steps(y, x, dx)
@@ -330,13 +369,14 @@ def simpson(y, x=None, *, dx=1.0, axis=-1):
     return pairs_of_steps(y[..., :-1], None if x is None else x[..., :-1], dx) + last_step(y, x, dx)
 
 
-# --------------------------------------------------------------------------------------------- signals
+# ------------------------------------------------------------------------------------------ signals
 
 
 def convolve(in1, in2, mode="full", method="auto"):
     """scipy.signal.convolve, and fftconvolve, of vectors."""
     if np.ndim(in1) != 1 or np.ndim(in2) != 1 or (mode == "same" and len(in1) < len(in2)):
-        raise NotImplementedError("s2s: scipy.signal.convolve of other than vectors, the longer one first: write it with NumPy")
+        raise NotImplementedError("s2s: scipy.signal.convolve of other than vectors, the longer "
+                                  "one first: write it with NumPy")
     return np.convolve(in1, in2, mode)
 
 
@@ -348,7 +388,8 @@ def fast_convolve(in1, in2, mode="full"):
 def filtered(b, a, x):
     """scipy.signal.lfilter along a vector, which begins at rest."""
     if np.ndim(x) != 1:
-        raise NotImplementedError("s2s: scipy.signal.lfilter of other than vectors: filter each row")
+        raise (NotImplementedError("s2s: scipy.signal.lfilter of other than vectors: filter each "
+                                   "row"))
     y = np.zeros(len(x))
     for n in range(len(x)):
         total = 0.0
@@ -360,7 +401,7 @@ def filtered(b, a, x):
     return y
 
 
-# ------------------------------------------------------------------------------------------- distances
+# ---------------------------------------------------------------------------------------- distances
 
 
 def distances_between(x, y, metric, p=2):
@@ -379,11 +420,13 @@ def distances_between(x, y, metric, p=2):
         return np.sum(np.abs(x - y), axis=-1) / np.sum(np.abs(x + y), axis=-1)
     if metric == "canberra":
         sizes = np.abs(x) + np.abs(y)
-        return np.sum(np.where(sizes == 0, 0.0, np.abs(x - y) / np.where(sizes == 0, 1.0, sizes)), axis=-1)
+        return np.sum(np.where(sizes == 0, 0.0, np.abs(x - y) / np.where(sizes == 0, 1.0, sizes)),
+                      axis=-1)
     if metric == "correlation":
         x, y = x - np.mean(x, axis=-1, keepdims=True), y - np.mean(y, axis=-1, keepdims=True)
     if metric == "cosine" or metric == "correlation":
-        return 1.0 - np.sum(x * y, axis=-1) / (np.sqrt(np.sum(x * x, axis=-1)) * np.sqrt(np.sum(y * y, axis=-1)))
+        return (1.0 - np.sum(x * y, axis=-1)
+                / (np.sqrt(np.sum(x * x, axis=-1)) * np.sqrt(np.sum(y * y, axis=-1))))
     raise NotImplementedError("s2s: this metric of scipy.spatial.distance: write it with NumPy")
 
 
@@ -406,7 +449,8 @@ def distance(u, v):
 
 def zscore(a, axis=0, ddof=0):
     """scipy.stats.zscore."""
-    return (a - np.mean(a, axis=axis, keepdims=True)) / np.std(a, axis=axis, ddof=ddof, keepdims=True)
+    return (a - np.mean(a, axis=axis, keepdims=True)) / np.std(a, axis=axis, ddof=ddof,
+                                                               keepdims=True)
 
 
 def combinations(N, k, *, exact=False, repetition=False):  # noqa: N803  SciPy's own name
@@ -428,15 +472,17 @@ def multigammaln(a, d):
     return total
 
 
-# ------------------------------------------------------------------------------------------- polynomials
+# -------------------------------------------------------------------------------------- polynomials
 #
-# Of a degree that is an integer: the recurrences that SciPy runs, of the differences of neighbours (legendre, laguerre, jacobi), or Clenshaw's.
+# Of a degree that is an integer: the recurrences that SciPy runs, of the differences of neighbours
+# (legendre, laguerre, jacobi), or Clenshaw's.
 
 
 def degree(n):
     """A degree, which must be an integer."""
     if not isinstance(n, (int, np.integer)):
-        raise NotImplementedError("s2s: polynomials of scipy.special of a degree that is no integer: write the degree as an integer")
+        raise NotImplementedError("s2s: polynomials of scipy.special of a degree that is no "
+                                  "integer: write the degree as an integer")
     return n
 
 
@@ -449,8 +495,8 @@ def eval_jacobi(n, alpha, beta, x):
             d = (alpha + beta + 2.0) * (x - 1.0) / (2.0 * (alpha + 1.0))
         else:
             t = 2.0 * k + alpha + beta
-            d = (t * (t + 1.0) * (t + 2.0) * (x - 1.0) * p + 2.0 * k * (k + beta) * (t + 2.0) * d) / (
-                2.0 * (k + alpha + 1.0) * (k + alpha + beta + 1.0) * t)
+            d = ((t * (t + 1.0) * (t + 2.0) * (x - 1.0) * p + 2.0 * k * (k + beta) * (t + 2.0) * d)
+                 / (2.0 * (k + alpha + 1.0) * (k + alpha + beta + 1.0) * t))
         p = d + p
     return special.binom(n + alpha, n) * p
 
@@ -491,7 +537,8 @@ def eval_laguerre(n, x):
 
 def eval_chebyt(n, x):
     """scipy.special.eval_chebyt."""
-    return 0.5 * (eval_chebyu(n, x) - eval_chebyu(n - 2, x)) if degree(n) > 1 else x if n == 1 else 0.0 * x + 1.0
+    return (0.5 * (eval_chebyu(n, x) - eval_chebyu(n - 2, x)) if degree(n) > 1 else x if n == 1
+            else 0.0 * x + 1.0)
 
 
 def eval_chebyu(n, x):
@@ -521,16 +568,20 @@ def eval_hermite(n, x):
     return y
 
 
-# ----------------------------------------------------------------------------------------- distributions
+# ------------------------------------------------------------------------------------ distributions
 
 
 def positive(parameter):
-    """A parameter that is positive of any distribution: NaN where it is not, and so is all that is computed of it."""
+    """A parameter that is positive of any distribution: NaN where it is not, and so is all that is
+    computed of it.
+    """
     return np.where(np.greater(parameter, 0), parameter, np.nan)
 
 
 def standard(x, loc, scale):
-    """x as a multiple of the scale, in double precision as SciPy has it; NaN where there is no such distribution."""
+    """x as a multiple of the scale, in double precision as SciPy has it; NaN where there is no such
+    distribution.
+    """
     x = np.multiply(x, np.float64(1.0)) if np.asarray(x).dtype == np.float32 else x
     return np.subtract(x, loc) / positive(scale)
 
@@ -615,12 +666,16 @@ def cauchy_logpdf(x, loc=0, scale=1):
 
 
 def t_logpdf(x, df, loc=0, scale=1):
-    """With the quotient of gamma functions of large numbers as their series, which loses no digits; of infinitely many degrees the normal one."""
+    """With the quotient of gamma functions of large numbers as their series, which loses no digits;
+    of infinitely many degrees the normal one.
+    """
     z, df = standard(x, loc, scale), np.minimum(positive(df), 1e300)
     many = df > 2000.0
     few, large = np.where(many, 1.0, df), np.where(many, df, 1.0)
-    ends = np.where(many, -0.25 / large * (1.0 - 1.0 / (6.0 * large * large)) - 0.5 * math.log(2 * math.pi),
-                    special.gammaln(0.5 * (few + 1)) - special.gammaln(0.5 * few) - 0.5 * np.log(np.pi * few))
+    ends = np.where(many, -0.25 / large * (1.0 - 1.0 / (6.0 * large * large))
+                    - 0.5 * math.log(2 * math.pi),
+                    special.gammaln(0.5 * (few + 1)) - special.gammaln(0.5 * few)
+                    - 0.5 * np.log(np.pi * few))
     return ends - 0.5 * (df + 1) * np.log1p(z**2 / df) - np.log(scale)
 
 
@@ -628,14 +683,16 @@ def gamma_logpdf(x, a, loc=0, scale=1):
     z, a = standard(x, loc, scale), positive(a)
     outside = z < 0
     z = np.where(outside, 1.0, z)
-    return np.where(outside & (a > 0), -np.inf, special.xlogy(a - 1.0, z) - z - special.gammaln(a) - np.log(scale))
+    return np.where(outside & (a > 0), -np.inf, special.xlogy(a - 1.0, z) - z - special.gammaln(a)
+                    - np.log(scale))
 
 
 def chi2_logpdf(x, df, loc=0, scale=1):
     z, df = standard(x, loc, scale), positive(df)
     outside = z < 0
     z = np.where(outside, 1.0, z)
-    inside = special.xlogy(0.5 * df - 1.0, 0.5 * z) - 0.5 * z - special.gammaln(0.5 * df) - math.log(2.0) - np.log(scale)
+    inside = (special.xlogy(0.5 * df - 1.0, 0.5 * z) - 0.5 * z - special.gammaln(0.5 * df)
+              - math.log(2.0) - np.log(scale))
     return np.where(outside & (df > 0), -np.inf, inside)
 
 
@@ -643,7 +700,8 @@ def beta_logpdf(x, a, b, loc=0, scale=1):
     z, a, b = standard(x, loc, scale), positive(a), positive(b)
     outside = (z < 0) | (z > 1)
     z = np.where(outside, 0.5, z)
-    inside = special.xlogy(a - 1.0, z) + special.xlog1py(b - 1.0, -z) - special.betaln(a, b) - np.log(scale)
+    inside = special.xlogy(a - 1.0, z) + special.xlog1py(b - 1.0,
+                                                         -z) - special.betaln(a, b) - np.log(scale)
     return np.where(outside & (a > 0) & (b > 0), -np.inf, inside)
 
 
@@ -651,7 +709,8 @@ def lognorm_logpdf(x, s, loc=0, scale=1):
     z, s = standard(x, loc, scale), positive(s)
     outside = z <= 0
     logarithm = np.log(np.where(outside, 1.0, z))
-    inside = -0.5 * (logarithm / s) ** 2 - logarithm - np.log(s) - 0.5 * math.log(2 * math.pi) - np.log(scale)
+    inside = (-0.5 * (logarithm / s) ** 2 - logarithm - np.log(s) - 0.5 * math.log(2 * math.pi)
+              - np.log(scale))
     return np.where(outside & (s > 0), -np.inf, inside)
 
 
@@ -659,7 +718,8 @@ def poisson_logpmf(k, mu, loc=0):
     k, mu = np.subtract(k, loc), np.where(np.greater_equal(mu, 0), mu, np.nan)
     outside = (k < 0) | (np.floor(k) < k)
     k = np.where(outside, 0.0, k)
-    return np.where(outside & (mu >= 0), -np.inf, special.xlogy(k, mu) - special.gammaln(k + 1.0) - mu)
+    return np.where(outside & (mu >= 0), -np.inf, special.xlogy(k, mu) - special.gammaln(k + 1.0)
+                    - mu)
 
 
 def probability(p):
@@ -672,7 +732,8 @@ def successes(k, n, p):
     outside = (k < 0) | (k > n) | (np.floor(k) < k)
     k = np.where(outside, 0.0, k)
     chosen = special.gammaln(n + 1.0) - special.gammaln(k + 1.0) - special.gammaln(n - k + 1.0)
-    return np.where(outside & (n >= 0) & (p >= 0), -np.inf, chosen + special.xlogy(k, p) + special.xlog1py(n - k, -p))
+    return np.where(outside & (n >= 0) & (p >= 0), -np.inf,
+                    chosen + special.xlogy(k, p) + special.xlog1py(n - k, -p))
 
 
 def binom_logpmf(k, n, p, loc=0):
@@ -688,12 +749,14 @@ def multivariate_normal_logpdf(x, mean, cov):
     """Of one mean and a regular covariance, at one or several x."""
     L = np.linalg.cholesky(cov)  # noqa: N806
     z = np.linalg.solve(L, np.transpose(np.subtract(x, mean)))
-    return -0.5 * np.sum(z * z, axis=0) - np.sum(np.log(np.diag(L))) - 0.5 * math.log(2 * math.pi) * len(L)
+    return (-0.5 * np.sum(z * z, axis=0) - np.sum(np.log(np.diag(L))) - 0.5 * math.log(2 * math.pi)
+            * len(L))
 
 
 def dirichlet_logpdf(x, alpha):
     alpha = positive(np.asarray(alpha))
-    return special.gammaln(np.sum(alpha)) - np.sum(special.gammaln(alpha)) + np.sum(special.xlogy(alpha - 1.0, x))
+    return (special.gammaln(np.sum(alpha)) - np.sum(special.gammaln(alpha))
+            + np.sum(special.xlogy(alpha - 1.0, x)))
 
 
 def t_pdf(x, df, loc=0, scale=1):
@@ -701,7 +764,9 @@ def t_pdf(x, df, loc=0, scale=1):
 
 
 def gamma_pdf(x, a, loc=0, scale=1):
-    """Where it begins a power, of which the slope is known: that of the logarithm is infinite there."""
+    """Where it begins a power, of which the slope is known: that of the logarithm is infinite
+    there.
+    """
     z = standard(x, loc, scale)
     begins = np.where(z == 0, z, 1.0) ** (a - 1.0) * np.exp(-special.gammaln(positive(a))) / scale
     return np.where(z == 0, begins, np.exp(gamma_logpdf(x, a, loc, scale)))
@@ -716,7 +781,8 @@ def beta_pdf(x, a, b, loc=0, scale=1):
     z, ends = standard(x, loc, scale), -special.betaln(positive(a), positive(b))
     edge = (z == 0) | (z == 1)
     left, right = np.where(edge, z, 0.5) ** (a - 1.0), np.where(edge, 1.0 - z, 0.5) ** (b - 1.0)
-    return np.where(edge, left * right * np.exp(ends) / scale, np.exp(beta_logpdf(x, a, b, loc, scale)))
+    return np.where(edge, left * right * np.exp(ends) / scale,
+                    np.exp(beta_logpdf(x, a, b, loc, scale)))
 
 
 def lognorm_pdf(x, s, loc=0, scale=1):
@@ -756,36 +822,55 @@ def bernoulli_pmf(k, p, loc=0):
 
 
 SAID = Meanings()  # a function of SciPy -> what is run in its place
-for _name, _function in {
-    "solve": solve, "inv": inverse, "det": determinant, "norm": norm, "pinv": pseudo_inverse, "cholesky": cholesky,
-    "cho_factor": cholesky_factor, "cho_solve": solve_by_cholesky, "solve_triangular": solve_triangular, "eigh": eigh,
-    "eigvalsh": eigvalsh, "svd": svd, "svdvals": svdvals, "block_diag": block_diag, "toeplitz": toeplitz, "circulant": circulant, "qr": qr, "expm": exponential,
-}.items():
+for _name, _function in {"solve": solve, "inv": inverse, "det": determinant, "norm": norm,
+                         "pinv": pseudo_inverse, "cholesky": cholesky,
+                         "cho_factor": cholesky_factor, "cho_solve": solve_by_cholesky,
+                         "solve_triangular": solve_triangular, "eigh": eigh, "eigvalsh": eigvalsh,
+                         "svd": svd, "svdvals": svdvals, "block_diag": block_diag,
+                         "toeplitz": toeplitz, "circulant": circulant, "qr": qr,
+                         "expm": exponential,}.items():
     SAID[Named("scipy.linalg", _name)] = _function
 for _module, _name, _function in [
-    ("scipy.integrate", "trapezoid", trapezoid), ("scipy.integrate", "cumulative_trapezoid", running_trapezoid),
+    ("scipy.integrate", "trapezoid", trapezoid),
+    ("scipy.integrate", "cumulative_trapezoid", running_trapezoid),
     ("scipy.integrate", "simpson", simpson), ("scipy.spatial.distance", "cdist", distances),
-    ("scipy.spatial.distance", "pdist", pair_distances), ("scipy.spatial.distance", "euclidean", distance),
-    ("scipy.signal", "convolve", convolve), ("scipy.signal", "fftconvolve", fast_convolve), ("scipy.signal", "lfilter", filtered),
+    ("scipy.spatial.distance", "pdist", pair_distances),
+    ("scipy.spatial.distance", "euclidean", distance),
+    ("scipy.signal", "convolve", convolve), ("scipy.signal", "fftconvolve", fast_convolve),
+    ("scipy.signal", "lfilter", filtered),
     ("scipy.stats", "zscore", zscore),
-    ("scipy.special", "eval_jacobi", eval_jacobi), ("scipy.special", "eval_legendre", eval_legendre),
-    ("scipy.special", "eval_gegenbauer", eval_gegenbauer), ("scipy.special", "eval_genlaguerre", eval_genlaguerre),
-    ("scipy.special", "eval_laguerre", eval_laguerre), ("scipy.special", "eval_chebyt", eval_chebyt), ("scipy.special", "eval_chebyu", eval_chebyu),
-    ("scipy.special", "eval_hermite", eval_hermite), ("scipy.special", "eval_hermitenorm", eval_hermitenorm),
-    ("scipy.special", "multigammaln", multigammaln), ("scipy.special", "comb", combinations), ("scipy.special", "factorial", factorial),
+    ("scipy.special", "eval_jacobi", eval_jacobi),
+    ("scipy.special", "eval_legendre", eval_legendre),
+    ("scipy.special", "eval_gegenbauer", eval_gegenbauer),
+    ("scipy.special", "eval_genlaguerre", eval_genlaguerre),
+    ("scipy.special", "eval_laguerre", eval_laguerre),
+    ("scipy.special", "eval_chebyt", eval_chebyt), ("scipy.special", "eval_chebyu", eval_chebyu),
+    ("scipy.special", "eval_hermite", eval_hermite),
+    ("scipy.special", "eval_hermitenorm", eval_hermitenorm),
+    ("scipy.special", "multigammaln", multigammaln), ("scipy.special", "comb", combinations),
+    ("scipy.special", "factorial", factorial),
 ]:
     SAID[Named(_module, _name)] = _function
 DISTRIBUTIONS = {
-    "norm.logpdf": norm_logpdf, "norm.pdf": norm_pdf, "norm.cdf": norm_cdf, "norm.sf": norm_sf, "norm.logcdf": norm_logcdf,
-    "norm.logsf": norm_logsf, "norm.ppf": norm_ppf, "expon.cdf": expon_cdf, "uniform.cdf": uniform_cdf, "logistic.cdf": logistic_cdf,
+    "norm.logpdf": norm_logpdf, "norm.pdf": norm_pdf, "norm.cdf": norm_cdf, "norm.sf": norm_sf,
+    "norm.logcdf": norm_logcdf,
+    "norm.logsf": norm_logsf, "norm.ppf": norm_ppf, "expon.cdf": expon_cdf,
+    "uniform.cdf": uniform_cdf, "logistic.cdf": logistic_cdf,
     "cauchy.cdf": cauchy_cdf, "expon.logpdf": expon_logpdf, "expon.pdf": expon_pdf,
-    "uniform.logpdf": uniform_logpdf, "laplace.logpdf": laplace_logpdf, "laplace.pdf": laplace_pdf, "logistic.logpdf": logistic_logpdf,
-    "cauchy.logpdf": cauchy_logpdf, "t.logpdf": t_logpdf, "gamma.logpdf": gamma_logpdf, "chi2.logpdf": chi2_logpdf,
-    "beta.logpdf": beta_logpdf, "lognorm.logpdf": lognorm_logpdf, "poisson.logpmf": poisson_logpmf, "binom.logpmf": binom_logpmf,
-    "bernoulli.logpmf": bernoulli_logpmf, "multivariate_normal.logpdf": multivariate_normal_logpdf, "dirichlet.logpdf": dirichlet_logpdf,
-    "t.pdf": t_pdf, "gamma.pdf": gamma_pdf, "chi2.pdf": chi2_pdf, "beta.pdf": beta_pdf, "lognorm.pdf": lognorm_pdf,
-    "logistic.pdf": logistic_pdf, "cauchy.pdf": cauchy_pdf, "uniform.pdf": uniform_pdf, "multivariate_normal.pdf": multivariate_normal_pdf,
-    "dirichlet.pdf": dirichlet_pdf, "poisson.pmf": poisson_pmf, "binom.pmf": binom_pmf, "bernoulli.pmf": bernoulli_pmf,
+    "uniform.logpdf": uniform_logpdf, "laplace.logpdf": laplace_logpdf, "laplace.pdf": laplace_pdf,
+    "logistic.logpdf": logistic_logpdf,
+    "cauchy.logpdf": cauchy_logpdf, "t.logpdf": t_logpdf, "gamma.logpdf": gamma_logpdf,
+    "chi2.logpdf": chi2_logpdf,
+    "beta.logpdf": beta_logpdf, "lognorm.logpdf": lognorm_logpdf, "poisson.logpmf": poisson_logpmf,
+    "binom.logpmf": binom_logpmf,
+    "bernoulli.logpmf": bernoulli_logpmf, "multivariate_normal.logpdf": multivariate_normal_logpdf,
+    "dirichlet.logpdf": dirichlet_logpdf,
+    "t.pdf": t_pdf, "gamma.pdf": gamma_pdf, "chi2.pdf": chi2_pdf, "beta.pdf": beta_pdf,
+    "lognorm.pdf": lognorm_pdf,
+    "logistic.pdf": logistic_pdf, "cauchy.pdf": cauchy_pdf, "uniform.pdf": uniform_pdf,
+    "multivariate_normal.pdf": multivariate_normal_pdf,
+    "dirichlet.pdf": dirichlet_pdf, "poisson.pmf": poisson_pmf, "binom.pmf": binom_pmf,
+    "bernoulli.pmf": bernoulli_pmf,
 }
 for _name, _function in DISTRIBUTIONS.items():
     SAID[Named("scipy.stats", _name)] = _function

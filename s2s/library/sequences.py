@@ -1,6 +1,8 @@
-"""What functions of sequences mean, said in Python: they are run in place, like functions of the user's.
+"""What functions of sequences mean, said in Python: they are run in place, like functions of the
+user's.
 
-`order_of`, `by_keys`, `indexable` and `finite_sum` are questions that the front end answers itself (see front/eval/sequence_calls.py).
+`order_of`, `by_keys`, `indexable` and `finite_sum` are questions that the front end answers itself
+(see front/eval/sequence_calls.py).
 """
 
 from __future__ import annotations
@@ -120,7 +122,9 @@ def extreme(items, key, larger, nothing):
 
 
 def largest_of_vector(x):
-    """max(x): a NaN is never larger than another number, nor another number than it.  Of nothing np.argmax raises ValueError, as max does."""
+    """max(x): a NaN is never larger than another number, nor another number than it.  Of nothing
+    np.argmax raises ValueError, as max does.
+    """
     if x.dtype.kind != "f":
         return x[np.argmax(x)]
     k = np.argmax(np.where(np.isnan(x), -np.inf, x))
@@ -160,7 +164,9 @@ def ordered(items, keys, reverse):
 
 
 def merged(items, keys, after):
-    """`items` in the order of their `keys`, of which some come `after` others: sorted from the bottom up, stably."""
+    """`items` in the order of their `keys`, of which some come `after` others: sorted from the
+    bottom up, stably.
+    """
     order = list(range(len(items)))
     width = 1
     while width < len(order):
@@ -427,7 +433,8 @@ def parts(x):
 
 def scaled(x, i):
     """math.ldexp: rounded once, whether 2.0**i is a number or not."""
-    k = float(max(min(i, 2100), -2100))  # as an integer, 2.0**-1060 is 1 / 2.0**1060 in compiled code
+    # as an integer, 2.0**-1060 is 1 / 2.0**1060 in compiled code
+    k = float(max(min(i, 2100), -2100))
     if k > 1000:
         y = x * 2.0**700 * 2.0**700 * 2.0 ** (k - 1400)
     elif k < -1074:
@@ -443,7 +450,8 @@ def mantissa_and_exponent(x):
     if x == 0 or not math.isfinite(x):
         return float(x), 0
     e = math.floor(math.log2(abs(x))) + 1
-    m = x * 2.0**600 * 2.0 ** (-600 - e) if e < -600 else x * 2.0**-600 * 2.0 ** (600 - e) if e > 600 else x * 2.0**-e
+    m = (x * 2.0**600 * 2.0 ** (-600 - e) if e < -600 else x * 2.0**-600 * 2.0 ** (600 - e)
+         if e > 600 else x * 2.0**-e)
     if abs(m) >= 1.0:  # the logarithm was rounded up to an integer, or down from one
         return 0.5 * m, e + 1
     if abs(m) < 0.5:
@@ -485,7 +493,9 @@ def exact_sum(items):
 
 
 def rest_of_nearest(x, y):
-    """math.remainder: exact, as the differences of numbers within a factor of two of one another are."""
+    """math.remainder: exact, as the differences of numbers within a factor of two of one another
+    are.
+    """
     if (math.isinf(x) or y == 0) and not (math.isnan(x) or math.isnan(y)):
         raise ValueError("math domain error")
     a, b = abs(x), abs(y)

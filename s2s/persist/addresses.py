@@ -3,8 +3,9 @@
     ("global", f, "helper")            Global(f.__globals__, "helper")
     ("code", ("read", that))           Code(helper)
 
-A place is a tuple.  An object's place says how it is reached from the function that is called, which is ("root",): by reading
-what a getter reads, or from a transformed function to the one inside.  A getter's place says which getter it is, of an object at its place.
+A place is a tuple.  An object's place says how it is reached from the function that is called,
+which is ("root",): by reading what a getter reads, or from a transformed function to the one
+inside.  A getter's place says which getter it is, of an object at its place.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""What an object outside a program is, in words that are equal in another process if and only if generated code is the same.
+"""What an object outside a program is, in words that are equal in another process if and only if
+generated code is the same.
 
-Of functions that is their code, where it stands and the text it stands in; of what libraries define, its name; of data, what code is
-specialised on.  An object of any other kind, such as one of a class of the user's, has no such words: Untold.
+Of functions that is their code, where it stands and the text it stands in; of what libraries
+define, its name; of data, what code is specialised on.  An object of any other kind, such as one of
+a class of the user's, has no such words: Untold.
 """
 
 from __future__ import annotations
@@ -33,25 +35,30 @@ class Untold(Exception):
 
 
 def told(x) -> object:
-    """What `x` is, for an object that is known when code is generated: made of tuples, strings and numbers."""
+    """What `x` is, for an object that is known when code is generated: made of tuples, strings and
+    numbers.
+    """
     kind = type(x)
     if kind in PLAIN:
         return kind.__name__, repr(x)
     if kind in CONTAINERS:
         if len(x) > MOST:
             raise Untold(kind.__name__)
-        members = (z for item in x.items() for z in item) if kind is dict else sorted(x, key=repr) if kind is frozenset else x
+        members = ((z for item in x.items() for z in item) if kind is dict else sorted(x, key=repr)
+                   if kind is frozenset else x)
         return kind.__name__, *map(told, members)
     if kind is CodeType:
         return "code", told_code(x, {})
     if kind is FunctionType:
         if x.__dict__.keys() - {"__wrapped__"} and not (x.__module__ or "").startswith(OWN):
             raise Untold("a function with attributes")
-        return "function", x.__module__, x.__qualname__, told_code(x.__code__, x.__globals__), told(x.__defaults__), told(x.__kwdefaults__)
+        return ("function", x.__module__, x.__qualname__, told_code(x.__code__, x.__globals__),
+                told(x.__defaults__), told(x.__kwdefaults__))
     if kind is ModuleType and sys.modules.get(x.__name__) is x:
         return "module", x.__name__
     if is_transformed(x):
-        return "transformed", x.kind, told({name: option for name, option in x.options.items()}), told(x.inner)
+        return ("transformed", x.kind, told({name: option for name, option in x.options.items()}),
+                told(x.inner))
     if isinstance(x, np.dtype) and x.isbuiltin == 1:
         return "dtype", str(x)
     if isinstance(x, int) and kind.__module__.partition(".")[0] == OWN:
@@ -63,7 +70,8 @@ def told_name(x) -> tuple[str, str]:
     """The module and the name of what a library, or Python, defines."""
     name = getattr(x, "__qualname__", None) or getattr(x, "__name__", None)
     module = getattr(x, "__module__", None) or ("numpy" if isinstance(x, np.ufunc) else None)
-    if isinstance(name, str) and isinstance(module, str) and module.partition(".")[0] in (*LIBRARIES, "builtins", OWN):
+    if (isinstance(name, str) and isinstance(module, str)
+            and module.partition(".")[0] in (*LIBRARIES, "builtins", OWN)):
         if isinstance(x, (type, np.ufunc, BuiltinFunctionType)) or callable(x):
             for place in (module, "numpy", "scipy.special"):
                 if getattr(sys.modules.get(place), name, None) is x:
@@ -72,7 +80,9 @@ def told_name(x) -> tuple[str, str]:
 
 
 def told_inside(x, left: list[int] | None = None) -> object:
-    """The same for a list or dict outside, of whose data only the kind matters: values that decide anything are consulted by themselves."""
+    """The same for a list or dict outside, of whose data only the kind matters: values that decide
+    anything are consulted by themselves.
+    """
     left = [MOST] if left is None else left
     left[0] -= 1
     if left[0] < 0:
@@ -90,7 +100,8 @@ def told_type(type: Type) -> object:
     """The type of an argument, or of captured data."""
     match type:
         case Array(dtype, dims):
-            return "array", dtype, *((d.symbol, d.offset, d.symbol_may_be_one, d.symbol_is_long) if isinstance(d, Extent) else d for d in dims)
+            return "array", dtype, *((d.symbol, d.offset, d.symbol_may_be_one, d.symbol_is_long)
+                                     if isinstance(d, Extent) else d for d in dims)
         case Scalar(dtype, weak):
             return "scalar", dtype, weak
         case Tuple(items, form):
@@ -120,7 +131,9 @@ def told_form(form: Form) -> tuple:
 
 
 def told_code(code: CodeType, globals: dict) -> str:
-    """What a function of these globals does, where it stands, and its text, which says more than the code where Python leaves things out."""
+    """What a function of these globals does, where it stands, and its text, which says more than
+    the code where Python leaves things out.
+    """
     name, lines = lines_of(code, globals)
     if not lines and name == NAMELESS:
         raise Untold("code without its text")
@@ -130,7 +143,8 @@ def told_code(code: CodeType, globals: dict) -> str:
 @functools.lru_cache(maxsize=4096)
 def _told_code(filename: str, text: str, code: CodeType) -> str:
     try:
-        content = marshal.dumps(code, 2)  # later versions of the format note who else refers to what
+        # later versions of the format note who else refers to what
+        content = marshal.dumps(code, 2)
     except ValueError:
         raise Untold("code") from None
     return hashlib.sha256(content + text.encode()).hexdigest()
@@ -139,4 +153,5 @@ def _told_code(filename: str, text: str, code: CodeType) -> str:
 def last_line(code: CodeType) -> int:
     """The last line of which there are instructions."""
     inner = [last_line(each) for each in code.co_consts if isinstance(each, CodeType)]
-    return max([code.co_firstlineno, *(line for *_, line in code.co_lines() if line is not None), *inner])
+    return max([code.co_firstlineno, *(line for *_, line in code.co_lines() if line is not None),
+                *inner])

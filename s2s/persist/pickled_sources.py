@@ -1,7 +1,8 @@
-"""The texts of functions that travel with a pickled Transformed, because no file at the other end has them.
+"""The texts of functions that travel with a pickled Transformed, because no file at the other end
+has them.
 
-A function that is pickled by its name is found again in its module.  One that cloudpickle carries by value (a
-lambda, a function of a notebook) arrives without its text, which s2s needs.
+A function that is pickled by its name is found again in its module.  One that cloudpickle carries
+by value (a lambda, a function of a notebook) arrives without its text, which s2s needs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from .referenced_functions import functions_named
 
 
 def place_of(made) -> str:
-    """The name under which another process finds what is pickled, as functions are; "" where it is not found so."""
+    """The name under which another process finds what is pickled, as functions are; "" where it is
+    not found so.
+    """
     found, place = sys.modules.get(made.__module__ or ""), getattr(made, "__qualname__", "")
     for part in place.split("."):
         found = getattr(found, part, None)
@@ -24,10 +27,13 @@ def place_of(made) -> str:
 
 
 def texts_of(function: Callable) -> dict[str, str]:
-    """File name -> text, for the functions of a program that another process could not read in a file."""
+    """File name -> text, for the functions of a program that another process could not read in a
+    file.
+    """
     found = {}
     for plain in functions_named(function):
-        by_name = plain.__module__ != "__main__" and place_of(plain) and os.path.exists(plain.__code__.co_filename)
+        by_name = (plain.__module__ != "__main__" and place_of(plain)
+                   and os.path.exists(plain.__code__.co_filename))
         if not by_name:
             name, lines = lines_of(plain.__code__, plain.__globals__)
             if lines:
@@ -36,7 +42,9 @@ def texts_of(function: Callable) -> dict[str, str]:
 
 
 def register_texts(texts: dict[str, str]) -> None:
-    """Let functions be found in texts that came with a pickle, and `linecache` show those of files that are not here."""
+    """Let functions be found in texts that came with a pickle, and `linecache` show those of files
+    that are not here.
+    """
     for name, text in texts.items():
         carry(name, text)
         if not os.path.exists(name) and name not in linecache.cache:

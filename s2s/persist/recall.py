@@ -1,26 +1,32 @@
-"""What a first call generated is kept on disk, so that the first call of the next process generates nothing.
+"""What a first call generated is kept on disk, so that the first call of the next process generates
+nothing.
 
     <cache>/<name>-<key>.met      what was consulted, and found, while code was generated: for up to kept.SEVERAL programs of this key
     <cache>/<name>-<key>.piece    what the loops of one of them require, or the text that is compiled; runtime/cache/program_store.py
 
-Machine code from the cache loads in hundredths of a second; reading the program, differentiating it and making loops of it, only to
-find the name of that code, took ten times as long.
+Machine code from the cache loads in hundredths of a second; reading the program, differentiating it
+and making loops of it, only to find the name of that code, took ten times as long.
 
 Note [What generated code depends on]
-The key of a first call is made of what it is given and is sure to be asked: which transformations, with which options, of which
-function (its code and its text), the types of the arguments, and all files of s2s and the versions of what it stands on.  Everything
-else a program can ask while it is read goes through `front/syntax/dependencies.py`, which a process asks again before it uses what it has generated.
-So that is what is kept: the places of all that was consulted (addresses.py) and what stood there (fingerprints.py).  A process that finds the
-same at each of these places would be led to the same places again, and generate the same.  It has to be told more than a process
-that goes on: which modules of libraries names stand for, what lists and dicts hold, and that a name of Python's own is not a global
-variable.  What has no place, or is of a kind that cannot be told, is generated as ever.
+The key of a first call is made of what it is given and is sure to be asked: which transformations,
+with which options, of which function (its code and its text), the types of the arguments, and all
+files of s2s and the versions of what it stands on.  Everything else a program can ask while it is
+read goes through `front/syntax/dependencies.py`, which a process asks again before it uses what it
+has generated.  So that is what is kept: the places of all that was consulted (addresses.py) and
+what stood there (fingerprints.py).  A process that finds the same at each of these places would be
+led to the same places again, and generate the same.  It has to be told more than a process that
+goes on: which modules of libraries names stand for, what lists and dicts hold, and that a name of
+Python's own is not a global variable.  What has no place, or is of a kind that cannot be told, is
+generated as ever.
 
-Considered: to keep the IR instead, which holds code objects, namespaces and cells, and takes as long to load as a small program takes to
-generate; to make the key of all that a function can reach, where a change of anything in a module would be a change of everything
-in it; to keep it for functions that are interpreted too, whose calls mostly are fewer and whose source is asked for.
+Considered: to keep the IR instead, which holds code objects, namespaces and cells, and takes as
+long to load as a small program takes to generate; to make the key of all that a function can reach,
+where a change of anything in a module would be a change of everything in it; to keep it for
+functions that are interpreted too, whose calls mostly are fewer and whose source is asked for.
 
-What is recalled stands in for the function (`ir.graph.Recalled`): its parameters and results are known; its source, its loops for
-other lengths, or what explains an error, are generated when they are asked for.
+What is recalled stands in for the function (`ir.graph.Recalled`): its parameters and results are
+known; its source, its loops for other lengths, or what explains an error, are generated when they
+are asked for.
 
     S2S_RECALL=0    nothing is recalled or kept: for those who change s2s while it runs, as its tests do
 """
@@ -44,11 +50,15 @@ from .fingerprints import Untold, told, told_code, told_inside, told_kind, told_
 store = later("s2s.runtime.cache.program_store")
 
 def met(transformed, types: Sequence[Type]):
-    """The programs that are kept of such a first call; None where they are not: then code is generated as ever."""
+    """The programs that are kept of such a first call; None where they are not: then code is
+    generated as ever.
+    """
     options = transformed.options
-    if transformed.kind != "jit" or options.get("target", "cpu") != "cpu" or not options.get("cache", True):
+    if (transformed.kind != "jit" or options.get("target", "cpu") != "cpu"
+            or not options.get("cache", True)):
         return None
-    if os.environ.get("S2S_RECALL", "1") in ("", "0") or is_nested() or pipeline.is_looked_at() or pipeline.numba.config.DISABLE_JIT:
+    if (os.environ.get("S2S_RECALL", "1") in ("", "0") or is_nested() or pipeline.is_looked_at()
+            or pipeline.numba.config.DISABLE_JIT):
         return None
     base = transformed
     while is_transformed(base):
@@ -63,11 +73,14 @@ def met(transformed, types: Sequence[Type]):
 
 
 def recall(transformed, types: Sequence[Type], kept):
-    """(function, what was consulted, what is kept of its native code), as an earlier process had them, of those `kept`; None where there is none."""
+    """(function, what was consulted, what is kept of its native code), as an earlier process had
+    them, of those `kept`; None where there is none.
+    """
     for entry in kept.entries:
         finder = Finder(transformed)
         try:
-            if all(what_is(getter := finder.getter(place), getter()) == said for place, said in entry["asked"]):
+            if all(what_is(getter := finder.getter(place), getter()) == said
+                   for place, said in entry["asked"]):
                 return found_again(transformed, types, entry, finder, kept)
         except Exception:  # something is no longer there, or is of another kind
             continue
@@ -84,7 +97,9 @@ def found_again(transformed, types: Sequence[Type], entry: dict, finder: Finder,
 
 
 def keep(transformed, function: Function, found: dict[Callable, object], kept):
-    """What will be kept of the native code of `function`, for which `found` was consulted; None where nothing is."""
+    """What will be kept of the native code of `function`, for which `found` was consulted; None
+    where nothing is.
+    """
     places, asked = Places(transformed), []
     ahead = {getter: content for getter, content in found.items() if getter is not LENGTHS}
     try:
@@ -103,7 +118,8 @@ def keep(transformed, function: Function, found: dict[Callable, object], kept):
             ahead = left
         flat = pipeline.flattened(function)
         facts = store.facts_of(flat)
-        entry = {"asked": asked, "function": outline(function, places), "flat": outline(flat, places), "facts": facts}
+        entry = {"asked": asked, "function": outline(function, places),
+                 "flat": outline(flat, places), "facts": facts}
     except (Untold, Nowhere):
         return None
     return kept.program(asked, flat, facts, entry) if facts is not None else None
@@ -129,11 +145,15 @@ def outline(function: Function, places: Places) -> dict:
     if any(isinstance(getter, Saved) for getter in function.captures.values()):
         raise Nowhere("a second half")
     return {"name": function.name, "tupled": function.tupled, "meetings": function.meetings,
-            "params": [(p.name, p.type) for p in function.params], "results": [y.type for y in function.results],
-            "captures": {name: places.of_getter(getter) for name, getter in function.captures.items()}}
+            "params": [(p.name, p.type) for p in function.params],
+            "results": [y.type for y in function.results],
+            "captures": {name: places.of_getter(getter)
+                         for name, getter in function.captures.items()}}
 
 
 def stand_in(make: Callable[[], Function], kept: dict, finder: Finder) -> Recalled:
     """The function of which `kept` is the outline."""
-    return Recalled(make, kept["name"], [Value(type, name) for name, type in kept["params"]], [Value(type) for type in kept["results"]],
-                    kept["tupled"], {name: finder.getter(place) for name, place in kept["captures"].items()}, kept["meetings"])
+    return Recalled(make, kept["name"], [Value(type, name) for name, type in kept["params"]],
+                    [Value(type) for type in kept["results"]], kept["tupled"],
+                    {name: finder.getter(place) for name, place in kept["captures"].items()},
+                    kept["meetings"])

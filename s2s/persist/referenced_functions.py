@@ -11,18 +11,22 @@ from ..front.eval.unwrap_callable import target_of
 
 
 def functions_named(function: Callable) -> list[types.FunctionType]:
-    """`function`, as a plain function, and the Python functions that it names, directly or through others."""
+    """`function`, as a plain function, and the Python functions that it names, directly or through
+    others.
+    """
     found: dict[types.FunctionType, None] = {}
 
     def visit(function: Callable) -> None:
         while isinstance(function, (functools.partial, types.MethodType)):
-            function = function.func if isinstance(function, functools.partial) else function.__func__
+            function = (function.func if isinstance(function, functools.partial)
+                        else function.__func__)
         function = getattr(function, "base", function)
         try:
             plain = target_of(function).function
         except (SourceError, AttributeError):
             return
-        if plain not in found and not (plain.__module__ or "").startswith(("numpy", "scipy", "s2s.")):
+        if plain not in found and not (plain.__module__
+                                       or "").startswith(("numpy", "scipy", "s2s.")):
             found[plain] = None
             for content in named_by(plain):
                 if callable(content) and not isinstance(content, type):

@@ -1,1 +1,3 @@
-"""Sparse Jacobians and Hessians: the pattern of a program, its colours, and as many sweeps as there are colours."""
+"""Sparse Jacobians and Hessians: the pattern of a program, its colours, and as many sweeps as there
+are colours.
+"""

@@ -1,12 +1,15 @@
 """Colours: columns of one colour share one sweep.
 
-    columns(pattern)     no two columns of one colour have an entry in one row: every entry stands alone in the
+    columns(pattern)     no two columns of one colour have an entry in one row: every entry stands
+    alone in the
                          compressed matrix (Curtis, Powell and Reid 1974)
-    symmetric(pattern)   a star colouring of a symmetric matrix: of every entry and its mirror image one stands alone
+    symmetric(pattern)   a star colouring of a symmetric matrix: of every entry and its mirror image
+    one stands alone
                          (Coleman and Moré 1984; Gebremedhin, Manne and Pothen 2005, algorithm 4.1)
 
-Both are greedy, in several orders, and keep what needs fewest colours.  A set of colours is the bits of an integer, so
-that what a column may not have is an `or` over its rows: the cost is that of the entries, not of pairs of them.
+Both are greedy, in several orders, and keep what needs fewest colours.  A set of colours is the
+bits of an integer, so that what a column may not have is an `or` over its rows: the cost is that of
+the entries, not of pairs of them.
 """
 
 from __future__ import annotations
@@ -19,9 +22,12 @@ sparse = later("scipy.sparse")
 
 
 def columns(pattern: sparse.csr_array) -> np.ndarray:
-    """A colour, from 0, for each column of a Boolean matrix, such that columns with a common row differ; -1 for an empty one."""
+    """A colour, from 0, for each column of a Boolean matrix, such that columns with a common row
+    differ; -1 for an empty one.
+    """
     by_column = sparse.csc_array(pattern)
-    members = [by_column.indices[a:b].tolist() for a, b in zip(by_column.indptr, by_column.indptr[1:])]
+    members = [by_column.indices[a:b].tolist()
+               for a, b in zip(by_column.indptr, by_column.indptr[1:])]
     counts = np.diff(by_column.indptr)
     found = [_columns(order, members, pattern.shape[0]) for order in _orders(counts)]
     return min(found, key=lambda colours: colours.max(initial=-1))
@@ -47,7 +53,9 @@ def _columns(order: list[int], members: list[list[int]], rows: int) -> np.ndarra
 
 
 def symmetric(pattern: sparse.csr_array) -> np.ndarray:
-    """A colour for each row and column of a symmetric Boolean matrix, no path of four vertices having but two."""
+    """A colour for each row and column of a symmetric Boolean matrix, no path of four vertices
+    having but two.
+    """
     off = _off_diagonal(pattern)
     near = [off.indices[a:b].tolist() for a, b in zip(off.indptr, off.indptr[1:])]
     found = [_star(order, near) for order in _orders(np.diff(off.indptr))]
@@ -59,19 +67,23 @@ def _off_diagonal(pattern: sparse.csr_array) -> sparse.csr_array:
     entries = sparse.coo_array(pattern)
     row, column = entries.coords
     off = row != column
-    return sparse.csr_array((np.ones(np.count_nonzero(off), bool), (row[off], column[off])), shape=pattern.shape)
+    return sparse.csr_array((np.ones(np.count_nonzero(off), bool), (row[off], column[off])),
+                            shape=pattern.shape)
 
 
 def _star(order: list[int], near: list[list[int]]) -> np.ndarray:
-    """Greedy: v may not have the colour of a neighbour w; nor that of a neighbour x of w, unless w has a colour and
-    no neighbour of x but w has it.
+    """Greedy: v may not have the colour of a neighbour w; nor that of a neighbour x of w, unless w
+    has a colour and no neighbour of x but w has it.
     """
     count = len(near)
     bits = [0] * count  # of the colour of each vertex; 0: none yet
     around = [0] * count  # the colours of its neighbours
-    twice = [0] * count  # the colours of those of its neighbours that have another neighbour of its colour
-    first: list[dict[int, int]] = [{} for _ in range(count)]  # colour -> the first neighbour that has it
-    shared: list[dict[int, list[int]]] = [{} for _ in range(count)]  # colour -> the neighbours, where they are several
+    # the colours of those of its neighbours that have another neighbour of its colour
+    twice = [0] * count
+    # colour -> the first neighbour that has it
+    first: list[dict[int, int]] = [{} for _ in range(count)]
+    # colour -> the neighbours, where they are several
+    shared: list[dict[int, list[int]]] = [{} for _ in range(count)]
     for v in order:
         forbidden = 0
         for w in near[v]:

@@ -1,13 +1,15 @@
-"""`SparseJacobian`: the pattern of a program, its colours, one sweep for each colour, and the entries taken from the sweeps.
+"""`SparseJacobian`: the pattern of a program, its colours, one sweep for each colour, and the
+entries taken from the sweeps.
 
     pattern     which result depends on which input, found by a run of the program of one sweep (pattern.py)
     colours     of the columns, or of the rows where these need fewer; of a Hessian, of both at once (colouring.py)
     sweeps      one call of the batched tangents, or cotangents, of the program: a seed for each colour (s2s/derive/batched_seeds.py)
     entries     each stands alone somewhere in what the sweeps return
 
-A Hessian is the Jacobian of the program that computes the gradient.  Second derivatives could also be followed
-through the function itself, as pairs of inputs that meet in a product (Walther 2008), which is finer where a gradient
-cancels; but the gradient is there already, and what it says is right for every op and every rule.
+A Hessian is the Jacobian of the program that computes the gradient.  Second derivatives could also
+be followed through the function itself, as pairs of inputs that meet in a product (Walther 2008),
+which is finer where a gradient cancels; but the gradient is there already, and what it says is
+right for every op and every rule.
 """
 
 from __future__ import annotations
@@ -43,9 +45,10 @@ KEPT = 8  # plans, for arguments of different lengths
 class Plan:
     """How a sparse derivative is computed for arguments like those of a call.
 
-    `pattern` is a Boolean csr_array, `colours` the colour of each column ("columns"), row ("rows") or both
-    ("symmetric"), -1 where there is no entry.  `reusable` says that it holds for all arguments with the same
-    lengths and integers.  Entry k of the pattern is `compressed[sweep[k], place[k]]`.
+    `pattern` is a Boolean csr_array, `colours` the colour of each column ("columns"), row ("rows")
+    or both ("symmetric"), -1 where there is no entry.  `reusable` says that it holds for all
+    arguments with the same lengths and integers.  Entry k of the pattern is `compressed[sweep[k],
+    place[k]]`.
     """
 
     pattern: sparse.csr_array
@@ -72,15 +75,19 @@ class Plan:
     def filled(self, compressed: np.ndarray) -> sparse.csr_array:
         """The derivative, from what the sweeps have found."""
         data = compressed[self.sweep, self.place]
-        return sparse.csr_array((data, self.pattern.indices.copy(), self.pattern.indptr.copy()), shape=self.pattern.shape)
+        return sparse.csr_array((data, self.pattern.indices.copy(), self.pattern.indptr.copy()),
+                                shape=self.pattern.shape)
 
     def __str__(self) -> str:
         m, n = self.pattern.shape
-        kept = "kept for the next call" if self.reusable else "found again at each call, as floats decide it"
-        return f"{m} x {n}, {self.pattern.nnz} entries, {self.sweeps} sweeps over {self.mode}; {kept}"
+        kept = ("kept for the next call" if self.reusable else "found again at each call, as "
+                "floats decide it")
+        return (f"{m} x {n}, {self.pattern.nnz} entries, {self.sweeps} sweeps over {self.mode}; "
+                f"{kept}")
 
 
-def planned(matrix: sparse.csr_array, shapes: list[tuple[int, ...]], reusable: bool, modes: Collection[str]) -> Plan:
+def planned(matrix: sparse.csr_array, shapes: list[tuple[int, ...]], reusable: bool,
+            modes: Collection[str]) -> Plan:
     """The colours for a pattern, and where each entry will stand.
 
     `modes` are what there is to choose from: "symmetric", or "columns", "rows" or both.
@@ -90,10 +97,13 @@ def planned(matrix: sparse.csr_array, shapes: list[tuple[int, ...]], reusable: b
     mode = colours = None
     if "symmetric" in modes:
         mode, colours = "symmetric", symmetric(matrix)
-        _, inverse, counts = np.unique(row * (colours.max(initial=0) + 1) + colours[column], return_inverse=True, return_counts=True)
+        _, inverse, counts = np.unique(row * (colours.max(initial=0) + 1) + colours[column],
+                                       return_inverse=True, return_counts=True)
         alone = (counts == 1)[inverse]  # in its row, of its colour
-        mirror = sparse.csr_array((np.arange(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape).T.tocsr().data
-        first = np.where(row <= column, alone, alone[mirror])  # an entry and its mirror image are taken from one place
+        mirror = sparse.csr_array((np.arange(matrix.nnz), matrix.indices, matrix.indptr),
+                                  shape=matrix.shape).T.tocsr().data
+        # an entry and its mirror image are taken from one place
+        first = np.where(row <= column, alone, alone[mirror])
         swapped = first != (row <= column)
         row, column = np.where(swapped, column, row), np.where(swapped, row, column)
     elif "columns" in modes:
@@ -111,7 +121,9 @@ def fullest(matrix: sparse.csr_array) -> int:
 
 
 def calls_ruled(function: Function, seen: frozenset[Function] = frozenset()) -> bool:
-    """Whether a function calls one with a rule of its own for its derivative: then what is found need not be symmetric."""
+    """Whether a function calls one with a rule of its own for its derivative: then what is found
+    need not be symmetric.
+    """
     return any(is_ruled(callee) or body not in seen and calls_ruled(body, seen | {body})
                for op in walk(function.block) if op.name == "call"
                for callee in [op.attrs["callee"]] for body in [callee.function_for(op.inputs)])
@@ -123,22 +135,28 @@ def mirrored(matrix: sparse.csr_array) -> sparse.csr_array:
 
 
 class SparseJacobian:
-    """A callable: the Jacobian of `inner` as a scipy.sparse.csr_array, or with a tuple of `argnums` a tuple of such.
+    """A callable: the Jacobian of `inner` as a scipy.sparse.csr_array, or with a tuple of `argnums`
+    a tuple of such.
 
-    Rows are the elements of the result, columns those of the argument; of arrays of more axes, and of containers, in the
-    order of `tree.leaves` and then of `ravel`.  With `hessian`, of the gradient of `inner`.  Entries of the pattern that
-    happen to be 0.0 are stored, so that all calls return one structure.  `options` are those of `jit`, None for the interpreter.
+    Rows are the elements of the result, columns those of the argument; of arrays of more axes, and
+    of containers, in the order of `tree.leaves` and then of `ravel`.  With `hessian`, of the
+    gradient of `inner`.  Entries of the pattern that happen to be 0.0 are stored, so that all calls
+    return one structure.  `options` are those of `jit`, None for the interpreter.
     """
 
-    def __init__(self, inner: Callable, argnums, hessian: bool = False, options: dict | None = None):
+    def __init__(self, inner: Callable, argnums, hessian: bool = False,
+                 options: dict | None = None):
         functools.update_wrapper(self, inner, updated=())
-        self.inner, self.argnums, self.hessian, self.options = inner, numbers(argnums), hessian, options
+        self.inner, self.argnums, self.hessian, self.options = (inner, numbers(argnums), hessian,
+                                                                options)
         self.value = Transformed("value", inner)
-        self.function = Transformed("grad", inner, {"argnums": self.argnums, "has_aux": False}) if hessian else self.value
+        self.function = (Transformed("grad", inner, {"argnums": self.argnums, "has_aux": False})
+                         if hessian else self.value)
         self.structures: dict[Function, Structure] = {}
         self.plans: dict[tuple, Plan] = {}
         self.method: SparseJacobian | None = None  # this, as a method
-        self.sweeps: dict[tuple, Transformed] = {}  # by kind, arguments and whether they are batched
+        # by kind, arguments and whether they are batched
+        self.sweeps: dict[tuple, Transformed] = {}
         self.used: dict[tuple, Transformed] = {}  # the same as they are run
         self.batched = True  # until the program turns out to be one that cannot be
         self.programs: dict[Function, Function] = {}  # one sweep, as the pattern is found of it
@@ -158,9 +176,10 @@ class SparseJacobian:
         bounds = np.cumsum([0, *leaves.sizes])
         if not self.hessian:
             return tuple(matrix[:, a:b] for a, b in zip(bounds, bounds[1:]))
-        return tuple(tuple(matrix[a:b, c:d] for c, d in zip(bounds, bounds[1:])) for a, b in zip(bounds, bounds[1:]))
+        return tuple(tuple(matrix[a:b, c:d] for c, d in zip(bounds, bounds[1:]))
+                     for a, b in zip(bounds, bounds[1:]))
 
-    # ---------------------------------------------------------------------------------------- looking
+    # -------------------------------------------------------------------------------------- looking
 
     def plan(self, *args, **keywords) -> Plan:
         """How the derivative at these arguments is computed; printed, it says so in a line."""
@@ -168,7 +187,8 @@ class SparseJacobian:
         return self.planned(self.leaves(args), args)
 
     def pattern(self, *args, **keywords) -> sparse.csr_array:
-        """Which elements of the result may depend on which of the arguments: a Boolean csr_array."""
+        """Which elements of the result may depend on which of the arguments: a Boolean csr_array.
+        """
         return self.plan(*args, **keywords).pattern
 
     def colours(self, *args, **keywords) -> np.ndarray:
@@ -179,15 +199,17 @@ class SparseJacobian:
     def source(self) -> str:
         """The generated Python of the sweeps of the last call."""
         if self.last is None:
-            raise TypeMismatchError(f"the source of the sparse derivative of {name_of(self.inner)} before any call", None,
-                                    "call it first: the arguments decide which sweeps it takes")
+            raise TypeMismatchError(f"the source of the sparse derivative of {name_of(self.inner)} "
+                                    "before any call", None, "call it first: the arguments decide "
+                                    "which sweeps it takes")
         return self.last.source
 
-    # ---------------------------------------------------------------------------------------- computing
+    # ------------------------------------------------------------------------------------ computing
 
     def bound(self, args: tuple, keywords: dict) -> tuple:
         """The arguments in the order of the parameters."""
-        return args if not keywords and len(args) == self.function.arity else self.function.bound(args, keywords)
+        return (args if not keywords and len(args) == self.function.arity
+                else self.function.bound(args, keywords))
 
     def leaves(self, args: tuple) -> Leaves:
         """The arguments of a call, taken apart."""
@@ -195,7 +217,8 @@ class SparseJacobian:
         function = self.function.function_for_types(types)
         if function not in self.structures:
             found = resolved(self.argnums, self.inner, types)
-            self.structures[function] = Structure(function, found if isinstance(found, tuple) else (found,))
+            self.structures[function] = Structure(function, found if isinstance(found, tuple)
+                                                  else (found,))
         captured = [normalised(get()) for get in function.captures.values()]
         return Leaves(self.structures[function], [*map(normalised, args)], captured)
 
@@ -218,13 +241,24 @@ class SparseJacobian:
             if self.hessian:
                 raise
             shapes = list(map(np.shape, leaves.of_result(self.function(*args))))
-            pattern = self.pattern_of_sweep("rows", leaves, args, [np.zeros(shape) for shape in shapes])
+            pattern = self.pattern_of_sweep("rows", leaves, args,
+                                            [np.zeros(shape) for shape in shapes])
             matrix = sparse.csr_array(pattern.matrix.T)
-            matrix = matrix[places(shapes, leaves.structure.rows)][:, places(list(map(np.shape, leaves.inputs)), leaves.structure.columns)]
+            matrix = matrix[places(shapes, leaves.structure.rows)][:,
+                                                                   places(
+                                                                       list(map(np.shape,
+                                                                                leaves.inputs)),
+                                                                       leaves.structure.columns)]
             return planned(sparse.csr_array(matrix), shapes, pattern.holds, {"rows"})
         shapes = pattern.shapes
-        matrix = pattern.matrix[places(shapes, leaves.structure.rows)][:, places(list(map(np.shape, leaves.inputs)), leaves.structure.columns)]
-        if self.hessian and not calls_ruled(self.value.function_for_types(self.value.types_of(args))):
+        matrix = (
+            pattern.matrix[places(shapes, leaves.structure.rows)][:,
+                                                                  places(
+                                                                      list(map(np.shape,
+                                                                               leaves.inputs)),
+                                                                      leaves.structure.columns)])
+        if (self.hessian
+                and not calls_ruled(self.value.function_for_types(self.value.types_of(args)))):
             return planned(mirrored(matrix), shapes, pattern.holds, {"symmetric"})
         plan = planned(matrix, shapes, pattern.holds, {"columns", "rows"})
         if plan.mode == "rows":
@@ -245,17 +279,19 @@ class SparseJacobian:
         if function not in self.programs:
             flat = pipeline.flatten_calls(spread(function))
             params = [p for p in flat.params if not isinstance(p.type, Static)]
-            self.programs[function] = program(flat.remade(Block(params, flat.block.ops, flat.block.yields)))
+            self.programs[function] = program(
+                flat.remade(Block(params, flat.block.ops, flat.block.yields)))
         values = [*leaves.values, *seeds, *leaves.captured]
         try:
-            return pattern_of(self.programs[function], values, range(len(leaves.values), len(leaves.values) + len(seeds)))
+            return pattern_of(self.programs[function], values,
+                              range(len(leaves.values), len(leaves.values) + len(seeds)))
         except S2SError:
             raise
         except Exception:
             self.function(*args)  # raises what the program raises, and shows where
             raise
 
-    # -------------------------------------------------------------------------------------- sweeping
+    # ------------------------------------------------------------------------------------- sweeping
 
     def swept(self, plan: Plan, leaves: Leaves, args: tuple) -> np.ndarray:
         """What the sweeps return: a row for each colour."""
@@ -263,14 +299,21 @@ class SparseJacobian:
             return np.zeros((0, 0), np.result_type(*leaves.inputs) if leaves.inputs else float)
         if plan.mode == "rows":
             seeds = parted(plan.seeds, plan.shapes, leaves.structure.rows)
-            seeds = [seed.astype(type.dtype, copy=False) for seed, type in zip(seeds, leaves.structure.results)]
-            return joined(self.seeded("rows", leaves.structure.argnums, args, seeds), plan.sweeps, leaves.structure.columns)
+            seeds = [seed.astype(type.dtype, copy=False)
+                     for seed, type in zip(seeds, leaves.structure.results)]
+            return joined(self.seeded("rows", leaves.structure.argnums, args, seeds), plan.sweeps,
+                          leaves.structure.columns)
         seeds = parted(plan.seeds, list(map(np.shape, leaves.inputs)), leaves.structure.columns)
-        seeds = [seed.astype(np.result_type(x), copy=False) for seed, x in zip(seeds, leaves.inputs)]
-        return joined(self.seeded("columns", leaves.structure.argnums, args, seeds), plan.sweeps, leaves.structure.rows)
+        seeds = [seed.astype(np.result_type(x), copy=False)
+                 for seed, x in zip(seeds, leaves.inputs)]
+        return joined(self.seeded("columns", leaves.structure.argnums, args, seeds), plan.sweeps,
+                      leaves.structure.rows)
 
-    def seeded(self, kind: str, argnums: tuple[int, ...], args: tuple, seeds: list[np.ndarray]) -> Sequence[np.ndarray]:
-        """The sweeps for these seeds: in one call, or, of a program that cannot be batched, in a call for each."""
+    def seeded(self, kind: str, argnums: tuple[int, ...], args: tuple,
+               seeds: list[np.ndarray]) -> Sequence[np.ndarray]:
+        """The sweeps for these seeds: in one call, or, of a program that cannot be batched, in a
+        call for each.
+        """
         if self.batched:
             try:
                 return self.native(kind, argnums, len(args), True)(*args, *seeds)
@@ -284,25 +327,31 @@ class SparseJacobian:
         """One sweep, or many side by side."""
         key = kind, argnums, count, lanes
         if key not in self.sweeps:
-            self.sweeps[key] = Transformed(kind, self.function, {"argnums": argnums, "count": count, "lanes": lanes})
+            self.sweeps[key] = Transformed(kind, self.function,
+                                           {"argnums": argnums, "count": count, "lanes": lanes})
         return self.sweeps[key]
 
     def native(self, *key) -> Transformed:
         """A sweep, compiled if that is asked for."""
         if key not in self.used:
             made = self.sweep(*key)
-            self.used[key] = made if self.options is None else Transformed("jit", made, self.options)
+            self.used[key] = (made if self.options is None
+                              else Transformed("jit", made, self.options))
         self.last = self.used[key]
         return self.last
 
-    # --------------------------------------------------------------------------------------- being a function
+    # ----------------------------------------------------------------------------- being a function
 
     @property
     def function_for(self):
-        """Asked of whatever another transformation is given, or a program calls: this is no program of its own."""
+        """Asked of whatever another transformation is given, or a program calls: this is no program
+        of its own.
+        """
         what = "Hessian" if self.hessian else "Jacobian"
-        raise UnsupportedError(f"a sparse {what} of {name_of(self.inner)}, transformed or inside a program", beginning(self.function.base),
-                               "leave sparse=True out, or transform first and ask for it last, e.g. s2s.jacobian(s2s.grad(f), sparse=True)")
+        raise UnsupportedError(f"a sparse {what} of {name_of(self.inner)}, transformed or inside a "
+                               "program", beginning(self.function.base), "leave sparse=True out, "
+                               "or transform first and ask for it last, e.g. "
+                               "s2s.jacobian(s2s.grad(f), sparse=True)")
 
     def __get__(self, instance, owner=None):
         if instance is None:
@@ -313,7 +362,9 @@ class SparseJacobian:
         return MethodType(self.method, instance)
 
     def __repr__(self) -> str:
-        return f"<s2s sparse {'Hessian' if self.hessian else 'Jacobian'} of {name_of(self.inner)!r}>"
+        return (f"<s2s sparse {'Hessian' if self.hessian else 'Jacobian'} of "
+                f"{name_of(self.inner)!r}>")
 
     def __reduce__(self):
-        return place_of(self) or (SparseJacobian, (self.inner, self.argnums, self.hessian, self.options))
+        return place_of(self) or (SparseJacobian,
+                                  (self.inner, self.argnums, self.hessian, self.options))

@@ -1,7 +1,9 @@
-"""The arguments and results of a call, leaf by leaf, in the order of the generated code and in that of `s2s.tree`.
+"""The arguments and results of a call, leaf by leaf, in the order of the generated code and in that
+of `s2s.tree`.
 
-Generated code takes the members of a container in the order in which the container has them; `tree.leaves`, and so the
-rows and columns of a matrix, the entries of a dict by the order of its keys.
+Generated code takes the members of a container in the order in which the container has them;
+`tree.leaves`, and so the rows and columns of a matrix, the entries of a dict by the order of its
+keys.
 """
 
 from __future__ import annotations
@@ -23,8 +25,9 @@ from ..specialisation import key_of
 class Structure:
     """What is known of the arguments `argnums` and the results of `function` before any call.
 
-    `results` are the types of the leaves of the results in the order of generated code; `columns` and `rows` say in
-    which order a matrix has those of the arguments and results.  Raises where one of them is not real.
+    `results` are the types of the leaves of the results in the order of generated code; `columns`
+    and `rows` say in which order a matrix has those of the arguments and results.  Raises where one
+    of them is not real.
     """
 
     def __init__(self, function: Function, argnums: tuple[int, ...]):
@@ -36,14 +39,17 @@ class Structure:
 
 
 class Leaves:
-    """The leaves of the arguments `args` of a call, those that are differentiated the `inputs`; `captured` is what else it reads."""
+    """The leaves of the arguments `args` of a call, those that are differentiated the `inputs`;
+    `captured` is what else it reads.
+    """
 
     def __init__(self, structure: Structure, args: Sequence, captured: Sequence):
         self.structure = structure
         params = structure.function.params
         members = [[x for x, _ in members_of(p.type, x)] for p, x in zip(params, args)]
         self.values = [x for leaves in members for x in leaves]
-        self.captured = [x for p, x in zip(params[len(args):], captured) for x, _ in members_of(p.type, x)]
+        self.captured = [x for p, x in zip(params[len(args):], captured)
+                         for x, _ in members_of(p.type, x)]
         self.inputs = [x for k in structure.argnums for x in members[k]]
         self.sizes = [sum(map(np.size, members[k])) for k in structure.argnums]
 
@@ -51,16 +57,20 @@ class Leaves:
         """The leaves of what the function has returned."""
         function = self.structure.function
         ys = y if function.tupled else (y,)
-        return [x for result, member in zip(function.results, ys) for x, _ in members_of(result.type, member)]
+        return [x for result, member in zip(function.results, ys)
+                for x, _ in members_of(result.type, member)]
 
     @cached_property
     def key(self) -> tuple:
         """Equal for calls that have the same pattern, where floats do not decide it."""
-        return self.structure.function, *map(key_of_leaf, self.values), *map(key_of_leaf, self.captured)
+        return (self.structure.function, *map(key_of_leaf, self.values),
+                *map(key_of_leaf, self.captured))
 
 
 def members_of(type: Type, x) -> Iterator[tuple[object, Type]]:
-    """The leaves of `x` that are data, in the order of generated code, with their types; `x` None: the types alone."""
+    """The leaves of `x` that are data, in the order of generated code, with their types; `x` None:
+    the types alone.
+    """
     match type:
         case Tuple(items, form):
             inside = [None] * len(items) if x is None else x if form is None else form.members(x)
@@ -89,10 +99,13 @@ def tree_order(types: Sequence[Type]) -> list[int]:
 
 
 def parted(rows: np.ndarray, shapes: Sequence[tuple], order: Sequence[int]) -> list[np.ndarray]:
-    """A matrix with a column for each element of arrays of these shapes, in this order, as arrays with the axis of rows in front."""
+    """A matrix with a column for each element of arrays of these shapes, in this order, as arrays
+    with the axis of rows in front.
+    """
     sizes = [int(np.prod(shapes[k], dtype=np.int64)) for k in order]
     ends = np.cumsum(sizes)
-    parts = {k: rows[:, end - size:end].reshape(len(rows), *shapes[k]) for k, size, end in zip(order, sizes, ends)}
+    parts = {k: rows[:, end - size:end].reshape(len(rows), *shapes[k])
+             for k, size, end in zip(order, sizes, ends)}
     return [parts[k] for k in range(len(shapes))]
 
 
@@ -111,9 +124,12 @@ def places(shapes: Sequence[tuple], order: Sequence[int]) -> np.ndarray | slice:
 
 
 def key_of_leaf(x) -> object:
-    """What of an argument the pattern may depend on: of floats the shape, of anything else also what it is."""
+    """What of an argument the pattern may depend on: of floats the shape, of anything else also
+    what it is.
+    """
     if isinstance(x, np.ndarray):
-        content = None if x.dtype.kind in "fc" else hashlib.sha1(np.ascontiguousarray(x), usedforsecurity=False).digest()
+        content = None if x.dtype.kind in "fc" else hashlib.sha1(np.ascontiguousarray(x),
+                                                                 usedforsecurity=False).digest()
         return x.dtype, x.shape, content
     if isinstance(x, (bool, int, np.integer, np.bool_)):
         return type(x), int(x)
@@ -121,22 +137,31 @@ def key_of_leaf(x) -> object:
 
 
 def check(function: Function, argnums: Sequence[int], results: Sequence[Type]) -> None:
-    """Raise where an argument that is differentiated, or a result, is anything but real numbers, or where draws are made."""
+    """Raise where an argument that is differentiated, or a result, is anything but real numbers, or
+    where draws are made.
+    """
     for k in argnums:
         name = function.params[k].name
         for _, type in members_of(function.params[k].type, None):
             if not isinstance(type, (Scalar, Array)) or not carries_derivative(type):
-                raise TypeMismatchError(f"a sparse derivative with respect to {name}, which is or holds {describe(type)}: it has no derivative",
-                                        first_line(function), f"pass floats and arrays of floats, e.g. `{name} = np.ones(3)`")
+                raise TypeMismatchError(f"a sparse derivative with respect to {name}, which is or "
+                                        f"holds {describe(type)}: it has no derivative",
+                                        first_line(function), "pass floats and arrays of floats, "
+                                        f"e.g. `{name} = np.ones(3)`")
             if type.dtype.startswith("complex"):
-                raise UnsupportedError(f"a sparse derivative with respect to {name}, which is complex", first_line(function),
+                raise UnsupportedError(f"a sparse derivative with respect to {name}, which is "
+                                       "complex", first_line(function),
                                        "pass the real and the imaginary part")
     for type in results:
         if not isinstance(type, (Scalar, Array)) or not carries_derivative(type):
-            raise TypeMismatchError(f"a sparse derivative of a result that is or holds {describe(type)}: it has no derivative",
+            raise TypeMismatchError("a sparse derivative of a result that is or holds "
+                                    f"{describe(type)}: it has no derivative",
                                     line_of_result(function), "return floats and arrays of floats")
         if type.dtype.startswith("complex"):
-            raise UnsupportedError("a sparse derivative of complex numbers", line_of_result(function), "return the real and the imaginary part")
+            raise UnsupportedError("a sparse derivative of complex numbers",
+                                   line_of_result(function),
+                                   "return the real and the imaginary part")
     if any(isinstance(t, Generator) for p in function.params for _, t in members_of(p.type, None)):
-        raise UnsupportedError("a sparse derivative of a function that draws from a generator: each sweep would draw again",
-                               first_line(function), "draw before the call, and pass what was drawn")
+        raise UnsupportedError("a sparse derivative of a function that draws from a generator: "
+                               "each sweep would draw again", first_line(function),
+                               "draw before the call, and pass what was drawn")

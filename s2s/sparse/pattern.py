@@ -1,25 +1,30 @@
-"""Sparsity patterns: a program is run once, op by op, and each value brings along what it depends on.
+"""Sparsity patterns: a program is run once, op by op, and each value brings along what it depends
+on.
 
     f(x, n)  becomes  (the Boolean matrix of which result may depend on which input, whether it holds for other x)
 
-The program is not the user's but its derivative, f_columns(x, x_dot) -> y_dot, which is linear in x_dot: what y_dot
-depends on is the pattern of the Jacobian.  So the pattern is that of what the sweeps compute, whatever rules of
-derivatives, the user's own or NumPy's, they have followed, and constants, masks and stop_gradient are no entries.
-The program itself, x -> y, would take half the time; but a rule that says more than the program does (a straight-through
-estimator) would be lost, and a pattern must never be too small.
+The program is not the user's but its derivative, f_columns(x, x_dot) -> y_dot, which is linear in
+x_dot: what y_dot depends on is the pattern of the Jacobian.  So the pattern is that of what the
+sweeps compute, whatever rules of derivatives, the user's own or NumPy's, they have followed, and
+constants, masks and stop_gradient are no entries.  The program itself, x -> y, would take half the
+time; but a rule that says more than the program does (a straight-through estimator) would be lost,
+and a pattern must never be too small.
 
-Loops run with their actual trips and indices with their actual values, so the pattern is exact to the element, in
-programs that write `a[i + 1]` as in those that write `a[1:]`.  What the program asks of floats could be otherwise at the
-next call:
+Loops run with their actual trips and indices with their actual values, so the pattern is exact to
+the element, in programs that write `a[i + 1]` as in those that write `a[1:]`.  What the program
+asks of floats could be otherwise at the next call:
 
-* both sides of a branch are run, and what they return depends on what either side says (`if u[i] > 0.0`);
-* where floats decide how often a loop runs or which element is read, the pattern is that of these arguments only:
+* both sides of a branch are run, and what they return depends on what either side says (`if u[i] >
+0.0`);
+* where floats decide how often a loop runs or which element is read, the pattern is that of these
+arguments only:
   `holds` is False, and who keeps the pattern must find it again at each call.
 
 Integers, truth values and lengths are part of what a pattern holds for.
 
-Also considered: a source transformation, whose tangents are these integers.  It would run faster, but it cannot see
-whether an index came from data, and both sides of a branch would need their own copies of every array.
+Also considered: a source transformation, whose tangents are these integers.  It would run faster,
+but it cannot see whether an index came from data, and both sides of a branch would need their own
+copies of every array.
 """
 
 from __future__ import annotations
@@ -43,7 +48,9 @@ sparse = later("scipy.sparse")
 
 @dataclass
 class Pattern:
-    """Which of the results depends on which of the inputs: a Boolean matrix, and whether it holds for other floats, too."""
+    """Which of the results depends on which of the inputs: a Boolean matrix, and whether it holds
+    for other floats, too.
+    """
 
     matrix: sparse.csr_array
     holds: bool
@@ -56,15 +63,18 @@ def program(function: Function) -> Function:
 
 
 def pattern_of(function: Function, args: Sequence, wrt: Sequence[int]) -> Pattern:
-    """The pattern of a `program` of numbers and arrays: its results by its arguments in `wrt`, in that order.
+    """The pattern of a `program` of numbers and arrays: its results by its arguments in `wrt`, in
+    that order.
 
-    Rows are the elements of the results, one result after another, and columns those of the arguments.
+    Rows are the elements of the results, one result after another, and columns those of the
+    arguments.
     """
     sizes = [np.size(args[k]) for k in wrt]
     unions = Unions(sum(sizes))
     first, deps = 1, [NONE] * len(args)
     for k, size in zip(wrt, sizes):
-        deps[k] = np.arange(first, first + size).reshape(np.shape(args[k])) if np.ndim(args[k]) else first
+        deps[k] = (np.arange(first, first + size).reshape(np.shape(args[k])) if np.ndim(args[k])
+                   else first)
         first += size
     data = [carries_derivative(p.type) or isinstance(p.type, Generator) for p in function.params]
     run = Run(unions)
@@ -80,7 +90,9 @@ class Raised(Exception):
 
 
 class Decided(Exception):
-    """The side of a branch that is not taken cannot be followed without knowing the floats that would take it."""
+    """The side of a branch that is not taken cannot be followed without knowing the floats that
+    would take it.
+    """
 
 
 def alike(a, b) -> bool:
@@ -88,16 +100,20 @@ def alike(a, b) -> bool:
     if not is_container(a) or not is_container(b):
         return np.shape(a) == np.shape(b)
     form = form_of(a)
-    return form == form_of(b) and all(map(alike, *((x if form is None else form.members(x)) for x in (a, b))))
+    return (form == form_of(b)
+            and all(map(alike, *((x if form is None else form.members(x)) for x in (a, b)))))
 
 
 class Step:
-    """What has to be known of an op each time it is run: the operands that it reads, and those of them that decide what goes where."""
+    """What has to be known of an op each time it is run: the operands that it reads, and those of
+    them that decide what goes where.
+    """
 
     def __init__(self, op: Op):
         record = op.record
         self.evaluate, self.several = record.evaluate, len(op.outputs) != 1
-        measured = record.moves if record.depends is nothing else record.shapes  # of these only the shape is read
+        # of these only the shape is read
+        measured = record.moves if record.depends is nothing else record.shapes
         self.read = tuple(x for k, x in enumerate(op.inputs) if k not in measured)
         self.deciding = () if record.elementwise else tuple(
             x for k, x in enumerate(op.inputs) if k not in measured and k not in record.moves)
@@ -117,8 +133,11 @@ class Run:
         self.in_place = True
         self.steps: dict[Op, Step] = {}
 
-    def function(self, function: Function, args: list, deps: list, data: list[bool], in_place: bool) -> tuple[list, list]:
-        """The results and their dependences; a call has names of its own, since it may be one of several at once."""
+    def function(self, function: Function, args: list, deps: list, data: list[bool],
+                 in_place: bool) -> tuple[list, list]:
+        """The results and their dependences; a call has names of its own, since it may be one of
+        several at once.
+        """
         outer = self.values, self.deps, self.data, self.in_place
         self.values, self.deps, self.data, self.in_place = {}, {}, set(), in_place
         try:
@@ -126,7 +145,8 @@ class Run:
                 self.bind(param, x, d, flag)
             self.block(function.block)
             self.flags = [y in self.data for y in function.results]
-            return [self.values[y] for y in function.results], [self.deps[y] for y in function.results]
+            return ([self.values[y] for y in function.results],
+                    [self.deps[y] for y in function.results])
         finally:
             self.values, self.deps, self.data, self.in_place = outer
 
@@ -189,7 +209,8 @@ class Run:
     def dependences(self, op: Op, result, deps: list, xs: list) -> Sequence:
         """What each output depends on."""
         record, count = op.record, len(op.outputs)
-        told = [k for k, d in enumerate(deps) if d is not NONE and k not in record.shapes] if deps else deps
+        told = ([k for k, d in enumerate(deps) if d is not NONE and k not in record.shapes] if deps
+                else deps)
         if not told or not count:
             return (NONE,) * count
         if record.elementwise:
@@ -204,7 +225,8 @@ class Run:
         found = self.unions.union(*deps) if len(deps) > 1 else deps[0]
         if not isinstance(y, np.ndarray):
             return found if type(found) is int else _as_number(found)
-        return found if len(deps) > 1 and np.shape(found) == y.shape else np.array(np.broadcast_to(found, y.shape))
+        return (found if len(deps) > 1 and np.shape(found) == y.shape
+                else np.array(np.broadcast_to(found, y.shape)))
 
     # ------------------------------------------------------------------------------------ control
 
@@ -232,7 +254,9 @@ class Run:
         return self.yielded(block)
 
     def suppose(self, block: Block) -> list[tuple] | None:
-        """What a block would yield that this run does not come to; None where it raises, or cannot be followed."""
+        """What a block would yield that this run does not come to; None where it raises, or cannot
+        be followed.
+        """
         in_place, self.in_place, self.supposed = self.in_place, False, self.supposed + 1
         try:
             return self.run(block)
@@ -247,8 +271,11 @@ class Run:
             self.in_place, self.supposed = in_place, self.supposed - 1
 
     def asked(self, *conditions: Value) -> int:
-        """What conditions depend on: nothing, but for rules that are not linear, or that solve by iteration."""
-        return self.unions.all_of(*(self.deps[x] for x in conditions)) if any(self.deps[x] is not NONE for x in conditions) else NONE
+        """What conditions depend on: nothing, but for rules that are not linear, or that solve by
+        iteration.
+        """
+        return (self.unions.all_of(*(self.deps[x] for x in conditions))
+                if any(self.deps[x] is not NONE for x in conditions) else NONE)
 
     def told(self, y, deps, asked: int):
         """The dependences of `y`, to which conditions that depend on `asked` have led."""
@@ -268,7 +295,8 @@ class Run:
         if not is_container(a):
             return self.unions.union(a, b)
         form = form_of(a)
-        inside = [self.united(m, n) for m, n in zip(*((x if form is None else form.members(x)) for x in (a, b)))]
+        inside = [self.united(m, n)
+                  for m, n in zip(*((x if form is None else form.members(x)) for x in (a, b)))]
         return tuple(inside) if form is None else form.build(inside)
 
     def counted_loop(self, op: Op) -> None:
@@ -306,8 +334,11 @@ class Run:
         for name, (y, deps, data) in zip(op.outputs, carries):
             self.bind(name, y, self.told(y, deps, asked), data)
 
-    def trip(self, op: Op, body: Block, params: list[Value], carries: list[tuple]) -> tuple[bool, list[tuple], int]:
-        """Once through a loop's body: whether to stop, the carries, and what the decision to stop depends on."""
+    def trip(self, op: Op, body: Block, params: list[Value],
+             carries: list[tuple]) -> tuple[bool, list[tuple], int]:
+        """Once through a loop's body: whether to stop, the carries, and what the decision to stop
+        depends on.
+        """
         for param, found in zip(params, carries):
             self.bind(param, *found)
         self.block(body)
@@ -324,14 +355,16 @@ class Run:
             raise Decided
         function = op.attrs["callee"].function_for(op.inputs)
         data = [x in self.data for x in op.inputs]
-        ys, deps = self.function(function, [self.values[x] for x in op.inputs], [self.deps[x] for x in op.inputs], data, False)
+        ys, deps = self.function(function, [self.values[x] for x in op.inputs],
+                                 [self.deps[x] for x in op.inputs], data, False)
         for name, y, d, flag in zip(op.outputs, ys, deps, self.flags):
             self.bind(name, y, d, flag)
 
 
 # ------------------------------------------------------------------------------------- in place
 #
-# `owned` has seen to it that what is written into is read by nobody afterwards: so are its dependences.
+# `owned` has seen to it that what is written into is read by nobody afterwards: so are its
+# dependences.
 
 
 def _as_number(deps):

@@ -1,14 +1,17 @@
-"""Sets of inputs, as a graph of unions: what an element of an array depends on is the number of a node.
+"""Sets of inputs, as a graph of unions: what an element of an array depends on is the number of a
+node.
 
-Node 0 is the empty set, nodes 1 to n are the n inputs, and every later node is the union of earlier ones.  So
-an array of dependences is an array of integers of the same shape: what moves elements moves the integers,
-`sin` passes them on, and only where two different sets meet is there a new node.  The sets themselves are worked
-out once, at the end, for the nodes that the outputs reach: all nodes of one depth in one array operation.
+Node 0 is the empty set, nodes 1 to n are the n inputs, and every later node is the union of earlier
+ones.  So an array of dependences is an array of integers of the same shape: what moves elements
+moves the integers, `sin` passes them on, and only where two different sets meet is there a new
+node.  The sets themselves are worked out once, at the end, for the nodes that the outputs reach:
+all nodes of one depth in one array operation.
 
-Other designs that were considered: an object with a Python set in each element (a scalar program costs the same, an
-array program a hundred times more); a sparse Boolean matrix for each array (an array program costs the same, a scalar
-program ten times more, for each element written is a row replaced); bits packed in words, as a tangent
-of a program of its own (compiles, but takes n² / 8 bytes: 1.2 GB for 100,000 inputs).
+Other designs that were considered: an object with a Python set in each element (a scalar program
+costs the same, an array program a hundred times more); a sparse Boolean matrix for each array (an
+array program costs the same, a scalar program ten times more, for each element written is a row
+replaced); bits packed in words, as a tangent of a program of its own (compiles, but takes n² / 8
+bytes: 1.2 GB for 100,000 inputs).
 """
 
 from __future__ import annotations
@@ -24,7 +27,9 @@ NONE = 0  # depends on no input
 
 
 class Unions:
-    """A growing graph over `count` inputs.  `edges` are pairs (node, member); members are older than the node."""
+    """A growing graph over `count` inputs.  `edges` are pairs (node, member); members are older
+    than the node.
+    """
 
     def __init__(self, count: int):
         self.count = count
@@ -94,7 +99,9 @@ class Unions:
         return np.expand_dims(found, tuple(axes)) if keepdims else found
 
     def rows(self, x: np.ndarray):
-        """The union along the last axis: no new node where one set, besides the empty one, stands in it."""
+        """The union along the last axis: no new node where one set, besides the empty one, stands
+        in it.
+        """
         if x.shape[-1] == 0:
             return _number_if_so(np.zeros(x.shape[:-1], np.int64))
         most = x.max(-1)
@@ -114,7 +121,9 @@ class Unions:
         return int(self.rows(np.concatenate(flat))) if flat else NONE
 
     def grouped(self, groups: np.ndarray, members: np.ndarray, count: int) -> np.ndarray:
-        """For each of `count` groups the union of those of `members` whose entry in `groups` names it."""
+        """For each of `count` groups the union of those of `members` whose entry in `groups` names
+        it.
+        """
         groups, members = groups[members != NONE], members[members != NONE]
         found = np.zeros(count, np.int64)
         np.maximum.at(found, groups, members)
@@ -130,14 +139,17 @@ class Unions:
     # ------------------------------------------------------------------------------------- the sets
 
     def matrix(self, nodes: np.ndarray) -> sparse.csr_array:
-        """A Boolean matrix: row k has a True in the column of each input that is in the set of `nodes[k]`."""
+        """A Boolean matrix: row k has a True in the column of each input that is in the set of
+        `nodes[k]`.
+        """
         nodes = np.asarray(nodes, np.int64).ravel()
         parents, members = self._edges()
         wanted = self._reached(nodes, parents, members)
         keep = wanted[parents]
         parents, members = parents[keep], members[keep]
         start, length, found = self._sets(parents, members)
-        made = _rows(found[_ranges(start[nodes], length[nodes])], np.append(0, np.cumsum(length[nodes])), self.count)
+        made = _rows(found[_ranges(start[nodes], length[nodes])],
+                     np.append(0, np.cumsum(length[nodes])), self.count)
         made.sort_indices()
         return made
 
@@ -150,7 +162,8 @@ class Unions:
 
     def _reached(self, nodes: np.ndarray, parents: np.ndarray, members: np.ndarray) -> np.ndarray:
         """Which nodes the outputs need."""
-        graph = sparse.csr_array((np.ones(parents.size, bool), (parents, members)), shape=(self.size, self.size))
+        graph = sparse.csr_array((np.ones(parents.size, bool), (parents, members)),
+                                 shape=(self.size, self.size))
         wanted = np.zeros(self.size, bool)
         front = distinct(nodes)
         while front.size:
@@ -160,8 +173,11 @@ class Unions:
             front = front[~wanted[front]]
         return wanted
 
-    def _sets(self, parents: np.ndarray, members: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The inputs of every node: where they start in one long array, how many they are, and that array."""
+    def _sets(self, parents: np.ndarray,
+              members: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The inputs of every node: where they start in one long array, how many they are, and that
+        array.
+        """
         start, length = np.zeros(self.size, np.int64), np.zeros(self.size, np.int64)
         start[1:self.count + 1] = np.arange(self.count)
         length[1:self.count + 1] = 1
@@ -169,9 +185,11 @@ class Unions:
         for nodes, inside in _by_depth(parents, members, self.size):
             first = np.flatnonzero(np.diff(nodes, prepend=-1))
             of_node = _rows(np.arange(inside.size), np.append(first, nodes.size), inside.size)
-            sets = _rows(pool[_ranges(start[inside], length[inside])], np.append(0, np.cumsum(length[inside])), self.count)
+            sets = _rows(pool[_ranges(start[inside], length[inside])],
+                         np.append(0, np.cumsum(length[inside])), self.count)
             found = of_node @ sets
-            start[nodes[first]], length[nodes[first]] = used + found.indptr[:-1], np.diff(found.indptr)
+            start[nodes[first]], length[nodes[first]] = (used + found.indptr[:-1],
+                                                         np.diff(found.indptr))
             while used + found.nnz > pool.size:
                 pool = np.concatenate([pool, np.empty(max(pool.size, found.nnz), np.int64)])
             pool[used:used + found.nnz] = found.indices
@@ -181,11 +199,14 @@ class Unions:
 
 def _rows(columns: np.ndarray, starts: np.ndarray, count: int) -> sparse.csr_array:
     """A Boolean matrix whose rows hold True in these columns."""
-    return sparse.csr_array((np.ones(columns.size, bool), columns, starts), shape=(starts.size - 1, count))
+    return sparse.csr_array((np.ones(columns.size, bool), columns, starts),
+                            shape=(starts.size - 1, count))
 
 
 def distinct(x: np.ndarray) -> np.ndarray:
-    """The elements of a vector, sorted, each once: np.unique, which is ten times slower for integers (NumPy 2.3, by hashing)."""
+    """The elements of a vector, sorted, each once: np.unique, which is ten times slower for
+    integers (NumPy 2.3, by hashing).
+    """
     x = np.sort(x)
     return x[np.diff(x, prepend=x[:1] - 1) != 0]
 
@@ -211,7 +232,9 @@ def _by_depth(parents: np.ndarray, members: np.ndarray, size: int):
 
 
 def _depths(parents: np.ndarray, members: np.ndarray, size: int) -> np.ndarray:
-    """One more than the deepest member, for each node; `parents` is sorted, and members are older than their node."""
+    """One more than the deepest member, for each node; `parents` is sorted, and members are older
+    than their node.
+    """
     depth = np.zeros(size, np.int64)
     waiting = np.bincount(parents, minlength=size)
     order = np.argsort(members, kind="stable")

@@ -1,1 +1,3 @@
-"""Function -> Function: `cleanup`, and on it `stabilise` <- `reverse` <- `forward`; `batch` by itself."""
+"""Function -> Function: `cleanup`, and on it `stabilise` <- `reverse` <- `forward`; `batch` by
+itself.
+"""

@@ -2,10 +2,10 @@
 
     f(*xs) -> *ys    becomes    f_vmap(*xs) -> *ys    with one more axis on the batched xs and ys
 
-In two manners that meet.  *Array style*: a batched value is an array with one more, leading, axis; each
-op is emitted once, for all lanes, as its record's `batch` says; loops and branches that all lanes take
-alike stay as they are.  *Lane style*: what lanes do differently runs in `for lane in range(lanes)`, as
-the user wrote it, each lane taking its own branch and its own number of trips.
+In two manners that meet.  *Array style*: a batched value is an array with one more, leading, axis;
+each op is emitted once, for all lanes, as its record's `batch` says; loops and branches that all
+lanes take alike stay as they are.  *Lane style*: what lanes do differently runs in `for lane in
+range(lanes)`, as the user wrote it, each lane taking its own branch and its own number of trips.
 """
 
 from __future__ import annotations
@@ -67,29 +67,35 @@ from ...ops.program.random import first_draw
 from ..cleanup.inline import inline_all
 
 
-def vmap(function: Function, in_axes: Sequence[int | None], out_axes, types: Sequence[Type] | None = None) -> Function:
-    """`f(*xs) -> *ys` becomes `f_vmap(*xs) -> *ys`: each x with an axis in `in_axes` has it in addition.
+def vmap(function: Function, in_axes: Sequence[int | None], out_axes,
+         types: Sequence[Type] | None = None) -> Function:
+    """`f(*xs) -> *ys` becomes `f_vmap(*xs) -> *ys`: each x with an axis in `in_axes` has it in
+    addition.
 
-    `function` is typed for one lane; parameters that `in_axes` does not reach are shared by all lanes.
-    `out_axes` is one axis, or one per result; None for a result that is the same in every lane.  `types` are
-    those of the arguments, all lanes together, where they are known.
+    `function` is typed for one lane; parameters that `in_axes` does not reach are shared by all
+    lanes.  `out_axes` is one axis, or one per result; None for a result that is the same in every
+    lane.  `types` are those of the arguments, all lanes together, where they are known.
     Raises UnsupportedError where lanes make arrays whose shapes are not known beforehand.
     """
     if any(op.name == "call" and has_results_of_unknown_length(op) for op in walk(function.block)):
-        function = inline_all(function)  # what it returns may be ragged: analysis/divergence.py, Note [Ragged values]
+        # what it returns may be ragged: analysis/divergence.py, Note [Ragged values]
+        function = inline_all(function)
     draw = first_draw(function)
     if draw is not None:
-        raise UnsupportedError("vmap of a function that draws from a generator: lanes would take turns", draw.line,
-                               "draw before the call, and pass what was drawn with an axis for the lanes")
+        raise UnsupportedError("vmap of a function that draws from a generator: lanes would take "
+                               "turns", draw.line, "draw before the call, and pass what was drawn "
+                               "with an axis for the lanes")
     axes = [*in_axes, *[None] * (len(function.params) - len(in_axes))]
     if isinstance(out_axes, int) or out_axes is None:
         out_axes = [out_axes] * len(function.results)
     if len(out_axes) != len(function.results):
-        raise TypeMismatchError(f"{function.name} has {len(function.results)} results and out_axes {len(out_axes)} entries",
+        raise TypeMismatchError(f"{function.name} has {len(function.results)} results and out_axes "
+                                f"{len(out_axes)} entries",
                                 remedy="give one entry, or one for each result")
     roots = [p for p, axis in zip(function.params, axes) if axis is not None]
     if not roots:
-        raise TypeMismatchError("vmap with no batched argument", remedy="give in_axes at least one axis")
+        raise TypeMismatchError("vmap with no batched argument",
+                                remedy="give in_axes at least one axis")
     if types is None:
         extent = lane_extent(function)
         types = [p.type if axis is None else batched_type(p.type, extent, axis)
@@ -135,13 +141,16 @@ class Batched:
                         first = new
                     else:
                         require_as_many(counts[0], counts[-1], new)
-                        if isinstance(first.type, Array) and isinstance(new.type, Array):  # what is made of either has as many lanes
+                        # what is made of either has as many lanes
+                        if isinstance(first.type, Array) and isinstance(new.type, Array):
                             new = shaped_like(new, first, leading=1)
                 self.env[old] = new
             self.count = counts[0] if counts else None
             self.emit_ops(lane.block, lane.results)
-            block.yields = [self.result(y, axis) for y, axis in zip(lane.results, out_axes, strict=True)]
-            meetings = [Meeting(extent_of(counts[0]), extent_of(n), False, None, AS_MANY) for n in counts[1:]]
+            block.yields = [self.result(y, axis)
+                            for y, axis in zip(lane.results, out_axes, strict=True)]
+            meetings = [Meeting(extent_of(counts[0]), extent_of(n), False, None, AS_MANY)
+                        for n in counts[1:]]
         return lane.remade(block, name=f"{lane.name}_vmap", meetings=(*meetings, *lane.meetings))
 
     def result(self, y: Value, axis: int | None) -> Value:
@@ -149,18 +158,21 @@ class Batched:
             return self.env[y]
         if axis is None:
             if y in self.lanes.batched:
-                raise TypeMismatchError(f"{y.name or 'a result'} differs from lane to lane and has out_axes None",
-                                        remedy="give it an axis in out_axes")
+                raise TypeMismatchError(f"{y.name or 'a result'} differs from lane to lane and has "
+                                        "out_axes None", remedy="give it an axis in out_axes")
             return self.env[y]
         return from_front(self.for_all(y), axis)
 
     def for_all(self, x: Value, type: Type | None = None) -> Value:
-        """`x` with the axis of lanes, if need be spread along it; `type` is what it is to be in one lane."""
+        """`x` with the axis of lanes, if need be spread along it; `type` is what it is to be in one
+        lane.
+        """
         new = self.env[x]
         if x in self.lanes.batched:
             return new
         if isinstance(new.type, Undefined) and isinstance(type, Scalar):
-            return zeros(self.count, dtype=type.dtype)  # a tape may have a row of all lanes for it, as it has a number in one lane
+            # a tape may have a row of all lanes for it, as it has a number in one lane
+            return zeros(self.count, dtype=type.dtype)
         return spread_over_lanes(new, self.count, dtype_of(type or x.type))
 
     # ops in order
@@ -192,7 +204,8 @@ class Batched:
 
     def op(self, op: Op) -> bool:
         """Emit one op for all lanes; False if it has no rule for these operands."""
-        if not self.lanes.is_batched(op) or op.name in ("tape_pop", "tape_len", "tape_new", "tape_copy", "tape_reversed", "tape_kept"):
+        if not self.lanes.is_batched(op) or op.name in ("tape_pop", "tape_len", "tape_new",
+                                                        "tape_copy", "tape_reversed", "tape_kept"):
             emit_op(op, self.env)
             return True
         match op.name:
@@ -229,13 +242,15 @@ class Batched:
         ranks = [rank(x) for x in op.inputs]
         if None in ranks:
             return None
-        aligned = [align(x, own, max(ranks)) if flag else x for x, flag, own in zip(inputs, flags, ranks)]
+        aligned = [align(x, own, max(ranks)) if flag else x
+                   for x, flag, own in zip(inputs, flags, ranks)]
         out = (op.record.batch or op.record)(*aligned, **op.attrs)
         if out is None:
             return None
         dtype = dtype_of(op.output.type)
         if dtype is not None and dtype != dtype_of(out.type) and out.constant is MISSING:
-            return RECORDS["astype"](out, dtype=dtype)  # a Python number promotes less than a batch of them
+            # a Python number promotes less than a batch of them
+            return RECORDS["astype"](out, dtype=dtype)
         return out
 
     def shape_of_lane(self, op: Op):
@@ -252,7 +267,9 @@ class Batched:
         return product
 
     def length(self, x: Value, axis: int) -> Value:
-        """A length that all lanes share; `x` may be still to come, in the loop over lanes that is gathered now."""
+        """A length that all lanes share; `x` may be still to come, in the loop over lanes that is
+        gathered now.
+        """
         if x in self.env:
             return length(self.env[x], axis=axis + (x in self.lanes.batched))
         extent = x.type.dims[axis]
@@ -267,7 +284,8 @@ class Batched:
                         for y, out in zip(branch.yields, op.outputs)]
             return run
 
-        return if_(self.env[op.inputs[0]], emitted(op.blocks[0]), emitted(op.blocks[1]), [o.name for o in op.outputs])
+        return if_(self.env[op.inputs[0]], emitted(op.blocks[0]), emitted(op.blocks[1]),
+                   [o.name for o in op.outputs])
 
     def loop(self, op: Op):
         """All lanes make the same trips."""
@@ -287,7 +305,8 @@ class Batched:
         if op.name == "for":
             bounds = [self.env[x] for x in op.inputs[:3]]
             return for_loop(*bounds, starts, step, breaks, names, body.params[0].name, plan)
-        return while_loop(starts, lambda *c: self.block(op.blocks[0], c)[0], step, breaks, names, plan)
+        return while_loop(starts, lambda *c: self.block(op.blocks[0], c)[0], step, breaks, names,
+                          plan)
 
     def call(self, op: Op):
         """A call of the callee's own batched version."""
@@ -295,24 +314,29 @@ class Batched:
         callee = op.attrs["callee"]
         kind = BatchedRules if is_ruled(callee) else BatchedCallee
         types = tuple(x.type for x in op.inputs)
-        callee = Rerun(kind(callee.callee, flags, types)) if isinstance(callee, Rerun) else kind(callee, flags, types)
+        callee = (Rerun(kind(callee.callee, flags, types)) if isinstance(callee, Rerun)
+                  else kind(callee, flags, types))
         return emit(call, *(self.env[x] for x in op.inputs), callee=callee)
 
     # lane style
 
     def lane_loop(self, ops: list[Op], is_needed: Callable[[Value], bool]) -> None:
-        """`for lane in range(lanes)` around `ops` as they are; what is needed later goes to arrays."""
+        """`for lane in range(lanes)` around `ops` as they are; what is needed later goes to arrays.
+        """
         inside = Block(ops=ops)
-        outs = [v for op in ops for v in op.outputs if is_needed(v) and not isinstance(v.type, (Tape, Undefined, Static))]
+        outs = [v for op in ops for v in op.outputs if is_needed(v)
+                and not isinstance(v.type, (Tape, Undefined, Static))]
         read = [v for v in free_values(inside) if v in self.lanes.batched]
         with at(ops[0].line):
-            starts = [self.results_of_lanes(type, v.name) for v in outs for type in member_types(v.type)]
+            starts = [self.results_of_lanes(type, v.name) for v in outs
+                      for type in member_types(v.type)]
 
         unbound = values_to_bind(outs)
 
         def body(lane: Value, *results: Value) -> list[Value]:
             def rule(op: Op, inputs: list[Value]):
-                return self.bound(op, inputs, unbound, env, rule) if unbound.intersection(op.outputs) else None
+                return self.bound(op, inputs, unbound, env,
+                                  rule) if unbound.intersection(op.outputs) else None
 
             env = dict(self.env)
             for v in read:
@@ -326,11 +350,14 @@ class Batched:
         found = iter(for_loop(0, self.count, 1, starts, body, names=names, index="lane"))
         self.env.update((v, gathered(v.type, found)) for v in outs)
 
-    def bound(self, op: Op, inputs: list[Value], unbound: set[Value], env: dict[Value, Value], rule) -> Sequence[Value]:
-        """An op with blocks, whose `unbound` outputs are bound on every path: to zeros where no statement binds them."""
+    def bound(self, op: Op, inputs: list[Value], unbound: set[Value], env: dict[Value, Value],
+              rule) -> Sequence[Value]:
+        """An op with blocks, whose `unbound` outputs are bound on every path: to zeros where no
+        statement binds them.
+        """
         def filled(values: Sequence[Value], wanted: Sequence[Value]) -> list[Value]:
-            return [self.zeros(w.type, w.name) if isinstance(v.type, Undefined) and w in unbound else v
-                    for v, w in zip(values, wanted, strict=True)]
+            return [self.zeros(w.type, w.name) if isinstance(v.type, Undefined) and w in unbound
+                    else v for v, w in zip(values, wanted, strict=True)]
 
         if op.name == "if":
             branches = [lambda branch=branch: filled(emit_block(branch, (), env, rule), op.outputs)
@@ -345,12 +372,14 @@ class Batched:
         if not isinstance(type, (Scalar, Array)):
             return make_undefined()
         sizes = tuple(d if isinstance(d, int) else self.extent(d, name) for d in dims_of(type))
-        return zeros(value(sizes), dtype=type.dtype) if sizes else value(np.dtype(type.dtype).type(0).item())
+        return (zeros(value(sizes), dtype=type.dtype) if sizes
+                else value(np.dtype(type.dtype).type(0).item()))
 
     def one_lane(self, x: Value, lane: Value) -> Value:
         """What one lane has of a batched value."""
         if isinstance(x.type, Tuple):
-            return packed([self.one_lane(item(x, index=k), lane) for k in range(len(x.type.items))], x.type.form)
+            return packed([self.one_lane(item(x, index=k), lane) for k in range(len(x.type.items))],
+                          x.type.form)
         return take(x, lane)
 
     def results_of_lanes(self, type: Type, name: str) -> Value:
@@ -362,17 +391,23 @@ class Batched:
         return empty(value((self.count, *sizes)), dtype=type.dtype)
 
     def extent(self, extent: Extent, name: str) -> Value:
-        """The number that `extent` stands for, from a value that has it and is known before the loop."""
+        """The number that `extent` stands for, from a value that has it and is known before the
+        loop.
+        """
         found = self.sources.get(extent)
         for old in self.env if found is None or not in_scope(self.env[found]) else (found,):
-            if isinstance(old.type, Array) and extent in old.type.dims and in_scope(self.env[old]) and old not in self.shapeless:
+            if (isinstance(old.type, Array) and extent in old.type.dims and in_scope(self.env[old])
+                    and old not in self.shapeless):
                 self.sources[extent] = old
-                return length(self.env[old], axis=old.type.dims.index(extent) + (old in self.lanes.batched))
-        raise UnsupportedError(f"the shape of {name or 'a result'} is known only to each lane", current().line,
-                               "let every lane make arrays of the shape of an argument")
+                return length(self.env[old],
+                              axis=old.type.dims.index(extent) + (old in self.lanes.batched))
+        raise UnsupportedError(f"the shape of {name or 'a result'} is known only to each lane",
+                               current().line, "let every lane make arrays of the shape of an "
+                               "argument")
 
 
-_batched: WeakKeyDictionary[Function, dict[tuple, Function]] = WeakKeyDictionary()  # one function, one name in the text
+# one function, one name in the text
+_batched: WeakKeyDictionary[Function, dict[tuple, Function]] = WeakKeyDictionary()
 
 
 class BatchedCallee:
@@ -384,10 +419,13 @@ class BatchedCallee:
 
     def function_for(self, values: Sequence[Value]) -> Function:
         lane = self.callee.function_for([Value(t) for t in self.types])
-        out_axes = [0 if flag else None for flag in batched_results(self.callee, self.flags, self.types)]
-        kept, key = _batched.setdefault(lane, {}), (self.flags, tuple(out_axes), tuple(v.type for v in values))
+        out_axes = [0 if flag else None
+                    for flag in batched_results(self.callee, self.flags, self.types)]
+        kept, key = _batched.setdefault(lane, {}), (self.flags, tuple(out_axes),
+                                                    tuple(v.type for v in values))
         if key not in kept:
-            kept[key] = vmap(lane, [0 if flag else None for flag in self.flags], out_axes, [v.type for v in values])
+            kept[key] = vmap(lane, [0 if flag else None for flag in self.flags], out_axes,
+                             [v.type for v in values])
         return kept[key]
 
     def __eq__(self, other) -> bool:
@@ -401,8 +439,8 @@ class BatchedCallee:
 class BatchedRules(BatchedCallee):
     """A function with rules for its derivatives, over lanes: so are its rules.
 
-    All its results have the axis of lanes.  Where an argument is the same in every lane, so is its tangent, and its
-    cotangent is the sum of those of the lanes.
+    All its results have the axis of lanes.  Where an argument is the same in every lane, so is its
+    tangent, and its cotangent is the sum of those of the lanes.
     """
 
     def __init__(self, callee, flags: tuple[bool, ...], types: tuple[Type, ...]):
@@ -436,7 +474,8 @@ class BatchedRules(BatchedCallee):
         forward = self.over_lanes(rule.forward, self.flags[:self.count], values[:self.count])
         count = len(rule.backward.params) - len(rule.backward.captures)
         flags = [self.flags[k] for k in rule.arguments] + [True] * (count - len(rule.arguments))
-        given = [(values[k] if k < self.count else Value(rule.forward.params[k].type)).type for k in rule.arguments]
+        given = [(values[k] if k < self.count else Value(rule.forward.params[k].type)).type
+                 for k in rule.arguments]
         kept = [y.type for y in forward.results[results:]]
         bars = [y.type for y in forward.results[:results] if carries_derivative(y.type)]
         backward = self.over_lanes(rule.backward, flags, [Value(t) for t in (*given, *kept, *bars)])
@@ -446,15 +485,18 @@ class BatchedRules(BatchedCallee):
         """The backward part, whose cotangents of what all lanes share are sums."""
         made = clone(backward)
         with Builder(made.block):
-            made.block.yields = [y if self.flags[k] else sum_(y, axis=0) for k, y in zip(rule.covers, made.block.yields)]
+            made.block.yields = [y if self.flags[k] else sum_(y, axis=0)
+                                 for k, y in zip(rule.covers, made.block.yields)]
         return made
 
-    def over_lanes(self, function: Function, flags: Sequence[bool], values: Sequence[Value]) -> Function:
+    def over_lanes(self, function: Function, flags: Sequence[bool],
+                   values: Sequence[Value]) -> Function:
         """`function`, of some arguments with an axis for the lanes, and all results."""
-        kept, key = _batched.setdefault(function, {}), (tuple(flags), True, tuple(v.type for v in values))
+        kept, key = _batched.setdefault(function, {}), (tuple(flags), True,
+                                                        tuple(v.type for v in values))
         if key not in kept:
-            kept[key] = vmap(function, [0 if flag else None for flag in flags], [0] * len(function.results),
-                             [v.type for v in values])
+            kept[key] = vmap(function, [0 if flag else None for flag in flags],
+                             [0] * len(function.results), [v.type for v in values])
         return kept[key]
 
 
@@ -472,14 +514,16 @@ def batched_type(type: Type, extent: Extent, axis: int) -> Type:
         case Tuple(items):
             return replace(type, items=tuple(batched_type(t, extent, axis) for t in items))
     raise UnsupportedError(f"vmap over an argument that is {type}",
-                           remedy="call the vmapped function, or annotate its arguments, so that their ranks are known")
+                           remedy="call the vmapped function, or annotate its arguments, so that "
+                           "their ranks are known")
 
 
 def values_to_bind(outs: Sequence[Value]) -> set[Value]:
-    """`outs`, and what branches and loops inside their ops make them of: all must be bound on every path.
+    """`outs`, and what branches and loops inside their ops make them of: all must be bound on every
+    path.
 
-    A name that one branch leaves unbound is read only where that branch was not taken; an array over all
-    lanes is written in every lane.
+    A name that one branch leaves unbound is read only where that branch was not taken; an array
+    over all lanes is written in every lane.
     """
     found: set[Value] = set()
     pending = [v for v in outs if v.op is not None and v.op.blocks]
@@ -489,7 +533,8 @@ def values_to_bind(outs: Sequence[Value]) -> set[Value]:
             continue
         found.add(v)
         k = v.op.outputs.index(v) - len(v.op.outputs)
-        sources = [block.yields[k] for block in v.op.blocks if len(block.yields) >= len(v.op.outputs)]
+        sources = [block.yields[k] for block in v.op.blocks
+                   if len(block.yields) >= len(v.op.outputs)]
         sources += v.op.inputs[k:][:1] if v.op.name != "if" else []
         pending += [x for x in sources if x.op is not None and x.op.blocks]
     return found
@@ -497,7 +542,8 @@ def values_to_bind(outs: Sequence[Value]) -> set[Value]:
 
 def member_types(type: Type) -> list[Type]:
     """The types of the numbers and arrays in a value of `type`."""
-    return [t for inner in type.items for t in member_types(inner)] if isinstance(type, Tuple) else [type]
+    return ([t for inner in type.items for t in member_types(inner)] if isinstance(type, Tuple)
+            else [type])
 
 
 def members(x: Value) -> list[Value]:
@@ -522,25 +568,29 @@ def lane_count(x: Value) -> Value:
 
 
 def require_as_many(count: Value, other: Value, x: Value) -> None:
-    """Emit the check that two arguments have equally many lanes; refuse those that are known not to."""
+    """Emit the check that two arguments have equally many lanes; refuse those that are known not
+    to.
+    """
     if (count.constant == 1) != (other.constant == 1):
-        raise TypeMismatchError(f"{x.name or 'an argument'} has another number of lanes than the arguments before it",
-                                remedy=AS_MANY)
+        raise TypeMismatchError(f"{x.name or 'an argument'} has another number of lanes than the "
+                                "arguments before it", remedy=AS_MANY)
     same_lanes(count, other)
 
 
 def to_front(x: Value, axis: int) -> Value:
     if isinstance(x.type, Tuple):
-        return packed([to_front(item(x, index=k), axis) for k in range(len(x.type.items))], x.type.form)
+        return packed([to_front(item(x, index=k), axis) for k in range(len(x.type.items))],
+                      x.type.form)
     return moveaxis(x, axis % rank(x), 0)
 
 
 def from_front(x: Value, axis: int) -> Value:
     if isinstance(x.type, Tuple):
-        return packed([from_front(item(x, index=k), axis) for k in range(len(x.type.items))], x.type.form)
+        return packed([from_front(item(x, index=k), axis) for k in range(len(x.type.items))],
+                      x.type.form)
     if not -rank(x) <= axis < rank(x):
-        raise TypeMismatchError(f"out_axes {axis}, and the result has {rank(x)} axes, that of the lanes included",
-                                remedy="name an axis that is there")
+        raise TypeMismatchError(f"out_axes {axis}, and the result has {rank(x)} axes, that of the "
+                                "lanes included", remedy="name an axis that is there")
     return moveaxis(x, 0, axis % rank(x))
 
 
@@ -549,5 +599,6 @@ def spread_over_lanes(x: Value, count: Value, dtype: str | None) -> Value:
     if isinstance(x.type, (Static, Undefined, Tape)):
         return x
     if isinstance(x.type, Tuple):
-        return packed([spread_over_lanes(item(x, index=k), count, None) for k in range(len(x.type.items))], x.type.form)
+        return packed([spread_over_lanes(item(x, index=k), count, None)
+                       for k in range(len(x.type.items))], x.type.form)
     return batched_over(x, count, dtype)

@@ -14,10 +14,10 @@
             y = y + t
         return y
 
-One table per block, in which the tables of the blocks around it are visible: what dominates is shared,
-what stands in a sibling branch is not.  The first result takes the name of a later one only if it has none
-and nothing has read it: `y_bar = np.sin(x)` where it is only the cotangent, `t = np.sin(x)` where the value
-is needed as well.
+One table per block, in which the tables of the blocks around it are visible: what dominates is
+shared, what stands in a sibling branch is not.  The first result takes the name of a later one only
+if it has none and nothing has read it: `y_bar = np.sin(x)` where it is only the cotangent, `t =
+np.sin(x)` where the value is needed as well.
 """
 
 from __future__ import annotations

@@ -13,9 +13,10 @@
             x = x * k
         return x
 
-Liveness is demand: a result is demanded, and demands what it is made of.  A carry of a loop that only
-feeds itself is never demanded, so it goes, whatever circles it runs in; so does a tape that is only
-pushed to.  A loop without effects goes when nothing reads its results, even if it would not have ended.
+Liveness is demand: a result is demanded, and demands what it is made of.  A carry of a loop that
+only feeds itself is never demanded, so it goes, whatever circles it runs in; so does a tape that is
+only pushed to.  A loop without effects goes when nothing reads its results, even if it would not
+have ended.
 """
 
 from __future__ import annotations
@@ -110,7 +111,8 @@ def demanded(function: Function) -> set[Value]:
                 demand_carry(value.op, value.op.outputs.index(value))
             case "if":
                 run(value.op)
-                pending.extend(block.yields[value.op.outputs.index(value)] for block in value.op.blocks)
+                pending.extend(block.yields[value.op.outputs.index(value)]
+                               for block in value.op.blocks)
             case _:
                 pending.extend(value.op.inputs)
     return alive

@@ -18,8 +18,9 @@
             x_bar[i] = x_bar[i] + t * np.cos(x[i])
         return x_bar
 
-The adjoint of `y[i] = v` clears y_bar[i], as what was there before had no part in the result.  In a loop, or a nest of
-loops, whose every trip has an element of its own, and which reads that element alone, nobody comes to see that.
+The adjoint of `y[i] = v` clears y_bar[i], as what was there before had no part in the result.  In a
+loop, or a nest of loops, whose every trip has an element of its own, and which reads that element
+alone, nobody comes to see that.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def unread(function: Function) -> Function:
 
 
 def _kept_as_it_was(op: Op, k: int, readers: Readers) -> Iterator[tuple[Value, Value]]:
-    """What the carry `k` of a nest stands for, if only the nest's trips read what they write into it: what it starts as."""
+    """What the carry `k` of a nest stands for, if only the nest's trips read what they write into
+    it: what it starts as.
+    """
     if readers[op.outputs[k]]:
         return
     nest, init = [op], op.inputs[3 + k]
@@ -56,7 +59,8 @@ def _kept_as_it_was(op: Op, k: int, readers: Readers) -> Iterator[tuple[Value, V
         params.append(param)
         if end is param or end.op is None or end.op not in inner.blocks[0].ops:
             return
-        if end.op.name != "for" or readers[end] != [(None, inner.blocks[0])] or readers[param] != [(end.op, inner.blocks[0])]:
+        if (end.op.name != "for" or readers[end] != [(None, inner.blocks[0])]
+                or readers[param] != [(end.op, inner.blocks[0])]):
             break
         nest.append(end.op)
         k = end.op.outputs.index(end)
@@ -66,7 +70,9 @@ def _kept_as_it_was(op: Op, k: int, readers: Readers) -> Iterator[tuple[Value, V
     index = (write.attrs.get("pattern"), write.inputs[2:])
     if write.name != "setitem" or write.inputs[0] is not param or not _own(index, nest):
         return
-    if readers[end] != [(None, inner.blocks[0])] or any(not _reads(user, param, index) and user is not write for user, _ in readers[param]):
+    if readers[end] != [(None, inner.blocks[0])] or any(not _reads(user, param, index)
+                                                        and user is not write
+                                                        for user, _ in readers[param]):
         return
     if write.inputs[1] is param or param in write.inputs[2:]:
         return

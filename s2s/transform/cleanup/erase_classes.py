@@ -3,10 +3,10 @@
     xs.append(Wave(height=h, phase=p))    becomes    xs.append((h, p))
     xs[i].phase                                      xs[i][1]
 
-Where a container's members are all known it has vanished long before; what is left are the items of lists that
-grow at run time.  Two other designs were weighed: to give Numba the classes (namedtuples it knows, dataclasses
-not, and dicts only of one type of member), and to hold one list for each member (an item is then no value, and
-every op on lists would have to know it).
+Where a container's members are all known it has vanished long before; what is left are the items of
+lists that grow at run time.  Two other designs were weighed: to give Numba the classes (namedtuples
+it knows, dataclasses not, and dicts only of one type of member), and to hold one list for each
+member (an item is then no value, and every op on lists would have to know it).
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def as_tuples(function: Function) -> Function:
             retype(inner.params)
         if "form" in op.attrs:
             op.attrs = {name: x for name, x in op.attrs.items() if name != "form"}
-        op.attrs = {name: without_forms(x) if isinstance(x, Type) else _kind(x) if name == "kind" else x
-                    for name, x in op.attrs.items()}
+        op.attrs = {name: without_forms(x) if isinstance(x, Type) else _kind(x) if name == "kind"
+                    else x for name, x in op.attrs.items()}
     return function
 
 

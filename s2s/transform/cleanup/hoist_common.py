@@ -15,7 +15,8 @@
             y[0] = 1.0
         return y
 
-Cotangents are why: each side starts the same ones from zero.  What is computed stays where the user wrote it.
+Cotangents are why: each side starts the same ones from zero.  What is computed stays where the user
+wrote it.
 """
 
 from __future__ import annotations
@@ -25,11 +26,14 @@ from ...analysis.value_numbering import key_of
 from ...ir.graph import Block, Function, Op, Value
 from ...ir.substitute import substitute
 
-MADE = ("zeros_like", "ones_like", "list_zeros")  # as long as what there is already: these cannot raise
+# as long as what there is already: these cannot raise
+MADE = ("zeros_like", "ones_like", "list_zeros")
 
 
 def heads(function: Function) -> Function:
-    """`function`, in which the two sides of a branch do not both begin with the same cotangents of zero."""
+    """`function`, in which the two sides of a branch do not both begin with the same cotangents of
+    zero.
+    """
     _hoist(function.block, maybe_unbound(function))
     return function
 
@@ -54,7 +58,8 @@ def _shared(branch: Op, unbound: set[Value]) -> list[Op]:
     for op in list(first.ops):
         if not _may_leave(op, inside):
             continue
-        twin = next((other for other in second.ops if _may_leave(other, inside) and key_of(other) == key_of(op)), None)
+        twin = next((other for other in second.ops if _may_leave(other, inside)
+                     and key_of(other) == key_of(op)), None)
         if twin is None or [y.type for y in twin.outputs] != [y.type for y in op.outputs]:
             continue
         first.ops.remove(op)

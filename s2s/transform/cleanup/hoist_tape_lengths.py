@@ -7,8 +7,9 @@
     for t in range(trips - 1, -1, -1):                      p_bar = np.zeros(len(u))
         p_bar = np.zeros(n_tape[t])
 
-Where a derivative needs of a value only how long it is, the trip saves that (transform/reverse/shape_only_reads.py).  Often it is known to be always the same only
-when the loop's own lengths are, which may be as late as the types of a call (ir/length_assumptions.py).
+Where a derivative needs of a value only how long it is, the trip saves that
+(transform/reverse/shape_only_reads.py).  Often it is known to be always the same only when the
+loop's own lengths are, which may be as late as the types of a call (ir/length_assumptions.py).
 """
 
 from __future__ import annotations
@@ -21,13 +22,17 @@ from ...ir.reemit import clone, emit_op, rebuild
 from ...ir.substitute import substitute
 from ...ir.types import Scalar
 
-LENGTHS = frozenset({"constant", "length", "at_least_zero", "add", "subtract"})  # what lengths are made by
+# what lengths are made by
+LENGTHS = frozenset({"constant", "length", "at_least_zero", "add", "subtract"})
 MOVED = 4  # ops that a length may take to be asked again
 
 
 def measured_again(function: Function) -> Function:
-    """`function`, its types known better now, with lengths that no trip changes in the place of those that trips saved."""
-    return rebuild(again) if _saves_integers(function) and measure_again(again := clone(function)) else function
+    """`function`, its types known better now, with lengths that no trip changes in the place of
+    those that trips saved.
+    """
+    return (rebuild(again) if _saves_integers(function) and measure_again(again := clone(function))
+            else function)
 
 
 def _saves_integers(function: Function) -> bool:
@@ -35,7 +40,9 @@ def _saves_integers(function: Function) -> bool:
 
 
 def measure_again(function: Function) -> bool:
-    """Let the sweep back ask the length where it reads it of an array of lengths that are one, in place; returns whether there is such an array."""
+    """Let the sweep back ask the length where it reads it of an array of lengths that are one, in
+    place; returns whether there is such an array.
+    """
     if not _saves_integers(function):
         return False
     versions = _Versions(function.block)
@@ -61,13 +68,16 @@ def measure_again(function: Function) -> bool:
 
 
 def _ops_of(n: Value, known: set[Value]) -> list[Op] | None:
-    """The few ops, operands first, that make the length `n` of what is `known`; None if it takes others."""
+    """The few ops, operands first, that make the length `n` of what is `known`; None if it takes
+    others.
+    """
     found: dict[Op, None] = {}
 
     def visit(x: Value) -> bool:
         if x in known or x.op in found:
             return True
-        if len(found) == MOVED or x.op is None or x.op.name not in LENGTHS or not all(map(visit, x.op.inputs)):
+        if (len(found) == MOVED or x.op is None or x.op.name not in LENGTHS
+                or not all(map(visit, x.op.inputs))):
             return False
         found[x.op] = None
         return True
@@ -76,7 +86,9 @@ def _ops_of(n: Value, known: set[Value]) -> list[Op] | None:
 
 
 class _Kind:
-    """Versions of one array: what is stored in it, and whether more is done with it than to store and read elements."""
+    """Versions of one array: what is stored in it, and whether more is done with it than to store
+    and read elements.
+    """
 
     def __init__(self):
         self.stored: set[Value] = set()
@@ -84,7 +96,9 @@ class _Kind:
 
 
 class _Versions:
-    """The arrays of integers that a block makes empty, and which ops of the sweep back read their elements."""
+    """The arrays of integers that a block makes empty, and which ops of the sweep back read their
+    elements.
+    """
 
     def __init__(self, block: Block):
         self.kinds: dict[Value, _Kind] = {}
@@ -92,13 +106,15 @@ class _Versions:
         self.visit(block, [])
 
     def visit(self, block: Block, ends: list[_Kind | None]) -> None:
-        """Look at the ops of `block`, which ends with versions of these arrays, and else with none."""
+        """Look at the ops of `block`, which ends with versions of these arrays, and else with none.
+        """
         for op in block.ops:
             kind = self.kinds.get(op.inputs[0]) if op.inputs else None
             match op.name:
                 case "empty" if op.attrs["dtype"] == "int64":
                     self.kinds[op.output] = _Kind()
-                case "setitem" if kind is not None and set(op.attrs["pattern"]) == {"i"} and op.inputs[1] not in self.kinds:
+                case "setitem" if kind is not None and set(
+                    op.attrs["pattern"]) == {"i"} and op.inputs[1] not in self.kinds:
                     self.kinds[op.output] = kind
                     kind.stored.add(op.inputs[1])
                 case "getitem" if kind is not None and op.line is not None and op.line.backwards and isinstance(op.output.type, Scalar):
@@ -106,7 +122,8 @@ class _Versions:
                 case "for":
                     carried = [self.kinds.get(x) for x in op.inputs[3:]]
                     params = op.blocks[0].params[1:]
-                    self.kinds.update((x, kind) for xs in (params, op.outputs) for x, kind in zip(xs, carried) if kind is not None)
+                    self.kinds.update((x, kind) for xs in (params, op.outputs)
+                                      for x, kind in zip(xs, carried) if kind is not None)
                     self.visit(op.blocks[0], [None] * op.attrs["breaks"] + carried)
                 case _:
                     for x in op.inputs:

@@ -31,24 +31,29 @@ SMALL = 6  # ops: what reads better in place than under a name of its own
 
 
 # Note [Helpers that look into an array]
-# The cotangent of `u` in `mean(u, i)`, which reads u[i - 1] and u[i + 1], is an array as long as u with two numbers in it.  A backward
-# part of its own would make one for each call, so that a loop over i took the square of the time.  In place, the loop adds
-# the two numbers to its u_bar.  Considered: to hand u_bar to the backward part, as those of functions that call themselves
-# do.  It would stay a call, but one that writes into its arguments, for whoever reads or calls it.
+# The cotangent of `u` in `mean(u, i)`, which reads u[i - 1] and u[i + 1], is an array as long as u
+# with two numbers in it.  A backward part of its own would make one for each call, so that a loop
+# over i took the square of the time.  In place, the loop adds the two numbers to its u_bar.
+# Considered: to hand u_bar to the backward part, as those of functions that call themselves do.  It
+# would stay a call, but one that writes into its arguments, for whoever reads or calls it.
 
 
 # Note [Masks of masks]
-# A derivative leaves out what np.where did not choose.  Its own derivative does so as long as it sees the choice: what one part of
-# it was handed from another, a square root, say, gets a cotangent that is 0 there, and would multiply it by the slope of the root, which is
-# NaN.  So what calls such a derivative is differentiated with it in place.
+# A derivative leaves out what np.where did not choose.  Its own derivative does so as long as it
+# sees the choice: what one part of it was handed from another, a square root, say, gets a cotangent
+# that is 0 there, and would multiply it by the slope of the root, which is NaN.  So what calls such
+# a derivative is differentiated with it in place.
 
 
 def inline(function: Function) -> Function:
-    """`function` with calls of small straight-line functions replaced by what they do; not where they have rules.
+    """`function` with calls of small straight-line functions replaced by what they do; not where
+    they have rules.
 
-    In loops also calls of those that look into an array: Note [Helpers that look into an array]; and all calls where derivatives leave out
-    what a choice did not take: Note [Masks of masks].  A function that is computed everywhere, with a slope that may be infinite, and whose
-    results np.where chooses from, is run in place, too: what is left out of its results has no part in any of its cotangents.
+    In loops also calls of those that look into an array: Note [Helpers that look into an array];
+    and all calls where derivatives leave out what a choice did not take: Note [Masks of masks].  A
+    function that is computed everywhere, with a slope that may be infinite, and whose results
+    np.where chooses from, is run in place, too: what is left out of its results has no part in any
+    of its cotangents.
     """
     if any(map(leaves_out, (op for op in walk(function.block) if op.name == "call"))):
         return inlined(function, lambda callee, again, op: not again)
@@ -64,7 +69,8 @@ def inline(function: Function) -> Function:
             return True
         if reads_vectors(op) or hands_on_vectors(callee):
             return True
-        found = is_small(callee) or op in repeated and looks_into(callee) or any(map(looks, calls_in_loops(callee.block)))
+        found = (is_small(callee) or op in repeated and looks_into(callee)
+                 or any(map(looks, calls_in_loops(callee.block))))
         if found:
             repeated.update(inner)
         return found
@@ -78,12 +84,16 @@ def reads_vectors(op: Op) -> bool:
 
 
 def hands_on_vectors(callee: Function) -> bool:
-    """Whether what `eigh` or `svd` returns in `callee` leaves it: only in place is it seen what is made of it (transform/stabilise/spectral_functions.py)."""
+    """Whether what `eigh` or `svd` returns in `callee` leaves it: only in place is it seen what is
+    made of it (transform/stabilise/spectral_functions.py).
+    """
     if any(y.op is not None and y.op.name in ("eigh", "svd") for y in callee.results):
         return True
     for op in walk(callee.block):
-        if op.name == "call" and not calls_itself(op.attrs["callee"]) and not isinstance(op.attrs["callee"], Rerun):
-            if reads_vectors(op) or not is_ruled(op.attrs["callee"]) and hands_on_vectors(op.attrs["callee"].function_for(op.inputs)):
+        if (op.name == "call" and not calls_itself(op.attrs["callee"])
+                and not isinstance(op.attrs["callee"], Rerun)):
+            if (reads_vectors(op) or not is_ruled(op.attrs["callee"])
+                    and hands_on_vectors(op.attrs["callee"].function_for(op.inputs))):
                 return True
     return False
 
@@ -102,15 +112,19 @@ def calls_in_loops(block: Block, in_loop: bool = False) -> list[Op]:
 def looks(op: Op) -> bool:
     """Whether `op` is a call of a function that looks into an array."""
     callee = op.attrs["callee"]
-    return not calls_itself(callee) and not isinstance(callee, Rerun) and looks_into(callee.function_for(op.inputs))
+    return (not calls_itself(callee) and not isinstance(callee, Rerun)
+            and looks_into(callee.function_for(op.inputs)))
 
 
 def looks_into(callee: Function) -> bool:
-    """Whether `callee`, or what it calls, reads from an array that it is given where an index says that only the run knows."""
+    """Whether `callee`, or what it calls, reads from an array that it is given where an index says
+    that only the run knows.
+    """
     arrays = {p for p in callee.params if isinstance(p.type, Array)}
     for op in walk(callee.block) if arrays else ():
-        if op.name == "getitem" and op.inputs[0] in arrays and any(
-                p == "i" and o.constant is MISSING for p, o in paired(op.attrs["pattern"], op.inputs[1:])):
+        if (op.name == "getitem" and op.inputs[0] in arrays
+                and any(p == "i" and o.constant is MISSING
+                        for p, o in paired(op.attrs["pattern"], op.inputs[1:]))):
             return True
         if op.name == "call" and not arrays.isdisjoint(op.inputs) and looks(op):
             return True
@@ -119,7 +133,8 @@ def looks_into(callee: Function) -> bool:
 
 def calls_to_choose_from(block: Block) -> set[Op]:
     """The calls in `block` of whose results np.where there may leave elements out."""
-    found, sides = set(), [x for op in block.ops if op.name in ("where", "select") for x in op.inputs[1:]]
+    found, sides = set(), [x for op in block.ops if op.name in ("where", "select")
+                           for x in op.inputs[1:]]
     seen = set(sides)
     while sides:
         op = sides.pop().op
@@ -136,18 +151,24 @@ def leaves_out(op: Op) -> bool:
     callee = op.attrs["callee"]
     if calls_itself(callee) or isinstance(callee, Rerun) or is_ruled(callee):
         return False
-    return any(each.name == "call" and leaves_out(each) or each.name == "strong_product" or each.name in ("where", "select") and each.line is not None and each.line.backwards
-               and any(type(side.constant) in (int, float) and side.constant == 0 for side in each.inputs[1:])
+    return any(each.name == "call" and leaves_out(each) or each.name == "strong_product"
+               or each.name in ("where", "select") and each.line is not None and each.line.backwards
+               and any(type(side.constant) in (int, float) and side.constant == 0
+                       for side in each.inputs[1:])
                for each in walk(callee.function_for(op.inputs).block))
 
 
 def inline_all(function: Function) -> Function:
-    """`function` without calls, except those of functions that call themselves or have rules for derivatives."""
+    """`function` without calls, except those of functions that call themselves or have rules for
+    derivatives.
+    """
     return inlined(function, lambda *_: True)
 
 
 def inline_ruled(function: Function) -> Function:
-    """`function`, of which no derivative is asked any more, without calls, except of functions that call themselves."""
+    """`function`, of which no derivative is asked any more, without calls, except of functions that
+    call themselves.
+    """
     return inlined(function, lambda *_: True, rules=False)
 
 
@@ -156,7 +177,8 @@ def inline_draws(function: Function) -> Function:
     def draws(callee: Function, *_) -> bool:
         return first_draw(callee) is not None
 
-    called = (op.attrs["callee"].function_for(op.inputs) for op in walk(function.block) if op.name == "call")
+    called = (op.attrs["callee"].function_for(op.inputs) for op in walk(function.block)
+              if op.name == "call")
     return inlined(function, draws) if any(map(draws, called)) else function
 
 
@@ -168,11 +190,14 @@ def is_small(callee: Function) -> bool:
 
 def only_calls(callee: Function) -> bool:
     """Whether all that `callee` does is to call another function."""
-    return [op.name for op in callee.block.ops if op.name not in ("constant", "tuple", "item")] == ["call"]
+    return ([op.name for op in callee.block.ops if op.name not in ("constant", "tuple", "item")]
+            == ["call"])
 
 
-def inlined(function: Function, wanted: Callable[[Function, bool, Op], bool], rules: bool = True) -> Function:
-    """`function`, with what they do in the place of calls of the functions that are `wanted`, unless they have `rules`.
+def inlined(function: Function, wanted: Callable[[Function, bool, Op], bool],
+            rules: bool = True) -> Function:
+    """`function`, with what they do in the place of calls of the functions that are `wanted`,
+    unless they have `rules`.
 
     `wanted(callee, again, op)` is told whether the call is checkpointed, and which it is.
     """
@@ -202,7 +227,9 @@ def inlined(function: Function, wanted: Callable[[Function, bool, Op], bool], ru
 
 
 def apart(function: Function) -> Function:
-    """`function`, whose calls that run again have been inlined: what they are given is what it is, and nothing is shared any more."""
+    """`function`, whose calls that run again have been inlined: what they are given is what it is,
+    and nothing is shared any more.
+    """
     if not any(op.record is again for op in walk(function.block)):
         return function
     return rebuild(function, rule=lambda op, inputs: inputs if op.record is again else None)

@@ -22,9 +22,9 @@
             z = y + 1.0
         return z
 
-So an exception that is caught, or a function with several `return`s that is run in place, leaves no flag behind
-where no loop comes between, however deep inside the first `if` the flag is set (merge_branches.py joins those that simply ask
-the same).  What follows is repeated on no path.
+So an exception that is caught, or a function with several `return`s that is run in place, leaves no
+flag behind where no loop comes between, however deep inside the first `if` the flag is set
+(merge_branches.py joins those that simply ask the same).  What follows is repeated on no path.
 """
 
 from __future__ import annotations
@@ -90,16 +90,19 @@ def _emit_both(first: Op, second: Op, env: dict[Value, Value]) -> None:
     def arm(block: Block) -> list[Value]:
         yields = _emit(block, (), env)
         env.update(zip(first.outputs, yields, strict=True))
-        results = if_(yields[k], lambda: _emit(second.blocks[0], (), env), lambda: _emit(second.blocks[1], (), env), names[1])
+        results = if_(yields[k], lambda: _emit(second.blocks[0], (), env),
+                      lambda: _emit(second.blocks[1], (), env), names[1])
         return [*yields, *results]
 
-    outputs = if_(env.get(first.inputs[0], first.inputs[0]), lambda: arm(first.blocks[0]), lambda: arm(first.blocks[1]),
-                  [*names[0], *names[1]])
+    outputs = if_(env.get(first.inputs[0], first.inputs[0]), lambda: arm(first.blocks[0]),
+                  lambda: arm(first.blocks[1]), [*names[0], *names[1]])
     env.update(zip([*first.outputs, *second.outputs], outputs, strict=True))
 
 
 def _follower(block: Block, k: int) -> Op | None:
-    """The next `if` in `block` whose condition op number `k`, an `if`, decides, if it may be moved there."""
+    """The next `if` in `block` whose condition op number `k`, an `if`, decides, if it may be moved
+    there.
+    """
     op = block.ops[k]
     if op.name != "if":
         return None
@@ -117,7 +120,9 @@ def _follower(block: Block, k: int) -> Op | None:
 
 
 def _ends(op: Op, k: int) -> list[bool] | None:
-    """What an output of an `if` is at the end of each path through it; None where that is not known."""
+    """What an output of an `if` is at the end of each path through it; None where that is not
+    known.
+    """
     found: list[bool] = []
     for block in op.blocks:
         end = block.yields[k]

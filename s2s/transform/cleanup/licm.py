@@ -12,12 +12,13 @@
             x = x * t
         return x
 
-Only ops that cannot raise leave a loop that may make no trip; from a loop known to make one, any pure op
-that every trip runs may leave.  Inner loops come first, so that an op climbs as far as it can.
+Only ops that cannot raise leave a loop that may make no trip; from a loop known to make one, any
+pure op that every trip runs may leave.  Inner loops come first, so that an op climbs as far as it
+can.
 
-Where a trip repeats what costs a pass over arrays, a matrix product above all, a test that the loop makes a trip is worth its
-place: loop inversion.  A product with a Hessian in the steps of conjugate gradients is such a program: what the gradient at `x` has
-computed is the same in all of them.
+Where a trip repeats what costs a pass over arrays, a matrix product above all, a test that the loop
+makes a trip is worth its place: loop inversion.  A product with a Hessian in the steps of conjugate
+gradients is such a program: what the gradient at `x` has computed is the same in all of them.
 
     >>> show(licm(read('''
     ... def f(A: 'float64[n, m]', x: 'float64[k]', r: 'float64'):
@@ -32,8 +33,9 @@ computed is the same in all of them.
                 r = r / t
         return r
 
-What has no trips has no derivative either.  An op whose slope may be infinite, at 0 say, would make of the cotangent 0 that no trip
-adds to a NaN, 0 * inf: such an op is given 1 to work on unless the loop makes a trip.
+What has no trips has no derivative either.  An op whose slope may be infinite, at 0 say, would make
+of the cotangent 0 that no trip adds to a NaN, 0 * inf: such an op is given 1 to work on unless the
+loop makes a trip.
 
     >>> show(licm(read('''
     ... def f(x, k: 'float64', n: 'int64'):
@@ -49,14 +51,17 @@ adds to a NaN, 0 * inf: such an op is given 1 to work on unless the loop makes a
 
 Of what is compiled no derivative is taken any more: `licm_of_values` moves it as it is.
 
-Considered: to leave such ops in the loop, whose sweep back then repeats what depends on no trip, and saves it if it is an array; to put
-them, or the loop with them, behind the test, where an array would need zeros that stand for it, an outer loop could not take them
-further, and what makes threads of loops or fuses them would look into branches; and to clear what comes back to their operands,
-which has to be done once in each of the sweeps of a derivative of a derivative.  A choice of operands is one op that does it all.
+Considered: to leave such ops in the loop, whose sweep back then repeats what depends on no trip,
+and saves it if it is an array; to put them, or the loop with them, behind the test, where an array
+would need zeros that stand for it, an outer loop could not take them further, and what makes
+threads of loops or fuses them would look into branches; and to clear what comes back to their
+operands, which has to be done once in each of the sweeps of a derivative of a derivative.  A choice
+of operands is one op that does it all.
 
-Considered: to take what costs a pass out untested where the lengths are known to agree, which costs a loop of no trips a product that it never
-needed; and to do so for native code alone, which has one branch less to go back through, but then each trip of the way back has a
-product of its own, and each trip forwards saves what is the same in all of them.
+Considered: to take what costs a pass out untested where the lengths are known to agree, which costs
+a loop of no trips a product that it never needed; and to do so for native code alone, which has one
+branch less to go back through, but then each trip of the way back has a product of its own, and
+each trip forwards saves what is the same in all of them.
 """
 
 from __future__ import annotations
@@ -79,7 +84,8 @@ from ...ops.core.record import RECORDS, dtype_of, value
 from ...ops.program.effects import has_effects
 
 # finite values and slopes where every operand is 1
-_TAME_AT_ONE = {"quotient", "single_quotient", "power", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "reciprocal", "tan", "arctan2"}
+_TAME_AT_ONE = {"quotient", "single_quotient", "power", "log", "log2", "log10", "log1p", "sqrt",
+                "cbrt", "reciprocal", "tan", "arctan2"}
 
 
 def licm(function: Function) -> Function:
@@ -93,7 +99,8 @@ def licm_of_values(function: Function) -> Function:
 
 
 def _moved(function: Function, differentiable: bool) -> Function:
-    _hoist(function.block, owned_buffers(function), maybe_unbound(function), values_of(function.block), differentiable)
+    _hoist(function.block, owned_buffers(function), maybe_unbound(function),
+           values_of(function.block), differentiable)
     return function
 
 
@@ -116,11 +123,13 @@ def _untested(loop: Op, owned: set, unbound: set, above: set, differentiable: bo
     runs = runs_at_least_once(loop)
     sure = set(loop.blocks[0].ops) if loop.name == "while" else set()
     gone = _leaving(loop, owned, unbound, runs, differentiable)
-    steep = {op for op in gone if is_steep(op) and op not in sure} if differentiable and not runs else set()
+    steep = ({op for op in gone if is_steep(op) and op not in sure} if differentiable and not runs
+             else set())
     return _on_ones(loop, gone, steep, above) if steep else gone
 
 
-def _leaving(loop: Op, owned: set, unbound: set, runs: bool, differentiable: bool = False) -> list[Op]:
+def _leaving(loop: Op, owned: set, unbound: set, runs: bool,
+             differentiable: bool = False) -> list[Op]:
     """The ops taken out of `loop`, in order; `runs` says that it makes a trip."""
     gone = _invariants(loop, owned, unbound, runs, differentiable)
     left = set(gone)
@@ -129,7 +138,8 @@ def _leaving(loop: Op, owned: set, unbound: set, runs: bool, differentiable: boo
     return gone
 
 
-def _invariants(loop: Op, owned: set, unbound: set, runs: bool, differentiable: bool = False) -> list[Op]:
+def _invariants(loop: Op, owned: set, unbound: set, runs: bool,
+                differentiable: bool = False) -> list[Op]:
     """The ops that may leave `loop`, in order."""
     varies = set().union(*map(values_of, loop.blocks))
     quick = _is_quick(loop)
@@ -140,7 +150,8 @@ def _invariants(loop: Op, owned: set, unbound: set, runs: bool, differentiable: 
         for op in block.ops:
             certain = certain and not has_effects(op)  # what may raise stays behind what acts
             safe = certain or (is_total(op) and not any(x in unbound for x in op.inputs)
-                               and not (differentiable and is_steep(op) and not (quick and op.name in _TAME_AT_ONE)))
+                               and not (differentiable and is_steep(op)
+                                        and not (quick and op.name in _TAME_AT_ONE)))
             if safe and _may_leave(op, varies, owned):
                 found.append(op)
                 varies.difference_update(op.outputs)
@@ -148,7 +159,9 @@ def _invariants(loop: Op, owned: set, unbound: set, runs: bool, differentiable: 
 
 
 def _on_ones(loop: Op, gone: list[Op], steep: set[Op], above: set) -> list[Op]:
-    """`gone`, which have left `loop`, with 1 for the operands of those that are `steep` where it makes no trip."""
+    """`gone`, which have left `loop`, with 1 for the operands of those that are `steep` where it
+    makes no trip.
+    """
     before = Block()
     with Builder(before, line=loop.line, above=above) as builder:
         first = next(k for k, op in enumerate(gone) if op in steep)
@@ -178,11 +191,13 @@ def _makes_a_trip(loop: Op) -> Value:
         return runs
     lo, hi, step = loop.inputs[:3]
     ends = (lo, hi) if step.constant > 0 else (hi, lo)
-    return OPERATORS["less"](*ends) if ends[0].constant is MISSING else OPERATORS["greater"](*reversed(ends))
+    return (OPERATORS["less"](*ends) if ends[0].constant is MISSING
+            else OPERATORS["greater"](*reversed(ends)))
 
 
 def _may_leave(op: Op, varies: set, owned: set) -> bool:
-    if op.blocks or has_effects(op) or op.record.writes is not None or any(x in varies for x in op.inputs):
+    if (op.blocks or has_effects(op) or op.record.writes is not None
+            or any(x in varies for x in op.inputs)):
         return False
     if any(is_buffer(x.type) and x in owned for x in op.outputs):
         return False
@@ -190,8 +205,11 @@ def _may_leave(op: Op, varies: set, owned: set) -> bool:
 
 
 def _behind_a_test(loop: Op, owned: set, unbound: set, above: set) -> list[Op]:
-    """`loop` behind a test that it makes a trip, with what may leave it then; nothing where that does not pay."""
-    if not any(_goes_through_an_array(op) for op in _invariants(loop, owned, unbound, True)) or not _is_quick(loop):
+    """`loop` behind a test that it makes a trip, with what may leave it then; nothing where that
+    does not pay.
+    """
+    if (not any(_goes_through_an_array(op) for op in _invariants(loop, owned, unbound, True))
+            or not _is_quick(loop)):
         return []
     before, arm = Block(), Block()
     outputs, inits = loop.outputs, loop.inputs[3 * (loop.name == "for"):]
@@ -199,8 +217,10 @@ def _behind_a_test(loop: Op, owned: set, unbound: set, above: set) -> list[Op]:
         runs = _makes_a_trip(loop)
         arm.ops = [*_leaving(loop, owned, unbound, True), loop]
         loop.outputs = [Value(y.type, y.name, loop) for y in outputs]
-        arm.yields = [*loop.outputs]  # a list of its own: carries that nothing needs leave the loop's
-        made = add_op(if_record, [runs], {}, [y.type for y in outputs], [arm, Block(yields=inits)], [y.name for y in outputs])
+        # a list of its own: carries that nothing needs leave the loop's
+        arm.yields = [*loop.outputs]
+        made = add_op(if_record, [runs], {}, [y.type for y in outputs], [arm, Block(yields=inits)],
+                      [y.name for y in outputs])
     made.line, made.outputs = loop.line, outputs
     for y in outputs:
         y.op = made
@@ -208,9 +228,12 @@ def _behind_a_test(loop: Op, owned: set, unbound: set, above: set) -> list[Op]:
 
 
 def _goes_through_an_array(op: Op) -> bool:
-    """Whether `op` costs more than a test: it reads the elements of an array, and not as a part of another pass over them."""
+    """Whether `op` costs more than a test: it reads the elements of an array, and not as a part of
+    another pass over them.
+    """
     reads = (x for k, x in enumerate(op.inputs) if k not in (*op.record.views, *op.record.shapes))
-    return not op.record.elementwise and any(isinstance(x.type, Array) and x.type.dims for x in reads)
+    return not op.record.elementwise and any(isinstance(x.type, Array) and x.type.dims
+                                             for x in reads)
 
 
 def _is_quick(loop: Op) -> bool:
@@ -218,4 +241,5 @@ def _is_quick(loop: Op) -> bool:
     if loop.name == "for":
         step = loop.inputs[2].constant
         return step is not MISSING and step != 0
-    return not any(has_effects(op) or op.name in ("for", "while", "call") or _goes_through_an_array(op) for op in walk(loop.blocks[0]))
+    return not any(has_effects(op) or op.name in ("for", "while", "call")
+                   or _goes_through_an_array(op) for op in walk(loop.blocks[0]))

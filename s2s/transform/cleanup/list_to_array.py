@@ -13,16 +13,18 @@
             ys[i] = np.sin(x[i])
         return np.sum(ys)
 
-The adjoint of an array that a loop fills once reads what it needs from the finished array, where a list would be saved
-beside it; and native code, GPUs and batches have arrays, but no lists.  Three ways were thought of: to make it in
-the front end (which does not know yet what becomes of the list), to lower it for native code only (which leaves the
-tapes), and this: a pass before differentiation.
+The adjoint of an array that a loop fills once reads what it needs from the finished array, where a
+list would be saved beside it; and native code, GPUs and batches have arrays, but no lists.  Three
+ways were thought of: to make it in the front end (which does not know yet what becomes of the
+list), to lower it for native code only (which leaves the tapes), and this: a pass before
+differentiation.
 
-What is asked of the list: it starts empty; each trip of a loop with a known number of trips, or of a nest of such
-loops that makes lists of lists, appends to it once, and nothing else is done with it there; the items are numbers,
-arrays whose extents are known before the loop, or tuples of such, for which there is one array each; afterwards it is
-only stacked, measured and, where the items are arrays, read.  (A number read from a list of Python's is one of
-Python's, and one from an array is NumPy's: of a list of tuples it is read only to be stored in an array.)
+What is asked of the list: it starts empty; each trip of a loop with a known number of trips, or of
+a nest of such loops that makes lists of lists, appends to it once, and nothing else is done with it
+there; the items are numbers, arrays whose extents are known before the loop, or tuples of such, for
+which there is one array each; afterwards it is only stacked, measured and, where the items are
+arrays, read.  (A number read from a list of Python's is one of Python's, and one from an array is
+NumPy's: of a list of tuples it is read only to be stored in an array.)
 """
 
 from __future__ import annotations
@@ -56,7 +58,9 @@ from .dce import dce
 
 @dataclass
 class Nest:
-    """Loops, from the outermost in, each with its output that is the list; the append inside; and what reads the list."""
+    """Loops, from the outermost in, each with its output that is the list; the append inside; and
+    what reads the list.
+    """
 
     loops: list[tuple[Op, Value]]
     push: Op
@@ -75,7 +79,9 @@ class Nest:
 
 @dataclass
 class Read:
-    """An op that asks something of the list, the block in which it stands, and which part of an item it asks for."""
+    """An op that asks something of the list, the block in which it stands, and which part of an
+    item it asks for.
+    """
 
     op: Op
     block: Block
@@ -94,7 +100,8 @@ def arrays(function: Function) -> Function:
         changed = True
         substitute(function.block, _make_arrays(function, *found))
     if changed:
-        function = rebuild(dce(function))  # the items that were read of the list, of which only parts are read now
+        # the items that were read of the list, of which only parts are read now
+        function = rebuild(dce(function))
         _drop_copies(function)
     return function
 
@@ -107,11 +114,14 @@ def _leaves(type: Type, path: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int,
         yield path, type
 
 
-# ---------------------------------------------------------------------------------------- finding lists
+# ------------------------------------------------------------------------------------ finding lists
 
 
-def _nests(block: Block, scope: list[Value], readers: Readers) -> Iterator[tuple[Block, list[Value], Nest]]:
-    """The nests that fill such a list, with the block in which they stand and the values known before them."""
+def _nests(block: Block, scope: list[Value],
+           readers: Readers) -> Iterator[tuple[Block, list[Value], Nest]]:
+    """The nests that fill such a list, with the block in which they stand and the values known
+    before them.
+    """
     scope = list(scope)
     for op in block.ops:
         for out in op.outputs if op.name == "for" else ():
@@ -130,31 +140,35 @@ def _nest(op: Op, out: Value, readers: Readers) -> Nest | None:
         return None
     push = loops[-1][0].blocks[0].yields[loops[-1][0].outputs.index(loops[-1][1])].op
     reads = list(_reads(out, push.inputs[1].type, len(loops), readers))
-    if None in reads or not any(r.op.name == "list_stack" or r.at is not None and r.path for r in reads):
+    if None in reads or not any(r.op.name == "list_stack" or r.at is not None and r.path
+                                for r in reads):
         return None
     return Nest(loops, push, reads)
 
 
 def _loops(op: Op, out: Value, readers: Readers) -> list[tuple[Op, Value]] | None:
-    """The loops that fill the list, if each trip of each appends to it once and asks nothing of it."""
+    """The loops that fill the list, if each trip of each appends to it once and asks nothing of it.
+    """
     if op.attrs["breaks"] or op.inputs[2].constant is MISSING or not isinstance(out.type, List):
         return None
     k = op.outputs.index(out)
     init, param, end = op.inputs[3 + k], op.blocks[0].params[1 + k], op.blocks[0].yields[k]
     push = end.op
     if not (init.op is not None and init.op.name == "list_of" and not init.op.inputs
-            and push is not None and push.name == "tape_push" and push in op.blocks[0].ops and push.inputs[0] is param
-            and len(readers[param]) == len(readers[end]) == 1):
+            and push is not None and push.name == "tape_push" and push in op.blocks[0].ops
+            and push.inputs[0] is param and len(readers[param]) == len(readers[end]) == 1):
         return None
     pushed = push.inputs[1]
     if not isinstance(pushed.type, List):
         return [(op, out)]
     inner = pushed.op
-    if inner is None or inner.name != "for" or inner not in op.blocks[0].ops or len(readers[pushed]) != 1:
+    if (inner is None or inner.name != "for" or inner not in op.blocks[0].ops
+            or len(readers[pushed]) != 1):
         return None
     deeper = _loops(inner, pushed, readers)
     own = set(defined_values(op.blocks[0]))
-    if deeper is None or any(x in own and x.constant is MISSING for loop, _ in deeper for x in loop.inputs[:3]):
+    if deeper is None or any(x in own and x.constant is MISSING for loop, _ in deeper
+                             for x in loop.inputs[:3]):
         return None
     return [(op, out), *deeper]
 
@@ -162,15 +176,18 @@ def _loops(op: Op, out: Value, readers: Readers) -> list[tuple[Op, Value]] | Non
 def _reads(xs: Value, kind: Type, depth: int, readers: Readers) -> Iterator[Read | None]:
     """What is asked of the list; None for what an array cannot answer."""
     for op, block in readers[xs]:
-        if op is not None and (op.name == "tape_len" or op.name == "list_stack" and not isinstance(kind, Tuple)):
+        if op is not None and (op.name == "tape_len" or op.name == "list_stack"
+                               and not isinstance(kind, Tuple)):
             yield Read(op, block)
-        elif op is None or op.name != "list_get" or len(op.inputs) != 2 or depth > 1 or op.inputs[1] is xs:
+        elif (op is None or op.name != "list_get" or len(op.inputs) != 2 or depth > 1
+              or op.inputs[1] is xs):
             yield None
         else:
             yield from _parts(op, block, kind, (), op.inputs[1], readers)
 
 
-def _parts(op: Op, block: Block, kind: Type, path: tuple[int, ...], at: Value, readers: Readers) -> Iterator[Read | None]:
+def _parts(op: Op, block: Block, kind: Type, path: tuple[int, ...], at: Value,
+           readers: Readers) -> Iterator[Read | None]:
     """The reads of the numbers and arrays in an item, which `op` gives."""
     match kind:
         case Array():
@@ -183,13 +200,17 @@ def _parts(op: Op, block: Block, kind: Type, path: tuple[int, ...], at: Value, r
                     k = user.attrs["index"]
                     yield from _parts(user, where, items[k], (*path, k), at, readers)
         case _:
-            stored = path and all(user is not None and user.name == "setitem" and user.inputs[1] is op.output
-                                  and user.inputs.count(op.output) == 1 for user, _ in readers[op.output])
+            stored = path and all(user is not None and user.name == "setitem"
+                                  and user.inputs[1] is op.output
+                                  and user.inputs.count(op.output) == 1
+                                  for user, _ in readers[op.output])
             yield Read(op, block, path, at) if stored else None
 
 
 def _extents(nest: Nest, scope: list[Value]) -> list[list[Callable[[], Value]]] | None:
-    """For each leaf, what makes its extents of values that are known before the nest; None where they are not."""
+    """For each leaf, what makes its extents of values that are known before the nest; None where
+    they are not.
+    """
     found = []
     for _, type in nest.leaves:
         match type:
@@ -220,10 +241,11 @@ def _measured(dim: Extent, scope: list[Value]) -> Callable[[], Value] | None:
     return None
 
 
-# ----------------------------------------------------------------------------------------- making arrays
+# ------------------------------------------------------------------------------------ making arrays
 
 
-def _make_arrays(function: Function, block: Block, scope: list[Value], nest: Nest) -> dict[Value, Value]:
+def _make_arrays(function: Function, block: Block, scope: list[Value],
+                 nest: Nest) -> dict[Value, Value]:
     """Put arrays in the place of the list; returns what now stands for what was read of it."""
     everything = [v for inner in blocks_of(function.block) for v in defined_values(inner)]
     outermost, innermost = nest.loops[0][0], nest.loops[-1][0]
@@ -243,11 +265,13 @@ def _make_arrays(function: Function, block: Block, scope: list[Value], nest: Nes
         op.blocks[0].params[1 + k:2 + k] = held
     with Builder(Block(), nest.push.line, above=everything) as builder:
         index = tuple(_trip(op) for op, _ in nest.loops)
-        written = [put(array, index, _member(nest.push.inputs[1], path)) for array, (path, _) in zip(held, nest.leaves)]
+        written = [put(array, index, _member(nest.push.inputs[1], path))
+                   for array, (path, _) in zip(held, nest.leaves)]
     _replace(innermost.blocks[0], nest.push, builder.block.ops)
     for op, out in reversed(nest.loops):
         k = op.outputs.index(out)
-        op.blocks[0].ops = [inner for inner in op.blocks[0].ops if inner is not op.blocks[0].yields[k].op]
+        op.blocks[0].ops = [inner for inner in op.blocks[0].ops
+                            if inner is not op.blocks[0].yields[k].op]
         op.blocks[0].yields[k:k + 1] = written
         written = [Value(type, name, op) for type in types]
         op.outputs[k:k + 1] = written
@@ -255,7 +279,8 @@ def _make_arrays(function: Function, block: Block, scope: list[Value], nest: Nes
     return dict(_answered(read, results, trips[0], everything) for read in nest.reads)
 
 
-def _answered(read: Read, results: dict[tuple[int, ...], Value], trips: Value, everything: list[Value]) -> tuple[Value, Value]:
+def _answered(read: Read, results: dict[tuple[int, ...], Value], trips: Value,
+              everything: list[Value]) -> tuple[Value, Value]:
     """What a read of the list gives, and what gives that now."""
     with Builder(Block(), read.op.line, above=everything) as builder:
         match read.op.name:
@@ -302,22 +327,28 @@ def _replace(block: Block, op: Op, ops: Sequence[Op]) -> None:
     block.ops[k:k + 1] = ops
 
 
-# ------------------------------------------------------------------------------------- copies that remain
+# ------------------------------------------------------------------------------- copies that remain
 
 
 def _drop_copies(function: Function) -> None:
     """`for k in range(n): a[k] = b[k]`, where both are as long as the loop: a is b."""
     same = {}
     for op in walk(function.block):
-        if op.name != "for" or op.attrs["breaks"] or op.inputs[0].constant != 0 or op.inputs[2].constant != 1:
+        if (op.name != "for" or op.attrs["breaks"] or op.inputs[0].constant != 0
+                or op.inputs[2].constant != 1):
             continue
         counter = op.blocks[0].params[0]
-        for param, init, end, out in zip(op.blocks[0].params[1:], op.inputs[3:], op.blocks[0].yields, op.outputs):
+        for param, init, end, out in zip(op.blocks[0].params[1:], op.inputs[3:],
+                                         op.blocks[0].yields, op.outputs):
             write = end.op
-            read = write.inputs[1].op if write is not None and write.name == "setitem" and write.inputs[0] is param else None
-            if (read is not None and read.name == "getitem" and write.attrs["pattern"] == read.attrs["pattern"] == ("i",)
-                    and write.inputs[2:] == read.inputs[1:] == [counter] and init.type.dtype == read.inputs[0].type.dtype
-                    and _is_as_long(init, op.inputs[1]) and _is_as_long(_before(read.inputs[0]), op.inputs[1])):
+            read = (write.inputs[1].op if write is not None and write.name == "setitem"
+                    and write.inputs[0] is param else None)
+            if (read is not None and read.name == "getitem"
+                    and write.attrs["pattern"] == read.attrs["pattern"] == ("i",)
+                    and write.inputs[2:] == read.inputs[1:] == [counter]
+                    and init.type.dtype == read.inputs[0].type.dtype
+                    and _is_as_long(init, op.inputs[1])
+                    and _is_as_long(_before(read.inputs[0]), op.inputs[1])):
                 same[out] = read.inputs[0]
     substitute(function.block, same)
 
@@ -333,7 +364,8 @@ def _is_as_long(array: Value | None, n: Value) -> bool:
     if array is None or array.op is None or array.op.name != "empty":
         return False
     size = array.op.inputs[0]
-    size, n = (x.op.inputs[0] if x.op is not None and x.op.name == "at_least_zero" else x for x in (size, n))
+    size, n = (x.op.inputs[0] if x.op is not None and x.op.name == "at_least_zero" else x
+               for x in (size, n))
     return size is n or _extent_measured(size) == _extent_measured(n) is not None
 
 

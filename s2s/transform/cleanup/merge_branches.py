@@ -18,9 +18,10 @@
             y = x
         return y
 
-What leaves a loop or a `try` is a flag until here, set in one branch and asked in the next.  With the flag gone, the
-two are what the user wrote; and the reverse sweep has one decision to repeat.  A branch inside one that has asked the
-same already is no branch; nor is one whose answer follows, for integers: where `i > 0`, `i == 0` is false.
+What leaves a loop or a `try` is a flag until here, set in one branch and asked in the next.  With
+the flag gone, the two are what the user wrote; and the reverse sweep has one decision to repeat.  A
+branch inside one that has asked the same already is no branch; nor is one whose answer follows, for
+integers: where `i > 0`, `i == 0` is false.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from ...ir.graph import Block, Function, Op, Value
 from ...ir.substitute import substitute
 from ...ir.types import Scalar
 
-COMPARISONS = {"less": operator.lt, "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
-               "equal": operator.eq, "not_equal": operator.ne}
+COMPARISONS = {"less": operator.lt, "less_equal": operator.le, "greater": operator.gt,
+               "greater_equal": operator.ge, "equal": operator.eq, "not_equal": operator.ne}
 
 
 def merge(function: Function) -> Function:
@@ -44,7 +45,9 @@ def merge(function: Function) -> Function:
 
 
 def _merge(block: Block, known: dict[Value, int], same: dict[Value, Value]) -> None:
-    """`known` are conditions that have been asked around this block, and which arm they chose; `same`, what results stand for."""
+    """`known` are conditions that have been asked around this block, and which arm they chose;
+    `same`, what results stand for.
+    """
     kept: list[Op] = []
     pending = list(reversed(block.ops))
     while pending:
@@ -67,26 +70,31 @@ def _merge(block: Block, known: dict[Value, int], same: dict[Value, Value]) -> N
 
 
 def _decided(condition: Value, known: dict[Value, int]) -> int | None:
-    """The arm that `condition` chooses, if what is known says it: `i == 0` is false where `i > 0`."""
+    """The arm that `condition` chooses, if what is known says it: `i == 0` is false where `i > 0`.
+    """
     if condition in known:
         return known[condition]
     asked = _bound_on(condition)
     if asked is None:
         return None
-    facts = [(fact[1:], side) for c, side in known.items() if (fact := _bound_on(c)) is not None and fact[0] is asked[0]]
+    facts = [(fact[1:], side) for c, side in known.items() if (fact := _bound_on(c)) is not None
+             and fact[0] is asked[0]]
     bounds = {asked[2], *(bound for (_, bound), _ in facts)}
-    answers = {COMPARISONS[asked[1]](i, asked[2]) for i in {bound + k for bound in bounds for k in (-1, 0, 1)}
+    answers = {COMPARISONS[asked[1]](i, asked[2])
+               for i in {bound + k for bound in bounds for k in (-1, 0, 1)}
                if all(COMPARISONS[name](i, bound) == (side == 0) for (name, bound), side in facts)}
     return (0 if answers.pop() else 1) if len(answers) == 1 else None
 
 
 def _bound_on(condition: Value) -> tuple[Value, str, int] | None:
-    """(i, comparison, number) of the comparison of an integer with a known one that `condition` is."""
+    """(i, comparison, number) of the comparison of an integer with a known one that `condition` is.
+    """
     op = condition.op
     if op is None or op.name not in COMPARISONS:
         return None
     i, bound = op.inputs
-    if isinstance(i.type, Scalar) and (i.type.dtype or "")[:3] == "int" and type(bound.constant) is int:
+    if (isinstance(i.type, Scalar) and (i.type.dtype or "")[:3] == "int"
+            and type(bound.constant) is int):
         return i, op.name, bound.constant
     return None
 

@@ -14,10 +14,10 @@
             y[i] = y[i] * k + i
         return y
 
-Emitting folds: constants, `x * 1`, what the types prove.  Here are added the simplifications that need
-more than one op: a carry that every trip hands on unchanged is no carry, a branch result that is the same
-on both sides is no branch result, and the length of an array that the program made is the length of the
-argument it was made like.
+Emitting folds: constants, `x * 1`, what the types prove.  Here are added the simplifications that
+need more than one op: a carry that every trip hands on unchanged is no carry, a branch result that
+is the same on both sides is no branch result, and the length of an array that the program made is
+the length of the argument it was made like.
 """
 
 from __future__ import annotations
@@ -57,14 +57,17 @@ def _keep_unread_carries(op: Op, top: Block) -> None:
     body = op.blocks[-1]
     if not op.attrs["breaks"] or body.yields[0].constant is not True:
         return
-    read = {x for user in walk(top) for x in user.inputs} | {y for user in walk(top) for b in user.blocks for y in b.yields} | {*top.yields}
+    read = ({x for user in walk(top) for x in user.inputs}
+            | {y for user in walk(top) for b in user.blocks for y in b.yields} | {*top.yields})
     for k, out in enumerate(op.outputs):
         if out not in read:
             body.yields[yields + k] = body.params[params + k]
 
 
 def _drop_constant_carries(op: Op, same: dict[Value, Value]) -> None:
-    """A carry whose every trip yields its own parameter, or what it started from, is what it started from."""
+    """A carry whose every trip yields its own parameter, or what it started from, is what it
+    started from.
+    """
     inputs, params, yields = carry_offset(op)
     body = op.blocks[-1]
     constant = [k for k, param in enumerate(body.params[params:])
@@ -81,19 +84,21 @@ def _drop_constant_carries(op: Op, same: dict[Value, Value]) -> None:
 
 
 def _drop_equal_results(op: Op, same: dict[Value, Value], flags: set[Value], top: Block) -> None:
-    """A result that both branches take from outside, and alike, or that is one truth value in both, is that value; what
-    is True here and False there is the condition.
+    """A result that both branches take from outside, and alike, or that is one truth value in both,
+    is that value; what is True here and False there is the condition.
 
     Unless the program could tell NumPy's truth values from Python's.
     """
     asked = op.inputs[0]
     for k in reversed(range(len(op.outputs))):
         first, second = (block.yields[k] for block in op.blocks)
-        if first is not second and isinstance(first.constant, bool) and first.constant is second.constant:
+        if first is not second and isinstance(first.constant,
+                                              bool) and first.constant is second.constant:
             with Builder(line=op.line) as builder:
                 first = second = value(first.constant)
             top.ops[:0] = builder.block.ops  # where what follows can see it
-        said = first.constant is True and second.constant is False and getattr(asked.type, "dtype", "") == "bool"
+        said = (first.constant is True and second.constant is False
+                and getattr(asked.type, "dtype", "") == "bool")
         if first is second or said and (asked.type == op.outputs[k].type or op.outputs[k] in flags):
             same[op.outputs[k]] = first if first is second else asked
             for block in op.blocks:
@@ -119,7 +124,8 @@ def only_asked(function: Function) -> set[Value]:
                     inputs, params, yields = carry_offset(op)
                     read.update(op.inputs[:inputs])
                     body = op.blocks[-1]
-                    for init, param, end, out in zip(op.inputs[inputs:], body.params[params:], body.yields[yields:], op.outputs):
+                    for init, param, end, out in zip(op.inputs[inputs:], body.params[params:],
+                                                     body.yields[yields:], op.outputs):
                         flows.extend(((init, param), (end, param), (param, out), (out, param)))
                     if op.name == "while":
                         flows.extend(zip(body.params, op.blocks[0].params))
@@ -139,25 +145,30 @@ def only_asked(function: Function) -> set[Value]:
 
 
 def _left_by(loop: Op) -> set[Value]:
-    """What the last branch of a loop's body says of whether to leave the loop: `if c: ...; break`, which is good as it is."""
+    """What the last branch of a loop's body says of whether to leave the loop: `if c: ...; break`,
+    which is good as it is.
+    """
     body = loop.blocks[-1]
-    return set(body.ops[-1].outputs) & {body.yields[0]} if loop.attrs["breaks"] and body.ops else set()
+    return (set(body.ops[-1].outputs) & {body.yields[0]} if loop.attrs["breaks"] and body.ops
+            else set())
 
 
 def ask_lengths_once(block: Block, late: Sequence[Value] = ()) -> None:
     """Ask for each length once, at the first value that is known to have it.
 
-    Loops make new versions of an array, and a length asked of the last of them would hold up everything
-    that depends on it until the loop is done; equal extents mean equal lengths, so any value will do.
-    What an argument can tell is asked before anything else: the argument may be overwritten later.  But n + 1 or n * m, where n is the
-    length of another, is no length of its own: it is a cotangent, which only the sweep back is given.  What is given `late` is
-    asked for no length that something else has, for it is made of results that may need that length.
+    Loops make new versions of an array, and a length asked of the last of them would hold up
+    everything that depends on it until the loop is done; equal extents mean equal lengths, so any
+    value will do.  What an argument can tell is asked before anything else: the argument may be
+    overwritten later.  But n + 1 or n * m, where n is the length of another, is no length of its
+    own: it is a cotangent, which only the sweep back is given.  What is given `late` is asked for
+    no length that something else has, for it is made of results that may need that length.
     """
     arguments = set(block.params) - {*late}
     on_top: dict[Extent, Op] = {}
     same: dict[Value, Value] = {}
 
-    def visit(block: Block, first: dict[Extent, tuple[Value, int]], asked: dict[Extent, Value]) -> None:
+    def visit(block: Block, first: dict[Extent, tuple[Value, int]],
+              asked: dict[Extent, Value]) -> None:
         def meet(value: Value) -> None:
             if isinstance(value.type, Array):
                 for axis, dim in enumerate(value.type.dims):

@@ -1,8 +1,10 @@
-"""Tuples given to functions that are called, or returned by them, member by member, so that each member has a cotangent of its own.
+"""Tuples given to functions that are called, or returned by them, member by member, so that each
+member has a cotangent of its own.
 
     scaled((a, 2.0), x)    becomes    scaled(a, 2.0, x)    and scaled has the parameters p_0, p_1, x
 
-A cotangent that is a tuple would be made anew by each of its readers; that of an array is added to in place.
+A cotangent that is a tuple would be made anew by each of its readers; that of an array is added to
+in place.
 """
 
 from __future__ import annotations

@@ -5,19 +5,20 @@
     u_bar[i + 1] += k * t                 u_bar[i] = t
     u_bar[i] += t
 
-An adjoint takes the cotangent of an element that a write destroyed (`t = u_bar[i]; u_bar[i] = 0`) and then
-adds to the same element what its reads contributed.  Between the two stand writes to its neighbours; they
-are stepped over only if the indices are proved to differ: the same base with other offsets, where neither
-can be negative (a negative index means an element from the end).
+An adjoint takes the cotangent of an element that a write destroyed (`t = u_bar[i]; u_bar[i] = 0`)
+and then adds to the same element what its reads contributed.  Between the two stand writes to its
+neighbours; they are stepped over only if the indices are proved to differ: the same base with other
+offsets, where neither can be negative (a negative index means an element from the end).
 
 Note [Slices that are cleared and added to]
     t = u_bar[1:-1].copy()                t = u_bar[1:-1]
     u_bar[1:-1] = 0.0           becomes   u_bar[1:-1] = t - 2.0 * k * t
     u_bar[:-2] += k * t                   u_bar[:-2] += k * t
     u_bar[1:-1] += t - 2.0 * k * t
-Slices of a stencil overlap, so the last write cannot take over what the first did.  But what an adjoint adds may be added
-in any order: the slice starts as what was to be added to it, if that can be computed so early, and t, which is read no later,
-needs no copy.  What the user's program adds keeps its order, and its rounding.
+Slices of a stencil overlap, so the last write cannot take over what the first did.  But what an
+adjoint adds may be added in any order: the slice starts as what was to be added to it, if that can
+be computed so early, and t, which is read no later, needs no copy.  What the user's program adds
+keeps its order, and its rounding.
 """
 
 from __future__ import annotations
@@ -83,16 +84,22 @@ def _merge(block: Block, reads: Counter, counters: dict[Value, Op]) -> None:
 
 
 def _start_with(op: Op, block: Block, position: dict[Op, int], reads: Counter) -> None:
-    """Let the slice that an adjoint clears, and `op` adds to, start as what `op` adds.  Note [Slices that are cleared and added to]"""
-    if op.record is not additem or not _is_backwards(op) or not is_basic(op.attrs["pattern"], op.inputs[2:]):
+    """Let the slice that an adjoint clears, and `op` adds to, start as what `op` adds.
+    Note [Slices that are cleared and added to]
+    """
+    if (op.record is not additem or not _is_backwards(op)
+            or not is_basic(op.attrs["pattern"], op.inputs[2:])):
         return
     first = op
-    while (before := first.inputs[0].op) in position and before.record is additem and reads[before.output] == 1 and _is_backwards(before):
+    while ((before := first.inputs[0].op) in position and before.record is additem
+           and reads[before.output] == 1 and _is_backwards(before)):
         first = before
-    if first is op or before not in position or before.record is not setitem or reads[before.output] != 1 or not _is_backwards(before):
+    if (first is op or before not in position or before.record is not setitem
+            or reads[before.output] != 1 or not _is_backwards(before)):
         return
-    if before.inputs[1].constant != 0 \
-            or not is_same_index(op.attrs["pattern"], op.inputs[2:], before.attrs["pattern"], before.inputs[2:]):
+    if before.inputs[1].constant != 0 or not is_same_index(op.attrs["pattern"], op.inputs[2:],
+                                                           before.attrs["pattern"],
+                                                           before.inputs[2:]):
         return
     position = {other: k for k, other in enumerate(block.ops)}  # as they stand now
     start = position[first]
@@ -128,21 +135,25 @@ def _is_backwards(op: Op) -> bool:
 def _drop_if_unchanged(op: Op, block: Block, counters: dict[Value, Op]) -> None:
     """Remove `a[i] = a[i]`, also where other elements have been written to since it was read."""
     read = op.inputs[1].op if op.record is setitem else None
-    if not (read is not None and read.record is getitem and _is_element(op) and read.attrs == op.attrs
-            and len(read.inputs) + 1 == len(op.inputs) and all(map(_same, read.inputs[1:], op.inputs[2:]))):
+    if not (read is not None and read.record is getitem and _is_element(op)
+            and read.attrs == op.attrs and len(read.inputs) + 1 == len(op.inputs)
+            and all(map(_same, read.inputs[1:], op.inputs[2:]))):
         return
     state = op.inputs[0]
     while state is not read.inputs[0]:
         before = state.op
-        if before is None or before.record not in (setitem, additem) or not _is_element(before) or not _differ(before, op, counters):
+        if (before is None or before.record not in (setitem, additem) or not _is_element(before)
+                or not _differ(before, op, counters)):
             return
         state = before.inputs[0]
     substitute(block, {op.output: op.inputs[0]})
     block.ops.remove(op)
 
 
-def _earlier_write(op: Op, position: dict[Op, int], reads: Counter, counters: dict[Value, Op]) -> Op | None:
-    """The write to the same element that `op` can take over, if nothing reads the array in between."""
+def _earlier_write(op: Op, position: dict[Op, int], reads: Counter,
+                   counters: dict[Value, Op]) -> Op | None:
+    """The write to the same element that `op` can take over, if nothing reads the array in between.
+    """
     state = op.inputs[0]
     while reads[state] == 1 and state.op in position and state.op.record in (setitem, additem):
         before = state.op
@@ -157,8 +168,8 @@ def _earlier_write(op: Op, position: dict[Op, int], reads: Counter, counters: di
 
 
 def _is_element(op: Op) -> bool:
-    return set(op.attrs["pattern"]) == {"i"} and all(hasattr(x.type, "weak") and x.type.dtype != "bool"
-                                                     for x in op.inputs[2:])
+    return (set(op.attrs["pattern"]) == {"i"}
+            and all(hasattr(x.type, "weak") and x.type.dtype != "bool" for x in op.inputs[2:]))
 
 
 def _same_index(a: Op, b: Op) -> bool:

@@ -1,4 +1,5 @@
-"""Strong products become choices, when no more derivatives are taken.  Note [Strong zeros], ops/core/chain_rule.py
+"""Strong products become choices, when no more derivatives are taken.  Note [Strong zeros],
+ops/core/chain_rule.py
 
     z_bar = strong_product(d_bar, 0.5 / d)    becomes    z_bar = np.where(d_bar != 0.0, 0.5 * d_bar / d, 0.0)
 """
@@ -15,16 +16,20 @@ from ...ops.core.record import deriving, dtype_of
 
 
 def spell_strong(function: Function) -> Function:
-    """`function`, whose strong products are products chosen where their first factor is not 0, or neither is."""
+    """`function`, whose strong products are products chosen where their first factor is not 0, or
+    neither is.
+    """
     if not any(op.name in ("strong_product", "strong_both") for op in walk(function.block)):
         return function
     asked: dict[tuple[Block, Value], Value] = {}  # whether a value is not 0, by block
-    spelled: dict[Value, tuple[Value, Value]] = {}  # a choice that is made here: where it is not 0, and what it is there
+    # a choice that is made here: where it is not 0, and what it is there
+    spelled: dict[Value, tuple[Value, Value]] = {}
 
     def counts(x: Value) -> Value:
         place = current().block, x
         if place not in asked:
-            asked[place] = x if dtype_of(x.type) == "bool" else not_equal(x, 0.0)  # a mask that the program multiplies by
+            # a mask that the program multiplies by
+            asked[place] = x if dtype_of(x.type) == "bool" else not_equal(x, 0.0)
         return asked[place]
 
     def rule(op: Op, inputs: list[Value]):
@@ -36,8 +41,10 @@ def spell_strong(function: Function) -> Function:
             both = and_ if all(isinstance(x.type, Scalar) for x in inputs) else bitwise_and
             condition = both(condition, counts(b))
         line = op.line
-        with at(line.of_tangent(steep=True) if line is not None else None), deriving(op.record, op.output):
-            product = b if dtype_of(a.type) == "bool" else a if dtype_of(b.type) == "bool" else times(a, b, (a,))
+        with at(line.of_tangent(steep=True) if line is not None
+                else None), deriving(op.record, op.output):
+            product = (b if dtype_of(a.type) == "bool" else a if dtype_of(b.type) == "bool"
+                       else times(a, b, (a,)))
             chosen = where(condition, product, 0.0)
         spelled[chosen] = condition, product
         return chosen

@@ -2,8 +2,9 @@
 
     f(*xs) -> *ys    becomes    f_jvp(*xs, *x_dots) -> (*ys, *y_dots)
 
-A loop carries the tangents of its carries beside them; a branch returns the tangents of what it returns.
-A value without a tangent has none: zeros are written down only where a block must return something.
+A loop carries the tangents of its carries beside them; a branch returns the tangents of what it
+returns.  A value without a tangent has none: zeros are written down only where a block must return
+something.
 """
 
 from __future__ import annotations
@@ -46,8 +47,9 @@ from ..stabilise.square_roots import plain, with_squares
 def jvp(function: Function, wrt: Sequence[int], straight: Container[int] | None = None) -> Function:
     """`f(*xs) -> *ys` becomes `f_jvp(*xs, *x_dots) -> (*ys, *y_dots)`, for the parameters in `wrt`.
 
-    A result that carries no derivative has no y_dot.  Raises DerivativeError where an op has no rule.
-    Of a parameter in `straight` a tangent that is 0 says that it does not change in this direction: analysis/linearity.py; None: of all.
+    A result that carries no derivative has no y_dot.  Raises DerivativeError where an op has no
+    rule.  Of a parameter in `straight` a tangent that is 0 says that it does not change in this
+    direction: analysis/linearity.py; None: of all.
     """
     function = with_matrix_functions(with_squares(function), wrt)
     found = None if straight is None else {function.params[k] for k in wrt if k in straight}
@@ -57,13 +59,16 @@ def jvp(function: Function, wrt: Sequence[int], straight: Container[int] | None 
 class Tangents:
     """Emits a function together with its tangents."""
 
-    def __init__(self, primal: Function, wrt: list[Value], straight: Container[Value] | None = None):
+    def __init__(self, primal: Function, wrt: list[Value],
+                 straight: Container[Value] | None = None):
         self.primal, self.wrt = primal, wrt
         self.varied = varied_values(primal, wrt)
-        self.untouched = Untouched(primal, self.varied, {x for x in self.wrt if straight is None or x in straight})
+        self.untouched = Untouched(primal, self.varied,
+                                   {x for x in self.wrt if straight is None or x in straight})
         self.env: dict[Value, Value] = {}
         self.dots: dict[Value, Value] = {}  # by primal value; absent where there is no tangent
-        self.one_sided = has_slopes_of_sizes(primal.block)  # Note [Second derivatives at a size of 0]
+        # Note [Second derivatives at a size of 0]
+        self.one_sided = has_slopes_of_sizes(primal.block)
 
     def made(self) -> Function:
         primal = self.primal
@@ -78,7 +83,8 @@ class Tangents:
         block.params = [*params[:count], *dots, *params[count:]]
         block.yields = results + tangents
         where = primal.source.place if primal.source is not None else ""
-        doc = f"The value of {primal.name}{where} and its tangent, for the tangents of its arguments."
+        doc = (f"The value of {primal.name}{where} and its tangent, for the tangents of its "
+               "arguments.")
         return primal.remade(block, name=f"{primal.name}_jvp", doc=doc, tupled=True)
 
     def tangent(self, x: Value) -> Value:
@@ -131,15 +137,19 @@ class Tangents:
         if (places := self.untouched.masks(op)) is not None and dots[places[0]] is None:
             tangents = like_tangent(strong_product(inputs[places[0]], dots[places[1]]), outs[0])
         elif op.record.jvp is not None:
-            asked = {dots[k] for k, x in enumerate(op.inputs) if x in self.untouched.linear} if self.untouched.asks_strong_zeros(op) else False
+            asked = ({dots[k] for k, x in enumerate(op.inputs) if x in self.untouched.linear}
+                     if self.untouched.asks_strong_zeros(op) else False)
             with strong_zeros(asked), forwards(self.one_sided):
-                tangents = op.record.jvp(dots, outs[0] if single else tuple(outs), *inputs, **op.attrs)
+                tangents = op.record.jvp(dots, outs[0] if single else tuple(outs), *inputs,
+                                         **op.attrs)
         elif op.record.linear:
             tangents = self.linear(op, dots, inputs)
         else:
-            raise DerivativeError(f"{op.name} has no derivative", op.line, "give it one with custom_jvp, or "
-                                  "keep what is differentiated out of its arguments with stop_gradient")
-        for out, dot in zip(op.outputs, [tangents] if single else tangents or [None] * len(outs), strict=True):
+            raise DerivativeError(f"{op.name} has no derivative", op.line,
+                                  "give it one with custom_jvp, or " "keep what is differentiated "
+                                  "out of its arguments with stop_gradient")
+        for out, dot in zip(op.outputs, [tangents] if single else tangents or [None] * len(outs),
+                            strict=True):
             self.set_tangent(out, dot)
 
     def set_tangent(self, out: Value, dot: Value | None) -> None:
@@ -161,7 +171,8 @@ class Tangents:
         self.again(op)
         if op.name == "tuple":
             if any(x in self.dots for x in op.inputs):
-                self.dots[op.output] = packed([self.tangent(x) for x in op.inputs], op.output.type.form)
+                self.dots[op.output] = packed([self.tangent(x) for x in op.inputs],
+                                              op.output.type.form)
         elif op.inputs[0] in self.dots and carries_derivative(op.output.type):
             self.set_tangent(op.output, item(self.dots[op.inputs[0]], **op.attrs))
 
@@ -172,12 +183,15 @@ class Tangents:
             return emit_op(op, self.env)
         inputs = [self.env[x] for x in op.inputs]
         if is_ruled(op.attrs["callee"]):
-            return self.called(op, tangents_by_rule(op, inputs, {k: self.dots[op.inputs[k]] for k in wrt}))
+            return self.called(op,
+                               tangents_by_rule(op, inputs,
+                                                {k: self.dots[op.inputs[k]] for k in wrt}))
         if isinstance(op.attrs["callee"], Recursive):
             return self.recursive_call(op, inputs, wrt)
         function = op.attrs["callee"].function_for(inputs)
         dots, data = [self.dots[op.inputs[k]] for k in wrt], len(inputs) - len(function.captures)
-        callee = Known(jvp(function, wrt, [k for k in wrt if op.inputs[k] in self.untouched.linear]))
+        callee = Known(jvp(function, wrt,
+                           [k for k in wrt if op.inputs[k] in self.untouched.linear]))
         callee = Rerun(callee) if isinstance(op.attrs["callee"], Rerun) else callee
         outs = emit(call, *inputs[:data], *dots, *inputs[data:], callee=callee)
         return self.called(op, outs)
@@ -185,7 +199,8 @@ class Tangents:
     def recursive_call(self, op: Op, inputs: list[Value], wrt: list[int]) -> None:
         """A call of a recursive function: its jvp is one, too."""
         made, wrt = recursive_jvp(op.attrs["callee"], wrt)
-        self.called(op, emit(call, *inputs, *(self.tangent(op.inputs[k]) for k in wrt), callee=made))
+        self.called(op,
+                    emit(call, *inputs, *(self.tangent(op.inputs[k]) for k in wrt), callee=made))
 
     def called(self, op: Op, outs: Sequence[Value]) -> None:
         """Values and tangents that a call has returned."""
@@ -194,7 +209,8 @@ class Tangents:
         for out in op.outputs:
             if carries_derivative(out.type):
                 dot = next(tangents)
-                if out in self.varied:  # of a tape, zeros are an empty tape, from which nothing can be taken
+                # of a tape, zeros are an empty tape, from which nothing can be taken
+                if out in self.varied:
                     self.set_tangent(out, dot)
 
     def branch(self, op: Op) -> None:
@@ -206,7 +222,8 @@ class Tangents:
                 block.yields = self.block(branch, [])
                 block.yields = block.yields + [self.tangent(branch.yields[k]) for k in varied]
             blocks.append(block)
-        types = [join_types(a.type, b.type) for a, b in zip(blocks[0].yields, blocks[1].yields, strict=True)]
+        types = [join_types(a.type, b.type)
+                 for a, b in zip(blocks[0].yields, blocks[1].yields, strict=True)]
         names = [out.name for out in op.outputs] + [dot_name(op.outputs[k]) for k in varied]
         outs = add_op(if_record, [self.env[op.inputs[0]]], {}, types, blocks, names).outputs
         self.env.update(zip(op.outputs, outs))
@@ -223,12 +240,15 @@ class Tangents:
         def step(*args: Value) -> list[Value]:
             index, carries = (args[:1], args[1:]) if op.name == "for" else ((), args)
             self.dots.update(zip([params[k] for k in varied], carries[count:]))
-            return self.block(body, [*index, *carries[:count]]) + [self.tangent(ends[k]) for k in varied]
+            return self.block(body,
+                              [*index, *carries[:count]]) + [self.tangent(ends[k]) for k in varied]
 
         if op.name == "for":
-            outs = for_loop(*(self.env[x] for x in op.inputs[:3]), starts, step, breaks, names, body.params[0].name, plan)
+            outs = for_loop(*(self.env[x] for x in op.inputs[:3]), starts, step, breaks, names,
+                            body.params[0].name, plan)
         else:
-            outs = while_loop(starts, lambda *c: self.test(op.blocks[0], c[:count]), step, breaks, names, plan)
+            outs = while_loop(starts, lambda *c: self.test(op.blocks[0], c[:count]), step, breaks,
+                              names, plan)
         self.env.update(zip(op.outputs, outs))
         self.dots.update(zip([op.outputs[k] for k in varied], outs[count:]))
 
@@ -241,20 +261,25 @@ class Tangents:
         return self.env[head.yields[0]]
 
 
-_recursive: WeakKeyDictionary[Recursive, dict[tuple[int, ...], tuple[Recursive, list[int]]]] = WeakKeyDictionary()
+_recursive: WeakKeyDictionary[Recursive,
+                              dict[tuple[int, ...], tuple[Recursive, list[int]]]] = (
+                                  WeakKeyDictionary())
 
 
 def recursive_jvp(callee: Recursive, wrt: Sequence[int]) -> tuple[Recursive, list[int]]:
     """The jvp of a recursive function for the arguments in `wrt`, and perhaps more: which."""
     known = _recursive.setdefault(callee, {})
     if tuple(wrt) not in known:
-        tapes = {k for k, p in enumerate(callee.function.params) if isinstance(p.type, Tape) and carries_derivative(p.type)}
-        wanted = closed_wrt(callee, tapes.union(wrt), varied_values)  # a tape that is made has a type where it is made
+        tapes = {k for k, p in enumerate(callee.function.params) if isinstance(p.type, Tape)
+                 and carries_derivative(p.type)}
+        # a tape that is made has a type where it is made
+        wanted = closed_wrt(callee, tapes.union(wrt), varied_values)
         for member, ks in wanted.items():
             function, made = member.function, Recursive(f"{member.name}_jvp")
             dots = [Value(tangent_type(function.params[k].type)) for k in sorted(ks)]
             results = [Value(y.type) for y in function.results]
-            results += [Value(tangent_type(y.type)) for y in function.results if carries_derivative(y.type)]
+            results += [Value(tangent_type(y.type)) for y in function.results
+                        if carries_derivative(y.type)]
             block = Block([*(Value(p.type) for p in function.params), *dots], [], results)
             made.function = Function(made.name, block, function.source, function.doc, True)
             _recursive.setdefault(member, {})[tuple(sorted(ks))] = made, sorted(ks)
@@ -267,7 +292,8 @@ def recursive_jvp(callee: Recursive, wrt: Sequence[int]) -> tuple[Recursive, lis
 
 def tangent_type(type):
     """The type of a tangent of a value of this type."""
-    return replace(type, items=tuple(map(tangent_type, type.items))) if isinstance(type, Tuple) else type
+    return (replace(type, items=tuple(map(tangent_type, type.items))) if isinstance(type, Tuple)
+            else type)
 
 
 def dot_name(x: Value) -> str:

@@ -2,14 +2,15 @@
 
     f(*xs) -> *ys    becomes    f_fwd(*xs) -> (*ys, *saved)    and    f_lin(*saved, *x_dots) -> *y_dots
 
-The tangents are those of `jvp`, written as if every value of the primal were in scope, in blocks of their own: a loop
-of them makes the trips of the primal's loop in the same order.  What they read is saved, or computed again, as
-for the reverse sweep: `transform/reverse/tape.py` decides, `transform/reverse/sweeps.py` emits.
+The tangents are those of `jvp`, written as if every value of the primal were in scope, in blocks of
+their own: a loop of them makes the trips of the primal's loop in the same order.  What they read is
+saved, or computed again, as for the reverse sweep: `transform/reverse/tape.py` decides,
+`transform/reverse/sweeps.py` emits.
 
 Note [Not by transposing twice]
-The derivative of the backward half by the cotangents is this function, too.  But it runs through the loops
-backwards to find again what it needs, to run through them forwards.  Here both sweeps run forwards: growing tapes, which
-are read from the end, are turned round first.
+The derivative of the backward half by the cotangents is this function, too.  But it runs through
+the loops backwards to find again what it needs, to run through them forwards.  Here both sweeps run
+forwards: growing tapes, which are read from the end, are turned round first.
 """
 
 from __future__ import annotations
@@ -34,9 +35,11 @@ from .jvp import Tangents, dot_name, tangent_type
 
 
 def linearize(function: Function, wrt: Sequence[int]) -> Function:
-    """`f(*xs) -> *ys` becomes `f_lin(*xs, *x_dots) -> (*ys, *y_dots)`, no op of the primal reading a tangent or beside one.
+    """`f(*xs) -> *ys` becomes `f_lin(*xs, *x_dots) -> (*ys, *y_dots)`, no op of the primal reading
+    a tangent or beside one.
 
-    A result that carries no derivative has no y_dot.  Raises DerivativeError where an op has no rule.
+    A result that carries no derivative has no y_dot.  Raises DerivativeError where an op has no
+    rule.
     """
     function, before = with_tapes_apart(with_matrix_functions(with_squares(function), wrt))
     return plain(Sweeps(Linear(function, [function.params[k] for k in wrt], before)).function())
@@ -55,7 +58,8 @@ def split_linear(function: Function, wrt: tuple[int, ...]) -> Halves:
 
 
 def with_tapes_apart(function: Function) -> tuple[Function, dict[Op, dict[Value, Value]]]:
-    """`function`, in which calls that are run again beside their tangents leave copies of the tapes that they are given; these copies.
+    """`function`, in which calls that are run again beside their tangents leave copies of the tapes
+    that they are given; these copies.
 
     A call fills a tape, or takes from it, in place: run again, it begins with the tape as it was.
     """
@@ -67,7 +71,8 @@ def with_tapes_apart(function: Function) -> tuple[Function, dict[Op, dict[Value,
         for op in block.ops:
             if takes_tapes(op):
                 with Builder(Block(), op.line) as made:
-                    copies[op] = {x: add_op(tape_copy, [x], {}, [x.type], names=[x.name]).output for x in op.inputs if isinstance(x.type, Tape)}
+                    copies[op] = {x: add_op(tape_copy, [x], {}, [x.type], names=[x.name]).output
+                                  for x in op.inputs if isinstance(x.type, Tape)}
                 ops += made.block.ops
             ops.append(op)
         block.ops = ops
@@ -76,7 +81,8 @@ def with_tapes_apart(function: Function) -> tuple[Function, dict[Op, dict[Value,
 
 def takes_tapes(op: Op) -> bool:
     """Whether `op` is a call that is run again and is given tapes."""
-    return op.name == "call" and is_run_again(op) and any(isinstance(x.type, Tape) for x in op.inputs)
+    return op.name == "call" and is_run_again(op) and any(isinstance(x.type, Tape)
+                                                          for x in op.inputs)
 
 
 class _Itself(dict):
@@ -93,7 +99,8 @@ class Linear(Tangents):
 
     def __init__(self, function: Function, wrt: list[Value], before: dict[Op, dict[Value, Value]]):
         super().__init__(function, wrt)
-        self.function, self.env, self.before = function, _Itself(), before  # copies of tapes, by the call that changes them
+        # copies of tapes, by the call that changes them
+        self.function, self.env, self.before = function, _Itself(), before
         self.home = {v: block for block in blocks_of(function.block)
                      for v in [*block.params, *(v for op in block.ops for v in op.outputs)]}
         self.made_again = calls_made_again(function)
@@ -107,7 +114,8 @@ class Linear(Tangents):
         with Builder(root.adjoint, above=self.home):
             self.dots.update((x, dot) for x, dot in zip(wrt, self.seeds) if x in self.varied)
             self.block(function.block, function.params)
-            root.adjoint.yields = [self.tangent(y) for y in function.results if carries_derivative(y.type)]
+            root.adjoint.yields = [self.tangent(y) for y in function.results
+                                   if carries_derivative(y.type)]
         drop_unread(root.adjoint)
 
     def again(self, op: Op) -> None:
@@ -129,7 +137,9 @@ class Linear(Tangents):
     def again_with_tangents(self, op: Op) -> None:
         """The op once more, its tangents beside it: of what saves nothing for later."""
         both = Tangents(self.primal, self.wrt)
-        before = {x: add_op(tape_copy, [kept], {}, [kept.type]).output for x, kept in self.before.get(op, {}).items()}  # the map is called often
+        # the map is called often
+        before = {x: add_op(tape_copy, [kept], {}, [kept.type]).output
+                  for x, kept in self.before.get(op, {}).items()}
         both.env, both.dots = _Itself(before), dict(self.dots)
         both.op(op)
         self.dots.update((out, both.dots[out]) for out in op.outputs if out in both.dots)
@@ -143,8 +153,8 @@ class Linear(Tangents):
         kept = pair.residuals_for(op)
         self.home.update((v, self.home[op.outputs[0]]) for v in kept)
         self.calls[op] = pair.forward, kept
-        outs = call(*(op.inputs[k] for k in pair.arguments), *kept, *(self.dots[op.inputs[k]] for k in wrt),
-                    callee=Known(pair.backward))
+        outs = call(*(op.inputs[k] for k in pair.arguments), *kept,
+                    *(self.dots[op.inputs[k]] for k in wrt), callee=Known(pair.backward))
         carried = [out for out in op.outputs if carries_derivative(out.type)]
         for out, dot in zip(carried, outs if isinstance(outs, tuple) else (outs,), strict=True):
             self.set_tangent(out, dot)
@@ -160,13 +170,15 @@ class Linear(Tangents):
                 region.adjoint.yields = [self.tangent(branch.yields[k]) for k in varied]
             self.dots = dict(before)
             blocks.append(region.adjoint)
-        types = [join_types(a.type, b.type) for a, b in zip(blocks[0].yields, blocks[1].yields, strict=True)]
+        types = [join_types(a.type, b.type)
+                 for a, b in zip(blocks[0].yields, blocks[1].yields, strict=True)]
         names = [dot_name(op.outputs[k]) for k in varied]
         outs = add_op(if_record, [op.inputs[0]], {}, types, blocks, names).outputs
         self.dots.update(zip([op.outputs[k] for k in varied], outs))
 
     def loop(self, op: Op) -> None:
-        """A loop: the same trips in the same order, whose carries are the tangents of the carries."""
+        """A loop: the same trips in the same order, whose carries are the tangents of the carries.
+        """
         inits, params, ends, body = loop_parts(op)
         varied = [k for k, param in enumerate(params) if param in self.varied]
         region, before = self.open(body, op), self.dots
@@ -178,15 +190,17 @@ class Linear(Tangents):
             return [self.tangent(ends[k]) for k in varied]
 
         trips = op.inputs[:3] if region.trips is None else (0, region.trips, 1)
-        outs = for_loop(*trips, [self.tangent(inits[k]) for k in varied], step, names=[dot_name(params[k]) for k in varied],
-                        index=body.params[0].name if op.name == "for" else "k")
+        outs = for_loop(*trips, [self.tangent(inits[k]) for k in varied], step,
+                        names=[dot_name(params[k]) for k in varied], index=body.params[0].name
+                        if op.name == "for" else "k")
         self.dots = {**before, **dict(zip((op.outputs[k] for k in varied), outs))}
 
     def open(self, block: Block, op: Op) -> Region:
         """Note that the tangents run through `block`; count the trips of loops that do not say."""
         if block not in self.regions:
             region = self.regions[block] = Region(block, op, self.regions[self.home[op.outputs[0]]])
-            counted = op.name == "for" and not op.attrs["breaks"] and isinstance(op.inputs[2].constant, int)
+            counted = (op.name == "for" and not op.attrs["breaks"]
+                       and isinstance(op.inputs[2].constant, int))
             if region.is_loop and not counted:
                 region.trips = Value(INT, "trips", op)
         return self.regions[block]
@@ -195,8 +209,8 @@ class Linear(Tangents):
 def is_run_again(op: Op) -> bool:
     """Whether the primal of `op` is done again beside its tangents.
 
-    So it is where the program asks for that, and in functions that call themselves or have rules of their own, which
-    hand nothing on to their tangents.
+    So it is where the program asks for that, and in functions that call themselves or have rules of
+    their own, which hand nothing on to their tangents.
     """
     if op.name == "call":
         return not is_plain(op.attrs["callee"])

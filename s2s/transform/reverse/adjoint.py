@@ -1,9 +1,9 @@
 """The reverse sweep of a function: its ops in the opposite order, each replaced by its adjoint.
 
 It is emitted as if every value of the primal were in scope.  For a loop it is a loop over the same
-indices in the opposite order, whose carries are the cotangents of the loop's carries and of whatever the
-body reads from outside; for an `if` it is an `if` on the same condition.  `sweeps.py` then
-makes the primal values available where they are read.
+indices in the opposite order, whose carries are the cotangents of the loop's carries and of
+whatever the body reads from outside; for an `if` it is an `if` on the same condition.  `sweeps.py`
+then makes the primal values available where they are read.
 """
 
 from __future__ import annotations
@@ -59,17 +59,18 @@ from .tape import Region, calls_made_again
 class Adjoint:
     """The reverse sweep of `function`, reading primal values wherever they are defined.
 
-    `split(callee, wrt, seeded, again)` gives the two halves of the derivative of a function that is called, and
-    `whole(function, wrt, summed)` both as one function.  The cotangents of the parameters in `summed` so far are
-    handed in: their sums start from `incoming`.  Given `seeded`, only the results with these numbers have a
-    cotangent, and only the parameters that one reaches get one: `reached`.
+    `split(callee, wrt, seeded, again)` gives the two halves of the derivative of a function that is
+    called, and `whole(function, wrt, summed)` both as one function.  The cotangents of the
+    parameters in `summed` so far are handed in: their sums start from `incoming`.  Given `seeded`,
+    only the results with these numbers have a cotangent, and only the parameters that one reaches
+    get one: `reached`.
     """
 
     forwards = False  # it runs through loops from their last trip to the first
 
     def __init__(self, function: Function, wrt: list[Value], split: Callable, whole: Callable,
-                 summed: Sequence[Value] = (), seeded: Sequence[int] | None = None, alone: bool = True,
-                 partial: Sequence[int] = ()):
+                 summed: Sequence[Value] = (), seeded: Sequence[int] | None = None,
+                 alone: bool = True, partial: Sequence[int] = ()):
         self.function, self.wrt, self.split, self.whole = function, wrt, split, whole
         self.active = active_values(function, wrt, seeded)
         self.discarded = Discarded(function, self.active, [function.results[k] for k in partial])
@@ -78,17 +79,23 @@ class Adjoint:
         self.made_again = calls_made_again(function, alone)
         self.regions: dict[Block, Region] = {}  # by primal block
         self.bars: dict[Value, Value] = {}
-        self.shaped: dict[Value, Value] = {}  # cotangents whose types say what shape they have, and what they stand for
+        # cotangents whose types say what shape they have, and what they stand for
+        self.shaped: dict[Value, Value] = {}
         self.calls: dict[Op, tuple[Function, list[Value]]] = {}  # forward part, and what it keeps
         self.pairs: dict[Op, object] = {}  # of calls of recursive functions: their pairs
-        self.backs: dict[Op, tuple[Op, object]] = {}  # calls of backward parts being made: the call, and the pair
-        self.reruns: dict[Op, tuple[Rerunning, list[Value]]] = {}  # loops that are checkpointed, and what they keep
-        self.parts: dict[Value, Value] = {}  # of cotangents that branches hand on: whether a branch that was run did
+        # calls of backward parts being made: the call, and the pair
+        self.backs: dict[Op, tuple[Op, object]] = {}
+        # loops that are checkpointed, and what they keep
+        self.reruns: dict[Op, tuple[Rerunning, list[Value]]] = {}
+        # of cotangents that branches hand on: whether a branch that was run did
+        self.parts: dict[Value, Value] = {}
         self.unreached = Unreached(self.home)
         self.stops: set[Value] = set()  # what trips ask before they leave loops
-        self.leaving: dict[Value, tuple[Region, bool]] = {}  # what tells the trip that left a loop from those that went on: how it is in these
+        # what tells the trip that left a loop from those that went on: how it is in these
+        self.leaving: dict[Value, tuple[Region, bool]] = {}
         self.incoming = {x: Value(x.type, bar_name(x)) for x in summed}
-        self.seeded = differentiable_results(function) if seeded is None else [function.results[k] for k in seeded]
+        self.seeded = (differentiable_results(function) if seeded is None
+                       else [function.results[k] for k in seeded])
         self.seeds = [Value(y.type, bar_name(y)) for y in self.seeded]
         root = self.regions[function.block] = Region(function.block)
         root.adjoint = Block()
@@ -105,7 +112,9 @@ class Adjoint:
     # cotangents
 
     def add(self, x: Value, contribution) -> None:
-        """Add to the cotangent of `x`, in its dtype; a function takes what there is so far and returns the sum."""
+        """Add to the cotangent of `x`, in its dtype; a function takes what there is so far and
+        returns the sum.
+        """
         if contribution is None or x not in self.active:
             return
         old = self.bars.get(x)
@@ -125,23 +134,32 @@ class Adjoint:
         return self.as_shaped(x, bar)
 
     def take_chosen(self, x: Value) -> Value:
-        """The finished cotangent of `x`, as a choice where parts of `x` that may be infinite were not picked, or only on some paths."""
+        """The finished cotangent of `x`, as a choice where parts of `x` that may be infinite were
+        not picked, or only on some paths.
+        """
         bar = self.take(x)
         part = self.part_of(x, bar)
         return bar if part is None else where_chosen(part, bar)
 
     def part_of(self, x: Value, bar: Value) -> Value | None:
-        """Where what was made of `x`, whose cotangent is `bar`, has a part in the result; None if that is everywhere, as far as is known.
+        """Where what was made of `x`, whose cotangent is `bar`, has a part in the result; None if
+        that is everywhere, as far as is known.
 
-        Note [Masks stay outermost], for what `x[mask]` did not pick, and for what branches did not read.
+        Note [Masks stay outermost], for what `x[mask]` did not pick, and for what branches did not
+        read.
         """
-        if x not in self.infinite or not isinstance(bar.type, (Scalar, Array)) or chosen_by_a_term(bar) is not None:  # which rules see themselves
+        # which rules see themselves
+        if (x not in self.infinite or not isinstance(bar.type, (Scalar, Array))
+                or chosen_by_a_term(bar) is not None):
             return None
         part = self.part(bar)
-        return part if part is not None and (isinstance(part.type, Scalar) or broadcasts(part.type, bar.type)) else None
+        return part if part is not None and (isinstance(part.type, Scalar)
+                                             or broadcasts(part.type, bar.type)) else None
 
     def part(self, bar: Value) -> Value | None:
-        """Where a cotangent is not left as the zeros with which it began: the terms of a sum together, as `chosen_by_a_term` has it."""
+        """Where a cotangent is not left as the zeros with which it began: the terms of a sum
+        together, as `chosen_by_a_term` has it.
+        """
         if bar in self.parts:
             return self.parts[bar]
         if bar.op is None or bar.op.record is shaped_like:
@@ -164,7 +182,9 @@ class Adjoint:
         return logical_not(mask) if rest is None else bitwise_and(rest, logical_not(mask))
 
     def as_long(self, mask: Value, bar: Value) -> Value:
-        """`mask`, whose type now says that it is as long as `bar` where it is not of length 1: see `as_shaped`."""
+        """`mask`, whose type now says that it is as long as `bar` where it is not of length 1: see
+        `as_shaped`.
+        """
         dims = tuple(1 if m == 1 else n for m, n in zip(mask.type.dims, bar.type.dims))
         made = add_op(shaped_like, [mask, bar], {}, [Array("bool", dims)]).output
         self.shaped[made] = mask
@@ -172,25 +192,32 @@ class Adjoint:
 
     @cached_property
     def infinite(self) -> set[Value]:
-        """The values of the function that may be infinite or NaN, or have such slopes, where what it is given is finite.
+        """The values of the function that may be infinite or NaN, or have such slopes, where what
+        it is given is finite.
 
-        Quotients of numbers are left out: who asks whether there is one asks before dividing, and every other one, in a loop with a branch, would be chosen twice.
+        Quotients of numbers are left out: who asks whether there is one asks before dividing, and
+        every other one, in a loop with a branch, would be chosen twice.
         """
-        steep = {y for op in walk(self.function.block) if not op.blocks and may_be_infinite([op]) for y in op.outputs
-                 if op.name != "divide" or isinstance(y.type, Array)}
+        steep = {y for op in walk(self.function.block) if not op.blocks and may_be_infinite([op])
+                 for y in op.outputs if op.name != "divide" or isinstance(y.type, Array)}
         return handed_on(self.function.block, steep, made=True) if steep else steep
 
     def as_shaped(self, x: Value, bar: Value) -> Value:
         """`bar`, the cotangent of `x`, whose type now says that it has the shape of `x`.
 
-        Of two lengths that met, the types of `x` and of its cotangent may each name another.  Then rules would ask, and save,
-        shapes where there is nothing to ask, and loops would think that what they carry changes its shape.
+        Of two lengths that met, the types of `x` and of its cotangent may each name another.  Then
+        rules would ask, and save, shapes where there is nothing to ask, and loops would think that
+        what they carry changes its shape.
         """
-        if not (isinstance(bar.type, Array) and isinstance(x.type, Array) and bar.type.rank == x.type.rank) or (
-                bar.type.dims == x.type.dims or bar.op is not None and bar.op.record in (spread, broadcast_to_record)
-                or any(getattr(d, "accepts_any", False) for d in (*bar.type.dims, *x.type.dims))):
+        if (not (isinstance(bar.type, Array) and isinstance(x.type, Array)
+                 and bar.type.rank == x.type.rank)
+                or (bar.type.dims == x.type.dims or bar.op is not None
+                    and bar.op.record in (spread, broadcast_to_record)
+                    or any(getattr(d, "accepts_any", False)
+                           for d in (*bar.type.dims, *x.type.dims)))):
             return bar
-        made = add_op(shaped_like, [bar, x], {}, [Array(bar.type.dtype, x.type.dims)], names=[bar.name]).output
+        made = add_op(shaped_like, [bar, x], {}, [Array(bar.type.dtype, x.type.dims)],
+                      names=[bar.name]).output
         self.shaped[made] = bar
         return made
 
@@ -220,12 +247,14 @@ class Adjoint:
             return
         if op.record.vjp is None:
             raise DerivativeError(f"{op.name} has no derivative", op.line,
-                                  "keep what is differentiated out of its arguments with s2s.stop_gradient")
-        bars = tuple(self.take_chosen(out) if op.record.elementwise else self.take(out) for out in op.outputs)
+                                  "keep what is differentiated out of its arguments with "
+                                  "s2s.stop_gradient")
+        bars = tuple(self.take_chosen(out) if op.record.elementwise else self.take(out)
+                     for out in op.outputs)
         single = len(op.outputs) == 1
         with strong_zeros(self.discarded.asks_strong_zeros(op)):
-            contributions = op.record.vjp(bars[0] if single else bars, op.output if single else tuple(op.outputs),
-                                          *op.inputs, **op.attrs)
+            contributions = op.record.vjp(bars[0] if single else bars, op.output if single
+                                          else tuple(op.outputs), *op.inputs, **op.attrs)
         together: dict[Value, object] = {}  # x * x gives its two contributions to x at once
         for x, contribution in zip(op.inputs, contributions, strict=True):
             if isinstance(contribution, Value) and isinstance(together.get(x), Value):
@@ -249,7 +278,8 @@ class Adjoint:
             return self.call_again(op, wrt)
         seeded = tuple(k for k, out in enumerate(op.outputs) if out in self.bars)
         function = callee.function_for(op.inputs)
-        partial = tuple(k for k in seeded if self.discarded.level(op.outputs[k]) == DISCARDED) if may_be_infinite(function.block.ops) else ()
+        partial = (tuple(k for k in seeded if self.discarded.level(op.outputs[k]) == DISCARDED)
+                   if may_be_infinite(function.block.ops) else ())
         pair = self.split(function, tuple(wrt), seeded, op in self.made_again, partial)
         if not pair.wrt:
             return
@@ -261,7 +291,8 @@ class Adjoint:
         ways = self.unreached.ways(seeds)
 
         def again() -> Sequence[Value]:
-            bars = call(*(op.inputs[k] for k in pair.arguments), *kept, *seeds, callee=Known(pair.backward))
+            bars = call(*(op.inputs[k] for k in pair.arguments), *kept, *seeds,
+                        callee=Known(pair.backward))
             return bars if isinstance(bars, tuple) else (bars,)
 
         bars = where_reached(ways, again, lambda: [zeros_of(op.inputs[k]) for k in pair.wrt])
@@ -272,17 +303,22 @@ class Adjoint:
             chosen = not_asked(ways, parts[op.inputs[k]])
             self.add(op.inputs[k], bar if chosen is None else where_chosen(chosen, bar))
 
-    def not_left_out(self, op: Op, ends: dict[Value, Value], xs: Sequence[Value]) -> dict[Value, Value | None]:
-        """Where the cotangents `ends` of outputs of `op` have a part in those of `xs`; None if that is everywhere, as far as is known.
+    def not_left_out(self, op: Op, ends: dict[Value, Value],
+                     xs: Sequence[Value]) -> dict[Value, Value | None]:
+        """Where the cotangents `ends` of outputs of `op` have a part in those of `xs`; None if that
+        is everywhere, as far as is known.
 
         Note [Masks stay outermost], for what a loop or a call does element by element.
         """
-        chosen = chosen_by_a_term(*ends.values()) if self.may_be_infinite and any(isinstance(x.type, (Scalar, Array)) for x in xs) else None
+        chosen = (chosen_by_a_term(*ends.values()) if self.may_be_infinite
+                  and any(isinstance(x.type, (Scalar, Array)) for x in xs) else None)
 
         def of(x: Value) -> Value | None:
-            if chosen is None or isinstance(chosen.type, Scalar) and isinstance(x.type, (Scalar, Array)):
+            if (chosen is None or isinstance(chosen.type, Scalar)
+                    and isinstance(x.type, (Scalar, Array))):
                 return chosen
-            return chosen if isinstance(x.type, Array) and chosen.type.dims == x.type.dims and is_elementwise(op, x, list(ends)) else None
+            return (chosen if isinstance(x.type, Array) and chosen.type.dims == x.type.dims
+                    and is_elementwise(op, x, list(ends)) else None)
 
         return {x: of(x) for x in xs}
 
@@ -306,7 +342,9 @@ class Adjoint:
             self.add(op.inputs[k], bar)
 
     def recursive_call(self, op: Op, pair) -> None:
-        """A call of a recursive function: cotangents of arrays are handed to its backward part and come back."""
+        """A call of a recursive function: cotangents of arrays are handed to its backward part and
+        come back.
+        """
         self.pairs[op] = pair
         seeds = [self.take(out) for out in op.outputs if carries_derivative(out.type)]
         sums: dict[int, Value] = {}
@@ -346,15 +384,20 @@ class Adjoint:
         blocks, parts = [self.regions[branch].adjoint for branch in op.blocks], []
         for block, end in zip(blocks, ends):
             with Builder(block):
-                block.yields = [in_kind(end[x] if x in end else zeros_of(x), x, firm=True) for x in changed]
-                parts.append([self.part_on_path(end.get(x)) if x in self.infinite and isinstance(x.type, (Scalar, Array)) else value(True) for x in changed])
+                block.yields = [in_kind(end[x] if x in end else zeros_of(x), x, firm=True)
+                                for x in changed]
+                parts.append([self.part_on_path(end.get(x)) if x in self.infinite
+                              and isinstance(x.type, (Scalar, Array)) else value(True)
+                              for x in changed])
         self.bars = outside
         if changed:
-            asked = [k for k, both in enumerate(zip(*parts)) if any(part.constant is MISSING for part in both)]
+            asked = [k for k, both in enumerate(zip(*parts))
+                     if any(part.constant is MISSING for part in both)]
             for block, found in zip(blocks, parts):
                 block.yields += [found[k] for k in asked]
             types = [join_types(a.type, b.type) for a, b in zip(blocks[0].yields, blocks[1].yields)]
-            outs = add_op(if_record, [op.inputs[0]], {}, types, blocks, [bar_name(x) for x in changed] + [""] * len(asked)).outputs
+            outs = add_op(if_record, [op.inputs[0]], {}, types, blocks,
+                          [bar_name(x) for x in changed] + [""] * len(asked)).outputs
             self.say_unreached(op, bars, dict(zip(changed, outs)), ends)
             self.bars.update(zip(changed, outs))
             self.parts.update((outs[k], part) for k, part in zip(asked, outs[len(changed):]))
@@ -362,19 +405,27 @@ class Adjoint:
                 if (first.constant, second.constant) in ((True, False), (False, True)):
                     self.parts[out] = op.inputs[0] if first.constant else not_(op.inputs[0])
 
-    def say_unreached(self, op: Op, bars: list[tuple[int, Value]], outs: dict[Value, Value], ends: list[dict[Value, Value]]) -> None:
-        """Note in which ways of branches the cotangents `outs` that the branch `op` hands on are zero; `ends` says what each arm gives.
+    def say_unreached(self, op: Op, bars: list[tuple[int, Value]], outs: dict[Value, Value],
+                      ends: list[dict[Value, Value]]) -> None:
+        """Note in which ways of branches the cotangents `outs` that the branch `op` hands on are
+        zero; `ends` says what each arm gives.
 
-        Of what leaves a loop only the last trip is one for which the loops before have nothing to do.
+        Of what leaves a loop only the last trip is one for which the loops before have nothing to
+        do.
         """
         always = self.unreached.ways(bar for _, bar in bars)
         is_way = op.inputs[0].constant is MISSING and op.inputs[0] not in self.stops
         for x, out in outs.items():
             before = self.unreached.also(always, self.bars[x]) if x in self.bars else always
-            self.unreached.say(out, [*before, *((op.inputs[0], k == 0) for k, end in enumerate(ends) if is_way and x not in end)])
+            self.unreached.say(out,
+                               [*before,
+                                *((op.inputs[0], k == 0) for k, end in enumerate(ends) if is_way
+                                  and x not in end)])
 
     def say_left_out(self, bars: Sequence[Value], ways: Sequence[Way]) -> None:
-        """Note that `bars`, which a loop or a call hands on, are zero in these ways, and have no part in the result there."""
+        """Note that `bars`, which a loop or a call hands on, are zero in these ways, and have no
+        part in the result there.
+        """
         for bar in bars:
             self.unreached.say(bar, ways)
         if ways:
@@ -382,7 +433,9 @@ class Adjoint:
             self.parts.update(dict.fromkeys(bars, not_(condition) if holds else condition))
 
     def part_on_path(self, bar: Value | None) -> Value:
-        """Whether a path gives a value a cotangent, `bar`, as it may be decided on a path inside that one."""
+        """Whether a path gives a value a cotangent, `bar`, as it may be decided on a path inside
+        that one.
+        """
         part = self.part(bar) if bar is not None else value(False)
         return part if part is not None and isinstance(part.type, Scalar) else value(True)
 
@@ -398,16 +451,21 @@ class Adjoint:
             return
         read = [x for x in free_values(body) if x in self.active]
         given = {y: self.bars[y] for y in (op.outputs[k] for k in carried) if y in self.bars}
-        given = {y: bar if (part := self.part_of(y, bar)) is None else where_chosen(part, bar) for y, bar in given.items()}
+        given = {y: bar if (part := self.part_of(y, bar)) is None else where_chosen(part, bar)
+                 for y, bar in given.items()}
         starts = [self.take(op.outputs[k]) for k in carried]
         may_be_left_out = not calls_recursive(body)
         ways = self.unreached.ways(given.values()) if may_be_left_out else ()
-        chosen = {x: not_asked(ways, part) for x, part in self.not_left_out(op, given, (*read, *(inits[k] for k in carried))).items()}
+        chosen = {x: not_asked(ways, part)
+                  for x, part in self.not_left_out(op, given,
+                                                   (*read, *(inits[k] for k in carried))).items()}
         if may_be_left_out and not ways and (mask := mask_of_arrays(chosen)) is not None:
             ways = (way_without(mask),)
             chosen = {x: not_asked(ways, part) for x, part in chosen.items()}
-        starts += [self.bars[x] if x in self.bars and chosen[x] is None else zeros_of(x) for x in read]
-        starts = [in_kind(start, x, firm=True) for start, x in zip(starts, [*(op.outputs[k] for k in carried), *read])]
+        starts += [self.bars[x] if x in self.bars and chosen[x] is None else zeros_of(x)
+                   for x in read]
+        starts = [in_kind(start, x, firm=True)
+                  for start, x in zip(starts, [*(op.outputs[k] for k in carried), *read])]
         outside = self.bars
         self.open(body, op)
         region = self.regions[body]
@@ -423,7 +481,8 @@ class Adjoint:
             self.stops.update(answers)
             self.run_backwards(body)
             substitute(region.adjoint, answers)
-            return [in_kind(self.take(params[k]), params[k], firm=True) for k in carried] + [self.bars[x] for x in read]
+            return [in_kind(self.take(params[k]), params[k], firm=True)
+                    for k in carried] + [self.bars[x] for x in read]
 
         names = [bar_name(params[k]) for k in carried] + [bar_name(x) for x in read]
         index = body.params[0].name if op.name == "for" else "k"
@@ -434,7 +493,8 @@ class Adjoint:
         for out, start in zip(outs[len(carried):], starts[len(carried):]):
             self.say_left_out([out], self.unreached.also(ways, start))
         self.bars = outside
-        # what was accumulated includes what there was before, so it replaces it; what a carry started from adds
+        # what was accumulated includes what there was before, so it replaces it; what a carry
+        # started from adds
         for x, out in zip(read, outs[len(carried):]):
             if chosen[x] is None:
                 self.bars[x] = out
@@ -445,7 +505,9 @@ class Adjoint:
             self.add(inits[k], out if mask is None else where_chosen(mask, out))
 
     def answers(self, op: Op, region: Region, trip: Value, last: Value) -> dict[Value, Value]:
-        """What a trip of a loop asked before it left the loop or went on: known but for the last (analysis/exit_conditions.py)."""
+        """What a trip of a loop asked before it left the loop or went on: known but for the last
+        (analysis/exit_conditions.py).
+        """
         if not op.attrs["breaks"]:
             return {}
         body, found = op.blocks[-1], {}
@@ -474,7 +536,8 @@ class Adjoint:
         kept = [Value(v.type, v.name, op) for v in kept]
         self.home.update((v, self.home[op.outputs[0]]) for v in kept)
         self.reruns[op] = rerun, kept
-        step = rerun.step.remade(Block(rerun.step.params, rerun.step.block.ops, [rerun.step.results[k] for k in carried]))
+        step = rerun.step.remade(Block(rerun.step.params, rerun.step.block.ops,
+                                       [rerun.step.results[k] for k in carried]))
         inner = dict(zip(rerun.free, step.params[len(body.params):]))
         read = [x for x in rerun.free if x in self.active]
         wrt = [step.params[len(body.params) - len(params) + k] for k in carried]
@@ -511,32 +574,41 @@ class Adjoint:
         if block in self.regions:
             return
         region = self.regions[block] = Region(block, op, self.regions[self.home[op.outputs[0]]])
-        counted = op.name == "for" and not op.attrs["breaks"] and isinstance(op.inputs[2].constant, int)
+        counted = (op.name == "for" and not op.attrs["breaks"]
+                   and isinstance(op.inputs[2].constant, int))
         if region.is_loop and not counted:
             region.trips = Value(INT, "trips", op)
 
 
-def where_reached(ways: Sequence[Way], make: Callable[[], Sequence[Value]], zeros: Callable[[], Sequence[Value]]) -> Sequence[Value]:
-    """What `make` emits and returns; `zeros` where a branch went the first of `ways`, in which it has nothing to do.  analysis/zero_cotangents.py"""
+def where_reached(ways: Sequence[Way], make: Callable[[], Sequence[Value]],
+                  zeros: Callable[[], Sequence[Value]]) -> Sequence[Value]:
+    """What `make` emits and returns; `zeros` where a branch went the first of `ways`, in which it
+    has nothing to do.  analysis/zero_cotangents.py
+    """
     if not ways:
         return make()
     condition, holds = ways[0]
     with Builder(Block()) as swept:
         swept.block.yields = list(make())
     with Builder(Block()) as left_out:
-        left_out.block.yields = [of_precision(zero, bar) for zero, bar in zip(zeros(), swept.block.yields, strict=True)]
+        left_out.block.yields = [of_precision(zero, bar)
+                                 for zero, bar in zip(zeros(), swept.block.yields, strict=True)]
     blocks = [left_out.block, swept.block] if holds else [swept.block, left_out.block]
     types = [join_types(a.type, b.type) for a, b in zip(*(block.yields for block in blocks))]
-    return add_op(if_record, [condition], {}, types, blocks, [bar.name for bar in swept.block.yields]).outputs
+    return add_op(if_record, [condition], {}, types, blocks,
+                  [bar.name for bar in swept.block.yields]).outputs
 
 
 def mask_of_arrays(chosen: dict[Value, Value | None]) -> Value | None:
-    """The truth value by which whole arrays are to be chosen, as max(total, 0.0) chooses what a loop before it has summed.
+    """The truth value by which whole arrays are to be chosen, as max(total, 0.0) chooses what a
+    loop before it has summed.
 
-    To sweep the loop back only where it holds leaves out what nobody needs, where to choose afterwards takes arrays of zeros for each of them.
-    Numbers are chosen afterwards: that costs nothing, and loops around may become vector instructions.
+    To sweep the loop back only where it holds leaves out what nobody needs, where to choose
+    afterwards takes arrays of zeros for each of them.  Numbers are chosen afterwards: that costs
+    nothing, and loops around may become vector instructions.
     """
-    masks = [part for x, part in chosen.items() if part is not None and isinstance(part.type, Scalar) and isinstance(x.type, Array)]
+    masks = [part for x, part in chosen.items() if part is not None
+             and isinstance(part.type, Scalar) and isinstance(x.type, Array)]
     return masks[0] if masks else None
 
 
@@ -547,25 +619,37 @@ def way_without(chosen: Value) -> Way:
 
 
 def not_asked(ways: Sequence[Way], chosen: Value | None) -> Value | None:
-    """`chosen`, where something has a part; None where that is just where `where_reached` makes something in the first of `ways`."""
+    """`chosen`, where something has a part; None where that is just where `where_reached` makes
+    something in the first of `ways`.
+    """
     return None if ways and chosen is not None and way_without(chosen) == ways[0] else chosen
 
 
 def calls_recursive(block: Block) -> bool:
-    """Whether a function that calls itself is called in `block`: to leave its tapes as they would be takes as long as to sweep it back."""
-    return any(op.name == "call" and isinstance(op.attrs["callee"], Recursive) for op in walk(block))
+    """Whether a function that calls itself is called in `block`: to leave its tapes as they would
+    be takes as long as to sweep it back.
+    """
+    return any(op.name == "call" and isinstance(op.attrs["callee"], Recursive)
+               for op in walk(block))
 
 
 def of_precision(zero: Value, bar: Value) -> Value:
-    """`zero`, of NumPy's single precision where `bar` is: what is made of it has the dtype that it has on the other path."""
-    is_single = isinstance(bar.type, Scalar) and not bar.type.weak and bar.type.dtype not in (None, "float64", "complex128")
-    return astype(zero, dtype=bar.type.dtype) if is_single and isinstance(zero.type, Scalar) and zero.type.weak else zero
+    """`zero`, of NumPy's single precision where `bar` is: what is made of it has the dtype that it
+    has on the other path.
+    """
+    is_single = (isinstance(bar.type, Scalar) and not bar.type.weak
+                 and bar.type.dtype not in (None, "float64", "complex128"))
+    return (astype(zero, dtype=bar.type.dtype) if is_single and isinstance(zero.type, Scalar)
+            and zero.type.weak else zero)
 
 
 def in_kind(bar: Value, x: Value, firm: bool = False) -> Value:
-    """`bar` as a cotangent of `x`, real where that is, and of its dtype; with `firm`, where `bar` is a number of Python's, too."""
+    """`bar` as a cotangent of `x`, real where that is, and of its dtype; with `firm`, where `bar`
+    is a number of Python's, too.
+    """
     numbers = (Scalar, Array, Unknown)
-    return like_operand(bar, x, firm) if isinstance(bar.type, numbers) and isinstance(x.type, numbers) else bar
+    return (like_operand(bar, x, firm) if isinstance(bar.type, numbers)
+            and isinstance(x.type, numbers) else bar)
 
 
 def total(a: Value, b: Value) -> Value:
@@ -576,7 +660,8 @@ def total(a: Value, b: Value) -> Value:
         return times(a, 2)
     if (product := strong_sum(a, b, total)) is not None:
         return product
-    if a.op is None or b.op is None or a.op.record is not b.op.record or a.op.name not in ("multiply", "negative"):
+    if (a.op is None or b.op is None or a.op.record is not b.op.record
+            or a.op.name not in ("multiply", "negative")):
         return a + b
     if a.op.name == "negative":
         return -total(a.op.inputs[0], b.op.inputs[0])
@@ -592,38 +677,48 @@ def mask_of(op: Op) -> Value | None:
     x, mask = op.inputs[0].type, op.inputs[2]
     if not (isinstance(mask.type, Array) and mask.type.dtype == "bool" and isinstance(x, Array)):
         return None
-    return mask if x.rank == mask.type.rank else expand_dims(mask, axis=tuple(range(mask.type.rank, x.rank)))
+    return (mask if x.rank == mask.type.rank
+            else expand_dims(mask, axis=tuple(range(mask.type.rank, x.rank))))
 
 
 def broadcasts(mask: Type, type: Type) -> bool:
     """Whether an array of type `mask` is as long as one of `type` in each axis, or of length 1."""
-    return isinstance(type, Array) and len(mask.dims) == len(type.dims) and all(m in (1, n) for m, n in zip(mask.dims, type.dims))
+    return (isinstance(type, Array) and len(mask.dims) == len(type.dims)
+            and all(m in (1, n) for m, n in zip(mask.dims, type.dims)))
 
 
 def either(a: Value | None, b: Value | None) -> Value | None:
-    """Where one of two conditions holds; None if one of them is None, or is written as what the other is not: that is everywhere."""
-    if a is None or b is None or any(x.op is not None and x.op.name in ("invert", "logical_not", "not_") and x.op.inputs[0] is y for x, y in ((a, b), (b, a))):
+    """Where one of two conditions holds; None if one of them is None, or is written as what the
+    other is not: that is everywhere.
+    """
+    if a is None or b is None or any(x.op is not None
+                                     and x.op.name in ("invert", "logical_not", "not_")
+                                     and x.op.inputs[0] is y for x, y in ((a, b), (b, a))):
         return None
     return a if a is b else bitwise_or(a, b)
 
 
 def copies_late(ops: Sequence[Op]) -> list[Op]:
-    """`ops` with each copy just before what first reads it, as they might as well have been written.
+    """`ops` with each copy just before what first reads it, as they might as well have been
+    written.
 
-    The cotangent of `new` in `new = u.copy()` then becomes that of u at once, and what else reads u adds to
-    it in place, where otherwise it would begin with zeros.
+    The cotangent of `new` in `new = u.copy()` then becomes that of u at once, and what else reads u
+    adds to it in place, where otherwise it would begin with zeros.
     """
     order = list(ops)
     for op in ops:
         if op.name == "copy":
             order.remove(op)
-            place = next((k for k, other in enumerate(order) if op.output in op_free_values(other)), None)
+            place = next((k for k, other in enumerate(order) if op.output in op_free_values(other)),
+                         None)
             order.insert(len(order) if place is None else place, op)
     return order
 
 
 def drop_unread(block: Block) -> None:
-    """Remove, in place, the ops without effects that nothing reads, so that nothing is saved for them."""
+    """Remove, in place, the ops without effects that nothing reads, so that nothing is saved for
+    them.
+    """
     read: set[Value] = set()
 
     def sweep(block: Block) -> None:

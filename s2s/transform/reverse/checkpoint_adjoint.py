@@ -1,14 +1,16 @@
-"""The adjoint of a loop that is checkpointed: its trips are run again, from few of the states between them.
+"""The adjoint of a loop that is checkpointed: its trips are run again, from few of the states
+between them.
 
-The forward sweep leaves snapshots: the state (what the loop carries) before some of its trips, on a stack.  The
-reverse sweep takes the trips from the last to the first.  For each it goes on from the last snapshot to the state
-before the trip, leaving further snapshots on the way while there is room; then it runs the trip once more and
-its adjoint; then it drops the snapshot, if there was one of this very trip.
+The forward sweep leaves snapshots: the state (what the loop carries) before some of its trips, on a
+stack.  The reverse sweep takes the trips from the last to the first.  For each it goes on from the
+last snapshot to the state before the trip, leaving further snapshots on the way while there is
+room; then it runs the trip once more and its adjoint; then it drops the snapshot, if there was one
+of this very trip.
 
     x_kept, i_kept = np.empty(20), np.empty(20, int)     # forward
     for i in range(n):
-        if i == stop: ...                                # a snapshot: x_kept[used], i_kept[used] = x, i; used += 1
-        x = step(i, x)
+        if i == stop: ...                                # a snapshot: x_kept[used], i_kept[used] =
+        x, i; used += 1 x = step(i, x)
     for k in range(n - 1, -1, -1):                       # backward
         x = x_kept[used - 1]
         for i in range(i_kept[used - 1], k):
@@ -17,23 +19,27 @@ its adjoint; then it drops the snapshot, if there was one of this very trip.
         x_bar = step_vjp(k, x, x_bar)
         if i_kept[used - 1] == k: used -= 1
 
-Where snapshots stand is `gap` of ops/program/checkpoint.py, which makes this Revolve (binomial checkpointing).
+Where snapshots stand is `gap` of ops/program/checkpoint.py, which makes this Revolve (binomial
+checkpointing).
 
-Other designs that were considered: a recursive function, as in treeverse (the schedule is the call tree, but the state and all that
-the body reads go through its parameters, and GPU kernels have no recursion); two levels, sqrt(n) trips a segment (one more
-loop, but never less memory than 2 sqrt(n) states, which few whole grids may already exceed); a table of actions made
-before the loop (an interpreter in the generated code: nobody can read what it does).
+Other designs that were considered: a recursive function, as in treeverse (the schedule is the call
+tree, but the state and all that the body reads go through its parameters, and GPU kernels have no
+recursion); two levels, sqrt(n) trips a segment (one more loop, but never less memory than 2 sqrt(n)
+states, which few whole grids may already exceed); a table of actions made before the loop (an
+interpreter in the generated code: nobody can read what it does).
 
 Note [Loops that do not say how often they run]
-Where to leave snapshots depends on the number of trips.  A `while`, and a `for` that may be left, only count them; the
-state before the first is saved, and the first snapshots are left when the reverse sweep goes from there to the last
-trip: the trips are run once more than they would be.  So it is done with a loop inside another that is not
-checkpointed, too: of each of its runs only the state at the start is kept, and the snapshots of one run at a time.
+Where to leave snapshots depends on the number of trips.  A `while`, and a `for` that may be left,
+only count them; the state before the first is saved, and the first snapshots are left when the
+reverse sweep goes from there to the last trip: the trips are run once more than they would be.  So
+it is done with a loop inside another that is not checkpointed, too: of each of its runs only the
+state at the start is kept, and the snapshots of one run at a time.
 
 Note [What acts does so once]
-What runs again prints nothing, and raises nothing that has not been raised.  Drawing again would draw other numbers, and
-native code cannot put a generator back: so what is drawn is kept, for each trip, and read from there.  That is done for draws
-in the body itself and in functions that it calls; those inside its own loops and branches are refused.
+What runs again prints nothing, and raises nothing that has not been raised.  Drawing again would
+draw other numbers, and native code cannot put a generator back: so what is drawn is kept, for each
+trip, and read from there.  That is done for draws in the body itself and in functions that it
+calls; those inside its own loops and branches are refused.
 """
 
 from __future__ import annotations
@@ -76,9 +82,11 @@ from ..cleanup.inline import inline_draws
 
 
 class Rerunning:
-    """Both sweeps of one checkpointed loop: `forward` is emitted in place of the loop, `backward` in its adjoint.
+    """Both sweeps of one checkpointed loop: `forward` is emitted in place of the loop, `backward`
+    in its adjoint.
 
-    `inputs` is what both are given: the loop's own inputs, then what its body reads from outside, constants last.
+    `inputs` is what both are given: the loop's own inputs, then what its body reads from outside,
+    constants last.
     """
 
     def __init__(self, op: Op, inside_a_loop: bool = False):
@@ -89,18 +97,24 @@ class Rerunning:
         self.free = [x for x in found if x.constant is MISSING]
         constants = [x for x in found if x.constant is not MISSING]
         self.inputs = [*op.inputs, *self.free, *constants]
-        self.says = op.name == "for" and not op.attrs["breaks"] and isinstance(op.inputs[2].constant, int)
+        self.says = (op.name == "for" and not op.attrs["breaks"]
+                     and isinstance(op.inputs[2].constant, int))
         self.leaves = self.says and not inside_a_loop  # snapshots, in the forward sweep
-        block = Block([*self.body.params, *self.free], [*(x.op for x in constants), *self.body.ops], self.body.yields)
+        block = Block([*self.body.params, *self.free], [*(x.op for x in constants), *self.body.ops],
+                      self.body.yields)
         self.whole = inline_draws(Function("step", block, tupled=True))
         self.draws = draws_in(self.whole, op)
         ends = self.whole.results[1 if op.attrs["breaks"] else 0:]
-        self.step = quiet(without_draws(self.whole.remade(Block(self.whole.params, self.whole.block.ops, ends)), self.draws))
+        self.step = quiet(
+            without_draws(self.whole.remade(Block(self.whole.params, self.whole.block.ops, ends)),
+                          self.draws))
 
     # emitting
 
     def bounds(self, args: Sequence[Value]) -> tuple[Value, Value]:
-        """The first place and the one behind the last: the counter itself where it counts by 1, else trips from 0."""
+        """The first place and the one behind the last: the counter itself where it counts by 1,
+        else trips from 0.
+        """
         lo, hi, step = args[:3]
         if step.constant == 1:
             return lo, hi
@@ -123,7 +137,8 @@ class Rerunning:
     def drawn(self, args: Sequence[Value], tapes: Sequence[Value], place: Value) -> list[Value]:
         """What the trip at `place` has drawn."""
         number = self.number(args, place)
-        return [list_get(tape, number) if isinstance(tape.type, List) else take(tape, number) for tape in tapes]
+        return [list_get(tape, number) if isinstance(tape.type, List) else take(tape, number)
+                for tape in tapes]
 
     def number(self, args: Sequence[Value], place: Value) -> Value:
         """The trip at `place`, counted from 0."""
@@ -134,10 +149,11 @@ class Rerunning:
         if not self.draws:
             return []
         lo, hi = self.bounds(args) if self.says else (None, None)
-        return [empty(value((at_least_zero(hi - lo),)), dtype=draw.output.type.dtype)
-                if self.says and isinstance(draw.output.type, Scalar) else emit(tape_new) for draw in self.draws]
+        return [empty(value((at_least_zero(hi - lo),)), dtype=draw.output.type.dtype) if self.says
+                and isinstance(draw.output.type, Scalar) else emit(tape_new) for draw in self.draws]
 
-    def run_whole(self, args: Sequence[Value], params: Sequence[Value], place: Value, tapes: Sequence[Value]) -> list[Value]:
+    def run_whole(self, args: Sequence[Value], params: Sequence[Value], place: Value,
+                  tapes: Sequence[Value]) -> list[Value]:
         """One trip, for the first time: what the body yields, then the tapes of what it draws."""
         env: dict[Value, Value] = {}
         ends = emit_block(self.whole.block, [*params, *self.read(args)], env)
@@ -161,11 +177,13 @@ class Rerunning:
             state, stop = carries[:count], carries[-1]
             stack.enter(carries[count + len(tapes):-1])
             stop = stack.leave_at(place, hi, stop, state)
-            ends = self.run_whole(args, [*self.counter(args, place), *state], place, carries[count:count + len(tapes)])
+            ends = self.run_whole(args, [*self.counter(args, place), *state], place,
+                                  carries[count:count + len(tapes)])
             return [*ends, *stack.now, stop]
 
         outs = for_loop(lo, hi, 1, [*inits, *tapes, *stack.now, lo], trip,
-                        names=[*self.names, *self.tape_names, *stack.names, "stop"], index=self.index)
+                        names=[*self.names, *self.tape_names, *stack.names, "stop"],
+                        index=self.index)
         return outs[:count], [*outs[-1 - size:-1], *outs[count:-1 - size]]
 
     def count(self, args: Sequence[Value], outside: dict) -> tuple[Sequence[Value], list[Value]]:
@@ -187,13 +205,17 @@ class Rerunning:
         if self.skip:
             outs = for_loop(*args[:3], starts, trip, op.attrs["breaks"], names, self.index)
         else:
-            outs = while_loop(starts, lambda *params: emit_block(op.blocks[0], params[:first], dict(outside))[0], trip,
+            outs = while_loop(starts,
+                              lambda *params: emit_block(op.blocks[0], params[:first],
+                                                         dict(outside))[0], trip,
                               op.attrs["breaks"], names)
         return outs[:count], [*outs[count + len(tapes):], *outs[count:count + len(tapes)]]
 
-    def backward(self, args: Sequence[Value], kept: Sequence[Value], bars: Sequence[Value], names: Sequence[str],
-                 adjoint: Callable) -> Sequence[Value]:
-        """`bars`, carried backwards through all trips; `adjoint(parameters of step, *bars)` emits one of them."""
+    def backward(self, args: Sequence[Value], kept: Sequence[Value], bars: Sequence[Value],
+                 names: Sequence[str], adjoint: Callable) -> Sequence[Value]:
+        """`bars`, carried backwards through all trips; `adjoint(parameters of step, *bars)` emits
+        one of them.
+        """
         inits = args[self.skip:len(self.op.inputs)]
         kept, tapes = kept[:len(kept) - len(self.draws)], kept[len(kept) - len(self.draws):]
         lo, hi = self.bounds(args) if self.says else (value(0), kept[0])
@@ -204,7 +226,8 @@ class Rerunning:
             stack.push(lo, stack.bound(inits))
 
         def given(place: Value, state: Sequence[Value]) -> list[Value]:
-            return [*self.counter(args, place), *state, *self.read(args), *self.drawn(args, tapes, place)]
+            return [*self.counter(args, place), *state, *self.read(args),
+                    *self.drawn(args, tapes, place)]
 
         def back(k: Value, *carries: Value) -> list[Value]:
             count = len(bars)
@@ -218,14 +241,15 @@ class Rerunning:
                 stop = stack.leave_at(place, k + 1, rest[-1], state)
                 return [*emit_block(self.step.block, given(place, state), {}), *stack.now, stop]
 
-            outs = for_loop(first, k, 1, [*state, *stack.now, stop], trip, names=[*self.names, *stack.names, "stop"],
-                            index=self.index)
+            outs = for_loop(first, k, 1, [*state, *stack.now, stop], trip,
+                            names=[*self.names, *stack.names, "stop"], index=self.index)
             stack.enter(outs[len(inits):-1])
             found = adjoint(given(k, outs[:len(inits)]), *carries[:count])
             stack.drop(k)
             return [*found, *stack.now]
 
-        outs = for_loop(hi - 1, lo - 1, -1, [*bars, *stack.now], back, names=[*names, *stack.names], index="k")
+        outs = for_loop(hi - 1, lo - 1, -1, [*bars, *stack.now], back, names=[*names, *stack.names],
+                        index="k")
         return outs[:len(bars)]
 
     @property
@@ -246,10 +270,12 @@ class Rerunning:
 class Stack:
     """The snapshots, as they are now: where they are, what they hold, and which is the last.
 
-    What has a known size has an array; anything else (a list, an array whose length changes) goes to a growing tape.
+    What has a known size has an array; anything else (a list, an array whose length changes) goes
+    to a growing tape.
     """
 
-    def __init__(self, loop: Rerunning, args: Sequence[Value], trips: Value, kept: Sequence[Value] | None = None):
+    def __init__(self, loop: Rerunning, args: Sequence[Value], trips: Value,
+                 kept: Sequence[Value] | None = None):
         self.loop = loop
         inits = args[loop.skip:len(loop.op.inputs)]
         self.sizes = [sizes_of(p, x) for p, x in zip(loop.params, inits)]
@@ -258,14 +284,16 @@ class Stack:
             self.slots = loop.plan.snapshots or length(kept[1], axis=0)
         else:
             self.slots = slots = self.room(trips)
-            made = [emit(tape_new) if sizes is None else empty(value((slots, *sizes)), dtype=p.type.dtype)
+            made = [emit(tape_new) if sizes is None
+                    else empty(value((slots, *sizes)), dtype=p.type.dtype)
                     for p, sizes in zip(loop.params, self.sizes)]
             self.now = [value(0), empty(value((slots,)), dtype="int64"), *made]
         self.narrow = is_narrow(loop.body)
 
     @property
     def names(self) -> list[str]:
-        return ["used", f"{self.loop.index}_kept", *(f"{p.name or 't'}_kept" for p in self.loop.params)]
+        return ["used", f"{self.loop.index}_kept",
+                *(f"{p.name or 't'}_kept" for p in self.loop.params)]
 
     @property
     def used(self) -> Value:
@@ -282,8 +310,10 @@ class Stack:
         each = value(8)
         for p, sizes in zip(self.loop.params, self.sizes):
             if sizes is None:
-                raise UnsupportedError(f"checkpoint with memory=, of a loop that carries {p.name or 'a value'}, whose size is "
-                                       "not known before the loop", self.loop.op.line, "give a number of snapshots")
+                raise UnsupportedError("checkpoint with memory=, of a loop that carries "
+                                       f"{p.name or 'a value'}, whose size is "
+                                       "not known before the loop", self.loop.op.line,
+                                       "give a number of snapshots")
             size = value(np.dtype(p.type.dtype).itemsize)
             for n in sizes:
                 size = n * size
@@ -291,9 +321,12 @@ class Stack:
         return max_(min_(plan.memory // each, trips), 1)
 
     def bound(self, inits: Sequence[Value]) -> list[Value]:
-        """The state before the first trip: zeros for what nothing has bound yet, which no trip reads before it is bound."""
-        return [x if sizes is None or not isinstance(x.type, Undefined) else
-                zeros(value(tuple(sizes)), dtype=p.type.dtype) if sizes else value(np.dtype(p.type.dtype).type(0).item())
+        """The state before the first trip: zeros for what nothing has bound yet, which no trip
+        reads before it is bound.
+        """
+        return [x if sizes is None or not isinstance(x.type, Undefined)
+                else zeros(value(tuple(sizes)), dtype=p.type.dtype) if sizes
+                else value(np.dtype(p.type.dtype).type(0).item())
                 for x, p, sizes in zip(inits, self.loop.params, self.sizes)]
 
     def enter(self, values: Sequence[Value]) -> None:
@@ -308,7 +341,9 @@ class Stack:
         self.now = [used + 1, put(at, used, place), *kept]
 
     def leave_at(self, place: Value, end: Value, stop: Value, state: Sequence[Value]) -> Value:
-        """Leave a snapshot if `place` is where to; returns where to leave the next, of those before `end`."""
+        """Leave a snapshot if `place` is where to; returns where to leave the next, of those before
+        `end`.
+        """
         before = self.now
 
         def leave() -> list[Value]:
@@ -346,7 +381,8 @@ class Stack:
         def less() -> list[Value]:
             return [used - 1, *(tape_pop(kept[n])[0] for n in tapes)]
 
-        used, *found = if_(equal(take(at, used - 1), k), less, lambda: [used, *(kept[n] for n in tapes)],
+        used, *found = if_(equal(take(at, used - 1), k), less,
+                           lambda: [used, *(kept[n] for n in tapes)],
                            ["used", *(self.names[2 + n] for n in tapes)])
         for n, tape in zip(tapes, found):
             kept[n] = tape
@@ -354,10 +390,13 @@ class Stack:
 
 
 def has_size(p: Value, x: Value) -> bool:
-    """Whether a carry that starts as `x` has a size that is known before the loop, the same in all trips."""
+    """Whether a carry that starts as `x` has a size that is known before the loop, the same in all
+    trips.
+    """
     if isinstance(p.type, Array) and isinstance(x.type, Undefined):
         return all(isinstance(d, int) for d in p.type.dims)
-    return isinstance(p.type, Scalar) or isinstance(p.type, Array) and isinstance(x.type, Array) and p.type.dims == x.type.dims
+    return (isinstance(p.type, Scalar) or isinstance(p.type, Array) and isinstance(x.type, Array)
+            and p.type.dims == x.type.dims)
 
 
 def sizes_of(p: Value, x: Value) -> list[Value] | None:
@@ -366,7 +405,8 @@ def sizes_of(p: Value, x: Value) -> list[Value] | None:
         return None
     if isinstance(p.type, Scalar):
         return []
-    return list(map(value, p.type.dims)) if isinstance(x.type, Undefined) else [length(x, axis=k) for k in range(p.type.rank)]
+    return (list(map(value, p.type.dims)) if isinstance(x.type, Undefined)
+            else [length(x, axis=k) for k in range(p.type.rank)])
 
 
 NUMBERS = {"b": bool_, "i": int_, "f": float_, "c": complex_}
@@ -374,7 +414,9 @@ WIDE = ("float64", "complex128", "int64", "bool")
 
 
 def python_number(x: Value) -> Value:
-    """A number from an array as the Python number that was put there: NumPy's own would promote single precision."""
+    """A number from an array as the Python number that was put there: NumPy's own would promote
+    single precision.
+    """
     return NUMBERS[np.dtype(x.type.dtype).kind](x)
 
 
@@ -384,12 +426,13 @@ def is_narrow(block: Block) -> bool:
     return any(getattr(v.type, "dtype", None) not in (None, *WIDE) for v in values)
 
 
-# ----------------------------------------------------------------------------------- functions that run again
+# ------------------------------------------------------------------------- functions that run again
 
 
 @dataclass(frozen=True)
 class Again:
-    """Of a call that is checkpointed: `backward(*xs, *drawn, *y_bars) -> x_bars`, which runs it again, and is checkpointed too.
+    """Of a call that is checkpointed: `backward(*xs, *drawn, *y_bars) -> x_bars`, which runs it
+    again, and is checkpointed too.
 
     `forward(*xs) -> (*ys, *drawn)`, where it draws.
     """
@@ -413,11 +456,14 @@ def rerun_vjp(op: Op, wrt: Sequence[int], whole: Callable) -> Again:
         made = whole(made, [made.params[k] for k in wrt])
         made.block.yields = made.block.yields[len(function.results):]
         where = f"{function.name}{function.source.place if function.source is not None else ''}"
-        made.doc, made.tupled = f"The cotangents of the arguments of {where}, which runs again.", len(wrt) != 1
+        made.doc, made.tupled = (f"The cotangents of the arguments of {where}, which runs again.",
+                                 len(wrt) != 1)
         forward = None
         if draws:
-            block = Block(inlined.params, inlined.block.ops, [*inlined.results, *(draw.output for draw in draws)])
-            forward = clone(inlined.remade(block, name=f"{function.name}_fwd", tupled=True, doc=f"{where}, and what it has drawn."))
+            block = Block(inlined.params, inlined.block.ops,
+                          [*inlined.results, *(draw.output for draw in draws)])
+            forward = clone(inlined.remade(block, name=f"{function.name}_fwd", tupled=True,
+                                           doc=f"{where}, and what it has drawn."))
         known[tuple(wrt)] = Again(forward, Rerun(Outlined(made)), [draw.output for draw in draws])
     return known[tuple(wrt)]
 
@@ -448,15 +494,19 @@ def quiet_callee(op: Op):
     if not acts(callee.function_for(op.inputs)):
         return callee
     if isinstance(callee, Recursive):
-        raise UnsupportedError(f"{callee.name}, which calls itself and prints, raises or draws, in what is checkpointed", op.line,
-                               "leave the checkpoint away, or do it outside")
+        raise UnsupportedError(f"{callee.name}, which calls itself and prints, raises or draws, in "
+                               "what is checkpointed", op.line, "leave the checkpoint away, or do "
+                               "it outside")
     made = Known(quiet(callee.function_for(op.inputs)))
     return Rerun(made) if isinstance(callee, Rerun) else made
 
 
 def draws_in(function: Function, op: Op) -> list[Op]:
-    """The ops of `function` that draw from generators that it has not made; refused inside its loops and branches."""
-    made = {out for inner in walk(function.block) if inner.name == "default_rng" for out in inner.outputs}
+    """The ops of `function` that draw from generators that it has not made; refused inside its
+    loops and branches.
+    """
+    made = {out for inner in walk(function.block) if inner.name == "default_rng"
+            for out in inner.outputs}
 
     def draws(inner: Op) -> bool:
         if inner.name == "call":
@@ -466,13 +516,14 @@ def draws_in(function: Function, op: Op) -> list[Op]:
     found = [inner for inner in function.block.ops if draws(inner)]
     for inner in walk(function.block):
         if draws(inner) and (inner not in found or inner.name == "call"):
-            raise UnsupportedError("a draw in a loop or a branch of what is checkpointed, which runs again", inner.line or op.line,
-                                   "draw before, into an array, and read that")
+            raise UnsupportedError("a draw in a loop or a branch of what is checkpointed, which "
+                                   "runs again", inner.line or op.line, "draw before, into an "
+                                   "array, and read that")
     return found
 
 
 def without_draws(function: Function, draws: Sequence[Op]) -> Function:
     """`function`, given what it would draw behind its other arguments."""
     block = function.block
-    return function.remade(Block([*block.params, *(draw.output for draw in draws)], [op for op in block.ops if op not in draws],
-                                 block.yields))
+    return function.remade(Block([*block.params, *(draw.output for draw in draws)],
+                                 [op for op in block.ops if op not in draws], block.yields))

@@ -1,12 +1,15 @@
-"""Calls of functions that have rules for their derivatives (ops/program/custom_rules.py), as the two modes take them.
+"""Calls of functions that have rules for their derivatives (ops/program/custom_rules.py), as the
+two modes take them.
 
-    lifted(f, wrt, mode)    f, which is also given the data that the rules capture that its derivative will ask
-    expanded(f, wrt, ..)    f, whose calls of ruled functions are what their forward parts do, and then an op, printed as
-                            nothing, that knows where cotangents go: so reverse mode sees ordinary ops, saves what is
-                            cheapest of them, and needs to know of no rule
+    lifted(f, wrt, mode)    f, which is also given the data that the rules capture that its
+    derivative will ask expanded(f, wrt, ..)    f, whose calls of ruled functions are what their
+    forward parts do, and then an op, printed as
+                            nothing, that knows where cotangents go: so reverse mode sees ordinary
+                            ops, saves what is cheapest of them, and needs to know of no rule
 
-A rule that gives tangents serves reverse mode as well: it is linear in them, so its transpose is its own reverse mode
-with respect to them, at tangents of zero.  What it needs of the arguments is its forward part.
+A rule that gives tangents serves reverse mode as well: it is linear in them, so its transpose is
+its own reverse mode with respect to them, at tangents of zero.  What it needs of the arguments is
+its forward part.
 """
 
 from __future__ import annotations
@@ -43,13 +46,15 @@ from ..cleanup.inline import inlined
 from .adjoint import drop_unread
 from .shape_only_reads import read_as_values
 
-# --------------------------------------------------------------------------------------- what rules capture
+# ------------------------------------------------------------------------------- what rules capture
 
 
 def lifted(function: Function, wrt: Sequence[int], mode: str) -> Function:
-    """`function`, with trailing parameters for what the rules capture that its derivative in `wrt` will ask.
+    """`function`, with trailing parameters for what the rules capture that its derivative in `wrt`
+    will ask.
 
-    `mode` is "jvp" or "vjp".  What a rule reads from outside is read at each call, like anything captured.
+    `mode` is "jvp" or "vjp".  What a rule reads from outside is read at each call, like anything
+    captured.
     """
     made, extra = _lifted(function, tuple(wrt), mode, {})
     if not extra:
@@ -66,7 +71,8 @@ def lifted(function: Function, wrt: Sequence[int], mode: str) -> Function:
     return made
 
 
-def _lifted(function: Function, wrt: tuple[int, ...], mode: str, done: dict) -> tuple[Function, dict[Callable, Type]]:
+def _lifted(function: Function, wrt: tuple[int, ...], mode: str,
+            done: dict) -> tuple[Function, dict[Callable, Type]]:
     """The function, and the getters of what it is given besides, with their types."""
     if (function, wrt) in done:
         return done[function, wrt]
@@ -83,18 +89,22 @@ def _lifted(function: Function, wrt: tuple[int, ...], mode: str, done: dict) -> 
                 changes[op] = Lifted(callee, missing, missing.values()), missing
         elif not isinstance(callee, Recursive):
             inner = callee.function_for(op.inputs)
-            made, extra = _lifted(inner, tuple(k for k, x in enumerate(op.inputs) if x in varied), mode, done)
+            made, extra = _lifted(inner, tuple(k for k, x in enumerate(op.inputs) if x in varied),
+                                  mode, done)
             if extra:
-                changes[op] = Rerun(Known(made)) if isinstance(callee, Rerun) else Known(made), extra
+                changes[op] = (Rerun(Known(made)) if isinstance(callee, Rerun) else Known(made),
+                               extra)
     if not changes:
         done[function, wrt] = function, {}
         return done[function, wrt]
     names = {getter: name for name, getter in function.captures.items()}
-    own = dict(zip(function.captures.values(), function.params[len(function.params) - len(function.captures):]))
-    extra = {getter: type for _, wanted in changes.values() for getter, type in wanted.items() if getter not in own}
+    own = dict(zip(function.captures.values(),
+                   function.params[len(function.params) - len(function.captures):]))
+    extra = {getter: type for _, wanted in changes.values() for getter, type in wanted.items()
+             if getter not in own}
     params = [Value(p.type, p.name) for p in function.params]
-    added = {getter: Value(with_own_extents(type, f"captured {k}"), names.get(getter) or name_of(getter))
-             for k, (getter, type) in enumerate(extra.items())}
+    added = {getter: Value(with_own_extents(type, f"captured {k}"), names.get(getter)
+                           or name_of(getter)) for k, (getter, type) in enumerate(extra.items())}
     given = {**{getter: params[function.params.index(p)] for getter, p in own.items()}, **added}
 
     def rule(op: Op, inputs: list[Value]):
@@ -118,15 +128,17 @@ def name_of(getter: Callable) -> str:
 def _captures_of_rule(callee, inputs: Sequence[Value], mode: str) -> dict[Callable, Type]:
     found: dict[Callable, Type] = {}
     rule = callee.vjp(inputs[:callee.count]) if mode == "vjp" else None
-    functions = [rule.forward, rule.backward] if rule is not None else [callee.jvp(inputs[:callee.count])]
+    functions = ([rule.forward, rule.backward] if rule is not None
+                 else [callee.jvp(inputs[:callee.count])])
     for function in functions:
         if function is not None:
             captures = function.params[len(function.params) - len(function.captures):]
-            found.update((getter, p.type) for getter, p in zip(function.captures.values(), captures))
+            found.update((getter, p.type)
+                         for getter, p in zip(function.captures.values(), captures))
     return found
 
 
-# ------------------------------------------------------------------------------------------- asking a rule
+# ------------------------------------------------------------------------------------ asking a rule
 
 
 BRIEF = 10  # ops
@@ -170,7 +182,8 @@ def _ready(function: Function | None) -> Function | None:
     if function is None:
         return None
     if function not in _inlined:
-        _inlined[function] = inlined(function, lambda callee, again, op: is_brief(callee) and not again)
+        _inlined[function] = inlined(function, lambda callee, again, op: is_brief(callee)
+                                     and not again)
     return _inlined[function]
 
 
@@ -179,13 +192,15 @@ def given_to(function: Function, known: dict[Callable, Value]) -> list[Value]:
     found = [known.get(getter) for getter in function.captures.values()]
     if None in found:
         name = list(function.captures)[found.index(None)]
-        raise DerivativeError(f"the rule {function.name} captures {name}, in a function that calls itself", None,
-                              f"make {name} an argument")
+        raise DerivativeError(f"the rule {function.name} captures {name}, in a function that calls "
+                              "itself", None, f"make {name} an argument")
     return found
 
 
 def tangents_by_rule(op: Op, inputs: Sequence[Value], dots: dict[int, Value]) -> list[Value]:
-    """The results of a call of a ruled function and their tangents, for those of the arguments numbered in `dots`."""
+    """The results of a call of a ruled function and their tangents, for those of the arguments
+    numbered in `dots`.
+    """
     callee = op.attrs["callee"]
     refuse_fixed(op, dots)
     values = list(inputs[:callee.count])
@@ -194,11 +209,14 @@ def tangents_by_rule(op: Op, inputs: Sequence[Value], dots: dict[int, Value]) ->
         raise callee.missing("jvp")
     wanted = differentiable_arguments(callee, values)
     known = dict(zip(callee.getters(inputs), inputs[callee.count:]))
-    made = without_tangents(function, callee.count, [n for n, k in enumerate(wanted) if k not in dots])
-    outs = invoke(made, [*values, *(dots[k] for k in wanted if k in dots), *given_to(function, known)])
+    made = without_tangents(function, callee.count,
+                            [n for n, k in enumerate(wanted) if k not in dots])
+    outs = invoke(made,
+                  [*values, *(dots[k] for k in wanted if k in dots), *given_to(function, known)])
     count = len(op.outputs)
     tangents = iter(outs[count:])
-    return [*outs[:count], *(in_shape(next(tangents), y) for y in outs[:count] if carries_derivative(y.type))]
+    return [*outs[:count],
+            *(in_shape(next(tangents), y) for y in outs[:count] if carries_derivative(y.type))]
 
 
 def refuse_fixed(op: Op, wrt) -> None:
@@ -208,37 +226,48 @@ def refuse_fixed(op: Op, wrt) -> None:
         if k in wrt:
             name = op.inputs[k].name or f"argument {k}"
             if k >= callee.own:
-                raise DerivativeError(f"{callee.name} is differentiated with respect to {name}, which it or its rule closes over", op.line,
-                                      f"make {name} an argument of the function, or close over s2s.stop_gradient of it")
-            raise DerivativeError(f"{callee.name} is differentiated with respect to {name}, in which it is said to have no derivative", op.line,
-                                  "leave it out of nondiff_argnums, or pass s2s.stop_gradient of it")
+                raise DerivativeError(f"{callee.name} is differentiated with respect to {name}, "
+                                      "which it or its rule closes over", op.line,
+                                      f"make {name} an argument of the function, or close over "
+                                      "s2s.stop_gradient of it")
+            raise (DerivativeError(f"{callee.name} is differentiated with respect to {name}, in "
+                                   "which it is said to have no derivative", op.line,
+                                   "leave it out of nondiff_argnums, or pass s2s.stop_gradient of "
+                                   "it"))
 
 
 def without_tangents(function: Function, first: int, unwanted: Sequence[int]) -> Function:
-    """f_jvp, where the tangents numbered in `unwanted` are zero; the first of all is parameter `first`."""
+    """f_jvp, where the tangents numbered in `unwanted` are zero; the first of all is parameter
+    `first`.
+    """
     if not unwanted:
         return function
     gone = {first + n for n in unwanted}
     block = Block([Value(p.type, p.name) for k, p in enumerate(function.params) if k not in gone])
     with Builder(block):
         rest = iter(block.params)
-        args = [zeros_of(p) if k in gone else next(rest) for k, p in enumerate(_renewed(function.params, gone, block.params))]
+        args = [zeros_of(p) if k in gone else next(rest)
+                for k, p in enumerate(_renewed(function.params, gone, block.params))]
         block.yields = emit_block(function.block, args, {})
     return function.remade(block)
 
 
 def _renewed(params: Sequence[Value], gone: set[int], made: Sequence[Value]) -> list[Value]:
-    """`params`, each the one of `made` that stands for it; for those that are gone, one of the same type that is there."""
+    """`params`, each the one of `made` that stands for it; for those that are gone, one of the same
+    type that is there.
+    """
     rest = iter(made)
     new = {p: next(rest) for k, p in enumerate(params) if k not in gone}
-    return [new[p] if p in new else next((new[q] for q in params if q in new and q.type == p.type), p) for p in params]
+    return [new[p] if p in new else next((new[q] for q in params if q in new and q.type == p.type),
+                                         p) for p in params]
 
 
-# ------------------------------------------------------------------------------------------- reverse mode
+# ------------------------------------------------------------------------------------- reverse mode
 
 
 def expanded(function: Function, wrt: Sequence[int], split: Callable) -> Function:
-    """`function`, whose active calls of ruled functions are their forward parts and an op that knows its cotangents.
+    """`function`, whose active calls of ruled functions are their forward parts and an op that
+    knows its cotangents.
 
     `split(function, wrt)` gives the halves of the derivative of an ordinary function.
     """
@@ -247,9 +276,12 @@ def expanded(function: Function, wrt: Sequence[int], split: Callable) -> Functio
     active = active_values(function, [function.params[k] for k in wrt])
 
     def rule(op: Op, inputs: list[Value]):
-        if op.name != "call" or not is_ruled(op.attrs["callee"]) or not any(out in active for out in op.outputs):
+        if (op.name != "call" or not is_ruled(op.attrs["callee"])
+                or not any(out in active for out in op.outputs)):
             return None
-        return _expanded(op, inputs, [k for k in range(op.attrs["callee"].count) if op.inputs[k] in active], split)
+        return _expanded(op, inputs,
+                         [k for k in range(op.attrs["callee"].count) if op.inputs[k] in active],
+                         split)
 
     return rebuild(function, rule=rule)
 
@@ -273,8 +305,10 @@ def _expanded(op: Op, inputs: Sequence[Value], wrt: list[int], split: Callable) 
 
     backward, read = _only(backward, [n for n, k in enumerate(halves.covers) if k in wrt])
     seeds = sum(carries_derivative(y.type) for y in outs[:count])
-    places = [n if n < split_at else n + seeds for n in range(len(given))]  # among the parameters of the backward part
-    given, places = [x for x, n in zip(given, places) if n in read], [n for n in places if n in read]
+    # among the parameters of the backward part
+    places = [n if n < split_at else n + seeds for n in range(len(given))]
+    given, places = ([x for x, n in zip(given, places) if n in read],
+                     [n for n in places if n in read])
 
     def cotangents(xs, rest, bars):
         args = {**dict(zip(places, rest)), **{split_at + n: bar for n, bar in enumerate(bars)}}
@@ -290,7 +324,9 @@ def _expanded(op: Op, inputs: Sequence[Value], wrt: list[int], split: Callable) 
 
 
 def _only(function: Function, results: Sequence[int]) -> tuple[Function, list[int]]:
-    """`function`, of which only these results are wanted, of the parameters that are read for them; and which these are."""
+    """`function`, of which only these results are wanted, of the parameters that are read for them;
+    and which these are.
+    """
     key = tuple(results)
     known = _parts.setdefault(function, {})
     if key not in known:
@@ -311,15 +347,20 @@ _parts: WeakKeyDictionary[Function, dict[tuple, tuple[Function, list[int]]]] = W
 _being_transposed: list = []
 
 
-def transposed(callee, function: Function, values: Sequence[Value], wrt: Sequence[int], count: int, split: Callable) -> Halves:
-    """The halves that f_jvp(*xs, *x_dots, *captures) -> (*ys, *y_dots) gives, for the tangents of the arguments `wrt`."""
+def transposed(callee, function: Function, values: Sequence[Value], wrt: Sequence[int], count: int,
+               split: Callable) -> Halves:
+    """The halves that f_jvp(*xs, *x_dots, *captures) -> (*ys, *y_dots) gives, for the tangents of
+    the arguments `wrt`.
+    """
     wanted = differentiable_arguments(callee, values)
-    function = without_tangents(function, callee.count, [n for n, k in enumerate(wanted) if k not in wrt])
+    function = without_tangents(function, callee.count,
+                                [n for n, k in enumerate(wanted) if k not in wrt])
     first, last = callee.count, callee.count + len([k for k in wanted if k in wrt])
     if callee in _being_transposed:
-        raise DerivativeError(f"the rule {function.name} calls {callee.name} on tangents, and its reverse would do so without end",
-                              function.source.begins if function.source is not None else None,
-                              f"give {callee.name} a rule for reverse mode with custom_vjp")
+        raise DerivativeError(f"the rule {function.name} calls {callee.name} on tangents, and its "
+                              "reverse would do so without end", function.source.begins
+                              if function.source is not None else None, f"give {callee.name} a "
+                              "rule for reverse mode with custom_vjp")
     _being_transposed.append(callee)
     try:
         halves = split(function, tuple(range(first, last)))
@@ -328,12 +369,16 @@ def transposed(callee, function: Function, values: Sequence[Value], wrt: Sequenc
     dots = set(range(first, last))
     params = halves.forward.params
     own = [k for k in wanted if k in wrt]
-    halves = _without_shapes_of(halves, [params[k] for k in dots], {first + n: k for n, k in enumerate(own)})
-    without = without_tangents(function, first, range(last - first)).block.yields[count:]  # what is left is no multiple of them
+    halves = _without_shapes_of(halves, [params[k] for k in dots],
+                                {first + n: k for n, k in enumerate(own)})
+    # what is left is no multiple of them
+    without = without_tangents(function, first, range(last - first)).block.yields[count:]
     if halves is None or any(y.constant is not MISSING and y.constant != 0 for y in without):
-        raise DerivativeError(f"the rule {function.name} is not linear in the tangents, and reverse mode transposes it",
-                              function.source.begins if function.source is not None else None,
-                              f"give {callee.name} a rule for reverse mode with custom_vjp, or make the tangents enter it linearly")
+        raise DerivativeError(f"the rule {function.name} is not linear in the tangents, and "
+                              "reverse mode transposes it", function.source.begins
+                              if function.source is not None else None, f"give {callee.name} a "
+                              "rule for reverse mode with custom_vjp, or make the tangents enter "
+                              "it linearly")
     keeps = len(halves.forward.results) - len(halves.residuals)
     block = Block([Value(p.type, p.name) for k, p in enumerate(params) if k not in dots])
     with Builder(block):
@@ -343,13 +388,16 @@ def transposed(callee, function: Function, values: Sequence[Value], wrt: Sequenc
         found = emit_block(halves.forward.block, args, {})
         block.yields = [*found[:count], *found[keeps:]]
     drop_unread(block)
-    forward = function.remade(block, name=f"{callee.name}_fwd", tupled=len(block.yields) != 1, doc="")
+    forward = function.remade(block, name=f"{callee.name}_fwd", tupled=len(block.yields) != 1,
+                              doc="")
     arguments = tuple(k if k < first else k - len(dots) for k in halves.arguments)
-    return Halves(forward, _of_tangents_only(halves, function, count, callee), arguments, tuple(own))
+    return Halves(forward, _of_tangents_only(halves, function, count, callee), arguments,
+                  tuple(own))
 
 
 def _without_shapes_of(halves, dots: Sequence[Value], primals: dict[int, int]):
-    """`halves`, whose backward part does not ask tangents for their shapes; None where it reads what they hold.
+    """`halves`, whose backward part does not ask tangents for their shapes; None where it reads
+    what they hold.
 
     A tangent has the shape of its argument, which `primals` says.
     """
@@ -359,7 +407,8 @@ def _without_shapes_of(halves, dots: Sequence[Value], primals: dict[int, int]):
     depends = depending(halves.forward, dots)
     given = dict(zip(halves.arguments, backward.params))
     held = dict(zip(kept, backward.params[count:count + len(kept)]))
-    tangents = [p for k, p in given.items() if k in primals] + [p for r, p in held.items() if r in depends]
+    tangents = [p for k, p in given.items() if k in primals] + [p for r, p in held.items()
+                                                                if r in depends]
     if not tangents:
         return halves
     if read_as_values(backward.block).intersection(tangents):
@@ -373,22 +422,26 @@ def _without_shapes_of(halves, dots: Sequence[Value], primals: dict[int, int]):
                 given = {**given, primals[k]: Value(p.type, halves.forward.params[primals[k]].name)}
             stands_for[p] = given[primals[k]]
     results, forward = len(halves.forward.results) - len(kept), clone(halves.forward)
-    pairs: list[tuple[Value, Value]] = []  # what the forward part keeps, and the parameter that it is given to
+    # what the forward part keeps, and the parameter that it is given to
+    pairs: list[tuple[Value, Value]] = []
     for r, again in zip(kept, forward.results[results:]):
         if r not in depends or not isinstance(r.type, Array):
             pairs.append((again, held[r]))
             continue
         with Builder(forward.block):  # of an array of tangents, its lengths
-            lengths = [_length(again, k, [p for p in forward.params if p not in set(dots)]) for k in range(r.type.rank)]
+            lengths = [_length(again, k, [p for p in forward.params if p not in set(dots)])
+                       for k in range(r.type.rank)]
         sizes, before = [Value(INT, "n") for _ in lengths], Block()
         with Builder(before, above=backward.params):
             stands_for[held[r]] = empty(value(tuple(sizes)), dtype=r.type.dtype)
         backward.block.ops[:0] = before.ops
         pairs += zip(lengths, sizes)
     substitute(backward.block, stands_for)
-    backward.block.params = [*(given[k] for k in arguments), *(p for _, p in pairs), *backward.params[count + len(kept):]]
+    backward.block.params = [*(given[k] for k in arguments), *(p for _, p in pairs),
+                             *backward.params[count + len(kept):]]
     forward.block.yields = [*forward.results[:results], *(x for x, _ in pairs)]
-    return replace(halves, forward=forward, backward=backward, residuals=forward.results[results:], arguments=arguments)
+    return replace(halves, forward=forward, backward=backward, residuals=forward.results[results:],
+                   arguments=arguments)
 
 
 def _length(x: Value, axis: int, params: Sequence[Value]) -> Value:
@@ -401,14 +454,18 @@ def _length(x: Value, axis: int, params: Sequence[Value]) -> Value:
 
 
 def _of_tangents_only(halves, function: Function, count: int, callee) -> Function:
-    """The backward half, which is given the cotangents of tangents only: the values do not depend on them."""
+    """The backward half, which is given the cotangents of tangents only: the values do not depend
+    on them.
+    """
     backward = halves.backward
     seeded = sum(carries_derivative(y.type) for y in function.results[:count])
     before = len(halves.arguments) + len(halves.residuals)
-    block = Block([Value(p.type, p.name) for k, p in enumerate(backward.params) if not before <= k < before + seeded])
+    block = Block([Value(p.type, p.name) for k, p in enumerate(backward.params)
+                   if not before <= k < before + seeded])
     with Builder(block):
         rest = iter(block.params)
-        args = [Value(p.type, p.name) if before <= k < before + seeded else next(rest) for k, p in enumerate(backward.params)]
+        args = [Value(p.type, p.name) if before <= k < before + seeded else next(rest)
+                for k, p in enumerate(backward.params)]
         block.yields = emit_block(backward.block, args, {})
     for op in walk(block):
         for out in op.outputs:
@@ -418,11 +475,14 @@ def _of_tangents_only(halves, function: Function, count: int, callee) -> Functio
     names = [y.name for y in function.results[:count] if carries_derivative(y.type)]
     for param, name in zip(block.params[before:], names):
         param.name = f"{name}_bar" if name else "y_bar"
-    return function.remade(block, name=f"{callee.name}_bwd", tupled=len(block.yields) != 1, doc="", captures={})
+    return function.remade(block, name=f"{callee.name}_bwd", tupled=len(block.yields) != 1, doc="",
+                           captures={})
 
 
 def depending(function: Function, roots: Sequence[Value]) -> set[Value]:
-    """The values of `function` that depend on those in `roots`, whether differentiably or not; on their shapes they may."""
+    """The values of `function` that depend on those in `roots`, whether differentiably or not; on
+    their shapes they may.
+    """
     found = set(roots)
 
     def visit(block: Block) -> None:
@@ -440,8 +500,10 @@ def depending(function: Function, roots: Sequence[Value]) -> set[Value]:
             elif op.name == "if":
                 for branch in op.blocks:
                     visit(branch)
-                    found.update(out for out, y in zip(op.outputs, branch.yields) if y in found or op.inputs[0] in found)
-            elif any(x in found for k, x in enumerate(op.inputs) if k not in op.record.shapes and op.name not in ASKS):
+                    found.update(out for out, y in zip(op.outputs, branch.yields) if y in found
+                                 or op.inputs[0] in found)
+            elif any(x in found for k, x in enumerate(op.inputs) if k not in op.record.shapes
+                     and op.name not in ASKS):
                 found.update(op.outputs)
 
     visit(function.block)

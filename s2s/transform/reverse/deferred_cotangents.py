@@ -1,17 +1,21 @@
-"""Cotangents that wait for arithmetic on a whole array are computed in the trips that want their elements.
+"""Cotangents that wait for arithmetic on a whole array are computed in the trips that want their
+elements.
 
     for i in range(n):                                 for i in range(n):
         pred[i] = w * np.exp(-x[i])                        pred[i] = w * np.exp(-x[i])
     pred_bar = 2 / n * (pred - y)             becomes  for i in range(n - 1, -1, -1):
-    for i in range(n - 1, -1, -1):                         w_bar += 2 / n * (pred[i] - y[i]) * np.exp(-x[i])
+    for i in range(n - 1, -1, -1):                         w_bar += 2 / n * (pred[i] - y[i]) *
+    np.exp(-x[i])
         w_bar += pred_bar[i] * np.exp(-x[i])
 
-Then the way back reads of the forward sweep only what the same trip has made, and both are one loop (fuse_sweeps.py), which
-needs no array of predictions and none of cotangents.  An element of what is computed element by element is the same of
-the operands' elements, where these are as long as it is: so, or because the call has been asked whether they are.
+Then the way back reads of the forward sweep only what the same trip has made, and both are one loop
+(fuse_sweeps.py), which needs no array of predictions and none of cotangents.  An element of what is
+computed element by element is the same of the operands' elements, where these are as long as it is:
+so, or because the call has been asked whether they are.
 
-Considered: to sum up the loss itself in the loop that fills `pred`, before anything is differentiated.  Its value would then
-be added up in the order of the loop, where NumPy adds pairwise.
+Considered: to sum up the loss itself in the loop that fills `pred`, before anything is
+differentiated.  Its value would then be added up in the order of the loop, where NumPy adds
+pairwise.
 """
 
 from __future__ import annotations
@@ -26,8 +30,10 @@ from ...ir.types import Array, Scalar
 from ...ops.arrays.index import getitem
 
 
-def waited_for(forth: Op, back: Op, block: Block, equal: Collection[frozenset]) -> tuple[list[Op], dict[Value, Op]] | None:
-    """The ops of `back` that read elements of what is made of `forth`'s results between the two, and what makes it; None: it may not be taken apart.
+def waited_for(forth: Op, back: Op, block: Block,
+               equal: Collection[frozenset]) -> tuple[list[Op], dict[Value, Op]] | None:
+    """The ops of `back` that read elements of what is made of `forth`'s results between the two,
+    and what makes it; None: it may not be taken apart.
 
     `equal` are pairs of lengths that calls are asked to agree in.
     """
@@ -37,10 +43,11 @@ def waited_for(forth: Op, back: Op, block: Block, equal: Collection[frozenset]) 
     if not found or found.intersection(back.inputs):
         return None
     readers = [op for op in walk(back.blocks[0]) if found.intersection(op.inputs)]
-    if not all(op.name == "getitem" and set(op.attrs["pattern"]) == {"i"} and all(isinstance(k.type, Scalar) for k in op.inputs[1:])
-               for op in readers):
+    if not all(op.name == "getitem" and set(op.attrs["pattern"]) == {"i"}
+               and all(isinstance(k.type, Scalar) for k in op.inputs[1:]) for op in readers):
         return None
-    if not all(_has_elements(x, made, equal) for x in found) or _is_computed_twice(found, made, block, back):
+    if (not all(_has_elements(x, made, equal) for x in found)
+            or _is_computed_twice(found, made, block, back)):
         return None
     if any(map(_is_dear, _cone(_repeated(back, readers), made))):
         return None
@@ -59,7 +66,9 @@ def take_elements(back: Op, readers: list[Op], made: dict[Value, Op]) -> None:
 
 
 def _made_between(forth: Op, between: list[Op]) -> dict[Value, Op]:
-    """What is computed element by element of `forth`'s results, or of other arrays at no cost to speak of, and by what."""
+    """What is computed element by element of `forth`'s results, or of other arrays at no cost to
+    speak of, and by what.
+    """
     made: dict[Value, Op] = {}
     behind = set(forth.outputs)
     for op in between:
@@ -72,18 +81,25 @@ def _made_between(forth: Op, between: list[Op]) -> dict[Value, Op]:
 
 
 def _has_elements(x: Value, made: dict[Value, Op], equal: Collection[frozenset]) -> bool:
-    """Whether each element of `x` is computed of those that stand in its place in arrays of its shape."""
+    """Whether each element of `x` is computed of those that stand in its place in arrays of its
+    shape.
+    """
     if x not in made:
         return True
     arrays = [y for y in made[x].inputs if isinstance(y.type, Array)]
-    return all(len(y.type.dims) == len(x.type.dims) and all(d == e or frozenset((d, e)) in equal for d, e in zip(x.type.dims, y.type.dims))
-               and _has_elements(y, made, equal) for y in arrays)
+    return all(len(y.type.dims) == len(x.type.dims)
+               and all(d == e or frozenset((d, e)) in equal
+                       for d, e in zip(x.type.dims, y.type.dims)) and _has_elements(y, made, equal)
+               for y in arrays)
 
 
 def _is_computed_twice(found: set[Value], made: dict[Value, Op], block: Block, back: Op) -> bool:
-    """Whether something dear, an exp say, would be computed for the trips besides where it is computed now."""
+    """Whether something dear, an exp say, would be computed for the trips besides where it is
+    computed now.
+    """
     ops = _cone(found, made)
-    kept = {x for op in block.ops if op not in ops and op is not back for x in op_free_values(op)} | set(block.yields)
+    kept = ({x for op in block.ops if op not in ops and op is not back for x in op_free_values(op)}
+            | set(block.yields))
     return any(op.output in kept and _is_dear(op) for op in ops)
 
 
@@ -102,29 +118,33 @@ def _cone(found: Collection[Value], made: dict[Value, Op]) -> set[Op]:
 def _repeated(back: Op, readers: list[Op]) -> set[Value]:
     """The arrays of which `readers` read the same element in several trips of a loop inside `back`.
 
-    Considered: to compute the element before that loop, which reads it where a loop of no trips does not, and
-    so needs a proof that the element is there.
+    Considered: to compute the element before that loop, which reads it where a loop of no trips
+    does not, and so needs a proof that the element is there.
     """
     found = set()
     for loop in [op for op in walk(back.blocks[0]) if op.name in ("for", "while")]:
         inside = set().union(*map(values_of, loop.blocks))
-        found |= {op.inputs[0] for op in readers if op.output in inside and inside.isdisjoint(op.inputs[1:])}
+        found |= {op.inputs[0] for op in readers if op.output in inside
+                  and inside.isdisjoint(op.inputs[1:])}
     return found
 
 
 def _is_dear(op: Op) -> bool:
     """Whether `op` is arithmetic of many steps: exp, no square and no maximum."""
-    return op.record.vector not in ("", "maximum", "minimum") and not (op.record.vector == "power" and type(op.inputs[1].constant) is int)
+    return (op.record.vector not in ("", "maximum", "minimum")
+            and not (op.record.vector == "power" and type(op.inputs[1].constant) is int))
 
 
-def _element(x: Value, index: list[Value], made: dict[Value, Op], done: dict[Value, Value]) -> Value:
+def _element(x: Value, index: list[Value], made: dict[Value, Op],
+             done: dict[Value, Value]) -> Value:
     """Emit the element of `x` at `index`, or its row there."""
     if not isinstance(x.type, Array):
         return x
     if x in done:
         return done[x]
     if x in made:
-        done[x] = emit(made[x].record, *(_element(y, index, made, done) for y in made[x].inputs), **made[x].attrs)
+        done[x] = emit(made[x].record, *(_element(y, index, made, done) for y in made[x].inputs),
+                       **made[x].attrs)
     else:
         done[x] = emit(getitem, x, *index, pattern=("i",) * len(index))
     return done[x]

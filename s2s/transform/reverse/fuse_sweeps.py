@@ -1,4 +1,5 @@
-"""A loop whose trips do not need one another goes forwards and at once backwards in each trip, and saves nothing.
+"""A loop whose trips do not need one another goes forwards and at once backwards in each trip, and
+saves nothing.
 
     for i in range(n):                                    for i in range(n):
         h = np.tanh(W @ X[i])                                 h = np.tanh(W @ X[i])
@@ -8,15 +9,18 @@
         h = h_tape[i]
         W_bar += np.outer(1 - h * h, X[i])
 
-Hascoët, Fidanova and Held call such loops II-loops, with independent iterations ("Adjoining independent computations", AD 2000), and
-Tapenade asks its user which they are.  Here it is seen in what the two sweeps do: the way back reads of the forward sweep
-only what the same trip has saved, and what it hands to the next trip is only added to, so its order is that of a sum.
-What it needs besides, the cotangent of the loss above all, must not depend on what the loop comes to: `loss / n`
-will do, `np.sqrt(loss)` not.  The forward sweep keeps its order, and with it every bit of the function's value.
+Hascoët, Fidanova and Held call such loops II-loops, with independent iterations ("Adjoining
+independent computations", AD 2000), and Tapenade asks its user which they are.  Here it is seen in
+what the two sweeps do: the way back reads of the forward sweep only what the same trip has saved,
+and what it hands to the next trip is only added to, so its order is that of a sum.  What it needs
+besides, the cotangent of the loss above all, must not depend on what the loop comes to: `loss / n`
+will do, `np.sqrt(loss)` not.  The forward sweep keeps its order, and with it every bit of the
+function's value.
 
-Considered: deciding it where the sweeps are made (sweeps.py), which is before the cotangents are known and cleaned up, so that
-what depends on what would be guessed; or joining compiled loops only (back/loops/fuse.py), which leaves the tapes in
-the source, and lists of arrays on the tapes are not taken apart there.
+Considered: deciding it where the sweeps are made (sweeps.py), which is before the cotangents are
+known and cleaned up, so that what depends on what would be guessed; or joining compiled loops only
+(back/loops/fuse.py), which leaves the tapes in the source, and lists of arrays on the tapes are not
+taken apart there.
 """
 
 from __future__ import annotations
@@ -39,7 +43,9 @@ from .deferred_cotangents import take_elements, waited_for
 
 
 def ii_loops(function: Function) -> Function:
-    """`function` with the two sweeps of its independent loops in one, where the way back can begin at once."""
+    """`function` with the two sweeps of its independent loops in one, where the way back can begin
+    at once.
+    """
     found: Function | None = function
     while found is not None:
         function = found
@@ -51,13 +57,18 @@ def ii_loops(function: Function) -> Function:
 
 def has_ii_loops(function: Function) -> bool:
     """Whether there is something to do for `ii_loops`."""
-    return any(next(_pairs(block), None) is not None for block in blocks_of(function.block)) or _without_waiting(function) is not None
+    return (any(next(_pairs(block), None) is not None for block in blocks_of(function.block))
+            or _without_waiting(function) is not None)
 
 
 def _without_waiting(function: Function) -> Function | None:
-    """`function` with a way back that need not wait for arithmetic on a whole array, if there is one which can then begin at once."""
-    asked = {d.symbol for p in function.params if isinstance(p.type, Array) for d in p.type.dims if isinstance(d, Extent)}
-    equal = {frozenset((m.a, m.b)) for m in function.meetings if not (m.broadcasts and (may_be_one(m.a) or may_be_one(m.b)))
+    """`function` with a way back that need not wait for arithmetic on a whole array, if there is
+    one which can then begin at once.
+    """
+    asked = {d.symbol for p in function.params if isinstance(p.type, Array) for d in p.type.dims
+             if isinstance(d, Extent)}
+    equal = {frozenset((m.a, m.b)) for m in function.meetings
+             if not (m.broadcasts and (may_be_one(m.a) or may_be_one(m.b)))
              and all(isinstance(d, int) or d.symbol in asked for d in (m.a, m.b))}
     for k, (block, forth, back) in enumerate(_sweeps(function)):
         if waited_for(forth, back, block, equal) is None:
@@ -72,7 +83,8 @@ def _without_waiting(function: Function) -> Function | None:
 
 def _sweeps(function: Function) -> Iterator[tuple[Block, Op, Op]]:
     """The loops of `function` that run back through others, with these, in their blocks."""
-    return ((block, forth, back) for block in blocks_of(function.block) for back, before in _reversed(block) for forth in before)
+    return ((block, forth, back) for block in blocks_of(function.block)
+            for back, before in _reversed(block) for forth in before)
 
 
 def _join_in(block: Block) -> bool:
@@ -95,11 +107,14 @@ class Pair:
     forth: Op
     back: Op
     needed: list[Op]
-    stacks: dict[int, int]  # which carry of `back` takes from the tape that is which carry of `forth`
+    # which carry of `back` takes from the tape that is which carry of `forth`
+    stacks: dict[int, int]
 
 
 def _pairs(block: Block) -> Iterator[Pair]:
-    """Loops of one line of the program, one of which goes back through the other: that of the same call, if it reads a tape."""
+    """Loops of one line of the program, one of which goes back through the other: that of the same
+    call, if it reads a tape.
+    """
     for back, before in _reversed(block):
         read = set(op_free_values(back))
         for forth in [forth for forth in before if read.intersection(forth.outputs)] or before:
@@ -111,7 +126,8 @@ def _reversed(block: Block) -> Iterator[tuple[Op, list[Op]]]:
     """Loops, each with those before it through which it may go back, the last first."""
     loops: dict[tuple, list[Op]] = {}
     for op in block.ops:
-        if op.name == "for" and not op.attrs["breaks"] and op.attrs.get("plan") is None and op.line is not None:
+        if (op.name == "for" and not op.attrs["breaks"] and op.attrs.get("plan") is None
+                and op.line is not None):
             before = loops.setdefault((op.line.source, op.line.number), [])
             found = [forth for forth in before[::-1] if _runs_back(forth, op)]
             if found:
@@ -136,16 +152,20 @@ def _pair(forth: Op, back: Op, block: Block) -> Pair | None:
     """What it takes to run `back` in the trips of `forth`; None if it cannot be."""
     (body_back,) = back.blocks
     carry_of = {out: k for k, out in enumerate(forth.outputs)}
-    stacks = {k: carry_of[x] for k, x in enumerate(back.inputs[3:]) if x in carry_of and isinstance(x.type, List)}
+    stacks = {k: carry_of[x] for k, x in enumerate(back.inputs[3:]) if x in carry_of
+              and isinstance(x.type, List)}
     taken = {forth.outputs[j] for j in stacks.values()}
     saved = [x for x in op_free_values(back) if x in carry_of and x not in taken]
     if any(x in back.inputs for x in saved):
         return None
-    if not all(_is_in_step(x, forth, back) for x in saved) or not all(_is_stack(forth.outputs[j], back, k, block) for k, j in stacks.items()):
+    if (not all(_is_in_step(x, forth, back) for x in saved)
+            or not all(_is_stack(forth.outputs[j], back, k, block) for k, j in stacks.items())):
         return None
     trip = Trip(body_back, least_index(back))
-    carries = [(p, end) for k, (p, end) in enumerate(zip(body_back.params[1:], body_back.yields)) if k not in stacks]
-    if not all(p is end or trip.is_added_to(p, end) or trip.role(p, end) == "own" for p, end in carries):
+    carries = [(p, end) for k, (p, end) in enumerate(zip(body_back.params[1:], body_back.yields))
+               if k not in stacks]
+    if not all(p is end or trip.is_added_to(p, end) or trip.role(p, end) == "own"
+               for p, end in carries):
         return None
     if not all(op.record.pure for op in walk(body_back)):
         return None
@@ -154,28 +174,35 @@ def _pair(forth: Op, back: Op, block: Block) -> Pair | None:
 
 
 def _is_in_step(x: Value, forth: Op, back: Op) -> bool:
-    """Whether a trip of the way back reads of an array, what `forth` makes of it, only what the same trip alone has touched."""
+    """Whether a trip of the way back reads of an array, what `forth` makes of it, only what the
+    same trip alone has touched.
+    """
     if not isinstance(x.type, Array):
         return False
     (body,), (body_back,) = forth.blocks, back.blocks
     trip, trip_back, carry = Trip(body), Trip(body_back), forth.outputs.index(x)
     if not trip.becomes(body.params[1 + carry], body.yields[carry]):
         return False
-    touching = [(op, k, body.params[0]) for op, k in trip.touching(trip.versions(body.params[1 + carry]))]
+    touching = [(op, k, body.params[0])
+                for op, k in trip.touching(trip.versions(body.params[1 + carry]))]
     for user, k in trip_back.uses.get(x, ()):
         if not isinstance(user, Op) or user.name != "getitem" and k not in user.record.shapes:
             return False
         if k not in user.record.shapes:
             touching.append((user, k, body_back.params[0]))
-    return any(_is_one_place({_place(op, k, axis, index) for op, k, index in touching}, forth) for axis in range(x.type.rank))
+    return any(_is_one_place({_place(op, k, axis, index) for op, k, index in touching}, forth)
+               for axis in range(x.type.rank))
 
 
 Place = tuple[int, frozenset, int]  # c * i + the sum of these, so many times each, + a number
 
 
 def _place(op: Op, k: int, axis: int, index: Value) -> Place | None:
-    """Where along an axis `op` touches its input `k`, in terms of the counter `index`; None where that is not known."""
-    if k != 0 or op.name not in ("getitem", "setitem", "additem") or op.attrs["pattern"][:axis + 1] != ("i",) * (axis + 1):
+    """Where along an axis `op` touches its input `k`, in terms of the counter `index`; None where
+    that is not known.
+    """
+    if (k != 0 or op.name not in ("getitem", "setitem", "additem")
+            or op.attrs["pattern"][:axis + 1] != ("i",) * (axis + 1)):
         return None
     operands = op.inputs[1 if op.name == "getitem" else 2:][:axis + 1]
     if not all(isinstance(x.type, Scalar) for x in operands):
@@ -197,7 +224,8 @@ def _place(op: Op, k: int, axis: int, index: Value) -> Place | None:
 
 
 def _is_one_place(places: set[Place | None], forth: Op) -> bool:
-    """Whether all that is touched is at one place, another for each trip, counted from the front."""
+    """Whether all that is touched is at one place, another for each trip, counted from the front.
+    """
     if len(places) != 1 or None in places:
         return False
     ((times, others, number),) = places
@@ -207,7 +235,8 @@ def _is_one_place(places: set[Place | None], forth: Op) -> bool:
         return least is not None and least + number >= 0
     if times == -1 and step.constant == -1:  # lo - i is the number of the trip
         base, offset = base_offset(lo)
-        return others == (frozenset() if base is None else frozenset([(base, 1)])) and number >= offset
+        return (others == (frozenset() if base is None else frozenset([(base, 1)]))
+                and number >= offset)
     return False
 
 
@@ -215,12 +244,15 @@ def _is_stack(tape: Value, back: Op, k: int, block: Block) -> bool:
     """Whether a tape is only for carry `k` of `back`, which leaves it empty."""
     users = [op for op in block.ops if tape in op_free_values(op)]
     left = back.outputs[k]
-    return isinstance(tape.type, Tape) and users == [back] and back.inputs.count(tape) == 1 and tape not in block.yields \
-        and left not in block.yields and not any(left in op_free_values(op) for op in block.ops)
+    return (isinstance(tape.type, Tape) and users == [back] and back.inputs.count(tape) == 1
+            and tape not in block.yields and left not in block.yields
+            and not any(left in op_free_values(op) for op in block.ops))
 
 
 def _needed(forth: Op, back: Op, block: Block, tapes: set[Value]) -> list[Op] | None:
-    """The ops between the two that `back` depends on, which then stand before both; None if they depend on `forth`."""
+    """The ops between the two that `back` depends on, which then stand before both; None if they
+    depend on `forth`.
+    """
     between = block.ops[block.ops.index(forth) + 1:block.ops.index(back)]
     wanted = set(op_free_values(back)) - tapes
     if wanted & set(forth.outputs):
@@ -230,7 +262,9 @@ def _needed(forth: Op, back: Op, block: Block, tapes: set[Value]) -> list[Op] | 
         if wanted.intersection(op.outputs):
             _ask_before(forth, op)
             read = op_free_values(op)
-            if set(forth.outputs).intersection(read) or not all(each.record.pure for each in (op, *(x for b in op.blocks for x in walk(b)))):
+            if (set(forth.outputs).intersection(read)
+                    or not all(each.record.pure
+                               for each in (op, *(x for b in op.blocks for x in walk(b))))):
                 return None
             wanted.update(read)
             found.append(op)
@@ -238,10 +272,13 @@ def _needed(forth: Op, back: Op, block: Block, tapes: set[Value]) -> list[Op] | 
 
 
 def _ask_before(forth: Op, op: Op) -> None:
-    """Have `op` ask for the shape of an array before `forth` instead of after it, if that is the same."""
+    """Have `op` ask for the shape of an array before `forth` instead of after it, if that is the
+    same.
+    """
     for k in op.record.shapes:
         x = op.inputs[k]
-        if x in forth.outputs and isinstance(x.type, Array) and not any(getattr(d, "accepts_any", False) for d in x.type.dims):
+        if (x in forth.outputs and isinstance(x.type, Array)
+                and not any(getattr(d, "accepts_any", False) for d in x.type.dims)):
             start = forth.inputs[3 + forth.outputs.index(x)]
             op.inputs[k] = start if start.type == x.type else x
 
@@ -258,19 +295,23 @@ def _join(block: Block, pair: Pair) -> None:
     taken = {j: body_back.yields[k] for k, j in pair.stacks.items()}
     body.params += [body_back.params[1 + k] for k in own]
     body.ops += body_back.ops
-    body.yields = [taken.get(j, y) for j, y in enumerate(body.yields)] + [body_back.yields[k] for k in own]
+    body.yields = ([taken.get(j, y) for j, y in enumerate(body.yields)]
+                   + [body_back.yields[k] for k in own])
     forth.inputs += [back.inputs[3 + k] for k in own]
     for k in own:
         back.outputs[k].op = forth
         forth.outputs.append(back.outputs[k])
-    _take_what_was_put(body, [y for x, y in zip(forth.outputs, body.yields) if isinstance(x.type, Array)])
+    _take_what_was_put(body,
+                       [y for x, y in zip(forth.outputs, body.yields) if isinstance(x.type, Array)])
     block.ops = [op for op in block.ops if op is not back and op not in pair.needed]
     at = block.ops.index(forth)
     block.ops[at:at] = pair.needed
 
 
 def _take_what_was_put(block: Block, tapes: Sequence[Value]) -> None:
-    """What a trip puts on a tape and takes from it is a value like others; `tapes` are the arrays among them, at its end."""
+    """What a trip puts on a tape and takes from it is a value like others; `tapes` are the arrays
+    among them, at its end.
+    """
     same: dict[Value, Value] = {}
     kept = []
     for op in block.ops:
@@ -279,8 +320,9 @@ def _take_what_was_put(block: Block, tapes: Sequence[Value]) -> None:
         if op.name == "tape_pop" and made is not None and made.name == "tape_push" and made in kept:
             (before, put), (left, x) = made.inputs, op.outputs
             same[left], same[x] = same.get(before, before), same.get(put, put)
-        elif op.name == "getitem" and tape in tapes and made is not None and made.name == "setitem" and made in kept \
-                and op.inputs[1:] == made.inputs[2:] and set(op.attrs["pattern"]) == {"i"} and _is_of_its_dtype(made.inputs[1], tape):
+        elif (op.name == "getitem" and tape in tapes and made is not None and made.name == "setitem"
+              and made in kept and op.inputs[1:] == made.inputs[2:]
+              and set(op.attrs["pattern"]) == {"i"} and _is_of_its_dtype(made.inputs[1], tape)):
             same[op.output] = same.get(made.inputs[1], made.inputs[1])
         else:
             kept.append(op)
@@ -289,5 +331,7 @@ def _take_what_was_put(block: Block, tapes: Sequence[Value]) -> None:
 
 
 def _is_of_its_dtype(x: Value, array: Value) -> bool:
-    """Whether an element of `array` is `x` as it was, and not converted: a number may have been Python's."""
+    """Whether an element of `array` is `x` as it was, and not converted: a number may have been
+    Python's.
+    """
     return isinstance(x.type, (Scalar, Array)) and x.type.dtype == array.type.dtype

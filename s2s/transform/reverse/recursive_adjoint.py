@@ -3,17 +3,19 @@
     f(*xs) -> *ys    becomes    f_fwd(*xs, *tapes) -> (*ys, *tapes)
                                 f_bwd(*some xs, *tapes, *y_bars, *sums) -> (*x_bars, *tapes)
 
-The functions that call one another share their tapes, growing ones, handed from call to call (Note [One tape for all
-calls]).  The cotangent of an array is a sum that is handed in and returned, so that calls which each read an element
-do not each make an array of zeros.
+The functions that call one another share their tapes, growing ones, handed from call to call (Note
+[One tape for all calls]).  The cotangent of an array is a sum that is handed in and returned, so
+that calls which each read an element do not each make an array of zeros.
 
 Note [One tape for all calls]
-Each value that a block saves is pushed when the block ends, so after whatever the calls in it have pushed; the
-adjoint of the block pops it first.  So one tape per value is enough, last in, first out, for calls of any depth.
+Each value that a block saves is pushed when the block ends, so after whatever the calls in it have
+pushed; the adjoint of the block pops it first.  So one tape per value is enough, last in, first
+out, for calls of any depth.
 
 Note [What the backward part is given]
-Parameters that the reverse sweep reads are handed to it by the caller, who often can compute them again (`n - 1`, a
-part of an array), and saves them otherwise.  Which they are depends on what the calls inside are given: a fixed point.
+Parameters that the reverse sweep reads are handed to it by the caller, who often can compute them
+again (`n - 1`, a part of an array), and saves them otherwise.  Which they are depends on what the
+calls inside are given: a fixed point.
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ _pairs: WeakKeyDictionary[Recursive, dict[tuple[int, ...], Pair]] = WeakKeyDicti
 
 
 def recursive_pair(callee: Recursive, wrt: Sequence[int], split: Callable, whole: Callable) -> Pair:
-    """The two parts for the arguments in `wrt`, and perhaps more; `split` and `whole` are for functions that are not recursive."""
+    """The two parts for the arguments in `wrt`, and perhaps more; `split` and `whole` are for
+    functions that are not recursive.
+    """
     known = _pairs.setdefault(callee, {})
     if tuple(wrt) not in known:
         wanted = closed_wrt(callee, wrt, active_values)
@@ -70,11 +74,14 @@ def linked(callee: Recursive) -> list[Recursive]:
 
 def calls_of(function: Function, members) -> list[Op]:
     """The calls of `members` in `function`."""
-    return [op for op in walk(function.block) if op.name == "call" and op.attrs["callee"] in members]
+    return [op for op in walk(function.block) if op.name == "call"
+            and op.attrs["callee"] in members]
 
 
-def closed_wrt(callee: Recursive, wrt: Sequence[int], carrying: Callable) -> dict[Recursive, set[int]]:
-    """For each function linked to `callee`, the arguments that carry a derivative if those in `wrt` of `callee` do.
+def closed_wrt(callee: Recursive, wrt: Sequence[int],
+               carrying: Callable) -> dict[Recursive, set[int]]:
+    """For each function linked to `callee`, the arguments that carry a derivative if those in `wrt`
+    of `callee` do.
 
     `carrying(function, params)` are the values of `function` that do.
     """
@@ -90,23 +97,28 @@ def closed_wrt(callee: Recursive, wrt: Sequence[int], carrying: Callable) -> dic
                 for op in calls_of(function, wanted):
                     params = op.attrs["callee"].function.params
                     wanted[op.attrs["callee"]].update(k for k, x in enumerate(op.inputs)
-                                                      if x in carried and carries_derivative(params[k].type))
+                                                      if x in carried
+                                                      and carries_derivative(params[k].type))
         if sum(map(len, wanted.values())) == before:
             return {member: ks for member, ks in wanted.items() if ks}
 
 
-def _pairs_of(wanted: dict[Recursive, set[int]], split: Callable, whole: Callable) -> dict[Recursive, Pair]:
+def _pairs_of(wanted: dict[Recursive, set[int]], split: Callable,
+              whole: Callable) -> dict[Recursive, Pair]:
     written = written_params(list(wanted))
     pairs = {}
     for member, ks in wanted.items():
         params, wrt = member.function.params, sorted(ks)
-        summed = [k for k in wrt if isinstance(params[k].type, (Array, Unknown)) and k not in written[member]]
-        pairs[member] = Pair(wrt, [], summed, Recursive(f"{member.name}_fwd"), Recursive(f"{member.name}_bwd"))
+        summed = [k for k in wrt if isinstance(params[k].type, (Array, Unknown))
+                  and k not in written[member]]
+        pairs[member] = Pair(wrt, [], summed, Recursive(f"{member.name}_fwd"),
+                             Recursive(f"{member.name}_bwd"))
 
     def either(callee, wrt, *seeded):
         return pairs[callee] if callee in pairs else split(callee, wrt, *seeded)
 
-    functions = {member: expanded(member.function, pair.wrt, split) for member, pair in pairs.items()}
+    functions = {member: expanded(member.function, pair.wrt, split)
+                 for member, pair in pairs.items()}
     while True:
         sweeps = {}
         for member, pair in pairs.items():
@@ -114,7 +126,8 @@ def _pairs_of(wanted: dict[Recursive, set[int]], split: Callable, whole: Callabl
         for member, pair in pairs.items():
             function = functions[member]
             adjoint = Adjoint(function, [function.params[k] for k in pair.wrt], either, whole,
-                              [function.params[k] for k in pair.summed], alone=False, partial=range(len(function.results)))
+                              [function.params[k] for k in pair.summed], alone=False,
+                              partial=range(len(function.results)))
             sweeps[member] = RecursiveSweeps(adjoint, written[member])
         read = {member: each.arguments() for member, each in sweeps.items()}
         if all(read[member] == pair.arguments for member, pair in pairs.items()):
@@ -140,7 +153,8 @@ def _pairs_of(wanted: dict[Recursive, set[int]], split: Callable, whole: Callabl
 def docs_of(function: Function) -> tuple[str, str]:
     """The docstrings of f_fwd and f_bwd."""
     where = f"{function.name}{function.source.place if function.source is not None else ''}"
-    return f"{where}, and what its cotangents need.", f"The cotangents of the arguments of {where}, for those of its results."
+    return (f"{where}, and what its cotangents need.", "The cotangents of the arguments of "
+            f"{where}, for those of its results.")
 
 
 def _sketch(function: Function, pair: Pair) -> Function:
@@ -149,7 +163,8 @@ def _sketch(function: Function, pair: Pair) -> Function:
     params += [Value(y.type) for y in differentiable_results(function)]
     params += [Value(function.params[k].type) for k in pair.summed]
     results = [Value(function.params[k].type) for k in pair.wrt]
-    return Function(pair.backward.name, Block(params, [], results), function.source, "", len(results) != 1)
+    return Function(pair.backward.name, Block(params, [], results), function.source, "",
+                    len(results) != 1)
 
 
 def tape_type(type: Type) -> Type:
@@ -176,7 +191,8 @@ class RecursiveSweeps(Sweeps):
         self.unstable = unstable_values(self.primal.block, True, stable)
         self.kept = {}
         self.root = self.regions[self.primal.block]
-        self.backs = {op: adjoint.backs[op] for op in walk(self.root.adjoint) if op in adjoint.backs}
+        self.backs = {op: adjoint.backs[op] for op in walk(self.root.adjoint)
+                      if op in adjoint.backs}
         self.live = {primal for primal, _ in self.backs.values()}
         self.among = {primal for primal, _ in adjoint.backs.values()}
         self.keys: list = []
@@ -184,7 +200,8 @@ class RecursiveSweeps(Sweeps):
 
     def arguments(self) -> list[int]:
         """Which parameters the backward part reads."""
-        read = {*self.root_needs, *(x for v in self.root.recomputed for x in operands(v, self.kept))}
+        read = {*self.root_needs,
+                *(x for v in self.root.recomputed for x in operands(v, self.kept))}
         return [k for k, p in enumerate(self.primal.params) if p in read]
 
     # deciding
@@ -194,9 +211,12 @@ class RecursiveSweeps(Sweeps):
             return super().decide(region)
         for child in [r for r in self.regions.values() if r.parent is region]:
             self.decide(child)
-        self.root_needs = [v for v in dict.fromkeys([*self.reads(region.adjoint), *self.reads_once(region.adjoint)])
+        self.root_needs = [v
+                           for v in dict.fromkeys([*self.reads(region.adjoint),
+                                                   *self.reads_once(region.adjoint)])
                            if v in self.home]
-        region.saved, region.recomputed = self.cut(region, self.root_needs, given=set(self.primal.params))
+        region.saved, region.recomputed = self.cut(region, self.root_needs,
+                                                   given=set(self.primal.params))
         for v in region.saved:
             self.choose_tape(region, v)
         return None
@@ -215,13 +235,19 @@ class RecursiveSweeps(Sweeps):
         with Builder(Block(), above=self.home):
             tapes = [Value(Tape(tape_type(type)), name) for name, type in pair.tapes]
         again = [Value(tape.type) for tape in tapes]
-        forward = Block([*self.again(primal.params), *tapes], [], [*(Value(y.type) for y in primal.results), *again])
-        params = [*self.again([primal.params[k] for k in pair.arguments]), *(Value(t.type, t.name) for t in tapes)]
-        params += [*(Value(s.type, s.name or "y_bar") for s in self.adjoint.seeds), *self.again(self.adjoint.incoming.values())]
-        results = [*(Value(primal.params[k].type) for k in pair.wrt), *(Value(t.type) for t in tapes)]
+        forward = Block([*self.again(primal.params), *tapes], [],
+                        [*(Value(y.type) for y in primal.results), *again])
+        params = [*self.again([primal.params[k] for k in pair.arguments]),
+                  *(Value(t.type, t.name) for t in tapes)]
+        params += [*(Value(s.type, s.name or "y_bar") for s in self.adjoint.seeds),
+                   *self.again(self.adjoint.incoming.values())]
+        results = [*(Value(primal.params[k].type) for k in pair.wrt),
+                   *(Value(t.type) for t in tapes)]
         docs = docs_of(primal)
-        return (Function(pair.forward.name, forward, primal.source, docs[0], len(forward.yields) != 1),
-                Function(pair.backward.name, Block(params, [], results), primal.source, docs[1], len(results) != 1))
+        return (Function(pair.forward.name, forward, primal.source, docs[0],
+                         len(forward.yields) != 1),
+                Function(pair.backward.name, Block(params, [], results), primal.source, docs[1],
+                         len(results) != 1))
 
     def again(self, values) -> list[Value]:
         return [Value(v.type, v.name) for v in values]
@@ -276,8 +302,8 @@ class RecursiveSweeps(Sweeps):
     def forward_op(self, op: Op) -> None:
         if op in self.live:
             pair = self.adjoint.pairs[op]
-            outs = self.outputs(call(*(self.env[x] for x in op.inputs), *(self.tapes[key] for key in self.keys),
-                                     callee=pair.forward))
+            outs = self.outputs(call(*(self.env[x] for x in op.inputs),
+                                     *(self.tapes[key] for key in self.keys), callee=pair.forward))
             self.rename(op, outs[:len(op.outputs)])
             self.hand_on(outs[len(op.outputs):])
         elif op in self.among:
@@ -296,8 +322,8 @@ class RecursiveSweeps(Sweeps):
         _, pair = self.backs[op]
         inputs = [self.env.get(x, x) for x in op.inputs]
         count = len(pair.arguments)
-        outs = self.outputs(call(*inputs[:count], *(self.tapes[key] for key in self.keys), *inputs[count:],
-                                 callee=pair.backward))
+        outs = self.outputs(call(*inputs[:count], *(self.tapes[key] for key in self.keys),
+                                 *inputs[count:], callee=pair.backward))
         self.rename(op, outs[:len(op.outputs)])
         self.hand_on(outs[len(op.outputs):])
         return None

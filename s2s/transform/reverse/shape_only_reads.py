@@ -1,7 +1,8 @@
 """Where the adjoint asks a value only for its shape, it asks one that is there, or lengths.
 
-The adjoint of `u[1:-1]` makes zeros like u, and u is a loop's carry, overwritten by the next trip: to save it on a tape
-would cost an array a trip, for its length.  A cotangent of the same lengths is at hand, and serves.
+The adjoint of `u[1:-1]` makes zeros like u, and u is a loop's carry, overwritten by the next trip:
+to save it on a tape would cost an array a trip, for its length.  A cotangent of the same lengths is
+at hand, and serves.
 
     t = np.concatenate((u, v))                          t = np.concatenate((u, v))
     total += np.sum(t)                                  n_tape[k] = len(t)
@@ -9,12 +10,14 @@ would cost an array a trip, for its length.  A cotangent of the same lengths is 
     t_bar = np.full(t.shape, total_bar)                 ...
                                                         t_bar = np.full(n_tape[k], total_bar)
 
-Where none is, the adjoint asks the lengths, which are values of the primal like others: what is cheapest is saved, a length, or
-what the value is computed from (tape.py, Note [The cut]).  In the place of the value stands a number under a shape of these lengths,
-`np.broadcast_to(0.0, (n, m))`, which the ops that read shapes see through; it needs no memory where they do not.
+Where none is, the adjoint asks the lengths, which are values of the primal like others: what is
+cheapest is saved, a length, or what the value is computed from (tape.py, Note [The cut]).  In the
+place of the value stands a number under a shape of these lengths, `np.broadcast_to(0.0, (n, m))`,
+which the ops that read shapes see through; it needs no memory where they do not.
 
-Not every cotangent does: that of a name which some path leaves unbound has zeros there like what stands for the name, which has
-no elements, whatever its type says (Note [What is not there has no shape]).
+Not every cotangent does: that of a name which some path leaves unbound has zeros there like what
+stands for the name, which has no elements, whatever its type says
+(Note [What is not there has no shape]).
 """
 
 from __future__ import annotations
@@ -33,17 +36,22 @@ from ...ops.core.record import value
 from ...ops.core.shape import length, shape_source
 
 # Note [What is not there has no shape]
-# if c:                      the adjoint of the second branch yields zeros like y where c does not hold, and y is not there.
-#     y = np.tanh(m[0])      Nobody reads those zeros, so they may have any length; but what has their type must not take its
+# if c:                      the adjoint of the second branch yields zeros like y where c does not
+# hold, and y is not there.
+#     y = np.tanh(m[0])      Nobody reads those zeros, so they may have any length; but what has
+#     their type must not take its
 # ...                        own from them.  They are left out, and what is made of them, although where y is bound they
 # if c:                      would do: then something else is asked, or a shape is saved.
 #     s = np.sum(y)
 
 
-def ask_shapes_here(adjoint: Block, home: dict[Value, Block], primal: Function) -> dict[Value, list[Value]]:
-    """Let the ops of `adjoint` that read only shapes read values of its own, or lengths, in place; returns the lengths by what they are asked of.
+def ask_shapes_here(adjoint: Block, home: dict[Value, Block],
+                    primal: Function) -> dict[Value, list[Value]]:
+    """Let the ops of `adjoint` that read only shapes read values of its own, or lengths, in place;
+    returns the lengths by what they are asked of.
 
-    `home` says of each primal value which block defines it; what the block of `primal` defines is there anyway.  It is told where lengths are.
+    `home` says of each primal value which block defines it; what the block of `primal` defines is
+    there anyway.  It is told where lengths are.
     """
     top = primal.block
     wanted = read_as_values(adjoint)
@@ -56,7 +64,8 @@ def ask_shapes_here(adjoint: Block, home: dict[Value, Block], primal: Function) 
     def length_of(x: Value, axis: int) -> Value:
         if isinstance(x.type.dims[axis], int):
             return value(x.type.dims[axis])
-        if (found := sliced(x, axis)) is not None and home.get(found[0]) is home[x] and found[0] not in primal_shapeless:
+        if ((found := sliced(x, axis)) is not None and home.get(found[0]) is home[x]
+                and found[0] not in primal_shapeless):
             whole, of, offset = found
             return longer_by(length_of(whole, of), offset)
         source = shape_source(x, number=True)
@@ -86,7 +95,9 @@ def ask_shapes_here(adjoint: Block, home: dict[Value, Block], primal: Function) 
                         if op.name == "length":
                             said[op.output] = length_of(x, op.attrs["axis"])
                         else:
-                            op.inputs[k] = broadcast_to_record(value(0.0), *(length_of(x, axis) for axis in range(x.type.rank)))
+                            op.inputs[k] = broadcast_to_record(value(0.0),
+                                                               *(length_of(x, axis)
+                                                                 for axis in range(x.type.rank)))
                     block.ops += builder.block.ops
             if op.name == "length" and op.output in said:
                 continue
@@ -101,19 +112,25 @@ def ask_shapes_here(adjoint: Block, home: dict[Value, Block], primal: Function) 
 
 
 def sliced(x: Value, axis: int) -> tuple[Value, int, int] | None:
-    """The array of which `x` is a slice along this axis, which axis of it that is, and by how much the slice is longer."""
-    if x.op is None or x.op.name != "getitem" or not isinstance((whole := x.op.inputs[0]).type, Array):
+    """The array of which `x` is a slice along this axis, which axis of it that is, and by how much
+    the slice is longer.
+    """
+    if x.op is None or x.op.name != "getitem" or not isinstance((whole := x.op.inputs[0]).type,
+                                                                Array):
         return None
     extents = [Extent(f"whole{k}") for k in range(whole.type.rank)]  # which no trip changes
     with Builder(Block(), above=[x, whole]):
-        type = x.op.record.infer(Value(Array(whole.type.dtype, tuple(extents))), *x.op.inputs[1:], **x.op.attrs)
-    of = [k for k, d in enumerate(extents) if d == replace(type.dims[axis], offset=0)] if isinstance(type.dims[axis], Extent) else []
+        type = x.op.record.infer(Value(Array(whole.type.dtype, tuple(extents))), *x.op.inputs[1:],
+                                 **x.op.attrs)
+    of = ([k for k, d in enumerate(extents) if d == replace(type.dims[axis], offset=0)]
+          if isinstance(type.dims[axis], Extent) else [])
     return (whole, of[0], type.dims[axis].offset) if of else None
 
 
 def _like(values: list[Value], home: Mapping[Value, Block]) -> dict[tuple, Value]:
     """The arrays among `values` that are the adjoint's own, by the lengths that their types say."""
-    return {v.type.dims: v for v in values if v not in home and v.constant is MISSING and isinstance(v.type, Array)
+    return {v.type.dims: v for v in values if v not in home and v.constant is MISSING
+            and isinstance(v.type, Array)
             and not any(getattr(d, "accepts_any", False) for d in v.type.dims)}
 
 

@@ -1,8 +1,9 @@
 """The forward sweep with its tapes, and the backward sweep that reads them.
 
-The forward sweep is the primal plus the writes to the tapes; the backward sweep is the adjoint plus the
-reads, and plus what is recomputed.  tape.py decides which is which; this module emits both, and threads
-the tapes through the loops and branches between the place that fills them and the place that reads them.
+The forward sweep is the primal plus the writes to the tapes; the backward sweep is the adjoint plus
+the reads, and plus what is recomputed.  tape.py decides which is which; this module emits both, and
+threads the tapes through the loops and branches between the place that fills them and the place
+that reads them.
 """
 
 from __future__ import annotations
@@ -50,12 +51,15 @@ from .tape import Region, cut, known_trips, operands, unstable_values
 from .whole_array_tapes import read_again_and_again, read_throughout
 
 DECIDED = ("saved", "recomputed", "outer", "once", "lasts", "again", "ends")  # of a region
-PYTHONS = {"int64": int_, "float64": float_, "complex128": complex_}  # what makes numbers of Python's
+# what makes numbers of Python's
+PYTHONS = {"int64": int_, "float64": float_, "complex128": complex_}
 MANY = 100  # trips of a loop, and elements of an axis, of which nothing is known
 
 
 class Sweeps:
-    """Emits the forward sweep with its tapes and the backward sweep that reads them, as one function."""
+    """Emits the forward sweep with its tapes and the backward sweep that reads them, as one
+    function.
+    """
 
     def __init__(self, adjoint: Adjoint):
         self.adjoint, self.primal = adjoint, adjoint.function
@@ -64,15 +68,19 @@ class Sweeps:
         self.lengths = ask_shapes_here(root.adjoint, self.home, self.primal)
         self.measured = {n for lengths in self.lengths.values() for n in lengths}
         reached = set(blocks_of(root.adjoint))
-        self.regions = {b: region for b, region in adjoint.regions.items() if region.adjoint in reached}
+        self.regions = {b: region for b, region in adjoint.regions.items()
+                        if region.adjoint in reached}
         self.by_adjoint = {region.adjoint: region for region in self.regions.values()}
         self.stable = read_again_and_again(self.primal)
-        self.unstable, self.made_again = unstable_values(self.primal.block, stable=self.stable), adjoint.made_again
+        self.unstable, self.made_again = (unstable_values(self.primal.block, stable=self.stable),
+                                          adjoint.made_again)
         self.firm = firm_values(self.primal, root.adjoint, self.made_again)
         self.kept = kept_values(self.primal)
         self.shapeless = without_shape(self.primal.block, maybe_unbound(self.primal))
-        self.stand_ins: dict[tuple[Region, Value], Value] = {}  # what a branch saved, known around it
-        self.sizes: dict[Region, list[Value]] = {}  # the trips of the loops around, known before them all
+        # what a branch saved, known around it
+        self.stand_ins: dict[tuple[Region, Value], Value] = {}
+        # the trips of the loops around, known before them all
+        self.sizes: dict[Region, list[Value]] = {}
         self.tapes: dict[tuple[Region, Value], Value] = {}  # the tapes as they are now
         self.kinds: dict[tuple[Region, Value], str] = {}
         self.env: dict[Value, Value] = {}
@@ -86,34 +94,43 @@ class Sweeps:
                     self.by_adjoint[leaving].leaves = self.left_if(op.inputs[0])
 
     def left_if(self, condition: Value) -> list[Region]:
-        """The loops that were left where a condition is as in the trip that leaves, innermost first."""
+        """The loops that were left where a condition is as in the trip that leaves, innermost
+        first.
+        """
         region, otherwise = self.adjoint.leaving[condition]
         then = condition.op.inputs[-1]  # of `is_last and then`, or of `not ...`
         if condition.op.name == "not_":
             return self.left_if(then)
         around = self.adjoint.leaving.get(then)
-        return [region, *(self.left_if(then) if around is not None and around[1] is otherwise else [])]
+        return [region,
+                *(self.left_if(then) if around is not None and around[1] is otherwise else [])]
 
     # deciding
 
     def plan(self) -> None:
-        """What to save: as it is for the arrays that go to a tape whole, or with more of them, whatever are fewer bytes.  whole_array_tapes.py
+        """What to save: as it is for the arrays that go to a tape whole, or with more of them,
+        whatever are fewer bytes.  whole_array_tapes.py
 
-        Of what is saved whole, no elements need be saved beside it, and of several slices that leave out few the array is less.
+        Of what is saved whole, no elements need be saved beside it, and of several slices that
+        leave out few the array is less.
         """
-        self.asked = {region: dict(region.lasts) for region in self.regions.values()}  # by the adjoint, before anything is decided
+        # by the adjoint, before anything is decided
+        self.asked = {region: dict(region.lasts) for region in self.regions.values()}
         self.decide(self.regions[self.primal.block])
         self.decide_again(read_throughout(self.primal))
-        self.decide_again({v for (_, v), kind in self.kinds.items() if kind in ("array", "stack", "end") and isinstance(v.type, Array)})
+        self.decide_again({v for (_, v), kind in self.kinds.items()
+                           if kind in ("array", "stack", "end") and isinstance(v.type, Array)})
 
-        self.decide_again({v.op.inputs[0] for (_, v), kind in self.kinds.items() if kind in ("array", "stack") and leaves_out_few(v)})
+        self.decide_again({v.op.inputs[0] for (_, v), kind in self.kinds.items()
+                           if kind in ("array", "stack") and leaves_out_few(v)})
 
     def decide_again(self, more: set[Value]) -> None:
         """Decide what to save as if these versions of arrays were there, if that is fewer bytes."""
         if not more & self.unstable:
             return
         decided, before, unstable, stable = self.decided(), self.bytes(), self.unstable, self.stable
-        self.restore({region: Region(region.primal, lasts=dict(asked)) for region, asked in self.asked.items()}, {}, {})
+        self.restore({region: Region(region.primal, lasts=dict(asked))
+                      for region, asked in self.asked.items()}, {}, {})
         self.stable = stable | more
         self.unstable = unstable_values(self.primal.block, stable=self.stable)
         self.decide(self.regions[self.primal.block])
@@ -122,7 +139,8 @@ class Sweeps:
             self.restore(*decided)
 
     def decided(self) -> tuple[dict[Region, Region], dict, dict]:
-        return {region: replace(region) for region in self.regions.values()}, self.kinds, self.stand_ins
+        return ({region: replace(region) for region in self.regions.values()}, self.kinds,
+                self.stand_ins)
 
     def restore(self, regions: dict[Region, Region], kinds: dict, stand_ins: dict) -> None:
         self.kinds, self.stand_ins = kinds, stand_ins
@@ -135,21 +153,27 @@ class Sweeps:
         total = 0
         for (region, v), kind in self.kinds.items():
             if kind in ("array", "stack"):
-                sizes = [*(known_trips(r.op) for r in region.path() if r.is_loop), *(n if isinstance(n, int) else None for n in getattr(v.type, "dims", ()))]
-                size = np.dtype(v.type.dtype).itemsize if isinstance(v.type, (Array, Scalar)) else MANY
+                sizes = [*(known_trips(r.op) for r in region.path() if r.is_loop),
+                         *(n if isinstance(n, int) else None for n in getattr(v.type, "dims", ()))]
+                size = (np.dtype(v.type.dtype).itemsize if isinstance(v.type, (Array, Scalar))
+                        else MANY)
                 total += size * math.prod(MANY if n is None else n for n in sizes)
         return total
 
     def cut(self, region: Region, needed: list[Value], **more) -> tuple[list[Value], list[Value]]:
-        return cut(region, needed, self.unstable, self.kept, self.made_again, firm=self.firm, **more)
+        return cut(region, needed, self.unstable, self.kept, self.made_again, firm=self.firm,
+                   **more)
 
     def decide(self, region: Region) -> None:
-        """Innermost first: what to save of each region, and what that needs of the regions around it."""
+        """Innermost first: what to save of each region, and what that needs of the regions around
+        it.
+        """
         children = [r for r in self.regions.values() if r.parent is region]
         for child in children:
             self.decide(child)
         needed = dict.fromkeys(self.reads(region.adjoint))
-        once = {v: n for v, n in self.reads_once(region.adjoint).items() if v not in needed and v in self.home}
+        once = {v: n for v, n in self.reads_once(region.adjoint).items() if v not in needed
+                and v in self.home}
         own, outer = [], []
         for v in needed:
             if v in self.home:
@@ -165,9 +189,11 @@ class Sweeps:
             region.saved, region.recomputed = self.cut(region, own)
         region.outer = dict.fromkeys(outer)
         for v in region.recomputed:
-            region.outer.update(dict.fromkeys(x for x in operands(v, self.kept) if self.home[x] is not region.primal))
+            region.outer.update(dict.fromkeys(x for x in operands(v, self.kept)
+                                              if self.home[x] is not region.primal))
         if region.is_loop and region.op.name == "for" and region.trips is not None:
-            region.outer.update(dict.fromkeys(v for v in (region.op.inputs[0], region.op.inputs[2])))
+            region.outer.update(dict.fromkeys(v
+                                              for v in (region.op.inputs[0], region.op.inputs[2])))
         if region.is_loop:
             region.outer.update(dict.fromkeys(v for v, n in region.once.items() if n == 1))
             region.once = {v: n - 1 for v, n in region.once.items() if n > 1}
@@ -179,8 +205,11 @@ class Sweeps:
         if region.is_loop:
             self.share_tapes(region)
 
-    def decide_lasts(self, region: Region, own: list[Value], once: list[Value], loops_left: dict[Value, int]) -> None:
-        """What a loop saves of each trip, and what of the last: tape.py, Note [The trip that leaves]."""
+    def decide_lasts(self, region: Region, own: list[Value], once: list[Value],
+                     loops_left: dict[Value, int]) -> None:
+        """What a loop saves of each trip, and what of the last: tape.py,
+        Note [The trip that leaves].
+        """
         direct = [r for r in self.regions.values() if r.leaves and r.leaves[0] is region]
         while True:
             region.saved, region.recomputed = self.cut_of_loop(region, own)
@@ -189,8 +218,10 @@ class Sweeps:
                 read = [v for v in once if v in self.read_by(branch) and v not in known]
                 saved, branch.again = self.cut(region, read, given=known)
                 lasts += saved
-            lasts += [v for v in once if v not in known and not any(v in self.read_by(branch) for branch in direct)]
-            costly = [v for v in lasts if not isinstance(v.type, Scalar) and carry_of(region.op, {}, v) is None]
+            lasts += [v for v in once if v not in known
+                      and not any(v in self.read_by(branch) for branch in direct)]
+            costly = [v for v in lasts if not isinstance(v.type, Scalar)
+                      and carry_of(region.op, {}, v) is None]
             if not costly:
                 break
             own += costly
@@ -199,26 +230,32 @@ class Sweeps:
             self.home[last] = region.parent.primal
             region.once[last] = loops_left.get(v) or min(loops_left[x] for x in once)
         for branch in direct:
-            for x in (x for v in branch.again for x in operands(v, self.kept) if self.home[x] is not region.primal):
+            for x in (x for v in branch.again for x in operands(v, self.kept)
+                      if self.home[x] is not region.primal):
                 region.once[x] = min(region.once.get(x, len(branch.leaves)), len(branch.leaves))
 
     def cut_of_loop(self, region: Region, own: list[Value]) -> tuple[list[Value], list[Value]]:
-        """The `cut` of a loop, which recomputes nothing that is saved as what the next trip begins with.
+        """The `cut` of a loop, which recomputes nothing that is saved as what the next trip begins
+        with.
 
         See tape.py, Note [What a trip begins with and ends with].
         """
         saved, recomputed = self.cut(region, own)
-        begins = {end: param for param, end in self.shareable(region) if param in saved and end in recomputed}
+        begins = {end: param for param, end in self.shareable(region) if param in saved
+                  and end in recomputed}
         if not begins:
             return saved, recomputed
         return self.cut(region, list(dict.fromkeys([*own, *begins.values()])), handed_on=begins)
 
     def read_by(self, branch: Region) -> dict[Value, int]:
         """What a block that runs where a loop is left needs of the blocks around it."""
-        return branch.once | dict.fromkeys((s for key, s in self.stand_ins.items() if key[0] is branch), len(branch.leaves))
+        return branch.once | dict.fromkeys((s for key, s in self.stand_ins.items()
+                                            if key[0] is branch), len(branch.leaves))
 
     def reads(self, block: Block):
-        """The primal values that a block of the adjoint reads; of the regions inside it, what they still need in each trip."""
+        """The primal values that a block of the adjoint reads; of the regions inside it, what they
+        still need in each trip.
+        """
         for op in block.ops:
             yield from op.inputs
             for inner in op.blocks:
@@ -232,11 +269,14 @@ class Sweeps:
         yield from block.yields
 
     def reads_once(self, block: Block) -> dict[Value, int]:
-        """What the regions inside a block of the adjoint need only where loops were left, and how many of these."""
+        """What the regions inside a block of the adjoint need only where loops were left, and how
+        many of these.
+        """
         found: dict[Value, int] = {}
         for inner in (inner for op in block.ops for inner in op.blocks):
             region = self.by_adjoint.get(inner)
-            more = self.reads_once(inner) if region is None else self.read_by(region) if region.leaves else region.once
+            more = (self.reads_once(inner) if region is None else self.read_by(region)
+                    if region.leaves else region.once)
             found |= {v: min(n, found.get(v, n)) for v, n in more.items()}
         return found
 
@@ -255,13 +295,17 @@ class Sweeps:
         is_array = isinstance(v.type, (Array, Unknown, List))
         if not region.is_loop and (not loops or not is_array):
             return "result"
-        if isinstance(v.type, (Scalar, Array)) and all(r.trips is None for r in loops) and self.hoistable_sizes(loops) and (
-                not is_array or v not in self.shapeless and all(self.hoisted_length(v, k) for k in range(len(v.type.dims)))):
+        if (isinstance(v.type, (Scalar, Array)) and all(r.trips is None for r in loops)
+                and self.hoistable_sizes(loops)
+                and (not is_array or v not in self.shapeless
+                     and all(self.hoisted_length(v, k) for k in range(len(v.type.dims))))):
             return "array"
         return "stack"
 
     def share_tapes(self, region: Region) -> None:
-        """Let what a trip ends with stand on the tape of what it begins with: tape.py, Note [What a trip begins with and ends with]."""
+        """Let what a trip ends with stand on the tape of what it begins with: tape.py,
+        Note [What a trip begins with and ends with].
+        """
         for param, end in self.shareable(region):
             if all(self.kinds.get((region, v)) == "array" for v in (param, end)):
                 region.ends[end] = param
@@ -270,8 +314,9 @@ class Sweeps:
     def shareable(self, region: Region) -> list[tuple[Value, Value]]:
         """What trips of a loop begin with, and end with, that one tape could have."""
         _, params, ends, _ = loop_parts(region.op)
-        return [(param, end) for param, end in zip(params, ends)
-                if end not in params and end.type == param.type and self.kind_of_tape(region, param) == self.kind_of_tape(region, end) == "array"]
+        return [(param, end) for param, end in zip(params, ends) if end not in params
+                and end.type == param.type
+                and self.kind_of_tape(region, param) == self.kind_of_tape(region, end) == "array"]
 
     # sizes that are known before the outermost loop
 
@@ -279,17 +324,22 @@ class Sweeps:
         return all(self.hoistable(x) for r in loops for x in r.op.inputs[:3])
 
     def hoistable(self, x: Value) -> bool:
-        """Whether the integer `x`, read inside loops, is the same before the outermost one and known there."""
+        """Whether the integer `x`, read inside loops, is the same before the outermost one and
+        known there.
+        """
         if self.home[x] is self.primal.block:
             return True
         if x.op is None or x.op.blocks or x not in x.op.outputs:
             return False
         if x.op.name == "length":
             return self.hoisted_length(x.op.inputs[0], x.op.attrs["axis"]) is not None
-        return x.op.record.elementwise and all(map(self.hoistable, x.op.inputs)) or x.constant is not MISSING
+        return (x.op.record.elementwise and all(map(self.hoistable, x.op.inputs))
+                or x.constant is not MISSING)
 
     def hoisted_length(self, x: Value, axis: int):
-        """A value outside all loops with the extent of this axis of `x`, which axis, and by how much it is longer; or None."""
+        """A value outside all loops with the extent of this axis of `x`, which axis, and by how
+        much it is longer; or None.
+        """
         if not isinstance(x.type, Array):
             return (x, axis) if self.home[x] is self.primal.block else None
         extent = x.type.dims[axis]
@@ -313,13 +363,16 @@ class Sweeps:
         return (x, axis) if self.home[x] is self.primal.block and x.op not in before else None
 
     def is_hoisted(self, x: Value, axis: int) -> bool:
-        """Whether the length of this axis of `x`, which each trip makes anew, is known outside all loops."""
+        """Whether the length of this axis of `x`, which each trip makes anew, is known outside all
+        loops.
+        """
         return not x.type.dims[axis].accepts_any and self.hoisted_length(x, axis) is not None
 
     def path_ops(self, x: Value) -> set[Op]:
         """The op of the function's own block inside which `x` is defined."""
         home = self.home[x]
-        return {op for op in self.primal.block.ops for inner in op.blocks if home in set(blocks_of(inner))}
+        return {op for op in self.primal.block.ops for inner in op.blocks
+                if home in set(blocks_of(inner))}
 
     def hoist(self, x: Value) -> Value:
         """Emit `x` before the outermost loop."""
@@ -346,7 +399,8 @@ class Sweeps:
         primal = self.primal
         data = len(primal.params) - len(primal.captures)
         seeds = block.params[data + len(primal.captures):]
-        block.params = [*block.params[:data], *seeds, *block.params[data:data + len(primal.captures)]]
+        block.params = [*block.params[:data], *seeds,
+                        *block.params[data:data + len(primal.captures)]]
         return primal.remade(block, name=f"{primal.name}_vjp", tupled=True)
 
     def emit(self) -> tuple[Block, int]:
@@ -355,7 +409,8 @@ class Sweeps:
         self.plan()
         names = {p.name for p in primal.params}
         params = [Value(p.type, p.name) for p in primal.params]
-        seeds = [Value(s.type, s.name if s.name and s.name not in names else "y_bar") for s in self.adjoint.seeds]
+        seeds = [Value(s.type, s.name if s.name and s.name not in names else "y_bar")
+                 for s in self.adjoint.seeds]
         incoming = [Value(s.type, s.name) for s in self.adjoint.incoming.values()]
         block = Block([*params, *seeds, *incoming])
         with Builder(block):
@@ -369,14 +424,16 @@ class Sweeps:
             for region in self.regions.values():
                 if region.trips is not None and not self.is_counted(region):
                     self.env[region.trips] = tape_len(self.tapes[self.own_stacks(region)[0]])
-            self.env.update(zip([*self.adjoint.seeds, *self.adjoint.incoming.values()], [*seeds, *incoming]))
+            self.env.update(zip([*self.adjoint.seeds, *self.adjoint.incoming.values()],
+                                [*seeds, *incoming]))
             block.yields = results + self.backward(self.regions[primal.block].adjoint, [])
         return block, count
 
     def tapes_inside(self, op: Op) -> list[tuple[Region, Value]]:
         """The tapes written by the regions of `op`, at any depth."""
         inside = {b for inner in op.blocks for b in blocks_of(inner)}
-        return [key for key in self.kinds if self.kinds[key] in ("array", "stack") and key[0].primal in inside]
+        return [key for key in self.kinds if self.kinds[key] in ("array", "stack")
+                and key[0].primal in inside]
 
     def forward(self, block: Block, args: Sequence[Value]) -> list[Value]:
         """Emit a primal block again, with the writes to the tapes of its region."""
@@ -398,7 +455,9 @@ class Sweeps:
         return [self.env[y] for y in block.yields]
 
     def measure(self, x: Value, region: Region | None) -> None:
-        """Emit the lengths of `x` that the adjoint asks (shape_only_reads.py), and write them to their tapes."""
+        """Emit the lengths of `x` that the adjoint asks (shape_only_reads.py), and write them to
+        their tapes.
+        """
         for n in self.lengths.get(x, ()):
             emit_op(n.op, self.env)
             self.save(region, n)
@@ -421,7 +480,8 @@ class Sweeps:
         if op.name == "if":
             self.rename(op, self.forward_if(op, inputs, tapes, regions[0].parent))
         else:
-            counter = regions[0].trips if regions[0].trips is not None and self.is_counted(regions[0]) else None
+            counter = (regions[0].trips if regions[0].trips is not None
+                       and self.is_counted(regions[0]) else None)
             self.rename(op, self.forward_loop(op, inputs, tapes, counter))
 
     def forward_call(self, op: Op, forward: Function, kept: list[Value]) -> None:
@@ -456,14 +516,18 @@ class Sweeps:
                     if region.primal is branch:
                         yields.append(self.env[v])
                     else:
-                        # a count may size a tape of the next derivative, which is allocated around the `if`
+                        # a count may size a tape of the next derivative, which is allocated around
+                        # the `if`
                         counts = isinstance(v.type, Scalar) and v.type.dtype == "int64"
-                        yields.append(zero_of_type(v.type) if in_loop or counts else make_undefined())
+                        yields.append(zero_of_type(v.type) if in_loop or counts
+                                      else make_undefined())
                 block.yields = yields + [self.tapes[key] for key in tapes]
             blocks.append(block)
         self.tapes = before
-        types = [join_types(a.type, b.type) for a, b in zip(blocks[0].yields, blocks[1].yields, strict=True)]
-        names = [o.name for o in op.outputs] + [v.name for _, v in extra] + [tape_name(v) for _, v in tapes]
+        types = [join_types(a.type, b.type)
+                 for a, b in zip(blocks[0].yields, blocks[1].yields, strict=True)]
+        names = ([o.name for o in op.outputs] + [v.name for _, v in extra]
+                 + [tape_name(v) for _, v in tapes])
         outs = add_op(if_record, [inputs[0]], {}, types, blocks, names).outputs
         count = len(op.outputs)
         for key, out in zip(extra, outs[count:]):
@@ -471,20 +535,25 @@ class Sweeps:
         self.tapes.update(zip(tapes, outs[count + len(extra):]))
         return outs[:count]
 
-    def forward_loop(self, op: Op, inputs: list[Value], tapes: list, trips: Value | None) -> Sequence[Value]:
-        """A loop whose body also writes tapes, and counts its trips where the adjoint asks for them."""
+    def forward_loop(self, op: Op, inputs: list[Value], tapes: list,
+                     trips: Value | None) -> Sequence[Value]:
+        """A loop whose body also writes tapes, and counts its trips where the adjoint asks for
+        them.
+        """
         _, params, _, body = loop_parts(op)
         skip, breaks = (3 if op.name == "for" else 0), op.attrs["breaks"]
         count = len(params)
         counted = [value(0)] if trips is not None else []
         for param in self.regions[body].ends.values():
             key, first = (self.regions[body], param), inputs[skip + params.index(param)]
-            self.tapes[key] = put(self.tapes[key], (*self.slot(self.regions[body].parent), value(0)), first)
+            self.tapes[key] = put(self.tapes[key],
+                                  (*self.slot(self.regions[body].parent), value(0)), first)
             self.tapes[key].name = tape_name(param)
         starts = [*inputs[skip:], *counted, *(self.tapes[key] for key in tapes)]
         lasts = {v: last for v, last in self.regions[body].lasts.items() if last not in op.outputs}
         starts[count + len(counted):count + len(counted)] = (zero_of_type(v.type) for v in lasts)
-        names = [p.name for p in params] + ["trips"] * len(counted) + [v.name for v in lasts] + [tape_name(v) for _, v in tapes]
+        names = ([p.name for p in params] + ["trips"] * len(counted) + [v.name for v in lasts]
+                 + [tape_name(v) for _, v in tapes])
         before, after = dict(self.tapes), count + len(counted) + len(lasts)
 
         def step(*args: Value) -> list[Value]:
@@ -498,7 +567,8 @@ class Sweeps:
         if op.name == "for":
             outs = for_loop(*inputs[:3], starts, step, breaks, names, body.params[0].name)
         else:
-            outs = while_loop(starts, lambda *c: self.forward(op.blocks[0], c[:count])[0], step, breaks, names)
+            outs = while_loop(starts, lambda *c: self.forward(op.blocks[0], c[:count])[0], step,
+                              breaks, names)
         self.tapes = before
         if trips is not None:
             self.env[trips] = outs[count]
@@ -559,14 +629,16 @@ class Sweeps:
         kind = self.kinds.get((region, v))
         if kind == "end":
             begin = region.ends[v]
-            self.tapes[region, begin] = put(self.tapes[region, begin], self.slot_after(region), self.env[v])
+            self.tapes[region, begin] = put(self.tapes[region, begin], self.slot_after(region),
+                                            self.env[v])
             self.tapes[region, begin].name = tape_name(begin)
         if kind == "array" and v in region.ends.values():  # the trip before saved it
             return
         if kind == "stack":
             self.tapes[region, v] = tape_push(self.tapes[region, v], self.env[v])
         elif kind == "array":
-            self.tapes[region, v] = put(self.tapes[region, v], tuple(self.slot(region)), self.env[v])
+            self.tapes[region, v] = put(self.tapes[region, v], tuple(self.slot(region)),
+                                        self.env[v])
         if kind in ("stack", "array"):
             self.tapes[region, v].name = tape_name(v)
 
@@ -599,8 +671,11 @@ class Sweeps:
         self.recompute(region.recomputed)
 
     def pythons(self, loaded: Value, v: Value) -> Value:
-        """What was read of an array, a number of Python's where `v` was one: NumPy's would raise single precision to double."""
-        if not self.is_narrow or not (isinstance(v.type, Scalar) and v.type.weak and v.type.dtype in PYTHONS):
+        """What was read of an array, a number of Python's where `v` was one: NumPy's would raise
+        single precision to double.
+        """
+        if not self.is_narrow or not (isinstance(v.type, Scalar) and v.type.weak
+                                      and v.type.dtype in PYTHONS):
             return loaded
         if not isinstance(loaded.type, Scalar) or loaded.type.weak:
             return loaded
@@ -609,7 +684,8 @@ class Sweeps:
     @cached_property
     def is_narrow(self) -> bool:
         """Whether anything is of single precision, or less."""
-        values = (v for block in blocks_of(self.primal.block) for v in [*block.params, *(v for op in block.ops for v in op.outputs)])
+        values = (v for block in blocks_of(self.primal.block)
+                  for v in [*block.params, *(v for op in block.ops for v in op.outputs)])
         return any(dtype_of(v.type) in NARROW for v in values)
 
     def recompute(self, values: Sequence[Value]) -> None:
@@ -618,7 +694,8 @@ class Sweeps:
         for v in values:
             with at(v.op.line.reversed(again=True) if v.op is not None and v.op.line else None):
                 if v in self.kept:
-                    found = take(self.env[self.kept[v].array], tuple(self.env[i] for i in self.kept[v].indices))
+                    found = take(self.env[self.kept[v].array],
+                                 tuple(self.env[i] for i in self.kept[v].indices))
                     found = self.pythons(found, v)
                     found.name = found.name or v.name
                     self.env[v] = found
@@ -643,11 +720,13 @@ class Sweeps:
         return [self.env[y] for y in block.yields]
 
     def backward_op(self, op: Op) -> None:
-        inside = op.blocks if any(b in self.by_adjoint for b in op.blocks) else [b for arm in op.blocks for b in blocks_of(arm)]
+        inside = (op.blocks if any(b in self.by_adjoint for b in op.blocks)
+                  else [b for arm in op.blocks for b in blocks_of(arm)])
         regions = [self.by_adjoint[b] for b in inside if b in self.by_adjoint]
         if not regions:
             return emit_op(op, self.env)
-        stacks = [key for r in regions for key in self.tapes_inside(r.op) if self.kinds[key] == "stack"]
+        stacks = [key for r in regions for key in self.tapes_inside(r.op)
+                  if self.kinds[key] == "stack"]
         stacks = list(dict.fromkeys(stacks))
         if op.name == "if":
             self.rename(op, self.backward_if(op, stacks))
@@ -660,12 +739,15 @@ class Sweeps:
             block = Block()
             self.tapes = dict(before)
             with Builder(block):
-                if stacks and not any(inner in self.by_adjoint for inner in blocks_of(branch)):  # analysis/zero_cotangents.py: what is swept back in the other arm alone leaves its tapes as it would have
+                # analysis/zero_cotangents.py: what is swept back in the other arm alone leaves its
+                # tapes as it would have
+                if stacks and not any(inner in self.by_adjoint for inner in blocks_of(branch)):
                     self.backward(next(arm for arm in op.blocks if arm is not branch), [])
                 block.yields = [*self.backward(branch, []), *(self.tapes[key] for key in stacks)]
             blocks.append(block)
         self.tapes = before
-        types = [join_types(a.type, b.type) for a, b in zip(blocks[0].yields, blocks[1].yields, strict=True)]
+        types = [join_types(a.type, b.type)
+                 for a, b in zip(blocks[0].yields, blocks[1].yields, strict=True)]
         names = [o.name for o in op.outputs] + [tape_name(v) for _, v in stacks]
         outs = add_op(if_record, [self.env[op.inputs[0]]], {}, types, blocks, names).outputs
         self.tapes.update(zip(stacks, outs[len(op.outputs):]))
@@ -679,17 +761,22 @@ class Sweeps:
 
         def step_back(index: Value, *carries: Value) -> list[Value]:
             self.tapes.update(zip(stacks, carries[count:]))
-            return [*self.backward(body, [index, *carries[:count]]), *(self.tapes[key] for key in stacks)]
+            return [*self.backward(body, [index, *carries[:count]]),
+                    *(self.tapes[key] for key in stacks)]
 
-        outs = for_loop(*(self.env[x] for x in op.inputs[:3]), starts, step_back, names=names, index=body.params[0].name)
+        outs = for_loop(*(self.env[x] for x in op.inputs[:3]), starts, step_back, names=names,
+                        index=body.params[0].name)
         self.tapes = before
         self.tapes.update(zip(stacks, outs[count:]))
         return outs[:count]
 
 
 def leaves_out_few(v: Value) -> bool:
-    """Whether `v` is a slice, of an array of as many axes, that is as much shorter in each however long that is: x[1:-1]."""
-    if not isinstance(v.type, Array) or v.op is None or v.op.name != "getitem" or getattr(v.op.inputs[0].type, "rank", None) != v.type.rank:
+    """Whether `v` is a slice, of an array of as many axes, that is as much shorter in each however
+    long that is: x[1:-1].
+    """
+    if (not isinstance(v.type, Array) or v.op is None or v.op.name != "getitem"
+            or getattr(v.op.inputs[0].type, "rank", None) != v.type.rank):
         return False
     return all(isinstance(n, int) and isinstance(m, int) or sliced(v, k) is not None
                for k, (n, m) in enumerate(zip(v.type.dims, v.op.inputs[0].type.dims)))
@@ -704,7 +791,8 @@ def zero_of_type(type: Type) -> Value:
     """Something of this type to save in the branch that does not compute it."""
     match type:
         case Tuple(items):
-            return packed([empty((0,) * len(x.dims), x.dtype) if isinstance(x, Array) else zero_of_type(x) for x in items], type.form)
+            return packed([empty((0,) * len(x.dims), x.dtype) if isinstance(x, Array)
+                           else zero_of_type(x) for x in items], type.form)
         case Static(known):
             return value(known)
     return value({"bool": False}.get(type.dtype, 0 if "int" in type.dtype else 0.0))

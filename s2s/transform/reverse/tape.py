@@ -1,9 +1,10 @@
 """What the reverse sweep reads of the forward sweep: recompute it, or save it, and where.
 
-The reverse sweep is first written as if every value of the primal were in its scope.  For each primal
-block that it runs through backwards (a `Region`), this module then decides, of the values of that block
-that the adjoint reads, which are saved and which are recomputed from those: a minimum cut of the block's
-data flow (Note [The cut]).  What a loop saves goes to a tape (Note [Two kinds of tape]).
+The reverse sweep is first written as if every value of the primal were in its scope.  For each
+primal block that it runs through backwards (a `Region`), this module then decides, of the values of
+that block that the adjoint reads, which are saved and which are recomputed from those: a minimum
+cut of the block's data flow (Note [The cut]).  What a loop saves goes to a tape
+(Note [Two kinds of tape]).
 """
 
 from __future__ import annotations
@@ -24,37 +25,41 @@ from ...ops.program.checkpoint import is_plain
 from .whole_array_tapes import made_anew
 
 # Note [The cut]
-# Nodes are the values of one block.  A value that the adjoint reads is a sink; a value that cannot be
-# recomputed (a loop's carry, what an inner loop or a call of more than arithmetic produced, an element of an array that is
-# overwritten later) is a source; a cheap op connects its operands to its result.  The price of cutting a
-# value is what it costs to save: 1 for a scalar, AXIS for a vector, and so on.  The cheapest cut is what is saved,
-# and everything between the cut and the sinks is recomputed.  Of equally cheap cuts the one nearest to
-# the sinks is taken: least is recomputed.  Values from outside the block are not nodes: they become
-# needs of the block around it.
+# Nodes are the values of one block.  A value that the adjoint reads is a sink; a value that cannot
+# be recomputed (a loop's carry, what an inner loop or a call of more than arithmetic produced, an
+# element of an array that is overwritten later) is a source; a cheap op connects its operands to
+# its result.  The price of cutting a value is what it costs to save: 1 for a scalar, AXIS for a
+# vector, and so on.  The cheapest cut is what is saved, and everything between the cut and the
+# sinks is recomputed.  Of equally cheap cuts the one nearest to the sinks is taken: least is
+# recomputed.  Values from outside the block are not nodes: they become needs of the block around
+# it.
 #
 # Note [Two kinds of tape]
-# Where every loop around a value is counted, with bounds known before the outermost of them, its tape is
-# one array, allocated there and indexed by the loops' counters.  Otherwise it is a growing buffer, last
-# in, first out (ops/core/control.py, Note [Tapes are values]): the reverse sweep runs through the iterations
-# in exactly the opposite order.
+# Where every loop around a value is counted, with bounds known before the outermost of them, its
+# tape is one array, allocated there and indexed by the loops' counters.  Otherwise it is a growing
+# buffer, last in, first out (ops/core/control.py, Note [Tapes are values]): the reverse sweep runs
+# through the iterations in exactly the opposite order.
 #
 # Note [What a trip begins with and ends with]
-# What a loop carries, each trip ends with and the next begins with.  Where the sweep back reads both, and they go to an array,
-# one tape has them: as long as the loop and one more, x_tape[t] before the trip and x_tape[t + 1] after it.
-# So once it is saved what a trip begins with, what it ends with is there, too, and not recomputed, however cheap: the loop is
-# cut a second time, with its price at 0.  The gradient of a hidden Markov model, whose state is divided by its sum in each trip, takes
-# 0.77 of the time, a recurrence of np.exp of numbers 0.56.
+# What a loop carries, each trip ends with and the next begins with.  Where the sweep back reads
+# both, and they go to an array, one tape has them: as long as the loop and one more, x_tape[t]
+# before the trip and x_tape[t + 1] after it.  So once it is saved what a trip begins with, what it
+# ends with is there, too, and not recomputed, however cheap: the loop is cut a second time, with
+# its price at 0.  The gradient of a hidden Markov model, whose state is divided by its sum in each
+# trip, takes 0.77 of the time, a recurrence of np.exp of numbers 0.56.
 #
 # Note [Elements of arrays that change]
-# `a[i]` can be read again in the reverse sweep only if that version of `a` is still there.  Keeping a
-# version of an array that a loop overwrites would cost a copy per trip, so such elements are saved one by
-# one; a version made outside all loops is kept as it is (at most one copy in all), and so is one that a trip makes
-# anew and reads again and again (whole_array_tapes.py).  Elements that a loop writes once are not saved either (analysis/final_elements.py).
+# `a[i]` can be read again in the reverse sweep only if that version of `a` is still there.  Keeping
+# a version of an array that a loop overwrites would cost a copy per trip, so such elements are
+# saved one by one; a version made outside all loops is kept as it is (at most one copy in all), and
+# so is one that a trip makes anew and reads again and again (whole_array_tapes.py).  Elements that
+# a loop writes once are not saved either (analysis/final_elements.py).
 #
 # Note [The trip that leaves]
-# The sweep back through a loop knows its last trip, and that only this one can have left it (analysis/exit_conditions.py).  What is read only
-# where the loop was left, `total` in `if total > limit: return total * x[i]`, is read once: it goes to no tape, but
-# comes out of the loop as it was in the last trip, as another carry if it is not one.
+# The sweep back through a loop knows its last trip, and that only this one can have left it
+# (analysis/exit_conditions.py).  What is read only where the loop was left, `total` in `if total >
+# limit: return total * x[i]`, is read once: it goes to no tape, but comes out of the loop as it was
+# in the last trip, as another carry if it is not one.
 
 SHORT = 50  # ops of a function whose calls are made again
 FEW = 16  # numbers in an array that it makes
@@ -73,13 +78,19 @@ class Region:
     adjoint: Block | None = None
     trips: Value | None = None  # stands for the number of trips, where it is counted at run time
     saved: list[Value] = field(default_factory=list)
-    recomputed: list[Value] = field(default_factory=list)  # or read where it is kept; operands first
+    # or read where it is kept; operands first
+    recomputed: list[Value] = field(default_factory=list)
     outer: dict[Value, None] = field(default_factory=dict)  # what it needs of the blocks around it
-    leaves: list[Region] = field(default_factory=list)  # the loops that are left where it runs, innermost first
-    once: dict[Value, int] = field(default_factory=dict)  # what it needs only where that many of the loops around it are left
-    lasts: dict[Value, Value] = field(default_factory=dict)  # of a loop: what stands for a value as it was in the last trip
-    again: list[Value] = field(default_factory=list)  # of the block around, recomputed here: nothing else reads it
-    ends: dict[Value, Value] = field(default_factory=dict)  # what a trip ends with: what the next begins with, whose tape has both
+    # the loops that are left where it runs, innermost first
+    leaves: list[Region] = field(default_factory=list)
+    # what it needs only where that many of the loops around it are left
+    once: dict[Value, int] = field(default_factory=dict)
+    # of a loop: what stands for a value as it was in the last trip
+    lasts: dict[Value, Value] = field(default_factory=dict)
+    # of the block around, recomputed here: nothing else reads it
+    again: list[Value] = field(default_factory=list)
+    # what a trip ends with: what the next begins with, whose tape has both
+    ends: dict[Value, Value] = field(default_factory=dict)
 
     @property
     def is_loop(self) -> bool:
@@ -92,7 +103,8 @@ class Region:
     def last(self, v: Value, asked: dict[Value, Asked] | None = None) -> Value:
         """Stands for what `v` was in the last trip of this loop: Note [The trip that leaves]."""
         carried = carry_of(self.op, asked or {}, v)
-        return self.lasts.setdefault(v, Value(v.type, v.name, self.op) if carried is None else carried)
+        return self.lasts.setdefault(v, Value(v.type, v.name, self.op) if carried is None
+                                     else carried)
 
 
 @dataclass(eq=False)
@@ -105,12 +117,16 @@ class Tape:
     stand_in: Value | None = None  # "result": the value that the region around it knows
 
 
-def cut(region: Region, needed: list[Value], unstable: set[Value], kept: dict[Value, Kept], made_again: Container[Op] = (),
-        given: set[Value] | None = None, handed_on: Container[Value] = (), firm: Container[Value] = ()) -> tuple[list[Value], list[Value]]:
-    """Split what the adjoint of `region` needs of it into what is saved and what is recomputed, operands first.
+def cut(region: Region, needed: list[Value], unstable: set[Value], kept: dict[Value, Kept],
+        made_again: Container[Op] = (), given: set[Value] | None = None,
+        handed_on: Container[Value] = (),
+        firm: Container[Value] = ()) -> tuple[list[Value], list[Value]]:
+    """Split what the adjoint of `region` needs of it into what is saved and what is recomputed,
+    operands first.
 
-    What is `given` to the adjoint need not be saved, what is `handed_on` to the next trip is saved there; calls that are `made_again`
-    are as good as cheap ops.  What is `firm` is not computed again (analysis/bit_exact.py).
+    What is `given` to the adjoint need not be saved, what is `handed_on` to the next trip is saved
+    there; calls that are `made_again` are as good as cheap ops.  What is `firm` is not computed
+    again (analysis/bit_exact.py).
     """
     def is_computed(v: Value) -> bool:
         return v in kept or v not in firm and recomputable(v, unstable, made_again)
@@ -137,12 +153,16 @@ def cut(region: Region, needed: list[Value], unstable: set[Value], kept: dict[Va
             edges.append((source, entry, INFINITE))
     edges += [(nodes[v] + 1, sink, INFINITE) for v in needed]
     inside = sink_side(edges, source, sink)
-    saved = _in_order(block, [v for v, entry in nodes.items() if entry not in inside and entry + 1 in inside])
-    recomputed = operands_first(_in_order(block, needed), {*saved, *free}, lambda v: [x for x in operands(v, kept) if x in own])
+    saved = _in_order(block,
+                      [v for v, entry in nodes.items() if entry not in inside
+                       and entry + 1 in inside])
+    recomputed = operands_first(_in_order(block, needed), {*saved, *free},
+                                lambda v: [x for x in operands(v, kept) if x in own])
     return saved, list(recomputed)
 
 
-def operands_first(roots: Iterable[Value], done: set[Value], inner: Callable[[Value], Iterable[Value]]) -> Iterator[Value]:
+def operands_first(roots: Iterable[Value], done: set[Value],
+                   inner: Callable[[Value], Iterable[Value]]) -> Iterator[Value]:
     """The roots, and before each what `inner` says that it is made of, without what is `done`.
 
     A program may be a chain of thousands of statements, longer than Python's stack is deep.
@@ -169,9 +189,12 @@ def operands(v: Value, kept: dict[Value, Kept]) -> Sequence[Value]:
 
 
 def _in_order(block: Block, values: Iterable[Value]) -> list[Value]:
-    """`values` in the order in which the block defines them; stand-ins and lengths last, those of one op and name as they come."""
+    """`values` in the order in which the block defines them; stand-ins and lengths last, those of
+    one op and name as they come.
+    """
     values = dict.fromkeys(values)
-    inside = dict.fromkeys(v for v in [*block.params, *(v for op in block.ops for v in op.outputs)] if v in values)
+    inside = dict.fromkeys(v for v in [*block.params, *(v for op in block.ops for v in op.outputs)]
+                           if v in values)
     others = [v for v in values if v not in inside]
     places = {op: k for k, op in enumerate(block.ops)} if others else {}
     return [*inside] + sorted(others, key=lambda v: (places.get(v.op, len(places)), v.name))
@@ -183,7 +206,9 @@ def price(v: Value) -> int:
         case Scalar():
             return 1
         case Array(_, dims):
-            return max(1, math.prod(min(d, AXIS) if isinstance(d, int) else AXIS for d in dims[-MOST_AXES:]))
+            return max(1,
+                       math.prod(min(d, AXIS) if isinstance(d, int) else AXIS
+                                 for d in dims[-MOST_AXES:]))
     return AXIS
 
 
@@ -202,16 +227,20 @@ def recomputable(v: Value, unstable: set[Value], made_again: Container[Op] = ())
 
 
 def calls_made_again(function: Function, alone: bool = True) -> set[Op]:
-    """The calls that the reverse sweep of `function` makes again: of arithmetic that it could have written itself.
+    """The calls that the reverse sweep of `function` makes again: of arithmetic that it could have
+    written itself.
 
-    `rhs(u, p)` of a state u of few numbers, which each step of an integrator makes anew, is one: u is saved, and not each product
-    in rhs.  Not so where a loop writes into u: to have it again would cost a copy each time.  Nor in a function that
-    calls itself: is it not `alone`, its arguments may be written into between its sweeps.
+    `rhs(u, p)` of a state u of few numbers, which each step of an integrator makes anew, is one: u
+    is saved, and not each product in rhs.  Not so where a loop writes into u: to have it again
+    would cost a copy each time.  Nor in a function that calls itself: is it not `alone`, its
+    arguments may be written into between its sweeps.
     """
-    calls = [op for op in walk(function.block) if op.name == "call" and is_plain(op.attrs["callee"])]
+    calls = [op for op in walk(function.block) if op.name == "call"
+             and is_plain(op.attrs["callee"])]
     unstable = unstable_values(function.block) - made_anew(function) if calls and alone else set()
-    return {op for op in calls if is_arithmetic(op.attrs["callee"].function_for(op.inputs))
-            or alone and unstable.isdisjoint(op.inputs) and is_arithmetic(op.attrs["callee"].function_for(op.inputs), of_elements=True)}
+    return {op for op in calls if is_arithmetic(op.attrs["callee"].function_for(op.inputs)) or alone
+            and unstable.isdisjoint(op.inputs)
+            and is_arithmetic(op.attrs["callee"].function_for(op.inputs), of_elements=True)}
 
 
 def is_arithmetic(function: Function, of_elements: bool = False) -> bool:
@@ -221,11 +250,14 @@ def is_arithmetic(function: Function, of_elements: bool = False) -> bool:
     """
     ops = function.block.ops
     if not of_elements:
-        return len(ops) <= SHORT and all(
-            op.record.cheap and not op.blocks and all(isinstance(x.type, Scalar) for x in (*op.inputs, *op.outputs)) for op in ops)
-    return len(ops) <= SHORT and all(
-        op.record.cheap and not op.blocks and op.record.writes is None and all(map(is_few, op.outputs))
-        and (op.name == "getitem" and isinstance(op.output.type, Scalar) or all(map(is_few, op.inputs))) for op in ops)
+        return len(ops) <= SHORT and all(op.record.cheap and not op.blocks
+                                         and all(isinstance(x.type, Scalar)
+                                                 for x in (*op.inputs, *op.outputs)) for op in ops)
+    return len(ops) <= SHORT and all(op.record.cheap and not op.blocks and op.record.writes is None
+                                     and all(map(is_few, op.outputs))
+                                     and (op.name == "getitem"
+                                          and isinstance(op.output.type, Scalar)
+                                          or all(map(is_few, op.inputs))) for op in ops)
 
 
 def is_few(v: Value) -> bool:
@@ -240,10 +272,12 @@ def is_few(v: Value) -> bool:
     return False
 
 
-def unstable_values(block: Block, in_loop: bool = False, stable: frozenset | set = frozenset()) -> set[Value]:
+def unstable_values(block: Block, in_loop: bool = False,
+                    stable: frozenset | set = frozenset()) -> set[Value]:
     """The versions of arrays that a loop overwrites.  Note [Elements of arrays that change].
 
-    With `in_loop` the block may run again and again.  What is `stable` is saved as it is there, before anything writes into it.
+    With `in_loop` the block may run again and again.  What is `stable` is saved as it is there,
+    before anything writes into it.
     """
     found: set[Value] = set()
 

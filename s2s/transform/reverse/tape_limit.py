@@ -1,16 +1,19 @@
-"""Loops whose tapes may grow past a limit are checkpointed, with as many snapshots as the limit holds.
+"""Loops whose tapes may grow past a limit are checkpointed, with as many snapshots as the limit
+holds.
 
     for i in range(n): x = x * np.sin(x)     becomes, for a limit of 1 MB,
     for i in s2s.checkpoint(range(n), memory="1MB"): x = x * np.sin(x)
 
-Whether a tape would pass the limit is known when the loop is entered.  Two designs were considered: both sweeps in two
-versions and an `if` around them; and this one, in which the number of snapshots is what depends on the run.  With no
-more trips than snapshots, each trip leaves one, and none is run again: the snapshots are the tape.
+Whether a tape would pass the limit is known when the loop is entered.  Two designs were considered:
+both sweeps in two versions and an `if` around them; and this one, in which the number of snapshots
+is what depends on the run.  With no more trips than snapshots, each trip leaves one, and none is
+run again: the snapshots are the tape.
 
-That holds where the state is no larger than what a trip would save: a loop over numbers, or one that makes or
-sweeps whole arrays.  A loop that writes single elements of an array, and saves these, is left as it is: its tape is
-about as large as what it writes.  So is a loop whose state has no size that is known before it, and one that
-draws.  Loops inside a loop are held to the limit on their own: a run saves at most as many limits as loops are nested.
+That holds where the state is no larger than what a trip would save: a loop over numbers, or one
+that makes or sweeps whole arrays.  A loop that writes single elements of an array, and saves these,
+is left as it is: its tape is about as large as what it writes.  So is a loop whose state has no
+size that is known before it, and one that draws.  Loops inside a loop are held to the limit on
+their own: a run saves at most as many limits as loops are nested.
 """
 
 from __future__ import annotations
@@ -35,7 +38,9 @@ FEW = 64  # trips of a loop that is not worth a snapshot, if that many are known
 
 
 def limited(function: Function, wrt: Sequence[int], limit: int) -> Function:
-    """`function`, whose loops save at most `limit` bytes each for the cotangents of the parameters in `wrt`."""
+    """`function`, whose loops save at most `limit` bytes each for the cotangents of the parameters
+    in `wrt`.
+    """
     function = clone(function)
     if not any(op.name in ("for", "while", "call") for op in walk(function.block)):
         return function

@@ -2,9 +2,9 @@
 
     f(*xs) -> *ys    becomes    f_vjp(*xs, *y_bars) -> (*ys, *x_bars)
 
-`adjoint.py` writes the reverse sweep, reading primal values wherever they are; `tape.py` decides which of
-them are saved and which are computed again; `sweeps.py` emits the two sweeps.  A function that is called
-becomes two (`split_vjp`): the sweeps of the caller run between them.
+`adjoint.py` writes the reverse sweep, reading primal values wherever they are; `tape.py` decides
+which of them are saved and which are computed again; `sweeps.py` emits the two sweeps.  A function
+that is called becomes two (`split_vjp`): the sweeps of the caller run between them.
 """
 
 from __future__ import annotations
@@ -31,19 +31,26 @@ from .tape import is_arithmetic
 def vjp(function: Function, wrt: Sequence[int]) -> Function:
     """`f(*xs) -> *ys` becomes `f_vjp(*xs, *y_bars) -> (*ys, *x_bars)`, for the parameters in `wrt`.
 
-    A result that carries no derivative has no y_bar.  Raises DerivativeError where an op has no rule.
+    A result that carries no derivative has no y_bar.  Raises DerivativeError where an op has no
+    rule.
     """
     return whole_vjp(function, [function.params[k] for k in wrt])
 
 
 def whole_vjp(function: Function, wrt: Sequence[Value], summed: Sequence[Value] = ()) -> Function:
-    """`vjp`, given parameters; the cotangents so far of those in `summed` are handed in behind the y_bars."""
+    """`vjp`, given parameters; the cotangents so far of those in `summed` are handed in behind the
+    y_bars.
+    """
     places = [function.params.index(x) for x in wrt], [function.params.index(x) for x in summed]
-    function = expanded(with_matrix_functions(with_squares(function), places[0]), places[0], split_vjp)
+    function = expanded(with_matrix_functions(with_squares(function), places[0]), places[0],
+                        split_vjp)
     wrt, summed = ([function.params[k] for k in ks] for ks in places)
     seeds = [k for k, y in enumerate(function.results) if carries_derivative(y.type)]
-    partial = seeds if len(seeds) > 1 or any(not isinstance(function.results[k].type, Scalar) for k in seeds) else ()  # as those of a Jacobian's rows are
-    return plain(Sweeps(Adjoint(function, wrt, split_vjp, whole_vjp, summed, partial=partial)).function())
+    # as those of a Jacobian's rows are
+    partial = seeds if len(seeds) > 1 or any(not isinstance(function.results[k].type, Scalar)
+                                             for k in seeds) else ()
+    return plain(Sweeps(Adjoint(function, wrt, split_vjp, whole_vjp, summed,
+                                partial=partial)).function())
 
 
 @dataclass(frozen=True)
@@ -56,11 +63,15 @@ class Halves:
     residuals: list[Value]  # of the forward part
     arguments: list[int]  # which arguments the backward part reads
     wrt: list[int]  # which arguments get a cotangent from it
-    loose: frozenset[int] = frozenset()  # which residuals some path leaves unbound: no length of theirs says how long something else is
+    # which residuals some path leaves unbound: no length of theirs says how long something else is
+    loose: frozenset[int] = frozenset()
 
     def residuals_for(self, op: Op) -> list[Value]:
-        """What the forward part returns besides, where it is called for `op`, a call of the function."""
-        own = [Value(with_own_extents(v.type, f"<saved {k}>")) if k in self.loose else v for k, v in enumerate(self.residuals)]
+        """What the forward part returns besides, where it is called for `op`, a call of the
+        function.
+        """
+        own = [Value(with_own_extents(v.type, f"<saved {k}>")) if k in self.loose else v
+               for k, v in enumerate(self.residuals)]
         types = types_for_caller(self.forward, op, own)
         return [Value(type, v.name, op) for type, v in zip(types, self.residuals)]
 
@@ -68,13 +79,15 @@ class Halves:
 _halves: WeakKeyDictionary[Function, dict[tuple, Halves]] = WeakKeyDictionary()
 
 
-def split_vjp(function: Function | Recursive, wrt: tuple[int, ...], seeded: tuple[int, ...] | None = None,
-              again: bool | None = None, partial: tuple[int, ...] = ()) -> Halves | Pair:
+def split_vjp(function: Function | Recursive, wrt: tuple[int, ...],
+              seeded: tuple[int, ...] | None = None, again: bool | None = None,
+              partial: tuple[int, ...] = ()) -> Halves | Pair:
     """The two sweeps as two functions, for callers that run other code in between.
 
-    Given `seeded`, only the results with these numbers have a cotangent, and of the arguments in `wrt` only those get one
-    that one of them reaches.  With `again` the backward part computes what it reads from the arguments; None: if that is arithmetic.
-    Entries of the cotangents of results numbered in `partial` may be 0 because they were thrown away.
+    Given `seeded`, only the results with these numbers have a cotangent, and of the arguments in
+    `wrt` only those get one that one of them reaches.  With `again` the backward part computes what
+    it reads from the arguments; None: if that is arithmetic.  Entries of the cotangents of results
+    numbered in `partial` may be 0 because they were thrown away.
     """
     if isinstance(function, Recursive):
         return recursive_pair(function, wrt, split_vjp, whole_vjp)
@@ -82,13 +95,16 @@ def split_vjp(function: Function | Recursive, wrt: tuple[int, ...], seeded: tupl
     again = is_arithmetic(function) if again is None else again
     if (wrt, seeded, again, partial) not in known:
         whole = expanded(with_matrix_functions(with_squares(function), wrt), wrt, split_vjp)
-        known[wrt, seeded, again, partial] = split(
-            whole, Adjoint(whole, [whole.params[k] for k in wrt], split_vjp, whole_vjp, seeded=seeded, partial=partial), again=again)
+        known[wrt, seeded, again, partial] = split(whole,
+                                                   Adjoint(whole, [whole.params[k] for k in wrt],
+                                                           split_vjp, whole_vjp, seeded=seeded,
+                                                           partial=partial), again=again)
     return known[wrt, seeded, again, partial]
 
 
 def split(function: Function, second: Adjoint, suffix: str = "bwd", again: bool = False) -> Halves:
-    """`function`, which also returns what `second` reads, the program that runs after it; and that program.
+    """`function`, which also returns what `second` reads, the program that runs after it; and that
+    program.
 
     With `again`, the second computes all that it reads from the arguments.
     """
@@ -109,8 +125,10 @@ def split(function: Function, second: Adjoint, suffix: str = "bwd", again: bool 
     rear.ops = constants + rear.ops
     rear.params = [*(params[k] for k in arguments), *kept, *seeds]
     docs = docs_of(function)
-    forward = Function(f"{function.name}_fwd", front, function.source, docs[0], len(front.yields) != 1)
-    backward = Function(f"{function.name}_{suffix}", rear, function.source, docs[1], len(rear.yields) != 1)
+    forward = Function(f"{function.name}_fwd", front, function.source, docs[0],
+                       len(front.yields) != 1)
+    backward = Function(f"{function.name}_{suffix}", rear, function.source, docs[1],
+                        len(rear.yields) != 1)
     loose = frozenset(k for k, v in enumerate(kept) if v in shapeless)
     types = {kept[k]: with_own_extents(kept[k].type, f"<saved {k}>") for k in loose}
     forward = rebuild(forward, rule=without_squares)  # apart: they share no values

@@ -7,13 +7,17 @@
                 new[j] += alpha[i] * A[i, j]        alpha_tape[n] = alpha
         alpha = new
 
-Elements of an array that is overwritten are saved one by one (tape.py, Note [Elements of arrays that change]): here S * S of them in a trip, each element
-S times.  Where more loops are around a read than its indices count, `x[j, 0] - x[i, 0]` of all pairs, and a trip makes all of the array, a copy of it takes
-less memory, and no longer than what the trip does anyway.  All of it is made by `x = x + h * v`, by `x += h * v`, and by what is written wherever as many
-loops go as it has axes, which are taken to reach its ends.  Where a trip writes a few elements of it, a copy would be of another order.
+Elements of an array that is overwritten are saved one by one (tape.py,
+Note [Elements of arrays that change]): here S * S of them in a trip, each element S times.  Where
+more loops are around a read than its indices count, `x[j, 0] - x[i, 0]` of all pairs, and a trip
+makes all of the array, a copy of it takes less memory, and no longer than what the trip does
+anyway.  All of it is made by `x = x + h * v`, by `x += h * v`, and by what is written wherever as
+many loops go as it has axes, which are taken to reach its ends.  Where a trip writes a few elements
+of it, a copy would be of another order.
 
-Where as many loops as the array has axes go all through it, `u[i + 1] - 2 * u[i] + u[i - 1]` for each i, it depends on how many numbers are computed of an
-element and saved: sweeps.py tries both, and takes what is fewer bytes.
+Where as many loops as the array has axes go all through it, `u[i + 1] - 2 * u[i] + u[i - 1]` for
+each i, it depends on how many numbers are computed of an element and saved: sweeps.py tries both,
+and takes what is fewer bytes.
 """
 
 from __future__ import annotations
@@ -30,8 +34,10 @@ from ...ops.core.identities import base_offset
 def made_anew(function: Function) -> set[Value]:
     """The arrays that loops carry of which each trip makes a new one, and writes into none."""
     loops = [op for op in walk(function.block) if op.name in ("for", "while")]
-    carries = {param: (op, k) for op in loops for k, param in enumerate(op.blocks[-1].params[op.name == "for":])}
-    written = {op.inputs[op.record.writes] for op in walk(function.block) if op.record.writes is not None}
+    carries = {param: (op, k) for op in loops
+               for k, param in enumerate(op.blocks[-1].params[op.name == "for":])}
+    written = {op.inputs[op.record.writes] for op in walk(function.block)
+               if op.record.writes is not None}
     found = {param for param in carries if isinstance(param.type, Array) and param not in written}
 
     def end(param: Value) -> Value:
@@ -44,7 +50,8 @@ def made_anew(function: Function) -> set[Value]:
         if v.op.name in ("for", "while"):
             params = v.op.blocks[-1].params
             return params[v.op.outputs.index(v) - len(v.op.outputs)] in found
-        return not v.op.blocks and not v.op.record.views and v.op.record.writes is None and v not in written
+        return (not v.op.blocks and not v.op.record.views and v.op.record.writes is None
+                and v not in written)
 
     while gone := {param for param in found if not is_new(end(param))}:
         found -= gone
@@ -52,40 +59,54 @@ def made_anew(function: Function) -> set[Value]:
 
 
 def read_again_and_again(function: Function) -> set[Value]:
-    """The arrays of which a trip of a loop makes all, or the trip before has, and reads elements inside more loops than their indices count."""
+    """The arrays of which a trip of a loop makes all, or the trip before has, and reads elements
+    inside more loops than their indices count.
+    """
     found = set()
     for body, carried in loop_bodies(function):
-        ends = carried | {v: v for op in body.ops for v in op.outputs if isinstance(v.type, Array) and (op.blocks or op.record.writes is not None)}
+        ends = carried | {v: v for op in body.ops for v in op.outputs if isinstance(v.type, Array)
+                          and (op.blocks or op.record.writes is not None)}
         reads = element_reads(body) if ends else ()
-        often = {op.inputs[0] for op, depth in reads if depth > sum(i.constant is MISSING for i in op.inputs[1:])}
+        often = {op.inputs[0] for op, depth in reads
+                 if depth > sum(i.constant is MISSING for i in op.inputs[1:])}
         found |= {x for x in often if x in ends and is_made_in(body, ends[x])}
     return found
 
 
 def read_throughout(function: Function) -> set[Value]:
-    """The arrays that loops carry of which each trip makes all, and goes through all elements, in as many loops as they have axes."""
+    """The arrays that loops carry of which each trip makes all, and goes through all elements, in
+    as many loops as they have axes.
+    """
     return {param for body, carried in loop_bodies(function) for param, end in carried.items()
             if goes_through(body, param, ()) and is_made_in(body, end)}
 
 
 def loop_bodies(function: Function) -> Iterator[tuple[Block, dict[Value, Value]]]:
-    """The bodies of the loops, and of each the arrays that it carries, with what they are at the end of a trip."""
+    """The bodies of the loops, and of each the arrays that it carries, with what they are at the
+    end of a trip.
+    """
     for loop in walk(function.block):
         if loop.name in ("for", "while"):
             body, count = loop.blocks[-1], len(loop.outputs)
-            carried = zip(body.params[len(body.params) - count:], body.yields[len(body.yields) - count:])
+            carried = zip(body.params[len(body.params) - count:],
+                          body.yields[len(body.yields) - count:])
             yield body, {param: end for param, end in carried if isinstance(param.type, Array)}
 
 
 def goes_through(block: Block, array: Value, loops: tuple[Op, ...]) -> bool:
-    """Whether `block`, in these `loops`, or a loop in it reads an element of `array` wherever as many loops are, each as long as an axis."""
+    """Whether `block`, in these `loops`, or a loop in it reads an element of `array` wherever as
+    many loops are, each as long as an axis.
+    """
     for op in block.ops:
-        if op.record is getitem and op.inputs[0] is array and isinstance(op.output.type, Scalar) and len(loops) == array.type.rank:
+        if (op.record is getitem and op.inputs[0] is array and isinstance(op.output.type, Scalar)
+                and len(loops) == array.type.rank):
             counters = {each.blocks[0].params[0]: each for each in loops}
             places = [base_offset(i)[0] for i in op.inputs[1:]]
-            if set(places) == counters.keys() and all(is_as_long(counters[i], array, k) for k, i in enumerate(places)):
+            if set(places) == counters.keys() and all(is_as_long(counters[i], array, k)
+                                                      for k, i in enumerate(places)):
                 return True
-        if op.name == "for" and len(loops) < array.type.rank and goes_through(op.blocks[0], array, (*loops, op)):
+        if (op.name == "for" and len(loops) < array.type.rank
+                and goes_through(op.blocks[0], array, (*loops, op))):
             return True
     return False
 
@@ -97,7 +118,8 @@ def is_as_long(loop: Op, array: Value, axis: int) -> bool:
     if sum(base is None for base, _ in ends) != 1 or loop.inputs[2].constant not in (1, -1):
         return isinstance(dim, int) and all(base is None for base, _ in ends)
     ((base, _),) = (end for end in ends if end[0] is not None)
-    return base.op is not None and base.op.name == "length" and base.op.inputs[0].type.dims[base.op.attrs["axis"]] == dim
+    return (base.op is not None and base.op.name == "length"
+            and base.op.inputs[0].type.dims[base.op.attrs["axis"]] == dim)
 
 
 def element_reads(body: Block, depth: int = 0) -> Iterator[tuple[Op, int]]:
@@ -110,7 +132,9 @@ def element_reads(body: Block, depth: int = 0) -> Iterator[tuple[Op, int]]:
 
 
 def is_made_in(body: Block, v: Value, loops: tuple[Op, ...] = ()) -> bool:
-    """Whether `body`, in these `loops` of a trip, makes all of the array `v`: from nothing, though it may then write into it, or by writing all of it."""
+    """Whether `body`, in these `loops` of a trip, makes all of the array `v`: from nothing, though
+    it may then write into it, or by writing all of it.
+    """
     own = {x for op in walk(body) for x in op.outputs}
     while v in own:
         op = v.op
@@ -120,7 +144,8 @@ def is_made_in(body: Block, v: Value, loops: tuple[Op, ...] = ()) -> bool:
             v = op.inputs[op.record.writes]
         elif op.name in ("for", "while"):
             k, inner = op.outputs.index(v), op.blocks[-1]
-            if op.name == "for" and not op.attrs["breaks"] and is_made_in(inner, inner.yields[k], (*loops, op)):
+            if (op.name == "for" and not op.attrs["breaks"]
+                    and is_made_in(inner, inner.yields[k], (*loops, op))):
                 return True
             v = op.inputs[len(op.inputs) - len(op.outputs) + k]
         elif op.name == "if":
@@ -132,9 +157,11 @@ def is_made_in(body: Block, v: Value, loops: tuple[Op, ...] = ()) -> bool:
 
 
 def is_of_all(write: Op, loops: tuple[Op, ...]) -> bool:
-    """Whether these loops write wherever they are, each along an axis of the array; of an axis, at least, all that they can reach.
+    """Whether these loops write wherever they are, each along an axis of the array; of an axis, at
+    least, all that they can reach.
 
-    A slice of an axis needs no loop; three columns are as good as one, but three elements of a vector are not all of it.
+    A slice of an axis needs no loop; three columns are as good as one, but three elements of a
+    vector are not all of it.
     """
     if write.record not in (setitem, additem):
         return False
@@ -142,8 +169,11 @@ def is_of_all(write: Op, loops: tuple[Op, ...]) -> bool:
     dims, places = write.output.type.dims, [base_offset(i)[0] for i in write.inputs[2:]]
     moving = [place for place in places if place is not None]
     axes = expand(write.attrs["pattern"], len(dims))
-    if not set(axes) <= {"i", "..."} or len(set(moving)) < len(moving) or not counters.keys() >= set(moving):
+    if (not set(axes) <= {"i", "..."} or len(set(moving)) < len(moving)
+            or not counters.keys() >= set(moving)):
         return False
-    few = [place is None or all(x.constant is not MISSING for x in counters[place].inputs[:2]) for place in places]
+    few = [place is None or all(x.constant is not MISSING for x in counters[place].inputs[:2])
+           for place in places]
     along = [dim for axis, dim in zip(axes, dims, strict=True) if axis == "i"]
-    return sum(is_one and not isinstance(dim, int) for is_one, dim in zip(few, along, strict=True)) < len(dims)
+    return (sum(is_one and not isinstance(dim, int) for is_one, dim in zip(few, along, strict=True))
+            < len(dims))

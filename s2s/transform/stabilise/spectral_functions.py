@@ -3,12 +3,15 @@
     w, Q = np.linalg.eigh(a)         U, s, Vt = np.linalg.svd(a)
     (Q * f(w)) @ Q.T                 U * f(s) @ Vt, U @ Vt, U * f(s) @ U.T, Vt.T * f(s) @ Vt
 
-The factors of a chain of products are looked at one by one, in whatever way it is written: `np.diag(f(w))`, `f(w)[:, None] * Q.T`,
-`Q / w`, `Q @ ((Q.T @ b) / w)`, `np.einsum("ij,j,kj->ik", Q, f(w), Q)`.  Where Q, functions of w and Q^H follow one another, an op beside the
-product says that it is f(a) (ops/linalg/matrix_function.py).  So do the derivatives of `eigvalsh` and of singular values, which are such products.
-As for squares (square_roots.py), the value stays what the program computes, and the op is gone once the function is differentiated.
+The factors of a chain of products are looked at one by one, in whatever way it is written:
+`np.diag(f(w))`, `f(w)[:, None] * Q.T`, `Q / w`, `Q @ ((Q.T @ b) / w)`, `np.einsum("ij,j,kj->ik", Q,
+f(w), Q)`.  Where Q, functions of w and Q^H follow one another, an op beside the product says that
+it is f(a) (ops/linalg/matrix_function.py).  So do the derivatives of `eigvalsh` and of singular
+values, which are such products.  As for squares (square_roots.py), the value stays what the program
+computes, and the op is gone once the function is differentiated.
 
-Considered: limits of the eigenvectors' own derivatives, in which f' would have to be known from f(w) at two values that are equal.
+Considered: limits of the eigenvectors' own derivatives, in which f' would have to be known from
+f(w) at two values that are equal.
 """
 
 from __future__ import annotations
@@ -40,7 +43,9 @@ _FILLED = ("zeros_like", "ones_like", "full_like", "zeros", "ones", "full")
 
 
 def with_matrix_functions(function: Function, wrt: Sequence[int]) -> Function:
-    """`function`, to be differentiated in `wrt`, where products say which functions of a matrix they are."""
+    """`function`, to be differentiated in `wrt`, where products say which functions of a matrix
+    they are.
+    """
     if not any(op.name in DECOMPOSITIONS for op in walk(function.block)):
         return function
     varied = varied_values(function, [function.params[k] for k in wrt])
@@ -55,9 +60,11 @@ def with_matrix_functions(function: Function, wrt: Sequence[int]) -> Function:
 
 @dataclass(frozen=True)
 class Factor:
-    """One factor of a product: a matrix or, at an end, a vector; `values`, on the diagonal; or the vectors that `of` returns.
+    """One factor of a product: a matrix or, at an end, a vector; `values`, on the diagonal; or the
+    vectors that `of` returns.
 
-    Of a decomposition, whose vectors may be `chosen`, `kind` is Q, U or V and its columns are the vectors, conjugated or not; `turned` if they are rows.
+    Of a decomposition, whose vectors may be `chosen`, `kind` is Q, U or V and its columns are the
+    vectors, conjugated or not; `turned` if they are rows.
     """
 
     x: Value
@@ -79,7 +86,8 @@ def _marked(op: Op, inputs: list[Value], varied: set[Value]) -> Sequence[Value] 
         chain = _of_sum(inputs[0])
     else:
         return None
-    place = next((k for k in range(len(chain)) if _ends(chain, k) is not None), None) if chain else None
+    place = (next((k for k in range(len(chain)) if _ends(chain, k) is not None), None) if chain
+             else None)
     if place is None:
         return None
     last = _ends(chain, place)
@@ -98,7 +106,7 @@ def _marked(op: Op, inputs: list[Value], varied: set[Value]) -> Sequence[Value] 
     return [beside(y, under)]
 
 
-# ------------------------------------------------------------------------------------- chains of factors
+# -------------------------------------------------------------------------------- chains of factors
 
 
 def _chain(x: Value, depth: int = 12) -> list[Factor]:
@@ -111,7 +119,8 @@ def _chain(x: Value, depth: int = 12) -> list[Factor]:
         if op.name == "eigh" and k == 1:
             return [Factor(x, "Q", op)]
         if op.name == "svd" and k != 1:
-            return [Factor(x, "U", op) if k == 0 else Factor(x, "V", op, conjugate=True, turned=True)]
+            return [Factor(x, "U", op) if k == 0
+                    else Factor(x, "V", op, conjugate=True, turned=True)]
         return [Factor(x)]
     inner = lambda y: _chain(y, depth - 1)  # noqa: E731
     match op.name:
@@ -148,7 +157,8 @@ def _some(x: Value, chain: list[Factor]) -> list[Factor] | None:
     whole = chain[0]
     if len(chain) != 1 or whole.of is None or whole.chosen is not None:
         return None
-    entry = pattern[1] if len(pattern) == 2 and pattern[0] == "..." else pattern[0] if pattern[1:] in ((), ("...",)) else None
+    entry = (pattern[1] if len(pattern) == 2 and pattern[0] == "..." else pattern[0]
+             if pattern[1:] in ((), ("...",)) else None)
     along = 1 if len(pattern) == 2 and pattern[0] == "..." else 0
     if not isinstance(entry, str) or along == whole.turned:
         return None
@@ -159,7 +169,8 @@ def _are_alike(a: tuple | None, b: tuple | None) -> bool:
     """Whether the same vectors are chosen."""
     if a is None or b is None:
         return a is b
-    return a[0] == b[0] and all(x is y or x.constant is not MISSING and x.constant == y.constant for x, y in zip(a[1], b[1], strict=True))
+    return a[0] == b[0] and all(x is y or x.constant is not MISSING and x.constant == y.constant
+                                for x, y in zip(a[1], b[1], strict=True))
 
 
 def _scaled(op: Op, inner) -> list[Factor] | None:
@@ -179,12 +190,15 @@ def _scaled(op: Op, inner) -> list[Factor] | None:
         if rank(y) == 2 and rank(d) == 2 and (found := _flat(d)) is not None:
             v, axis = found
             v = reciprocal(v) if op.name == "divide" else v
-            return [*inner(x), Factor(v, "values")] if axis == 0 else [Factor(v, "values"), *inner(x)]
+            return ([*inner(x), Factor(v, "values")] if axis == 0
+                    else [Factor(v, "values"), *inner(x)])
     return None
 
 
 def _flat(x: Value) -> tuple[Value, int] | None:
-    """v and k, where `x` is computed number by number of vectors, and v so of these vectors: np.expand_dims(v, k) is x."""
+    """v and k, where `x` is computed number by number of vectors, and v so of these vectors:
+    np.expand_dims(v, k) is x.
+    """
     op = x.op
     if op is None or rank(x) != 2:
         return None
@@ -198,29 +212,37 @@ def _flat(x: Value) -> tuple[Value, int] | None:
     axes = {y[1] for y in found if isinstance(y, tuple)}
     if len(axes) != 1 or None in found:
         return None
-    return emit(op.record, *(y[0] if isinstance(y, tuple) else y for y in found), **op.attrs), axes.pop()
+    return (emit(op.record, *(y[0] if isinstance(y, tuple) else y for y in found), **op.attrs),
+            axes.pop())
 
 
 def _on_diagonal(op: Op) -> Value | None:
     """d of np.diag(d): zeros, into which d is written at (k, k)."""
     base, d, *places = op.inputs
-    is_made = base.op is not None and base.op.name == "zeros" and op.attrs["pattern"] == ("i", "i") and places[0] is places[1]
-    return d if is_made and places[0].op is not None and places[0].op.name == "arange" and rank(d) == 1 else None
+    is_made = (base.op is not None and base.op.name == "zeros" and op.attrs["pattern"] == ("i", "i")
+               and places[0] is places[1])
+    return (d if is_made and places[0].op is not None and places[0].op.name == "arange"
+            and rank(d) == 1 else None)
 
 
 def _turned(chain: list[Factor]) -> list[Factor]:
-    return [f if f.kind in ("values", "number") else replace(f, turned=not f.turned) for f in reversed(chain)]
+    return [f if f.kind in ("values", "number") else replace(f, turned=not f.turned)
+            for f in reversed(chain)]
 
 
 def _of_sum(x: Value) -> list[Factor]:
-    """The chain of a sum of products, number by number, of two products with vectors and of what stands between these."""
+    """The chain of a sum of products, number by number, of two products with vectors and of what
+    stands between these.
+    """
     factors, ends, between = [x], [], []
     while factors:
         y = factors.pop()
-        op = y.op.inputs[0].op if y.op is not None and y.op.name in ("as_if", "no_negative") else y.op
+        op = (y.op.inputs[0].op if y.op is not None and y.op.name in ("as_if", "no_negative")
+              else y.op)
         if op is not None and op.name == "multiply":
             factors += op.inputs
-        elif op is not None and op.name in ("square", "power") and (op.name == "square" or op.inputs[1].constant == 2):
+        elif (op is not None and op.name in ("square", "power")
+              and (op.name == "square" or op.inputs[1].constant == 2)):
             factors += [op.inputs[0]] * 2
         elif op is not None and op.name == "divide" and rank(op.inputs[0]) == 1:
             factors.append(op.inputs[0])
@@ -231,14 +253,18 @@ def _of_sum(x: Value) -> list[Factor]:
             between.append(y)
     if len(ends) < 2 or not all(rank(y) in (0, 1) for y in between):
         return []
-    return [*_turned(_chain(ends[0])), *(Factor(y, "values" if rank(y) else "number") for y in between), *_chain(ends[1])]
+    return [*_turned(_chain(ends[0])),
+            *(Factor(y, "values" if rank(y) else "number") for y in between), *_chain(ends[1])]
 
 
 def _of_einsum(inputs: list[Value], subscripts: str) -> list[Factor]:
-    """The chain of a sum whose subscripts follow one another: ij,jk->ik, with numbers for a letter, ij,j,jk->ik."""
+    """The chain of a sum whose subscripts follow one another: ij,jk->ik, with numbers for a letter,
+    ij,j,jk->ik.
+    """
     terms, result = subscripts.replace(" ", "").split("->") if "->" in subscripts else ("", "")
     terms = terms.split(",")
-    if len(result) not in (1, 2) or len(set(result)) != len(result) or any(len(set(s)) != len(s) or len(s) not in (1, 2) for s in terms):
+    if (len(result) not in (1, 2) or len(set(result)) != len(result)
+            or any(len(set(s)) != len(s) or len(s) not in (1, 2) for s in terms)):
         return []
     pairs = [(s, x) for s, x in zip(terms, inputs, strict=True) if len(s) == 2]
     singles = {s: [x for r, x in zip(terms, inputs) if r == s] for s in terms if len(s) == 1}
@@ -305,7 +331,7 @@ def _multiplied(chain: list[Factor]) -> Value:
     return reduce(multiply, [total, *numbers])
 
 
-# ------------------------------------------------------------------------------------ the function of values
+# --------------------------------------------------------------------------- the function of values
 
 
 class _Values:
@@ -323,8 +349,9 @@ class _Values:
             return True
         op = x.op
         if self.chosen is not None:
-            return op is not None and op.name == "getitem" and len(op.attrs["pattern"]) == 1 \
-                and _are_alike(self.chosen, (op.attrs["pattern"][0], tuple(op.inputs[1:]))) and self.is_any(op.inputs[0])
+            return (op is not None and op.name == "getitem" and len(op.attrs["pattern"]) == 1
+                    and _are_alike(self.chosen, (op.attrs["pattern"][0], tuple(op.inputs[1:])))
+                    and self.is_any(op.inputs[0]))
         return self.is_any(x)
 
     def is_any(self, x: Value) -> bool:
@@ -333,17 +360,21 @@ class _Values:
             return True
         op = x.op
         twin = {"eigh": "eigenvalues", "svd": "singular_values"}[self.op.name]
-        return op is not None and op.name == twin and op.inputs[0] is self.op.inputs[0] and op.attrs.get("upper") == self.op.attrs.get("upper")
+        return (op is not None and op.name == twin and op.inputs[0] is self.op.inputs[0]
+                and op.attrs.get("upper") == self.op.attrs.get("upper"))
 
     def reads(self, x: Value) -> bool:
         """Whether `x` is computed of the values."""
         if x not in self.needs:
             self.needs[x] = False
-            self.needs[x] = self.is_any(x) or self.is_values(x) or x.op is not None and any(map(self.reads, x.op.inputs))
+            self.needs[x] = (self.is_any(x) or self.is_values(x) or x.op is not None
+                             and any(map(self.reads, x.op.inputs)))
         return self.needs[x]
 
     def is_function(self, x: Value) -> bool:
-        """Whether each number of `x` is one function of the value in its place, or the same number everywhere."""
+        """Whether each number of `x` is one function of the value in its place, or the same number
+        everywhere.
+        """
         if self.is_values(x):
             return True
         if x.constant is not MISSING:
@@ -355,7 +386,8 @@ class _Values:
         if op is None or rank(x) != 1:
             return False
         if op.name in _FILLED:
-            return all(self.is_function(y) for y in op.inputs[1:] if op.name.startswith("full") and rank(y) == 0)
+            return all(self.is_function(y) for y in op.inputs[1:] if op.name.startswith("full")
+                       and rank(y) == 0)
         if op.name == "spread":
             return self.is_function(op.inputs[0])
         if op.name in _PASSED or op.name in ("as_if", "root"):
@@ -396,32 +428,41 @@ def _function(first: Factor, last: Factor, values: list[Value], varied: set[Valu
     a, w, is_some = op.inputs[0], of.all, first.chosen is not None
     if is_some:
         entry, operands = first.chosen
-        g, slope, second = (setitem(0.0 * w, x, *operands, pattern=(entry,)) for x in (g, slope, second))
+        g, slope, second = (setitem(0.0 * w, x, *operands, pattern=(entry,))
+                            for x in (g, slope, second))
     if op.name == "eigh":
         v = op.outputs[1]
         y = matmul(v * g, adjoint(v))
-        y = matrix_function(y, a, w, v, g, slope, second, upper=op.attrs["upper"], complete=True, jumps=is_some, **attrs)
+        y = matrix_function(y, a, w, v, g, slope, second, upper=op.attrs["upper"], complete=True,
+                            jumps=is_some, **attrs)
         return conjugated(y) if first.conjugate else y
     return _of_singular_values(first, last, a, w, g, slope, second, attrs)
 
 
 def _of_singular_values(first: Factor, last: Factor, a, s, g, slope, second, attrs: dict) -> Value:
-    """The same by way of a Hermitian matrix: ops/linalg/matrix_function.py, Note [Singular values are eigenvalues]."""
+    """The same by way of a Hermitian matrix: ops/linalg/matrix_function.py,
+    Note [Singular values are eigenvalues].
+    """
     u, _, vt = first.of.outputs
     v = adjoint(vt)
     m, n = length(a, axis=0), length(a, axis=1)
     dtype = dtype_of(a.type)
     top = concatenate_record(zeros((m, m), dtype=dtype), a, axis=1)
-    whole = concatenate_record(top, concatenate_record(adjoint(a), zeros((n, n), dtype=dtype), axis=1), axis=0)
+    whole = concatenate_record(top,
+                               concatenate_record(adjoint(a), zeros((n, n), dtype=dtype), axis=1),
+                               axis=0)
     half = 0.5**0.5
-    q = half * concatenate_record(concatenate_record(u, u, axis=1), concatenate_record(v, -v, axis=1), axis=0)
+    q = half * concatenate_record(concatenate_record(u, u, axis=1),
+                                  concatenate_record(v, -v, axis=1), axis=0)
     is_odd = first.kind != last.kind
     signs = (-1, 1, -1) if is_odd else (1, -1, 1)
     w = concatenate_record(s, -s, axis=0)
-    g, slope, second = (concatenate_record(x, x if sign == 1 else -x, axis=0) for x, sign in zip((g, slope, second), signs))
+    g, slope, second = (concatenate_record(x, x if sign == 1 else -x, axis=0)
+                        for x, sign in zip((g, slope, second), signs))
     is_square = isinstance(a.type, Array) and a.type.dims[0] == a.type.dims[1]
     y = matmul(q * g, adjoint(q))
-    y = matrix_function(y, whole, w, q, g, slope, second, upper=None, complete=is_square, jumps=True, **attrs)
+    y = matrix_function(y, whole, w, q, g, slope, second, upper=None, complete=is_square,
+                        jumps=True, **attrs)
     parts = {"U": slice(None, m), "V": slice(m, None)}
     y = take(y, (parts[first.kind], parts[last.kind]))
     return conjugated(y) if first.conjugate else y

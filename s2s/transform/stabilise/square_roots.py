@@ -15,12 +15,14 @@
     squares of     sqrt, norm, std, abs, hypot, x ** 0.5, and what is made of these by products, quotients, choices and moving elements
     written as     r ** 2, r ** 4, np.square(r), r * r, r * c * r, r @ r; and (x ** (1 / 3)) ** 3, np.cbrt(x) ** 3
 
-At a root of 0 the chain rule says 0 * inf, and by the convention for sizes 0, which is right once and wrong in second order.
-The value stays what the program computes, bit for bit; an op beside it, `as_if`, which is printed as nothing, says what
-is differentiated.  It is put in before a function is differentiated, and is gone afterwards.
+At a root of 0 the chain rule says 0 * inf, and by the convention for sizes 0, which is right once
+and wrong in second order.  The value stays what the program computes, bit for bit; an op beside it,
+`as_if`, which is printed as nothing, says what is differentiated.  It is put in before a function
+is differentiated, and is gone afterwards.
 
-Considered: a rule of `power` that looks at its operand, which serves reverse mode only and has to do it for each spelling
-in each rule; to rewrite when a program is read, which changes what a program that nobody differentiates looks like.
+Considered: a rule of `power` that looks at its operand, which serves reverse mode only and has to
+do it for each spelling in each rule; to rewrite when a program is read, which changes what a
+program that nobody differentiates looks like.
 """
 
 from __future__ import annotations
@@ -39,8 +41,9 @@ from ...ops.core.record import RECORDS, dtype_of, rank, same_shape, value
 DEPTH = 6  # ops between a square and its root
 _SQUARE_ROOTS = ("sqrt", "math.sqrt")
 _SIZES = ("absolute", "abs_", "fabs", "math.fabs", "hypot", "math.hypot", "hypotenuse")
-_MOVES = ("expand_dims", "reshape", "reshape_like", "ravel", "transpose", "swapaxes", "moveaxis", "squeeze", "getitem", "flip", "diagonal",
-          "broadcast_to", "spread", "shaped_like", "copy", "astype", "convert", "float_", "item")
+_MOVES = ("expand_dims", "reshape", "reshape_like", "ravel", "transpose", "swapaxes", "moveaxis",
+          "squeeze", "getitem", "flip", "diagonal", "broadcast_to", "spread", "shaped_like", "copy",
+          "astype", "convert", "float_", "item")
 _JOINED = ("array", "stack", "concatenate")
 _ROOTS = (*_SQUARE_ROOTS, *_SIZES, "root", "power", "cbrt")
 
@@ -59,7 +62,9 @@ def without_squares(op: Op, inputs: Sequence[Value]) -> Sequence[Value] | None:
 
 def plain(function: Function) -> Function:
     """`function`, differentiated, with nothing beside its squares."""
-    return rebuild(function, rule=without_squares) if any(op.record in (as_if, complex_as_if) for op in walk(function.block)) else function
+    return (rebuild(function, rule=without_squares)
+            if any(op.record in (as_if, complex_as_if) for op in walk(function.block))
+            else function)
 
 
 def _marked(op: Op, inputs: list[Value]) -> Sequence[Value] | None:
@@ -144,7 +149,8 @@ def _contraction(xs: list[Value], subscripts: str) -> Value | None:
     terms, result = subscripts.split("->") if "->" in subscripts else (subscripts, None)
     terms = terms.split(",")
     for k, x in enumerate(xs):
-        again = next((n for n in range(k + 1, len(xs)) if xs[n] is x and terms[n] == terms[k]), None)
+        again = next((n for n in range(k + 1, len(xs)) if xs[n] is x and terms[n] == terms[k]),
+                     None)
         if again is None or result is None or (under := _square(x)) is None:
             continue
         rest = [n for n in range(len(xs)) if n not in (k, again)]
@@ -180,7 +186,8 @@ def _square(x: Value, depth: int = DEPTH) -> Value | None:
         case "power" if _order(op) == 2:
             return not_negative(op.inputs[0])
         case name if name in _SIZES:
-            return functools.reduce(RECORDS["add"], [part * part for y in op.inputs for part in _parts(y)])
+            return functools.reduce(RECORDS["add"],
+                                    [part * part for y in op.inputs for part in _parts(y)])
         case "negative" | "as_if":
             return inner(op.inputs[0])
         case "multiply" | "divide" | "quotient":
@@ -198,7 +205,8 @@ def _square(x: Value, depth: int = DEPTH) -> Value | None:
 def _of_both(made: Callable, xs: Sequence[Value], square: Callable) -> Value | None:
     """The squares of all of `xs` put together; None if none is that of a root."""
     found = [square(x) for x in xs]
-    return None if all(y is None for y in found) else made(*(x * x if y is None else y for x, y in zip(xs, found)))
+    return (None if all(y is None for y in found)
+            else made(*(x * x if y is None else y for x, y in zip(xs, found))))
 
 
 def _parts(x: Value) -> list[Value]:
@@ -214,18 +222,23 @@ def _factors(x: Value, depth: int = DEPTH) -> list[tuple[Value, bool]]:
             return [factor for y in x.op.inputs for factor in _factors(y, depth - 1)]
         case "divide" if depth > 1:
             top, bottom = x.op.inputs
-            return [*_factors(top, depth - 1), *((y, not under) for y, under in _factors(bottom, depth - 1))]
+            return [*_factors(top, depth - 1),
+                    *((y, not under) for y, under in _factors(bottom, depth - 1))]
     return [(x, False)]
 
 
 def _product(factors: list[tuple[Value, bool]]) -> Value | None:
     """The product, if one factor that is a root stands in it twice."""
     for k, (x, under) in enumerate(factors):
-        again = next((n for n in range(k + 1, len(factors)) if factors[n][0] is x and factors[n][1] is under), None)
+        again = next((n for n in range(k + 1, len(factors)) if factors[n][0] is x
+                      and factors[n][1] is under), None)
         if again is None or (square := _square(x)) is None:
             continue
-        rest = [(square, under), *(factor for n, factor in enumerate(factors) if n not in (k, again))]
+        rest = [(square, under),
+                *(factor for n, factor in enumerate(factors) if n not in (k, again))]
         tops = [factor for factor, below in rest if not below] or [value(1.0)]
-        bottoms = [factor for factor, below in rest if below]  # not a reciprocal: what is under a root may be an integer
-        return functools.reduce(lambda a, b: a / b, bottoms, functools.reduce(lambda a, b: a * b, tops))
+        # not a reciprocal: what is under a root may be an integer
+        bottoms = [factor for factor, below in rest if below]
+        return functools.reduce(lambda a, b: a / b, bottoms,
+                                functools.reduce(lambda a, b: a * b, tops))
     return None
