@@ -2,8 +2,10 @@
 
 Prints the generated Python of a function, or of a derivative of it.
 
-    source    readable Python                          stages    every stage on the way to it
-    ssa       the IR, with types in annotations        loops     the fused scalar loops that are compiled
+    source    readable Python
+    stages    every stage on the way to it
+    ssa       the IR, with types in annotations
+    loops     the fused scalar loops that are compiled
 
 `module` is a module's name, looked for in the current directory first, or the path of a file.
 """

@@ -2,7 +2,8 @@
 
     S2S_CHECK=1               everything
     S2S_CHECK=ir              the IR is verified after every pass (ir/verify.py)
-    S2S_CHECK=nan             generated code stops at the first NaN or inf (runtime/debug/nan_trap.py)
+    S2S_CHECK=nan             generated code stops at the first NaN or inf
+                              (runtime/debug/nan_trap.py)
     S2S_CHECK=memory          native code stops before it touches memory that is not its own
                               (runtime/debug/sanitizer.py)
     S2S_CHECK=conventions     calls of derivatives warn of what a convention decided

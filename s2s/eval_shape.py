@@ -1,7 +1,7 @@
 """What shapes a function's results have, without computing them.
 
-    s2s.eval_shape(f, s2s.ShapeDtype((1000, 1000), "float64"), 2.0)      ShapeDtype(shape=(1000,),
-    dtype=float64)
+    s2s.eval_shape(f, s2s.ShapeDtype((1000, 1000), "float64"), 2.0)
+    ShapeDtype(shape=(1000,), dtype=float64)
 
 The function's IR is emitted again for arguments of exactly these extents, with the shapes of its
 results in the place of the results, and cleaned up like any other: what is left is what shapes

@@ -1,9 +1,9 @@
 """Values of which the reverse sweep needs every bit: it reads them from a tape, and computes none
 of them again.
 
-    q = z * z + c * z              q_tape[t] = q             (not: q = z * z + c * z
-    s += np.max(q)        saves    ...                             q_bar = np.where(q == q_max, s_bar, 0.0))
-                                   q = q_tape[t]
+    q = z * z + c * z              q_tape[t] = q
+    s += np.max(q)        saves    ...
+                                   q = q_tape[t]              (not: q = z * z + c * z)
                                    q_bar = np.where(q == q_max, s_bar, 0.0)
 
 Compiled twice, an expression may come out different in the last bit: LLVM rounds a product once

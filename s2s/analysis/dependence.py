@@ -3,7 +3,8 @@
 A loop is independent if each trip writes only its own elements, `a[i, ...]` for the loop's index i,
 reads nothing that another trip writes, and carries nothing else but sums.  `roles(loop)` says so:
 
-    "own"     an array of which each trip touches only the elements at its index, or at a fixed distance from it
+    "own"     an array of which each trip accesses only the elements at its index, or at a fixed
+              distance from it
     "sum"     a number to which each trip adds
     "gather"  an array to which trips add anywhere, and which none of them reads
 

@@ -1,8 +1,7 @@
 """Whether what loops, branches and calls compute of an array is computed element by element.
 
-    for k in range(n):          each element of y, after the loop, depends on that element of y
-    before it;
-        y = y * a + np.sin(y)   with np.sum(y) in the place of np.sin(y) it depends on all of them
+    for k in range(n):          each element of y after the loop depends on that element of y
+        y = y * a + np.sin(y)   before it; with np.sum(y) instead of np.sin(y) it depends on all
 
 Then what is left out of their results (Note [Masks stay outermost]) has no part in the cotangent of
 what they began with, although they hand on zeros that multiply what they come by.

@@ -2,7 +2,7 @@
 
     for i in range(1, len(u) - 1):
         u[i - 1] + u[i + 1]            proved: 1 <= i < len(u) - 1
-        f[i]                           holds if len(u) - 1 <= len(f), which is asked once, at the call
+        f[i]                           holds if len(u) - 1 <= len(f): checked once, at the call
 
 Bounds are a symbol plus a number, where a symbol is an extent of an argument or an integer
 argument: all that loops over `range` need.  An index with no such bounds is checked before it is

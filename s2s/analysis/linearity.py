@@ -1,9 +1,10 @@
 """Which values are linear in what is differentiated, and which of them a slope is waiting for that
 may be infinite.
 
-    z = x[:, None] - x         linear: where its tangent is 0, z does not change in this direction, and nor does what is made of it
-    u = z * z                  not linear: its tangent is 0 where z is 0, too
-    d = np.sqrt(u)             d_dot = 0 where z_dot is 0, whatever the slope of the root is
+    z = x[:, None] - x    linear: where its tangent is 0, z does not change in this direction, nor
+                          does anything computed from it
+    u = z * z             not linear: its tangent is 0 where z is 0, too
+    d = np.sqrt(u)        d_dot = 0 where z_dot is 0, whatever the slope of the root is
 
 So forward mode has strong zeros where it has them by right (Note [Strong zeros],
 ops/core/chain_rule.py): of directions that do not touch an entry.

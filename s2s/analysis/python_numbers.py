@@ -3,8 +3,8 @@
     total = 0.0                      # Python's
     for v in x:
         total = total + v            # NumPy's, after the first trip
-    mean = total / len(x)            # raises ZeroDivisionError where there was none; of NumPy's
-    numbers it is nan
+    mean = total / len(x)            # raises ZeroDivisionError where there was no trip;
+                                     # of NumPy's numbers it is nan
 
 A type that joins both kinds is NumPy's, for that decides dtypes (NEP 50).  Where an op raises for
 Python's numbers alone, native code has to ask which of them there are: here, as a truth value of

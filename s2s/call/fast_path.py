@@ -3,8 +3,8 @@ caller and the code.
 
     def loss_grad(p, x, *rest):
         try:
-            if not rest and type(p) is dict and [*p] == c1 and type(x1 := p['w']) is ndarray and
-            type(x) is float and f.__code__ is c2:
+            if (not rest and type(p) is dict and [*p] == c1 and type(x1 := p['w']) is ndarray
+                    and type(x) is float and f.__code__ is c2):
                 return {'w': native(x1, x)}
         except Exception:
             pass

@@ -171,7 +171,8 @@ class Leaves:
                 text = self.names.new("made")
                 self.before.append(f"{text} = "
                                    f"{self.names.given(dict.fromkeys(form.keys), 'empty')}.copy()")
-                self.before.append(f"{text}.update({self.names.given(zip, 'zip')}({self.names.given(form.keys, 'keys')}, {taken}))")
+                self.before.append(f"{text}.update({self.names.given(zip, 'zip')}("
+                                   f"{self.names.given(form.keys, 'keys')}, {taken}))")
             case _:
                 return None
         self.next = end

@@ -1,7 +1,9 @@
 """Several columns or rows of a Jacobian at once: a sweep, batched over its seeds.
 
-    columns   f(*xs) -> y   becomes   f_columns(*xs, *x_dots) -> y_dots    forward mode, one lane for each seed
+    columns   f(*xs) -> y   becomes   f_columns(*xs, *x_dots) -> y_dots    forward mode
     rows      f(*xs) -> y   becomes   f_rows(*xs, *y_bars) -> x_bars       reverse mode
+
+with one lane for each seed.
 
 Seeds and results are leaves, those that carry derivatives, in order; lanes are their first axis.
 The primal is not batched, so it runs once, and its control flow stays as it is.

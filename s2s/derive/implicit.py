@@ -3,9 +3,9 @@
 A solver stops when a condition holds, f(x, θ) = 0.  The derivative of what it returns follows from
 the condition alone, whatever the solver did:
 
-    root            ∂f/∂x x_dot = -∂f/∂θ θ_dot                      a linear system, which `tangent_solve` solves
-    linear solve    A x_dot = b_dot - A_dot x                        which is one like the first
-                    Aᵀ λ = x_bar,  b_bar = λ,  A_bar = -λ xᵀ         and its transpose
+    root            ∂f/∂x x_dot = -∂f/∂θ θ_dot                  solved by `tangent_solve`
+    linear solve    A x_dot = b_dot - A_dot x                   solved like the first
+                    Aᵀ λ = x_bar,  b_bar = λ,  A_bar = -λ xᵀ    and its transpose
 
 (Griewank & Walther, Evaluating Derivatives, 2nd ed., section 15; the interface is that of jax.lax.)
 θ is what the functions given close over.  Each is a function with rules for its derivatives that is

@@ -1,8 +1,10 @@
 """What a first call generated is kept on disk, so that the first call of the next process generates
 nothing.
 
-    <cache>/<name>-<key>.met      what was consulted, and found, while code was generated: for up to kept.SEVERAL programs of this key
-    <cache>/<name>-<key>.piece    what the loops of one of them require, or the text that is compiled; runtime/cache/program_store.py
+    <cache>/<name>-<key>.met      what was consulted, and found, while code was generated: for up
+                                  to kept.SEVERAL programs of this key
+    <cache>/<name>-<key>.piece    what the loops of one of them require, or the text that is
+                                  compiled; runtime/cache/program_store.py
 
 Machine code from the cache loads in hundredths of a second; reading the program, differentiating it
 and making loops of it, only to find the name of that code, took ten times as long.
@@ -28,7 +30,8 @@ What is recalled stands in for the function (`ir.graph.Recalled`): its parameter
 known; its source, its loops for other lengths, or what explains an error, are generated when they
 are asked for.
 
-    S2S_RECALL=0    nothing is recalled or kept: for those who change s2s while it runs, as its tests do
+    S2S_RECALL=0    nothing is recalled or kept: for those who change s2s while it runs, as its
+                    tests do
 """
 
 from __future__ import annotations

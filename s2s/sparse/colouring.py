@@ -1,11 +1,10 @@
 """Colours: columns of one colour share one sweep.
 
     columns(pattern)     no two columns of one colour have an entry in one row: every entry stands
-    alone in the
-                         compressed matrix (Curtis, Powell and Reid 1974)
-    symmetric(pattern)   a star colouring of a symmetric matrix: of every entry and its mirror image
-    one stands alone
-                         (Coleman and Moré 1984; Gebremedhin, Manne and Pothen 2005, algorithm 4.1)
+                         alone in the compressed matrix (Curtis, Powell and Reid 1974)
+    symmetric(pattern)   a star colouring of a symmetric matrix: of every entry and its mirror
+                         image one stands alone (Coleman and Moré 1984; Gebremedhin, Manne and
+                         Pothen 2005, algorithm 4.1)
 
 Both are greedy, in several orders, and keep what needs fewest colours.  A set of colours is the
 bits of an integer, so that what a column may not have is an `or` over its rows: the cost is that of

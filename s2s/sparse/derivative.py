@@ -1,9 +1,12 @@
 """`SparseJacobian`: the pattern of a program, its colours, one sweep for each colour, and the
 entries taken from the sweeps.
 
-    pattern     which result depends on which input, found by a run of the program of one sweep (pattern.py)
-    colours     of the columns, or of the rows where these need fewer; of a Hessian, of both at once (colouring.py)
-    sweeps      one call of the batched tangents, or cotangents, of the program: a seed for each colour (s2s/derive/batched_seeds.py)
+    pattern     which result depends on which input, found by a run of the program of one sweep
+                (pattern.py)
+    colours     of the columns, or of the rows where these need fewer; of a Hessian, of both at
+                once (colouring.py)
+    sweeps      one call of the batched tangents, or cotangents, of the program: a seed for each
+                colour (derive/batched_seeds.py)
     entries     each stands alone somewhere in what the sweeps return
 
 A Hessian is the Jacobian of the program that computes the gradient.  Second derivatives could also

@@ -1,7 +1,8 @@
 """Sparsity patterns: a program is run once, op by op, and each value brings along what it depends
 on.
 
-    f(x, n)  becomes  (the Boolean matrix of which result may depend on which input, whether it holds for other x)
+    f(x, n)  becomes  (the Boolean matrix of which result may depend on which input,
+                       whether it holds for other x)
 
 The program is not the user's but its derivative, f_columns(x, x_dot) -> y_dot, which is linear in
 x_dot: what y_dot depends on is the pattern of the Jacobian.  So the pattern is that of what the
@@ -14,11 +15,10 @@ Loops run with their actual trips and indices with their actual values, so the p
 the element, in programs that write `a[i + 1]` as in those that write `a[1:]`.  What the program
 asks of floats could be otherwise at the next call:
 
-* both sides of a branch are run, and what they return depends on what either side says (`if u[i] >
-0.0`);
+* both sides of a branch are run, and what they return depends on what either side says
+  (`if u[i] > 0.0`);
 * where floats decide how often a loop runs or which element is read, the pattern is that of these
-arguments only:
-  `holds` is False, and who keeps the pattern must find it again at each call.
+  arguments only: `holds` is False, and who keeps the pattern must find it again at each call.
 
 Integers, truth values and lengths are part of what a pattern holds for.
 

@@ -1,1 +1,1 @@
-"""Batching: one lane becomes many."""
+"""Batching (vmap): one lane becomes many."""

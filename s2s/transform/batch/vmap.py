@@ -1,4 +1,4 @@
-"""Batching: a function of one lane becomes a function of many.
+"""Batching (vmap): turn a function of one lane into a function of many lanes.
 
     f(*xs) -> *ys    becomes    f_vmap(*xs) -> *ys    with one more axis on the batched xs and ys
 
@@ -69,8 +69,8 @@ from ..cleanup.inline import inline_all
 
 def vmap(function: Function, in_axes: Sequence[int | None], out_axes,
          types: Sequence[Type] | None = None) -> Function:
-    """`f(*xs) -> *ys` becomes `f_vmap(*xs) -> *ys`: each x with an axis in `in_axes` has it in
-    addition.
+    """Transform `f(*xs) -> *ys` to `f_vmap(*xs) -> *ys`, in which each x has its axis in `in_axes`
+    in addition.
 
     `function` is typed for one lane; parameters that `in_axes` does not reach are shared by all
     lanes.  `out_axes` is one axis, or one per result; None for a result that is the same in every
@@ -108,7 +108,8 @@ AS_MANY = "give all batched arguments equally many lanes"
 
 
 def lane_extent(function: Function) -> Extent:
-    """The extent of the new axis: a symbol that the function's parameters do not use yet."""
+    """Create the extent of the lane axis: a symbol that the function's parameters do not use yet.
+    """
     used = {d.symbol for p in function.params for d in dims_of(p.type) if isinstance(d, Extent)}
     symbol, k = "lanes", 1
     while symbol in used:
@@ -118,7 +119,9 @@ def lane_extent(function: Function) -> Extent:
 
 
 class Batched:
-    """Emits a function for all lanes.  `env` maps values of one lane to arrays of all lanes."""
+    """The emitter of a function for all lanes.  `env` maps values of one lane to arrays of all
+    lanes.
+    """
 
     def __init__(self, lane: Function, lanes: Lanes):
         self.lane, self.lanes = lane, lanes
@@ -164,9 +167,7 @@ class Batched:
         return from_front(self.for_all(y), axis)
 
     def for_all(self, x: Value, type: Type | None = None) -> Value:
-        """`x` with the axis of lanes, if need be spread along it; `type` is what it is to be in one
-        lane.
-        """
+        """Broadcast `x` along the axis of lanes if it lacks it; `type` is its type in one lane."""
         new = self.env[x]
         if x in self.lanes.batched:
             return new
@@ -203,7 +204,7 @@ class Batched:
     # array style
 
     def op(self, op: Op) -> bool:
-        """Emit one op for all lanes; False if it has no rule for these operands."""
+        """Emit one op for all lanes; return False if it has no batching rule for these operands."""
         if not self.lanes.is_batched(op) or op.name in ("tape_pop", "tape_len", "tape_new",
                                                         "tape_copy", "tape_reversed", "tape_kept"):
             emit_op(op, self.env)
@@ -254,7 +255,7 @@ class Batched:
         return out
 
     def shape_of_lane(self, op: Op):
-        """Shapes are the same in every lane."""
+        """Emit the shape of one lane, which all lanes share."""
         (x,) = op.inputs
         lengths = tuple(self.length(x, k) for k in range(rank(x)))
         if op.name == "length":
@@ -267,8 +268,8 @@ class Batched:
         return product
 
     def length(self, x: Value, axis: int) -> Value:
-        """A length that all lanes share; `x` may be still to come, in the loop over lanes that is
-        gathered now.
+        """Emit a length that all lanes share; `x` may be emitted later, in the loop over lanes
+        being gathered.
         """
         if x in self.env:
             return length(self.env[x], axis=axis + (x in self.lanes.batched))
@@ -276,7 +277,7 @@ class Batched:
         return value(extent) if isinstance(extent, int) else self.extent(extent, x.name)
 
     def branch(self, op: Op):
-        """All lanes take the same branch."""
+        """Emit a branch that all lanes take alike."""
         def emitted(branch: Block) -> Callable:
             def run() -> list[Value]:
                 self.block(branch, [])
@@ -288,7 +289,7 @@ class Batched:
                    [o.name for o in op.outputs])
 
     def loop(self, op: Op):
-        """All lanes make the same trips."""
+        """Emit a loop with the same trips in all lanes."""
         body = op.blocks[-1]
         skip, extra = (3, 1) if op.name == "for" else (0, 0)
         params, stops = body.params[extra:], 1 if op.attrs["breaks"] else 0
@@ -309,7 +310,7 @@ class Batched:
                           plan)
 
     def call(self, op: Op):
-        """A call of the callee's own batched version."""
+        """Emit a call of the callee's own batched version."""
         flags = tuple(x in self.lanes.batched for x in op.inputs)
         callee = op.attrs["callee"]
         kind = BatchedRules if is_ruled(callee) else BatchedCallee
@@ -321,7 +322,8 @@ class Batched:
     # lane style
 
     def lane_loop(self, ops: list[Op], is_needed: Callable[[Value], bool]) -> None:
-        """`for lane in range(lanes)` around `ops` as they are; what is needed later goes to arrays.
+        """Emit `for lane in range(lanes)` around `ops` unchanged; results needed later are stored
+        in arrays.
         """
         inside = Block(ops=ops)
         outs = [v for op in ops for v in op.outputs if is_needed(v)
@@ -352,7 +354,7 @@ class Batched:
 
     def bound(self, op: Op, inputs: list[Value], unbound: set[Value], env: dict[Value, Value],
               rule) -> Sequence[Value]:
-        """An op with blocks, whose `unbound` outputs are bound on every path: to zeros where no
+        """Emit an op with blocks, and bind its `unbound` outputs on every path: to zeros where no
         statement binds them.
         """
         def filled(values: Sequence[Value], wanted: Sequence[Value]) -> list[Value]:
@@ -368,7 +370,7 @@ class Batched:
                                  lambda block, args=(): emit_block(block, args, env, rule))
 
     def zeros(self, type: Type, name: str) -> Value:
-        """Zeros of `type`, or nothing where no zeros are of that type."""
+        """Emit zeros of `type`, or nothing where the type has no zeros."""
         if not isinstance(type, (Scalar, Array)):
             return make_undefined()
         sizes = tuple(d if isinstance(d, int) else self.extent(d, name) for d in dims_of(type))
@@ -376,14 +378,14 @@ class Batched:
                 else value(np.dtype(type.dtype).type(0).item()))
 
     def one_lane(self, x: Value, lane: Value) -> Value:
-        """What one lane has of a batched value."""
+        """Read one lane of a batched value."""
         if isinstance(x.type, Tuple):
             return packed([self.one_lane(item(x, index=k), lane) for k in range(len(x.type.items))],
                           x.type.form)
         return take(x, lane)
 
     def results_of_lanes(self, type: Type, name: str) -> Value:
-        """An array for what each lane makes of this type."""
+        """Allocate an array for the results of this type of all lanes."""
         if not isinstance(type, (Scalar, Array)):
             raise UnsupportedError(f"lanes that each make {type}", current().line,
                                    "let each lane make numbers or arrays of known rank")
@@ -391,8 +393,8 @@ class Batched:
         return empty(value((self.count, *sizes)), dtype=type.dtype)
 
     def extent(self, extent: Extent, name: str) -> Value:
-        """The number that `extent` stands for, from a value that has it and is known before the
-        loop.
+        """Emit the number that `extent` stands for, from a value that has it and is known before
+        the loop.
         """
         found = self.sources.get(extent)
         for old in self.env if found is None or not in_scope(self.env[found]) else (found,):
@@ -411,7 +413,7 @@ _batched: WeakKeyDictionary[Function, dict[tuple, Function]] = WeakKeyDictionary
 
 
 class BatchedCallee:
-    """A function the user wrote, over lanes, as the target of a `call`."""
+    """The target of a batched `call`: a user function over lanes."""
 
     def __init__(self, callee, flags: tuple[bool, ...], types: tuple[Type, ...]):
         self.callee, self.flags, self.types = callee, flags, types
@@ -437,7 +439,7 @@ class BatchedCallee:
 
 
 class BatchedRules(BatchedCallee):
-    """A function with rules for its derivatives, over lanes: so are its rules.
+    """A function with derivative rules, over lanes, whose rules are batched too.
 
     All its results have the axis of lanes.  Where an argument is the same in every lane, so is its
     tangent, and its cotangent is the sum of those of the lanes.
@@ -482,7 +484,7 @@ class BatchedRules(BatchedCallee):
         return Halves(forward, self.summed(backward, rule), rule.arguments, rule.covers)
 
     def summed(self, backward: Function, rule: Halves) -> Function:
-        """The backward part, whose cotangents of what all lanes share are sums."""
+        """Batch the backward part, whose cotangents of arguments that all lanes share are sums."""
         made = clone(backward)
         with Builder(made.block):
             made.block.yields = [y if self.flags[k] else sum_(y, axis=0)
@@ -491,7 +493,7 @@ class BatchedRules(BatchedCallee):
 
     def over_lanes(self, function: Function, flags: Sequence[bool],
                    values: Sequence[Value]) -> Function:
-        """`function`, of some arguments with an axis for the lanes, and all results."""
+        """Batch `function`, with a lane axis on the arguments in `flags` and on all results."""
         kept, key = _batched.setdefault(function, {}), (tuple(flags), True,
                                                         tuple(v.type for v in values))
         if key not in kept:
@@ -504,7 +506,7 @@ class BatchedRules(BatchedCallee):
 
 
 def batched_type(type: Type, extent: Extent, axis: int) -> Type:
-    """The type of all lanes' values, each of `type`, along `axis`."""
+    """Return the type of a value of `type` over all lanes, with the lane axis at `axis`."""
     match type:
         case Scalar(dtype):
             return Array(dtype, (extent,))
@@ -519,8 +521,8 @@ def batched_type(type: Type, extent: Extent, axis: int) -> Type:
 
 
 def values_to_bind(outs: Sequence[Value]) -> set[Value]:
-    """`outs`, and what branches and loops inside their ops make them of: all must be bound on every
-    path.
+    """Return `outs`, and the values inside their branches and loops that must be bound on every
+    path with them.
 
     A name that one branch leaves unbound is read only where that branch was not taken; an array
     over all lanes is written in every lane.
@@ -541,36 +543,34 @@ def values_to_bind(outs: Sequence[Value]) -> set[Value]:
 
 
 def member_types(type: Type) -> list[Type]:
-    """The types of the numbers and arrays in a value of `type`."""
+    """Return the types of the numbers and arrays in a value of `type`."""
     return ([t for inner in type.items for t in member_types(inner)] if isinstance(type, Tuple)
             else [type])
 
 
 def members(x: Value) -> list[Value]:
-    """The numbers and arrays in `x`."""
+    """Return the numbers and arrays in `x`."""
     if isinstance(x.type, Tuple):
         return [m for k in range(len(x.type.items)) for m in members(item(x, index=k))]
     return [x]
 
 
 def gathered(type: Type, found: Iterator[Value]) -> Value:
-    """A value of `type`, over all lanes, of its members in order."""
+    """Assemble a value of `type`, over all lanes, from its members in order."""
     if isinstance(type, Tuple):
         return packed([gathered(t, found) for t in type.items], type.form)
     return next(found)
 
 
 def lane_count(x: Value) -> Value:
-    """The number of lanes, from a batched value."""
+    """Read the number of lanes from a batched value."""
     while isinstance(x.type, Tuple):
         x = item(x, index=0)
     return length(x, axis=0)
 
 
 def require_as_many(count: Value, other: Value, x: Value) -> None:
-    """Emit the check that two arguments have equally many lanes; refuse those that are known not
-    to.
-    """
+    """Emit the check that two arguments have equally many lanes; refuse those known not to."""
     if (count.constant == 1) != (other.constant == 1):
         raise TypeMismatchError(f"{x.name or 'an argument'} has another number of lanes than the "
                                 "arguments before it", remedy=AS_MANY)
@@ -595,7 +595,7 @@ def from_front(x: Value, axis: int) -> Value:
 
 
 def spread_over_lanes(x: Value, count: Value, dtype: str | None) -> Value:
-    """`x` once for each lane."""
+    """Broadcast `x` to all lanes."""
     if isinstance(x.type, (Static, Undefined, Tape)):
         return x
     if isinstance(x.type, Tuple):

@@ -1,4 +1,4 @@
-"""Common subexpressions: the same op on the same values is computed once.
+"""Common-subexpression elimination (CSE): compute the same op on the same values once.
 
     >>> show(cse(read('''
     ... def f(x, n):
@@ -31,7 +31,7 @@ from ...ir.substitute import substitute
 
 
 def cse(function: Function) -> Function:
-    """`function`, in which no pure op is repeated where its first result is visible."""
+    """Eliminate pure ops that repeat one whose result dominates them."""
     owned = owned_buffers(function)
     same: dict[Value, Value] = {}
     read = {x for op in walk(function.block) for x in op.inputs}
@@ -60,6 +60,6 @@ def _share(block: Block, table: ChainMap, same: dict[Value, Value], owned: set[V
 
 
 def _may_be_one(op: Op, first: Op, owned: set[Value]) -> bool:
-    """Whether sharing would not make two buffers one that the program writes into separately."""
+    """Test whether sharing leaves apart the buffers that the program writes into separately."""
     return all(a.type == b.type for a, b in zip(op.outputs, first.outputs)) and not any(
         is_buffer(x.type) and (x in owned or y in owned) for x, y in zip(op.outputs, first.outputs))

@@ -1,4 +1,4 @@
-"""Dead code: what no result and no effect depends on is dropped.
+"""Dead-code elimination (DCE): drop what no result and no effect depends on.
 
     >>> show(dce(read('''
     ... def f(x, k):
@@ -26,19 +26,19 @@ from ...ops.program.effects import has_effects
 
 
 def dce(function: Function) -> Function:
-    """`function` without the ops, loop carries, branch results and tapes that nothing demands."""
+    """Remove the ops, loop carries, branch results and tapes that nothing demands."""
     alive = demanded(function)
     _sweep(function.block, alive)
     return function
 
 
 def carry_offset(op: Op) -> tuple[int, int, int]:
-    """Of a loop: how many inputs, parameters and yields of its body come before the carries."""
+    """Return the number of inputs, parameters and yields of a loop's body before its carries."""
     return 3 * (op.name == "for"), 1 * (op.name == "for"), 1 * bool(op.attrs["breaks"])
 
 
 def demanded(function: Function) -> set[Value]:
-    """The values that a result or an effect of `function` depends on."""
+    """Return the values that a result or an effect of `function` depends on."""
     alive: set[Value] = set()
     pending: list[Value] = list(function.results)
     loops: dict[Value, tuple[Op, int]] = {}  # a carry's parameters -> its loop and number
@@ -58,7 +58,7 @@ def demanded(function: Function) -> set[Value]:
                 enter(inner, op)
 
     def run(op: Op) -> None:
-        """`op` is executed: so is what decides whether and how often."""
+        """Demand what decides whether and how often `op` is executed."""
         if op in ran:
             return
         ran.add(op)
@@ -132,7 +132,7 @@ def _sweep(block: Block, alive: set[Value]) -> None:
 
 
 def _drop_results(op: Op, alive: set[Value]) -> None:
-    """Remove the dead carries of a loop, the dead results of an `if`."""
+    """Remove the dead carries of a loop, or the dead results of an `if`."""
     keep = [k for k, out in enumerate(op.outputs) if out in alive]
     inputs, params, yields = (len(op.inputs), 0, 0) if op.name == "if" else carry_offset(op)
     op.inputs = op.inputs[:inputs] + [op.inputs[inputs + k] for k in keep if op.name != "if"]

@@ -1,4 +1,4 @@
-"""Elements that a loop writes and that nothing reads afterwards are not written.
+"""Dead-store elimination in loops: drop writes to elements that nothing reads afterwards.
 
     >>> show(unread(read('''
     ... def f(y_bar: 'float64[n]', x: 'float64[n]'):
@@ -33,7 +33,7 @@ from ...ops.arrays.index_pattern import paired
 
 
 def unread(function: Function) -> Function:
-    """`function` without the writes of a loop's trips into elements that no one else reads."""
+    """Drop the writes of a loop's trips into elements that nothing else reads."""
     while True:
         readers = readers_of(function.block)
         same = {param: init for op in walk(function.block) if op.name == "for"
@@ -44,8 +44,8 @@ def unread(function: Function) -> Function:
 
 
 def _kept_as_it_was(op: Op, k: int, readers: Readers) -> Iterator[tuple[Value, Value]]:
-    """What the carry `k` of a nest stands for, if only the nest's trips read what they write into
-    it: what it starts as.
+    """Return the initial value of the carry `k` of a nest, if only the nest's trips read what they
+    write into it.
     """
     if readers[op.outputs[k]]:
         return
@@ -81,7 +81,7 @@ def _kept_as_it_was(op: Op, k: int, readers: Readers) -> Iterator[tuple[Value, V
 
 
 def _counts_from_zero(loop: Op) -> bool:
-    """Whether the loop's index is never negative: as a subscript it counts from the front."""
+    """Test whether the loop's index is never negative: as a subscript it counts from the front."""
     lo, hi, step = (x.constant for x in loop.inputs[:3])
     if not isinstance(step, int) or isinstance(step, bool):
         return False
@@ -89,12 +89,13 @@ def _counts_from_zero(loop: Op) -> bool:
 
 
 def _reads(user: Op | None, param: Value, index: tuple) -> bool:
-    """Whether `user` reads the element at `index`, and nothing else of the array."""
+    """Test whether `user` reads the element at `index`, and nothing else of the array."""
     return (user is not None and user.name == "getitem" and user.inputs[0] is param
             and param not in user.inputs[1:] and (user.attrs["pattern"], user.inputs[1:]) == index)
 
 
 def _own(index: tuple, nest: list[Op]) -> bool:
-    """Whether each trip of the nest has an element of its own: every counter is a subscript."""
+    """Test whether each trip of the nest has an element of its own: every counter is a subscript.
+    """
     counters = {loop.blocks[0].params[0] for loop in nest}
     return counters <= {x for entry, x in paired(*index) if entry == "i"}

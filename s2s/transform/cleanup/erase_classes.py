@@ -1,4 +1,4 @@
-"""Containers as plain tuples, for native code, which knows no classes.
+"""Replace containers by plain tuples, for native code, which has no classes.
 
     xs.append(Wave(height=h, phase=p))    becomes    xs.append((h, p))
     xs[i].phase                                      xs[i][1]
@@ -18,7 +18,7 @@ from ...ir.types import Tuple, Type
 
 
 def as_tuples(function: Function) -> Function:
-    """`function`, changed in place, with plain tuples for its containers.
+    """Replace the containers in `function` by plain tuples, in place.
 
     >>> show(as_tuples(read('''
     ... def f(x: 'float64'):
@@ -51,7 +51,7 @@ def as_tuples(function: Function) -> Function:
 
 
 def without_forms(type: Type) -> Type:
-    """`type` with plain tuples for its containers."""
+    """Return `type` with plain tuples for its containers."""
     if isinstance(type, Tuple):
         return Tuple(tuple(map(without_forms, type.items)))
     inner = {f.name: getattr(type, f.name) for f in fields(type)} if is_dataclass(type) else {}
@@ -60,7 +60,7 @@ def without_forms(type: Type) -> Type:
 
 
 def _kind(kind):
-    """What a cotangent is made of (see kind_of_item) without forms."""
+    """Return the kind of a cotangent (see kind_of_item) without container classes."""
     match kind:
         case ("members", _, *inner):
             return ("members", None, *map(_kind, inner))

@@ -1,4 +1,4 @@
-"""What both sides of a branch make first is made before it.
+"""Hoist allocations that both arms of a branch begin with to before the branch.
 
     >>> show(heads(read('''
     ... def f(x: 'float64[n]', c: 'bool'):
@@ -31,15 +31,15 @@ MADE = ("zeros_like", "ones_like", "list_zeros")
 
 
 def heads(function: Function) -> Function:
-    """`function`, in which the two sides of a branch do not both begin with the same cotangents of
-    zero.
-    """
+    """Hoist zero cotangents that both arms of a branch start from."""
     _hoist(function.block, maybe_unbound(function))
     return function
 
 
 def _hoist(block: Block, unbound: set[Value]) -> None:
-    """Take out what does not read what is `unbound` on some path: its shape may be no shape."""
+    """Hoist ops common to both arms, except those that read values `unbound` on some path, which
+    may have no shape.
+    """
     ops: list[Op] = []
     for op in block.ops:
         for inner in op.blocks:
@@ -51,7 +51,7 @@ def _hoist(block: Block, unbound: set[Value]) -> None:
 
 
 def _shared(branch: Op, unbound: set[Value]) -> list[Op]:
-    """The ops taken out of both sides of `branch`, in order."""
+    """Take the common ops out of both arms of `branch`, and return them in order."""
     gone: list[Op] = []
     first, second = branch.blocks
     inside = values_of(first) | values_of(second) | unbound

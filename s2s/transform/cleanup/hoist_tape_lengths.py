@@ -1,4 +1,4 @@
-"""Lengths that trips save, and that no trip changes, are read where they were before the loop.
+"""Replace taped lengths that no trip changes by the length read before the loop.
 
     n_tape = np.empty(trips, np.int64)
     for t in range(trips):                              for t in range(trips):
@@ -28,8 +28,8 @@ MOVED = 4  # ops that a length may take to be asked again
 
 
 def measured_again(function: Function) -> Function:
-    """`function`, its types known better now, with lengths that no trip changes in the place of
-    those that trips saved.
+    """Replace taped lengths that no trip changes by the lengths themselves, now that types are
+    known better.
     """
     return (rebuild(again) if _saves_integers(function) and measure_again(again := clone(function))
             else function)
@@ -40,8 +40,8 @@ def _saves_integers(function: Function) -> bool:
 
 
 def measure_again(function: Function) -> bool:
-    """Let the sweep back ask the length where it reads it of an array of lengths that are one, in
-    place; returns whether there is such an array.
+    """Replace, in place, reads of a tape of equal lengths by the length itself; return whether
+    there is such a tape.
     """
     if not _saves_integers(function):
         return False
@@ -68,8 +68,8 @@ def measure_again(function: Function) -> bool:
 
 
 def _ops_of(n: Value, known: set[Value]) -> list[Op] | None:
-    """The few ops, operands first, that make the length `n` of what is `known`; None if it takes
-    others.
+    """Return the few ops, operands first, that compute the length `n` from what is `known`; None if
+    it takes others.
     """
     found: dict[Op, None] = {}
 
@@ -86,8 +86,8 @@ def _ops_of(n: Value, known: set[Value]) -> list[Op] | None:
 
 
 class _Kind:
-    """Versions of one array: what is stored in it, and whether more is done with it than to store
-    and read elements.
+    """The versions of one array: what is stored in it, and whether it is used for more than element
+    reads and writes.
     """
 
     def __init__(self):
@@ -96,8 +96,8 @@ class _Kind:
 
 
 class _Versions:
-    """The arrays of integers that a block makes empty, and which ops of the sweep back read their
-    elements.
+    """The empty integer arrays that a block allocates, and the ops of the reverse sweep that read
+    their elements.
     """
 
     def __init__(self, block: Block):
@@ -106,8 +106,7 @@ class _Versions:
         self.visit(block, [])
 
     def visit(self, block: Block, ends: list[_Kind | None]) -> None:
-        """Look at the ops of `block`, which ends with versions of these arrays, and else with none.
-        """
+        """Visit the ops of `block`, which ends with versions of these arrays, or with none."""
         for op in block.ops:
             kind = self.kinds.get(op.inputs[0]) if op.inputs else None
             match op.name:
@@ -117,7 +116,8 @@ class _Versions:
                     op.attrs["pattern"]) == {"i"} and op.inputs[1] not in self.kinds:
                     self.kinds[op.output] = kind
                     kind.stored.add(op.inputs[1])
-                case "getitem" if kind is not None and op.line is not None and op.line.backwards and isinstance(op.output.type, Scalar):
+                case "getitem" if (kind is not None and op.line is not None and op.line.backwards
+                                   and isinstance(op.output.type, Scalar)):
                     self.reads.add(op)
                 case "for":
                     carried = [self.kinds.get(x) for x in op.inputs[3:]]

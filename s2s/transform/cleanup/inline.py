@@ -1,4 +1,4 @@
-"""Inlining: the body of a called function in place of the call.
+"""Inline calls: emit the body of the called function in place of the call.
 
     >>> show(inline(read('''
     ... def square(x):
@@ -46,8 +46,7 @@ SMALL = 6  # ops: what reads better in place than under a name of its own
 
 
 def inline(function: Function) -> Function:
-    """`function` with calls of small straight-line functions replaced by what they do; not where
-    they have rules.
+    """Inline calls of small straight-line functions, except those with derivative rules.
 
     In loops also calls of those that look into an array: Note [Helpers that look into an array];
     and all calls where derivatives leave out what a choice did not take: Note [Masks of masks].  A
@@ -79,13 +78,13 @@ def inline(function: Function) -> Function:
 
 
 def reads_vectors(op: Op) -> bool:
-    """Whether `op` is given what `eigh` or `svd` returns."""
+    """Test whether `op` reads eigenvectors or singular vectors returned by `eigh` or `svd`."""
     return any(x.op is not None and x.op.name in ("eigh", "svd") for x in op.inputs)
 
 
 def hands_on_vectors(callee: Function) -> bool:
-    """Whether what `eigh` or `svd` returns in `callee` leaves it: only in place is it seen what is
-    made of it (transform/stabilise/spectral_functions.py).
+    """Test whether `callee` returns vectors computed by `eigh` or `svd`: only after inlining is it
+    visible what is computed from them (transform/stabilise/spectral_functions.py).
     """
     if any(y.op is not None and y.op.name in ("eigh", "svd") for y in callee.results):
         return True
@@ -99,7 +98,7 @@ def hands_on_vectors(callee: Function) -> bool:
 
 
 def calls_in_loops(block: Block, in_loop: bool = False) -> list[Op]:
-    """The calls in `block` that loops make again and again."""
+    """Return the calls in `block` that stand in loops."""
     found = []
     for op in block.ops:
         if op.name == "call" and in_loop:
@@ -110,15 +109,15 @@ def calls_in_loops(block: Block, in_loop: bool = False) -> list[Op]:
 
 
 def looks(op: Op) -> bool:
-    """Whether `op` is a call of a function that looks into an array."""
+    """Test whether `op` is a call of a function that reads array elements at run-time indices."""
     callee = op.attrs["callee"]
     return (not calls_itself(callee) and not isinstance(callee, Rerun)
             and looks_into(callee.function_for(op.inputs)))
 
 
 def looks_into(callee: Function) -> bool:
-    """Whether `callee`, or what it calls, reads from an array that it is given where an index says
-    that only the run knows.
+    """Test whether `callee`, or a function it calls, reads an array argument at an index known only
+    at run time.
     """
     arrays = {p for p in callee.params if isinstance(p.type, Array)}
     for op in walk(callee.block) if arrays else ():
@@ -132,7 +131,9 @@ def looks_into(callee: Function) -> bool:
 
 
 def calls_to_choose_from(block: Block) -> set[Op]:
-    """The calls in `block` of whose results np.where there may leave elements out."""
+    """Return the calls in `block` whose results are operands of np.where, which may leave elements
+    out.
+    """
     found, sides = set(), [x for op in block.ops if op.name in ("where", "select")
                            for x in op.inputs[1:]]
     seen = set(sides)
@@ -147,7 +148,8 @@ def calls_to_choose_from(block: Block) -> set[Op]:
 
 
 def leaves_out(op: Op) -> bool:
-    """Whether `op` is a call that runs a sweep back which leaves out what a choice did not take."""
+    """Test whether `op` calls a reverse sweep that leaves out elements that a choice did not take.
+    """
     callee = op.attrs["callee"]
     if calls_itself(callee) or isinstance(callee, Rerun) or is_ruled(callee):
         return False
@@ -159,21 +161,18 @@ def leaves_out(op: Op) -> bool:
 
 
 def inline_all(function: Function) -> Function:
-    """`function` without calls, except those of functions that call themselves or have rules for
-    derivatives.
+    """Inline all calls except those of recursive functions and of functions with derivative rules.
     """
     return inlined(function, lambda *_: True)
 
 
 def inline_ruled(function: Function) -> Function:
-    """`function`, of which no derivative is asked any more, without calls, except of functions that
-    call themselves.
-    """
+    """Inline all calls except those of recursive functions, once no more derivatives are taken."""
     return inlined(function, lambda *_: True, rules=False)
 
 
 def inline_draws(function: Function) -> Function:
-    """`function` without calls of functions that draw, except of those that call themselves."""
+    """Inline calls of functions that draw random numbers, except recursive ones."""
     def draws(callee: Function, *_) -> bool:
         return first_draw(callee) is not None
 
@@ -183,21 +182,21 @@ def inline_draws(function: Function) -> Function:
 
 
 def is_small(callee: Function) -> bool:
-    """Whether `callee` is a handful of ops without loops, branches or calls."""
+    """Test whether `callee` is a handful of ops without loops, branches or calls."""
     ops = [op for op in walk(callee.block) if op.name not in ("constant", "tuple", "item")]
     return len(ops) <= SMALL and not any(op.blocks or op.name == "call" for op in ops)
 
 
 def only_calls(callee: Function) -> bool:
-    """Whether all that `callee` does is to call another function."""
+    """Test whether `callee` does nothing but call another function."""
     return ([op.name for op in callee.block.ops if op.name not in ("constant", "tuple", "item")]
             == ["call"])
 
 
 def inlined(function: Function, wanted: Callable[[Function, bool, Op], bool],
             rules: bool = True) -> Function:
-    """`function`, with what they do in the place of calls of the functions that are `wanted`,
-    unless they have `rules`.
+    """Inline the calls for which `wanted` holds, except those with derivative rules where `rules`
+    is set.
 
     `wanted(callee, again, op)` is told whether the call is checkpointed, and which it is.
     """
@@ -227,8 +226,8 @@ def inlined(function: Function, wanted: Callable[[Function, bool, Op], bool],
 
 
 def apart(function: Function) -> Function:
-    """`function`, whose calls that run again have been inlined: what they are given is what it is,
-    and nothing is shared any more.
+    """Remove the barriers that keep values of checkpointed reruns from being shared, once their
+    calls are inlined.
     """
     if not any(op.record is again for op in walk(function.block)):
         return function

@@ -1,4 +1,4 @@
-"""An `if` on what the `if` before it has just decided becomes part of it.
+"""Jump threading: move an `if` into the branch that has just decided its condition.
 
     >>> show(decided(read('''
     ... def f(x: 'float64'):
@@ -41,7 +41,7 @@ ROUNDS = 10
 
 
 def decided(function: Function) -> Function:
-    """`function`, with each `if` moved into the one that decides its condition."""
+    """Move each `if` into the preceding one that decides its condition."""
     for _ in range(ROUNDS):
         blocks = [function.block, *(inner for op in walk(function.block) for inner in op.blocks)]
         if not any(_follower(block, k) for block in blocks for k in range(len(block.ops))):
@@ -54,7 +54,7 @@ def decided(function: Function) -> Function:
 
 
 def _emit(block: Block, args: Sequence[Value], env: dict[Value, Value]) -> list[Value]:
-    """Emit the ops of `block`, those that belong together as one; returns its yields."""
+    """Emit the ops of `block`, merging those that belong together; return its yields."""
     env.update(zip(block.params, args, strict=True))
     done: set[Op] = set()
     for k, op in enumerate(block.ops):
@@ -83,7 +83,7 @@ def _emit_one(op: Op, env: dict[Value, Value]) -> None:
 
 
 def _emit_both(first: Op, second: Op, env: dict[Value, Value]) -> None:
-    """The two `if`s as one."""
+    """Emit two `if`s as one."""
     names = [o.name for o in first.outputs], [o.name for o in second.outputs]
     k = first.outputs.index(second.inputs[0])
 
@@ -100,8 +100,8 @@ def _emit_both(first: Op, second: Op, env: dict[Value, Value]) -> None:
 
 
 def _follower(block: Block, k: int) -> Op | None:
-    """The next `if` in `block` whose condition op number `k`, an `if`, decides, if it may be moved
-    there.
+    """Return the next `if` in `block` whose condition op number `k`, an `if`, decides, if it may be
+    moved there.
     """
     op = block.ops[k]
     if op.name != "if":
@@ -120,8 +120,7 @@ def _follower(block: Block, k: int) -> Op | None:
 
 
 def _ends(op: Op, k: int) -> list[bool] | None:
-    """What an output of an `if` is at the end of each path through it; None where that is not
-    known.
+    """Return an output of an `if` at the end of each path through it; None where that is not known.
     """
     found: list[bool] = []
     for block in op.blocks:
@@ -139,5 +138,7 @@ def _ends(op: Op, k: int) -> list[bool] | None:
 
 
 def _is_bare(block: Block) -> bool:
-    """Whether a side to which several paths lead may stand at the end of each."""
+    """Test whether an arm holds only constants, so that it may be repeated at the end of each path
+    that leads to it.
+    """
     return all(op.name == "constant" for op in block.ops)

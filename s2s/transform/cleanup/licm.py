@@ -1,4 +1,4 @@
-"""Loop-invariant motion: what a loop computes alike on every trip is computed before it.
+"""Loop-invariant code motion (LICM): compute before a loop what is the same in each trip.
 
     >>> show(licm(read('''
     ... def f(x, k, n):
@@ -89,12 +89,12 @@ _TAME_AT_ONE = {"quotient", "single_quotient", "power", "log", "log2", "log10", 
 
 
 def licm(function: Function) -> Function:
-    """`function`, in which loops repeat nothing that does not depend on the trip."""
+    """Move loop-invariant ops out of the loops of `function`."""
     return _moved(function, differentiable=True)
 
 
 def licm_of_values(function: Function) -> Function:
-    """The same of a function of which no derivative is taken any more."""
+    """Move loop-invariant ops out of loops of a function of which no more derivatives are taken."""
     return _moved(function, differentiable=False)
 
 
@@ -105,7 +105,7 @@ def _moved(function: Function, differentiable: bool) -> Function:
 
 
 def _hoist(block: Block, owned: set, unbound: set, above: set, differentiable: bool) -> None:
-    """Of `block`, in a function that has the values `above`."""
+    """Hoist ops out of the loops of `block`, where the values `above` are in scope."""
     ops = []
     for op in block.ops:
         for inner in op.blocks:
@@ -119,7 +119,7 @@ def _hoist(block: Block, owned: set, unbound: set, above: set, differentiable: b
 
 
 def _untested(loop: Op, owned: set, unbound: set, above: set, differentiable: bool) -> list[Op]:
-    """The ops taken out of `loop` that need no test before them."""
+    """Take out of `loop` the ops that need no test before them, and return them."""
     runs = runs_at_least_once(loop)
     sure = set(loop.blocks[0].ops) if loop.name == "while" else set()
     gone = _leaving(loop, owned, unbound, runs, differentiable)
@@ -130,7 +130,9 @@ def _untested(loop: Op, owned: set, unbound: set, above: set, differentiable: bo
 
 def _leaving(loop: Op, owned: set, unbound: set, runs: bool,
              differentiable: bool = False) -> list[Op]:
-    """The ops taken out of `loop`, in order; `runs` says that it makes a trip."""
+    """Take the loop-invariant ops out of `loop` and return them in order; `runs` says that it makes
+    a trip.
+    """
     gone = _invariants(loop, owned, unbound, runs, differentiable)
     left = set(gone)
     for block in loop.blocks:
@@ -140,7 +142,7 @@ def _leaving(loop: Op, owned: set, unbound: set, runs: bool,
 
 def _invariants(loop: Op, owned: set, unbound: set, runs: bool,
                 differentiable: bool = False) -> list[Op]:
-    """The ops that may leave `loop`, in order."""
+    """Return the ops that may leave `loop`, in order."""
     varies = set().union(*map(values_of, loop.blocks))
     quick = _is_quick(loop)
     found = []
@@ -159,7 +161,7 @@ def _invariants(loop: Op, owned: set, unbound: set, runs: bool,
 
 
 def _on_ones(loop: Op, gone: list[Op], steep: set[Op], above: set) -> list[Op]:
-    """`gone`, which have left `loop`, with 1 for the operands of those that are `steep` where it
+    """Emit the hoisted ops `gone` with the operands of `steep` ones replaced by 1 where the loop
     makes no trip.
     """
     before = Block()
@@ -176,7 +178,7 @@ def _on_ones(loop: Op, gone: list[Op], steep: set[Op], above: set) -> list[Op]:
 
 
 def _one_unless(runs: Value, x: Value) -> Value:
-    """`x`, or 1 where a loop does not run."""
+    """Return `x`, or 1 where a loop does not run."""
     if x.constant is not MISSING:
         return x
     dtype = dtype_of(x.type) or "float64"
@@ -185,7 +187,7 @@ def _one_unless(runs: Value, x: Value) -> Value:
 
 
 def _makes_a_trip(loop: Op) -> Value:
-    """Whether it does, for a loop that is quick to ask."""
+    """Emit the test that a loop makes a trip, for a loop whose test is cheap."""
     if loop.name == "while":
         (runs,) = emit_block(loop.blocks[0], loop.inputs, {})
         return runs
@@ -205,8 +207,8 @@ def _may_leave(op: Op, varies: set, owned: set) -> bool:
 
 
 def _behind_a_test(loop: Op, owned: set, unbound: set, above: set) -> list[Op]:
-    """`loop` behind a test that it makes a trip, with what may leave it then; nothing where that
-    does not pay.
+    """Guard `loop` by a test that it makes a trip, and hoist into the guard (loop inversion);
+    nothing where that does not pay.
     """
     if (not any(_goes_through_an_array(op) for op in _invariants(loop, owned, unbound, True))
             or not _is_quick(loop)):
@@ -228,7 +230,7 @@ def _behind_a_test(loop: Op, owned: set, unbound: set, above: set) -> list[Op]:
 
 
 def _goes_through_an_array(op: Op) -> bool:
-    """Whether `op` costs more than a test: it reads the elements of an array, and not as a part of
+    """Test whether `op` costs more than a branch: it reads the elements of an array, not as part of
     another pass over them.
     """
     reads = (x for k, x in enumerate(op.inputs) if k not in (*op.record.views, *op.record.shapes))
@@ -237,7 +239,7 @@ def _goes_through_an_array(op: Op) -> bool:
 
 
 def _is_quick(loop: Op) -> bool:
-    """Whether it costs little, and does nothing else, to ask whether `loop` makes a trip."""
+    """Test whether the first condition of `loop` is cheap and free of side effects."""
     if loop.name == "for":
         step = loop.inputs[2].constant
         return step is not MISSING and step != 0

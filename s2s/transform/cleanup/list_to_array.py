@@ -1,4 +1,5 @@
-"""A list that a counted loop fills, and that is then made an array, is that array from the start.
+"""Replace a list that a counted loop fills, and that is then made an array, by a preallocated
+array.
 
     >>> show(arrays(read('''
     ... def f(x: 'float64[n]'):
@@ -58,8 +59,8 @@ from .dce import dce
 
 @dataclass
 class Nest:
-    """Loops, from the outermost in, each with its output that is the list; the append inside; and
-    what reads the list.
+    """A loop nest that fills a list: its loops from the outermost in, each with its output that is
+    the list; the append; and the readers of the list.
     """
 
     loops: list[tuple[Op, Value]]
@@ -68,20 +69,18 @@ class Nest:
 
     @property
     def list(self) -> Value:
-        """What the program calls the list, once it is filled."""
+        """The list after the nest."""
         return self.loops[0][1]
 
     @property
     def leaves(self) -> list[tuple[tuple[int, ...], Type]]:
-        """Where the numbers and arrays of one item are in it, and their types."""
+        """The positions and types of the numbers and arrays in one item."""
         return list(_leaves(self.push.inputs[1].type))
 
 
 @dataclass
 class Read:
-    """An op that asks something of the list, the block in which it stands, and which part of an
-    item it asks for.
-    """
+    """An op that reads the list, its block, and the part of an item that it reads."""
 
     op: Op
     block: Block
@@ -90,7 +89,7 @@ class Read:
 
 
 def arrays(function: Function) -> Function:
-    """`function`, in which such lists are arrays."""
+    """Replace lists that counted loops fill by preallocated arrays."""
     changed = False
     while True:
         readers = readers_of(function.block)
@@ -119,9 +118,7 @@ def _leaves(type: Type, path: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int,
 
 def _nests(block: Block, scope: list[Value],
            readers: Readers) -> Iterator[tuple[Block, list[Value], Nest]]:
-    """The nests that fill such a list, with the block in which they stand and the values known
-    before them.
-    """
+    """Find the nests that fill such a list, each with its block and the values known before it."""
     scope = list(scope)
     for op in block.ops:
         for out in op.outputs if op.name == "for" else ():
@@ -134,7 +131,7 @@ def _nests(block: Block, scope: list[Value],
 
 
 def _nest(op: Op, out: Value, readers: Readers) -> Nest | None:
-    """The nest whose outermost loop `op` fills the list `out`, if that can be arrays."""
+    """Match the nest whose outermost loop `op` fills the list `out`, if arrays can replace it."""
     loops = _loops(op, out, readers)
     if loops is None:
         return None
@@ -147,8 +144,7 @@ def _nest(op: Op, out: Value, readers: Readers) -> Nest | None:
 
 
 def _loops(op: Op, out: Value, readers: Readers) -> list[tuple[Op, Value]] | None:
-    """The loops that fill the list, if each trip of each appends to it once and asks nothing of it.
-    """
+    """Match the loops that fill the list, if each trip appends to it once and does not read it."""
     if op.attrs["breaks"] or op.inputs[2].constant is MISSING or not isinstance(out.type, List):
         return None
     k = op.outputs.index(out)
@@ -174,7 +170,7 @@ def _loops(op: Op, out: Value, readers: Readers) -> list[tuple[Op, Value]] | Non
 
 
 def _reads(xs: Value, kind: Type, depth: int, readers: Readers) -> Iterator[Read | None]:
-    """What is asked of the list; None for what an array cannot answer."""
+    """Collect the reads of the list; None if an array does not support one of them."""
     for op, block in readers[xs]:
         if op is not None and (op.name == "tape_len" or op.name == "list_stack"
                                and not isinstance(kind, Tuple)):
@@ -188,7 +184,7 @@ def _reads(xs: Value, kind: Type, depth: int, readers: Readers) -> Iterator[Read
 
 def _parts(op: Op, block: Block, kind: Type, path: tuple[int, ...], at: Value,
            readers: Readers) -> Iterator[Read | None]:
-    """The reads of the numbers and arrays in an item, which `op` gives."""
+    """Collect the reads of the numbers and arrays in an item, which `op` returns."""
     match kind:
         case Array():
             yield Read(op, block, path, at)
@@ -208,8 +204,8 @@ def _parts(op: Op, block: Block, kind: Type, path: tuple[int, ...], at: Value,
 
 
 def _extents(nest: Nest, scope: list[Value]) -> list[list[Callable[[], Value]]] | None:
-    """For each leaf, what makes its extents of values that are known before the nest; None where
-    they are not.
+    """For each leaf, emitters of its extents from values known before the nest; None where an
+    extent is not known.
     """
     found = []
     for _, type in nest.leaves:
@@ -234,7 +230,7 @@ def _extent(dim: int | Extent, scope: list[Value]) -> Callable[[], Value] | None
 
 
 def _measured(dim: Extent, scope: list[Value]) -> Callable[[], Value] | None:
-    """The length of an array of `scope` that has this extent."""
+    """Return the length of an array in `scope` that has this extent."""
     for v in scope:
         if isinstance(v.type, Array) and dim in v.type.dims:
             return lambda: length(v, axis=v.type.dims.index(dim))
@@ -246,7 +242,7 @@ def _measured(dim: Extent, scope: list[Value]) -> Callable[[], Value] | None:
 
 def _make_arrays(function: Function, block: Block, scope: list[Value],
                  nest: Nest) -> dict[Value, Value]:
-    """Put arrays in the place of the list; returns what now stands for what was read of it."""
+    """Replace the list by arrays; return the replacements of the values read from it."""
     everything = [v for inner in blocks_of(function.block) for v in defined_values(inner)]
     outermost, innermost = nest.loops[0][0], nest.loops[-1][0]
     name = nest.list.name
@@ -281,7 +277,7 @@ def _make_arrays(function: Function, block: Block, scope: list[Value],
 
 def _answered(read: Read, results: dict[tuple[int, ...], Value], trips: Value,
               everything: list[Value]) -> tuple[Value, Value]:
-    """What a read of the list gives, and what gives that now."""
+    """Return the value of a read of the list, and its replacement."""
     with Builder(Block(), read.op.line, above=everything) as builder:
         match read.op.name:
             case "list_stack":
@@ -303,14 +299,14 @@ def _member(v: Value, path: tuple[int, ...]) -> Value:
 
 
 def _trips(op: Op) -> Value:
-    """How often a loop runs."""
+    """Emit the trip count of a loop."""
     lo, hi, step = op.inputs[0], op.inputs[1], op.inputs[2].constant
     span = hi - lo if step > 0 else lo - hi
     return at_least_zero(span if abs(step) == 1 else (span + (abs(step) - 1)) // abs(step))
 
 
 def _trip(op: Op) -> Value:
-    """The number of this trip."""
+    """Emit the number of the current trip."""
     lo, step, k = op.inputs[0], op.inputs[2].constant, op.blocks[0].params[0]
     offset = k - lo if step > 0 else lo - k
     return offset if abs(step) == 1 else offset // abs(step)
@@ -322,7 +318,7 @@ def _insert(block: Block, before: Op, ops: Sequence[Op]) -> None:
 
 
 def _replace(block: Block, op: Op, ops: Sequence[Op]) -> None:
-    """Put `ops` in the place of `op`."""
+    """Replace `op` by `ops`."""
     k = block.ops.index(op)
     block.ops[k:k + 1] = ops
 
@@ -331,7 +327,7 @@ def _replace(block: Block, op: Op, ops: Sequence[Op]) -> None:
 
 
 def _drop_copies(function: Function) -> None:
-    """`for k in range(n): a[k] = b[k]`, where both are as long as the loop: a is b."""
+    """Replace a copy loop `for k in range(n): a[k] = b[k]` over the whole length of both by b."""
     same = {}
     for op in walk(function.block):
         if (op.name != "for" or op.attrs["breaks"] or op.inputs[0].constant != 0
@@ -354,13 +350,13 @@ def _drop_copies(function: Function) -> None:
 
 
 def _before(filled: Value) -> Value | None:
-    """What a loop filled."""
+    """Return the initial value of what a loop filled."""
     op = filled.op
     return op.inputs[3 + op.outputs.index(filled)] if op is not None and op.name == "for" else None
 
 
 def _is_as_long(array: Value | None, n: Value) -> bool:
-    """Whether an array was made for `n` items."""
+    """Test whether an array was allocated for `n` items."""
     if array is None or array.op is None or array.op.name != "empty":
         return False
     size = array.op.inputs[0]

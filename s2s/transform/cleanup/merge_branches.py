@@ -1,4 +1,4 @@
-"""Branches in a row that ask the same are one branch.
+"""Merge consecutive branches on the same condition.
 
     >>> show(merge(read('''
     ... def f(x: 'float64', c: 'bool'):
@@ -37,7 +37,7 @@ COMPARISONS = {"less": operator.lt, "less_equal": operator.le, "greater": operat
 
 
 def merge(function: Function) -> Function:
-    """`function` with adjacent `if`s on one condition made one, and those inside it decided."""
+    """Merge adjacent `if`s on one condition, and resolve those nested inside it."""
     same: dict[Value, Value] = {}
     _merge(function.block, {}, same)
     substitute(function.block, same)
@@ -45,8 +45,8 @@ def merge(function: Function) -> Function:
 
 
 def _merge(block: Block, known: dict[Value, int], same: dict[Value, Value]) -> None:
-    """`known` are conditions that have been asked around this block, and which arm they chose;
-    `same`, what results stand for.
+    """Merge the branches of a block; `known` maps the conditions of enclosing branches to the arm
+    taken, `same` maps dropped results to their replacements.
     """
     kept: list[Op] = []
     pending = list(reversed(block.ops))
@@ -70,7 +70,8 @@ def _merge(block: Block, known: dict[Value, int], same: dict[Value, Value]) -> N
 
 
 def _decided(condition: Value, known: dict[Value, int]) -> int | None:
-    """The arm that `condition` chooses, if what is known says it: `i == 0` is false where `i > 0`.
+    """Return the arm that `condition` takes, if the known conditions imply it: `i == 0` is false
+    where `i > 0`.
     """
     if condition in known:
         return known[condition]
@@ -87,8 +88,7 @@ def _decided(condition: Value, known: dict[Value, int]) -> int | None:
 
 
 def _bound_on(condition: Value) -> tuple[Value, str, int] | None:
-    """(i, comparison, number) of the comparison of an integer with a known one that `condition` is.
-    """
+    """Return (i, comparison, number), if `condition` compares an integer with a constant."""
     op = condition.op
     if op is None or op.name not in COMPARISONS:
         return None

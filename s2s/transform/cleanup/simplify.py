@@ -1,4 +1,4 @@
-"""Simplification: the program emitted again, with what is now known of it.
+"""Simplify a function by emitting it again, with all that is now known of its values.
 
     >>> show(simplify(read('''
     ... def f(x: 'float64[n]', k: 'float64'):
@@ -35,7 +35,7 @@ from .hoist_tape_lengths import measure_again
 
 
 def simplify(function: Function) -> Function:
-    """`function` with everything folded that folds."""
+    """Fold constants, identities and what the types prove in `function`."""
     same: dict[Value, Value] = {}
     flags = only_asked(function)
     for op in walk(function.block):
@@ -52,7 +52,7 @@ def simplify(function: Function) -> Function:
 
 
 def _keep_unread_carries(op: Op, top: Block) -> None:
-    """What a loop whose first trip is its last carries on is read after it or not at all."""
+    """Yield unread carries unchanged from a loop that ends in its first trip."""
     _, params, yields = carry_offset(op)
     body = op.blocks[-1]
     if not op.attrs["breaks"] or body.yields[0].constant is not True:
@@ -65,9 +65,7 @@ def _keep_unread_carries(op: Op, top: Block) -> None:
 
 
 def _drop_constant_carries(op: Op, same: dict[Value, Value]) -> None:
-    """A carry whose every trip yields its own parameter, or what it started from, is what it
-    started from.
-    """
+    """Drop loop carries whose every trip yields their own parameter or their initial value."""
     inputs, params, yields = carry_offset(op)
     body = op.blocks[-1]
     constant = [k for k, param in enumerate(body.params[params:])
@@ -84,8 +82,8 @@ def _drop_constant_carries(op: Op, same: dict[Value, Value]) -> None:
 
 
 def _drop_equal_results(op: Op, same: dict[Value, Value], flags: set[Value], top: Block) -> None:
-    """A result that both branches take from outside, and alike, or that is one truth value in both,
-    is that value; what is True here and False there is the condition.
+    """Drop branch results that both arms yield alike from outside, or as one truth value; a result
+    that is True in one arm and False in the other is the condition.
 
     Unless the program could tell NumPy's truth values from Python's.
     """
@@ -107,7 +105,7 @@ def _drop_equal_results(op: Op, same: dict[Value, Value], flags: set[Value], top
 
 
 def only_asked(function: Function) -> set[Value]:
-    """The truth values of which the program does nothing but ask: is it so?"""
+    """Return the truth values that are used only as conditions."""
     found: set[Value] = set()
     read: set[Value] = set(function.results)
     flows: list[tuple[Value, Value]] = []  # what is asked of the second is asked of the first
@@ -145,8 +143,8 @@ def only_asked(function: Function) -> set[Value]:
 
 
 def _left_by(loop: Op) -> set[Value]:
-    """What the last branch of a loop's body says of whether to leave the loop: `if c: ...; break`,
-    which is good as it is.
+    """Return the exit flag of a loop body that ends in `if c: ...; break`, a form to be kept as it
+    is.
     """
     body = loop.blocks[-1]
     return (set(body.ops[-1].outputs) & {body.yields[0]} if loop.attrs["breaks"] and body.ops
@@ -154,7 +152,7 @@ def _left_by(loop: Op) -> set[Value]:
 
 
 def ask_lengths_once(block: Block, late: Sequence[Value] = ()) -> None:
-    """Ask for each length once, at the first value that is known to have it.
+    """Query each length once, at the first value that is known to have it.
 
     Loops make new versions of an array, and a length asked of the last of them would hold up
     everything that depends on it until the loop is done; equal extents mean equal lengths, so any
@@ -209,12 +207,14 @@ def ask_lengths_once(block: Block, late: Sequence[Value] = ()) -> None:
 
 
 def follows_from(dim: Extent, other: Extent) -> bool:
-    """Whether `dim` is computed of another extent: n + 1, or n * m (ops/arrays/reshape.py)."""
+    """Test whether `dim` is computed from another extent: n + 1, or n * m (ops/arrays/reshape.py).
+    """
     return dim.offset != 0 and other.symbol == dim.symbol or f"({other})" in dim.symbol
 
 
 def length_asked(op: Op) -> Extent | None:
-    """The extent that a `length` op asks for, if it is a symbol that means the same everywhere."""
+    """Return the extent that a `length` op queries, if it is a symbol with one meaning everywhere.
+    """
     if op.name == "length" and isinstance(op.inputs[0].type, Array):
         dim = op.inputs[0].type.dims[op.attrs["axis"]]
         if isinstance(dim, Extent) and not dim.accepts_any:

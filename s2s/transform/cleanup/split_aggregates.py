@@ -1,5 +1,5 @@
-"""Tuples given to functions that are called, or returned by them, member by member, so that each
-member has a cotangent of its own.
+"""Scalar replacement of aggregates: pass tuples to and from called functions member by member, so
+that each member has a cotangent of its own.
 
     scaled((a, 2.0), x)    becomes    scaled(a, 2.0, x)    and scaled has the parameters p_0, p_1, x
 
@@ -24,7 +24,9 @@ _spread: WeakKeyDictionary[Function, Function] = WeakKeyDictionary()
 
 
 def members(function: Function) -> Function:
-    """`function`, whose calls give the members of tuples one by one, in what is called as well."""
+    """Split the tuple arguments and results of the calls in `function`, and of the functions they
+    call, recursively.
+    """
     return _members(function, frozenset())
 
 
@@ -50,7 +52,7 @@ def _members(function: Function, open_calls: frozenset) -> Function:
 
 
 def _spread_out(function: Function, open_calls: frozenset) -> Function:
-    """`function` with a parameter for each member of a tuple, and a result."""
+    """Rewrite `function` with one parameter per tuple member, and one result per member."""
     params: list[Value] = []
     block = Block(params)
     with Builder(block):

@@ -1,4 +1,4 @@
-"""Store merging: several writes to one element become one, where nothing reads it in between.
+"""Store merging: merge several writes to one element into one, where nothing reads it in between.
 
     t = u_bar[i]                          t = u_bar[i]
     u_bar[i] = 0.0              becomes   u_bar[i + 1] += k * t
@@ -38,7 +38,7 @@ MOVED = 8  # ops that a value may take to be computed earlier
 
 
 def stores(function: Function) -> Function:
-    """`function`, with writes to one element merged into the last of them."""
+    """Merge writes to one element into the last of them."""
     counters = {op.blocks[0].params[0]: op for op in walk(function.block) if op.name == "for"}
     reads = Counter(_reads(function.block))
     for block in blocks_of(function.block):
@@ -84,7 +84,7 @@ def _merge(block: Block, reads: Counter, counters: dict[Value, Op]) -> None:
 
 
 def _start_with(op: Op, block: Block, position: dict[Op, int], reads: Counter) -> None:
-    """Let the slice that an adjoint clears, and `op` adds to, start as what `op` adds.
+    """Initialise a slice that an adjoint clears with what `op` adds to it.
     Note [Slices that are cleared and added to]
     """
     if (op.record is not additem or not _is_backwards(op)
@@ -114,7 +114,7 @@ def _start_with(op: Op, block: Block, position: dict[Op, int], reads: Counter) -
 
 
 def _computed_between(x: Value, start: int, position: dict[Op, int]) -> set[Op] | None:
-    """The few elementwise ops from `start` on that `x` is computed by; None if it takes others."""
+    """Return the few elementwise ops from `start` on that compute `x`; None if it takes others."""
     found: set[Op] = set()
     todo = [x]
     while todo:
@@ -133,7 +133,7 @@ def _is_backwards(op: Op) -> bool:
 
 
 def _drop_if_unchanged(op: Op, block: Block, counters: dict[Value, Op]) -> None:
-    """Remove `a[i] = a[i]`, also where other elements have been written to since it was read."""
+    """Remove `a[i] = a[i]`, also where other elements have been written since the read."""
     read = op.inputs[1].op if op.record is setitem else None
     if not (read is not None and read.record is getitem and _is_element(op)
             and read.attrs == op.attrs and len(read.inputs) + 1 == len(op.inputs)
@@ -152,7 +152,8 @@ def _drop_if_unchanged(op: Op, block: Block, counters: dict[Value, Op]) -> None:
 
 def _earlier_write(op: Op, position: dict[Op, int], reads: Counter,
                    counters: dict[Value, Op]) -> Op | None:
-    """The write to the same element that `op` can take over, if nothing reads the array in between.
+    """Return the earlier write to the same element that `op` can take over, if nothing reads the
+    array in between.
     """
     state = op.inputs[0]
     while reads[state] == 1 and state.op in position and state.op.record in (setitem, additem):
@@ -181,6 +182,6 @@ def _same(i: Value, j: Value) -> bool:
 
 
 def _differ(a: Op, b: Op, counters: dict[Value, Op]) -> bool:
-    """Whether the two writes are proved to be to different elements."""
+    """Test whether the two writes are proved to be to different elements."""
     return len(a.inputs) == len(b.inputs) and any(
         indices_differ(i, j, counters) for i, j in zip(a.inputs[2:], b.inputs[2:]))

@@ -1,7 +1,9 @@
-"""Strong products become choices, when no more derivatives are taken.  Note [Strong zeros],
+"""Lower strong products to np.where, once no more derivatives are taken.  Note [Strong zeros],
 ops/core/chain_rule.py
 
-    z_bar = strong_product(d_bar, 0.5 / d)    becomes    z_bar = np.where(d_bar != 0.0, 0.5 * d_bar / d, 0.0)
+    z_bar = strong_product(d_bar, 0.5 / d)
+becomes
+    z_bar = np.where(d_bar != 0.0, 0.5 * d_bar / d, 0.0)
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ from ...ops.core.record import deriving, dtype_of
 
 
 def spell_strong(function: Function) -> Function:
-    """`function`, whose strong products are products chosen where their first factor is not 0, or
-    neither is.
+    """Replace strong products by products selected where their first factor, or neither factor, is
+    0.
     """
     if not any(op.name in ("strong_product", "strong_both") for op in walk(function.block)):
         return function

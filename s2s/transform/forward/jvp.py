@@ -1,4 +1,4 @@
-"""Forward mode: every op is followed by its tangent.
+"""Forward mode (JVP): emit the tangent of every op after it.
 
     f(*xs) -> *ys    becomes    f_jvp(*xs, *x_dots) -> (*ys, *y_dots)
 
@@ -45,7 +45,8 @@ from ..stabilise.square_roots import plain, with_squares
 
 
 def jvp(function: Function, wrt: Sequence[int], straight: Container[int] | None = None) -> Function:
-    """`f(*xs) -> *ys` becomes `f_jvp(*xs, *x_dots) -> (*ys, *y_dots)`, for the parameters in `wrt`.
+    """Transform `f(*xs) -> *ys` to `f_jvp(*xs, *x_dots) -> (*ys, *y_dots)`, for the parameters in
+    `wrt`.
 
     A result that carries no derivative has no y_dot.  Raises DerivativeError where an op has no
     rule.  Of a parameter in `straight` a tangent that is 0 says that it does not change in this
@@ -57,7 +58,7 @@ def jvp(function: Function, wrt: Sequence[int], straight: Container[int] | None 
 
 
 class Tangents:
-    """Emits a function together with its tangents."""
+    """The emitter of a function together with its tangents."""
 
     def __init__(self, primal: Function, wrt: list[Value],
                  straight: Container[Value] | None = None):
@@ -88,7 +89,7 @@ class Tangents:
         return primal.remade(block, name=f"{primal.name}_jvp", doc=doc, tupled=True)
 
     def tangent(self, x: Value) -> Value:
-        """The tangent of `x`, zeros where it has none."""
+        """Return the tangent of `x`, zeros where it has none."""
         y = self.env.get(x, x)
         if isinstance(y.type, Undefined):
             return self.dots[x] if x in self.dots else make_undefined()
@@ -102,7 +103,7 @@ class Tangents:
         return [self.env[y] for y in block.yields]
 
     def op(self, op: Op) -> None:
-        """One op, and its tangent."""
+        """Emit one op and its tangent."""
         match op.name:
             case "if" if self.any_varied(op):
                 self.branch(op)
@@ -116,7 +117,7 @@ class Tangents:
                 self.simple(op)
 
     def again(self, op: Op) -> None:
-        """The primal op."""
+        """Emit the primal op."""
         emit_op(op, self.env)
 
     def any_varied(self, op: Op) -> bool:
@@ -161,13 +162,15 @@ class Tangents:
         self.dots[out] = dot
 
     def linear(self, op: Op, dots: tuple, inputs: list[Value]) -> Value:
-        """Linear in several inputs jointly: the op itself, on the tangents."""
+        """Emit the tangent of an op that is linear in several inputs jointly: the op itself, on the
+        tangents.
+        """
         operands = [(zeros_of(x) if dot is None else dot) if k in op.record.linear else x
                     for k, (x, dot) in enumerate(zip(inputs, dots))]
         return emit(op.record, *operands, **op.attrs)
 
     def member(self, op: Op) -> None:
-        """Tuples have tuples of tangents."""
+        """Emit the tangent of a tuple op: tuples have tuples of tangents."""
         self.again(op)
         if op.name == "tuple":
             if any(x in self.dots for x in op.inputs):
@@ -177,7 +180,7 @@ class Tangents:
             self.set_tangent(op.output, item(self.dots[op.inputs[0]], **op.attrs))
 
     def call(self, op: Op) -> None:
-        """A call: the callee's own jvp."""
+        """Emit a call of the callee's own jvp."""
         wrt = [k for k, x in enumerate(op.inputs) if x in self.dots]
         if not wrt:
             return emit_op(op, self.env)
@@ -197,13 +200,13 @@ class Tangents:
         return self.called(op, outs)
 
     def recursive_call(self, op: Op, inputs: list[Value], wrt: list[int]) -> None:
-        """A call of a recursive function: its jvp is one, too."""
+        """Emit a call of the jvp of a recursive function, which is recursive too."""
         made, wrt = recursive_jvp(op.attrs["callee"], wrt)
         self.called(op,
                     emit(call, *inputs, *(self.tangent(op.inputs[k]) for k in wrt), callee=made))
 
     def called(self, op: Op, outs: Sequence[Value]) -> None:
-        """Values and tangents that a call has returned."""
+        """Record the values and tangents that a call has returned."""
         self.env.update(zip(op.outputs, outs))
         tangents = iter(outs[len(op.outputs):])
         for out in op.outputs:
@@ -253,7 +256,7 @@ class Tangents:
         self.dots.update(zip([op.outputs[k] for k in varied], outs[count:]))
 
     def test(self, head: Block, args: Sequence[Value]) -> Value:
-        """The condition of a `while`, which has no tangent."""
+        """Emit the condition of a `while`, which has no tangent."""
         self.env.update(zip(head.params, args, strict=True))
         for op in head.ops:
             with at(op.line):
@@ -267,7 +270,9 @@ _recursive: WeakKeyDictionary[Recursive,
 
 
 def recursive_jvp(callee: Recursive, wrt: Sequence[int]) -> tuple[Recursive, list[int]]:
-    """The jvp of a recursive function for the arguments in `wrt`, and perhaps more: which."""
+    """Return the jvp of a recursive function for the arguments in `wrt`, and perhaps more, and
+    which these are.
+    """
     known = _recursive.setdefault(callee, {})
     if tuple(wrt) not in known:
         tapes = {k for k, p in enumerate(callee.function.params) if isinstance(p.type, Tape)
@@ -291,11 +296,11 @@ def recursive_jvp(callee: Recursive, wrt: Sequence[int]) -> tuple[Recursive, lis
 
 
 def tangent_type(type):
-    """The type of a tangent of a value of this type."""
+    """Return the type of a tangent of a value of this type."""
     return (replace(type, items=tuple(map(tangent_type, type.items))) if isinstance(type, Tuple)
             else type)
 
 
 def dot_name(x: Value) -> str:
-    """What the tangent of `x` is called."""
+    """Name the tangent of `x`."""
     return f"{x.name}_dot" if x.name else ""

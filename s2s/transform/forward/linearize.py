@@ -1,6 +1,8 @@
-"""Forward mode in two: the primal once, then its tangents as often as they are asked for.
+"""Linearisation: forward mode split into the primal, run once, and its tangents, run any number of
+times.
 
-    f(*xs) -> *ys    becomes    f_fwd(*xs) -> (*ys, *saved)    and    f_lin(*saved, *x_dots) -> *y_dots
+    f(*xs) -> *ys    becomes    f_fwd(*xs) -> (*ys, *saved)
+                                f_lin(*saved, *x_dots) -> *y_dots
 
 The tangents are those of `jvp`, written as if every value of the primal were in scope, in blocks of
 their own: a loop of them makes the trips of the primal's loop in the same order.  What they read is
@@ -35,8 +37,8 @@ from .jvp import Tangents, dot_name, tangent_type
 
 
 def linearize(function: Function, wrt: Sequence[int]) -> Function:
-    """`f(*xs) -> *ys` becomes `f_lin(*xs, *x_dots) -> (*ys, *y_dots)`, no op of the primal reading
-    a tangent or beside one.
+    """Transform `f(*xs) -> *ys` to `f_lin(*xs, *x_dots) -> (*ys, *y_dots)`, with the primal
+    separate from the tangents.
 
     A result that carries no derivative has no y_dot.  Raises DerivativeError where an op has no
     rule.
@@ -49,7 +51,7 @@ _halves: WeakKeyDictionary[Function, dict[tuple[int, ...], Halves]] = WeakKeyDic
 
 
 def split_linear(function: Function, wrt: tuple[int, ...]) -> Halves:
-    """The two sweeps as two functions, for callers that run other code in between."""
+    """Build the two sweeps as two functions, for callers that run other code in between."""
     known = _halves.setdefault(function, {})
     if wrt not in known:
         whole, before = with_tapes_apart(with_matrix_functions(with_squares(function), wrt))
@@ -58,8 +60,8 @@ def split_linear(function: Function, wrt: tuple[int, ...]) -> Halves:
 
 
 def with_tapes_apart(function: Function) -> tuple[Function, dict[Op, dict[Value, Value]]]:
-    """`function`, in which calls that are run again beside their tangents leave copies of the tapes
-    that they are given; these copies.
+    """Copy the tapes that are arguments of calls rerun beside their tangents; return the function
+    and these copies.
 
     A call fills a tape, or takes from it, in place: run again, it begins with the tape as it was.
     """
@@ -80,20 +82,22 @@ def with_tapes_apart(function: Function) -> tuple[Function, dict[Op, dict[Value,
 
 
 def takes_tapes(op: Op) -> bool:
-    """Whether `op` is a call that is run again and is given tapes."""
+    """Test whether `op` is a call that is rerun and takes tapes."""
     return op.name == "call" and is_run_again(op) and any(isinstance(x.type, Tape)
                                                           for x in op.inputs)
 
 
 class _Itself(dict):
-    """The values of the primal, which stand for themselves."""
+    """The identity mapping: values of the primal stand for themselves."""
 
     def __missing__(self, value: Value) -> Value:
         return value
 
 
 class Linear(Tangents):
-    """The tangents of `function` alone, reading primal values wherever they are defined."""
+    """The emitter of the tangents of `function` alone, reading primal values wherever they are
+    defined.
+    """
 
     forwards = True
 
@@ -119,7 +123,7 @@ class Linear(Tangents):
         drop_unread(root.adjoint)
 
     def again(self, op: Op) -> None:
-        """The primal is done elsewhere."""
+        """Emit nothing: the primal is computed elsewhere."""
 
     def block(self, block: Block, args: Sequence[Value]) -> list[Value]:
         for op in block.ops:
@@ -135,7 +139,7 @@ class Linear(Tangents):
             super().op(op)
 
     def again_with_tangents(self, op: Op) -> None:
-        """The op once more, its tangents beside it: of what saves nothing for later."""
+        """Rerun an op that saves nothing together with its tangents."""
         both = Tangents(self.primal, self.wrt)
         # the map is called often
         before = {x: add_op(tape_copy, [kept], {}, [kept.type]).output
@@ -145,7 +149,7 @@ class Linear(Tangents):
         self.dots.update((out, both.dots[out]) for out in op.outputs if out in both.dots)
 
     def call(self, op: Op) -> None:
-        """A call: the callee's tangents, given what its forward part returned for them."""
+        """Emit a call of the callee's tangents, with the residuals of its forward part."""
         wrt = [k for k, x in enumerate(op.inputs) if x in self.dots]
         if not wrt:
             return
@@ -177,7 +181,8 @@ class Linear(Tangents):
         self.dots.update(zip([op.outputs[k] for k in varied], outs))
 
     def loop(self, op: Op) -> None:
-        """A loop: the same trips in the same order, whose carries are the tangents of the carries.
+        """Emit a loop with the same trips in the same order, whose carries are the tangents of the
+        carries.
         """
         inits, params, ends, body = loop_parts(op)
         varied = [k for k, param in enumerate(params) if param in self.varied]
@@ -196,7 +201,9 @@ class Linear(Tangents):
         self.dots = {**before, **dict(zip((op.outputs[k] for k in varied), outs))}
 
     def open(self, block: Block, op: Op) -> Region:
-        """Note that the tangents run through `block`; count the trips of loops that do not say."""
+        """Record that the tangents run through `block`; count the trips of loops whose trip count
+        is not known.
+        """
         if block not in self.regions:
             region = self.regions[block] = Region(block, op, self.regions[self.home[op.outputs[0]]])
             counted = (op.name == "for" and not op.attrs["breaks"]
@@ -207,7 +214,7 @@ class Linear(Tangents):
 
 
 def is_run_again(op: Op) -> bool:
-    """Whether the primal of `op` is done again beside its tangents.
+    """Test whether the primal of `op` is rerun beside its tangents.
 
     So it is where the program asks for that, and in functions that call themselves or have rules of
     their own, which hand nothing on to their tangents.

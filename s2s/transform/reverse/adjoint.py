@@ -1,4 +1,5 @@
-"""The reverse sweep of a function: its ops in the opposite order, each replaced by its adjoint.
+"""The reverse sweep of a function (its adjoint): its ops in reverse order, each replaced by its
+adjoint.
 
 It is emitted as if every value of the primal were in scope.  For a loop it is a loop over the same
 indices in the opposite order, whose carries are the cotangents of the loop's carries and of
@@ -125,7 +126,7 @@ class Adjoint:
             self.bars[x] = in_kind(contribution(old), x)
 
     def take(self, x: Value) -> Value:
-        """The finished cotangent of `x`; zeros where nothing contributed."""
+        """Take the finished cotangent of `x`; zeros where nothing contributed."""
         bar = self.bars.pop(x, None)
         if bar is None:
             bar = zeros_of(x)
@@ -134,16 +135,16 @@ class Adjoint:
         return self.as_shaped(x, bar)
 
     def take_chosen(self, x: Value) -> Value:
-        """The finished cotangent of `x`, as a choice where parts of `x` that may be infinite were
-        not picked, or only on some paths.
+        """Take the finished cotangent of `x`, masked by np.where where parts of `x` that may be
+        infinite were not used, or only on some paths.
         """
         bar = self.take(x)
         part = self.part_of(x, bar)
         return bar if part is None else where_chosen(part, bar)
 
     def part_of(self, x: Value, bar: Value) -> Value | None:
-        """Where what was made of `x`, whose cotangent is `bar`, has a part in the result; None if
-        that is everywhere, as far as is known.
+        """Return the mask of where values computed from `x`, whose cotangent is `bar`, contribute
+        to the result; None if everywhere, as far as is known.
 
         Note [Masks stay outermost], for what `x[mask]` did not pick, and for what branches did not
         read.
@@ -157,8 +158,8 @@ class Adjoint:
                                              or broadcasts(part.type, bar.type)) else None
 
     def part(self, bar: Value) -> Value | None:
-        """Where a cotangent is not left as the zeros with which it began: the terms of a sum
-        together, as `chosen_by_a_term` has it.
+        """Return the mask of where a cotangent has received a contribution: for sums the union over
+        the terms, as in `chosen_by_a_term`.
         """
         if bar in self.parts:
             return self.parts[bar]
@@ -182,7 +183,7 @@ class Adjoint:
         return logical_not(mask) if rest is None else bitwise_and(rest, logical_not(mask))
 
     def as_long(self, mask: Value, bar: Value) -> Value:
-        """`mask`, whose type now says that it is as long as `bar` where it is not of length 1: see
+        """Retype `mask` with the lengths of `bar` on axes that are not of length 1: see
         `as_shaped`.
         """
         dims = tuple(1 if m == 1 else n for m, n in zip(mask.type.dims, bar.type.dims))
@@ -192,8 +193,8 @@ class Adjoint:
 
     @cached_property
     def infinite(self) -> set[Value]:
-        """The values of the function that may be infinite or NaN, or have such slopes, where what
-        it is given is finite.
+        """The values of the function that may be infinite or NaN, or have such slopes, for finite
+        inputs.
 
         Quotients of numbers are left out: who asks whether there is one asks before dividing, and
         every other one, in a loop with a branch, would be chosen twice.
@@ -203,7 +204,7 @@ class Adjoint:
         return handed_on(self.function.block, steep, made=True) if steep else steep
 
     def as_shaped(self, x: Value, bar: Value) -> Value:
-        """`bar`, the cotangent of `x`, whose type now says that it has the shape of `x`.
+        """Retype `bar`, the cotangent of `x`, with the shape of `x`.
 
         Of two lengths that met, the types of `x` and of its cotangent may each name another.  Then
         rules would ask, and save, shapes where there is nothing to ask, and loops would think that
@@ -242,7 +243,7 @@ class Adjoint:
                 self.bars.pop(out, None)
 
     def simple(self, op: Op) -> None:
-        """An op without blocks: its record's rule, once."""
+        """Apply the adjoint rule of an op without blocks."""
         if not any(out in self.bars for out in op.outputs):
             return
         if op.record.vjp is None:
@@ -267,7 +268,7 @@ class Adjoint:
             self.add(x, contribution)
 
     def call(self, op: Op) -> None:
-        """A call: the callee's backward part, given what its forward part returned for it."""
+        """Emit a call of the callee's backward part, with the residuals of its forward part."""
         if not any(out in self.bars for out in op.outputs):
             return
         callee = op.attrs["callee"]
@@ -305,8 +306,8 @@ class Adjoint:
 
     def not_left_out(self, op: Op, ends: dict[Value, Value],
                      xs: Sequence[Value]) -> dict[Value, Value | None]:
-        """Where the cotangents `ends` of outputs of `op` have a part in those of `xs`; None if that
-        is everywhere, as far as is known.
+        """Return the mask of where the cotangents `ends` of outputs of `op` contribute to those of
+        `xs`; None if everywhere, as far as is known.
 
         Note [Masks stay outermost], for what a loop or a call does element by element.
         """
@@ -324,11 +325,11 @@ class Adjoint:
 
     @cached_property
     def may_be_infinite(self) -> bool:
-        """Whether there is a slope in the function that may be infinite, or NaN."""
+        """Whether some slope in the function may be infinite or NaN."""
         return may_be_infinite(self.function.block.ops)
 
     def call_again(self, op: Op, wrt: list[int]) -> None:
-        """A call that is checkpointed: both sweeps of the callee, run now, from its arguments."""
+        """Emit both sweeps of a checkpointed call, from its arguments."""
         again = rerun_vjp(op, wrt, self.whole)
         drawn = []
         if again.drawn:
@@ -342,8 +343,8 @@ class Adjoint:
             self.add(op.inputs[k], bar)
 
     def recursive_call(self, op: Op, pair) -> None:
-        """A call of a recursive function: cotangents of arrays are handed to its backward part and
-        come back.
+        """Emit the backward call of a recursive function: cotangents of arrays are passed in and
+        returned.
         """
         self.pairs[op] = pair
         seeds = [self.take(out) for out in op.outputs if carries_derivative(out.type)]
@@ -366,7 +367,7 @@ class Adjoint:
             self.add(op.inputs[k], bar)
 
     def branch(self, op: Op) -> None:
-        """An `if`: the same branch is taken again, backwards."""
+        """Emit the adjoint of an `if`: the same branch is taken again, backwards."""
         bars = [(k, self.take(out)) for k, out in enumerate(op.outputs) if out in self.bars]
         outside, ends = self.bars, []
         for branch in op.blocks:
@@ -407,8 +408,8 @@ class Adjoint:
 
     def say_unreached(self, op: Op, bars: list[tuple[int, Value]], outs: dict[Value, Value],
                       ends: list[dict[Value, Value]]) -> None:
-        """Note in which ways of branches the cotangents `outs` that the branch `op` hands on are
-        zero; `ends` says what each arm gives.
+        """Record on which paths the cotangents `outs`, results of the branch `op`, are zero; `ends`
+        are the cotangents at the end of each arm.
 
         Of what leaves a loop only the last trip is one for which the loops before have nothing to
         do.
@@ -423,8 +424,8 @@ class Adjoint:
                                   and x not in end)])
 
     def say_left_out(self, bars: Sequence[Value], ways: Sequence[Way]) -> None:
-        """Note that `bars`, which a loop or a call hands on, are zero in these ways, and have no
-        part in the result there.
+        """Record that `bars`, results of a loop or a call, are zero on these paths and contribute
+        nothing there.
         """
         for bar in bars:
             self.unreached.say(bar, ways)
@@ -433,14 +434,14 @@ class Adjoint:
             self.parts.update(dict.fromkeys(bars, not_(condition) if holds else condition))
 
     def part_on_path(self, bar: Value | None) -> Value:
-        """Whether a path gives a value a cotangent, `bar`, as it may be decided on a path inside
-        that one.
+        """Return whether a path contributes to a value, whose cotangent there is `bar`; a branch
+        inside the path may decide that.
         """
         part = self.part(bar) if bar is not None else value(False)
         return part if part is not None and isinstance(part.type, Scalar) else value(True)
 
     def loop(self, op: Op) -> None:
-        """A loop: the same trips in the opposite order.
+        """Emit the adjoint of a loop: the same trips in reverse order.
 
         The carries of the adjoint are the cotangents of the active carries, and those of the active
         values that the body reads from outside, accumulated over the trips.
@@ -505,7 +506,7 @@ class Adjoint:
             self.add(inits[k], out if mask is None else where_chosen(mask, out))
 
     def answers(self, op: Op, region: Region, trip: Value, last: Value) -> dict[Value, Value]:
-        """What a trip of a loop asked before it left the loop or went on: known but for the last
+        """Return the values of a loop's exit conditions in a trip: known in all but the last
         (analysis/exit_conditions.py).
         """
         if not op.attrs["breaks"]:
@@ -524,7 +525,8 @@ class Adjoint:
         return found
 
     def rerun(self, op: Op) -> None:
-        """A loop that is checkpointed: the same, its trips run again (checkpoint_adjoint.py)."""
+        """Emit the adjoint of a checkpointed loop, whose trips are rerun (checkpoint_adjoint.py).
+        """
         _, params, ends, body = loop_parts(op)
         carried = [k for k, param in enumerate(params) if param in self.active]
         if not any(op.outputs[k] in self.bars for k in carried):
@@ -556,7 +558,7 @@ class Adjoint:
             self.add(op.inputs[rerun.skip + k], out)
 
     def reversed_range(self, op: Op, region: Region) -> tuple:
-        """The range over which the adjoint of a loop counts."""
+        """Return the range over which the adjoint of a loop counts."""
         if region.trips is not None:
             return region.trips - 1, -1, -1
         lo, hi, step = op.inputs[:3]
@@ -570,7 +572,9 @@ class Adjoint:
         return lo - (lo - hi - 1) // -step * -step, lo + 1, -step
 
     def open(self, block: Block, op: Op) -> None:
-        """Note that the adjoint runs through `block`; count the trips of loops that do not say."""
+        """Record that the adjoint runs through `block`; count the trips of loops whose trip count
+        is not known.
+        """
         if block in self.regions:
             return
         region = self.regions[block] = Region(block, op, self.regions[self.home[op.outputs[0]]])
@@ -582,8 +586,8 @@ class Adjoint:
 
 def where_reached(ways: Sequence[Way], make: Callable[[], Sequence[Value]],
                   zeros: Callable[[], Sequence[Value]]) -> Sequence[Value]:
-    """What `make` emits and returns; `zeros` where a branch went the first of `ways`, in which it
-    has nothing to do.  analysis/zero_cotangents.py
+    """Emit `make` guarded by the paths that need it, `zeros` where a branch took the first of
+    `ways`, on which there is nothing to do.  analysis/zero_cotangents.py
     """
     if not ways:
         return make()
@@ -600,8 +604,8 @@ def where_reached(ways: Sequence[Way], make: Callable[[], Sequence[Value]],
 
 
 def mask_of_arrays(chosen: dict[Value, Value | None]) -> Value | None:
-    """The truth value by which whole arrays are to be chosen, as max(total, 0.0) chooses what a
-    loop before it has summed.
+    """Return the condition by which whole arrays are to be selected, as max(total, 0.0) selects the
+    sum of a preceding loop.
 
     To sweep the loop back only where it holds leaves out what nobody needs, where to choose
     afterwards takes arrays of zeros for each of them.  Numbers are chosen afterwards: that costs
@@ -613,29 +617,30 @@ def mask_of_arrays(chosen: dict[Value, Value | None]) -> Value | None:
 
 
 def way_without(chosen: Value) -> Way:
-    """The way in which something has no part that has one where `chosen` holds."""
+    """Return the path on which a value that contributes where `chosen` holds does not contribute.
+    """
     is_not = chosen.op is not None and chosen.op.name in ("not_", "logical_not")
     return (chosen.op.inputs[0], True) if is_not else (chosen, False)
 
 
 def not_asked(ways: Sequence[Way], chosen: Value | None) -> Value | None:
-    """`chosen`, where something has a part; None where that is just where `where_reached` makes
-    something in the first of `ways`.
+    """Return `chosen`, the mask of contribution; None where it is equivalent to the condition that
+    `where_reached` tests for the first of `ways`.
     """
     return None if ways and chosen is not None and way_without(chosen) == ways[0] else chosen
 
 
 def calls_recursive(block: Block) -> bool:
-    """Whether a function that calls itself is called in `block`: to leave its tapes as they would
-    be takes as long as to sweep it back.
+    """Test whether `block` calls a recursive function: skipping its tapes takes as long as sweeping
+    it back.
     """
     return any(op.name == "call" and isinstance(op.attrs["callee"], Recursive)
                for op in walk(block))
 
 
 def of_precision(zero: Value, bar: Value) -> Value:
-    """`zero`, of NumPy's single precision where `bar` is: what is made of it has the dtype that it
-    has on the other path.
+    """Convert `zero` to NumPy's single precision where `bar` is: the dtype on both paths must
+    agree.
     """
     is_single = (isinstance(bar.type, Scalar) and not bar.type.weak
                  and bar.type.dtype not in (None, "float64", "complex128"))
@@ -644,8 +649,8 @@ def of_precision(zero: Value, bar: Value) -> Value:
 
 
 def in_kind(bar: Value, x: Value, firm: bool = False) -> Value:
-    """`bar` as a cotangent of `x`, real where that is, and of its dtype; with `firm`, where `bar`
-    is a number of Python's, too.
+    """Convert `bar` to a cotangent of `x`: real where `x` is, and of its dtype; with `firm` also if
+    `bar` is a Python number.
     """
     numbers = (Scalar, Array, Unknown)
     return (like_operand(bar, x, firm) if isinstance(bar.type, numbers)
@@ -653,7 +658,7 @@ def in_kind(bar: Value, x: Value, firm: bool = False) -> Value:
 
 
 def total(a: Value, b: Value) -> Value:
-    """a + b; twice a where both are the same product, as in the adjoint of x * x."""
+    """Emit a + b; 2 * a where both are the same product, as in the adjoint of x * x."""
     if isinstance(a.type, (List, Tuple)):
         return sum_of(a, b)
     if a is b:
@@ -671,7 +676,9 @@ def total(a: Value, b: Value) -> Value:
 
 
 def mask_of(op: Op) -> Value | None:
-    """The truth values by which `op` writes into an array, of its rank; None of others."""
+    """Return the mask by which `op` writes into an array, with the array's rank; None for other
+    ops.
+    """
     if op.name not in ("additem", "setitem") or op.attrs["pattern"] != ("i",):
         return None
     x, mask = op.inputs[0].type, op.inputs[2]
@@ -682,14 +689,16 @@ def mask_of(op: Op) -> Value | None:
 
 
 def broadcasts(mask: Type, type: Type) -> bool:
-    """Whether an array of type `mask` is as long as one of `type` in each axis, or of length 1."""
+    """Test whether each axis of an array of type `mask` has length 1 or the length of that of
+    `type`.
+    """
     return (isinstance(type, Array) and len(mask.dims) == len(type.dims)
             and all(m in (1, n) for m, n in zip(mask.dims, type.dims)))
 
 
 def either(a: Value | None, b: Value | None) -> Value | None:
-    """Where one of two conditions holds; None if one of them is None, or is written as what the
-    other is not: that is everywhere.
+    """Emit the disjunction of two masks; None (everywhere) if one of them is None, or is the
+    negation of the other.
     """
     if a is None or b is None or any(x.op is not None
                                      and x.op.name in ("invert", "logical_not", "not_")
@@ -699,8 +708,7 @@ def either(a: Value | None, b: Value | None) -> Value | None:
 
 
 def copies_late(ops: Sequence[Op]) -> list[Op]:
-    """`ops` with each copy just before what first reads it, as they might as well have been
-    written.
+    """Sink each copy in `ops` to just before its first reader.
 
     The cotangent of `new` in `new = u.copy()` then becomes that of u at once, and what else reads u
     adds to it in place, where otherwise it would begin with zeros.
@@ -716,9 +724,7 @@ def copies_late(ops: Sequence[Op]) -> list[Op]:
 
 
 def drop_unread(block: Block) -> None:
-    """Remove, in place, the ops without effects that nothing reads, so that nothing is saved for
-    them.
-    """
+    """Remove, in place, effect-free ops that nothing reads, so that nothing is saved for them."""
     read: set[Value] = set()
 
     def sweep(block: Block) -> None:
@@ -737,10 +743,10 @@ def drop_unread(block: Block) -> None:
 
 
 def bar_name(x: Value) -> str:
-    """What the cotangent of `x` is called."""
+    """Name the cotangent of `x`."""
     return f"{x.name}_bar" if x.name else ""
 
 
 def differentiable_results(function: Function) -> list[Value]:
-    """The results that have a cotangent: those whose type carries a derivative."""
+    """Return the results that have a cotangent: those whose type carries a derivative."""
     return [y for y in function.results if carries_derivative(y.type)]

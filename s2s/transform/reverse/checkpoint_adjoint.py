@@ -1,5 +1,4 @@
-"""The adjoint of a loop that is checkpointed: its trips are run again, from few of the states
-between them.
+"""Checkpointing of loops: rerun the trips from few saved states (snapshots) in the reverse sweep.
 
 The forward sweep leaves snapshots: the state (what the loop carries) before some of its trips, on a
 stack.  The reverse sweep takes the trips from the last to the first.  For each it goes on from the
@@ -9,8 +8,8 @@ of this very trip.
 
     x_kept, i_kept = np.empty(20), np.empty(20, int)     # forward
     for i in range(n):
-        if i == stop: ...                                # a snapshot: x_kept[used], i_kept[used] =
-        x, i; used += 1 x = step(i, x)
+        if i == stop: ...                                # x_kept[used], i_kept[used] = x, i
+        x = step(i, x)                                   # used += 1: a snapshot
     for k in range(n - 1, -1, -1):                       # backward
         x = x_kept[used - 1]
         for i in range(i_kept[used - 1], k):
@@ -112,8 +111,8 @@ class Rerunning:
     # emitting
 
     def bounds(self, args: Sequence[Value]) -> tuple[Value, Value]:
-        """The first place and the one behind the last: the counter itself where it counts by 1,
-        else trips from 0.
+        """The first position and the one past the last: the loop counter itself where it counts by
+        1, else trip numbers from 0.
         """
         lo, hi, step = args[:3]
         if step.constant == 1:
@@ -123,29 +122,31 @@ class Rerunning:
         return value(0), at_least_zero(span if size == 1 else (span + (size - 1)) // size)
 
     def counter(self, args: Sequence[Value], place: Value) -> list[Value]:
-        """What the trip at `place` is given besides its state."""
+        """Emit the loop counter of the trip at `place`."""
         if not self.skip:
             return []
         lo, _, step = args[:3]
         return [place if self.says and step.constant == 1 else lo + place * step]
 
     def read(self, args: Sequence[Value]) -> Sequence[Value]:
-        """What the body reads from outside."""
+        """The values from outside that the body reads."""
         first = len(self.op.inputs)
         return args[first:first + len(self.free)]
 
     def drawn(self, args: Sequence[Value], tapes: Sequence[Value], place: Value) -> list[Value]:
-        """What the trip at `place` has drawn."""
+        """Read the random numbers that the trip at `place` has drawn."""
         number = self.number(args, place)
         return [list_get(tape, number) if isinstance(tape.type, List) else take(tape, number)
                 for tape in tapes]
 
     def number(self, args: Sequence[Value], place: Value) -> Value:
-        """The trip at `place`, counted from 0."""
+        """Emit the number of the trip at `place`, counted from 0."""
         return place - args[0] if self.says and args[2].constant == 1 else place
 
     def tapes(self, args: Sequence[Value]) -> list[Value]:
-        """New tapes for what is drawn: arrays, where it is numbers and the trips are known."""
+        """Allocate tapes for random draws: arrays where the draws are numbers and the trip count is
+        known.
+        """
         if not self.draws:
             return []
         lo, hi = self.bounds(args) if self.says else (None, None)
@@ -154,7 +155,7 @@ class Rerunning:
 
     def run_whole(self, args: Sequence[Value], params: Sequence[Value], place: Value,
                   tapes: Sequence[Value]) -> list[Value]:
-        """One trip, for the first time: what the body yields, then the tapes of what it draws."""
+        """Emit the first run of a trip: its yields, then the tapes of its draws."""
         env: dict[Value, Value] = {}
         ends = emit_block(self.whole.block, [*params, *self.read(args)], env)
         drawn = [env[draw.output] for draw in self.draws]
@@ -163,7 +164,7 @@ class Rerunning:
                          for tape, z in zip(tapes, drawn))]
 
     def forward(self, args: Sequence[Value]) -> tuple[Sequence[Value], list[Value]]:
-        """The loop: what it returns, and what the backward sweep is to be given of it."""
+        """Emit the loop; return its results, and the values that the backward sweep needs."""
         inits = args[self.skip:len(self.op.inputs)]
         outside = dict(zip(self.inputs, args))
         if not self.leaves:
@@ -187,7 +188,7 @@ class Rerunning:
         return outs[:count], [*outs[-1 - size:-1], *outs[count:-1 - size]]
 
     def count(self, args: Sequence[Value], outside: dict) -> tuple[Sequence[Value], list[Value]]:
-        """The loop, and how often it has run, where that is not known before."""
+        """Emit the loop together with its trip count, where that is not known before it."""
         op, starts, tapes = self.op, list(args[self.skip:len(self.op.inputs)]), self.tapes(args)
         count, names = len(starts), [*self.names, *self.tape_names]
         first = count + (1 if self.skip else 0)
@@ -213,7 +214,7 @@ class Rerunning:
 
     def backward(self, args: Sequence[Value], kept: Sequence[Value], bars: Sequence[Value],
                  names: Sequence[str], adjoint: Callable) -> Sequence[Value]:
-        """`bars`, carried backwards through all trips; `adjoint(parameters of step, *bars)` emits
+        """Propagate `bars` backwards through all trips; `adjoint(parameters of step, *bars)` emits
         one of them.
         """
         inits = args[self.skip:len(self.op.inputs)]
@@ -262,13 +263,13 @@ class Rerunning:
 
     @property
     def index(self) -> str:
-        """What the counter is called: it is read, even where the loop does not."""
+        """The name of the counter: it is read, even where the loop does not."""
         name = self.body.params[0].name if self.skip else ""
         return "i" if name in ("", "_") else name
 
 
 class Stack:
-    """The snapshots, as they are now: where they are, what they hold, and which is the last.
+    """The current state of the snapshots: where they are, what they hold, and which is the last.
 
     What has a known size has an array; anything else (a list, an array whose length changes) goes
     to a growing tape.
@@ -297,11 +298,11 @@ class Stack:
 
     @property
     def used(self) -> Value:
-        """The number of snapshots."""
+        """The number of snapshots in use."""
         return self.now[0]
 
     def room(self, trips: Value):
-        """The number of snapshots that there is room for."""
+        """The capacity of the snapshot stack."""
         plan = self.loop.plan
         if plan.snapshots is not None:
             return plan.snapshots
@@ -321,8 +322,8 @@ class Stack:
         return max_(min_(plan.memory // each, trips), 1)
 
     def bound(self, inits: Sequence[Value]) -> list[Value]:
-        """The state before the first trip: zeros for what nothing has bound yet, which no trip
-        reads before it is bound.
+        """Return the initial state, with zeros for carries not yet bound, which no trip reads
+        before binding them.
         """
         return [x if sizes is None or not isinstance(x.type, Undefined)
                 else zeros(value(tuple(sizes)), dtype=p.type.dtype) if sizes
@@ -330,19 +331,18 @@ class Stack:
                 for x, p, sizes in zip(inits, self.loop.params, self.sizes)]
 
     def enter(self, values: Sequence[Value]) -> None:
-        """What it is in a block that carries it."""
+        """Set the current values of the stack, in a block that carries it."""
         self.now = list(values)
 
     def push(self, place: Value, state: Sequence[Value]) -> None:
-        """Leave a snapshot of `state`, before the trip at `place`."""
+        """Save a snapshot of `state`, before the trip at `place`."""
         used, at, *kept = self.now
         kept = [tape_push(xs, x) if sizes is None else put(xs, used, x)
                 for xs, x, sizes in zip(kept, state, self.sizes)]
         self.now = [used + 1, put(at, used, place), *kept]
 
     def leave_at(self, place: Value, end: Value, stop: Value, state: Sequence[Value]) -> Value:
-        """Leave a snapshot if `place` is where to; returns where to leave the next, of those before
-        `end`.
+        """Save a snapshot if `place` is `stop`; return the position of the next one, before `end`.
         """
         before = self.now
 
@@ -357,7 +357,7 @@ class Stack:
         return stop
 
     def last(self) -> tuple[Value, list[Value]]:
-        """The place of the last snapshot, and the state there."""
+        """Read the position and state of the last snapshot."""
         used, at, *kept = self.now
         state = []
         for k, (p, sizes) in enumerate(zip(self.loop.params, self.sizes)):
@@ -374,7 +374,7 @@ class Stack:
         return take(at, used - 1), state
 
     def drop(self, k: Value) -> None:
-        """Forget the last snapshot, if it is of the trip at `k`, which has been reversed."""
+        """Pop the last snapshot, if it is of the trip at `k`, which has been reversed."""
         used, at, *kept = self.now
         tapes = [n for n, sizes in enumerate(self.sizes) if sizes is None]
 
@@ -390,7 +390,7 @@ class Stack:
 
 
 def has_size(p: Value, x: Value) -> bool:
-    """Whether a carry that starts as `x` has a size that is known before the loop, the same in all
+    """Test whether a carry that starts as `x` has a size known before the loop and equal in all
     trips.
     """
     if isinstance(p.type, Array) and isinstance(x.type, Undefined):
@@ -400,7 +400,7 @@ def has_size(p: Value, x: Value) -> bool:
 
 
 def sizes_of(p: Value, x: Value) -> list[Value] | None:
-    """The lengths of the axes of a carry that starts as `x`; None where they are not known."""
+    """Return the axis lengths of a carry that starts as `x`; None where they are not known."""
     if not has_size(p, x):
         return None
     if isinstance(p.type, Scalar):
@@ -414,14 +414,14 @@ WIDE = ("float64", "complex128", "int64", "bool")
 
 
 def python_number(x: Value) -> Value:
-    """A number from an array as the Python number that was put there: NumPy's own would promote
-    single precision.
+    """Convert a number read from an array back to a Python number: NumPy's own would promote single
+    precision.
     """
     return NUMBERS[np.dtype(x.type.dtype).kind](x)
 
 
 def is_narrow(block: Block) -> bool:
-    """Whether something in `block` has another precision than Python's numbers."""
+    """Test whether `block` has values of another precision than Python's numbers."""
     values = [*block.params, *(v for op in walk(block) for v in (*op.inputs, *op.outputs))]
     return any(getattr(v.type, "dtype", None) not in (None, *WIDE) for v in values)
 
@@ -431,8 +431,8 @@ def is_narrow(block: Block) -> bool:
 
 @dataclass(frozen=True)
 class Again:
-    """Of a call that is checkpointed: `backward(*xs, *drawn, *y_bars) -> x_bars`, which runs it
-    again, and is checkpointed too.
+    """The backward part of a checkpointed call, `backward(*xs, *drawn, *y_bars) -> x_bars`, which
+    reruns it and is checkpointed too.
 
     `forward(*xs) -> (*ys, *drawn)`, where it draws.
     """
@@ -446,7 +446,7 @@ _vjps: WeakKeyDictionary[Function, dict[tuple[int, ...], Again]] = WeakKeyDictio
 
 
 def rerun_vjp(op: Op, wrt: Sequence[int], whole: Callable) -> Again:
-    """What takes the place of a checkpointed call in the two sweeps."""
+    """Split a checkpointed call into its parts for the two sweeps."""
     function = op.attrs["callee"].function_for(op.inputs)
     known = _vjps.setdefault(function, {})
     if tuple(wrt) not in known:
@@ -469,7 +469,7 @@ def rerun_vjp(op: Op, wrt: Sequence[int], whole: Callable) -> Again:
 
 
 def quiet(function: Function) -> Function:
-    """A copy of `function` that does not act, for a run after the first."""
+    """Copy `function` without its effects, for a rerun."""
     function = clone(function)
     _be_quiet(function.block)
     return function
@@ -489,7 +489,7 @@ def _be_quiet(block: Block) -> None:
 
 
 def quiet_callee(op: Op):
-    """The callee of a `call`, such that it does not act."""
+    """Return the callee of a `call` without its effects."""
     callee = op.attrs["callee"]
     if not acts(callee.function_for(op.inputs)):
         return callee
@@ -502,8 +502,8 @@ def quiet_callee(op: Op):
 
 
 def draws_in(function: Function, op: Op) -> list[Op]:
-    """The ops of `function` that draw from generators that it has not made; refused inside its
-    loops and branches.
+    """Return the ops of `function` that draw from generators it did not create; refuse draws inside
+    its loops and branches.
     """
     made = {out for inner in walk(function.block) if inner.name == "default_rng"
             for out in inner.outputs}
@@ -523,7 +523,7 @@ def draws_in(function: Function, op: Op) -> list[Op]:
 
 
 def without_draws(function: Function, draws: Sequence[Op]) -> Function:
-    """`function`, given what it would draw behind its other arguments."""
+    """Rewrite `function` to take its random draws as trailing arguments."""
     block = function.block
     return function.remade(Block([*block.params, *(draw.output for draw in draws)],
                                  [op for op in block.ops if op not in draws], block.yields))

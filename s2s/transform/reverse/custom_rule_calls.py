@@ -1,11 +1,12 @@
-"""Calls of functions that have rules for their derivatives (ops/program/custom_rules.py), as the
-two modes take them.
+"""Prepare calls of functions with custom derivative rules (ops/program/custom_rules.py) for forward
+and reverse mode.
 
-    lifted(f, wrt, mode)    f, which is also given the data that the rules capture that its
-    derivative will ask expanded(f, wrt, ..)    f, whose calls of ruled functions are what their
-    forward parts do, and then an op, printed as
-                            nothing, that knows where cotangents go: so reverse mode sees ordinary
-                            ops, saves what is cheapest of them, and needs to know of no rule
+    lifted(f, wrt, mode)    f with trailing parameters for the data that rules capture and its
+                            derivative reads
+    expanded(f, wrt, ..)    f with the forward parts of rules in place of calls, each followed by
+                            an op, printed as nothing, that holds the rule for cotangents: so
+                            reverse mode sees ordinary ops, saves what is cheapest of them, and
+                            needs to know of no rule
 
 A rule that gives tangents serves reverse mode as well: it is linear in them, so its transpose is
 its own reverse mode with respect to them, at tangents of zero.  What it needs of the arguments is
@@ -50,8 +51,8 @@ from .shape_only_reads import read_as_values
 
 
 def lifted(function: Function, wrt: Sequence[int], mode: str) -> Function:
-    """`function`, with trailing parameters for what the rules capture that its derivative in `wrt`
-    will ask.
+    """Add trailing parameters to `function` for the data that rules capture and its derivative in
+    `wrt` reads (lambda lifting).
 
     `mode` is "jvp" or "vjp".  What a rule reads from outside is read at each call, like anything
     captured.
@@ -73,7 +74,7 @@ def lifted(function: Function, wrt: Sequence[int], mode: str) -> Function:
 
 def _lifted(function: Function, wrt: tuple[int, ...], mode: str,
             done: dict) -> tuple[Function, dict[Callable, Type]]:
-    """The function, and the getters of what it is given besides, with their types."""
+    """Return the lifted function, with the getters and types of its extra arguments."""
     if (function, wrt) in done:
         return done[function, wrt]
     varied = varied_values(function, [function.params[k] for k in wrt])
@@ -121,7 +122,7 @@ def _lifted(function: Function, wrt: tuple[int, ...], mode: str,
 
 
 def name_of(getter: Callable) -> str:
-    """What captured data is called."""
+    """Name captured data."""
     return identifier(str(getattr(getter, "name", "")), "captured")
 
 
@@ -145,13 +146,13 @@ BRIEF = 10  # ops
 
 
 def is_brief(function: Function) -> bool:
-    """Whether what a rule is reads better in place: a few lines without loops or branches."""
+    """Test whether a rule reads better inlined: a few lines without loops or branches."""
     ops = [op for op in walk(function.block) if op.name not in ("constant", "tuple", "item")]
     return len(ops) <= BRIEF and not any(op.blocks for op in ops)
 
 
 def invoke(function: Function, args: Sequence[Value]) -> list[Value]:
-    """The results of a function that a rule is: of a small one what it does, of others a call."""
+    """Emit a rule: inline a small one, call others."""
     if is_brief(function):
         return emit_block(function.block, args, {})
     places = {y: k for k, y in enumerate(dict.fromkeys(function.results))}
@@ -164,7 +165,7 @@ _shorter: WeakKeyDictionary[Function, Function] = WeakKeyDictionary()
 
 
 def _once_each(function: Function) -> Function:
-    """`function`, which returns no value twice."""
+    """Rewrite `function` to return no value twice."""
     results = list(dict.fromkeys(function.results))
     if len(results) == len(function.results):
         return function
@@ -178,7 +179,7 @@ _inlined: WeakKeyDictionary[Function, Function] = WeakKeyDictionary()
 
 
 def _ready(function: Function | None) -> Function | None:
-    """What a rule is, with what small functions do that it calls."""
+    """Return a rule with the small functions that it calls inlined."""
     if function is None:
         return None
     if function not in _inlined:
@@ -188,7 +189,7 @@ def _ready(function: Function | None) -> Function | None:
 
 
 def given_to(function: Function, known: dict[Callable, Value]) -> list[Value]:
-    """What a rule captures, of what its call is given."""
+    """Return what a rule captures, from the arguments of its call."""
     found = [known.get(getter) for getter in function.captures.values()]
     if None in found:
         name = list(function.captures)[found.index(None)]
@@ -198,7 +199,7 @@ def given_to(function: Function, known: dict[Callable, Value]) -> list[Value]:
 
 
 def tangents_by_rule(op: Op, inputs: Sequence[Value], dots: dict[int, Value]) -> list[Value]:
-    """The results of a call of a ruled function and their tangents, for those of the arguments
+    """Emit a call of a function with rules: its results and their tangents, for the arguments
     numbered in `dots`.
     """
     callee = op.attrs["callee"]
@@ -220,7 +221,7 @@ def tangents_by_rule(op: Op, inputs: Sequence[Value], dots: dict[int, Value]) ->
 
 
 def refuse_fixed(op: Op, wrt) -> None:
-    """Raise where the arguments `wrt` of a call are among those in which it has no derivative."""
+    """Raise if an argument in `wrt` is one in which the rule defines no derivative."""
     callee = op.attrs["callee"]
     for k in callee.fixed:
         if k in wrt:
@@ -237,8 +238,8 @@ def refuse_fixed(op: Op, wrt) -> None:
 
 
 def without_tangents(function: Function, first: int, unwanted: Sequence[int]) -> Function:
-    """f_jvp, where the tangents numbered in `unwanted` are zero; the first of all is parameter
-    `first`.
+    """Specialise f_jvp to zero tangents at the numbers in `unwanted`; the first tangent is
+    parameter `first`.
     """
     if not unwanted:
         return function
@@ -253,8 +254,8 @@ def without_tangents(function: Function, first: int, unwanted: Sequence[int]) ->
 
 
 def _renewed(params: Sequence[Value], gone: set[int], made: Sequence[Value]) -> list[Value]:
-    """`params`, each the one of `made` that stands for it; for those that are gone, one of the same
-    type that is there.
+    """Map `params` to the new parameters `made`; a parameter that is gone maps to another of the
+    same type.
     """
     rest = iter(made)
     new = {p: next(rest) for k, p in enumerate(params) if k not in gone}
@@ -266,8 +267,8 @@ def _renewed(params: Sequence[Value], gone: set[int], made: Sequence[Value]) -> 
 
 
 def expanded(function: Function, wrt: Sequence[int], split: Callable) -> Function:
-    """`function`, whose active calls of ruled functions are their forward parts and an op that
-    knows its cotangents.
+    """Replace active calls of functions with rules by their forward parts and an op that holds the
+    rule for cotangents.
 
     `split(function, wrt)` gives the halves of the derivative of an ordinary function.
     """
@@ -324,9 +325,7 @@ def _expanded(op: Op, inputs: Sequence[Value], wrt: list[int], split: Callable) 
 
 
 def _only(function: Function, results: Sequence[int]) -> tuple[Function, list[int]]:
-    """`function`, of which only these results are wanted, of the parameters that are read for them;
-    and which these are.
-    """
+    """Restrict `function` to these results and to the parameters they read; return both."""
     key = tuple(results)
     known = _parts.setdefault(function, {})
     if key not in known:
@@ -349,8 +348,8 @@ _being_transposed: list = []
 
 def transposed(callee, function: Function, values: Sequence[Value], wrt: Sequence[int], count: int,
                split: Callable) -> Halves:
-    """The halves that f_jvp(*xs, *x_dots, *captures) -> (*ys, *y_dots) gives, for the tangents of
-    the arguments `wrt`.
+    """Transpose f_jvp(*xs, *x_dots, *captures) -> (*ys, *y_dots) to its two halves, for the
+    tangents of the arguments `wrt`.
     """
     wanted = differentiable_arguments(callee, values)
     function = without_tangents(function, callee.count,
@@ -396,8 +395,8 @@ def transposed(callee, function: Function, values: Sequence[Value], wrt: Sequenc
 
 
 def _without_shapes_of(halves, dots: Sequence[Value], primals: dict[int, int]):
-    """`halves`, whose backward part does not ask tangents for their shapes; None where it reads
-    what they hold.
+    """Rewrite `halves` so that the backward part does not read the shapes of tangents; None where
+    it reads their elements.
 
     A tangent has the shape of its argument, which `primals` says.
     """
@@ -445,7 +444,7 @@ def _without_shapes_of(halves, dots: Sequence[Value], primals: dict[int, int]):
 
 
 def _length(x: Value, axis: int, params: Sequence[Value]) -> Value:
-    """The length of an axis of `x`, asked of one of `params` if one has it."""
+    """Emit the length of an axis of `x`, from one of `params` if one has it."""
     dim = x.type.dims[axis]
     if isinstance(dim, int):
         return value(dim)
@@ -454,9 +453,7 @@ def _length(x: Value, axis: int, params: Sequence[Value]) -> Value:
 
 
 def _of_tangents_only(halves, function: Function, count: int, callee) -> Function:
-    """The backward half, which is given the cotangents of tangents only: the values do not depend
-    on them.
-    """
+    """Restrict the backward half to cotangents of tangents: the values do not depend on them."""
     backward = halves.backward
     seeded = sum(carries_derivative(y.type) for y in function.results[:count])
     before = len(halves.arguments) + len(halves.residuals)
@@ -480,8 +477,8 @@ def _of_tangents_only(halves, function: Function, count: int, callee) -> Functio
 
 
 def depending(function: Function, roots: Sequence[Value]) -> set[Value]:
-    """The values of `function` that depend on those in `roots`, whether differentiably or not; on
-    their shapes they may.
+    """Return the values of `function` that depend on those in `roots`, differentiably or not, other
+    than by their shapes.
     """
     found = set(roots)
 

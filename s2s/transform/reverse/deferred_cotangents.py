@@ -1,12 +1,11 @@
-"""Cotangents that wait for arithmetic on a whole array are computed in the trips that want their
-elements.
+"""Compute elements of array cotangents in the trips that read them, instead of the whole array
+before the loop.
 
-    for i in range(n):                                 for i in range(n):
-        pred[i] = w * np.exp(-x[i])                        pred[i] = w * np.exp(-x[i])
-    pred_bar = 2 / n * (pred - y)             becomes  for i in range(n - 1, -1, -1):
-    for i in range(n - 1, -1, -1):                         w_bar += 2 / n * (pred[i] - y[i]) *
-    np.exp(-x[i])
-        w_bar += pred_bar[i] * np.exp(-x[i])
+    for i in range(n):                              for i in range(n):
+        pred[i] = w * np.exp(-x[i])                     pred[i] = w * np.exp(-x[i])
+    pred_bar = 2 / n * (pred - y)          becomes  for i in range(n - 1, -1, -1):
+    for i in range(n - 1, -1, -1):                      t = 2 / n * (pred[i] - y[i])
+        w_bar += pred_bar[i] * np.exp(-x[i])            w_bar += t * np.exp(-x[i])
 
 Then the way back reads of the forward sweep only what the same trip has made, and both are one loop
 (fuse_sweeps.py), which needs no array of predictions and none of cotangents.  An element of what is
@@ -32,8 +31,8 @@ from ...ops.arrays.index import getitem
 
 def waited_for(forth: Op, back: Op, block: Block,
                equal: Collection[frozenset]) -> tuple[list[Op], dict[Value, Op]] | None:
-    """The ops of `back` that read elements of what is made of `forth`'s results between the two,
-    and what makes it; None: it may not be taken apart.
+    """Find the ops of `back` that read elements of arrays computed between the two loops from
+    `forth`'s results, and the ops that compute these; None if they must stay whole.
 
     `equal` are pairs of lengths that calls are asked to agree in.
     """
@@ -55,7 +54,8 @@ def waited_for(forth: Op, back: Op, block: Block,
 
 
 def take_elements(back: Op, readers: list[Op], made: dict[Value, Op]) -> None:
-    """Let `back` compute, in place, what its `readers` read of arrays that are `made` before it."""
+    """Compute in place the elements that the `readers` in `back` read of arrays `made` before it.
+    """
     for inner in blocks_of(back.blocks[0]):
         for op in [op for op in inner.ops if op in readers]:
             with Builder(Block(), op.line) as builder:
@@ -66,8 +66,8 @@ def take_elements(back: Op, readers: list[Op], made: dict[Value, Op]) -> None:
 
 
 def _made_between(forth: Op, between: list[Op]) -> dict[Value, Op]:
-    """What is computed element by element of `forth`'s results, or of other arrays at no cost to
-    speak of, and by what.
+    """Return what is computed elementwise from `forth`'s results, or from other arrays at
+    negligible cost, and the ops that do.
     """
     made: dict[Value, Op] = {}
     behind = set(forth.outputs)
@@ -81,7 +81,7 @@ def _made_between(forth: Op, between: list[Op]) -> dict[Value, Op]:
 
 
 def _has_elements(x: Value, made: dict[Value, Op], equal: Collection[frozenset]) -> bool:
-    """Whether each element of `x` is computed of those that stand in its place in arrays of its
+    """Test whether each element of `x` is computed from the corresponding elements of arrays of its
     shape.
     """
     if x not in made:
@@ -94,8 +94,8 @@ def _has_elements(x: Value, made: dict[Value, Op], equal: Collection[frozenset])
 
 
 def _is_computed_twice(found: set[Value], made: dict[Value, Op], block: Block, back: Op) -> bool:
-    """Whether something dear, an exp say, would be computed for the trips besides where it is
-    computed now.
+    """Test whether an expensive op, an exp say, would be computed in the trips in addition to its
+    present place.
     """
     ops = _cone(found, made)
     kept = ({x for op in block.ops if op not in ops and op is not back for x in op_free_values(op)}
@@ -104,7 +104,7 @@ def _is_computed_twice(found: set[Value], made: dict[Value, Op], block: Block, b
 
 
 def _cone(found: Collection[Value], made: dict[Value, Op]) -> set[Op]:
-    """The ops by which the arrays `found` are made."""
+    """Return the ops that compute the arrays `found` (their backward slice)."""
     cone: set[Op] = set()
     pending = list(found)
     while pending:
@@ -116,7 +116,8 @@ def _cone(found: Collection[Value], made: dict[Value, Op]) -> set[Op]:
 
 
 def _repeated(back: Op, readers: list[Op]) -> set[Value]:
-    """The arrays of which `readers` read the same element in several trips of a loop inside `back`.
+    """Return the arrays of which `readers` read one element in several trips of a loop inside
+    `back`.
 
     Considered: to compute the element before that loop, which reads it where a loop of no trips
     does not, and so needs a proof that the element is there.
@@ -130,14 +131,14 @@ def _repeated(back: Op, readers: list[Op]) -> set[Value]:
 
 
 def _is_dear(op: Op) -> bool:
-    """Whether `op` is arithmetic of many steps: exp, no square and no maximum."""
+    """Test whether `op` is expensive arithmetic: an exp, not a square or a maximum."""
     return (op.record.vector not in ("", "maximum", "minimum")
             and not (op.record.vector == "power" and type(op.inputs[1].constant) is int))
 
 
 def _element(x: Value, index: list[Value], made: dict[Value, Op],
              done: dict[Value, Value]) -> Value:
-    """Emit the element of `x` at `index`, or its row there."""
+    """Emit the element, or row, of `x` at `index`."""
     if not isinstance(x.type, Array):
         return x
     if x in done:

@@ -1,5 +1,5 @@
-"""A loop whose trips do not need one another goes forwards and at once backwards in each trip, and
-saves nothing.
+"""Fuse the forward and reverse sweeps of loops with independent trips (II-loops), which then need
+no tape.
 
     for i in range(n):                                    for i in range(n):
         h = np.tanh(W @ X[i])                                 h = np.tanh(W @ X[i])
@@ -43,9 +43,7 @@ from .deferred_cotangents import take_elements, waited_for
 
 
 def ii_loops(function: Function) -> Function:
-    """`function` with the two sweeps of its independent loops in one, where the way back can begin
-    at once.
-    """
+    """Fuse the two sweeps of independent loops where the reverse sweep can begin at once."""
     found: Function | None = function
     while found is not None:
         function = found
@@ -56,14 +54,14 @@ def ii_loops(function: Function) -> Function:
 
 
 def has_ii_loops(function: Function) -> bool:
-    """Whether there is something to do for `ii_loops`."""
+    """Test whether `ii_loops` would fuse a loop."""
     return (any(next(_pairs(block), None) is not None for block in blocks_of(function.block))
             or _without_waiting(function) is not None)
 
 
 def _without_waiting(function: Function) -> Function | None:
-    """`function` with a way back that need not wait for arithmetic on a whole array, if there is
-    one which can then begin at once.
+    """Remove the wait of a reverse sweep for whole-array arithmetic (deferred_cotangents.py), if
+    its loop can then be fused.
     """
     asked = {d.symbol for p in function.params if isinstance(p.type, Array) for d in p.type.dims
              if isinstance(d, Extent)}
@@ -82,13 +80,13 @@ def _without_waiting(function: Function) -> Function | None:
 
 
 def _sweeps(function: Function) -> Iterator[tuple[Block, Op, Op]]:
-    """The loops of `function` that run back through others, with these, in their blocks."""
+    """Return the loops of `function` that reverse other loops, with these, in their blocks."""
     return ((block, forth, back) for block in blocks_of(function.block)
             for back, before in _reversed(block) for forth in before)
 
 
 def _join_in(block: Block) -> bool:
-    """Join the loops of `block`, or else of the blocks inside it; whether there were any."""
+    """Fuse the loops of `block`, or else of its nested blocks; return whether there were any."""
     joined = False
     while (pair := next(_pairs(block), None)) is not None:
         _join(block, pair)
@@ -102,7 +100,7 @@ def _join_in(block: Block) -> bool:
 
 @dataclass(frozen=True)
 class Pair:
-    """The two sweeps of a loop, and what stands between them that the second needs."""
+    """The two sweeps of a loop, and the ops between them that the second needs."""
 
     forth: Op
     back: Op
@@ -112,8 +110,8 @@ class Pair:
 
 
 def _pairs(block: Block) -> Iterator[Pair]:
-    """Loops of one line of the program, one of which goes back through the other: that of the same
-    call, if it reads a tape.
+    """Find pairs of loops from one source line, and one call, of which one reverses the other, if
+    it reads a tape.
     """
     for back, before in _reversed(block):
         read = set(op_free_values(back))
@@ -123,7 +121,7 @@ def _pairs(block: Block) -> Iterator[Pair]:
 
 
 def _reversed(block: Block) -> Iterator[tuple[Op, list[Op]]]:
-    """Loops, each with those before it through which it may go back, the last first."""
+    """Yield loops, the last first, each with the earlier loops that it may reverse."""
     loops: dict[tuple, list[Op]] = {}
     for op in block.ops:
         if (op.name == "for" and not op.attrs["breaks"] and op.attrs.get("plan") is None
@@ -136,7 +134,7 @@ def _reversed(block: Block) -> Iterator[tuple[Op, list[Op]]]:
 
 
 def _runs_back(forth: Op, back: Op) -> bool:
-    """Whether the trips of `back` are those of `forth` in reverse."""
+    """Test whether the trips of `back` are those of `forth` in reverse."""
     lo, hi, step = forth.inputs[:3]
     if step.constant not in (1, -1) or back.inputs[2].constant != -step.constant:
         return False
@@ -149,7 +147,7 @@ def _runs_back(forth: Op, back: Op) -> bool:
 
 
 def _pair(forth: Op, back: Op, block: Block) -> Pair | None:
-    """What it takes to run `back` in the trips of `forth`; None if it cannot be."""
+    """Return what fusing `back` into the trips of `forth` takes; None if that is not possible."""
     (body_back,) = back.blocks
     carry_of = {out: k for k, out in enumerate(forth.outputs)}
     stacks = {k: carry_of[x] for k, x in enumerate(back.inputs[3:]) if x in carry_of
@@ -174,8 +172,8 @@ def _pair(forth: Op, back: Op, block: Block) -> Pair | None:
 
 
 def _is_in_step(x: Value, forth: Op, back: Op) -> bool:
-    """Whether a trip of the way back reads of an array, what `forth` makes of it, only what the
-    same trip alone has touched.
+    """Test whether a trip of the reverse sweep reads, of an array written by `forth`, only what the
+    same trip alone has accessed.
     """
     if not isinstance(x.type, Array):
         return False
@@ -198,8 +196,8 @@ Place = tuple[int, frozenset, int]  # c * i + the sum of these, so many times ea
 
 
 def _place(op: Op, k: int, axis: int, index: Value) -> Place | None:
-    """Where along an axis `op` touches its input `k`, in terms of the counter `index`; None where
-    that is not known.
+    """Return the position along an axis at which `op` accesses its input `k`, in terms of the
+    counter `index`; None where it is not known.
     """
     if (k != 0 or op.name not in ("getitem", "setitem", "additem")
             or op.attrs["pattern"][:axis + 1] != ("i",) * (axis + 1)):
@@ -224,7 +222,8 @@ def _place(op: Op, k: int, axis: int, index: Value) -> Place | None:
 
 
 def _is_one_place(places: set[Place | None], forth: Op) -> bool:
-    """Whether all that is touched is at one place, another for each trip, counted from the front.
+    """Test whether all accesses are at one position, a different one in each trip, counted from the
+    front.
     """
     if len(places) != 1 or None in places:
         return False
@@ -241,7 +240,7 @@ def _is_one_place(places: set[Place | None], forth: Op) -> bool:
 
 
 def _is_stack(tape: Value, back: Op, k: int, block: Block) -> bool:
-    """Whether a tape is only for carry `k` of `back`, which leaves it empty."""
+    """Test whether a tape is only used as carry `k` of `back`, which empties it."""
     users = [op for op in block.ops if tape in op_free_values(op)]
     left = back.outputs[k]
     return (isinstance(tape.type, Tape) and users == [back] and back.inputs.count(tape) == 1
@@ -250,8 +249,8 @@ def _is_stack(tape: Value, back: Op, k: int, block: Block) -> bool:
 
 
 def _needed(forth: Op, back: Op, block: Block, tapes: set[Value]) -> list[Op] | None:
-    """The ops between the two that `back` depends on, which then stand before both; None if they
-    depend on `forth`.
+    """Return the ops between the two loops that `back` depends on, to be moved before both; None if
+    they depend on `forth`.
     """
     between = block.ops[block.ops.index(forth) + 1:block.ops.index(back)]
     wanted = set(op_free_values(back)) - tapes
@@ -272,8 +271,7 @@ def _needed(forth: Op, back: Op, block: Block, tapes: set[Value]) -> list[Op] | 
 
 
 def _ask_before(forth: Op, op: Op) -> None:
-    """Have `op` ask for the shape of an array before `forth` instead of after it, if that is the
-    same.
+    """Let `op` query the shape of an array before `forth` instead of after it, if that is the same.
     """
     for k in op.record.shapes:
         x = op.inputs[k]
@@ -284,7 +282,7 @@ def _ask_before(forth: Op, op: Op) -> None:
 
 
 def _join(block: Block, pair: Pair) -> None:
-    """Put the trips of the way back behind those of the way forth."""
+    """Append the trips of the reverse sweep to those of the forward sweep."""
     forth, back = pair.forth, pair.back
     (body,), (body_back,) = forth.blocks, back.blocks
     own = [k for k in range(len(back.outputs)) if k not in pair.stacks]
@@ -309,8 +307,8 @@ def _join(block: Block, pair: Pair) -> None:
 
 
 def _take_what_was_put(block: Block, tapes: Sequence[Value]) -> None:
-    """What a trip puts on a tape and takes from it is a value like others; `tapes` are the arrays
-    among them, at its end.
+    """Forward what a trip pushes on a tape to its pop in the same trip (store-to-load forwarding);
+    `tapes` are the arrays among them, at its end.
     """
     same: dict[Value, Value] = {}
     kept = []
@@ -331,7 +329,7 @@ def _take_what_was_put(block: Block, tapes: Sequence[Value]) -> None:
 
 
 def _is_of_its_dtype(x: Value, array: Value) -> bool:
-    """Whether an element of `array` is `x` as it was, and not converted: a number may have been
+    """Test whether an element of `array` is `x` unconverted: a stored number may have been
     Python's.
     """
     return isinstance(x.type, (Scalar, Array)) and x.type.dtype == array.type.dtype

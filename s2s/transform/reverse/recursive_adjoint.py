@@ -1,4 +1,4 @@
-"""Reverse mode of functions that call themselves.
+"""Reverse mode of recursive functions.
 
     f(*xs) -> *ys    becomes    f_fwd(*xs, *tapes) -> (*ys, *tapes)
                                 f_bwd(*some xs, *tapes, *y_bars, *sums) -> (*x_bars, *tapes)
@@ -39,7 +39,7 @@ from .tape import Region, operands, unstable_values
 
 @dataclass(eq=False)
 class Pair:
-    """The derivative of a recursive function in two."""
+    """The forward and backward part of a recursive function."""
 
     wrt: list[int]
     arguments: list[int]  # which arguments the backward part reads
@@ -54,8 +54,8 @@ _pairs: WeakKeyDictionary[Recursive, dict[tuple[int, ...], Pair]] = WeakKeyDicti
 
 
 def recursive_pair(callee: Recursive, wrt: Sequence[int], split: Callable, whole: Callable) -> Pair:
-    """The two parts for the arguments in `wrt`, and perhaps more; `split` and `whole` are for
-    functions that are not recursive.
+    """Build the two parts for the arguments in `wrt`, and perhaps more; `split` and `whole`
+    differentiate functions that are not recursive.
     """
     known = _pairs.setdefault(callee, {})
     if tuple(wrt) not in known:
@@ -67,21 +67,21 @@ def recursive_pair(callee: Recursive, wrt: Sequence[int], split: Callable, whole
 
 
 def linked(callee: Recursive) -> list[Recursive]:
-    """The functions that `callee` calls and that call it, itself first."""
+    """Return the functions that are mutually recursive with `callee`, itself first."""
     return [callee, *(other for other in recursive_callees(callee.function)
                       if other is not callee and callee in recursive_callees(other.function))]
 
 
 def calls_of(function: Function, members) -> list[Op]:
-    """The calls of `members` in `function`."""
+    """Return the calls of `members` in `function`."""
     return [op for op in walk(function.block) if op.name == "call"
             and op.attrs["callee"] in members]
 
 
 def closed_wrt(callee: Recursive, wrt: Sequence[int],
                carrying: Callable) -> dict[Recursive, set[int]]:
-    """For each function linked to `callee`, the arguments that carry a derivative if those in `wrt`
-    of `callee` do.
+    """For each function mutually recursive with `callee`, return the arguments that carry a
+    derivative if those in `wrt` of `callee` do.
 
     `carrying(function, params)` are the values of `function` that do.
     """
@@ -151,14 +151,14 @@ def _pairs_of(wanted: dict[Recursive, set[int]], split: Callable,
 
 
 def docs_of(function: Function) -> tuple[str, str]:
-    """The docstrings of f_fwd and f_bwd."""
+    """Return the docstrings of f_fwd and f_bwd."""
     where = f"{function.name}{function.source.place if function.source is not None else ''}"
     return (f"{where}, and what its cotangents need.", "The cotangents of the arguments of "
             f"{where}, for those of its results.")
 
 
 def _sketch(function: Function, pair: Pair) -> Function:
-    """The backward part as its callers see it before the tapes are known."""
+    """Return a stub of the backward part for its callers, before the tapes are known."""
     params = [Value(function.params[k].type) for k in pair.arguments]
     params += [Value(y.type) for y in differentiable_results(function)]
     params += [Value(function.params[k].type) for k in pair.summed]
@@ -168,7 +168,7 @@ def _sketch(function: Function, pair: Pair) -> Function:
 
 
 def tape_type(type: Type) -> Type:
-    """What a tape holds, whose items come from calls with other lengths."""
+    """Return the item type of a tape whose items come from calls with different lengths."""
     match type:
         case Array(dtype, dims):
             return Array(dtype, tuple(fresh_extent() if isinstance(d, Extent) else d for d in dims))
@@ -182,7 +182,7 @@ def tape_type(type: Type) -> Type:
 
 
 class RecursiveSweeps(Sweeps):
-    """The two sweeps as two functions, whose calls of one another hand the tapes on."""
+    """The two sweeps as two functions, whose recursive calls pass the tapes on."""
 
     def __init__(self, adjoint: Adjoint, written: set[int]):
         super().__init__(adjoint)
@@ -199,7 +199,7 @@ class RecursiveSweeps(Sweeps):
         self.decide(self.root)
 
     def arguments(self) -> list[int]:
-        """Which parameters the backward part reads."""
+        """Return the parameters that the backward part reads."""
         read = {*self.root_needs,
                 *(x for v in self.root.recomputed for x in operands(v, self.kept))}
         return [k for k, p in enumerate(self.primal.params) if p in read]
@@ -230,7 +230,7 @@ class RecursiveSweeps(Sweeps):
     # emitting
 
     def stubs(self, pair: Pair) -> tuple[Function, Function]:
-        """Both functions, without their ops."""
+        """Create both functions, without their ops."""
         primal = self.primal
         with Builder(Block(), above=self.home):
             tapes = [Value(Tape(tape_type(type)), name) for name, type in pair.tapes]
@@ -253,7 +253,7 @@ class RecursiveSweeps(Sweeps):
         return [Value(v.type, v.name) for v in values]
 
     def functions(self, pair: Pair, keys: list) -> tuple[Function, Function]:
-        """Both functions."""
+        """Emit both functions."""
         primal, count = self.primal, len(self.primal.params)
         self.keys = keys
         self.kinds.update(dict.fromkeys(keys, "stack"))
@@ -277,7 +277,7 @@ class RecursiveSweeps(Sweeps):
         return tuple(made)
 
     def forward(self, block: Block, args: Sequence[Value]) -> list[Value]:
-        """A primal block again; it saves when it ends.  Note [One tape for all calls]"""
+        """Emit a primal block again, saving at its end.  Note [One tape for all calls]"""
         self.env.update(zip(block.params, args, strict=True))
         for param in block.params:
             self.measure(param, None)
@@ -292,7 +292,7 @@ class RecursiveSweeps(Sweeps):
         return [self.env[y] for y in block.yields]
 
     def allocate(self, tapes: list) -> None:
-        """The tapes are given."""
+        """Allocate nothing: the tapes are arguments."""
 
     def tapes_inside(self, op: Op) -> list:
         if any(inner in self.live for block in op.blocks for inner in walk(block)):

@@ -1,4 +1,4 @@
-"""Where the adjoint asks a value only for its shape, it asks one that is there, or lengths.
+"""Replace shape-only reads in the adjoint by a live value of that shape, or by saved lengths.
 
 The adjoint of `u[1:-1]` makes zeros like u, and u is a loop's carry, overwritten by the next trip:
 to save it on a tape would cost an array a trip, for its length.  A cotangent of the same lengths is
@@ -47,8 +47,8 @@ from ...ops.core.shape import length, shape_source
 
 def ask_shapes_here(adjoint: Block, home: dict[Value, Block],
                     primal: Function) -> dict[Value, list[Value]]:
-    """Let the ops of `adjoint` that read only shapes read values of its own, or lengths, in place;
-    returns the lengths by what they are asked of.
+    """Redirect, in place, ops of `adjoint` that read only shapes to its own values or to lengths;
+    return the lengths by the values they belong to.
 
     `home` says of each primal value which block defines it; what the block of `primal` defines is
     there anyway.  It is told where lengths are.
@@ -112,8 +112,8 @@ def ask_shapes_here(adjoint: Block, home: dict[Value, Block],
 
 
 def sliced(x: Value, axis: int) -> tuple[Value, int, int] | None:
-    """The array of which `x` is a slice along this axis, which axis of it that is, and by how much
-    the slice is longer.
+    """Return the array of which `x` is a slice along this axis, the axis there, and the difference
+    of the slice's length from its length.
     """
     if x.op is None or x.op.name != "getitem" or not isinstance((whole := x.op.inputs[0]).type,
                                                                 Array):
@@ -128,14 +128,16 @@ def sliced(x: Value, axis: int) -> tuple[Value, int, int] | None:
 
 
 def _like(values: list[Value], home: Mapping[Value, Block]) -> dict[tuple, Value]:
-    """The arrays among `values` that are the adjoint's own, by the lengths that their types say."""
+    """Index the arrays among `values` that the adjoint computes itself by the lengths in their
+    types.
+    """
     return {v.type.dims: v for v in values if v not in home and v.constant is MISSING
             and isinstance(v.type, Array)
             and not any(getattr(d, "accepts_any", False) for d in v.type.dims)}
 
 
 def read_as_values(block: Block) -> set[Value]:
-    """The values of which the ops of `block` read what they hold, and not their shape only."""
+    """Return the values whose elements, and not only their shapes, the ops of `block` read."""
     found = set(block.yields)
     for op in block.ops:
         found.update(x for k, x in enumerate(op.inputs) if k not in op.record.shapes)

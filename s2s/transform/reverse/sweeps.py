@@ -1,4 +1,4 @@
-"""The forward sweep with its tapes, and the backward sweep that reads them.
+"""Emission of the forward sweep with its tapes, and of the backward sweep that reads them.
 
 The forward sweep is the primal plus the writes to the tapes; the backward sweep is the adjoint plus
 the reads, and plus what is recomputed.  tape.py decides which is which; this module emits both, and
@@ -57,8 +57,8 @@ MANY = 100  # trips of a loop, and elements of an axis, of which nothing is know
 
 
 class Sweeps:
-    """Emits the forward sweep with its tapes and the backward sweep that reads them, as one
-    function.
+    """The emitter of the forward sweep with its tapes and the backward sweep that reads them, as
+    one function.
     """
 
     def __init__(self, adjoint: Adjoint):
@@ -94,8 +94,8 @@ class Sweeps:
                     self.by_adjoint[leaving].leaves = self.left_if(op.inputs[0])
 
     def left_if(self, condition: Value) -> list[Region]:
-        """The loops that were left where a condition is as in the trip that leaves, innermost
-        first.
+        """Return the loops that were left where a condition holds as in the trip that leaves,
+        innermost first.
         """
         region, otherwise = self.adjoint.leaving[condition]
         then = condition.op.inputs[-1]  # of `is_last and then`, or of `not ...`
@@ -108,8 +108,8 @@ class Sweeps:
     # deciding
 
     def plan(self) -> None:
-        """What to save: as it is for the arrays that go to a tape whole, or with more of them,
-        whatever are fewer bytes.  whole_array_tapes.py
+        """Decide what to save, with or without whole-array tapes, whichever takes fewer bytes.
+        whole_array_tapes.py
 
         Of what is saved whole, no elements need be saved beside it, and of several slices that
         leave out few the array is less.
@@ -125,7 +125,9 @@ class Sweeps:
                            if kind in ("array", "stack") and leaves_out_few(v)})
 
     def decide_again(self, more: set[Value]) -> None:
-        """Decide what to save as if these versions of arrays were there, if that is fewer bytes."""
+        """Decide what to save as if these array versions were available, and keep that if it takes
+        fewer bytes.
+        """
         if not more & self.unstable:
             return
         decided, before, unstable, stable = self.decided(), self.bytes(), self.unstable, self.stable
@@ -149,7 +151,7 @@ class Sweeps:
                 setattr(region, name, getattr(was, name))
 
     def bytes(self) -> int:
-        """About how many the tapes have: what is not known is MANY."""
+        """Estimate the size of all tapes; an unknown length counts as MANY."""
         total = 0
         for (region, v), kind in self.kinds.items():
             if kind in ("array", "stack"):
@@ -165,8 +167,8 @@ class Sweeps:
                    **more)
 
     def decide(self, region: Region) -> None:
-        """Innermost first: what to save of each region, and what that needs of the regions around
-        it.
+        """Decide, innermost regions first, what to save of each region and what that needs of the
+        regions around it.
         """
         children = [r for r in self.regions.values() if r.parent is region]
         for child in children:
@@ -207,7 +209,7 @@ class Sweeps:
 
     def decide_lasts(self, region: Region, own: list[Value], once: list[Value],
                      loops_left: dict[Value, int]) -> None:
-        """What a loop saves of each trip, and what of the last: tape.py,
+        """Decide what a loop saves in each trip, and what of the last trip only: tape.py,
         Note [The trip that leaves].
         """
         direct = [r for r in self.regions.values() if r.leaves and r.leaves[0] is region]
@@ -235,8 +237,8 @@ class Sweeps:
                 region.once[x] = min(region.once.get(x, len(branch.leaves)), len(branch.leaves))
 
     def cut_of_loop(self, region: Region, own: list[Value]) -> tuple[list[Value], list[Value]]:
-        """The `cut` of a loop, which recomputes nothing that is saved as what the next trip begins
-        with.
+        """Compute the `cut` of a loop, which recomputes nothing that is saved as the start of the
+        next trip.
 
         See tape.py, Note [What a trip begins with and ends with].
         """
@@ -248,13 +250,13 @@ class Sweeps:
         return self.cut(region, list(dict.fromkeys([*own, *begins.values()])), handed_on=begins)
 
     def read_by(self, branch: Region) -> dict[Value, int]:
-        """What a block that runs where a loop is left needs of the blocks around it."""
+        """Return what a block that runs where a loop is left needs of the blocks around it."""
         return branch.once | dict.fromkeys((s for key, s in self.stand_ins.items()
                                             if key[0] is branch), len(branch.leaves))
 
     def reads(self, block: Block):
-        """The primal values that a block of the adjoint reads; of the regions inside it, what they
-        still need in each trip.
+        """Return the primal values that a block of the adjoint reads, and those that its nested
+        regions need in each trip.
         """
         for op in block.ops:
             yield from op.inputs
@@ -269,8 +271,8 @@ class Sweeps:
         yield from block.yields
 
     def reads_once(self, block: Block) -> dict[Value, int]:
-        """What the regions inside a block of the adjoint need only where loops were left, and how
-        many of these.
+        """Return what the regions inside a block of the adjoint need only where loops were left,
+        and how many they are.
         """
         found: dict[Value, int] = {}
         for inner in (inner for op in block.ops for inner in op.blocks):
@@ -281,14 +283,16 @@ class Sweeps:
         return found
 
     def choose_tape(self, region: Region, v: Value) -> None:
-        """Where `v` of `region` is saved."""
+        """Choose the kind of tape for `v` of `region`."""
         kind = self.kinds[region, v] = self.kind_of_tape(region, v)
         if kind == "result":
             stand_in = self.stand_ins[region, v] = Value(v.type, v.name, region.op)
             self.home[stand_in] = region.parent.primal
 
     def kind_of_tape(self, region: Region, v: Value) -> str:
-        """What `v` of `region` would be saved on: tape.py, Note [Two kinds of tape]."""
+        """Return the kind of tape that `v` of `region` would take: tape.py,
+        Note [Two kinds of tape].
+        """
         if v in self.measured and self.is_hoisted(*v.op.inputs, **v.op.attrs):
             return "hoisted"
         loops = [r for r in region.path() if r.is_loop]
@@ -303,7 +307,7 @@ class Sweeps:
         return "stack"
 
     def share_tapes(self, region: Region) -> None:
-        """Let what a trip ends with stand on the tape of what it begins with: tape.py,
+        """Share one tape between the start and end states of trips: tape.py,
         Note [What a trip begins with and ends with].
         """
         for param, end in self.shareable(region):
@@ -312,7 +316,7 @@ class Sweeps:
                 self.kinds[region, end] = "end"
 
     def shareable(self, region: Region) -> list[tuple[Value, Value]]:
-        """What trips of a loop begin with, and end with, that one tape could have."""
+        """Return the pairs of start and end states of a loop's trips that one tape could hold."""
         _, params, ends, _ = loop_parts(region.op)
         return [(param, end) for param, end in zip(params, ends) if end not in params
                 and end.type == param.type
@@ -324,8 +328,8 @@ class Sweeps:
         return all(self.hoistable(x) for r in loops for x in r.op.inputs[:3])
 
     def hoistable(self, x: Value) -> bool:
-        """Whether the integer `x`, read inside loops, is the same before the outermost one and
-        known there.
+        """Test whether the integer `x`, read inside loops, is invariant and known before the
+        outermost one.
         """
         if self.home[x] is self.primal.block:
             return True
@@ -337,8 +341,8 @@ class Sweeps:
                 or x.constant is not MISSING)
 
     def hoisted_length(self, x: Value, axis: int):
-        """A value outside all loops with the extent of this axis of `x`, which axis, and by how
-        much it is longer; or None.
+        """Return a value outside all loops with the extent of this axis of `x`, which axis of it,
+        and by how much it is longer; or None.
         """
         if not isinstance(x.type, Array):
             return (x, axis) if self.home[x] is self.primal.block else None
@@ -363,13 +367,13 @@ class Sweeps:
         return (x, axis) if self.home[x] is self.primal.block and x.op not in before else None
 
     def is_hoisted(self, x: Value, axis: int) -> bool:
-        """Whether the length of this axis of `x`, which each trip makes anew, is known outside all
+        """Test whether the length of this axis of `x`, computed in each trip, is known outside all
         loops.
         """
         return not x.type.dims[axis].accepts_any and self.hoisted_length(x, axis) is not None
 
     def path_ops(self, x: Value) -> set[Op]:
-        """The op of the function's own block inside which `x` is defined."""
+        """Return the op of the function's own block inside which `x` is defined."""
         home = self.home[x]
         return {op for op in self.primal.block.ops for inner in op.blocks
                 if home in set(blocks_of(inner))}
@@ -394,7 +398,7 @@ class Sweeps:
     # emitting
 
     def function(self) -> Function:
-        """Both sweeps as one function."""
+        """Emit both sweeps as one function."""
         block, count = self.emit()
         primal = self.primal
         data = len(primal.params) - len(primal.captures)
@@ -404,7 +408,8 @@ class Sweeps:
         return primal.remade(block, name=f"{primal.name}_vjp", tupled=True)
 
     def emit(self) -> tuple[Block, int]:
-        """One block with both sweeps, and how many of its ops are the forward one."""
+        """Emit one block with both sweeps; return it, and how many of its ops are the forward one.
+        """
         primal = self.primal
         self.plan()
         names = {p.name for p in primal.params}
@@ -430,7 +435,7 @@ class Sweeps:
         return block, count
 
     def tapes_inside(self, op: Op) -> list[tuple[Region, Value]]:
-        """The tapes written by the regions of `op`, at any depth."""
+        """Return the tapes written by the regions of `op`, at any depth."""
         inside = {b for inner in op.blocks for b in blocks_of(inner)}
         return [key for key in self.kinds if self.kinds[key] in ("array", "stack")
                 and key[0].primal in inside]
@@ -455,7 +460,7 @@ class Sweeps:
         return [self.env[y] for y in block.yields]
 
     def measure(self, x: Value, region: Region | None) -> None:
-        """Emit the lengths of `x` that the adjoint asks (shape_only_reads.py), and write them to
+        """Emit the lengths of `x` that the adjoint reads (shape_only_reads.py), and write them to
         their tapes.
         """
         for n in self.lengths.get(x, ()):
@@ -485,7 +490,8 @@ class Sweeps:
             self.rename(op, self.forward_loop(op, inputs, tapes, counter))
 
     def forward_call(self, op: Op, forward: Function, kept: list[Value]) -> None:
-        """A call of the forward part, which also returns what the backward part needs."""
+        """Emit a call of the forward part, which also returns the residuals for the backward part.
+        """
         inputs = [self.env[x] for x in op.inputs]
         if op in self.adjoint.pairs:
             outs = emit(call, *inputs, *(emit(tape_new) for _ in kept), callee=forward)
@@ -496,14 +502,14 @@ class Sweeps:
         self.env.update(zip(kept, outs[len(op.outputs):]))
 
     def rename(self, op: Op, outputs: Sequence[Value]) -> None:
-        """Say what the outputs of `op` have become."""
+        """Record what the outputs of `op` have become."""
         for old, new in zip(op.outputs, outputs, strict=True):
             if old.name and not new.name and new.op is not None:
                 new.name = old.name
             self.env[old] = new
 
     def forward_if(self, op: Op, inputs: list[Value], tapes: list, around: Region) -> list[Value]:
-        """An `if` whose branches also write tapes, or return what they save."""
+        """Emit an `if` whose branches also write tapes, or return what they save."""
         extra = [key for key in self.stand_ins if key[0].op is op]
         before = dict(self.tapes)
         blocks, in_loop = [], any(r.is_loop for r in around.path())
@@ -537,8 +543,8 @@ class Sweeps:
 
     def forward_loop(self, op: Op, inputs: list[Value], tapes: list,
                      trips: Value | None) -> Sequence[Value]:
-        """A loop whose body also writes tapes, and counts its trips where the adjoint asks for
-        them.
+        """Emit a loop whose body also writes tapes, and counts its trips where the adjoint needs
+        the count.
         """
         _, params, _, body = loop_parts(op)
         skip, breaks = (3 if op.name == "for" else 0), op.attrs["breaks"]
@@ -577,7 +583,8 @@ class Sweeps:
         return outs[:count]
 
     def is_counted(self, region: Region) -> bool:
-        """Whether a loop's trips need a counter: a tape that it alone fills counts them too."""
+        """Test whether a loop's trips need a counter: a tape that it alone fills counts them too.
+        """
         return region.parent.parent is not None or not self.own_stacks(region)
 
     def own_stacks(self, region: Region) -> list[tuple[Region, Value]]:
@@ -601,7 +608,7 @@ class Sweeps:
             self.tapes[region, v].name = tape_name(v)
 
     def trip_count(self, region: Region) -> Value:
-        """The trips of a counted loop, before the outermost loop around it."""
+        """Return the trip count of a counted loop, computed before the outermost loop around it."""
         lo, hi, step = (self.hoist(x) for x in region.op.inputs[:3])
         step = step.constant
         span = hi - lo if step > 0 else lo - hi
@@ -609,7 +616,7 @@ class Sweeps:
         return at_least_zero(count)
 
     def slot(self, region: Region) -> list[Value]:
-        """Where in its array tape the current trip of the loops around `region` is."""
+        """Return the index in its array tape of the current trip of the loops around `region`."""
         found = []
         for r in region.path():
             if r.is_loop:
@@ -620,7 +627,7 @@ class Sweeps:
         return found
 
     def slot_after(self, region: Region) -> tuple[Value, ...]:
-        """Where what the trip ends with is, in the tape of what it begins with."""
+        """Return the index of a trip's end state in the tape of its start state."""
         *around, own = self.slot(region)
         return *around, own + 1
 
@@ -643,7 +650,7 @@ class Sweeps:
             self.tapes[region, v].name = tape_name(v)
 
     def load(self, region: Region) -> None:
-        """At the start of a region's adjoint: read what was saved, recompute what was not."""
+        """Read, at the start of a region's adjoint, what was saved, and recompute what was not."""
         if region.is_loop and region.trips is not None and region.op.name == "for":
             lo, _, step = region.op.inputs[:3]
             k = self.env[region.primal.params[0]]
@@ -671,8 +678,8 @@ class Sweeps:
         self.recompute(region.recomputed)
 
     def pythons(self, loaded: Value, v: Value) -> Value:
-        """What was read of an array, a number of Python's where `v` was one: NumPy's would raise
-        single precision to double.
+        """Convert what was read of an array to a Python number where `v` was one: NumPy's would
+        promote single precision.
         """
         if not self.is_narrow or not (isinstance(v.type, Scalar) and v.type.weak
                                       and v.type.dtype in PYTHONS):
@@ -683,13 +690,13 @@ class Sweeps:
 
     @cached_property
     def is_narrow(self) -> bool:
-        """Whether anything is of single precision, or less."""
+        """Whether any value has single precision or less."""
         values = (v for block in blocks_of(self.primal.block)
                   for v in [*block.params, *(v for op in block.ops for v in op.outputs)])
         return any(dtype_of(v.type) in NARROW for v in values)
 
     def recompute(self, values: Sequence[Value]) -> None:
-        """Emit again what made these."""
+        """Emit the ops of these values again."""
         again: set[Op] = set()  # calls give several values
         for v in values:
             with at(v.op.line.reversed(again=True) if v.op is not None and v.op.line else None):
@@ -772,8 +779,8 @@ class Sweeps:
 
 
 def leaves_out_few(v: Value) -> bool:
-    """Whether `v` is a slice, of an array of as many axes, that is as much shorter in each however
-    long that is: x[1:-1].
+    """Test whether `v` is a slice that is shorter by a constant in each axis of an array of the
+    same rank: x[1:-1].
     """
     if (not isinstance(v.type, Array) or v.op is None or v.op.name != "getitem"
             or getattr(v.op.inputs[0].type, "rank", None) != v.type.rank):
@@ -783,12 +790,12 @@ def leaves_out_few(v: Value) -> bool:
 
 
 def tape_name(v: Value) -> str:
-    """What the tape of `v` is called."""
+    """Name the tape of `v`."""
     return f"{v.name or 't'}_tape"
 
 
 def zero_of_type(type: Type) -> Value:
-    """Something of this type to save in the branch that does not compute it."""
+    """Emit a placeholder of this type, to save in the branch that does not compute it."""
     match type:
         case Tuple(items):
             return packed([empty((0,) * len(x.dims), x.dtype) if isinstance(x, Array)

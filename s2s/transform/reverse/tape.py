@@ -1,4 +1,5 @@
-"""What the reverse sweep reads of the forward sweep: recompute it, or save it, and where.
+"""Decide for each primal value that the reverse sweep reads (TBR) whether to save it on a tape or
+to recompute it, by a minimum cut.
 
 The reverse sweep is first written as if every value of the primal were in its scope.  For each
 primal block that it runs through backwards (a `Region`), this module then decides, of the values of
@@ -101,7 +102,8 @@ class Region:
         return [] if self.parent is None else [*self.parent.path(), self]
 
     def last(self, v: Value, asked: dict[Value, Asked] | None = None) -> Value:
-        """Stands for what `v` was in the last trip of this loop: Note [The trip that leaves]."""
+        """Return the stand-in for `v` in the last trip of this loop: Note [The trip that leaves].
+        """
         carried = carry_of(self.op, asked or {}, v)
         return self.lasts.setdefault(v, Value(v.type, v.name, self.op) if carried is None
                                      else carried)
@@ -109,7 +111,7 @@ class Region:
 
 @dataclass(eq=False)
 class Tape:
-    """Where one saved value of a region goes."""
+    """The tape of one saved value of a region."""
 
     value: Value
     region: Region
@@ -121,8 +123,8 @@ def cut(region: Region, needed: list[Value], unstable: set[Value], kept: dict[Va
         made_again: Container[Op] = (), given: set[Value] | None = None,
         handed_on: Container[Value] = (),
         firm: Container[Value] = ()) -> tuple[list[Value], list[Value]]:
-    """Split what the adjoint of `region` needs of it into what is saved and what is recomputed,
-    operands first.
+    """Split what the adjoint of `region` needs of it into saved and recomputed values, operands
+    first.
 
     What is `given` to the adjoint need not be saved, what is `handed_on` to the next trip is saved
     there; calls that are `made_again` are as good as cheap ops.  What is `firm` is not computed
@@ -163,7 +165,7 @@ def cut(region: Region, needed: list[Value], unstable: set[Value], kept: dict[Va
 
 def operands_first(roots: Iterable[Value], done: set[Value],
                    inner: Callable[[Value], Iterable[Value]]) -> Iterator[Value]:
-    """The roots, and before each what `inner` says that it is made of, without what is `done`.
+    """Sort the roots and their dependencies by `inner` topologically, without what is `done`.
 
     A program may be a chain of thousands of statements, longer than Python's stack is deep.
     """
@@ -182,15 +184,17 @@ def operands_first(roots: Iterable[Value], done: set[Value],
 
 
 def operands(v: Value, kept: dict[Value, Kept]) -> Sequence[Value]:
-    """What the reverse sweep computes `v` from, where it does not read it from a tape."""
+    """Return the values from which the reverse sweep recomputes `v`, where it does not read it from
+    a tape.
+    """
     if v in kept:
         return (kept[v].array, *kept[v].indices)
     return v.op.inputs if v.op.record.stands_for is None else [v.op.record.stands_for(v.op, v)]
 
 
 def _in_order(block: Block, values: Iterable[Value]) -> list[Value]:
-    """`values` in the order in which the block defines them; stand-ins and lengths last, those of
-    one op and name as they come.
+    """Sort `values` by definition order in the block; stand-ins and lengths last, those of one op
+    and name as they come.
     """
     values = dict.fromkeys(values)
     inside = dict.fromkeys(v for v in [*block.params, *(v for op in block.ops for v in op.outputs)]
@@ -201,7 +205,7 @@ def _in_order(block: Block, values: Iterable[Value]) -> list[Value]:
 
 
 def price(v: Value) -> int:
-    """What saving `v` costs, in scalars."""
+    """Return the cost of saving `v`, in scalars."""
     match v.type:
         case Scalar():
             return 1
@@ -213,13 +217,13 @@ def price(v: Value) -> int:
 
 
 def known_trips(op: Op) -> int | None:
-    """How often a loop runs; None where that is not known."""
+    """Return the trip count of a loop; None where it is not known."""
     bounds = [x.constant for x in op.inputs[:3]] if op.name == "for" else [None]
     return len(range(*bounds)) if all(isinstance(b, int) for b in bounds) else None
 
 
 def recomputable(v: Value, unstable: set[Value], made_again: Container[Op] = ()) -> bool:
-    """Whether the reverse sweep may compute `v` again from the op's operands."""
+    """Test whether the reverse sweep may recompute `v` from the op's operands."""
     op = v.op
     if op is None or op.blocks or v not in op.outputs or not (op.record.cheap or op in made_again):
         return False
@@ -227,8 +231,7 @@ def recomputable(v: Value, unstable: set[Value], made_again: Container[Op] = ())
 
 
 def calls_made_again(function: Function, alone: bool = True) -> set[Op]:
-    """The calls that the reverse sweep of `function` makes again: of arithmetic that it could have
-    written itself.
+    """Return the calls that the reverse sweep of `function` repeats: of cheap scalar arithmetic.
 
     `rhs(u, p)` of a state u of few numbers, which each step of an integrator makes anew, is one: u
     is saved, and not each product in rhs.  Not so where a loop writes into u: to have it again
@@ -244,7 +247,7 @@ def calls_made_again(function: Function, alone: bool = True) -> set[Op]:
 
 
 def is_arithmetic(function: Function, of_elements: bool = False) -> bool:
-    """Whether `function` does nothing but a few cheap operations on numbers, one after the other.
+    """Test whether `function` is a short straight line of cheap scalar ops.
 
     Or `of_elements`: numbers that it may read from arrays, and give in an array of few.
     """
@@ -261,7 +264,7 @@ def is_arithmetic(function: Function, of_elements: bool = False) -> bool:
 
 
 def is_few(v: Value) -> bool:
-    """Whether `v` is a number, or an array or a tuple of a few."""
+    """Test whether `v` is a number, or an array or a tuple of a few."""
     match v.type:
         case Scalar():
             return True
@@ -274,7 +277,7 @@ def is_few(v: Value) -> bool:
 
 def unstable_values(block: Block, in_loop: bool = False,
                     stable: frozenset | set = frozenset()) -> set[Value]:
-    """The versions of arrays that a loop overwrites.  Note [Elements of arrays that change].
+    """Return the versions of arrays that a loop overwrites.  Note [Elements of arrays that change].
 
     With `in_loop` the block may run again and again.  What is `stable` is saved as it is there,
     before anything writes into it.
@@ -298,5 +301,5 @@ def unstable_values(block: Block, in_loop: bool = False,
 
 
 def _changes(type: Type) -> bool:
-    """Whether what has this type may be written into in place."""
+    """Test whether a value of this type may be overwritten in place."""
     return isinstance(type, (Array, Unknown, List)) and not isinstance(type, GrowingTape)

@@ -1,4 +1,4 @@
-"""Loops whose tapes may grow past a limit are checkpointed, with as many snapshots as the limit
+"""Checkpoint loops whose tapes may grow past a memory limit, with as many snapshots as the limit
 holds.
 
     for i in range(n): x = x * np.sin(x)     becomes, for a limit of 1 MB,
@@ -38,8 +38,8 @@ FEW = 64  # trips of a loop that is not worth a snapshot, if that many are known
 
 
 def limited(function: Function, wrt: Sequence[int], limit: int) -> Function:
-    """`function`, whose loops save at most `limit` bytes each for the cotangents of the parameters
-    in `wrt`.
+    """Checkpoint loops of `function` so that each saves at most `limit` bytes for the cotangents of
+    the parameters in `wrt`.
     """
     function = clone(function)
     if not any(op.name in ("for", "while", "call") for op in walk(function.block)):
@@ -61,7 +61,8 @@ def limited(function: Function, wrt: Sequence[int], limit: int) -> Function:
 
 
 def _is_held_to_it(op: Op, sweeps: Sweeps) -> bool:
-    """Whether the loop saves something in each trip, and its state is about as large as that."""
+    """Test whether the loop saves something in each trip, and its state is about as large as that.
+    """
     inits, params, _, body = loop_parts(op)
     inside = set(blocks_of(body))
     saved = [(region, v) for (region, v) in sweeps.kinds if region.primal in inside]
@@ -75,6 +76,6 @@ def _is_held_to_it(op: Op, sweeps: Sweeps) -> bool:
 
 
 def is_few(op: Op) -> bool:
-    """Whether a loop is known to run FEW times at most."""
+    """Test whether a loop is known to run FEW times at most."""
     trips = known_trips(op)
     return trips is not None and trips <= FEW

@@ -29,7 +29,8 @@ from .tape import is_arithmetic
 
 
 def vjp(function: Function, wrt: Sequence[int]) -> Function:
-    """`f(*xs) -> *ys` becomes `f_vjp(*xs, *y_bars) -> (*ys, *x_bars)`, for the parameters in `wrt`.
+    """Transform `f(*xs) -> *ys` to `f_vjp(*xs, *y_bars) -> (*ys, *x_bars)`, for the parameters in
+    `wrt`.
 
     A result that carries no derivative has no y_bar.  Raises DerivativeError where an op has no
     rule.
@@ -38,8 +39,8 @@ def vjp(function: Function, wrt: Sequence[int]) -> Function:
 
 
 def whole_vjp(function: Function, wrt: Sequence[Value], summed: Sequence[Value] = ()) -> Function:
-    """`vjp`, given parameters; the cotangents so far of those in `summed` are handed in behind the
-    y_bars.
+    """Emit `vjp` as one function; partial cotangents of the parameters in `summed` are passed in
+    after the y_bars.
     """
     places = [function.params.index(x) for x in wrt], [function.params.index(x) for x in summed]
     function = expanded(with_matrix_functions(with_squares(function), places[0]), places[0],
@@ -55,8 +56,9 @@ def whole_vjp(function: Function, wrt: Sequence[Value], summed: Sequence[Value] 
 
 @dataclass(frozen=True)
 class Halves:
-    """A function's derivative in two: forward(*xs) -> (*ys, *residuals), and
-    backward(*xs at `arguments`, *residuals, *y_bars) -> x_bars."""
+    """The two parts of a derivative: forward(*xs) -> (*ys, *residuals), and backward(*xs at
+    `arguments`, *residuals, *y_bars) -> x_bars.
+    """
 
     forward: Function
     backward: Function
@@ -67,8 +69,8 @@ class Halves:
     loose: frozenset[int] = frozenset()
 
     def residuals_for(self, op: Op) -> list[Value]:
-        """What the forward part returns besides, where it is called for `op`, a call of the
-        function.
+        """Return the residuals that the forward part returns where it is called for `op`, a call of
+        the function.
         """
         own = [Value(with_own_extents(v.type, f"<saved {k}>")) if k in self.loose else v
                for k, v in enumerate(self.residuals)]
@@ -82,7 +84,7 @@ _halves: WeakKeyDictionary[Function, dict[tuple, Halves]] = WeakKeyDictionary()
 def split_vjp(function: Function | Recursive, wrt: tuple[int, ...],
               seeded: tuple[int, ...] | None = None, again: bool | None = None,
               partial: tuple[int, ...] = ()) -> Halves | Pair:
-    """The two sweeps as two functions, for callers that run other code in between.
+    """Build the two sweeps as two functions, for callers that run other code in between.
 
     Given `seeded`, only the results with these numbers have a cotangent, and of the arguments in
     `wrt` only those get one that one of them reaches.  With `again` the backward part computes what
@@ -103,8 +105,8 @@ def split_vjp(function: Function | Recursive, wrt: tuple[int, ...],
 
 
 def split(function: Function, second: Adjoint, suffix: str = "bwd", again: bool = False) -> Halves:
-    """`function`, which also returns what `second` reads, the program that runs after it; and that
-    program.
+    """Split off `second`, the program that runs after `function`: `function` also returns the
+    values that `second` reads.
 
     With `again`, the second computes all that it reads from the arguments.
     """

@@ -1,4 +1,5 @@
-"""Arrays that each trip of a loop makes anew, from which the sweep back reads elements.
+"""Find arrays that each trip of a loop computes anew, which are cheaper to tape whole than element
+by element.
 
     for t in range(n):                              alpha_tape = np.empty((n + 1, S))
         new = np.zeros(S)                           for t in range(n):
@@ -32,7 +33,8 @@ from ...ops.core.identities import base_offset
 
 
 def made_anew(function: Function) -> set[Value]:
-    """The arrays that loops carry of which each trip makes a new one, and writes into none."""
+    """Return the loop-carried arrays that each trip replaces by a new one, and never writes into.
+    """
     loops = [op for op in walk(function.block) if op.name in ("for", "while")]
     carries = {param: (op, k) for op in loops
                for k, param in enumerate(op.blocks[-1].params[op.name == "for":])}
@@ -59,8 +61,8 @@ def made_anew(function: Function) -> set[Value]:
 
 
 def read_again_and_again(function: Function) -> set[Value]:
-    """The arrays of which a trip of a loop makes all, or the trip before has, and reads elements
-    inside more loops than their indices count.
+    """Return arrays that a trip computes whole, or the trip before has, with element reads inside
+    more loops than they have indices.
     """
     found = set()
     for body, carried in loop_bodies(function):
@@ -74,16 +76,16 @@ def read_again_and_again(function: Function) -> set[Value]:
 
 
 def read_throughout(function: Function) -> set[Value]:
-    """The arrays that loops carry of which each trip makes all, and goes through all elements, in
-    as many loops as they have axes.
+    """Return loop-carried arrays that each trip computes whole, and all of whose elements it reads,
+    in as many loops as they have axes.
     """
     return {param for body, carried in loop_bodies(function) for param, end in carried.items()
             if goes_through(body, param, ()) and is_made_in(body, end)}
 
 
 def loop_bodies(function: Function) -> Iterator[tuple[Block, dict[Value, Value]]]:
-    """The bodies of the loops, and of each the arrays that it carries, with what they are at the
-    end of a trip.
+    """Yield the loop bodies, each with the arrays that it carries and their values at the end of a
+    trip.
     """
     for loop in walk(function.block):
         if loop.name in ("for", "while"):
@@ -94,8 +96,8 @@ def loop_bodies(function: Function) -> Iterator[tuple[Block, dict[Value, Value]]
 
 
 def goes_through(block: Block, array: Value, loops: tuple[Op, ...]) -> bool:
-    """Whether `block`, in these `loops`, or a loop in it reads an element of `array` wherever as
-    many loops are, each as long as an axis.
+    """Test whether `block`, in these `loops`, or a loop in it reads an element of `array` inside as
+    many loops as it has axes, each as long as an axis.
     """
     for op in block.ops:
         if (op.record is getitem and op.inputs[0] is array and isinstance(op.output.type, Scalar)
@@ -112,7 +114,7 @@ def goes_through(block: Block, array: Value, loops: tuple[Op, ...]) -> bool:
 
 
 def is_as_long(loop: Op, array: Value, axis: int) -> bool:
-    """Whether `loop` makes as many trips as the axis is long, but for a fixed number."""
+    """Test whether the trip count of `loop` is the length of the axis, up to a constant."""
     ends = [base_offset(x) for x in loop.inputs[:2]]
     dim = array.type.dims[axis]
     if sum(base is None for base, _ in ends) != 1 or loop.inputs[2].constant not in (1, -1):
@@ -123,7 +125,7 @@ def is_as_long(loop: Op, array: Value, axis: int) -> bool:
 
 
 def element_reads(body: Block, depth: int = 0) -> Iterator[tuple[Op, int]]:
-    """What reads an element of an array in `body`, and inside how many loops."""
+    """Yield the element reads of an array in `body`, with the number of loops around each."""
     for op in body.ops:
         if op.record is getitem and isinstance(op.output.type, Scalar):
             yield op, depth
@@ -132,8 +134,8 @@ def element_reads(body: Block, depth: int = 0) -> Iterator[tuple[Op, int]]:
 
 
 def is_made_in(body: Block, v: Value, loops: tuple[Op, ...] = ()) -> bool:
-    """Whether `body`, in these `loops` of a trip, makes all of the array `v`: from nothing, though
-    it may then write into it, or by writing all of it.
+    """Test whether `body`, in these `loops` of a trip, computes all of the array `v`: by allocating
+    it, or by writing all of it.
     """
     own = {x for op in walk(body) for x in op.outputs}
     while v in own:
@@ -157,8 +159,8 @@ def is_made_in(body: Block, v: Value, loops: tuple[Op, ...] = ()) -> bool:
 
 
 def is_of_all(write: Op, loops: tuple[Op, ...]) -> bool:
-    """Whether these loops write wherever they are, each along an axis of the array; of an axis, at
-    least, all that they can reach.
+    """Test whether these loops write all of the array, each along one axis, as far as their indices
+    can reach.
 
     A slice of an axis needs no loop; three columns are as good as one, but three elements of a
     vector are not all of it.

@@ -1,1 +1,1 @@
-"""Rewrites before differentiation, after which derivatives are finite wherever they exist."""
+"""Rewrites before differentiation that keep derivatives finite wherever they exist."""

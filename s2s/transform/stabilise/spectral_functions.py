@@ -43,8 +43,7 @@ _FILLED = ("zeros_like", "ones_like", "full_like", "zeros", "ones", "full")
 
 
 def with_matrix_functions(function: Function, wrt: Sequence[int]) -> Function:
-    """`function`, to be differentiated in `wrt`, where products say which functions of a matrix
-    they are.
+    """Mark products in `function`, to be differentiated in `wrt`, that are functions of a matrix.
     """
     if not any(op.name in DECOMPOSITIONS for op in walk(function.block)):
         return function
@@ -110,7 +109,7 @@ def _marked(op: Op, inputs: list[Value], varied: set[Value]) -> Sequence[Value] 
 
 
 def _chain(x: Value, depth: int = 12) -> list[Factor]:
-    """The factors of which `x` is the product; a vector counts as a column."""
+    """Return the factors whose product is `x`; a vector counts as a column."""
     op = x.op
     if op is None or not depth or rank(x) not in (1, 2):
         return [Factor(x)]
@@ -152,7 +151,7 @@ def _chain(x: Value, depth: int = 12) -> list[Factor]:
 
 
 def _some(x: Value, chain: list[Factor]) -> list[Factor] | None:
-    """Some of the vectors of a decomposition, by a slice, a mask or places."""
+    """Match a selection of the vectors of a decomposition, by a slice, a mask or indices."""
     pattern, operands = x.op.attrs["pattern"], tuple(x.op.inputs[1:])
     whole = chain[0]
     if len(chain) != 1 or whole.of is None or whole.chosen is not None:
@@ -166,7 +165,7 @@ def _some(x: Value, chain: list[Factor]) -> list[Factor] | None:
 
 
 def _are_alike(a: tuple | None, b: tuple | None) -> bool:
-    """Whether the same vectors are chosen."""
+    """Test whether the same vectors are selected."""
     if a is None or b is None:
         return a is b
     return a[0] == b[0] and all(x is y or x.constant is not MISSING and x.constant == y.constant
@@ -174,7 +173,7 @@ def _are_alike(a: tuple | None, b: tuple | None) -> bool:
 
 
 def _scaled(op: Op, inner) -> list[Factor] | None:
-    """A matrix whose columns or rows are multiplied by numbers, a vector of them, or one number."""
+    """Match a matrix whose columns or rows are scaled by a vector or by one number."""
     a, b = op.inputs
     y = op.output
     for x, d, swapped in ((a, b, False), (b, a, True)):
@@ -196,9 +195,7 @@ def _scaled(op: Op, inner) -> list[Factor] | None:
 
 
 def _flat(x: Value) -> tuple[Value, int] | None:
-    """v and k, where `x` is computed number by number of vectors, and v so of these vectors:
-    np.expand_dims(v, k) is x.
-    """
+    """Return v and k where `x`, elementwise in vectors, is np.expand_dims(v, k)."""
     op = x.op
     if op is None or rank(x) != 2:
         return None
@@ -217,7 +214,7 @@ def _flat(x: Value) -> tuple[Value, int] | None:
 
 
 def _on_diagonal(op: Op) -> Value | None:
-    """d of np.diag(d): zeros, into which d is written at (k, k)."""
+    """Match np.diag(d), zeros into which d is written at (k, k); return d."""
     base, d, *places = op.inputs
     is_made = (base.op is not None and base.op.name == "zeros" and op.attrs["pattern"] == ("i", "i")
                and places[0] is places[1])
@@ -231,8 +228,8 @@ def _turned(chain: list[Factor]) -> list[Factor]:
 
 
 def _of_sum(x: Value) -> list[Factor]:
-    """The chain of a sum of products, number by number, of two products with vectors and of what
-    stands between these.
+    """Return the chain of an elementwise sum of two products with vectors and what stands between
+    these.
     """
     factors, ends, between = [x], [], []
     while factors:
@@ -258,8 +255,8 @@ def _of_sum(x: Value) -> list[Factor]:
 
 
 def _of_einsum(inputs: list[Value], subscripts: str) -> list[Factor]:
-    """The chain of a sum whose subscripts follow one another: ij,jk->ik, with numbers for a letter,
-    ij,j,jk->ik.
+    """Return the chain of an einsum whose subscripts follow one another: ij,jk->ik, with numbers
+    for a letter, ij,j,jk->ik.
     """
     terms, result = subscripts.replace(" ", "").split("->") if "->" in subscripts else ("", "")
     terms = terms.split(",")
@@ -287,7 +284,7 @@ def _of_einsum(inputs: list[Value], subscripts: str) -> list[Factor]:
 
 
 def _ends(chain: list[Factor], k: int) -> int | None:
-    """Where the function of a matrix ends that begins with factor k."""
+    """Return where the function of a matrix that begins with factor k ends."""
     first = chain[k]
     if first.of is None or first.turned:
         return None
@@ -303,7 +300,7 @@ def _ends(chain: list[Factor], k: int) -> int | None:
 
 
 def _multiplied(chain: list[Factor]) -> Value:
-    """The product: from the right where that is a vector."""
+    """Multiply the factors out, from the right where the last one is a vector."""
     numbers = [f.x for f in chain if f.kind == "number"]
     rest = [f for f in chain if f.kind != "number"]
 
@@ -335,7 +332,7 @@ def _multiplied(chain: list[Factor]) -> Value:
 
 
 class _Values:
-    """What is computed of eigenvalues, and its derivatives by them."""
+    """Functions of eigenvalues, and their derivatives."""
 
     def __init__(self, op: Op, chosen: tuple | None):
         self.op, self.dots, self.needs, self.others, self.chosen = op, {}, {}, [], chosen
@@ -355,7 +352,7 @@ class _Values:
         return self.is_any(x)
 
     def is_any(self, x: Value) -> bool:
-        """Whether `x` is all of the values."""
+        """Test whether `x` is all of the eigenvalues."""
         if x is self.all:
             return True
         op = x.op
@@ -364,7 +361,7 @@ class _Values:
                 and op.attrs.get("upper") == self.op.attrs.get("upper"))
 
     def reads(self, x: Value) -> bool:
-        """Whether `x` is computed of the values."""
+        """Test whether `x` is computed from the eigenvalues."""
         if x not in self.needs:
             self.needs[x] = False
             self.needs[x] = (self.is_any(x) or self.is_values(x) or x.op is not None
@@ -372,8 +369,8 @@ class _Values:
         return self.needs[x]
 
     def is_function(self, x: Value) -> bool:
-        """Whether each number of `x` is one function of the value in its place, or the same number
-        everywhere.
+        """Test whether each element of `x` is one function of the corresponding eigenvalue, or a
+        constant.
         """
         if self.is_values(x):
             return True
@@ -395,7 +392,7 @@ class _Values:
         return op.record.elementwise and all(map(self.is_function, op.inputs))
 
     def slope(self, x: Value) -> Value | None:
-        """The derivative of `x` by the values, number by number; None where there is none."""
+        """Return the elementwise derivative of `x` by the eigenvalues; None where there is none."""
         if self.is_values(x):
             return self.one
         if rank(x) != 1 or x.op is None or x.constant is not MISSING or not self.reads(x):
@@ -413,7 +410,7 @@ class _Values:
 
 
 def _function(first: Factor, last: Factor, values: list[Value], varied: set[Value]) -> Value | None:
-    """The function of a matrix that these vectors make with `values` between them."""
+    """Build the function of a matrix from these vectors with `values` between them."""
     op, of = first.of, _Values(first.of, first.chosen)
     if not all(map(of.is_function, values)):
         return None
@@ -440,7 +437,7 @@ def _function(first: Factor, last: Factor, values: list[Value], varied: set[Valu
 
 
 def _of_singular_values(first: Factor, last: Factor, a, s, g, slope, second, attrs: dict) -> Value:
-    """The same by way of a Hermitian matrix: ops/linalg/matrix_function.py,
+    """Reduce to a Hermitian matrix: ops/linalg/matrix_function.py,
     Note [Singular values are eigenvalues].
     """
     u, _, vt = first.of.outputs

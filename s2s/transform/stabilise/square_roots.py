@@ -1,4 +1,4 @@
-"""Differentiate the square of a root as what is under the root.
+"""Differentiate the square of a root as its radicand.
 
     >>> from s2s.transform.reverse.vjp import vjp  # which runs it first
     >>> show(vjp(read('''
@@ -12,8 +12,10 @@
         x_bar = 6 * y_bar * x
         return value, x_bar
 
-    squares of     sqrt, norm, std, abs, hypot, x ** 0.5, and what is made of these by products, quotients, choices and moving elements
-    written as     r ** 2, r ** 4, np.square(r), r * r, r * c * r, r @ r; and (x ** (1 / 3)) ** 3, np.cbrt(x) ** 3
+    squares of     sqrt, norm, std, abs, hypot, x ** 0.5, and products, quotients, selections and
+                   rearrangements of these
+    written as     r ** 2, r ** 4, np.square(r), r * r, r * c * r, r @ r; and (x ** (1 / 3)) ** 3,
+                   np.cbrt(x) ** 3
 
 At a root of 0 the chain rule says 0 * inf, and by the convention for sizes 0, which is right once
 and wrong in second order.  The value stays what the program computes, bit for bit; an op beside it,
@@ -49,19 +51,19 @@ _ROOTS = (*_SQUARE_ROOTS, *_SIZES, "root", "power", "cbrt")
 
 
 def with_squares(function: Function) -> Function:
-    """`function`, where squares of roots say what their derivative is that of."""
+    """Mark squares of roots in `function` with the expression to differentiate instead."""
     if not any(op.name in _ROOTS for op in walk(function.block)):
         return function
     return rebuild(function, rule=_marked)
 
 
 def without_squares(op: Op, inputs: Sequence[Value]) -> Sequence[Value] | None:
-    """A rule for `rebuild`: what stands beside squares is gone."""
+    """Remove the marks beside squares (a rule for `rebuild`)."""
     return [inputs[0]] if op.record in (as_if, complex_as_if) else None
 
 
 def plain(function: Function) -> Function:
-    """`function`, differentiated, with nothing beside its squares."""
+    """Remove the marks from `function` after differentiation."""
     return (rebuild(function, rule=without_squares)
             if any(op.record in (as_if, complex_as_if) for op in walk(function.block))
             else function)
@@ -100,13 +102,13 @@ def _differentiated_as(op: Op, inputs: list[Value]) -> Value | None:
 
 
 def _norm(x: Value) -> Value | None:
-    """The root of `x`, the sum of z * z along axes, as the size that it is."""
+    """Return the root of `x`, the sum of z * z along axes, as a size."""
     z = _squared(x.op.inputs[0]) if x.op is not None and x.op.name == "sum" else None
     return None if z is None else RECORDS["root"](x, 1, z, **x.op.attrs)
 
 
 def _as_size(x: Value) -> Value | None:
-    """abs(z), where `x` is z * z."""
+    """Return abs(z), where `x` is z * z."""
     z = _squared(x)
     if z is None or isinstance(z.type, Scalar) and z.type.weak:
         return None if z is None else RECORDS["abs_"](z)
@@ -114,7 +116,7 @@ def _as_size(x: Value) -> Value | None:
 
 
 def _squared(x: Value) -> Value | None:
-    """z, where `x` is the square of a real z; None if it is none."""
+    """Return z, where `x` is the square of a real z; None otherwise."""
     op = x.op
     if op is None or not is_inexact(dtype_of(x.type) or "int64"):
         return None
@@ -131,7 +133,7 @@ def _squared(x: Value) -> Value | None:
 
 
 def _power(x: Value, n) -> Value | None:
-    """What x ** n is where x is a root and n the multiple of its order."""
+    """Return x ** n where x is a root and n a multiple of its order."""
     if type(n) not in (int, float) or n != int(n) or not n:
         return None
     op = x.op
@@ -145,7 +147,7 @@ def _power(x: Value, n) -> Value | None:
 
 
 def _contraction(xs: list[Value], subscripts: str) -> Value | None:
-    """The sum of products in which a root stands twice, by the same subscripts."""
+    """Return the sum of products in which a root occurs twice, by the same subscripts."""
     terms, result = subscripts.split("->") if "->" in subscripts else (subscripts, None)
     terms = terms.split(",")
     for k, x in enumerate(xs):
@@ -164,7 +166,7 @@ def _raised(x: Value, n: int) -> Value:
 
 
 def _order(op: Op | None) -> int | None:
-    """k, where `op` is a k-th root."""
+    """Return k, where `op` is a k-th root."""
     exponent = op.inputs[1].constant if op is not None and op.name == "power" else MISSING
     if type(exponent) is not float or not 0 < exponent < 1:
         return None
@@ -173,7 +175,7 @@ def _order(op: Op | None) -> int | None:
 
 
 def _square(x: Value, depth: int = DEPTH) -> Value | None:
-    """What x * x is, without the roots of which x is made; None if it is made of none."""
+    """Return x * x without the roots that x is computed from; None if there are none."""
     op = x.op
     if op is None or not depth:
         return None
@@ -203,7 +205,7 @@ def _square(x: Value, depth: int = DEPTH) -> Value | None:
 
 
 def _of_both(made: Callable, xs: Sequence[Value], square: Callable) -> Value | None:
-    """The squares of all of `xs` put together; None if none is that of a root."""
+    """Return the squares of all of `xs` combined; None if none is that of a root."""
     found = [square(x) for x in xs]
     return (None if all(y is None for y in found)
             else made(*(x * x if y is None else y for x, y in zip(xs, found))))
@@ -214,7 +216,7 @@ def _parts(x: Value) -> list[Value]:
 
 
 def _factors(x: Value, depth: int = DEPTH) -> list[tuple[Value, bool]]:
-    """What is multiplied in `x`, and whether it is divided by instead."""
+    """Return the factors of `x`, each with whether it is a divisor."""
     if x.op is None or not depth:
         return [(x, False)]
     match x.op.name:
@@ -228,7 +230,7 @@ def _factors(x: Value, depth: int = DEPTH) -> list[tuple[Value, bool]]:
 
 
 def _product(factors: list[tuple[Value, bool]]) -> Value | None:
-    """The product, if one factor that is a root stands in it twice."""
+    """Return the product, if a root occurs in it twice as a factor."""
     for k, (x, under) in enumerate(factors):
         again = next((n for n in range(k + 1, len(factors)) if factors[n][0] is x
                       and factors[n][1] is under), None)
