@@ -1,4 +1,4 @@
-"""IR to Python text: the readable form, the loop form that Numba compiles, and CUDA kernels.
+"""Back end: IR to Python text, as the readable form, the loop form for Numba, and CUDA kernels.
 
     syntax/     Python's syntax trees: building, names, text
     parallel/   loops that threads share, and what they cost

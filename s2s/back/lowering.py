@@ -1,4 +1,4 @@
-"""`lower`: a function on arrays becomes a function on numbers, in loops.
+"""Lower a function on arrays to scalar arithmetic in loops.
 
     y = np.sin(x) * 2                    y = np.empty(len(x))
     s = np.sum(y)             becomes    s = 0.0
@@ -7,9 +7,9 @@
                                              y[i] = t
                                              s = s + t
 
-What is left is scalar arithmetic, `for`, `while` and `if`, single elements read and written,
-allocations, and calls of BLAS: what Numba compiles quickly and LLVM well. It is the same IR and the
-same printer.
+The result consists of scalar arithmetic, `for`, `while` and `if`, reads and writes of single
+elements, allocations, and calls of BLAS: Numba compiles these quickly, and LLVM well. It is the
+same IR, printed by the same printer.
 
 The ops of a block are partitioned into groups that share an index space
 (back/lower/fusion_groups.py), and each group is emitted as one nest (back/lower/nest.py). Views and
@@ -91,19 +91,18 @@ from .lower.views import KINDS, virtual
 
 def lower(function: Function, asks: bool = True, supposes: bool = False,
           of: Function | None = None) -> Function:
-    """`function`, whose types are of known rank, as scalar ops and loops; and so the recursive ones
-    that it calls.
+    """Lower `function`, whose types have known rank, and the recursive functions it calls.
 
-    It `asks` whether Python would raise (back/arrays/python_errors.py), unless it cannot raise
-    itself. It may be for slices that have not length 1: ir/length_assumptions.py, Note [Supposed
-    lengths]; then it is what is supposed `of` another.
+    With `asks` it tests whether Python would raise (back/arrays/python_errors.py), unless it cannot
+    raise itself. It may be specialised to slices that have not length 1: ir/length_assumptions.py,
+    Note [Supposed lengths]; then it was specialised from `of`.
     """
     if supposes:
         with supposing():
             return lower(supposed(function), asks, of=function)
     function = measured_again(function)
     lowered = _lowered(with_callees(function, lambda callee: _lowered(callee, asks)), asks, of)
-    if asks:  # what runs kernels is Python, which need not know what a list holds
+    if asks:  # kernels are launched from Python, which needs no types of lists
         for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):
             stack_tapes(each)
             forward_elements(each)
@@ -148,7 +147,7 @@ def _lowered(function: Function, asks: bool, of: Function | None = None) -> Func
         for old, new in zip(function.params, block.params):
             scope.define(old, new)
             if isinstance(old.type, Array):
-                scope.elements(old)  # asks for the lengths here, where they get the user's order
+                scope.elements(old)  # request the lengths here, in the user's order
         block.yields = lower_block(scope, function.block)
     lowered = function.remade(block)
     drop_unused(lowered)
@@ -176,14 +175,14 @@ def _all_values(block: Block):
 
 
 def _largest_symbol(function: Function) -> int:
-    """No extent of the loop form may be mistaken for one of the function it comes from."""
+    """The largest symbol of an extent, so that the loop form's own extents are distinct."""
     digits = [int(n) for v in _all_values(function.block) for d in dims_of(v.type)
               if isinstance(d, Extent) for n in re.findall(r"\d+", d.symbol)]
     return max(digits, default=0)
 
 
 class Scope:
-    """What the values of the old program have become, in one block and those around it."""
+    """The values that replace the original ones, in one block and the enclosing ones."""
 
     def __init__(self, env: dict, extents: dict, equal: Equalities, checked: dict | None = None,
                  roots: dict | None = None, counters: tuple[str, ...] = (), nested: bool = False,
@@ -192,22 +191,22 @@ class Scope:
         self.env: dict[Value, Value | Elements] = env
         self.extents: dict[Extent, Value] = extents
         self.equal = equal
-        # lengths found equal
+        # pairs of lengths checked to be equal
         self.checked: dict[frozenset[Value], Value] = {} if checked is None else checked
-        # the length that a checked one is
+        # the length that a checked one stands for
         self.roots: dict[Value, Value] = {} if roots is None else roots
-        self.counters = counters  # the names of the counters of the loops around
-        # what Python would refuse that is known not to be; None: it is never asked
+        self.counters = counters  # the counter names of enclosing loops
+        # tests for Python's errors already made; None: none are emitted
         self.asked = asked
         self.nested = nested  # in a block of an op: its parameters are not the caller's
-        # by the counter of each `for` around, an op with its bounds
+        # by counter of each enclosing `for`, an op with its bounds
         self.loops: dict[Value, Op] = {} if loops is None else loops
         self.builder = current()
-        self.around = around  # the scope of the block around
+        self.around = around  # the enclosing scope
         self.python_numbers: PythonNumbers | None = around and around.python_numbers
-        self.repeats = repeats  # what it holds may run several times in a run of the block around
-        self.alive: Container[Value] = ()  # what is read after what is being lowered, in this block
-        # by result of an arm, what the other arms have in its place
+        self.repeats = repeats  # whether it may run several times in one run of the enclosing block
+        self.alive: Container[Value] = ()  # values with uses after the current op, in this block
+        # by result of a branch, the values that other branches return in its place
         self.instead: dict[Value, list[Value]] = {}
 
     def inner(self, counter: str | None = None, repeats: bool = False) -> Scope:
@@ -217,7 +216,7 @@ class Scope:
                      else set(self.asked), dict(self.loops), self, repeats)
 
     def pythons(self, xs: Sequence[Value]) -> Callable | None:
-        """What emits whether all of these numbers are Python's; None where they cannot be."""
+        """A function that emits whether all these numbers are Python's; None if they cannot be."""
         numbers = self.python_numbers
         if numbers is None or not numbers.are_possible(xs):
             return None
@@ -226,9 +225,7 @@ class Scope:
                                 for x in xs))
 
     def owns(self, x: Value, block: Block) -> bool:
-        """Whether `x` is made by `block`, which is this scope's, or by those around it of which it
-        is an arm, and is not read after that.
-        """
+        """Whether `x` is allocated in `block` or an enclosing arm, and dead afterwards."""
         scope = self
         while not (scope.nested and x in block.params if x.op is None else x.op in block.ops):
             if scope.repeats or scope.around is None or x in scope.around.alive:
@@ -237,10 +234,10 @@ class Scope:
         return True
 
     def define(self, old: Value, new: Value, lengths: Sequence[Value] | None = None) -> None:
-        """`old` is now the value `new`, an array in memory if it is an array.
+        """Map `old` to the value `new`, an array in memory if it is an array.
 
-        Lengths that are not given are asked of it where they are first wanted: a name that one path
-        leaves unbound has none.
+        Lengths that are not given are read from it on first use: a name that is unbound on one path
+        has none.
         """
         if not isinstance(old.type, Array):
             self.env[old] = new
@@ -256,11 +253,11 @@ class Scope:
         self.env[old] = elements
 
     def known(self, dim: Extent, n: Value) -> Value:
-        """The length of this extent: `n` if this is the first that is heard of it, else what was
-        heard first, checked to be `n` unless that is the same sum.
+        """The length of this extent: the first one recorded, checked to equal `n` unless they are
+        the same.
 
-        A type says that two lengths are equal if the program has not raised; what would have raised
-        may be gone.
+        A type says that two lengths are equal if the program has not raised; the op that would have
+        raised may be gone.
         """
         if dim not in self.extents:
             self.extents[dim] = supposed_length_op(n) if dim.is_supposed else n
@@ -275,9 +272,7 @@ class Scope:
         return length(array, axis=axis)
 
     def same(self, n: Value, m: Value) -> Value:
-        """`n`, once it is checked to equal `m`: what is returned is the outcome of every check that
-        `n` is of.
-        """
+        """`n`, checked to equal `m`: the outcome of every check on `n`."""
         key = frozenset((self.roots.get(n, n), self.roots.get(m, m)))
         if len(key) == 1:
             return n
@@ -290,12 +285,12 @@ class Scope:
         return found
 
     def numbers(self, xs) -> list[Value | None]:
-        """What the bounds of a slice have become; None stays None."""
+        """The new values of a slice's bounds; None stays None."""
         return [None if x is None else self.env[x] for x in xs]
 
     def elements(self, x: Value) -> Elements:
-        """How to read the array `x`, whose lengths are asked in this scope's block, not in a loop
-        that is being made in it.
+        """The elements of the array `x`; its lengths are read in this scope's block, before any new
+        loop.
         """
         found = self.env[x]
         if len(found.lengths) < len(x.type.dims):
@@ -305,7 +300,7 @@ class Scope:
         return self.env[x]
 
     def lengths(self, x: Value) -> tuple[Value, ...]:
-        """The lengths of `x`, from an array of the same shape if `x` itself is not there."""
+        """The lengths of `x`, from an array of the same shape if `x` itself is not in memory."""
         if not isinstance(x.type, Array):
             return ()
         return self.elements(x if x in self.env else shape_source(x)).lengths
@@ -332,11 +327,11 @@ class Scope:
         return found.value
 
     def home(self, x: Value) -> Scope:
-        """The scope in which `x` is made: before the loops around that do not make it themselves,
-        once, not in each of their trips.
+        """The scope that defines `x`, so that code for it runs once before the loops inside, not
+        per trip.
 
-        The op that the blocks in between belong to is appended when it is done, so what is emitted
-        there now comes before it.
+        The ops that own the blocks in between are appended when they are complete, so what is
+        emitted there now precedes them.
         """
         home = scope = self
         while scope.around is not None and x in scope.around.env:
@@ -345,8 +340,7 @@ class Scope:
 
 
 def is_same_number(n: Value, m: Value) -> bool:
-    """Whether two integers are computed alike of the same values, a check being what it lets pass.
-    """
+    """Whether two integers are equal computations on the same values, ignoring checks."""
     n, m = passed(n), passed(m)
     if n is m or type(n.constant) is int and n.constant == m.constant:
         return True
@@ -359,7 +353,7 @@ def is_same_number(n: Value, m: Value) -> bool:
 
 
 def passed(n: Value) -> Value:
-    """What a check was made of, whose outcome is `n`."""
+    """The operand of the check whose outcome is `n`."""
     while n.op is not None and n.op.name in PASS:
         n = n.op.inputs[0]
     return n
@@ -381,12 +375,11 @@ def fill(x: Value, elements: Elements, counters: tuple[str, ...] = ()) -> Value:
     return array
 
 
-# ----------------------------------------------------------------------------------------------
-# blocks
+# ------------------------------------------------------------------------------------------- blocks
 
 
 def lower_block(scope: Scope, block: Block) -> list[Value]:
-    """Emit the ops of `block` into the current builder; returns what its yields have become."""
+    """Emit the ops of `block` into the current builder; return the new values of its yields."""
     sums = index_sums(block)
     picked = picked_from(block) | sums
     scope.equal = scope.equal.within(block.ops)
@@ -416,12 +409,11 @@ def lower_block(scope: Scope, block: Block) -> list[Value]:
 
 
 def take_views(scope: Scope, views: Sequence[Value]) -> None:
-    """Take these views of arrays that are overwritten next, and read later, while the arrays are
-    what they were.
+    """Materialise views of arrays that the next op overwrites, if they have later uses.
 
     `t = u[-1]` before `u[-1] = 0.0` is a row that has to be copied; index arithmetic on the old `u`
-    would have all of `u` copied. The copy is a loop like any other, which may be joined with its
-    neighbours: a number is left of it where they read it in step.
+    would copy all of `u`. The copy is a loop like any other, which may be fused with its
+    neighbours: it is contracted to a number where they read it in step.
     """
     for x in views:
         found = scope.env.get(x)
@@ -430,7 +422,7 @@ def take_views(scope: Scope, views: Sequence[Value]) -> None:
 
 
 def emit_one(scope: Scope, op: Op) -> None:
-    """Emit an op that is no member of a nest."""
+    """Emit an op that belongs to no nest."""
     match op.name:
         case "getitem" if read_element(scope, op):
             pass
@@ -456,7 +448,7 @@ def emit_one(scope: Scope, op: Op) -> None:
 
 
 def add_to_item(scope: Scope, op: Op) -> bool:
-    """`xs[i] = xs[i] + v` of arrays: a loop that makes the sum."""
+    """Emit `xs[i] = xs[i] + v` for arrays, as a loop that computes the sum."""
     xs, v, *indices = op.inputs
     item = op.output.type
     for _ in indices:
@@ -472,9 +464,9 @@ def add_to_item(scope: Scope, op: Op) -> bool:
 
 
 def read_element(scope, op: Op) -> bool:
-    """`x[i]` of an array that is memory under another name: read there.
+    """Emit `x[i]` for an array that aliases memory as a read of it.
 
-    Index arithmetic would let an index that is out of a view's range read beside it.
+    With index arithmetic, an index out of the view's range would read beside it.
     """
     elements = scope.env[op.inputs[0]]
     if not isinstance(elements, Elements) or elements.value is not None or elements.same_as is None:
@@ -499,15 +491,14 @@ INTO_LISTS = frozenset({"list_of", "list_full", "list_set", "list_insert", "list
 
 
 def in_one_piece(x: Value) -> Value:
-    """An array that a list is given: the arrays of a list are of one type, and those of any other
-    list that meets it on some path.
+    """A contiguous array to put into a list: the arrays of all lists that may meet have one type.
     """
     is_item = x.op is not None and x.op.name in ("list_get", "list_pop_at", "tape_pop")
     return contiguous(x) if isinstance(x.type, Array) and not is_item else x
 
 
 def emit_plain(scope: Scope, op: Op) -> None:
-    """The op itself, on numbers and arrays in memory."""
+    """Emit the op unchanged, on numbers and arrays in memory."""
     inputs = [scope.shape_giver(x) if k in op.record.shapes and isinstance(x.type, Array)
               else scope.whole(x) for k, x in enumerate(op.inputs)]
     if op.name in INTO_LISTS:
@@ -532,7 +523,7 @@ def emit_plain(scope: Scope, op: Op) -> None:
 
 
 def emit_control(scope: Scope, op: Op) -> None:
-    """An op with blocks: the same op, its blocks lowered, its carries in memory."""
+    """Emit an op with blocks: the same op, with its blocks lowered and its carries in memory."""
     for x in needed_whole(op):
         found = scope.env.get(x)
         if isinstance(found, Elements) and found.value is None:
@@ -569,9 +560,7 @@ def emit_control(scope: Scope, op: Op) -> None:
 
 
 def needed_whole(op: Op) -> list[Value]:
-    """What the blocks of `op` need in one piece, and is better made before, once, than inside each
-    time.
-    """
+    """The arrays that the blocks of `op` need in memory, materialised once before it."""
     found: dict[Value, None] = {}
     inside = [inner for block in op.blocks for inner in walk(block)]
     carried = {x for inner in inside if inner.blocks for x in inner.inputs}
@@ -589,11 +578,10 @@ def content_of(op: Op) -> list[Value]:
 
 
 def converted(x: Value, type) -> Value:
-    """`x` with the dtype that a carry has: an array that starts as integers and becomes floats is
-    copied.
+    """`x` converted to the dtype of a carry: an array that starts as integers and becomes floats.
     """
     if isinstance(type, Scalar) and type.dtype == "float64" and isinstance(x.constant, int):
-        return value(float(x.constant))  # a list of it would start as one of integers
+        return value(float(x.constant))  # a list of it would be typed as integers
     match x.type, type:
         case Scalar(have), Scalar(want) if have != want and (want not in PLAIN
                                                              or want == "complex128"):
@@ -607,7 +595,7 @@ def converted(x: Value, type) -> Value:
 
 
 def manner(record) -> str:
-    """In a word, what becomes of an op in the loop form."""
+    """A word for the way in which an op is lowered."""
     if record.rebuild is not None:
         return "blocks"
     if record.elementwise or record.name in REDUCTIONS or record.name in SAME:
@@ -621,12 +609,11 @@ def manner(record) -> str:
     return "rewritten" if record.name in REWRITTEN else "as printed"
 
 
-# -------------------------------------------------------------------------------------------
-# tidying up
+# ----------------------------------------------------------------------------------------- clean-up
 
 
 def drop_unused(function: Function) -> None:
-    """Remove pure ops, outputs of no use, that lowering left behind."""
+    """Remove pure ops and unused outputs that lowering left behind."""
     used: set[Value] = set()
 
     def visit(block: Block) -> None:
@@ -636,7 +623,7 @@ def drop_unused(function: Function) -> None:
             if not op.blocks and not has_effects(op) and not any(o in used for o in op.outputs):
                 if op.record not in PINNED:
                     continue
-                # the loop that it was made for is gone, and Python would raise all the same
+                # its loop is gone, but Python would still raise
                 op.record = PINNED[op.record]
             if op.blocks and _idle(op) and not any(o in used for o in op.outputs):
                 continue
@@ -650,6 +637,6 @@ def drop_unused(function: Function) -> None:
 
 
 def _idle(op: Op) -> bool:
-    """Whether an op with blocks does nothing but make values, and ends."""
+    """Whether an op with blocks has no effects, terminates, and only computes values."""
     return op.name != "while" and not has_effects(op) and all(inner.name != "while"
                                       for block in op.blocks for inner in walk(block))

@@ -1,1 +1,1 @@
-"""Passes over whole arrays, before loops are made of them."""
+"""Passes over whole arrays, before they are lowered to loops."""

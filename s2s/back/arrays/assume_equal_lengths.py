@@ -1,13 +1,13 @@
-"""What native code of a function supposes, if there is something to suppose:
-ir/length_assumptions.py, Note [Supposed lengths].
+"""Assume, in native code, that lengths are equal (speculation, with a guard at the call).
 
     for t in range(steps):                            supposed_alike(c.shape[0], u0.shape[0])
         up, u, un = u, un, up           becomes       for t in range(steps):
                                                           up, u, un = u, un, up
 
-Before such a loop, `u` is as long as the argument u0, and `un` as long as the argument c. Either is
-what the other is, as far as the loop knows, so that each trip would ask for the lengths, and of
-each index whether it is inside. That the two arguments are equally long is asked once, of a call.
+Before such a loop, `u` is as long as the argument u0, and `un` as long as the argument c. The loop
+exchanges them, so that each trip would have to test the lengths, and the bounds of each index. That
+the two arguments are equally long is tested once, by a guard at each call:
+ir/length_assumptions.py, Note [Supposed lengths].
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from ..loopir.extent_equalities import Equalities
 from ..loopir.ops import supposed_alike_op
 from .specialise_lengths import carried
 
-MEETINGS = ("spread", "broadcast_to", "sum_to")  # and elementwise ops
+MEETINGS = ("spread", "broadcast_to", "sum_to")  # besides elementwise ops
 
 
 def has_suppositions(function: Function) -> bool:
-    """Whether a slice whose bounds do not tell its length, which may be 1, meets something of
-    another extent, or loops carry two arguments' in turns.
+    """Whether there is a length worth assuming: of a slice that may be 1 and meets another extent,
+    or of two arguments that loops exchange.
     """
     if (recursive_callees(function) or any(isinstance(p.type, Generator) for p in function.params)
             or any(op.name == "print" for op in walk(function.block))):
-        return False  # to run it twice would be something else
+        return False  # a second run would repeat effects
     sliced = {d for op in walk(function.block) if op.name == "getitem"
               and not any(isinstance(x.type, Array) for x in op.inputs[1:])
               for d in dims_of(op.output.type) if isinstance(d, Extent) and may_be_supposed(d)
@@ -48,14 +48,14 @@ def has_suppositions(function: Function) -> bool:
 
 
 def may_be_supposed(d: Extent) -> bool:
-    """Whether the length of a slice may be 1, for all that is known before it is there."""
+    """Whether the length of a slice is unknown and may be 1."""
     if d.symbol_may_be_one:
         return not d.offset or d.may_be_one_though_long
     return d.may_be_one_though_long or d.leaves_out_few and not d.symbol_is_long
 
 
 def supposed(function: Function) -> Function:
-    """`function` for arguments of which this holds."""
+    """`function` specialised to arguments for which the assumptions hold."""
     alike = carried_alike(function)
     types = [replace(p.type, dims=tuple(alike.get(d, d) for d in p.type.dims))
              if isinstance(p.type, Array) else p.type for p in function.params]
@@ -64,11 +64,10 @@ def supposed(function: Function) -> Function:
 
 
 def carried_alike(function: Function) -> dict[Extent, Extent]:
-    """Extents of parameters, and that of another which each is supposed to be: loops carry both in
-    one place.
+    """Extents of parameters mapped to others assumed equal, because loops carry both in one place.
 
-    What a trip makes of another length than any argument's, as `u = u[1:]`, says that lengths do
-    change.
+    If a trip computes an array of any other length, as `u = u[1:]` does, lengths do change and
+    nothing is assumed.
     """
     own = dict.fromkeys(d for p in function.params for d in dims_of(p.type) if isinstance(d, Extent)
                         and not d.offset)
@@ -92,8 +91,7 @@ def carried_alike(function: Function) -> dict[Extent, Extent]:
 
 
 def ask_alike(function: Function, params: Sequence[Value]) -> None:
-    """Emit the checks that what `params` are in native code of `function` is as `supposed` has it.
-    """
+    """Emit the guards for `params` of native code of `function` that `supposed` assumes."""
     alike, places = carried_alike(function), {}
     for k, p in enumerate(function.params):
         for axis, d in enumerate(dims_of(p.type)):
@@ -103,7 +101,7 @@ def ask_alike(function: Function, params: Sequence[Value]) -> None:
 
 
 def as_supposed(type: Type) -> Type:
-    """The type of a parameter, of whose short axes the slices are supposed not to have length 1."""
+    """The type of a parameter whose slices are assumed not to have length 1."""
     if not isinstance(type, Array):
         return type
     return replace(type, dims=tuple(replace(d, symbol_is_supposed=True) if isinstance(d, Extent)

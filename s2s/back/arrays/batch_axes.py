@@ -1,9 +1,9 @@
-"""Where the members of a batch are in what is computed of it, so that a strip of them can be
-computed alone (strip_mine_batch.py).
+"""Find the batch axis of each value, so that one strip of the batch can be computed alone.
 
-Of each op there is a rule: its result has the members in rows, each computed of its own alone; or
-it is a sum over them; or nothing is known, and it comes after the loop over strips. An array that a
-strip takes its part of is an argument, or was computed before.
+Each op has a rule: its result has the members of the batch in rows, each computed independently; or
+it is a sum over them; or nothing is known, and it is computed after the loop over strips
+(strip_mine_batch.py). An array that is sliced by strips is an argument, or was computed before the
+loop.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from ..loopir.elements import stride
 from ..loopir.loop_builder import op_named
 from ..loopir.reductions import REDUCTIONS
 
-SOME = 3  # parts that may be an array and what it is padded with
-# arrays of given lengths, of which this input is the first
+SOME = 3  # operands that may be an array and its padding
+# allocations, with the number of the first input that is a length
 MADE = {"zeros": 0, "ones": 0, "empty": 0, "full": 1}
 ASKED = ("length", "size")
-# like elementwise ops, each element is its own
+# like elementwise ops: element by element
 ALONG = ("spread", "shaped_like", "zeros_like", "ones_like", "stop_gradient")
 
 
 @dataclass(frozen=True)
 class Lane:
-    """Where the members of the batch are in an array: along which axis, and one for each index or,
-    by `rows`, several.
+    """The position of the batch in an array: its axis, with one index for each member or, by
+    `rows`, several.
     """
 
     axis: int = 0
@@ -51,8 +51,7 @@ def asked_for(op: Op) -> tuple[Dim, ...]:
 
 
 def is_of_patches(op: Op) -> bool:
-    """Whether `op` makes an array of parts of another, which may overlap: by arrays of indices, or
-    of many views.
+    """Whether `op` gathers parts of an array that may overlap: by index arrays, or from many views.
     """
     if op.name == "concatenate":
         return len(op.inputs) > SOME
@@ -61,19 +60,19 @@ def is_of_patches(op: Op) -> bool:
 
 
 class Plan:
-    """What of a function is computed member by member, and what is a sum over members."""
+    """The ops of a function that are computed member by member, and the sums over members."""
 
     def __init__(self, function: Function, extents: set[Extent], batch: Extent):
         self.extents, self.batch = extents, batch  # all of one length
         self.met: set[Extent] = set()  # lengths of arrays from outside that are read in step
         self.lanes: dict[Value, Lane] = {}
-        # arrays from outside, of which each strip takes its part
+        # arrays from outside that strips slice
         self.taken: dict[Value, None] = {}
         self.totals: set[Value] = set()
-        self.late: set[Value] = set()  # what comes after the loop
-        # that are known before the loop
+        self.late: set[Value] = set()  # ops after the loop
+        # lengths known before the loop
         self.lengths: dict[Extent, Callable[[Lengths], Value]] = {}
-        # of members, and computed of the arguments in elementwise steps
+        # per member, and computed elementwise from the arguments
         self.apart: set[Value] = set()
         # an array whose members must be whole rows of so many elements
         self.whole_rows: list[tuple[Value, list[Value]]] = []
@@ -89,7 +88,7 @@ class Plan:
         self.function = function
 
     def know(self, x: Value) -> None:
-        """Lengths can be asked of `x`, which is there before the loop."""
+        """Record the lengths of `x`, which is defined before the loop."""
         for k, d in enumerate(dims_of(x.type)):
             if isinstance(d, Extent) and not d.accepts_any:
                 self.lengths.setdefault(d, lambda known, k=k: length(known.env[x], axis=k))
@@ -99,7 +98,7 @@ class Plan:
                    for d in dims)
 
     def place(self, op: Op) -> None:
-        """Before the loop, in it, or after it."""
+        """Place `op` before the loop, in it, or after it."""
         inside = [x for x in op_free_values(op) if x not in op.inputs] if op.blocks else []
         if any(x in self.totals or x in self.late for x in (*op.inputs, *inside)):
             self.put_after(op)
@@ -132,8 +131,8 @@ class Plan:
                 self.inside.append(op)
 
     def put_early(self, op: Op) -> None:
-        """Have `op`, and what it needs, before the loop: a sum of weights, say, that each member's
-        part is divided by.
+        """Hoist `op` and its operands before the loop: a sum of weights, say, that divides each
+        member's part.
         """
         wanted, found = set(op.inputs), [op]
         for each in reversed(self.inside):
@@ -148,9 +147,7 @@ class Plan:
         self.late.update(op.outputs)
 
     def lane_of(self, op: Op) -> Lane | str | None:
-        """Where the members are in the result of `op`, "total" if it sums over them, None if it is
-        not known to keep them apart.
-        """
+        """The batch axis of the result of `op`, "total" for a sum over members, None if unknown."""
         x = op.inputs[0]
         lane = self.lanes.get(x)
         match op.name:
@@ -197,7 +194,7 @@ class Plan:
         return "total" if self.is_known(dims_of(op.output.type)) else None
 
     def lane_of_elements(self, op: Op) -> Lane | None:
-        """Of an op whose results each need one element of each operand."""
+        """The batch axis for an op whose results each depend on one element of each operand."""
         mine = {self.lanes[x] for x in op.inputs if x in self.lanes}
         if len(mine) != 1 or next(iter(mine)).axis != 0 or not isinstance(op.output.type, Array):
             return None
@@ -209,9 +206,7 @@ class Plan:
         return lane if not met or not lane.rows and self.take(met) else None
 
     def take(self, arrays: Sequence[Value]) -> bool:
-        """Have each strip take its part of these arrays from outside, if they are surely as long as
-        the batch.
-        """
+        """Slice these arrays from outside by strips, if they are surely as long as the batch."""
         lengths = [x.type.dims[0] for x in arrays]
         if any(not isinstance(d, Extent) or d.accepts_any or d.may_be_one for d in lengths):
             return False
@@ -220,12 +215,12 @@ class Plan:
         return True
 
     def region(self, op: Op) -> tuple:
-        """The extents of the place that `op` writes."""
+        """The extents of the region that `op` writes."""
         with Builder():
             return getitem.infer(op.inputs[0], *op.inputs[2:], pattern=op.attrs["pattern"]).dims
 
     def leaves_members(self, op: Op, skip: int) -> bool:
-        """Whether an index says nothing of the first axis, which keeps its place."""
+        """Whether an index leaves the first axis unchanged."""
         lane, pattern = self.lanes.get(op.inputs[0]), op.attrs["pattern"]
         if lane is None or lane.axis != 0 or any(x in self.lanes for x in op.inputs[skip:]):
             return False
@@ -239,7 +234,7 @@ class Plan:
         return bool(dims) and dims[0] == op.inputs[0].type.dims[0]
 
     def know_slices(self, op: Op) -> None:
-        """The lengths of what a slice leaves of other axes are known where its bounds are."""
+        """Record the lengths of other axes of a slice with known bounds."""
         dims, parts = (op.inputs[0].type.dims,
                        list(paired(expand(op.attrs["pattern"], rank(op.inputs[0])), op.inputs[1:])))
         if rank(op.output) != len(dims) or any(p in (None, "i") or bounds[2] is not None
@@ -257,7 +252,7 @@ class Plan:
         whole = x.type.dims
 
         def left(known: Lengths, k: int) -> Value:
-            """What -1 stands for in place `k`."""
+            """The length that -1 in position `k` means."""
             others = product([known.env[n] for j, n in enumerate(sizes) if j != k])
             return op_named("floor_divide", product(known.all_of(whole)),
                             op_named("max_", others, value(1)))
@@ -278,7 +273,7 @@ class Plan:
         return Lane(0, dims[0])
 
     def counts_members(self, n: Value) -> bool:
-        """Whether `n` is the length of the batch, or so many times that."""
+        """Whether `n` is a multiple of the length of the batch."""
         return (self.is_batch(n) or n.op is not None and n.op.name == "multiply"
                 and any(map(self.counts_members, n.op.inputs)))
 
@@ -289,7 +284,7 @@ class Plan:
                 and n.op.inputs[0].type.dims[n.op.attrs["axis"]] in self.extents)
 
     def in_strip(self, n: Value, count: Value, env: dict[Value, Value]) -> Value:
-        """So many times the members of a strip, where `n` is that of the batch."""
+        """`n`, a multiple of the length of the batch, for one strip."""
         if self.is_batch(n):
             return count
         if n.op.name != "multiply":
@@ -309,8 +304,8 @@ class Plan:
         return left if left and left.axis == 0 and rank(a) > 1 and rank(b) == 2 else None
 
     def indices(self) -> list[Op]:
-        """The ops before the loop that compute arrays of indices: in the loop, where they are read,
-        they are no arrays.
+        """The ops before the loop that compute index arrays: in the loop, where they are read, they
+        are index arithmetic.
         """
         wanted = {x for op in self.inside if op.name in ("getitem", "additem", "setitem")
                   for x in op.inputs[1:]}
@@ -323,14 +318,16 @@ class Plan:
                 wanted.update(op.inputs)
         return found[::-1]
 
-    # what it comes to
+    # profitability
 
     @property
     def products(self) -> int:
         return sum(op.name == "matmul" for op in self.inside)
 
     def pays(self) -> bool:
-        """Whether products of patches are in the loop, more than what leaves it in one piece."""
+        """Whether the loop has products of patches, which are larger than the arrays that leave it
+        whole.
+        """
         made = {op.output for op in self.inside if is_of_patches(op)}
         for op in self.inside:
             if op.name in ("reshape", "reshape_like", "transpose") and op.inputs[0] in made:
@@ -339,7 +336,7 @@ class Plan:
         return bool(multiplied) and len(self.leaving()) < self.products
 
     def leaving(self) -> list[Value]:
-        """The values of members that something after the loop reads, in one piece."""
+        """The values of members that ops after the loop read as whole arrays."""
         read = dict.fromkeys([*(x for op in self.after for x in op_free_values(op)),
                               *self.function.results])
         return [x for x in read if x in self.lanes and x not in self.taken]

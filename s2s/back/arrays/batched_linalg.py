@@ -1,14 +1,14 @@
-"""Linear algebra of a stack of matrices: a loop over them, in which each is one.
+"""Expand linear algebra on a stack of matrices into a loop over the matrices.
 
     x = np.linalg.solve(S, b)     becomes     x = np.empty(np.shape(b))
                                               for i in range(len(S)):
                                                   x[i] = np.linalg.solve(S[i], b[i])
 
-What is done for one matrix is native: small ones are solved in place (small_linalg.py), others by
-LAPACK (runtime/kernels/lapack.py). NumPy, which did it for all, is called from compiled code by way
-of Python, which takes longer than fifty systems of four equations; and loops over the same matrices
-may be joined with this one. A stack of one is that one for all; stacks that may be of one, and
-others, stay NumPy's.
+The op on one matrix is native: small ones are solved in place (small_linalg.py), others by LAPACK
+(runtime/kernels/lapack.py). NumPy on the whole stack is called from compiled code through Python,
+which takes longer than fifty systems of four equations; and the loop can be fused with others over
+the same matrices. A stack of length 1 is broadcast; stacks whose length may or may not be 1 stay
+NumPy's.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from ...ops.linalg.determinant import inverse
 from ...ops.linalg.determinant import one as cofactors
 from ..loopir.ops import same_length_op
 
-# whose matrices come last
+# functions whose matrix is their last input
 OF_ONE = {"inverse_or_nan_of_each": inverse, "cofactors_of_each": cofactors}
 OF_STACKS = frozenset({"inv", "solve", "det", "sign_of_det", "log_of_det", "cholesky", *OF_ONE})
-NUMBERS = frozenset({"det", "sign_of_det", "log_of_det"})  # one of each matrix
+NUMBERS = frozenset({"det", "sign_of_det", "log_of_det"})  # one number for each matrix
 FLOATS = ("float64", "float32")
 
 
@@ -41,8 +41,7 @@ def matrices(op: Op, inputs: Sequence[Value]) -> Value:
 
 def one_by_one(op: Op, inputs: Sequence[Value],
                simpler: Callable[[Record, Sequence[Value]], Value]) -> Value | None:
-    """What `op` gives of stacks, made of what it gives of each member, which `simpler(record,
-    inputs)` emits; None where it is NumPy's.
+    """`op` on stacks, as a loop of `simpler(record, inputs)` on members; None to leave it to NumPy.
     """
     arrays = [x for x in inputs if isinstance(x.type, Array)]
     matrix = matrices(op, inputs)
@@ -67,15 +66,13 @@ def one_by_one(op: Op, inputs: Sequence[Value],
                     simpler(record, [take(x, (i if x in stacks else 0,)) for x in inputs]))]
 
     start = empty(value((count, *own)), dtype=op.output.type.dtype)
-    start.type = op.record.infer(*inputs)  # of lengths that are known elsewhere
+    start.type = op.record.infer(*inputs)  # with lengths that other values have
     (made,) = for_loop(0, count, 1, [start], of_each)
     return made
 
 
 def stack_axis(arrays: Sequence[Value], axis: int) -> Value | None:
-    """How long the stacks of matrices together are along an axis; None if a run has to tell which
-    of them are spread along it.
-    """
+    """The common stack length along an axis; None if broadcasting is known only at run time."""
     longer = [x for x in arrays if x.type.dims[axis] != 1]
     if len({x.type.dims[axis] for x in longer}) > 1 and any(may_be_one(x.type.dims[axis])
                                                             for x in longer):

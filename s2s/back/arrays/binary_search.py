@@ -1,12 +1,12 @@
-"""Searches in a sorted vector: each value by itself.
+"""Expand searches in a sorted vector into a loop over the values.
 
     k = np.searchsorted(a, v)     becomes     k = np.empty(len(v), dtype=np.int64)
                                               for i in range(len(v)):
                                                   k[i] = np.searchsorted(a, v[i])
 
-A number is searched for in native code (runtime/kernels/searchsorted.py), and what is done with its
-place is done in the same loop. Numba's function of an array takes a second to compile for each kind
-of arguments, that of np.digitize two and a half.
+A number is searched for in native code (runtime/kernels/searchsorted.py), and the uses of its
+position are fused into the same loop. Numba's function of an array takes a second to compile for
+each kind of arguments, that of np.digitize two and a half.
 """
 
 from __future__ import annotations
@@ -61,9 +61,7 @@ DIGITIZED = define(
 
 
 def searched(op: Op, of: Value, v: Value) -> Value | None:
-    """What `op`, a search in a vector for each element of an array, is made of. None where Numba
-    does it.
-    """
+    """`op`, a search for each element of an array, as a loop; None where Numba compiles it."""
     if not (isinstance(v.type, Array) and is_real(of) and is_real(v)):
         return None
 
@@ -74,7 +72,7 @@ def searched(op: Op, of: Value, v: Value) -> Value | None:
 
 
 def binned(x: Value, bins: Value, right: bool) -> Value | None:
-    """np.digitize(x, bins, right).  None where Numba does it."""
+    """np.digitize(x, bins, right) as a loop; None where Numba compiles it."""
     if not (is_real(x) and is_real(bins)):
         return None
 
@@ -85,16 +83,16 @@ def binned(x: Value, bins: Value, right: bool) -> Value | None:
 
 
 def for_each(x: Value, found: Callable[[Value], Value]) -> Value:
-    """An array of integers like x: what is `found` of each of its members."""
+    """An array of integers, with the shape of x, of `found` of each element."""
     lengths = [value(d) if isinstance(d, int) else length(x, axis=k)
                for k, d in enumerate(x.type.dims)]
     start = empty(value(tuple(lengths)), dtype="int64")
-    start.type = Array("int64", x.type.dims)  # of lengths that are known elsewhere
+    start.type = Array("int64", x.type.dims)  # with lengths that other values have
     (made,) = for_loop(0, lengths[0], 1, [start],
                        lambda i, made: [put(made, (i,), found(take(x, (i,))))])
     return made
 
 
 def is_real(x: Value) -> bool:
-    """Whether it is a number or an array of numbers that have an order."""
+    """Whether it is a number or an array of an ordered dtype."""
     return isinstance(x.type, Scalar | Array) and np.dtype(x.type.dtype).kind in "fi"

@@ -1,5 +1,4 @@
-"""Matrix products and `np.einsum` as sums, which loops are made of, and as products of two
-matrices, which are BLAS's.
+"""Rewrite matrix products and `np.einsum` as sums, for loops, and as matrix products, for BLAS.
 
     a @ b, of vectors                                  np.sum(a * b)
     a @ b, of a stack of matrices and one matrix       np.reshape(np.reshape(a, (n, k)) @ b, ...): one product
@@ -12,14 +11,14 @@ matrices, which are BLAS's.
     np.einsum("nij,nj->ni", R, x)                      np.sum(R * x[:, None, :], axis=2)
     np.einsum("td,hde->hte", x, w)                     one product of x and of w with d before its other axes, which is put in order
 
-Of an einsum two operands at a time become one, those first that leave the fewest axes; an axis that
-only one of them has, and nothing else asks for, is summed away before. Where both share axes that
-stay, each place along these is a product of its own: loops, whose innermost axis is one along which
-both lie together in memory where there is such.
+An einsum contracts two operands at a time, first the pair that leaves the fewest axes; an axis that
+occurs in one operand only, and not in the result, is summed first. Where both share axes of the
+result, each index along these is a product of its own, computed by loops whose innermost axis is
+contiguous in both operands if there is such an axis.
 
 Considered: one nest for the product of all operands, which is what NumPy does: three matrices of n
-x n take n^4 steps where pairs take 2 n^3. To call NumPy, as for what Numba does not know: a call
-takes as long as some 2,000 steps, and 0.2 s to compile.
+x n take n^4 steps where pairs take 2 n^3. Or calling NumPy, as for ops that Numba does not know: a
+call takes as long as some 2,000 steps, and 0.2 s to compile.
 """
 
 from __future__ import annotations
@@ -52,14 +51,14 @@ from .specialise_lengths import SHORT
 BLAS = ("float32", "float64", "complex64", "complex128")
 
 Term = tuple[str, Value]  # an operand, and the names of its axes
-Products = dict[tuple, Value]  # what has been made: of which two, with their axes in which order
+# results so far, by the pair of operands and the orders of their axes
+Products = dict[tuple, Value]
 
 
 def multiplied(a: Value, b: Value, dtype: str, has_blas: bool = True) -> Value | None:
-    """What `a @ b` of that dtype is; None where it is BLAS's as it stands. Kernels have none: a
-    stack's products are one of them, not many calls.
+    """`a @ b` of that dtype, expanded; None where it is left to BLAS. Device kernels have no BLAS.
     """
-    # not BLAS's, which asks
+    # not for BLAS, which would have to test that
     if not (has_blas and max(rank(a), rank(b)) <= 2 and dtype in BLAS and rank(a) + rank(b) > 2
             and not is_short(a, b)):
         a = matched(a, b, -1, 0 if rank(b) == 1 else -2)
@@ -82,18 +81,14 @@ def multiplied(a: Value, b: Value, dtype: str, has_blas: bool = True) -> Value |
 
 
 def summed(x: Value, axis: int | None, dtype: str) -> Value:
-    """The sum of products: of small integers one of these, of truth values whether one of them
-    holds, where np.sum would count.
-    """
+    """The sum of products; for small integers in their own dtype, for booleans a logical or."""
     if dtype == "bool":
         return any_record(x, axis=axis, keepdims=False)
     return of_dtype(dtype, sum_record(x, axis=axis, keepdims=False))
 
 
 def is_short(a: Value, b: Value) -> bool:
-    """Whether a product takes so few steps, and it is known that it does, that a call of BLAS would
-    take longer.
-    """
+    """Whether a product is known to take fewer steps than a call of BLAS costs."""
     dims = (*a.type.dims[-2:], *b.type.dims[-2:])
     return (all(isinstance(d, int) for d in dims)
             and math.prod(dims) <= SHORT**3 * b.type.dims[-2 if rank(b) > 1 else 0])
@@ -104,15 +99,15 @@ def of_dtype(dtype: str, x: Value) -> Value:
 
 
 def product_of_rows(a: Value, b: Value) -> Value:
-    """A stack of matrices times one matrix: all rows together are a matrix."""
+    """A stack of matrices times one matrix, as one product of all rows."""
     *above, inner = (length(a, axis=k) for k in range(rank(a)))
     product = matmul(reshape(a, functools.reduce(multiply, above), inner), b)
     return reshape(product, *above, length(b, axis=1))
 
 
 def spread_alike(a: Value, b: Value) -> list[tuple[Value, bool, bool]] | None:
-    """For each axis of two stacks of matrices how long it is, and whether each of both goes along
-    it; None where a run has to tell.
+    """For each axis of two stacks: its length, and whether each of both varies along it; None if
+    only the run knows.
     """
     found = []
     for k in range(max(rank(a), rank(b)) - 3, -1, -1):
@@ -130,13 +125,12 @@ def spread_alike(a: Value, b: Value) -> list[tuple[Value, bool, bool]] | None:
 
 
 def product_of_stacks(a: Value, b: Value, above: Sequence[tuple[Value, bool, bool]]) -> Value:
-    """The products of the matrices of two stacks, which BLAS wants in order, one after the other.
-    """
+    """The products of the matrices of two stacks, which BLAS requires contiguous, in a loop."""
     a, b = contiguous(a), contiguous(b)
     lengths = [n for n, _, _ in above]
     made = empty((*lengths, length(a, axis=rank(a) - 2), length(b, axis=rank(b) - 1)),
                  dtype=a.type.dtype)
-    made.type = matmul.infer(a, b)  # of lengths that are known elsewhere
+    made.type = matmul.infer(a, b)  # with lengths that other values have
 
     def along(made: Value, index: tuple[Value, ...]) -> Value:
         if len(index) == len(above):
@@ -153,7 +147,7 @@ def product_of_stacks(a: Value, b: Value, above: Sequence[tuple[Value, bool, boo
 
 
 def convolved(a: Value, v: Value, dtype: str) -> Value:
-    """np.convolve, in full: a as often as v is long, each time one place further on."""
+    """np.convolve in full mode: a sum of shifted copies of a, weighted by v."""
     a, v = of_dtype(dtype, a), of_dtype(dtype, v)
     n, m = (nonempty_length_op(length(x, axis=0)) for x in (a, v))
     return along_both(m, n, zeros((n + m - 1,), dtype=dtype),
@@ -161,9 +155,7 @@ def convolved(a: Value, v: Value, dtype: str) -> Value:
 
 
 def correlated(a: Value, v: Value, dtype: str) -> Value:
-    """Sums of v times as many elements of a: in the innermost loops what is longer, v or what is
-    made.
-    """
+    """Correlation of v and a, with the longer of v and the result in the innermost loop."""
     a, v = of_dtype(dtype, a), of_dtype(dtype, v)
     m = nonempty_length_op(length(v, axis=0))
     n = length(a, axis=0) - m + 1
@@ -180,7 +172,7 @@ def correlated(a: Value, v: Value, dtype: str) -> Value:
 
 def along_both(n: Value, m: Value, made: Value,
                body: Callable[[Value, Value, Value], Value]) -> Value:
-    """What `made` becomes in a loop in a loop."""
+    """Emit a loop in a loop around `body`; return the last value of `made`."""
     (made,) = for_loop(0, n, 1, [made], lambda i, y: for_loop(0, m, 1, [y], lambda j, y: [body(i, j, y)], names=["y"], index="j"), names=["y"])
     return made
 
@@ -190,8 +182,7 @@ def added(array: Value, x: Value, place: Value) -> Value:
 
 
 def in_pairs(function: Function) -> Function:
-    """`function`, whose einsums are what is made of them: what several of them begin with is
-    computed once.
+    """`function` with its einsums expanded into pairwise products, common prefixes shared.
 
     The adjoint of an einsum of n operands is n others, each of all but one of these and of the
     cotangent.
@@ -206,8 +197,7 @@ def in_pairs(function: Function) -> Function:
 
 
 def contracted(op: Op, inputs: Sequence[Value], products: Products) -> Value | None:
-    """What `op`, an einsum of `inputs`, is; None where it is left to NumPy: a run has to tell which
-    axes are spread.
+    """`op`, an einsum of `inputs`, expanded; None where only a run knows which axes are broadcast.
     """
     operands, result = split(op.attrs["subscripts"])
     dtype = op.output.type.dtype
@@ -217,7 +207,7 @@ def contracted(op: Op, inputs: Sequence[Value], products: Products) -> Value | N
     if terms is None:
         return None
     if len(terms) == 1 and set(result) == set(terms[0][0]):
-        # einsum's is a view of x, which nobody may write into while x is read
+        # einsum's result is a view of x, which must not be written to while x is read
         return copy(in_order(*terms[0], result))
     while len(terms) > 1:
         i, j = min(itertools.combinations(range(len(terms)), 2),
@@ -230,9 +220,7 @@ def contracted(op: Op, inputs: Sequence[Value], products: Products) -> Value | N
 
 
 def with_equal_lengths(terms: list[Term]) -> list[Term] | None:
-    """The same without the axes of length 1 of an operand along which it is spread; None if these
-    are not known.
-    """
+    """The terms without broadcast axes of length 1; None if those are not known."""
     dims: dict[str, list] = {}
     for names, x in terms:
         for name, d in zip(names, dims_of(x.type)):
@@ -251,9 +239,7 @@ def with_equal_lengths(terms: list[Term]) -> list[Term] | None:
 
 
 def cost(pair: tuple[int, int], terms: Sequence[Term], result: str) -> tuple[bool, int, int]:
-    """What to compare pairs by: products of all with all come last, then the number of axes that
-    are left, and of those that would be moved before.
-    """
+    """A sort key for pairs: outer products last, then the number of axes left and of axes moved."""
     first, second = (terms[k][0] for k in pair)
     kept = set(result).union(*(names for k, (names, _) in enumerate(terms) if k not in pair))
     inner = "".join(name for name in first if name in second and name not in kept)
@@ -307,7 +293,7 @@ def product(a: Value, b: Value, count: int) -> Value:
 
 
 def together(lengths: Sequence[Value]) -> list[Value]:
-    """The lengths of one axis in place of these, if there are any."""
+    """The product of the lengths, as a list; empty if there are none."""
     return [functools.reduce(multiply, lengths)] if lengths else []
 
 
@@ -325,7 +311,7 @@ def in_order(names: str, x: Value, wanted: str) -> Value:
 
 
 def aligned(names: str, x: Value, order: str) -> Value:
-    """An operand with its axes in this order, and one of length 1 for each that it lacks."""
+    """An operand with its axes in this order, and an axis of length 1 for each that it lacks."""
     x = in_order(names, x, "".join(name for name in order if name in names))
     missing = tuple(k for k, name in enumerate(order) if name not in names)
     return expand_dims(x, missing) if missing else x

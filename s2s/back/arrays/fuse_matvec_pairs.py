@@ -1,15 +1,14 @@
-"""Products of one matrix with two vectors, one of which follows from the other, take one pass over
-the matrix.
+"""Fuse two dependent matrix-vector products with one matrix into one pass over the matrix.
 
     z = X @ w                         for each row:  z_i = sum of X_ij * w_j
     r = f(z)             becomes                     r_i = f(z_i)
     g = r @ X                                        g_j += r_i * X_ij   for all j
 
-That is what a gradient does of a function of `X @ w`, and a product with a Hessian. Two calls of
-BLAS read X from memory twice, and memory is what such products wait for. So these are written as
-sums, each of which is a loop over the rows, and those are joined (back/loops/fuse.py): the row is
-still in the nearest cache when it is needed again. Where f needs all of z, at a softmax say,
-nothing could be joined, and the products stay BLAS's.
+A gradient of a function of `X @ w` has this form, and so has a Hessian-vector product. Two calls of
+BLAS read X from memory twice, and memory bandwidth limits such products. So they are written as
+sums, each of which is a loop over the rows, and those are fused (back/loops/fuse.py): the row is
+still in the nearest cache when it is needed again. Where f needs all of z, as a softmax does,
+nothing could be fused, and the products are left to BLAS.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ REAL = ("float64", "float32")
 
 
 def share_passes(function: Function) -> Function:
-    """`function` with its pairs of products as sums."""
+    """`function` with such pairs of products as sums."""
     chosen = {op for first, second in _pairs(function.block) for op in (first, second)}
     if not chosen:
         return function
@@ -38,7 +37,7 @@ def share_passes(function: Function) -> Function:
         a, b = inputs
         matrix = a if rank(a) == 2 else b
         if matrix not in in_rows:
-            # a copy only if its columns are what lies together
+            # a copy only if the matrix is stored by columns
             in_rows[matrix] = contiguous(matrix)
         rows = in_rows[matrix]
         if rank(a) == 2:
@@ -49,8 +48,7 @@ def share_passes(function: Function) -> Function:
 
 
 def _pairs(block: Block) -> list[tuple[Op, Op]]:
-    """The products X @ w and v @ X of `block` where v follows from the first, element by element.
-    """
+    """The products X @ w and v @ X of `block` where v depends on the first, element by element."""
     products = [op for op in block.ops if op.name == "matmul" and _is_plain(op)]
     return [(first, second) for first in products if rank(first.inputs[0]) == 2
             for second in products if rank(second.inputs[0]) == 1 and second.inputs[1]
@@ -65,7 +63,7 @@ def _is_plain(op: Op) -> bool:
 
 
 def _follows(v: Value, z: Value, block: Block) -> bool:
-    """Whether each element of `v` needs that of `z`, and no other."""
+    """Whether each element of `v` depends on that of `z`, and no other."""
     behind = ops_behind(block, [z])
     pending, seen, found = [v], set(), False
     while pending:

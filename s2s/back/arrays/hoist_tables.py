@@ -1,5 +1,4 @@
-"""What inner loops compute of elements of arrays, again in each trip of an outer loop that does not
-change these, is computed for all of them before.
+"""Hoist row computations that an outer loop repeats into a table.
 
                                                   t = np.empty(len(w))
     for i in range(len(x)):                       for k in range(len(w)):
@@ -8,17 +7,17 @@ change these, is computed for all of them before.
                                                       for k in range(len(w)):
                                                           s += t[k] * x[i]
 
-It is loop-invariant motion of a row of numbers: the gradient of a mixture of 12 Gaussians in loops
-over points took 2.4 times as long without.
+This is loop-invariant code motion of a row of numbers: the gradient of a mixture of 12 Gaussians in
+loops over points took 2.4 times as long without it.
 
-The elements are `w[k]`, `w[k, j]`, `w[k, 0]` or rows `w[k]` for counters of loops over all from 0
-to an end, up or down, that the outer loop does not change. Only what each trip computes is moved,
-and only where it takes longer than reading an element does. The elements are NumPy's numbers, so
-nothing raises but an index that is out of range: where the outer loop makes no trip native code
-then complains too early, and the interpreted form answers (runtime/call/native_function.py).
+The operands are elements `w[k]`, `w[k, j]`, `w[k, 0]` or rows `w[k]`, for counters of inner loops
+from 0 to a bound, up or down, that the outer loop does not change. Only what each trip computes is
+hoisted, and only if it takes longer than a load. The elements are NumPy's numbers, so nothing
+raises but an index out of range: where the outer loop makes no trip native code then raises too
+early, and the interpreted form answers (runtime/call/native_function.py).
 
-Considered: to do this before the program is differentiated, when the logarithm has one derivative
-for each element, and not one for each trip. But then a table's cotangent is added to in memory,
+Considered: hoisting before the program is differentiated, when the logarithm has one derivative for
+each element instead of one for each trip. But then a table's cotangent is accumulated in memory,
 where other sums are numbers; and where the outer loop makes no trip, a zero is multiplied by that
 derivative, which may be infinite.
 """
@@ -41,20 +40,20 @@ from ...ops.core.shape import length
 
 QUICK = frozenset({"add", "subtract", "multiply", "negative", "positive", "maximum", "minimum",
                    "absolute", "stop_gradient", "astype"})
-FEW = 3  # trips of an outer loop, known to be so few, are not worth a table
+FEW = 3  # trips: an outer loop known to make so few is not worth a table
 
 
 @dataclass(frozen=True)
 class Elements:
-    """What is computed of the elements, or rows, of `array` at these counters and numbers."""
+    """A computation on the elements, or rows, of `array` at these counters and numbers."""
 
     array: Value
     index: tuple[Value | int, ...]
-    is_slow: bool  # whether it takes longer than to read it
+    is_slow: bool  # whether it takes longer than a load
 
 
 def tables(function: Function) -> Function:
-    """`function`, whose inner loops read what they would compute again and again."""
+    """`function` with repeated computations of its inner loops hoisted into tables."""
     if not any(inner.name == "for" for op in walk(function.block) if op.name in ("for", "while")
                for block in op.blocks for inner in block.ops):
         return function
@@ -83,7 +82,7 @@ def _is_short(loop: Op) -> bool:
 
 
 def _end(loop: Op) -> Value | int | None:
-    """What all counters of the loop are below, if they are all natural numbers below it."""
+    """The upper bound of all counters of the loop, if they are natural numbers."""
     start, stop, step = loop.inputs[:3]
     if start.constant == 0 and step.constant == 1:
         return stop if stop.constant is MISSING else max(stop.constant, 0)
@@ -97,8 +96,7 @@ def _end(loop: Op) -> Value | int | None:
 
 
 class Tables:
-    """The tables of one outer loop, which reads them: `ops` are to be put before it, what is `made`
-    are those of loops before.
+    """The tables that one outer loop reads: `ops` go before it; `made` has tables of earlier loops.
     """
 
     def __init__(self, function: Function, outer: Op, unbound: set[Value],
@@ -112,9 +110,7 @@ class Tables:
             self.inside(block)
 
     def inside(self, block: Block) -> None:
-        """Look at the loops that each run of `block` runs through, over all numbers below an end
-        that is known before.
-        """
+        """Visit the inner loops that each run of `block` executes, over ranges known before."""
         for op in block.ops:
             stop = _end(op) if op.name == "for" and not op.attrs["breaks"] else None
             if stop is not None and (isinstance(stop, int) or self.stays(stop)):
@@ -123,7 +119,9 @@ class Tables:
                 self.inside(op.blocks[0])
 
     def read_in(self, block: Block) -> None:
-        """Have `block` read from tables what it computes of elements, and has a use for."""
+        """Replace computations on elements in `block`, if they have other uses there, by table
+        reads.
+        """
         for op in block.ops:
             found = self.elements(op)
             if found is not None:
@@ -145,7 +143,7 @@ class Tables:
                                                   {"pattern": ("i",) * len(counters)})
 
     def elements(self, op: Op) -> Elements | None:
-        """Which elements `op` computes something of, if it reads nothing else that the outer loop
+        """The elements that `op` computes with, if it reads nothing else that the outer loop
         changes.
         """
         if len(op.outputs) != 1 or op.blocks or not _is_float(op.output):
@@ -180,7 +178,7 @@ class Tables:
         return x not in self.varies and x not in self.unbound
 
     def table(self, x: Value) -> Value:
-        """The array of what `x` is for each of the counters."""
+        """The array of the values of `x` for all counters."""
         found = self.known[x]
         counters = counters_of(found)
         names = [i.name for i in counters]
@@ -201,7 +199,7 @@ class Tables:
         return table
 
     def key(self, x: Value, counters: list[Value]) -> tuple:
-        """What is the same for what computes the same."""
+        """A key that is equal for equal computations."""
         if x in self.known:
             return (x.op.name, str(x.op.attrs), x.type.dtype,
                     tuple(self.key(y, counters) for y in x.op.inputs))
@@ -210,7 +208,7 @@ class Tables:
         return (x,) if x.constant is MISSING else (type(x.constant), x.constant, x.type)
 
     def again(self, x: Value, places: dict[Value, Value]) -> Value:
-        """What `x` is with these counters."""
+        """Recompute `x` at these counters."""
         if x not in self.known:
             return places.get(x, x)
         return x.op.record(*(self.again(y, places) for y in x.op.inputs), **x.op.attrs)
@@ -221,7 +219,7 @@ def counters_of(found: Elements) -> list[Value]:
 
 
 def _values(block: Block) -> list[Value]:
-    """Everything that `block` and the blocks inside it define."""
+    """All values that `block` and the blocks inside it define."""
     found = list(block.params)
     for op in walk(block):
         found += [*op.outputs, *(p for inner in op.blocks for p in inner.params)]

@@ -1,5 +1,4 @@
-"""Indices of which nothing is known are checked, each once, before the loops that do not change it;
-all others are not.
+"""Insert bounds checks for indices of unknown range, hoisted out of loops that do not change them.
 
     for t in range(n):                                for t in range(n):
         o = observed[t]                                   o = observed[t]
@@ -8,14 +7,13 @@ all others are not.
                                                               s += a[j] * e[j, k]
 
 An index that is data, or counts a `while`, has no range (analysis/index_ranges.py). Numba's
-boundscheck is for a whole function: it asks of every element of every array, tapes included, and no
-loop that is asked becomes vector instructions. The gradient of a hidden Markov model took 1.8 times
-as long with it.
+boundscheck applies to a whole function: it tests every access to every array, tapes included, and
+prevents vectorisation. The gradient of a hidden Markov model took 1.8 times as long with it.
 
-A check goes in front of the loops around that know the index and the array, so it may complain of
-what a loop of no trips would never have read; then the interpreted form answers
-(runtime/call/native_function.py), as for lengths. It stays inside `if` and `while`: there a program
-may have asked whether the index is one.
+A check is hoisted before the loops that do not define the index or the array, so it may raise for a
+read that a loop of no trips would never have reached; then the interpreted form answers
+(runtime/call/native_function.py), as for lengths. It stays inside `if` and `while`, whose condition
+may test the index.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ from ..loopir.ops import checked_place
 
 
 def check_indices(function: Function) -> Function:
-    """`function` with the indices that are not proved to be in range as checked ones."""
+    """`function` with bounds checks on the indices that are not proved to be in range."""
     if unproven(function):
         function = clone(function)
         Checks(dict(unproven(function))).block(function.block, None)
@@ -42,8 +40,7 @@ def check_indices(function: Function) -> Function:
 
 @dataclass(eq=False)
 class Level:
-    """A block on the way in: the op that owns it, what it has defined so far, its ops and the
-    checks among them.
+    """An enclosing block: its owner, the values it has defined so far, its ops, and their checks.
     """
 
     owner: Op | None
@@ -53,7 +50,7 @@ class Level:
 
 
 class Checks:
-    """Walks a function and puts a check before each of the ops that need one."""
+    """A walk over a function that puts a check before each op that needs one."""
 
     def __init__(self, wanted: dict[Op, list[Place]]):
         self.wanted, self.levels = wanted, []
@@ -72,7 +69,7 @@ class Checks:
         self.levels.pop()
 
     def checked(self, op: Op, place: Place) -> Value:
-        """The index of `op` at this place, checked at the outermost level that knows it."""
+        """The index of `op` at this place, checked at the outermost level that defines it."""
         index, array = op.inputs[place.operand], op.inputs[0]
         dim = array.type.dims[place.axis]
         known = isinstance(dim, int) or not dim.accepts_any
@@ -95,7 +92,7 @@ class Checks:
         return level.done[key]
 
     def outside(self, array: Value, axis: int, at: int) -> Value | None:
-        """An array as long as `array` that is known outside the level `at`."""
+        """An array as long as `array` that is defined outside the level `at`."""
         level = self.levels[at]
         while array in level.defined:
             start = _made_of(array, level.owner)
@@ -107,12 +104,12 @@ class Checks:
 
 
 def _runs_once_at_least(owner: Op | None) -> bool:
-    """Whether what the block of `owner` does may be done before it, unless it makes no trip."""
+    """Whether the block of `owner` runs at least once, unless the loop makes no trip."""
     return owner is not None and owner.name == "for" and not owner.attrs["breaks"]
 
 
 def _made_of(array: Value, owner: Op) -> Value | None:
-    """The array that `array` is another version of."""
+    """The array that `array` is a later version of."""
     op = array.op
     if op is None:
         params = owner.blocks[0].params[1:]

@@ -1,4 +1,4 @@
-"""Ops that are other ops in disguise, rewritten before loops are made of them.
+"""Rewrite ops that are compositions of other ops, before lowering (legalisation).
 
     np.outer(a, b)           a[:, None] * b
     a @ b, np.einsum         what contractions.py says
@@ -87,9 +87,7 @@ NOT_SQUARE = Raises(np.linalg.LinAlgError, lambda *xs: None)
 
 
 def simpler(function: Function, has_blas: bool = True) -> Function:
-    """`function` with the ops of the table above rewritten; `has_blas` says whether a product of
-    two matrices is a call of BLAS where it stands.
-    """
+    """`function` with the ops of the table above rewritten; `has_blas` allows calls of BLAS."""
     for block in (function.block, *(inner for op in walk(function.block) for inner in op.blocks)):
         for y in filter(exceeds_word, block.yields):
             raise too_wide(y, y.op.line)
@@ -97,7 +95,7 @@ def simpler(function: Function, has_blas: bool = True) -> Function:
 
 
 def simplified(record: Record, inputs: Sequence[Value], has_blas: bool) -> Value:
-    """What an op of this record gives, rewritten where the table above says so."""
+    """The result of an op of this record, rewritten as the table above says."""
     op = Op(record, list(inputs))
     op.outputs = [Value(record.infer(*inputs), "", op)]
     made = _rewrite(op, list(inputs), has_blas)
@@ -105,9 +103,7 @@ def simplified(record: Record, inputs: Sequence[Value], has_blas: bool) -> Value
 
 
 def exceeds_word(x) -> bool:
-    """Whether `x` is an integer of Python's, or a Value known to be one, that native integers do
-    not hold.
-    """
+    """Whether `x` is a Python integer, or a Value known to be one, outside the range of int64."""
     known = x.constant if isinstance(x, Value) else x
     return type(known) is int and not -2**63 <= known < 2**63
 
@@ -119,7 +115,7 @@ def too_wide(x: Value, line: Line | None) -> UnsupportedError:
 
 def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | None:
     wide = list(filter(exceeds_word, inputs))
-    if wide:  # where it meets a float, Python makes a float of it
+    if wide:  # Python converts it to a float where it meets one
         if not op.record.elementwise or not is_inexact(op.output.type.dtype):
             raise too_wide(wide[0], op.line)
         return [op.record(*(value(float(x.constant)) if x in wide else x for x in inputs),
@@ -134,7 +130,7 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
         made = one_by_one(op, inputs, of_one)
         if made is not None:
             stack = matrices(op, inputs)
-            # of which nothing asks where there are no matrices
+            # which is not tested if there are no matrices
             if stack.type.dims[-1] != stack.type.dims[-2]:
                 raise_where(NOT_SQUARE, unlike(length(stack, axis=-2), length(stack, axis=-1)))
             return [made]
@@ -167,7 +163,7 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
             return [IN_LOOPS[op.name](*inputs)]
         case "exact_sum":
             return [native_exact_sum(*inputs)]
-        # of 200, an uint8, Numba's is -1
+        # Numba's sign of an uint8 of 200 is -1
         case "sign" if np.dtype(op.output.type.dtype).kind == "u":
             return [of_dtype(op.output.type.dtype, not_equal(inputs[0], 0))]
         case "fmod" if np.dtype(op.output.type.dtype).kind == "i":
@@ -234,8 +230,8 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
 
 
 def _shifted(op: Op, a: Value, by: Value) -> Sequence[Value] | None:
-    """Nothing is left of what NumPy shifts by as many places as there are, or by less than none;
-    the machine takes them modulo these.
+    """Shifts by a count out of range, which is 0 in NumPy: the machine takes the count modulo the
+    number of bits.
     """
     places = 8 * np.dtype(op.output.type.dtype).itemsize
     if type(by.constant) is int and 0 <= by.constant < places:
@@ -247,7 +243,7 @@ def _shifted(op: Op, a: Value, by: Value) -> Sequence[Value] | None:
 
 
 def complex_order(compare, a: Value, b: Value) -> Value:
-    """`compare` of numbers of which one is complex."""
+    """`compare` of numbers of which one is complex, in lexicographic order."""
     (a, p), (b, q) = ((real(x), imag(x)) if x.type.dtype.startswith("complex") else (x, value(0.0))
                       for x in (a, b))
     strictly = RECORDS[compare.name.removesuffix("_equal")]

@@ -1,17 +1,16 @@
-"""Reshapes move to where they cost nothing, so that what is computed element by element, or summed,
-around them is one loop nest.
+"""Move reshapes off elementwise chains and sums, so that these fuse into one nest.
 
     np.reshape(a @ b + c, (n, m, k))            np.reshape(a @ b, (n, m, k)) + c           where c has k elements
     np.sum(np.reshape(x, (n * m, k)), axis=0)   np.sum(x, axis=(0, 1))                     where x is n x m x k, in an adjoint
 
 A layer of a network is often a product of matrices whose rows are places or positions, reshaped
-when the bias is in. A reshape ends a nest: what stands before it is written to memory. A product is
-in memory anyway, in order, and to look at it in another shape is free. The sums, over the same
-elements in the same order, are what the cotangent of the bias is.
+after the bias is added. A reshape ends a nest: its operand is written to memory. A product is in
+memory anyway, contiguous, and reshaping it is free. The sums, over the same elements in the same
+order, are the cotangent of the bias.
 
-Considered: nests over the axes of both sides of a reshape, which would have to find each element's
-place by dividing. To move them before the program is differentiated, which would give the same
-loops and a gradient in which a reader does not find his program.
+Considered: nests over the axes of both sides of a reshape, which would have to divide to find each
+element. Or moving reshapes before the program is differentiated, which would give the same loops,
+but a gradient in which readers do not recognise their program.
 """
 
 from __future__ import annotations
@@ -26,8 +25,7 @@ RESHAPES = ("reshape", "reshape_like")
 
 
 def reshaped(function: Function) -> Function:
-    """`function`, in which reshapes stand before what is computed element by element from matrix
-    products, and sums before them.
+    """`function` with reshapes moved before elementwise ops on products, and sums before reshapes.
     """
     if not any(op.name in RESHAPES for op in walk(function.block)):
         return function
@@ -47,7 +45,7 @@ def reshaped(function: Function) -> Function:
 
 
 def _remade(op: Op, readers: Readers, block: Block) -> Value | None:
-    """What stands for the result of `op`, made now; None where it stays."""
+    """The new result of `op`, emitted now; None to leave it alone."""
     if op.name in RESHAPES and isinstance(op.output.type, Array):
         y = op.inputs[0]
         if (isinstance(y.type, Array) and y.op is not None and y.op.record.elementwise
@@ -63,7 +61,7 @@ def _remade(op: Op, readers: Readers, block: Block) -> Value | None:
 
 
 def common(x: Value, y: Value) -> int:
-    """How many axes, from the last, are as long in `x` as in `y`."""
+    """The number of trailing axes that `x` and `y` have in common."""
     if not (isinstance(x.type, Array) and isinstance(y.type, Array)):
         return 0
     count = 0
@@ -75,11 +73,11 @@ def common(x: Value, y: Value) -> int:
 
 
 def _kept_by(y: Value, reshape: Op, readers: Readers, block: Block) -> int:
-    """How many last axes stay as they are if `reshape`, instead of `y`, reshapes the products that
-    `y` is made of, element by element; 0 if it cannot.
+    """The trailing axes that `reshape` leaves alone if moved to the products `y` depends on; else
+    0.
 
-    Nobody else reads `y` then, nor what it is made of on the way, and what is not such a product
-    has those axes alone.
+    `y` depends on them elementwise, neither it nor the ops between have other uses, and all other
+    operands have these trailing axes only.
     """
     if y.op is not None and y.op.name == "matmul":
         return common(y, reshape.output)
@@ -93,7 +91,7 @@ def _kept_by(y: Value, reshape: Op, readers: Readers, block: Block) -> int:
             pairs = list(zip(x.type.dims, y.type.dims))
             if any(a != b for a, b in pairs[:rank - kept]) or any(a != b and may_be_one(a)
                                                                   for a, b in pairs[rank - kept:]):
-                return 0  # one row for all, or one column
+                return 0  # one row or column, broadcast
         elif isinstance(x.type, Array):
             others = max(others, len(x.type.dims))
         elif not isinstance(x.type, Scalar):
@@ -102,7 +100,7 @@ def _kept_by(y: Value, reshape: Op, readers: Readers, block: Block) -> int:
 
 
 def _moved(y: Value, reshape: Op) -> Value:
-    """`y` as `reshape` has it, made of reshapes of products."""
+    """`y` after `reshape`, computed from reshaped products."""
     type = Array(y.type.dtype, reshape.output.type.dims)
     if y.op.name == "matmul":
         return add_op(reshape.record, [y, *reshape.inputs[1:]], dict(reshape.attrs), [type]).output
@@ -113,16 +111,13 @@ def _moved(y: Value, reshape: Op) -> Value:
 
 
 def _is_of_adjoint(x: Value) -> bool:
-    """Whether `x` is a reshape that has as many elements as it needs: the program's own raise where
-    they have not.
-    """
+    """Whether `x` is an adjoint's reshape, which fits: the program's own may raise."""
     return (x.op is not None and x.op.name == "reshape_like" and x.op.line is not None
             and x.op.line.backwards and isinstance(x.type, Array))
 
 
 def _axes_before(op: Op, x: Value) -> tuple[int, ...] | None:
-    """The axes of `x` over which to sum, where `op` sums a reshape of `x` over all axes that the
-    reshape makes; else None.
+    """The axes of `x` to sum over, if `op` sums a reshape of `x` over all axes it makes; else None.
     """
     axis, y = op.attrs.get("axis"), op.inputs[0]
     kept = common(x, y)

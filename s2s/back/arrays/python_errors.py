@@ -1,17 +1,18 @@
-"""Where Python's own numbers raise, compiled code raises, too.
+"""Insert the checks that make compiled code raise where Python's own numbers raise.
 
 Native division of numbers gives inf where Python raises ZeroDivisionError; native sqrt gives NaN
-where math.sqrt raises ValueError. So before an op that Python might refuse, compiled code asks what
-the op's record says (ops/core/raise_conditions.py), or after it, where the result tells:
+where math.sqrt raises ValueError. So compiled code tests the condition in the op's record
+(ops/core/raise_conditions.py) before an op that Python might reject, or after it, where the result
+shows it:
 
     if n == 0:                              y = x ** p
         raise ZeroDivisionError             if not math.isfinite(y) and math.isfinite(x):
     mean = total / n                            raise ArithmeticError
 
-NumPy's numbers do not raise, and are not asked. What exactly Python does, the interpreted form says
-when it runs again (runtime/call/native_function.py, Note [Where an error came from]): `(-8.0) ** (1
-/ 3)` is a complex number. Sums, products and squares of integers wrap around at 64 bits, as in
-NumPy.
+NumPy's numbers do not raise, and are not tested. Which error Python raises is decided by the
+interpreted form when it runs again (runtime/call/native_function.py, Note [Where an error came
+from]): `(-8.0) ** (1 / 3)` is a complex number. Sums, products and squares of integers wrap around
+at 64 bits, as in NumPy.
 """
 
 from __future__ import annotations
@@ -28,11 +29,10 @@ from ...ops.program.effects import Made, raise_record
 
 
 def ask_first(op: Op, inputs: list[Value], asked: set[tuple], pythons: Callable) -> None:
-    """Emit what raises where Python would refuse `op` on these operands, unless that has been
-    `asked` already.
+    """Emit the test before `op` of operands that Python would reject, unless `asked` already.
 
-    `pythons` says of numbers of the program whether they are Python's: None where they are not, or
-    as analysis/python_numbers.py says it.
+    `pythons` tells whether numbers of the program are Python's: None if they are not, else as
+    analysis/python_numbers.py does.
     """
     for each, are_pythons in _asked_of(op, pythons):
         if each.natively is True and _is_new(each.condition, each.of(inputs), op, asked,
@@ -41,9 +41,7 @@ def ask_first(op: Op, inputs: list[Value], asked: set[tuple], pythons: Callable)
 
 
 def ask_counts(op: Op, whole: Callable, asked: set[tuple]) -> None:
-    """The same of an op that makes an array: of its operands that are numbers, each of which
-    `whole` gives.
-    """
+    """Emit the tests for an op that makes an array: of its scalar operands, which `whole` gives."""
     for each in op.record.raises:
         operands = each.of(op.inputs)
         if (each.natively is True and operands and all(isinstance(x.type, Scalar) for x in operands)
@@ -55,7 +53,8 @@ def ask_counts(op: Op, whole: Callable, asked: set[tuple]) -> None:
 
 def ask_afterwards(op: Op, inputs: list[Value], output: Value, asked: set[tuple],
                    pythons: Callable) -> None:
-    """Emit what raises where the result of `op` shows that Python would have refused it."""
+    """Emit the test after `op` of results that show that Python would have rejected the operands.
+    """
     for each, are_pythons in _asked_of(op, pythons):
         if callable(each.natively) and _is_new(each.natively, inputs, op, asked, are_pythons):
             raise_where(each, both(each.natively(output, *inputs, **op.attrs), are_pythons()))
@@ -66,8 +65,7 @@ def _surely() -> bool:
 
 
 def _asked_of(op: Op, pythons: Callable) -> list[tuple[Raises, Callable]]:
-    """What may be raised, each with what asks whether the operands are Python's, if that matters.
-    """
+    """The possible errors, each with the test whether operands are Python's, if that matters."""
     if not op.record.raises:
         return []
     if all(isinstance(x.type, Scalar) and x.type.weak for x in op.inputs):
@@ -80,17 +78,17 @@ def _asked_of(op: Op, pythons: Callable) -> list[tuple[Raises, Callable]]:
 
 def _is_new(rule, operands: list[Value], op: Op, asked: set[tuple],
             are_pythons: Callable = _surely) -> bool:
-    """Whether this has not been asked of these operands."""
+    """Whether these operands have not been tested for this error."""
     key = (rule, *operands)
     if key in asked:
         return False
     if are_pythons is _surely:
         asked.add(key)
-    return op.line is None or not op.line.again  # the forward sweep has asked
+    return op.line is None or not op.line.again  # the forward sweep has tested it
 
 
 def raise_where(each: Raises, condition) -> None:
-    """Emit what raises where the condition holds, of which None cannot."""
+    """Emit the raise where the condition holds; None means never."""
     if condition is None or condition is False:
         return
     kind = each.kind or ArithmeticError
@@ -106,8 +104,8 @@ def raise_where(each: Raises, condition) -> None:
 
 
 def answered_by_trips(lo: Value, hi: Value, step: Value) -> list[tuple]:
-    """What need not be asked where `range(lo, hi, step)` makes a trip: whether the length is 0 that
-    all its numbers are below.
+    """The tests that `range(lo, hi, step)` makes redundant where it makes a trip: that lengths
+    above its numbers are not 0.
     """
     first, last = (lo, hi) if step.constant == 1 else (hi, lo)
     # the first number of the range that ends with `last`, or the one before it

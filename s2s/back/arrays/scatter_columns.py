@@ -1,4 +1,4 @@
-"""Columns of picked rows are added where the rows stand, so that nobody makes the rows.
+"""Scatter-add columns of gathered rows directly, without materialising the rows.
 
     c_bar = np.zeros_like(c)
     c_bar[:, 0] = u_bar                          np.add.at(x_bar, (which, 0), u_bar)
@@ -6,13 +6,13 @@
     np.add.at(x_bar, which, c_bar)
 
 This is the adjoint of `c = x[which]` where the program reads `c[:, 0]` and `c[:, 2]`: the end of an
-edge, a camera's angles, a particle's neighbour. What gathers reads such columns where they are
-(back/lower/gather.py, `picked_from`); their cotangents took an array of as many rows as are picked,
-which was made zero, filled a column at a time, and read again. To the other columns zero was added.
+edge, a camera's angles, a particle's neighbour. Gathers read such columns in place
+(back/lower/gather.py, `picked_from`); their cotangents needed an array of all gathered rows, which
+was zeroed, filled a column at a time, and read again. To the other columns zero was added.
 
-Considered: `x[which, 0]` in the program before it is differentiated. The loops would be the same;
-but the gradient's reader would find a scatter for each column where he wrote one gather, and NumPy,
-which runs it where nothing is compiled, looks up each index as often.
+Considered: rewriting the program to `x[which, 0]` before it is differentiated. The loops would be
+the same; but the gradient would have a scatter for each column where the program has one gather,
+and NumPy, which runs it where nothing is compiled, looks up each index as often.
 """
 
 from __future__ import annotations
@@ -28,12 +28,11 @@ from ...ops.core.record import value
 
 ZEROS = ("zeros", "zeros_like")
 WRITES = ("setitem", "additem")
-FULL = "..."  # a slice of all
+FULL = "..."  # a full slice
 
 
 def scattered(function: Function) -> Function:
-    """`function`, in which columns are added to the rows that are picked, not to an array of their
-    own first.
+    """`function` with columns of rows added directly to the array that the rows were gathered from.
     """
     if not any(map(_adds_rows, _ops(function))):
         return function
@@ -62,9 +61,7 @@ def _ops(function: Function):
 
 
 def _adds_rows(op: Op) -> bool:
-    """Whether `op` adds, to the rows of an array that arrays of integers pick, an array that was
-    made for it.
-    """
+    """Whether `op` scatter-adds the rows of an array allocated for it."""
     if op.name != "additem" or set(op.attrs["pattern"]) != {"i"}:
         return False
     a, rows, *picked = op.inputs
@@ -75,16 +72,14 @@ def _adds_rows(op: Op) -> bool:
 
 
 def _are_as_many(op: Op) -> bool:
-    """Whether the rows that `op` adds are not broadcast to those it picks."""
+    """Whether the rows that `op` adds are not broadcast."""
     a, rows, *picked = op.inputs
     with Builder(Block()):
         return rows.type.dims == index_dims(a, picked, op.attrs["pattern"])
 
 
 def _columns(op: Op, readers: Readers, block: Block) -> dict[int, Value] | None:
-    """What is in each column of the rows that `op` adds, where they are zeros but for some columns,
-    and nobody else reads them.
-    """
+    """The columns that `op` adds, if its rows are zero elsewhere and not used otherwise."""
     links, rows = [], op.inputs[1]
     while rows.op in block.ops and len(readers[rows]) == 1 and rows not in block.yields:
         link = rows.op
@@ -114,9 +109,7 @@ def _is_column(write: Op) -> bool:
 
 
 def _changed(block: Block) -> set[Value]:
-    """What the ops of `block` write to, or may: what is read later than the program reads it must
-    not be of these.
-    """
+    """Values that the ops of `block` may overwrite: later reads of them are not equivalent."""
     found = {v for op in block.ops if op.record.writes is not None
              for v in versions(op.inputs[op.record.writes])}
     found.update(x for op in block.ops if op.blocks for x in op_free_values(op))
@@ -124,7 +117,7 @@ def _changed(block: Block) -> set[Value]:
 
 
 def _added(op: Op, columns: dict[int, Value]) -> Value:
-    """The array to which `op` adds, once each of the `columns` is added to its own."""
+    """Emit the scatter-add of each of the `columns` in place of `op`."""
     a, _, *picked = op.inputs
     pattern = (*expand(op.attrs["pattern"], a.type.rank)[:-1], "i")
     for k, x in sorted(columns.items()):

@@ -1,16 +1,16 @@
-"""A logistic loss and its derivative take one exponential, not three.
+"""Share one exponential between a logistic loss and its derivative, instead of three.
 
     y = np.logaddexp(0.0, z)              e = np.exp(-np.abs(z - 0.0))
     p = np.exp(z - y)         becomes     y = np.maximum(z, 0.0) + np.log1p(e)
                                           p = np.where(z >= 0.0, 1.0, e) / (1 + e)
 
-The second line is what the derivative of the first says (ops/core/elementwise.py). Taken at its
-word it has an exponential of its own, and where z is large it has the rounding of a difference of
-large numbers; p, on the right, has neither.
+The second line is the derivative of the first (ops/core/elementwise.py). As written it has an
+exponential of its own, and where z is large it has the rounding error of a difference of large
+numbers; p, on the right, has neither.
 
-Only for a finite number c in place of 0.0: of two infinities, z - c would be NaN. Considered: to
-let the derivative say so itself. Its source would then be three lines, or call SciPy, and a
-derivative that needs y alone would have to compute e again.
+Only for a finite number c in place of 0.0: of two infinities, z - c would be NaN. Considered: this
+form of the derivative itself. Its source would then be three lines, or call SciPy, and a derivative
+that needs y alone would have to compute e again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def share_exponentials(function: Function) -> Function:
     chosen = {op.inputs[0].op.inputs[1].op for op in walk(function.block) if is_slope(op)}
     if not chosen:
         return function
-    # of each logaddexp, where the derivative is above a half, and e
+    # for each logaddexp: where the derivative is above a half, and e
     found: dict[Op, tuple[Value, Value]] = {}
 
     def rule(op: Op, inputs: list[Value]):

@@ -1,5 +1,4 @@
-"""Systems of few equations, solved in loops: what is done for a call of LAPACK takes longer than
-they.
+"""Expand linear algebra on small matrices into loops, which are faster than a call of LAPACK.
 
     np.linalg.solve(a, b)       w[:, :n], w[:, n:] = a, b
                                 eliminate(w)
@@ -9,13 +8,13 @@ they.
     np.linalg.cholesky(a)       factorise(w) of w = a.copy()
     cofactors(det, a)           minors(a), up to three rows
 
-for matrices that are known to be small. Numba checks and copies the operands, asks LAPACK how much
-room it wants, makes arrays, and takes 0.3 s to compile each of these: a 2x2 inverse takes 230 ns,
-here 20. These do what LAPACK does, elimination with the largest pivots, in an array that is made
-once before a loop.
+for matrices that are known to be small. Numba checks and copies the operands, queries LAPACK for
+the size of its workspace, allocates arrays, and takes 0.3 s to compile each of these: a 2x2 inverse
+takes 230 ns, here 20. The loops do what LAPACK does, elimination with partial pivoting, in an array
+that is allocated once before a loop.
 
-Where a number is infinite or NaN, and where NumPy would raise, they raise: what becomes of the rest
-is NumPy's to say, in the interpreted form (runtime/call/native_function.py, Note [Where an error
+They raise where a number is infinite or NaN, and where NumPy would raise: what happens then is
+decided by NumPy, in the interpreted form (runtime/call/native_function.py, Note [Where an error
 came from]). Numba raises there, too.
 """
 
@@ -41,8 +40,7 @@ from .specialise_lengths import SHORT
 
 
 def eliminate(w):
-    """Make a triangle of a small matrix, in place, the product of whose diagonal is its
-    determinant; columns behind it become what solves for them.
+    """Make a triangle of a small matrix, in place, the product of whose diagonal is its determinant; columns behind it become what solves for them.
 
     Once there is no pivot the rest of the diagonal is 0, too: NumPy looks no further, either.
     """
@@ -77,9 +75,7 @@ def eliminate(w):
 
 
 def determinant(w):
-    """The determinant of a matrix of which `eliminate` has made the triangle; where products of
-    pivots leave the numbers there are, by logarithms.
-    """
+    """The determinant of a matrix of which `eliminate` has made the triangle; where products of pivots leave the numbers there are, by logarithms."""
     y, is_near = 1.0, True
     for k in range(len(w)):
         y *= w[k, k]
@@ -113,9 +109,7 @@ def factorise(w):
 
 
 def minors(a):
-    """The cofactors of a matrix of at most three rows: with indices that go round, no sign is left
-    of three.
-    """
+    """The cofactors of a matrix of at most three rows: with indices that go round, no sign is left of three."""
     n = len(a)
     y = np.empty_like(a)
     for i in range(n):
@@ -131,7 +125,7 @@ def minors(a):
 
 
 def _in_place(function: Callable) -> Record:
-    """An op that changes the array that it is given, and gives it back."""
+    """An op that modifies the array it is given, and returns it."""
     def evaluate(w):
         w = w.copy()
         function(w)
@@ -152,7 +146,7 @@ MINORS = define(
 
 
 def eliminated(op: Op, inputs: Sequence[Value]) -> list[Value] | None:
-    """What `op`, of the linear algebra of one matrix, is where that is known to be small."""
+    """`op`, linear algebra on one matrix, expanded if the matrix is known to be small."""
     a = inputs[-1] if op.name in ("inverse_or_nan", "cofactors") else inputs[0]
     if rank(a) != 2 or not all(_is_real_and_short(x, a.type.dtype)
                                for x in inputs if isinstance(x.type, Array)):

@@ -1,5 +1,4 @@
-"""Lengths that are known are numbers in the loop form: short loops of them are unrolled, small
-matrices multiplied in place.
+"""Specialise the loop form to known lengths: short loops are unrolled, small products expanded.
 
     x = np.zeros(4)                          needs_length(A.shape[0], 4)
     for t in range(n):                       needs_length(A.shape[1], 4)
@@ -9,14 +8,14 @@ matrices multiplied in place.
 
 Code is otherwise the same for all lengths but 1. A Kalman filter of four numbers took 7 times as
 long as its adjoint written for four: each small product was a call of BLAS and an array of its own,
-and no loop had a number of trips that LLVM knew.
+and no loop had a constant trip count.
 
 Note [Needed lengths]
-What an argument's length must be follows from the ops that meet it: `settled` puts the number there
-if one of them has it. Of a loop it takes what several trips need, and asks before the first: where
-a call has other lengths, and would not have come so far, native code raises, and the interpreted
-form of the function as it was before runs (runtime/call/native_function.py, Note [Where an error
-came from]). Of what stands in branches nothing is taken: another path may be the usual one.
+What an argument's length must be follows from the ops that it meets: `settled` inserts the constant
+if one of them has it. From a loop it takes the lengths that several trips need, and checks before
+the first: where a call has other lengths, and would not have reached the op, native code raises,
+and the interpreted form of the original function runs (runtime/call/native_function.py, Note [Where
+an error came from]). Branches are ignored: another path may be the usual one.
 """
 
 from __future__ import annotations
@@ -33,22 +32,19 @@ from ...ops.program.recursive_callee import recursive_callees
 from ..loopir.extent_equalities import Equalities
 from ..loopir.ops import needs_length_op
 
-# lengths up to which it is worth knowing them: 8 numbers fill vectors, which loops that are
-# unrolled have none of
+# longest length to specialise to: 8 numbers fill vectors, which unrolled loops do not use
 SHORT = 7
 
 
 class InSomeTrip(Equalities):
-    """Those that hold in some trip of a loop of what it carries, which may be of another length in
-    each.
-    """
+    """Equalities that hold in some trip of a loop for its carries, whose lengths may change."""
 
     def tells(self, d: Extent) -> bool:
         return not d.may_be_one
 
 
 def settled(function: Function) -> Function:
-    """`function` for arguments of the lengths that it cannot do without.  Note [Needed lengths]"""
+    """`function` for arguments of the only lengths it accepts. Note [Needed lengths]"""
     equal = InSomeTrip(())
     _meet(function.block, equal)
     found = {}
@@ -71,7 +67,7 @@ def _meet(block: Block, equal: Equalities) -> None:
 
 
 def carried(op: Op) -> Iterator[tuple[Dim, Dim]]:
-    """The extents of what a loop carries: before a trip, and in its block, or after it."""
+    """The extents of a loop's carries: before a trip, and in its block, or after it."""
     inits = op.inputs[len(op.inputs) - len(op.outputs):]
     for block in op.blocks:
         params = block.params[len(block.params) - len(inits):]
@@ -84,8 +80,7 @@ def carried(op: Op) -> Iterator[tuple[Dim, Dim]]:
 
 
 def for_lengths(function: Function, lengths: Mapping[str, int]) -> Function:
-    """`function` for arguments whose extents have these numbers, by symbol; `function` itself where
-    they do not go together.
+    """`function` with extents of arguments set to numbers, by symbol; unchanged if contradictory.
     """
     if not lengths or recursive_callees(function):
         return function
@@ -93,7 +88,7 @@ def for_lengths(function: Function, lengths: Mapping[str, int]) -> Function:
              if isinstance(p.type, Array) else p.type for p in function.params]
     try:
         return rebuild(function, types)
-    except S2SError:  # what the interpreted form will say
+    except S2SError:  # the interpreted form will report it
         return function
 
 
@@ -103,8 +98,7 @@ def _number(d: Dim, lengths: Mapping[str, int]) -> Dim:
 
 
 def ask_lengths(params: Sequence[Value]) -> None:
-    """Emit the checks that arrays have the lengths that their types say, but for lengths of 1,
-    which are part of a function's kind.
+    """Emit the checks of lengths in the types of arrays, except 1, which is part of the signature.
     """
     for p in params:
         for axis, d in enumerate(dims_of(p.type)):

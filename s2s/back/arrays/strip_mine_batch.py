@@ -1,4 +1,4 @@
-"""What is computed of a large batch, a few of its members at a time: strip-mining.
+"""Strip-mine the computation of a large batch: a few members at a time.
 
     P = x[:, rows, columns].reshape(-1, k)          for s in range(strips):
     h = np.maximum(P @ K, 0)                            x_s = x[s * m:(s + 1) * m]
@@ -8,25 +8,25 @@
                                                         h_bar = ...
                                                         K_bar += P.T @ h_bar
 
-A derivative of a convolution written with patches makes, of a batch, matrices that are many times
-the batch, writes them to memory and reads them back three times. A strip of the batch, forwards and
-at once backwards, stays in the cache, and so does all that the gradient needs of it. `m` is how
-many members make TARGET bytes, so a batch that fits is one strip.
+A derivative of a convolution written with patches builds matrices that are many times the batch,
+writes them to memory and reads them back three times. A strip of the batch, forwards and at once
+backwards, stays in the cache, and so does all that the gradient needs of it. `m` members take about
+TARGET bytes, so a batch that fits is one strip.
 
-Only elements of one member may meet, but in sums over all members: then the loop adds up the
-strip's. What needs such a sum comes after the loop. Elements of an array belong to members by its
-first axis (`Lane`), by so many rows for each after a reshape, or by the second axis of a transposed
+Elements of different members may meet only in sums over all members, which the loop accumulates.
+Ops that need such a sum come after the loop. Elements of an array belong to members by its first
+axis (`Lane`), by several rows for each after a reshape, or by the second axis of a transposed
 matrix.
 
-Considered: loops over members in the loop form, joined as others are (back/loops/fuse.py), with
+Considered: loops over members in the loop form, fused like others (back/loops/fuse.py), with
 products of BLAS as statements in them. That is what one writes by hand; but a product there is of
-one member, too small for BLAS where members are small, reshapes are in the way of every join, and
-what is joined must be proved op by op where here an array keeps its place. Pieces of single
-products where BLAS is called keep patches in memory, and BLAS's threads from them.
+one member, too small for BLAS where members are small, reshapes block every fusion, and legality
+must be proved op by op where here arrays stay arrays. Splitting single products where BLAS is
+called leaves patches in memory, and takes threads from BLAS.
 
-Worth it where patches are made (an array indexed by arrays) and multiplied: elementwise chains and
-products alone are bound by arithmetic, not memory, and a batch in one strip would add its sums to
-zeros for nothing.
+It pays where patches are gathered (an array indexed by arrays) and multiplied: elementwise chains
+and products alone are bound by arithmetic, not memory, and a batch in one strip would add its sums
+to zeros for nothing.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ from ..loopir.ops import as_dtype, new_buffer, of_numbers, same_length_op
 from ..loopir.reductions import REDUCTIONS, zero_of
 from .batch_axes import ASKED, MADE, Lane, Lengths, Plan, asked_for, is_of_patches, product
 
-TARGET = 1 << 19  # bytes of what a strip makes: they stay in the second cache
-FEW = 4  # times the bytes of the sums, at least: adding them up is not to be what takes the time
+TARGET = 1 << 19  # bytes that a strip allocates: they fit the second-level cache
+FEW = 4  # least ratio of these bytes to those of the sums, so that accumulating does not dominate
 
 
 def strip_mine(function: Function) -> Function:
-    """`function` with what it computes of a batch in strips, where that pays."""
+    """`function` with the computation of a batch strip-mined, where that pays."""
     if not _makes_patches(function.block):
         return function
     plans = [plan for e in _extents(function.params) if (plan := planned(function, e)) is not None]
@@ -70,9 +70,7 @@ def _extents(params: Sequence[Value]) -> list[Extent]:
 
 
 def planned(function: Function, batch: Extent) -> Plan | None:
-    """How to compute what belongs to a batch of this length in strips; None where it cannot be, or
-    is not worth it.
-    """
+    """The plan to strip-mine a batch of this length; None if illegal or not worth it."""
     extents = {batch}
     while True:
         plan = Plan(function, extents, batch)
@@ -82,13 +80,13 @@ def planned(function: Function, batch: Extent) -> Plan | None:
     leaving = plan.leaving()
     if any(not each.record.pure for op in plan.after
            for each in (op, *(inner for b in op.blocks for inner in walk(b)))):
-        return None  # what acts, and draws, keeps its order
+        return None  # effects and random draws keep their order
     can_leave = all(plan.lanes[x] == Lane() and plan.is_known(x.type.dims) for x in leaving)
     return plan if can_leave and plan.pays() else None
 
 
 def in_strips(function: Function, plan: Plan) -> Function:
-    """`function` as `plan` says."""
+    """`function` strip-mined by `plan`."""
     block = Block(params=[Value(p.type, p.name) for p in function.params])
     with Builder(block, above=defined_values(function.block)):
         env = dict(zip(function.params, block.params))
@@ -107,7 +105,7 @@ def in_strips(function: Function, plan: Plan) -> Function:
 
 
 def again(op: Op, env: dict[Value, Value]) -> None:
-    """The same op in the current block."""
+    """Emit the same op in the current block."""
     if op.blocks:
         emit_op(op, env)
         return
@@ -118,7 +116,7 @@ def again(op: Op, env: dict[Value, Value]) -> None:
 
 
 def emit_loop(plan: Plan, lengths: Lengths, env: dict[Value, Value]) -> None:
-    """The loop over strips; `env` is given what it makes."""
+    """Emit the loop over strips; add its results to `env`."""
     members = lengths.of(plan.batch)
     for d in sorted(plan.extents - {plan.batch}, key=str):
         members = same_length_op(members, lengths.of(d))
@@ -156,7 +154,7 @@ def emit_loop(plan: Plan, lengths: Lengths, env: dict[Value, Value]) -> None:
             again(op, inner)
         for op in plan.inside:
             inputs = [inner[x] for x in op.inputs]
-            # of the lengths said, the first is the members', though another may be as large
+            # the first of the given lengths is the members', though another may be as large
             if op.name in MADE or op.name == "reshape":
                 k = MADE.get(op.name, 1)
                 inputs[k] = (count if op.output.type.dims[0] in plan.extents
@@ -173,7 +171,7 @@ def emit_loop(plan: Plan, lengths: Lengths, env: dict[Value, Value]) -> None:
 
 
 def added_up(total: Value, x: Value) -> Value:
-    """The sum so far, and a strip's: in place, so that threads may have a sum each
+    """The sum so far plus a strip's, in place, so that threads may have a sum each
     (back/parallel/outline_parallel.py).
     """
     return (additem(total, x, pattern=("...",) * rank(total)) if isinstance(total.type, Array)
@@ -185,7 +183,7 @@ def total_of(numbers: Sequence[Value]) -> Value:
 
 
 def length_of_strip(plan: Plan, lengths: Lengths, members: Value, totals: Sequence[Value]) -> Value:
-    """How many members a strip has, as a number of the program."""
+    """The number of members of a strip, as a number of the program."""
     mine = [op.output for op in plan.inside
             if op.name in ("getitem", "additem", "concatenate", "reshape", "reshape_like")
             and plan.lanes.get(op.output) == Lane() and plan.is_known(op.output.type.dims[1:])]

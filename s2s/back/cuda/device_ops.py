@@ -20,8 +20,7 @@ from ...ops.core.define_elementwise import IN_MATH
 from ...ops.core.elementwise import select
 from ...ops.core.record import RECORDS, Record, value
 
-# --------------------------------------------------------------------------- ops that only kernels
-# have
+# ----------------------------------------------------------------------- ops that only kernels have
 
 
 def _infer_given(*, type: Type, key: str) -> Type:
@@ -47,8 +46,7 @@ atomic_add = Record("atomic add", evaluate=None, infer=lambda a, v, *index: NONE
 atomic_max = Record("atomic max", evaluate=None, infer=lambda a, v: NONE, pure=False,
                     syntax=lambda a, v: _call("cuda.atomic.max", a, ast.Constant(0), v))
 
-# ------------------------------------------------------------------------------------- spelling of
-# numbers
+# ------------------------------------------------------------------------------ spelling of numbers
 
 
 def _twins() -> dict[str, Callable]:

@@ -48,8 +48,7 @@ def read(x: Value, index: Index) -> Value:
     return getitem(x, *index, pattern=("i",) * len(index))
 
 
-# ------------------------------------------------------------------------------------------------
-# slices
+# ------------------------------------------------------------------------------------------- slices
 
 
 @dataclass(eq=False)
@@ -193,7 +192,7 @@ def view_index(source: Elements, op: Op, operands: Sequence[Value],
     return lengths, index_of
 
 
-# views
+# -------------------------------------------------------------------------------------------- views
 
 
 def basic_view(source: Elements, op: Op, operands: Sequence[Value], whole: Callable,

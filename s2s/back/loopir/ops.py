@@ -31,7 +31,7 @@ def dtype_syntax(dtype: str) -> ast.expr:
     return _np("bool_" if dtype == "bool" else dtype)
 
 
-# allocation
+# --------------------------------------------------------------------------------------- allocation
 
 
 def _buffer_syntax(*lengths: ast.expr, dtype: str, dims: tuple, zero: bool) -> ast.expr:
@@ -71,7 +71,7 @@ contiguous = define(
     views=(0,),
 )
 
-# scalars of a dtype
+# ------------------------------------------------------------------------------- scalars of a dtype
 
 
 def as_dtype(x: Value, dtype: str) -> Value:
@@ -155,7 +155,7 @@ OF_INTEGERS = ("invert", "negative", "positive", "floor_divide", "remainder", "p
                "right_shift", "abs_")
 
 
-# hoisted checks
+# ----------------------------------------------------------------------------------- hoisted checks
 
 
 def same_length(n, m):

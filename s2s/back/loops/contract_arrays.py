@@ -237,8 +237,7 @@ def _read_elements(block: Block, holds: dict[Value, dict], new: dict[Value, Valu
     block.ops = ops
 
 
-# ------------------------------------------------------------------------------------ checks of
-# lengths
+# -------------------------------------------------------------------------------- checks of lengths
 
 
 def move_checks_out(loop: Op) -> list[Op]:

@@ -82,7 +82,7 @@ def _in_stages(block: Block, counters: dict[Value, Op]) -> bool:
     return changed or bool(same)
 
 
-# grouping of ops
+# ---------------------------------------------------------------------------------- grouping of ops
 
 
 def stages_of(op: Op, counters: dict[Value, Op]) -> Stages | None:
@@ -244,7 +244,7 @@ def _roots(body: Block) -> dict[Value, Value]:
     return found
 
 
-# the loops
+# ---------------------------------------------------------------------------------------- the loops
 
 
 def _made(op: Op, stages: Stages) -> list[Value]:

@@ -188,8 +188,7 @@ def _block(block: Block, readers: Readers, counters: dict[Value, Op],
             block.ops.append(op)
 
 
-# -------------------------------------------------------------------------------------------
-# finding
+# ------------------------------------------------------------------------------------------ finding
 
 
 def _windows(loop: Op, readers: Readers, counters: dict[Value, Op]) -> list[Window]:
@@ -311,8 +310,7 @@ def _apart(window: Window, op: Op, counters: dict[Value, Op]) -> bool:
                for axis, (i, j) in enumerate(zip(a, b)))
 
 
-# -----------------------------------------------------------------------------------------
-# rewriting
+# ---------------------------------------------------------------------------------------- rewriting
 
 
 def _rewrite(loop: Op, windows: list[Window]) -> dict[Value, Value]:

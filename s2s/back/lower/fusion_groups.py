@@ -154,7 +154,8 @@ def _is_stored(x: Value, home: dict[Op, Group], readers: dict[Value, list[Op]], 
 
 
 def last_reads(groups: list[Group], block: Block) -> dict[Value, int]:
-    """The number of the last of `groups` that reads each value or a view of it."""
+    """The number of the last of `groups` that reads each value, or a view of it; yields read last.
+    """
     last: dict[Value, int] = {}
 
     def read(x: Value, k: int) -> None:

@@ -1,8 +1,8 @@
-"""One loop nest: everything that a group of ops does at one element of their index space.
+"""Emit one loop nest: the computation of a group of ops at each element of their index space.
 
-Inside the nest, arrays of the group are numbers. Those that something outside reads are stored into
-buffers; a reduction over the last axes is a number that lives as long as the loops over those axes;
-a reduction over other axes adds into a buffer.
+Inside the nest, arrays of the group are numbers. Those with readers outside are stored into
+buffers; a reduction over the last axes is a number that is live during the loops over those axes; a
+reduction over other axes accumulates into a buffer.
 """
 
 from __future__ import annotations
@@ -35,15 +35,14 @@ from .fusion_groups import Group, reads
 from .gather import NONE, gather, gather_lengths, gather_parts, in_step, is_gather, looked_up, span
 from .slice_writes import is_place_of, region, written_space
 
-# an element of the result is one of x
+# each element of the result is one of x
 SAME = ("stop_gradient", "shaped_like", "positive", "spread", "broadcast_to")
 
-# ------------------------------------------------------------------------------------- what an op
-# visits
+# ------------------------------------------------------------------------------------- index spaces
 
 
 def is_pointwise(op: Op) -> bool:
-    """Whether each element of the result follows from one element of each operand."""
+    """Whether each element of the result depends on one element of each operand."""
     if op.name in ("spread", "broadcast_to"):
         return isinstance(op.inputs[0].type, Array)
     if is_scipys_of_complex(op):
@@ -63,7 +62,7 @@ def visited(op: Op, equal: Equalities) -> tuple | None:
 
 
 def ends_nest(op: Op) -> bool:
-    """Whether what `op` gives is there only when its nest is done."""
+    """Whether the result of `op` is complete only when its nest ends."""
     return reduction(op) is not None or is_write(op)
 
 
@@ -72,13 +71,12 @@ def is_write(op: Op) -> bool:
     return op.record.writes is not None
 
 
-# ------------------------------------------------------------------------------------------- the
-# nest
+# ----------------------------------------------------------------------------------------- the nest
 
 
 @dataclass(eq=False)
 class Stored:
-    """A result of the nest that lives in an array."""
+    """A result of the nest that is stored in an array."""
 
     op: Op
     buffer: Value
@@ -96,14 +94,14 @@ class Running:
 
 
 def emit_nest(scope, group: Group, block: Block) -> None:
-    """Emit the nest of `group`, a group of ops of `block`, and define its results in `scope`, which
-    knows what is read after it.
+    """Emit the nest of `group`, ops of `block`, and define its results in `scope`, which has the
+    readers after it.
     """
     Nest(scope, group, block).emit()
 
 
 class Nest:
-    """What is known of one nest while it is emitted."""
+    """The state of one nest while it is emitted."""
 
     def __init__(self, scope, group: Group, block: Block):
         self.scope, self.group, self.block = scope, group, block
@@ -114,10 +112,11 @@ class Nest:
             self.regions = {op: region(scope, op) for op in group.ops if is_write(op)}
             self.lengths = self.find_lengths()
             self.plans: dict[Value, Plan] = {}
-            self.places: dict[Op, list[Value]] = {}  # where what is gathered stands
-            # the places of (index, length), which no trip but theirs can have
+            self.places: dict[Op, list[Value]] = {}  # indices of gathered elements
+            # positions by (index, length), which no other trip shares
             self.checked: dict[tuple[Value, Value], Value] = {}
-            self.reused: dict[Value, Op] = {}  # an operand -> the op whose result takes its place
+            # an operand -> the op whose result is stored in its memory
+            self.reused: dict[Value, Op] = {}
             for op in group.ops:
                 for k, x in enumerate(op.inputs):
                     if (isinstance(x.type, Array) and x not in self.inside
@@ -135,15 +134,15 @@ class Nest:
     # lengths and broadcasting
 
     def find_lengths(self) -> list[Value]:
-        """The length of each loop: that of an operand that has this extent, or what the operands
-        make together.
+        """The length of each loop: an operand's with this extent, or the broadcast of all
+        operands'.
         """
         lengths: list[Value | None] = [value(d) if isinstance(d, int) else None
                                        for d in self.group.dims]
         rank = len(lengths)
         for op in self.group.ops:
             if op.name == "spread" and shape_source(op.inputs[1]) in self.inside:
-                # its shape is that of another op of this nest, and that is where it is asked for
+                # its shape is that of another op of this nest, which has the lengths
                 continue
             found = (self.regions[op].lengths if op in self.regions
                      else stated_lengths(self.scope, op))
@@ -163,7 +162,7 @@ class Nest:
         return lengths
 
     def broadcast(self, axis: int) -> Value:
-        """A length that only the run knows: each operand has it or is 1."""
+        """A length known only at run time: each operand has it or is 1."""
         rank, result = len(self.group.dims), value(1)
         for x in self.group.ops[0].inputs:
             if isinstance(x.type, Array) and x.type.rank >= rank - axis:
@@ -171,7 +170,7 @@ class Nest:
         return result
 
     def plan(self, x: Value) -> Callable[[Sequence[Value]], Value]:
-        """How to read operand `x` at an index of the nest; checks its lengths once, before the
+        """Plan how to read operand `x` at an index of the nest; check its lengths once, before the
         loops.
         """
         elements = self.scope.elements(x)
@@ -211,8 +210,9 @@ class Nest:
             final: dict[Op, Value] = {}
 
             def level(k: int, index: list[Value], buffers: list[Value], sums: dict[Op, Value]):
-                """Loops k, k+1, ...; returns the buffers and the running reductions after them."""
-                # where a row stands is looked up once for all its elements
+                """Emit loops k, k+1, ...; return the buffers and the running reductions after them.
+                """
+                # the index of a row is looked up once for all its elements
                 for op in self.group.ops:
                     if (is_gather(op) and not in_step(op)
                             and span(gather_parts(self.scope, op))[1] == k):
@@ -244,7 +244,7 @@ class Nest:
 
             def finished(starting: list[Running], index: list[Value], buffers: list[Value],
                          sums: dict[Op, Value]):
-                """What the reductions whose loops have ended give goes where it belongs."""
+                """Store the results of reductions whose loops have ended."""
                 for r in starting:
                     total = as_dtype(sums.pop(r.op), r.op.output.type.dtype)
                     where = [j for j, s in enumerate(stored) if s.op is r.op]
@@ -280,7 +280,7 @@ class Nest:
 
     def looked_up(self, op: Op, index: Sequence[Value],
                   numbers: Mapping[Value, Value] = NONE) -> list[Value]:
-        """Where the element, or the row, is that `op` gathers at `index`."""
+        """The index of the element, or row, that `op` gathers at `index`."""
         return looked_up(self.scope, self.scope.elements(op.inputs[0]).lengths,
                          gather_parts(self.scope, op), index, numbers, self.checked)
 
@@ -294,7 +294,7 @@ class Nest:
                 or k not in axes]
 
     def results(self) -> tuple[list[Stored], list[Running]]:
-        """Which results live in arrays, and which reductions are numbers while they run."""
+        """The results to store in arrays, and the reductions to keep as running numbers."""
         stored, running = [], []
         rank = len(self.lengths)
         for op in self.group.ops:
@@ -343,7 +343,7 @@ class Nest:
         return loop(lengths, [buffer], [buffer.type], [y.name], body, self.scope.counters)[0]
 
     def stored_output(self, op: Op) -> Stored:
-        """A fresh buffer, or an operand's own where nothing needs the operand any more."""
+        """A new buffer, or the memory of an operand that is dead afterwards."""
         y = op.output
         old = self.dying_operand(op)
         if old is not None:
@@ -354,11 +354,10 @@ class Nest:
         return Stored(op, buffer, lambda index: list(index))
 
     def dying_operand(self, op: Op) -> Value | None:
-        """An operand that the result may overwrite: `x_bar + t` where this is the last that is seen
-        of x_bar.
+        """An operand that the result may overwrite: `x_bar + t` where x_bar is dead afterwards.
 
-        Of a loop's carry, rather what it was before: the loop goes on in the same memory, however
-        long the sum is. Of the result of an arm, rather what other arms have in its place.
+        A loop's carry is preferred, so that the loop continues in the same memory, however long the
+        sum is; for the result of a branch, what other branches return in its place.
         """
         y = op.output
         before = ([self.block.params[k - len(self.block.yields)]
@@ -382,7 +381,8 @@ class Nest:
         return None
 
     def looked_through(self, x: Value) -> list[Value]:
-        """`x`, what it is a view of, and what it is index arithmetic on, as np.roll(y, 1) is on y.
+        """`x`, the array it is a view of, and the operands of its index arithmetic, as y in
+        np.roll(y, 1).
         """
         found = [x]
         for v in found:
@@ -396,7 +396,7 @@ class Nest:
         return found
 
     def element(self, index, stored, buffers, running, sums):
-        """One trip: every op of the group at `index`."""
+        """Emit one trip: every op of the group at `index`."""
         memo: dict[Value, Value] = {}
 
         def number_of(x: Value) -> Value:
@@ -453,7 +453,7 @@ class Nest:
         return buffers, sums
 
     def compute(self, op: Op, number_of: Callable, index) -> Value:
-        """The op's result at one index, from numbers."""
+        """Emit the op's result at one index, from numbers."""
         dtype = op.output.type.dtype
         if is_gather(op):
             if in_step(op):
@@ -485,7 +485,7 @@ def stated_lengths(scope, op: Op) -> list[Value] | None:
 
 @dataclass(eq=False)
 class Plan:
-    """How a nest reads one operand."""
+    """The way in which a nest reads one operand."""
 
     elements: Elements
     index_of: Callable
@@ -503,7 +503,7 @@ def _fused_away(op: Op) -> Callable:
 
 
 def needed_outside(group: Group, block: Block) -> set[Value]:
-    """The results of `group` that something else reads element by element."""
+    """The results of `group` that are read element by element outside of it."""
     needed = set(block.yields)
     for op in block.ops:
         if op not in group:

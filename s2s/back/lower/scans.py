@@ -1,7 +1,7 @@
-"""Ops that need a loop of their own: running sums, positions of extremes, arrays put together,
-masks.
+"""Lower ops that need a loop of their own: scans, argmax, concatenation, masks.
 
-Each takes the scope and the op, emits its loops into the current block, and defines its result.
+Each function takes the scope and the op, emits its loops into the current block, and defines its
+result.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SCANS: dict[str, Callable] = {}
 
 
 def scan(scope, op: Op) -> bool:
-    """Lower `op`, if it is one of these; False leaves it to others."""
+    """Lower `op`, if it is one of these; return False to leave it to others."""
     found = SCANS.get(op.name)
     return found is not None and found(scope, op)
 
@@ -56,8 +56,7 @@ def elements_of(scope, x: Value) -> Elements:
     return Elements(Array(x.type.dtype, ()), (), lambda index: scope.env[x], generated=True)
 
 
-# ----------------------------------------------------------------------------------------- running
-# sums
+# -------------------------------------------------------------------------------------------- scans
 
 
 @entry("cumsum", "cumprod")
@@ -87,18 +86,17 @@ def _running(scope, op: Op) -> bool:
 
 
 def _number(x: int, dtype: str):
-    """The number x as Python writes it for this dtype."""
+    """The number x, as Python writes it for this dtype."""
     return (float(x) if dtype.startswith("float") else complex(x) if dtype.startswith("complex")
             else x)
 
 
-# ----------------------------------------------------------------------------------- positions of
-# extremes
+# -------------------------------------------------------------------------------- argmax and argmin
 
 
 @entry("argmax", "argmin")
 def _position(scope, op: Op) -> bool:
-    """The first place of the largest element; of the first NaN, if there is one."""
+    """Lower argmax and argmin: the first extreme element, or the first NaN, if there is one."""
     x, y = scope.elements(op.inputs[0]), op.output
     rank, dtype, axis = x.type.rank, x.type.dtype, op.attrs["axis"]
     axes = normal_axes(axis, rank)
@@ -150,13 +148,12 @@ def _position(scope, op: Op) -> bool:
     return True
 
 
-# ------------------------------------------------------------------------------------ arrays put
-# together
+# ------------------------------------------------------------------------------------ concatenation
 
 
 @entry("array")
 def _array(scope, op: Op) -> bool:
-    """np.array of numbers, or of arrays, in nested lists."""
+    """Lower np.array of numbers, or of arrays, in nested lists."""
     y, shape = op.output, op.attrs["shape"]
     if not isinstance(y.type, Array):
         return False
@@ -177,7 +174,7 @@ def _array(scope, op: Op) -> bool:
 
 def _copied(scope, array: Value, source: Elements, before: Sequence[Value], y: Value,
             shift: Callable[[Index], list[Value]] = list) -> Value:
-    """`array[*before, i, j, ...] = source[i, j, ...]` for all i, j, ..."""
+    """Emit `array[*before, i, j, ...] = source[i, j, ...]` for all i, j, ..."""
     dtype = y.type.dtype
 
     def body(index: Index, carries):
@@ -208,7 +205,7 @@ def _concatenate(scope, op: Op) -> bool:
 
 @entry("repeat")
 def _repeat(scope, op: Op) -> bool:
-    """Each row as often as its count says."""
+    """Lower np.repeat: each row as often as its count says."""
     x, counts, y = scope.elements(op.inputs[0]), scope.elements(op.inputs[1]), op.output
     axis = op.attrs["axis"] or 0
     n = scope.same(x.lengths[axis], counts.lengths[0])
@@ -241,15 +238,12 @@ def _repeat(scope, op: Op) -> bool:
     return True
 
 
-# ------------------------------------------------------------------------------- sums back to a
-# shape
+# ---------------------------------------------------------------------------------- sums to a shape
 
 
 def _summed(scope, op: Op, lengths: Sequence[Value], target: Callable[[Index], list[Value]],
             trips: Sequence[Value] | None = None) -> bool:
-    """A new array of these lengths, into which every element of the operand is added at
-    `target(index)`; `trips` are its checked lengths.
-    """
+    """Lower a scatter-add of all elements of the operand into a new array, at `target(index)`."""
     y, source = op.output, scope.elements(op.inputs[0])
     array = new_buffer(y.type.dtype, y.type.dims, lengths, zero=True)
     array.name = y.name
@@ -267,8 +261,7 @@ def _summed(scope, op: Op, lengths: Sequence[Value], target: Callable[[Index], l
 
 @entry("sum_to")
 def _sum_to(scope, op: Op) -> bool:
-    """Of the axes of which only the run knows whether they were broadcast, index 0 takes
-    everything.
+    """Lower sum_to: along axes whose broadcasting is known only at run time, index 0 takes the sum.
     """
     lengths, source = scope.lengths(op.inputs[1]), scope.elements(op.inputs[0])
     extra = op.inputs[0].type.rank - len(lengths)

@@ -1,10 +1,10 @@
-"""Writing a region: `a[1:-1] = v`, `a[i] += v`, `a[rows, 1:] = v` as loops over what is written.
+"""Lower writes to slices, `a[1:-1] = v`, `a[i] += v`, `a[rows, 1:] = v`, to loops over the region.
 
 Note [Writes that join a nest]
 Where `v` is computed in a nest over the same index space, the write is one more op of that nest,
-and `v` is never stored. The array must not be read elsewhere in the nest, except at the very place
-that is written (`u[1:-1] *= 0.5`): a loop that shifts an array onto itself would read what it has
-just written.
+and `v` is never stored. The array must not be read elsewhere in the nest, except at the index that
+is written (`u[1:-1] *= 0.5`): a loop that shifts an array onto itself would read what it has just
+written.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from .gather import gathered_index, in_step, index_lengths, is_gather, looked_up
 
 @dataclass(eq=False)
 class Region:
-    """What a write by integers and slices touches: the array, its lengths, the region's, and where
-    its elements are.
+    """The elements that a write by integers and slices touches: the array, its lengths, the lengths
+    of the region, and the map of its indices.
     """
 
     array: Value
@@ -52,7 +52,7 @@ class Region:
 
 
 def region(scope, op: Op) -> Region | None:
-    """The region that `op` writes; None for a slice of which only the run knows the step."""
+    """The region that `op` writes; None for a slice whose direction is known only at run time."""
     a, _, *operands = op.inputs
     array, own = scope.whole(a), scope.lengths(a)
     lengths, targets, axis = [], [], 0
@@ -78,7 +78,7 @@ def region(scope, op: Op) -> Region | None:
 
 
 def write_region(scope, op: Op) -> bool:
-    """`a[1:-1] = v`, `a[rows] += v` as a loop over what is written; False if NumPy has to do it."""
+    """Emit `a[1:-1] = v`, `a[rows] += v` as a loop over the region; False leaves it to NumPy."""
     a, v, *operands = op.inputs
     if not isinstance(a.type, Array):
         return False
@@ -128,20 +128,18 @@ def written_space(op: Op, equal: Equalities, computed: Callable[[Op], bool]) -> 
 
 
 def clashes(op: Op, others: Sequence[Op]) -> bool:
-    """Whether in one nest of `op` and `others` something might be read too early, or after it is
-    overwritten.
-    """
+    """Whether fusing `op` with `others` breaks a dependence through memory."""
     ops = [op, *others]
     for other in ops:
         if is_gather(other) and any(x.op in ops for x in other.inputs if isinstance(x.type, Array)):
             if other.inputs[0].op in ops or not in_step(other) or any(map(is_long, ops)):
-                return True  # it reads its operands at any index, so they must be there
+                return True  # it reads its operands at any index, so they must be in memory
     for write in ops:
         if write.record.writes is None:
             continue
         memory = set(versions(write.inputs[0]))
         if any(x.op in ops for x in memory if x.op is not write):
-            return True  # the array is made in this very nest
+            return True  # the array is allocated in this very nest
         for other in ops:
             for k, x in enumerate(other.inputs):
                 if (isinstance(x.type, Array) and k not in other.record.shapes
@@ -152,12 +150,13 @@ def clashes(op: Op, others: Sequence[Op]) -> bool:
 
 
 def copied_from(x: Value) -> Value:
-    """What `x`, a copy, was copied from: a nest reads it there."""
+    """The source of `x`, a copy: a nest reads the source."""
     return copied_from(x.op.inputs[0]) if x.op is not None and x.op.name == "copy" else x
 
 
 def is_place_of(x: Value, write: Op) -> bool:
-    """Whether `x` is just what `write` overwrites, or a copy of it: `u[1:-1]` in `u[1:-1] *= 0.5`.
+    """Whether `x` is exactly what `write` overwrites, or a copy of it: `u[1:-1]` in `u[1:-1] *=
+    0.5`.
     """
     x = copied_from(x)
     op = x.op
@@ -170,9 +169,7 @@ def is_place_of(x: Value, write: Op) -> bool:
 
 
 def scatter(scope, op: Op) -> bool:
-    """`a[rows, 1:] = v` and `a[rows, cols] += v`: one element after the other, as often as an index
-    occurs.
-    """
+    """Emit `a[rows, 1:] = v` or `a[rows, cols] += v` element by element, as indices may repeat."""
     a, v, *operands = op.inputs
     array, own = scope.whole(a), scope.lengths(a)
     parts = list(paired(expand(op.attrs["pattern"], a.type.rank), operands))
@@ -182,7 +179,7 @@ def scatter(scope, op: Op) -> bool:
 
     last, types, names = span(parts)[1], [array.type], [op.output.name or a.name]
 
-    def rows(index, carries):  # where a row stands is looked up once for all its elements
+    def rows(index, carries):  # the index of a row is looked up once for all its elements
         places = looked_up(scope, own, parts, index)
 
         def body(index, carries):
@@ -198,7 +195,7 @@ def scatter(scope, op: Op) -> bool:
 
 
 def source_reader(scope, a: Value, v: Value, lengths: list[Value], dims: tuple) -> Callable:
-    """How to read `v`, broadcast to a region of `a` of these lengths; checks once, before the loop.
+    """How to read `v`, broadcast to a region of `a` of these lengths; emits checks before the loop.
     """
     if not isinstance(v.type, Array):
         number = scope.env[v]
@@ -209,7 +206,7 @@ def source_reader(scope, a: Value, v: Value, lengths: list[Value], dims: tuple) 
         elements = in_memory(scope.whole(v), elements.lengths, v.type)
     rank = len(lengths)
     extra = max(v.type.rank - rank, 0)
-    places: list[Callable] = []  # of each axis of `v`, by the index of the region
+    places: list[Callable] = []  # for each axis of `v`, its index from that of the region
     for d, m in zip(v.type.dims[:extra], elements.lengths):  # NumPy drops leading axes of length 1
         first = value(0) if d == 1 else op_named("subtract", scope.same(value(1), m), 1)
         places.append(lambda index, first=first: first)

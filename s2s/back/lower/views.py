@@ -1,11 +1,10 @@
-"""Views and generated arrays as index arithmetic: one entry for each op, none of which makes a
-loop.
+"""Lower views and generated arrays to index arithmetic, without loops: one function for each op.
 
     x[1:-1], x.T, np.flip(x), x[:, None], x.reshape(n, m)      other ways to read x
     np.arange(n), np.zeros_like(x), np.full(n, s), np.eye(n)   numbers that follow from the index
 
-An entry takes the scope and the op and returns the `Elements` of its result, or None where it has
-to be an array after all.
+Each function takes the scope and the op and returns the `Elements` of its result, or None where it
+must be an array in memory.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ KINDS: dict[str, Callable] = {}
 
 
 def virtual(scope, op: Op) -> bool:
-    """Make the result of `op` index arithmetic; False where that cannot be."""
+    """Define the result of `op` by index arithmetic; return False where that is impossible."""
     kind = KINDS.get(op.name)
     if kind is None or len(op.outputs) != 1 or not isinstance(op.output.type,
                                                               Array) and op.name != "squeeze":
@@ -43,7 +42,7 @@ def virtual(scope, op: Op) -> bool:
 
 
 def entry(*names: str) -> Callable:
-    """Say that the decorated function makes the elements of these ops."""
+    """Register the decorated function, which returns `Elements`, for these ops."""
 
     def register(function: Callable) -> Callable:
         for name in names:
@@ -54,8 +53,7 @@ def entry(*names: str) -> Callable:
 
 
 def whole_view(scope, op: Op, *, flat: bool = False) -> Callable[[], Value]:
-    """NumPy's own view, for those who need the array in one piece; `flat` needs the source
-    contiguous.
+    """NumPy's own view, for uses that need the array in memory; `flat` needs the source contiguous.
     """
 
     def whole() -> Value:
@@ -68,8 +66,7 @@ def whole_view(scope, op: Op, *, flat: bool = False) -> Callable[[], Value]:
     return whole
 
 
-# ------------------------------------------------------------------------------------------------
-# views
+# -------------------------------------------------------------------------------------------- views
 
 
 @entry("getitem")
@@ -111,7 +108,7 @@ def _squeeze(scope, op: Op) -> Elements | None:
     axes = tuple(k for k, d in enumerate(dims)
                  if d == 1) if axis is None else normal_axes(axis, len(dims))
     if any(isinstance(dims[k], Extent) for k in axes):
-        return None  # NumPy has to look
+        return None  # only NumPy can tell
 
     def at(index: Index) -> Value:
         rest = iter(index)
@@ -191,9 +188,7 @@ def _repeat(scope, op: Op) -> Elements | None:
 
 @entry("delete")
 def _delete(scope, op: Op) -> Elements | None:
-    """Element i of the result is element i of the source, or the one after it from the deleted one
-    on.
-    """
+    """Element i of the result is element i of the source, or i + 1 from the deleted one on."""
     if isinstance(op.inputs[1].type, Array):
         return None
     source, axis = scope.elements(op.inputs[0]), op.attrs["axis"] or 0
@@ -233,7 +228,7 @@ def _ravel(scope, op: Op) -> Elements:
 
 @entry("reshape", "reshape_like")
 def _reshape(scope, op: Op) -> Elements:
-    """Adding and dropping axes of length 1 is index arithmetic; everything else is NumPy's view."""
+    """The reshaped source: index arithmetic for axes of length 1, NumPy's view otherwise."""
     y, x = op.output, op.inputs[0]
     whole = whole_view(scope, op, flat=True)
     if not isinstance(x.type, Array):
@@ -256,8 +251,7 @@ def _reshape(scope, op: Op) -> Elements:
     return scope.elements(y)
 
 
-# ------------------------------------------------------------------------------------- the same
-# elements
+# -------------------------------------------------------------------------------- the same elements
 
 
 @entry("shaped_like", "stop_gradient", "as_array", "positive")
@@ -272,7 +266,7 @@ def _same(scope, op: Op) -> Elements | None:
 
 @entry("as_long_as")
 def _as_long_as(scope, op: Op) -> Elements:
-    """The same elements, once the axis is checked."""
+    """The same elements, with a check of the axis."""
     x, y = op.inputs
     source, axis, other = scope.elements(x), op.attrs["axis"], op.attrs["other"]
     lengths = list(source.lengths)
@@ -290,7 +284,7 @@ def _copy(scope, op: Op) -> Elements:
 
 @entry("spread", "broadcast_to", "full", "full_like")
 def _spread(scope, op: Op) -> Elements:
-    """A number, or an array broadcast, under a shape."""
+    """A number, or a broadcast array, with a given shape."""
     s, y = op.inputs[0], op.output.type
     if op.record.shapes or op.name == "full_like":
         lengths = scope.lengths(op.inputs[1])
@@ -312,8 +306,7 @@ def _spread(scope, op: Op) -> Elements:
                     generated=source.generated or source.value is not None)
 
 
-# -------------------------------------------------------------------------------------- numbers by
-# index
+# --------------------------------------------------------------------------------- numbers by index
 
 
 def number_of(x, dtype: str) -> Value:
@@ -394,7 +387,7 @@ def _arange(scope, op: Op) -> Elements | None:
     delta = subtract(second, start)
 
     def at(index: Index) -> Value:
-        """NumPy fills in the first two numbers, and goes on by their difference."""
+        """NumPy computes the first two numbers, and continues with their difference."""
         return select(op_named("equal", index[0], 1), second, add(start, multiply(index[0], delta)))
 
     return Elements(op.output.type, (op_named("at_least_zero", count),), at, generated=True)
@@ -424,7 +417,7 @@ def _bin_counts(scope, op: Op) -> Elements:
 
 
 def _bins(n: Value) -> Value:
-    """How many np.fft.rfft of n numbers has."""
+    """The number of bins of np.fft.rfft of n numbers."""
     return add(op_named("floor_divide", n, 2), 1)
 
 

@@ -1,1 +1,1 @@
-"""Loops that threads share, and what they cost."""
+"""Parallel loops: outlining, independent sections, and a cost model."""

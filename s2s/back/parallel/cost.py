@@ -1,5 +1,4 @@
-"""How much work loops do: operations on numbers, as sums of products of numbers of trips, counted
-on their syntax trees.
+"""Cost model of loops: operation counts as polynomials in trip counts, from syntax trees.
 
     for i in range(n):
         t = np.exp(x[i])          Work({("n", "m"): 3, ("n",): 7})
@@ -19,30 +18,29 @@ SLOW = {"exp", "log", "sin", "cos", "tan", "tanh", "sinh", "cosh", "expm1", "log
         "log10", "power", "pow", "arctan", "arctan2", "atan", "atan2", "arcsin", "arccos", "asin",
         "acos", "erf", "erfc", "gamma", "lgamma", "hypot", "cbrt", "logaddexp", "arcsinh",
         "arccosh", "arctanh", "asinh", "acosh", "atanh"}
-MANY = 8  # trips of a loop of which nothing is known
-LANES = 4  # trips at a time, in the loops of a strip
+MANY = 8  # assumed trips of a loop of which nothing is known
+LANES = 4  # trips at a time, in vectorised loops of a strip
 CALL = 200  # operations of a matrix product or the like
-LIBRARIES = ("blas_", "lapack_")  # how the names of functions begin that call them
+LIBRARIES = ("blas_", "lapack_")  # name prefixes of functions that call libraries
 UNKNOWN = "unknown"
 LONG = 200  # characters
-# calls that give their first argument, or at most that
+# calls whose result is at most their first argument
 LENGTHS = frozenset({"same_length", "nonempty_length", "spread_length", "broadcast_length",
                      "supposed_length", "stays_inside", "strips_of"})
 
-Work = Counter  # by the factors of a product of trips, as text: how many operations
+Work = Counter  # operation count by the factors of a product of trip counts, as text
 
 
 def work_of(body: Sequence[ast.stmt], inside: set[str], index: str = "",
             trips: ast.expr | None = None) -> Work:
-    """The operations of one run of `body`, in terms of what is known outside the loop, which stores
-    the names `inside`.
+    """The cost of one run of `body`, in terms of values from outside the loop that binds `inside`.
     """
     found, most = Work(), {}
     for statement in body:
         match statement:
             case ast.Assign([ast.Name(name)],
                             ast.Call(ast.Name("min"), [_, ast.Constant(int(n))]) as value):
-                # all strips but the last are so long, and what they compute goes several at a time
+                # strips have this length except the last, and their loops are vectorised
                 most[name] = -(-n // LANES)
                 found += _operations(value)
             case ast.For(_, ast.Call() as iterator, inner):
@@ -108,7 +106,7 @@ def as_factor(text: str) -> str:
 
 
 def trips_of(iterator: ast.expr) -> tuple[ast.expr, ast.expr, bool]:
-    """Where a `range` starts, how many numbers it gives, and whether it goes down."""
+    """The start and length of a `range`, and whether it counts down."""
     match iterator.args:
         case [stop]:
             return ast.Constant(0), stop, False
@@ -121,7 +119,7 @@ def trips_of(iterator: ast.expr) -> tuple[ast.expr, ast.expr, bool]:
 
 
 def difference(a: ast.expr, b: ast.expr) -> ast.expr:
-    """a - b; of n - 1 and -1, n."""
+    """a - b; for n - 1 and -1, n."""
     match a, b:
         case ast.BinOp(n, ast.Sub(), ast.Constant(k)), (ast.UnaryOp(ast.USub(), ast.Constant(j))
                                                         | ast.Constant(j)) if k == abs(j) == 1:
@@ -140,25 +138,25 @@ class Substitute(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call):
         if isinstance(node.func, ast.Name) and node.func.id in LENGTHS:
-            return self.visit(node.args[0])  # a check, or at most so many
+            return self.visit(node.args[0])  # a check, or an upper bound
         return self.generic_visit(node)
 
 
 class Asked:
-    """What of a function is known at a call, in terms of its arguments a0, a1, ..."""
+    """The values of a function known at a call, in terms of its arguments a0, a1, ..."""
 
     def __init__(self, tree: ast.FunctionDef):
         self.arguments = {f"a{k}" for k in range(len(tree.args.args))}
         self.known = known_of(tree)
 
     def of(self, work: Work, trips: str) -> Work:
-        """The work of all `trips` in terms of the arguments: what is not known at the call counts
-        as 1, UNKNOWN among its factors.
+        """The cost of all `trips` in terms of the arguments; unknown factors count as 1, as
+        UNKNOWN.
         """
         return Work({tuple(self.factor(f) for f in (*key, trips)): n for key, n in work.items()})
 
     def factor(self, factor: str) -> str:
-        """A number of trips in terms of the arguments."""
+        """A trip count in terms of the arguments."""
         tree = Substitute(self.known).visit(parsed(factor)[0].value)
         text = ast.unparse(tree)
         simple = all(isinstance(node, (ast.Name, ast.Constant, ast.BinOp, ast.operator,
@@ -173,9 +171,7 @@ class Asked:
 
 
 def known_of(tree: ast.FunctionDef) -> dict[str, ast.expr]:
-    """What the names say that are assigned once, at the top of the function, in terms of its
-    parameters where it can be said.
-    """
+    """The values of names assigned once at the top of the function, in terms of its parameters."""
     counts = Counter(stored_in(tree.body))
     known: dict[str, ast.expr] = {a.arg: ast.Name(f"a{k}", ast.Load())
                                   for k, a in enumerate(tree.args.args)}

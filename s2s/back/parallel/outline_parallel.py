@@ -1,4 +1,4 @@
-"""Large independent loops, each as a function of a range of its trips, which threads can share.
+"""Outline large independent loops as functions of a range of trips, for threads to share.
 
     s = 0.0                              s = 0.0
     for i in range(len(x)):              parts = parts_of(len(x), 21)
@@ -7,12 +7,12 @@
         s += t                           for part in range(parts):
                                              s += s_parts[part]
 
-where f_part is the loop over range(start, stop), with a sum of its own. What one trip does is
-counted (21 operations) so that short loops stay in one piece (runtime/threads/parallel_for.py).
+where f_part is the loop over range(start, stop), with a private sum. The cost of one trip is
+counted (21 operations) so that short loops are not split (runtime/threads/parallel_for.py).
 
-Works on the syntax trees that the printer has made: there the names say what a loop reads, and what
-is written in place is settled. That trips are independent is known of the ops
-(analysis/dependence.py); of what a loop carries,
+The pass works on printed syntax trees: their names show what a loop reads, and in-place writes are
+settled. That trips are independent is known from the ops (analysis/dependence.py); the carries of a
+loop are
 
     own       goes to the kernel as it is: no two trips touch the same element
     sum       each part adds up its own, from zero; these are added in their order; likewise maxima and minima
@@ -37,10 +37,10 @@ from ..syntax.ast_names import exposed, loaded_in, names_in, nodes_in, stored_in
 from .cost import Asked, Work, as_factor, parsed, spelled, trips_of, work_of
 from .sections import MADE, groups, in_sections
 
-# functions that a loop in parts calls: runtime/threads/parallel_for.py
+# functions of runtime/threads/parallel_for.py that an outlined loop calls
 PARTS = ("add_parts", "apart", "in_parts", "natural", "parts_of")
-COMBINED = {  # ops -> what goes with any number and leaves it as it is, and how two parts go together; not products, where a
-    # part may overflow that a zero in another would have kept from it
+COMBINED = {  # ops -> the identity, and how two parts are combined; not products, where a
+    # part may overflow that a zero in another would have kept finite
     "maximum": ("-np.inf", "np.iinfo(np.{dtype}).min", "np.maximum({s}, {x})"),
     "minimum": ("np.inf", "np.iinfo(np.{dtype}).max", "np.minimum({s}, {x})"),
     "max_": ("-np.inf", "np.iinfo(np.{dtype}).min", "max({s}, {x})"),
@@ -48,27 +48,27 @@ COMBINED = {  # ops -> what goes with any number and leaves it as it is, and how
 }
 
 
-# ------------------------------------------------------------------------------------------- marks
+# -------------------------------------------------------------------------------------------- marks
 
 
 def mark(tree: ast.For, op: Op, carried: Sequence[str]) -> ast.For:
-    """Note on the tree of a loop which loop it is, and what its carries are called."""
+    """Mark the tree of a loop with its op and the names of its carries."""
     tree.op, tree.carried = op, list(carried)
     return tree
 
 
 def rename_marks(nodes: Sequence[ast.AST], renamed: dict[str, str]) -> None:
-    """The names that the marks on these nodes have are others now."""
+    """Rename the names in the marks on these nodes."""
     for node in nodes:
         if isinstance(node, ast.For) and hasattr(node, "carried"):
             node.carried = [renamed.get(name, name) for name in node.carried]
 
 
-# ------------------------------------------------------------------------------------------- roles
+# -------------------------------------------------------------------------------------------- roles
 
 
 class Roles:
-    """What the loops of one function carry."""
+    """The roles of carries in the loops of one function."""
 
     def __init__(self, function: Function):
         self.uses: Counter[Value] = Counter(function.results)
@@ -104,7 +104,7 @@ class Roles:
 
     def is_scratch(self, loop: Op, k: int) -> bool:
         """Whether carry `k` is a buffer that every trip fills anew (back/loops/hoist_buffers.py,
-        back/loops/tape_arrays.py), and that nobody reads after the loop.
+        back/loops/tape_arrays.py), and that is dead after the loop.
         """
         start, out = loop.inputs[3 + k], loop.outputs[k]
         if not isinstance(start.type, Array):
@@ -120,9 +120,7 @@ class Roles:
 
 
 def combined(trip: Trip, param: Value, end: Value) -> str | None:
-    """How `end` is `param`, combined with what does not depend on it, in loops or not: a key of
-    COMBINED.
-    """
+    """The reduction by which `end` combines `param` with independent values: a key of COMBINED."""
     if (end.op is None or not isinstance(end.type, Scalar) or len(trip.uses.get(param, ())) != 1
             or len(trip.uses.get(end, ())) != 1):
         return None
@@ -139,23 +137,20 @@ def combined(trip: Trip, param: Value, end: Value) -> str | None:
 
 
 def runs_anywhere(op: Op) -> bool:
-    """Whether a thread that holds no Python object may run `op`, out of order with those of other
-    trips.
-    """
+    """Whether threads without the GIL may run `op`, out of order with other trips."""
     return ((op.record.pure or op.record.only_raises) and op.name != "call" and op.record is not foreign
             and not hasattr(op.record.helper, "stem"))  # in Python (back/lower/library_calls.py)
 
 
 def is_in_c_order(x: Value) -> bool:
-    """Whether the array `x` surely lies in memory as an array that `np.zeros` makes."""
+    """Whether the array `x` surely has the layout of `np.zeros`."""
     x = at_first(x)
     return isinstance(x.type, Array) and (len(x.type.dims) == 1 or x.op is not None
                                           and x.op.name in MADE)
 
 
 def is_buffer(x: Value) -> bool:
-    """Whether `x` is an array that the function has made, which shares no memory with its arguments
-    (runtime/intrinsics/noalias_alloc.py).
+    """Whether `x` is a local array that aliases no argument (runtime/intrinsics/noalias_alloc.py).
     """
     x = at_first(x)
     return (isinstance(x.type, Array) and x.op is not None
@@ -163,20 +158,19 @@ def is_buffer(x: Value) -> bool:
 
 
 def at_first(x: Value) -> Value:
-    """What `x` was before anything was written to it."""
+    """The version of `x` before all writes."""
     while x.op is not None and x.op.name in ("setitem", "additem", "for"):
         x = x.op.inputs[0] if x.op.name != "for" else x.op.inputs[3 + x.op.outputs.index(x)]
     return x
 
 
-# ----------------------------------------------------------------------------------------- the
-# split
+# ---------------------------------------------------------------------------------------- the split
 
 
 @dataclass
 class Independent:
-    """An independent loop: the names of its sums, gathers and scratch arrays, its trips, and what
-    one of them does.
+    """An independent loop: its sums, gathers and scratch arrays by name, its trips, and the cost of
+    one.
     """
 
     number: int
@@ -190,11 +184,10 @@ class Independent:
 
 
 class Split:
-    """The loops of one function that can be put in parts, or in sections, by number; it is done
-    once, if at all.
+    """The loops of one function that can be split into parts or sections, by number.
 
-    `sizes` says how much work there is in each, over arguments a0, a1, ... Names in `taken` mean
-    other things in the module.
+    `sizes` has the cost of each, in terms of arguments a0, a1, ... Names in `taken` mean other
+    things in the module.
     """
 
     def __init__(self, tree: ast.FunctionDef, taken: frozenset[str]):
@@ -210,7 +203,7 @@ class Split:
                        for group in self.groups.values()]
 
     def look(self, body: Sequence[ast.stmt]) -> None:
-        """Find the outermost independent loops among the statements, or in loops among them."""
+        """Find the outermost independent loops in the statements."""
         for statement in body:
             carried = (self.carried(statement) if isinstance(statement, ast.For)
                        and hasattr(statement, "op") else None)
@@ -228,17 +221,15 @@ class Split:
         return loop not in self.found and all(map(runs_anywhere, walk(loop.op.blocks[0])))
 
     def work(self, loop: ast.For) -> Work:
-        """The work in one trip of a loop."""
+        """The cost of one trip of a loop."""
         return work_of(loop.body, set(stored_in([loop])), loop.target.id, trips_of(loop.iter)[1])
 
     def size(self, loop: ast.For, work: Work) -> Work:
-        """The work in all trips of a loop, of which one does `work`, in terms of the arguments."""
+        """The cost of all trips of a loop at `work` each, in terms of the arguments."""
         return self.asked.of(work, ast.unparse(trips_of(loop.iter)[1]))
 
     def in_parts(self, wanted: Container[int]) -> list[ast.FunctionDef]:
-        """The function with those loops in parts that are `wanted`, and those in sections that can
-        run at once, after their kernels.
-        """
+        """The outlined kernels, then the function with the `wanted` loops split."""
         if any(number in wanted for number in range(len(self.sizes))):
             self.locals = {a.arg for a in self.tree.args.args} | set(stored_in(self.tree.body))
             self.taken |= self.locals | {node.id for node in nodes_in(self.tree)
@@ -255,7 +246,7 @@ class Split:
         return [*self.kernels, self.tree]
 
     def body(self, body: Sequence[ast.stmt], wanted: Container[int]) -> list[ast.stmt]:
-        """The statements, with the wanted ones of the independent loops among them split."""
+        """The statements, with the wanted independent loops among them split."""
         done: list[ast.stmt] = []
         for statement in body:
             found = self.found.get(statement)
@@ -270,8 +261,7 @@ class Split:
         return done
 
     def carried(self, loop: ast.For) -> tuple[list[str], list[str], list[str]] | None:
-        """The names of the sums, gathers and scratch arrays of an independent loop; None if its
-        trips must run in order.
+        """Names of the sums, gathers and scratch arrays of a loop; None if trips must run in order.
         """
         roles = self.roles.of(loop.op)
         if roles is None:
@@ -281,11 +271,11 @@ class Split:
         stored = set(stored_in([loop]))
         if (set(exposed(loop.body, stored - {loop.target.id, *scratch})) != set(sums)
                 or stored & set(gathers)):
-            return None  # a name is carried from trip to trip that stands for something else
+            return None  # a carried name that stands for something else
         return sums, gathers, scratch
 
     def loop(self, loop: ast.For, found: Independent) -> list[ast.stmt]:
-        """The statements that make the trips of an independent loop in parts."""
+        """The statements that run an independent loop in parts."""
         sums, gathers, scratch, low, trips = (found.sums, found.gathers, found.scratch, found.low,
                                               found.trips)
         stored = set(stored_in([loop]))
@@ -327,7 +317,7 @@ class Split:
 
     def call(self, name: str, trips: ast.expr, work: Work, arguments: list[str], own_sums: dict,
              own_arrays: dict, dtypes: dict, how: dict, loop: ast.For) -> list[ast.stmt]:
-        """The statements that call the kernel `name`, and add up what its parts have."""
+        """The statements that call the kernel `name`, and combine the results of its parts."""
         ranks = {x: len(p.type.dims) for x, p in zip(loop.carried, loop.op.blocks[0].params[1:])
                  if isinstance(p.type, Array)}
         sizes = [" * ".join(_lengths(x, ranks[x])) for x in own_arrays]
@@ -356,13 +346,11 @@ class Split:
         return found
 
 
-# --------------------------------------------------------------------------------------------
-# pieces
+# --------------------------------------------------------------------------- small pieces of syntax
 
 
 def _span(low: ast.expr, start: str, stop: str, down: bool) -> str:
-    """The arguments of the `range` of the trips `start` to `stop` of a loop that begins at `low`.
-    """
+    """The arguments of the `range` of trips `start` to `stop` of a loop that begins at `low`."""
     if isinstance(low, ast.Constant) and low.value >= 0 and not down:
         start, stop = f"natural({start})", f"natural({stop})"
         return (f"{start}, {stop}" if low.value == 0
@@ -374,7 +362,7 @@ def _span(low: ast.expr, start: str, stop: str, down: bool) -> str:
 
 
 def _like(x: str, type: Array) -> str:
-    """An array like `x`; lengths that are known stand there."""
+    """An array like `x`, with constants for known lengths."""
     if not all(isinstance(d, int) for d in type.dims):
         return f"np.empty_like({x})"
     lengths = ", ".join(map(str, type.dims))
@@ -390,7 +378,7 @@ def _zero(dtype: str) -> str:
 
 
 def _start(how: str, dtype: str) -> str:
-    """What a part starts a sum, or the like, from."""
+    """The identity from which a part starts a sum or the like."""
     if how == "sum":
         return _zero(dtype)
     real, whole, _ = COMBINED[how]
@@ -399,7 +387,7 @@ def _start(how: str, dtype: str) -> str:
 
 
 def _together(how: str, s: str, x: str) -> str:
-    """The statement that adds what a part has to the sum."""
+    """The statement that combines a part's result with the sum."""
     return f"{s} += {x}" if how == "sum" else f"{s} = {COMBINED[how][2].format(s=s, x=x)}"
 
 
@@ -409,6 +397,6 @@ def _function(text: str) -> ast.FunctionDef:
 
 
 def calls_of(tree: ast.AST, name: str) -> bool:
-    """Whether something in the tree calls the function of this name."""
+    """Whether the tree contains a call of the function of this name."""
     return any(isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
                and node.func.id == name for node in nodes_in(tree))

@@ -1,5 +1,4 @@
-"""Long loops whose trips must run in order, but which need not wait for one another: sections, of
-which each thread can take one.
+"""Run long sequential loops that are independent of one another at the same time, as sections.
 
     for i in range(len(x)):                       a_own, b_own = np.empty(1), np.empty(1)
         a = 0.9 * a + np.sin(x[i] * a)            in_parts(f_sections, 2, 2, (a, x, b, y, a_own, b_own))
@@ -7,20 +6,19 @@ which each thread can take one.
     for j in range(len(y)):                       b = b_own[0]
         b = 0.8 * b + np.cos(y[j] + b)
 
-where f_sections makes the first loop as part 0, the second as part 1. Two recurrences, the way back
-through each, a forward and a backward filter: what could not be one loop (back/loops/fuse.py),
-because the ranges differ, or run against each other.
+where f_sections runs the first loop as part 0, the second as part 1. Examples are two recurrences,
+their reverse sweeps, a forward and a backward filter: loops that cannot be fused
+(back/loops/fuse.py), because the ranges differ, or run in opposite directions.
 
-Like outline_parallel.py, this works on the printed trees of a function's own statements. What
-stands between two loops goes before both or after both, where it passes only what it has nothing to
-do with: neither binds a name that the other mentions, or writes to an array. The loops themselves
-may use the same names, where neither reads what the other has left there, or is left there for
-later. Which arrays they write to, and read, is asked of the ops. A check stays before everything
-that it stands before.
+Like outline_parallel.py, this works on the printed trees of a function's own statements. Statements
+between two loops are moved before both or after both, if they are independent of what they pass:
+neither binds a name that the other mentions, or writes to an array. The loops themselves may use
+the same names, where neither value is live into the other loop or after it. The arrays that they
+write and read are known from the ops. A check stays before everything that it precedes.
 
-Considered: one op in the IR for several blocks: every pass that knows `for` and `if` would have to
-know of it, for what is decided last. Handing statements to the pool as they come, to wait where a
-result is read: whether one is worth it is known before it begins.
+Considered: one op in the IR with several blocks: every pass that knows `for` and `if` would have to
+know it, for a decision that is made last. Or submitting statements to the pool as they come, and
+waiting where a result is read: whether one is worth it is known only before it begins.
 """
 
 from __future__ import annotations
@@ -36,20 +34,19 @@ from ..syntax.ast_names import exposed, names_in, nodes_in, stored_in
 from ..syntax.unparse import Comment
 from .cost import LENGTHS, parsed
 
-# memory of which nothing is known, or that it was there before
+# memory of unknown origin, and memory of arguments
 ANYTHING, ARGUMENT = "anything", "argument"
 MADE = frozenset({"buffer", "zeros", "empty", "ones", "full"})
-# loops: among more each has a small share of the work, and each would be compared with each
+# loops: with more, each has a small share of the work, and comparing all pairs takes long
 FEW = 16
-NEW = frozenset({"zeros", "empty", "ones", "full", "zeros_like", "empty_like"})  # of np
+# functions of np that allocate
+NEW = frozenset({"zeros", "empty", "ones", "full", "zeros_like", "empty_like"})
 OF_NUMBERS = frozenset({"unshared_zeros", "unshared_empty", "unshared_like", "len", "float", "int",
                         "bool", "abs", "max", "min"})
 
 
 class Facts:
-    """What is asked of statements again and again while loops are compared, each found once: as
-    long as nobody changes them.
-    """
+    """A cache of facts about statements, valid while nobody changes them."""
 
     def __init__(self, body: Sequence[ast.stmt]):
         self.body = body
@@ -63,7 +60,7 @@ class Facts:
         self.memory = functools.cache(memory_of)
 
     def find_left(self, loop: ast.For) -> set[str]:
-        """The names that statements below a loop may read as it has left them."""
+        """The names that are live after a loop."""
         return set(exposed(self.body[self.body.index(loop) + 1:], set(self.stored(loop))))
 
     def are_apart(self, loop: ast.For, other: ast.For) -> bool:
@@ -73,24 +70,24 @@ class Facts:
                     or others & used)
 
     def passes(self, statement: ast.stmt, other: ast.stmt) -> bool:
-        """Whether a statement may run before or after another, all the same."""
+        """Whether two statements may be exchanged."""
         if not self.is_plain(statement) or not (self.is_plain(other) or isinstance(other, ast.For)):
             return False
         read = self.names(statement)
-        # an array that the other writes to: what is plain reads none of its elements, and a new
-        # name for it is bound to it
+        # A plain statement reads no elements of an array that the other writes to, and only binds a
+        # new name to it.
         return not (self.stored(statement) & self.names(other) or self.stored(other) & read
                     or self.written(other) & read)
 
     def leaves_numbers(self, loop: ast.For) -> bool:
-        """Whether what statements below read of what a loop leaves is numbers that it carries."""
+        """Whether the live results of a loop are numbers that it carries."""
         return self.left_by(loop) <= {name
                                       for name, p in zip(loop.carried, loop.op.blocks[0].params[1:])
                                       if isinstance(p.type, Scalar)}
 
 
 def groups(body: Sequence[ast.stmt], is_in_order: Callable[[ast.For], bool]) -> list[list[ast.For]]:
-    """The loops among these statements, of those that are `is_in_order`, that can run at the same
+    """The groups of loops among these statements, and in `is_in_order`, that can run at the same
     time.
     """
     found: list[list[ast.For]] = []
@@ -107,15 +104,13 @@ def groups(body: Sequence[ast.stmt], is_in_order: Callable[[ast.For], bool]) -> 
 
 
 def carries_little(loop: ast.For) -> bool:
-    """Whether a loop carries numbers and arrays only, and ends after its last trip."""
+    """Whether a loop carries only numbers and arrays, and does not break."""
     return not loop.op.attrs["breaks"] and all(isinstance(p.type, (Array, Scalar))
                                                for p in loop.op.blocks[0].params)
 
 
 def beginning(body: Sequence[ast.stmt], loop: ast.For) -> list[ast.stmt]:
-    """The statements above a loop that give constants to the names that it begins with: they go
-    with it.
-    """
+    """The constant assignments above a loop that initialise its carries: they move with it."""
     found: list[ast.stmt] = []
     stored, mentioned = set(stored_in([loop])), set()
     for statement in reversed(body[:body.index(loop)]):
@@ -131,8 +126,8 @@ def beginning(body: Sequence[ast.stmt], loop: ast.For) -> list[ast.stmt]:
 
 def order(facts: Facts, group: Sequence[ast.For]) -> tuple[list[ast.stmt], list[list[ast.stmt]],
                                                            list[ast.stmt]] | None:
-    """The statements before the loops of a group, a section for each loop, and the statements
-    after; None if they cannot run at once.
+    """Statements before the loops of a group, a section for each, and statements after; None if the
+    loops cannot run at once.
     """
     body = facts.body
     first, last = body.index(group[0]), body.index(group[-1])
@@ -163,7 +158,7 @@ def order(facts: Facts, group: Sequence[ast.For]) -> tuple[list[ast.stmt], list[
 
 
 def is_plain(statement: ast.stmt) -> bool:
-    """Whether a statement binds a name to a number or a new array, and does nothing else."""
+    """Whether a statement only binds a name to a number or a new array."""
     match statement:
         case Comment() | ast.Expr(ast.Constant()):
             return True
@@ -174,7 +169,7 @@ def is_plain(statement: ast.stmt) -> bool:
 
 
 def is_new(value: ast.expr) -> bool:
-    """Whether an expression gives a number or a new array, of numbers and lengths."""
+    """Whether an expression is a number or a new array, computed from numbers and lengths."""
     match value:
         case ast.Constant():
             return True
@@ -196,7 +191,8 @@ def is_new(value: ast.expr) -> bool:
 
 
 def is_known(call: ast.Call) -> bool:
-    """Whether a call is of a function that makes numbers or new arrays of numbers, or checks them.
+    """Whether a call is of a function that returns numbers or new arrays of numbers, or checks
+    them.
     """
     match call.func:
         case ast.Name(name):
@@ -207,7 +203,7 @@ def is_known(call: ast.Call) -> bool:
 
 
 def checks(statement: ast.stmt) -> bool:
-    """Whether a statement may raise: what it stands before may rely on it."""
+    """Whether a statement may raise: later statements may rely on its check."""
     return any(isinstance(node, ast.Raise) or isinstance(node, ast.Call)
                and isinstance(node.func, ast.Name) and node.func.id in LENGTHS
                for node in nodes_in(statement))
@@ -220,17 +216,16 @@ def written(statement: ast.stmt) -> set[str]:
     return {name for target in targets for name in names_in(target.value)}
 
 
-# -------------------------------------------------------------------------------------------------
-# memory
+# ------------------------------------------------------------------------------------------- memory
 
 
 def memory_of(loop: Op) -> tuple[set[object], set[object]]:
-    """Where the memory comes from to which a loop writes, and which it uses."""
+    """The origins of the memory that a loop writes to, and of the memory that it uses."""
     return origins(loop.inputs[3:]), origins([*loop.inputs, *free_values(loop.blocks[0])])
 
 
 def origins(values: Sequence[Value]) -> set[object]:
-    """Where the memory of arrays may come from: the ops that made it, an ARGUMENT, or ANYTHING."""
+    """The origins of arrays: the ops that allocate them, an ARGUMENT, or ANYTHING."""
     found: set[object] = set()
     seen: set[Value] = set()
     waiting = [x for x in values if not isinstance(x.type, Scalar)]
@@ -252,17 +247,16 @@ def origins(values: Sequence[Value]) -> set[object]:
     return found
 
 
-# -----------------------------------------------------------------------------------------------
-# the kernel
+# --------------------------------------------------------------------------------------- the kernel
 
 
 def in_sections(body: Sequence[ast.stmt], group: Sequence[ast.For], name: str,
                 unused: Callable[[str], str], locals: Container[str],
                 is_own: Callable[[Value], bool]) -> tuple[ast.FunctionDef, list[ast.stmt]] | None:
-    """The kernel `name`, whose parts are the loops of the group, and the statements with a call of
-    it; None if they cannot run at once.
+    """The kernel `name`, with a section for each loop of the group, and the statements that call
+    it.
 
-    Arrays that `is_own` holds of are the function's own.
+    None if the loops cannot run at once. Arrays for which `is_own` holds are the function's own.
     """
     facts = Facts(body)
     found = order(facts, group)

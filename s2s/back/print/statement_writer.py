@@ -410,8 +410,7 @@ def _operand_kinds(pattern, operands):
             del rest[: p.count("x")]
 
 
-# ---------------------------------------------------------------------------------------------
-# loops
+# -------------------------------------------------------------------------------------------- loops
 
 # what outputs are on a path, whether the path may leave the loop, and whether it does -> the
 # assignments at its end
