@@ -1,15 +1,15 @@
 """The runtime of generated code: load, compile, cache and guard it.
 
-    llvm/        modules of LLVM: helper functions, splitting, two threads
-    debug/       text to functions whose errors name the user's line; traps and memory checks
-    intrinsics/  elements and memory of arrays in native code
-    kernels/     BLAS, LAPACK, SciPy, vector math, and the ops that call them
-    threads/     the pool, and loops over it
-    emit/        text to LLVM's code
-    entry/       what native code asks of its arguments, and does to them, before it runs
-    cache/       machine code and programs on disk
-    numba/       Numba's compiler, as s2s sets it up
-    call/        a compiled function, its guards and its fallbacks
+    llvm/        LLVM modules: helper functions, splitting, compilation in two threads
+    debug/       loading of text, so that errors name the user's line; traps, memory checks
+    intrinsics/  element accesses, memory and checks in native code
+    kernels/     BLAS, LAPACK, SciPy, vector math, and calls of them
+    threads/     thread pool and parallel loops
+    emit/        text to LLVM IR
+    entry/       checks and conversions of the arguments of native code
+    cache/       on-disk cache
+    numba/       Numba's compiler, configured
+    call/        compiled functions, their guards and fallbacks
 
 Each imports only what stands above it (s2s/LAYERS).
 """

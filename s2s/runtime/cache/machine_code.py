@@ -1,12 +1,12 @@
 """On-disk cache of machine code, which the next process loads instead of compiling.
 
-    <cache>/<name>-<key>.py            the generated text, for readers and debuggers; never executed from here
+    <cache>/<name>-<key>.py            the generated text, for readers and debuggers; never executed
     <cache>/<name>-<key>-<sig>.code    one compiled signature
 
-The key is a hash of the text, the options and the versions of everything that had a part in it, the
-CPU included, so an entry is never out of date: another version simply has another name.  Of s2s
-itself that is what all files of its runtime say, for a checkout changes without a version: how the
-text becomes machine code is theirs, and all else is in the text.
+The key is a hash of the text, the options and all versions that machine code depends on, the CPU
+included, so an entry is never out of date: another version has another key. s2s itself enters by a
+hash of the files of its runtime, because a checkout changes without a version: they decide how the
+text becomes machine code, and everything else is in the text.
 
 Note [Who may write here]
 Loading machine code executes it, and unpickling can execute anything.  So the directory is made for
@@ -20,11 +20,11 @@ with its own hash; one that a full disk or a crash has damaged does not match, a
 and replaced.
 
 Note [Without the registries]
-Before Numba compiles or loads anything it imports all that it can compile, SciPy's linear algebra
-included: 0.3 of the 0.4 seconds of a first call from the cache.  Machine code needs none of it but
-symbols that these imports make known, such as Python's secret of hashes.  So an entry lists the
-symbols that it takes from outside, and only where one is not known is everything imported.
-(Compiling does it in any case, when it comes to that.)
+Before Numba compiles or loads anything it imports the registries of all that it can compile,
+SciPy's linear algebra included: 0.3 of the 0.4 seconds of a first call from the cache. Machine code
+only needs symbols that these imports define, such as Python's hash secret. So an entry lists its
+external symbols, and the registries are imported only if one of them is unknown. (Compiling imports
+them in any case.)
 """
 
 from __future__ import annotations

@@ -130,9 +130,8 @@ class Program:
             disk.write(self.met.path, content)
 
     def path(self, what: tuple) -> Path:
-        return (
-            self.met.folder
-            / f"{self.met.stem}-{hashlib.sha256(f'{self.key}{what!r}'.encode()).hexdigest()[:32]}.piece")
+        digest = hashlib.sha256(f"{self.key}{what!r}".encode()).hexdigest()
+        return self.met.folder / f"{self.met.stem}-{digest[:32]}.piece"
 
     def read(self, *what):
         """The stored entry of this kind, or None."""

@@ -276,7 +276,8 @@ class Native:
             and not any(type(x) is list and not x or has_wide_integer(x) for x in args)):
             self.is_told = True
             warnings.warn(
-                f"{function.name} runs in Python, slowly, in calls like this one: native code has raised what Python does not ({raised})",
+                f"{function.name} runs in Python, slowly, in calls like this one: "
+                f"native code has raised what Python does not ({raised})",
                 InterpretedWarning, stacklevel=4)
         return result
 

@@ -4,19 +4,20 @@ code was generated for, without look-ups.
     type(u) is ndarray and u.dtype is float64 and u.ndim == 2 and 1 not in u.shape
     type(p) is dict and [*p] == keys and type(x1 := p["w"]) is float
 
-Which extents are 1 is part of the kind (ir/types.py, Note [Which extents are 1]), and for some
-programs which are short (ir/length_assumptions.py, Note [Long axes]); other lengths are not.  Of
-arrays that native code is handed, Numba's dispatcher asks the dtype and rank, in C, and the code
-itself the extents, but that of short axes: what is for these runs long ones, slowly.
+The kind includes which extents are 1 (ir/types.py, Note [Which extents are 1]), and for some
+programs which are short (ir/length_assumptions.py, Note [Long axes]); other lengths are no part of
+it. For arrays passed to native code, Numba's dispatcher checks dtype and rank, in C, and the code
+itself checks the extents, except that short axes are short: code for short axes handles long ones
+correctly, but slowly.
 
 Note [Many leaves]
-Of a container of many leaves the types are asked at once, and its members are handed on as they
-stand, which takes two thirds of the time of reading each, asking it and naming it again:
+In a container of many leaves all types are checked at once, and its members are passed on as they
+are, which takes two thirds of the time of reading, checking and naming each of them:
 
     type(p) is dict and [*p] == keys and [*map(type, x := [*p.values()])] == types        native(*x)
 
-They are read once, before they are asked: what another thread puts into the container meanwhile is
-not handed on.
+The members are read once, before the check: a concurrent change of the container by another thread
+is not passed on.
 """
 
 from __future__ import annotations
@@ -95,7 +96,8 @@ class Kinds:
             self.of_type(kind, read)
             if self.shapes:
                 self.conditions.append(
-                    f"{place}.dtype is {self.names.given(x.dtype, 'dtype')} and {place}.ndim == {x.ndim}")
+                    f"{place}.dtype is {self.names.given(x.dtype, 'dtype')}"
+                    f" and {place}.ndim == {x.ndim}")
                 ones = [n == 1 for n in x.shape]
                 if any(ones):
                     self.conditions += [f"{place}.shape[{axis}] {'==' if one else '!='} 1"
@@ -188,7 +190,8 @@ class Kinds:
                 return False
             if hasattr(x, "__dict__"):
                 self.conditions.append(
-                    f"{place}.__dict__.keys() == {self.names.given(x.__dict__.keys() | set(), 'c')}")
+                    f"{place}.__dict__.keys()"
+                    f" == {self.names.given(x.__dict__.keys() | set(), 'c')}")
         return all(self.member(getattr(x, name), f"{place}.{name}") for name in form.keys)
 
     def member(self, x, read: str) -> bool:

@@ -124,4 +124,5 @@ def line_of(number: int, lines: dict[int, Line]) -> Line | None:
 def describe(line: Line) -> str:
     """Describe `line`: its location, its text, and the direction of the sweep."""
     direction = ", running backwards" if line.backwards else ""
-    return f'  File "{line.source.filename}", line {line.number}, in {line.source.name}{direction}\n    {line.text}'
+    place = f'  File "{line.source.filename}", line {line.number}, in {line.source.name}'
+    return f"{place}{direction}\n    {line.text}"

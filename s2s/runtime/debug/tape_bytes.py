@@ -36,9 +36,10 @@ class Saved:
     line: Line | None
 
     def __str__(self) -> str:
-        where = (
-            "" if self.line is None
-            else f"  line {self.line.number - self.line.source.begins.number + 1}: {self.line.text}")
+        where = ""
+        if self.line is not None:
+            number = self.line.number - self.line.source.begins.number + 1
+            where = f"  line {number}: {self.line.text}"
         return f"{self.bytes:>14,}  {self.name}: {self.type}{where}"
 
 
@@ -187,7 +188,8 @@ class Held:
         """Describe the list by the types of its items."""
         kinds = [kind for kind, count in self.kinds.items() if count]
         shapes = "arrays of " if kinds and all(is_array for is_array, _ in kinds) else ""
-        return f"{len(self.items)} {shapes}{' and '.join(sorted({str(dtype) for _, dtype in kinds}))}"
+        dtypes = " and ".join(sorted({str(dtype) for _, dtype in kinds}))
+        return f"{len(self.items)} {shapes}{dtypes}"
 
 
 def kind_of(item) -> tuple[bool, object]:

@@ -1,28 +1,28 @@
 """Direct lowering: generated source text to LLVM IR in two walks over its syntax tree, without
 Numba's bytecode analysis.
 
-    def f(x, n):                     names that are values, and slots      (ssa_names.py)
-        t = 0.0                      types                                 (infer_names.py, infer_expressions.py)
-        for i in range(n):    ->     LLVM's code                           (emit_statements.py, emit_expressions.py)
+    def f(x, n):                   SSA values and slots    (ssa_names.py)
+        t = 0.0                    types                   (infer_names.py, infer_expressions.py)
+        for i in range(n):   ->    LLVM IR                 (emit_statements.py, emit_expressions.py)
             t += x[i]
         return t
 
-Numba's own way leads over bytecode, which has lost what the text says: it finds blocks, loops,
-definitions and lifetimes anew, each several times, infers types by solving a net of constraints,
-and keeps each variable in memory, so that LLVM's first work is to undo that.  It was half of the
-time of a first call.  Generated code is loops over ranges, branches, elements of arrays and
-arithmetic, whose blocks and types can be read off in order; what a call gives, and how it is
-lowered, Numba's tables say here, too, so that nothing has two meanings.
+Numba compiles bytecode, which has lost the structure of the text: it recovers blocks, loops,
+definitions and lifetimes, several times over, infers types by solving constraints, and keeps each
+variable in memory, which LLVM must then undo. That was half of the time of a first call. Generated
+code consists of loops over ranges, branches, array elements and arithmetic, whose blocks and types
+can be read off in order. The type and lowering of each call come from Numba's tables here, too, so
+that nothing has two meanings.
 
-Lists are Numba's: what an empty one holds is told by what is appended to it or what it meets
-(infer_expressions.py, Unfilled); comprehensions are the loops that they are
-(desugar_comprehensions.py).  What is none of these (arrays that are added to in place, strings,
-exceptions that are caught, objects, functions that call themselves) and code that checks indices go
-Numba's way, a whole function at a time.
+Lists are Numba's: the item type of an empty list follows from what is appended to it or what it is
+joined with (infer_expressions.py, Unfilled); comprehensions are desugared
+(desugar_comprehensions.py). Everything else (in-place addition to whole arrays, strings, caught
+exceptions, objects, recursion) and code with bounds checks is left to Numba, a whole function at a
+time.
 
-Considered: to make single passes of Numba cheaper (a fifth was to be had, at the price of knowing
-their insides); to lower s2s's own IR, which knows its types: parts of loops, kernels and spelling
-are decided on the text, and exported modules are compiled from it, too.
+Considered: making single passes of Numba cheaper (a gain of a fifth, at the price of knowing their
+internals); lowering s2s's own IR, which has types: but parallel parts, kernels and spelling are
+decided on the text, and exported modules are compiled from it, too.
 """
 
 from __future__ import annotations

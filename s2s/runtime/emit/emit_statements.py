@@ -1,17 +1,17 @@
 """Emit LLVM IR for the statements of a function, in execution order, after type inference.
 
 Note [Long functions]
-LLVM asks of a loop what is known where it begins, and for that goes back through all blocks that
-nothing else leads to: where a function is one loop after another, through all loops before, and the
-time of LLVM's passes is the square of their number.  So after so many of them there is a place
-where two ways meet, one of which is never gone and no pass looks into; it costs a jump. For 400
-loops they take 2.8 s for 15.7.  Considered: a function for each stretch, whose arrays would be
-arguments, which LLVM knows less of, and each of which would be handed over with its references.
-See runtime/numba/compiler.py for machine code.
+LLVM computes what is known at the entry of a loop by walking back through all blocks that dominate
+it: in a function of consecutive loops, through all previous loops, so the time of LLVM's passes is
+quadratic in their number. So after a number of loops comes an artificial join, one of whose two
+predecessors is never taken and opaque to all passes; it costs a jump. For 400 loops LLVM then takes
+2.8 s instead of 15.7. Considered: a function for each stretch of loops, whose arrays would be
+arguments, of which LLVM knows less, passed together with their references. See
+runtime/numba/compiler.py for machine code.
 
-Who holds a reference to an array: what a call returns is `owned`, what a name stands for is the
-name's.  A value that ends gives its own up after the last statement that reads it, a slot when it
-is bound again or the function returns.  A parameter is the caller's.
+Ownership of references to arrays: the result of a call is `owned`, the value of a name belongs to
+the name. A value releases its reference after its last use, a slot when it is bound again or the
+function returns. A parameter belongs to the caller.
 """
 
 from __future__ import annotations
@@ -566,7 +566,8 @@ class Statements(Expressions):
         self.failing.finish(lambda: [self.release(each) for each in self.in_slots()])
         builder.position_at_end(entry)
         builder.branch(body)
-        self.builder, self.known, self.slots, self.held, self.trips, self.naturals, self.extracted, self.failing, self.latest = outer
+        (self.builder, self.known, self.slots, self.held, self.trips, self.naturals, self.extracted,
+         self.failing, self.latest) = outer
 
     def repeated(self, stmt: ast.While) -> bool:
         builder = self.builder

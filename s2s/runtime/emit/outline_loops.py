@@ -6,27 +6,27 @@ function (runtime/llvm/parallel_codegen.py).
         total = 0.0                     ->          for i in range(n): total += x[i] * y[i]
         for i in range(n):                          results.total = total
             total += x[i] * y[i]                f:  results.total = total
-        return total                                if f.loop(results, raised, x, y, n) raises: leave
+        return total                                if f.loop(results, ...) raises: leave
 
-LLVM takes most of its time for loops, and one function is compiled by one thread.  What a loop
-reads is handed to it: numbers, and of arrays where the elements are, the lengths and what counts
-references; one value that several arrays have is one argument, so that what is known to be equal
-stays so. What it binds and is read after it comes back.  A loop with lists, or one that returns, is
-left where it is.  A loop inside another is called again in each trip of that, so it has to be long:
-a call takes some ten nanoseconds.  Trips of loops over strips are.  Of a function whose loops are
-all elsewhere, what is left is run once a call, or once a part of a loop: it is bare, and is
-compiled at the lowest level, with what Python calls.
+LLVM takes most of its time for loops, and compiles one function in one thread. An outlined loop
+gets what it reads as arguments: numbers, and for each array its data pointer, lengths and meminfo;
+a value shared by several arrays is one argument, so that known equalities are kept. Values that it
+binds and others read are returned through `results`. Loops with lists or returns are not outlined.
+An inner loop is called in each trip of the outer one, so it has to be long: a call takes some ten
+nanoseconds. Trips of strip-mined loops are long. If all loops of a function are outlined, the rest
+runs once per call, or once per part of a parallel loop: it is bare, and compiled at the lowest
+level, like the Python wrapper.
 
 Note [Promises]
-An array that is made here shares its memory with nothing (runtime/intrinsics/noalias_alloc.py), and
-LLVM has to know it of an argument, too, or it guards or leaves what it made vectors of. So it is
-said of arguments that come from one promise each.  Of an array that comes from several, by way of a
-slot, nothing is said; but what it may be, `Sources` knows by its names, and if that is another
-argument's array, the loop stays where it is: there LLVM sees the slot, and what is put into it.
+An array allocated here is noalias (runtime/intrinsics/noalias_alloc.py), and LLVM has to know this
+of an argument, too; otherwise it guards vectorised loops, or leaves them scalar. So arguments that
+come from one promise each are marked. An array that comes from several promises, through a slot, is
+not marked; `Sources` knows by names what it may alias, and if that is another argument, the loop is
+not outlined: in place, LLVM sees the slot and the values stored into it.
 
-Considered: LLVM's own extraction of loops, which knows nothing of promises; a thread for each loop
-(a module that is handed to LLVM takes a few milliseconds, and there are two cores for the rest);
-several functions from the text on, which a reader would have to follow.
+Considered: LLVM's own loop extraction, which loses the promises; a thread for each loop (passing a
+module to LLVM takes a few milliseconds, and there are two cores); several functions in the
+generated text, which a reader would have to follow.
 """
 
 from __future__ import annotations

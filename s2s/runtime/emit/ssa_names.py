@@ -3,15 +3,15 @@
     for i in range(n):
         t = x[i] * y          # a value: whatever reads it stands below it, in its block
         if t > 0.0:
-            total = t         # a slot: what reads it below the `if` may get this, or what was there before
+            total = t         # a slot: uses below the `if` may get this, or the previous value
 
-A value needs no memory: it is an LLVM value, which stands where everything that reads it is reached
-from.  A slot is memory on the stack, of which LLVM makes values where paths meet.
+A value needs no memory: it is an LLVM value whose definition dominates all its uses. A slot is
+memory on the stack, which LLVM promotes to phi nodes at joins.
 
-The mentions of a name are looked at in the order in which the text runs.  Where the first in a
-block binds the name in that block itself, nothing that is read below comes from outside; the blocks
-inside that come before such a binding must each be so by themselves.  From one binding of the block
-to the next the name is a value, unless a block inside binds it, too.
+The mentions of a name are visited in execution order. If the first mention in a block is a
+definition by that block itself, no later use is reached from outside; nested blocks before that
+definition must satisfy this by themselves. From one definition in the block to the next the name is
+a value, unless a nested block defines it, too.
 """
 
 from __future__ import annotations

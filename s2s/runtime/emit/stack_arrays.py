@@ -3,20 +3,19 @@ analysis and scalar replacement).
 
     t = np.empty(3)
     for i in range(n):
-        for j in range(3):                       LLVM takes the loops over j apart, t is three numbers,
-            t[j] = x[i, j] * w[j]        ->      and the loop over i is made vectors, exponentials and all
+        for j in range(3):                  LLVM unrolls the loops over j, t is three registers,
+            t[j] = x[i, j] * w[j]     ->    and the loop over i is vectorised, with exp and all
         for j in range(3):
             y[i, j] = np.exp(t[j] - m)
 
-In memory that is asked for, t is written and read in each trip, in order, and so the trips are one
-after the other.
+On the heap, t would be stored and loaded in each trip, in order, which serialises the trips.
 
-An array is such if its lengths are written in the text, are short, and no more is done with it than
-to read and write its elements: then nobody else can see it, and one that is made anew in each trip
-of a loop may be where the last one was.
+An array qualifies if its lengths are short literals and its only uses are loads and stores of
+elements: then it does not escape, and an array allocated in each trip of a loop may reuse the
+memory of the previous one.
 
-Considered: numbers in place of such arrays in the text; it would be as long as they are many, and
-nobody would want to read it.
+Considered: scalar variables in the generated text; it would get long, and nobody would want to read
+it.
 """
 
 from __future__ import annotations
@@ -51,8 +50,8 @@ def on_stack(function: ast.FunctionDef, kinds: dict[int, types.Type]) -> dict[in
     ranks: dict[str, set[int]] = {}
     for node in nodes_in(function):
         match node:
-            case ast.Assign([ast.Name(name) as target], value) if (made := made_by(value)) is not None and is_of_numbers(
-                    kinds.get(id(value))):
+            case ast.Assign([ast.Name(name) as target], value) if (
+                    (made := made_by(value)) is not None and is_of_numbers(kinds.get(id(value)))):
                 makers.setdefault(name, {})[id(value)] = made
                 ranks.setdefault(name, set()).add(len(made.shape))
                 plain.add(target)

@@ -1,18 +1,16 @@
 """Unwinding: release all live references on the way out of a function that raises.
 
-    y = np.sort(x)                              ...                              failed:
-    z = np.linalg.cholesky(A)      becomes      table[0] = y                     give up those of the table that `held` has
-    return y @ z                                if failed: held = 0b01; leave    give up what slots hold
+    y = np.sort(x)                       ...                              failed:
+    z = np.linalg.cholesky(A)     ->     table[0] = y                     release table by `held`
+    return y @ z                         if failed: held = 0b01; leave    release slots
 
-A caller may catch what a factorisation raises, and try again, as long as a search lasts; Numba's
-own way keeps all that is held then, for ever. What a name stands for is noted in a table on the
-stack when it is bound, and each place that raises says which of these are held there: a constant.
-So there is one block for all that raise, and LLVM leaves the table out of a function where nothing
-does.
+A caller may catch the error of a factorisation and try again, as long as a search lasts; Numba's
+own code leaks everything live at that point. Each bound value is recorded in a table on the stack,
+and each raising point sets a bit mask of the live entries, a constant. So there is one unwinding
+block for all raising points, and LLVM removes the table from functions that never raise.
 
-It was a chain of blocks, from what was bound last to what was bound first.  LLVM joined them in
-ways of its own, by as many values as there were names: a tenth of the code of a network of
-convolutions.
+Considered: a chain of blocks, from the last bound value to the first. LLVM merged them in ways of
+its own, with as many phi nodes as names: a tenth of the code of a network of convolutions.
 """
 
 from __future__ import annotations

@@ -1,18 +1,17 @@
 """Find the array arguments that a native function traverses row by row, so that copying one to C
 order is cheap compared with its use.
 
-    for i in range(len(x)):                 for i in range(len(x)):                  for i in range(len(x)):
-        for j in range(x.shape[1]):             y[i] = x[i, 0]                           for j in range(n):
-            y[i, j] = x[i, j] * c                                                            y[i] += x[j, i]
+    for i in range(len(x)):               for i in range(len(x)):       for i in range(len(x)):
+        for j in range(x.shape[1]):           y[i] = x[i, 0]                for j in range(n):
+            y[i, j] = x[i, j] * c                                               y[i] += x[j, i]
 
-`x` of the first is: the counter of the innermost loop is its last index, and the loops go through
-all of it.  Of the second one column is read, and to copy the others might cost any multiple of
-that; the third goes through columns, which lie in a piece in Fortran's order.  What a product or
-another routine of a library is given, it takes as it lies.
+The first loop traverses x by rows: the innermost counter is the last index, and the loops cover all
+of x. The second reads one column, and copying the others might cost any multiple of that; the third
+traverses columns, which are contiguous in Fortran order. Products and other library routines take
+their arguments in any layout.
 
-It is the text that is asked, for it shows what loops became of the program.  A loop goes through an
-axis if it ends where that does, but for constants: what an argument says how often to run may be
-less than there is.
+The analysis reads the generated text, which shows the final loops. A loop covers an axis if its
+bound is the axis's length up to a constant: a trip count from another argument may be smaller.
 """
 
 from __future__ import annotations

@@ -1,29 +1,28 @@
 """Layout adapters: copy arguments that are not in C order, so that native code is compiled for that
 order alone.
 
-    x.T, x[::2], np.asfortranarray(x)       dispatcher ──C order──▶ code          copies of what is read in rows ──▶ the same code
-                                                       ──other────▶ door
+    x.T, x[::2], np.asfortranarray(x)     dispatcher ──C order──▶ code
+                                                     ──other────▶ adapter: copies ──▶ the same code
 
-Native code goes through arrays in rows.  Where the elements of a row are apart, LLVM makes no
-vectors of them, and in Fortran's order each is in another line of the cache: an elementwise
-gradient of a matrix took 5 to 13 times as long in that order as in C's, and a code of its own for
-each layout of each argument, compiled when it was first met.  A door is a small function that
-copies those arguments, in blocks, that the code reads in rows all through (access_order.py), and
-calls the code that there is.  What is handed to products, read in columns or in part stays as it
-lies, and code is compiled for that.  Arguments that nobody may write are taken for such as can be
-written: native code writes into none.
+Native code traverses arrays by rows. Strided rows are not vectorised, and in Fortran order each
+element of a row is in another cache line: an elementwise gradient of a matrix took 5 to 13 times as
+long in Fortran order as in C order, and each combination of layouts was compiled separately when it
+was first met. An adapter (`door`) is a small function that copies, in blocks, those arguments that
+the code traverses by rows (access_order.py), and calls the existing code. Arguments of products,
+and those read by columns or in part, are not copied, and code is compiled for their layouts.
+Read-only arguments are treated as writeable ones: native code writes into none.
 
-Numba's dispatcher knows a door as the code for a layout, in C; calls in C order are what they were.
-The door reaches the code through a symbol that means its address, so that both can come from the
-cache on disk, and the code is not compiled a second time inside of it.
+Numba's dispatcher selects an adapter as the code for a layout, in C; calls in C order are
+unchanged. The adapter calls the code through a symbol bound to its address, so that both can come
+from the on-disk cache, and the code is not compiled a second time inside the adapter.
 
-What overlaps itself (a row that is broadcast, windows that slide) is not copied: it may be any
-number of times as large as its memory.  The door raises, and such a call takes code for arrays as
-they lie.
+Arrays that overlap themselves (broadcast rows, sliding windows) are not copied: they may be any
+number of times as large as their memory. The adapter raises, and such a call runs code compiled for
+its layouts.
 
-Considered: loops in another order where strides say so: with an argument in each order there is no
-good one, and each result is in one order, too; a copy by NumPy on the way in: each call would ask
-for layouts, in Python; a copy in the function itself, which is compiled for each layout as before.
+Considered: loop interchange according to strides: arguments in different orders have no good loop
+order, and each result has one order, too; a copy by NumPy on the way in: each call would check
+layouts, in Python; a copy in the function itself, which is then compiled for each layout as before.
 """
 
 from __future__ import annotations

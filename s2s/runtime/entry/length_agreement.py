@@ -1,10 +1,10 @@
 """Check that the lengths of a call's arguments agree.
 
-A function's IR says which extents of its arguments an op puts side by side in every run
-(ir/graph.py, `Meeting`). The derivative of `np.sum(x + y)` has no use for the sum, and would take
-an x and a y of unequal lengths for what they are not; so what the op would have raised is raised at
-the call.  Arguments of one type, such as a tangent and its primal, have one symbol for the same
-length, and must have that length.
+A function's IR records which extents of its arguments meet in an op in every run (ir/graph.py,
+`Meeting`). The derivative of `np.sum(x + y)` does not compute the sum, and would treat an x and a y
+of unequal lengths wrongly; so the error that the op would have raised is raised at the call.
+Arguments of one type, such as a tangent and its primal, share symbols for their lengths, which must
+be equal.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def _spelled(d: Dim, places: dict[str, str]) -> str | None:
     return places[d.symbol] if not d.offset else f"max({places[d.symbol]}{d.offset:+d}, 0)"
 
 
-def checker(function: Function | Recalled, beginning: Callable[[], Line | None]) -> Callable[...,
-                                                                                             None] | None:
+def checker(function: Function | Recalled,
+            beginning: Callable[[], Line | None]) -> Callable[..., None] | None:
     """A function of the arguments that raises ShapeMismatchError where they disagree; None if
     nothing needs checking.
 

@@ -1,27 +1,26 @@
 """Function versioning by length: choose which short lengths of a call become constants in its code,
 where the call does enough work.
 
-A gradient of a Kalman filter of four numbers over 2000 observations, compiled for four, takes a
-ninth of the time that code for any length takes, one of a mixture of four Gaussians in three
-dimensions a half, and compiling takes no longer (back/arrays/specialise_lengths.py).  So a call
-with a long axis, or a large integer, which is how long its loops are, as far as can be seen, runs
-code for the lengths up to SHORT of its other axes.  It is compiled for at most FEW of these; all
-other calls run what is for any lengths, as those of little work do.
+A gradient of a Kalman filter with a state of four numbers over 2000 observations, compiled for
+four, takes a ninth of the time of code for any length; a mixture of four Gaussians in three
+dimensions half, and compiling takes no longer (back/arrays/specialise_lengths.py). So a call with a
+long axis, or with a large integer, which is presumably a trip count, runs code specialised for
+those of its other axes that are at most SHORT long. At most FEW versions are compiled; all other
+calls, and those with little work, run the general version.
 
-How much that is, is a matter of what the calls do.  For any length each small product or solution
-is a call of BLAS or LAPACK: 30 steps of that filter take 61 microseconds, and 10 in code for four,
-5 steps 13 and 4, 10 products of 3 x 3 matrices 5 and 3.  Optimisers make thousands of such calls.
-Where there is none, short loops are unrolled, which 40 bodies in space gain nothing by, and
-compiling them takes a twentieth longer.
+How much work is enough depends on its kind. In the general version each small product or solve is a
+call of BLAS or LAPACK: 30 steps of that filter take 61 microseconds, and 10 in code for four, 5
+steps 13 and 4, 10 products of 3 x 3 matrices 5 and 3. Optimisers make thousands of such calls.
+Without such calls short loops are unrolled, from which 40 bodies in space gain nothing, and
+compiling takes a twentieth longer.
 
-Considered: lengths as a part of the kind of a call, as lengths of 1 are, for every call: tests and
-first steps in a notebook try many, and each would be compiled.  To compile them when a call has
-taken long, or many calls have: then a later result would differ from the first, in the last bits.
-Of calls in between, code for the first lengths alone: a first call of 5 steps, which are a short
-axis, too, would leave those of 100 without. Branches in the code itself, `if n == 4`: they are
-compiled together, whichever is met.  Faster code for short lengths that are not known, as
-runtime/kernels/small_matvec.py has it for vectors: with products in loops, and no arrays made, a
-Kalman filter still took twice as long.
+Considered: lengths as part of the kind of every call, as lengths of 1 are: tests and first steps in
+a notebook try many, and each would be compiled. Specialising after a call has taken long, or after
+many calls: later results would then differ from the first in the last bits. Specialising for the
+first lengths only: a first call of 5 steps, a short axis, too, would leave those of 100 without.
+Branches in the code itself, `if n == 4`: all are compiled, whichever is taken. Faster code for
+short unknown lengths, as runtime/kernels/small_matvec.py has it for vectors: with products in
+loops, and no arrays allocated, a Kalman filter still took twice as long.
 """
 
 from __future__ import annotations
@@ -91,8 +90,8 @@ def chosen(function: Function, least: int) -> Callable[..., dict[str, int]]:
     trips exceed `least`.
     """
     places = symbols(function)
-    work = eval(
-        f"lambda {', '.join(f'a{k}' for k in range(len(function.params)))}: {extent_of_work(function)}")
+    parameters = ", ".join(f"a{k}" for k in range(len(function.params)))
+    work = eval(f"lambda {parameters}: {extent_of_work(function)}")
 
     def lengths(*args) -> dict[str, int]:
         if work(*args) <= least:

@@ -6,15 +6,15 @@ for them.
         ...                          becomes      ...
         return x_bar                              return ()
 
-An array that the function makes once, in its body, and returns, is the one that is given; what it
-returns otherwise is copied. The function raises, having written nothing, where what it is given has
-another shape than what would be made first, or shares memory with an argument or another result;
-then results are made and copied (`written`), which is right whatever shares memory.
+A returned array that the function allocates once, unconditionally, is replaced by the caller's;
+other results are copied into it. The function raises, having written nothing, where the caller's
+array has another shape than the first allocation, or shares memory with an argument or another
+result; then results are allocated and copied (`written`), which is right whatever shares memory.
 
-Two other designs were considered.  To have the IR say which parameter is a result: every pass that
-reasons about who owns an array would have to know of it.  To allocate in Python and always call
-this form: it costs more than Numba's own allocation for few results, and lengths that only a run
-knows cannot be allocated before it.
+Considered: marking in the IR which parameter is a result: every pass that reasons about ownership
+would have to know of it. Allocating in Python and always calling this form: that costs more than
+Numba's own allocation for few results, and lengths known only at run time cannot be allocated
+before it.
 """
 
 from __future__ import annotations

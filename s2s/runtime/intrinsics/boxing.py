@@ -1,26 +1,24 @@
 """Box and unbox arrays: conversion between Python's arrays and those of native code, without
 Numba's slow wrappers.
 
-Numba's wrapper makes an ndarray of each, and asks for the class ndarray by unpickling it, with a
-function of Python's: 0.3 microseconds for each array that is returned, half of a call that returns
-a hundred.  Here the class stands among the constants of the wrapper, as the dtype does.
-Considered: arrays that Python makes, and hands in to be written (`out=` does that), which is slower
-for small ones; a type of arrays of our own, boxed by a rule of our own, to which each function
-would have to cast what it returns.
+Numba's wrapper builds an ndarray for each result, and gets the class ndarray by unpickling it, with
+a Python function: 0.3 microseconds per returned array, half of a call that returns a hundred. Here
+the class is a constant of the wrapper, like the dtype. Considered: arrays allocated by Python and
+passed in (`out=` does that), which is slower for small ones; an array type of our own, with its own
+boxing, to which each function would have to cast its results.
 
 Note [What is said for each array]
-Numba writes into a wrapper for each array that it takes how that is looked at, and for each
-reference that is counted how all members of the array are taken out, of which one is asked: sixty
-lines an array, all of which Python writes, prints and has LLVM read in the time of a first call.
-Here a function of the module looks at arrays, and the member alone is taken out: a third of the
-lines.
+Numba emits the unboxing of each argument inline, and for each reference count the extraction of all
+members of the array, of which one is used: sixty lines per array, all of which Python emits and
+prints and LLVM parses during a first call. Here a function of the module unboxes arrays, and only
+the counted member is extracted: a third of the lines.
 
 Note [Whose memory it is]
-An array's memory is held by an object that frees it, its base.  Numba makes that object as if
-Python had asked for it: a tuple with the address as an integer, which is then taken apart again, a
-third of what an array costs.  Here it is made and filled in where the array is.  Where the object
-is not what it is taken for, a head and the address, or the tables of NumPy's functions are not
-found, Numba does it.
+An array's memory is owned by an object that frees it, its base. Numba creates that object through
+Python's calling convention: a tuple with the address as an integer, which is then unpacked again, a
+third of the cost of an array. Here it is allocated and filled in directly. Where the object's
+layout (a header and the address) is not as expected, or the tables of NumPy's functions are not
+found, Numba's code is used.
 """
 
 from __future__ import annotations
@@ -105,7 +103,8 @@ class Boxes(PythonAPI):
         with builder.if_then(bad, likely=False):
             inner.err_set_string(
                 "PyExc_TypeError",
-                "can't unbox array from PyObject into native value.  The object maybe of a different type")
+                "can't unbox array from PyObject into native value.  "
+                "The object maybe of a different type")
         builder.ret(builder.zext(bad, INT))
         return made
 

@@ -52,7 +52,8 @@ def _check(of: Callable, emit: Callable, gives: types.Type = types.intp):
     names = ", ".join(inspect.signature(of).parameters)
     made = eval(f"lambda typingctx, {names}: typed({names})", {"typed": typed})
     made.__name__ = made.__qualname__ = of.__name__
-    made.__doc__ = f"{of.__name__}({names}), as s2s/{of.__module__.removeprefix('s2s.').replace('.', '/')}.py has it in Python."
+    module = of.__module__.removeprefix("s2s.").replace(".", "/")
+    made.__doc__ = f"{of.__name__}({names}), as s2s/{module}.py has it in Python."
     return intrinsic(made)
 
 

@@ -211,8 +211,8 @@ for _function, _zero in ((unshared_empty, False), (unshared_zeros, True)):
 
 @type_callable(unshared_like)
 def _type_unshared_like(context):
-    return lambda array: types.Array(array.dtype, array.ndim, "C") if isinstance(array,
-                                                                                 types.Array) and array.ndim else None
+    return lambda array: (types.Array(array.dtype, array.ndim, "C")
+                          if isinstance(array, types.Array) and array.ndim else None)
 
 
 @lower_builtin(unshared_like, types.Array)

@@ -61,8 +61,9 @@ def is_of_numbers(array: types.Array) -> bool:
 
 @type_callable(native_in_order)
 def _type_in_order(context):
-    return lambda array: array if is_simple(array) else types.Array(array.dtype, array.ndim,
-                                                                    "C") if is_copied(array) else None
+    return lambda array: (array if is_simple(array)
+                          else types.Array(array.dtype, array.ndim, "C") if is_copied(array)
+                          else None)
 
 
 @overload(native_in_order)
@@ -86,8 +87,9 @@ def _lower_in_order(context, builder, sig, args):
 
 @type_callable(native_copy)
 def _type_copy(context):
-    return lambda array: types.Array(array.dtype, array.ndim, "C") if is_simple(array) and is_of_numbers(
-        array) or is_copied(array) else None
+    return lambda array: (types.Array(array.dtype, array.ndim, "C")
+                          if is_simple(array) and is_of_numbers(array) or is_copied(array)
+                          else None)
 
 
 @overload(native_copy)

@@ -1,9 +1,9 @@
 """Linear algebra of one matrix in native code: direct calls of LAPACK and BLAS.
 
-    lu, p = lapack_factors(a)               # for np.linalg.solve(a, b), solve(a.T, c), inv(a), det(a), slogdet(a), cofactors
+    lu, p = lapack_factors(a)               # for solve(a, b), solve(a.T, c), inv(a), det(a), ...
     x = lapack_solution(lu, p, b)           # np.linalg.solve(a, b)
     l = lapack_cholesky(a)                  # np.linalg.cholesky(a)
-    x = lapack_solution_of_lower(l, b)      # np.linalg.solve(l, b), where l is known to be triangular
+    x = lapack_solution_of_lower(l, b)      # np.linalg.solve(l, b), for a triangular l
 
 Numba's np.linalg.solve takes 4 to 6 s to compile for each kind of operands, and its inv, det and
 cholesky a third of a second to one: they are Python functions that check, copy and call the same
@@ -147,7 +147,8 @@ def _in_rows(b: types.Array) -> types.Array:
 
 @type_callable(lapack_factors)
 def _type_factor(context):
-    return lambda a: types.Tuple((_in_rows(a), types.Array(types.int32, 1, "C"))) if is_matrix(a) else None
+    return lambda a: (types.Tuple((_in_rows(a), types.Array(types.int32, 1, "C"))) if is_matrix(a)
+                      else None)
 
 
 for _function in (lapack_solution, lapack_solution_of_transposed):

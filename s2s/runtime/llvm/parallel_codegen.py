@@ -1,26 +1,27 @@
 """Run LLVM in two threads: on the Python wrapper of a function, and on the function itself, in
 pieces (split_module.py).
 
-    a piece after the other             in a thread of its own, while what Python calls is written, and in this one, once it is compiled
-    what Python calls f through         compiled at the lowest level, here, with what runs once a call of f
+    the pieces, one after another     in a second thread, while the wrapper is emitted, and in this
+                                      one, once the wrapper is compiled
+    the Python wrapper of f           compiled here, at the lowest level, with code that runs once
+                                      per call of f
 
-What is passed through LLVM takes half of a first call, and the function that takes arguments from
-Python and gives results to it a third of that for a small program.  Numba never writes f inside it,
-and runs it once a call, so that little is lost where LLVM does not look at it twice: it takes a
-third of the time then.  It is written while LLVM is at work on f.
+LLVM takes half of a first call, and in a small program the Python wrapper takes a third of that.
+Numba never inlines f into it, and it runs once per call, so little is lost by optimising it less:
+it then takes a third of the time. It is emitted while LLVM works on f.
 
-LLVM lets several threads work if each has its own context.  llvmlite does not: one lock stands
-around all of its functions.  So all that is called for a piece is called past the lock, on a
-context, a machine and passes that no other thread knows; where a version of llvmlite keeps the
-functions elsewhere, the lock is held, and the threads take turns.
+LLVM allows several threads if each has its own context. llvmlite does not: one lock surrounds all
+of its functions. So all functions for a piece are called past the lock, on a context, a target
+machine and passes that no other thread uses; where a version of llvmlite keeps its functions
+elsewhere, the lock is held, and the threads take turns.
 
 Considered: a process of its own (30 ms to hand a module over and back, and it has to be there); to
 begin with each loop while Python writes the next (on two cores first calls took 0.97 to 1.06 of the
 time, and 4 to 10 % more of the processor's).
 
-What is made of a piece is an object file, which the engine takes beside the others; the cache keeps
-all.  Its module is kept as bitcode, for those who link it or want to read it: a context of LLVM's
-with a module in it takes a megabyte.
+A piece becomes an object file, which the engine loads beside the others; the cache stores all of
+them. Its module is kept as bitcode, for linking or inspection: an LLVM context with a module in it
+takes a megabyte.
 """
 
 from __future__ import annotations

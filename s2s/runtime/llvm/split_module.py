@@ -6,14 +6,14 @@
     its loops, parts of loops           some loops each, and what is written inside of them
     what f and these call at length     with any of these
 
-Nothing is lost where functions lie apart that are only called, or whose address is taken: parts of
-loops (runtime/threads/parallel_for.py), loops (runtime/emit/outline_loops.py), memory, products and
-errors (helper_functions.py).  What is written inside of others is in each module whose functions
-call it.
+Nothing is lost by separating functions that are only called, never inlined, or whose address is
+taken: parts of loops (runtime/threads/parallel_for.py), outlined loops
+(runtime/emit/outline_loops.py), and helpers for memory, products and errors (helper_functions.py).
+Inlined functions are repeated in each module that calls them.
 
-Texts are what llvmlite writes and LLVM reads, so modules that are linked are put together as texts,
-too: for LLVM to read, link and print them took as long as to make them. A text that says what
-generated code never does is left to LLVM.
+llvmlite emits text and LLVM parses it, so linked modules are merged as text, too: having LLVM
+parse, link and print them took as long as emitting them. A text with constructs that generated code
+never has is left to LLVM.
 
 Considered: a module for each loop (each costs some two milliseconds, and repeats the math that is
 written inside of it).
@@ -218,7 +218,8 @@ class Pieces:
         used = [name for name in self.used if name in needed]
         if used:
             lines.append(
-                f'{USED} = appending global [{len(used)} x ptr] [{", ".join(f"ptr @{name}" for name in used)}], section "llvm.metadata"')
+                f'{USED} = appending global [{len(used)} x ptr] '
+                f'[{", ".join(f"ptr @{name}" for name in used)}], section "llvm.metadata"')
         return "\n".join([*lines, *self.tail, ""])
 
 

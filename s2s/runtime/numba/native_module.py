@@ -211,7 +211,8 @@ def admitting(dispatcher: Callable, module: Module, cache: bool, params: Sequenc
             raise NumbaError("an integer of Python's that int64 does not hold")
         if any(isinstance(x, list) and any(isinstance(item, list) for item in x) for x in args):
             raise NotCompiled(
-                "it is handed lists of lists, which Numba does not take from Python: put arrays into the list")
+                "it is handed lists of lists, which Numba does not take from Python: "
+                "put arrays into the list")
         with taking_turns(), telling(module.entry):
             try:
                 return for_layouts(*args)

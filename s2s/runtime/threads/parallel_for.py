@@ -1,20 +1,20 @@
 """Run a parallel loop in parts: `in_parts(kernel, parts, trips, arguments)`, in compiled code and
 in Python.
 
-    def f_part(part, start, stop, x, y):            y = np.empty(len(x))
-        for i in range(start, stop):                in_parts(f_part, parts_of(len(x), 9), len(x), (x, y))
+    def f_part(part, start, stop, x, y):       y = np.empty(len(x))
+        for i in range(start, stop):           in_parts(f_part, parts_of(len(x), 9), len(x), (x, y))
             y[i] = x[i] * x[i]
 
-How many parts there are follows from the number of trips and the work of one, never from the number
-of threads: what the parts have added up is then added in their order, and is the same to the last
-bit however many threads there are, and whether or not the pool is busy elsewhere.
+The number of parts follows from the number of trips and the work of one, never from the number of
+threads: partial sums are added in the order of the parts, so the result is the same to the last bit
+however many threads there are, and whether or not the pool is busy.
 
 Note [Work]
-Work is counted in operations on numbers (back/parallel/outline_parallel.py), some 0.4 ns each.  A
-part is worth a few times what it costs to wake a thread; there are at most MOST parts, several for
-each thread, because trips are not alike.  Of those that each add into arrays of their own there are
-at most FEW: what is counted is what a loop may do, many times what it does where its inner loops
-are short, and made and added up these arrays are in any case.
+Work is counted in operations on numbers (back/parallel/outline_parallel.py), some 0.4 ns each. A
+part is worth a few times the cost of waking a thread; there are at most MOST parts, several for
+each thread, because trips differ. Loops whose parts add into private arrays have at most FEW parts:
+the counted work is an upper bound, far too high where inner loops are short, but the private arrays
+are always allocated and added up.
 """
 
 from __future__ import annotations

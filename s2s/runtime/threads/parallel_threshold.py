@@ -1,11 +1,11 @@
 """Choose the parallel loops of a call by its arguments, before any code for threads is compiled.
 
-A loop in parts takes longer to compile, and a short one longer to run.  So the code of a call has
-those of its independent loops in parts that are long for these arguments: most programs are
+A parallel loop takes longer to compile, and a short one longer to run. So the code of a call runs
+those of its independent loops in parallel that are long for these arguments: most programs are
 compiled as if there were no threads.
 
-    parallel=None    the loops that surely do LARGE operations, some 200 us
-    parallel=True    those, from where threads begin to pay, and those of which the arguments do not tell how long they are
+    parallel=None    the loops that certainly do LARGE operations, some 200 us
+    parallel=True    the loops for which threads begin to pay, and those of unknown length
     parallel=False   none: then sums run in order from the first element to the last
 """
 
@@ -44,7 +44,8 @@ class Chooser:
         self.texts = [least(list(map(spelled_size, works))) for works in sizes]
         parameters = ", ".join(f"a{k}" for k in range(arity))
         self.which = eval(
-            f"lambda {parameters}: [k for k, work in enumerate(({', '.join(self.texts)},)) if work > {self.limit}]")
+            f"lambda {parameters}: [k for k, work in enumerate(({', '.join(self.texts)},))"
+            f" if work > {self.limit}]")
 
     @property
     def conditions(self) -> list[str]:

@@ -12,10 +12,10 @@ Python), and cannot help a loop inside a loop that must run in order.  So worker
 that wait inside native code, without the lock, on Python's own thread locks, which every platform
 has: waking one costs a few microseconds, from wherever compiled code is.
 
-* The pool serves one loop at a time.  Whoever finds it taken, another caller or a loop inside a part, makes all
-  its parts itself: nobody ever waits for a worker that is busy elsewhere.
-* A worker that wakes after all parts are taken goes back to sleep, and is not waited for: on a machine that does
-  other things the loop takes as long as it does on one core, not longer.
+* The pool serves one loop at a time.  Whoever finds it taken, another caller or a loop inside a
+  part, runs all its parts itself: nobody ever waits for a worker that is busy elsewhere.
+* A worker that wakes after all parts are taken goes back to sleep, and is not waited for: on a
+  loaded machine the loop takes as long as it does on one core, not longer.
 * A fork leaves the child without workers, which start again when they are first wanted.
 
 The state is an array of 64-bit words, which native code (pool_native.py) changes by atomic
@@ -43,8 +43,8 @@ CLOSED = 1 << 32
 # looks at the door before a thread sleeps until the last worker has left: some 10 us
 PATIENCE = 4000
 # a cache line each
-TAKEN, DOOR, NEXT, PARTS, TRIPS, KERNEL, CONTEXT, FAILED, WANTED, WORKERS, ALONE, GET_BLAS, SET_BLAS = range(
-    0, 8 * 13, 8)
+(TAKEN, DOOR, NEXT, PARTS, TRIPS, KERNEL, CONTEXT, FAILED, WANTED, WORKERS, ALONE, GET_BLAS,
+ SET_BLAS) = range(0, 8 * 13, 8)
 BED, KEY = 8 * 13, 8 * 13 + MOST
 WORDS = 8 * 13 + 2 * MOST
 

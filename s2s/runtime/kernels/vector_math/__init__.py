@@ -34,14 +34,19 @@ from .native import compile_as
 
 SCIPY = "scipy.special"
 FUNCTIONS = {  # name -> its algorithm, and NumPy's or SciPy's function of that meaning
-    "exp": (exponential.exp, np.exp), "exp2": (exponential.exp2, np.exp2), "expm1": (exponential.expm1, np.expm1),
-    "log": (logarithm.log, np.log), "log2": (logarithm.log2, np.log2), "log10": (logarithm.log10, np.log10),
+    "exp": (exponential.exp, np.exp), "exp2": (exponential.exp2, np.exp2),
+    "expm1": (exponential.expm1, np.expm1),
+    "log": (logarithm.log, np.log), "log2": (logarithm.log2, np.log2),
+    "log10": (logarithm.log10, np.log10),
     "log1p": (logarithm.log1p, np.log1p), "logaddexp": (logarithm.logaddexp, np.logaddexp),
-    "sinh": (hyperbolic.sinh, np.sinh), "cosh": (hyperbolic.cosh, np.cosh), "tanh": (hyperbolic.tanh, np.tanh),
+    "sinh": (hyperbolic.sinh, np.sinh), "cosh": (hyperbolic.cosh, np.cosh),
+    "tanh": (hyperbolic.tanh, np.tanh),
     "expit": (hyperbolic.expit, Named(SCIPY, "expit")),
     "arctan": (inverse.arctan, np.arctan), "arctan2": (inverse.arctan2, np.arctan2),
-    "sin": (trigonometric.sin, np.sin), "cos": (trigonometric.cos, np.cos), "tan": (trigonometric.tan, np.tan),
-    "erf": (error_function.erf, Named(SCIPY, "erf")), "erfc": (error_function.erfc, Named(SCIPY, "erfc")),
+    "sin": (trigonometric.sin, np.sin), "cos": (trigonometric.cos, np.cos),
+    "tan": (trigonometric.tan, np.tan),
+    "erf": (error_function.erf, Named(SCIPY, "erf")),
+    "erfc": (error_function.erfc, Named(SCIPY, "erfc")),
     "power": (power.power, np.power),
     "maximum": (extremes.maximum, np.maximum), "minimum": (extremes.minimum, np.minimum),
 }

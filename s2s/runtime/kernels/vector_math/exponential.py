@@ -1,7 +1,8 @@
 """exp, exp2 and expm1.
 
-x = k log(2) + r with |r| <= log(2) / 2, so exp(x) = 2**k exp(r): k by rounding, 2**k by writing the exponent, exp(r) by
-a polynomial.  Coefficients, here and in the other families, interpolate at Chebyshev's points: all but the best.
+x = k log(2) + r with |r| <= log(2) / 2, so exp(x) = 2**k exp(r): k by rounding, 2**k by writing the
+exponent bits, exp(r) by a polynomial. Here and in the other families, polynomials interpolate at
+Chebyshev nodes, which is nearly minimax.
 """
 
 from __future__ import annotations

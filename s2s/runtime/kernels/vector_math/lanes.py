@@ -1,8 +1,8 @@
 """Symbolic vector registers: arithmetic on them emits LLVM code for all lanes.
 
-    y = where(x < 0.0, 1.0 - x, x)    becomes    %1 = fcmp olt <4 x double> %x, <double 0.0, ...>
-                                                 %2 = fsub contract <4 x double> <double 1.0, ...>, %x
-                                                 %3 = select <4 x i1> %1, <4 x double> %2, <4 x double> %x
+    y = where(x < 0.0, 1.0 - x, x)   ->   %1 = fcmp olt <4 x double> %x, <double 0.0, ...>
+                                          %2 = fsub contract <4 x double> <double 1.0, ...>, %x
+                                          %3 = select <4 x i1> %1, <4 x double> %2, <4 x double> %x
 
 The functions of vector math are Python that runs on these, once for each width, and no less on
 NumPy's arrays, which is how they are tested.  Both sides decide, and `where` picks: there is no

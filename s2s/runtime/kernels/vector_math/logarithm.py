@@ -1,8 +1,8 @@
 """log, log2, log10, log1p and logaddexp.
 
-x = 2**k m with m between sqrt(1/2) and sqrt(2), so log(x) = k log(2) + log(m); and with s = f / (2 + f), f = m - 1,
-log(1 + f) = 2 atanh(s) = f - s (f - R(s**2)), where R is a polynomial.  (As in FreeBSD's libm, whose arrangement of the
-sum loses nothing near 1.)
+x = 2**k m with m between sqrt(1/2) and sqrt(2), so log(x) = k log(2) + log(m); and with s = f / (2
++ f), f = m - 1, log(1 + f) = 2 atanh(s) = f - s (f - R(s**2)), where R is a polynomial. (As in
+FreeBSD's libm, whose order of summation loses nothing near 1.)
 """
 
 from __future__ import annotations

@@ -62,7 +62,8 @@ def defined(algorithm: Callable, name: str, kind: str, arity: int, lanes: int) -
     type = code.type(kind)
     branches = any(need == "slow" for need, _ in code.needs)
     inline = "noinline" if branches else "alwaysinline"
-    head = f"define linkonce_odr {type} @{name}({', '.join(f'{type} {n}' for n in names)}) {inline} {ATTRIBUTES} {{"
+    parameters = ", ".join(f"{type} {n}" for n in names)
+    head = f"define linkonce_odr {type} @{name}({parameters}) {inline} {ATTRIBUTES} {{"
     return "\n".join([head, "entry:", *code.lines, f"  ret {type} {y.text}", "}"]), code
 
 
@@ -84,8 +85,10 @@ def text_of(algorithm: Callable, name: str, kind: str, arity: int) -> tuple[str,
     if variants:
         kept = [f"ptr @{name}_{lanes}{mask}" for lanes in variants for mask in ("", "m")]
         parts += [
-            f"@llvm.compiler.used = appending global [{len(kept)} x ptr] [{', '.join(kept)}], section \"llvm.metadata\"",
-            *{f"declare double @{LIBM[what.split()[0]]}({', '.join(['double'] * arity)}) {ATTRIBUTES}"
+            f"@llvm.compiler.used = appending global [{len(kept)} x ptr] [{', '.join(kept)}], "
+            "section \"llvm.metadata\"",
+            *{f"declare double @{LIBM[what.split()[0]]}"
+              f"({', '.join(['double'] * arity)}) {ATTRIBUTES}"
               for need, what in needs if need == "slow"}, RARE]
     return "\n".join(parts) + "\n", variants
 
@@ -98,7 +101,8 @@ def masked(name: str, kind: str, arity: int, lanes: int) -> str:
     parameters = ", ".join(f"{type} %x{k}" for k in range(arity))
     call = f"  %r = call {type} @{name}({', '.join(f'{type} %y{k}' for k in range(arity))})"
     return "\n".join([
-        f"define linkonce_odr {type} @{name}m({parameters}, {mask} %m) alwaysinline {ATTRIBUTES} {{",
+        f"define linkonce_odr {type} @{name}m({parameters}, {mask} %m) "
+        f"alwaysinline {ATTRIBUTES} {{",
         *lines, call, f"  ret {type} %r", "}"])
 
 
@@ -107,7 +111,8 @@ def slow_path(name: str, kind: str, arity: str, lanes: int) -> str:
     count, code = int(arity), Code(lanes)
     type, mask = code.type(kind), code.type("i1")
     head = ", ".join([f"{mask} %c", f"{type} %y", *(f"{type} %x{k}" for k in range(count))])
-    head = f"define linkonce_odr {type} @s2s_slow_{name}_{NAMES[kind]}_{lanes}({head}) noinline cold {ATTRIBUTES} {{"
+    head = (f"define linkonce_odr {type} @s2s_slow_{name}_{NAMES[kind]}_{lanes}({head}) "
+            f"noinline cold {ATTRIBUTES} {{")
     xs = [f"%x{k}" if lanes == 1 else f"%v{k}" for k in range(count)]
     wide, narrow, result = [], [], "%f"
     if kind == "float":
