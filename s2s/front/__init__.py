@@ -1,4 +1,4 @@
-"""From Python functions to IR: the syntax tree, run once on types, emitting as it goes."""
+"""Abstract interpretation of Python functions: run the syntax tree once on types and emit IR."""
 
 from .eval.build import Callee, build, callee_of, parameters
 from .eval.entry_line import beginning, placed

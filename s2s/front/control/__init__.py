@@ -1,1 +1,1 @@
-"""Branches, loop carries, iterators, generators, recursion, exceptions."""
+"""Branches, loop carries, iterators, generators, recursion and exceptions."""

@@ -1,4 +1,5 @@
-"""Arrays that a condition chooses: what the arms of an `if` leave, named from outside the arms.
+"""Name, after an `if`, the array that its condition chose, so that it can be read and written
+there.
 
 After `c = a if s else b[k:]`, where the arms say so, c is a cell that is `a` where s holds and
 `b[k:]` elsewhere. The numbers that an arm computes for it (k) become results of the `if`; an array
@@ -20,7 +21,7 @@ from ..values.subscript import part_of
 
 
 class Outside:
-    """The cells that the arms of one `if` leave, as they are known after it.
+    """Cells that the arms of one `if` leave, in terms of values available after the `if`.
 
     `pair(arm, x, otherwise)` makes x, or a number that stands for it in the other arm, a result of
     the `if`, and returns its position among the outputs.
@@ -32,8 +33,8 @@ class Outside:
         self.uses: Counter[tuple[int, Cell]] = Counter()
 
     def choice(self, condition: Value, cells: tuple[Cell, Cell], output: int) -> Callable | None:
-        """A function from the outputs to the cell that is one of two; `output` is what it holds.
-        None: there is none.
+        """A function from the outputs to the chosen cell, whose content is `output`; None if there
+        is no such cell.
         """
         arms = [self.cell(cell, k, output) for k, cell in enumerate(cells)]
         for k, cell in enumerate(cells):
@@ -49,13 +50,12 @@ class Outside:
         return place
 
     def is_fresh(self, cell: Cell) -> bool:
-        """Whether a cell is an array that an arm made."""
+        """Whether a cell is an array allocated in an arm."""
         return (cell.base is None and cell.choice is None and not cell.owner
                 and cell not in self.before)
 
     def cell(self, cell: Cell, arm: int, output: int | None = None) -> Callable | None:
-        """A function from the outputs to what `cell` is after the `if`, None where there is no such
-        cell.
+        """A function from the outputs to what `cell` is after the `if`, or None.
 
         `output` is what the arm's whole array is among the outputs, if it is.
         """
@@ -109,7 +109,7 @@ class Outside:
         return place
 
     def _moved_out(self, x: Value, arm: int) -> bool:
-        """Move a constant of the arm before the `if`; returns whether it is one."""
+        """Hoist a constant of the arm above the `if`; returns whether it is a constant."""
         if x.constant is MISSING or x.op.inputs:
             return False
         self.arms[arm].ops.remove(x.op)
@@ -117,7 +117,7 @@ class Outside:
         return True
 
     def _number(self, x: Value, arm: int, otherwise) -> Callable | None:
-        """A function from the outputs to a number that the arm has; `otherwise` stands for it in
+        """A function from the outputs to a number computed in the arm; `otherwise` is its value in
         the other arm.
         """
         if x.constant is not MISSING:

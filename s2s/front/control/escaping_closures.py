@@ -1,5 +1,5 @@
-"""Functions and texts that an arm of an `if` makes: what they close over, or show, comes out of the
-`if` with them.
+"""Let closures and strings made in an arm of an `if` escape from it, with the values that they
+capture.
 
     g = scaled_by(x) if x > 0 else scaled_by(2 * x)      scaled_by(k) returns a function reading k
 
@@ -22,7 +22,8 @@ from ..values.strings import Part
 
 
 class Brought:
-    """What one arm's functions become after the `if` that `join` joins."""
+    """Translate the functions of one arm into ones that are valid after the `if` that `join` joins.
+    """
 
     def __init__(self, join, side: int):
         self.join, self.side = join, side
@@ -30,7 +31,7 @@ class Brought:
         self.frames: dict[tuple[Frame, frozenset], Callable] = {}
 
     def function(self, x) -> Callable:
-        """A function from the outputs of the `if` to what `x` is after it."""
+        """A function from the outputs of the `if` to what the function `x` is after it."""
         match x:
             case Local(node, frame, defaults):
                 if frame in self.living and not defaults:
@@ -48,7 +49,7 @@ class Brought:
         return lambda outputs: x
 
     def binding(self, x, name) -> Callable:
-        """The same for anything."""
+        """A function from the outputs of the `if` to what any binding is after it."""
         return self.function(x) if isinstance(x, Made) else self.join.one(x, self.side, str(name))
 
     def bindings(self, found: dict) -> Callable:
@@ -57,8 +58,8 @@ class Brought:
         return lambda outputs: {name: x(outputs) for name, x in made.items()}
 
     def text(self, x) -> Callable:
-        """A function from the outputs to the string or Text that `x` is after the `if`; what was
-        there before it stays as it is.
+        """A function from the outputs to the string or Text that `x` is after the `if`; parts that
+        existed before it are unchanged.
         """
         made = set(self.join.arms[self.side].ops)
 
@@ -107,7 +108,7 @@ class Brought:
 
 
 def _activations(frame: Frame | None) -> Iterator[Frame]:
-    """`frame`, those around it and those that wait for it."""
+    """`frame`, the activations that enclose it and those that wait for it."""
     pending, seen = [frame], set()
     while pending:
         each = pending.pop()

@@ -1,4 +1,5 @@
-"""Functions that yield: run when they are called, to their end, into a list that is run over once.
+"""Evaluate generator functions eagerly: run the body to its end, collect what it yields, iterate
+over that once.
 
     def rows(w, n):                        def rows(w, n):
         while len(w):                          <total> = []
@@ -43,21 +44,21 @@ _made: dict[int, tuple[gast.FunctionDef, gast.FunctionDef]] = {}
 
 
 def is_generator(node: gast.AST) -> bool:
-    """Whether a definition is that of a function that yields."""
+    """Whether a definition is that of a generator function."""
     return isinstance(node, gast.FunctionDef) and any(
         isinstance(x, (gast.Yield, gast.YieldFrom)) for statement in node.body
         for x in inside(statement))
 
 
 def is_generator_function(function) -> bool:
-    """Whether a Python function yields."""
+    """Whether a Python function is a generator function."""
     return bool(getattr(getattr(function, "__code__", None), "co_flags", 0) & CO_GENERATOR)
 
 
 def generated(frame: Frame, node: gast.AST, definition: gast.FunctionDef, reads: list,
               run: Callable):
-    """The iterator that a call of a function that yields returns; `run(definition, names)` runs the
-    function that makes the list.
+    """The iterator that a call of a generator function returns; `run(definition, names)` runs the
+    function that fills the list.
     """
     what = f"{definition.name}()"
     _check(frame, node, definition)
@@ -94,7 +95,7 @@ def generated(frame: Frame, node: gast.AST, definition: gast.FunctionDef, reads:
 
 
 def _names(frame: Frame) -> Iterator[tuple]:
-    """The names of the functions around, and what they stand for."""
+    """The names of the enclosing scopes and their bindings."""
     seen, pending = set(), [frame]
     while pending:
         at = pending.pop()
@@ -105,7 +106,7 @@ def _names(frame: Frame) -> Iterator[tuple]:
 
 
 def _check(frame: Frame, node: gast.AST, definition: gast.FunctionDef) -> None:
-    """Refuse what somebody would see of the order in which things happen."""
+    """Refuse generators whose interleaving with their consumer can be observed."""
     if frame.session.tries:
         raise frame.refuse("a call of a generator inside a `try`", node,
                            "make a list of it before: list(...)")
@@ -122,7 +123,7 @@ def _check(frame: Frame, node: gast.AST, definition: gast.FunctionDef) -> None:
 
 
 def _listing(definition: gast.FunctionDef) -> gast.FunctionDef:
-    """The function that returns a list of all that `definition` yields, made once."""
+    """The function that returns the list of all that `definition` yields; cached."""
     if id(definition) not in _made:
         new = copy.deepcopy(definition)
         body = [x for statement in new.body for x in _as_list(_Listing().visit(statement))]
@@ -153,8 +154,7 @@ def _append(item: gast.AST) -> gast.Expr:
 
 
 class _Listing(gast.NodeTransformer):
-    """`yield x` as a statement becomes an append; where its value is used it stays, and is refused.
-    """
+    """Rewrite `yield x` statements as appends; refuse a `yield` whose value is used."""
 
     def visit_FunctionDef(self, node: gast.FunctionDef) -> gast.AST:
         return node

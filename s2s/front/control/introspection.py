@@ -1,5 +1,5 @@
-"""What a program asks about the classes of its own values: isinstance, type, hasattr, getattr,
-callable, np.isscalar, np.iterable.
+"""Type queries of a program on its own values: isinstance, type, hasattr, getattr, callable,
+np.isscalar, np.iterable.
 
     def loss(w, rate):
         step = rate(0) if callable(rate) else rate
@@ -34,7 +34,7 @@ NUMBERS = (np.ndarray, float, int)  # what may be passed where nothing is known
 
 
 def classes_of(frame: Frame, binding) -> tuple[type, ...] | None:
-    """The classes that the value of a binding may have; None if that is known only at a call."""
+    """The classes that the value of a binding may have; None if only a call determines it."""
     if is_list(frame, binding):
         return (list,)
     match binding:
@@ -75,14 +75,15 @@ def _classes_of_data(frame: Frame, binding: Value | Cell) -> tuple[type, ...] | 
 
 
 def defines(kind: type, name: str) -> bool:
-    """Whether instances of a class have this attribute; the class itself has those of classes, too.
+    """Whether instances of a class (or the class itself, for a class of classes) have this
+    attribute.
     """
     return any(name in each.__dict__ for each in kind.__mro__)
 
 
 def answer(frame: Frame, node: gast.AST, binding, question: Callable[[type], bool],
            what: str) -> bool:
-    """Whether `question` is so of the class of a binding's value."""
+    """The common answer to `question` over the possible classes of a binding."""
     found = classes_of(frame, binding)
     if found is None:
         if isinstance(_type_of_data(frame, binding), Unknown) and all(map(question, NUMBERS)):

@@ -1,4 +1,4 @@
-"""What a `for` can run over: ranges, arrays, tuples, and enumerate, zip and reversed of those."""
+"""Iterables of a `for`: ranges, arrays, tuples, and enumerate, zip and reversed of those."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ..values.subscript import take
 
 @dataclass
 class Iterable:
-    """What a `for` runs over: how often, and the binding of trip `k`."""
+    """The iteration space of a `for`: the number of trips, and the binding of trip `k`."""
 
     get: Callable  # index -> binding
     bounds: tuple = ()  # (lo, hi, step) of the index
@@ -44,7 +44,7 @@ class Iterable:
 
 
 def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
-    """How to loop over `binding`."""
+    """The Iterable of `binding`."""
     binding = frame.opened(binding)
     match binding:
         case Iterable():
@@ -85,8 +85,8 @@ def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
 
 
 def members_of(frame: Frame, binding: Container, node: gast.AST, anyhow: bool = False):
-    """The list of what is in a set, a deque or a dict of library/containers.py, in Python's order,
-    or `anyhow`; any other object as it is.
+    """The members of a set, deque or dict of library/containers.py as a list, in Python's order (or
+    any order, if `anyhow`); any other object unchanged.
     """
     if binding.cls.__module__ != Set.__module__:
         return binding
@@ -118,7 +118,7 @@ def range_over(lo, hi, step) -> Iterable:
 
 
 def counted(frame: Frame, source: Iterable, node: gast.AST) -> Iterable:
-    """The same, with an index that counts from 0 by 1."""
+    """The same range, normalised to an index that counts from 0 by 1."""
     if source.trips is not None:
         return source
     lo, hi, step = source.bounds
@@ -194,8 +194,7 @@ def _reversed(frame: Frame, source: Iterable, node: gast.AST) -> Iterable:
 
 
 def popped(frame: Frame, cell: Cell) -> Iterable:
-    """reversed(tape), as derivatives are printed: each trip takes the last item of a tape of its
-    own.
+    """reversed(tape), as in printed derivatives: each trip pops the last item of a tape of its own.
     """
     own = frame.heap.new(frame.heap.read(cell))
 

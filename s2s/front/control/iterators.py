@@ -1,5 +1,4 @@
-"""What can be run over once only: what iter(), map(), zip(), enumerate() and generator expressions
-give.
+"""Single-use iterators: the results of iter(), map(), zip(), enumerate() and generator expressions.
 
 Whatever looks at what is in an iterator uses it up (`Frame.opened`), and who asks a second time is
 refused: how much the first had left, only the run knows.  `next` takes one item off; how many it
@@ -33,7 +32,7 @@ ALL = object()
 
 @dataclass(eq=False)
 class Once(Made):
-    """An iterator over `content`: an Iterable, a Generator, or the list of what is in it."""
+    """An iterator over `content`: an Iterable, a Generator, or the list of its items."""
 
     content: object
     state: Container  # {"taken": how many `next` took, "used": whether something else ran over it}
@@ -49,7 +48,7 @@ class Once(Made):
                     if isinstance(self.content, Made) else (self.content,))
 
     def consumed(self, frame: Frame):
-        """What is left of it, for somebody who runs over it."""
+        """The remaining items, for a consumer."""
         self.check(frame)
         taken = _unused(frame, self)
         store(frame, self.state, {TAKEN: taken, USED: True})
@@ -64,12 +63,12 @@ class Once(Made):
                        is_range=False, extent=None)
 
     def check(self, frame: Frame) -> None:
-        """Refuse what would not be what Python finds in it now."""
+        """Refuse to read an iterator if its sources have changed since."""
         if (self.watch.changed if self.was_early else self.watch.resized)(frame):
             self.refuse(frame)
 
     def refuse(self, frame: Frame) -> None:
-        """Refuse an iterator because what it reads is written into."""
+        """Refuse an iterator whose source is written into."""
         raise frame.refuse(f"what {self.what} reads changes before it is run over to its end", None,
                            "make a list of it first: list(...); or write a loop with an `if`")
 
@@ -79,7 +78,7 @@ POOLED = ("product()", "combinations()", "combinations_with_replacement()", "per
 
 
 def once(frame: Frame, content, what: str, reads, is_early: bool = False) -> Once:
-    """An iterator over `content`, which reads these bindings and which nobody has run over yet."""
+    """A fresh iterator over `content`, which reads these bindings."""
     inner = [x for x in reads if isinstance(x, Once)]
     was_early = any(x.was_early or x.is_early for x in inner) or what in POOLED or (
         what != "iter()" and not isinstance(content, (Iterable, Generator)))
@@ -92,8 +91,8 @@ def once(frame: Frame, content, what: str, reads, is_early: bool = False) -> Onc
 
 
 def gives_iterator(function: Callable, what: str) -> Callable:
-    """`function`, of front/eval/python_builtins.py or front/eval/sequence_calls.py, whose result is
-    an iterator in Python.
+    """Wrap `function`, of front/eval/python_builtins.py or front/eval/sequence_calls.py, whose
+    result is an iterator in Python.
     """
     def make(frame: Frame, node, *args, **keywords):
         opened, named = [frame.opened(a) for a in args], {
@@ -151,7 +150,7 @@ def next_of(frame: Frame, node: gast.AST, source, default=ALL):
 
 
 def _unused(frame: Frame, source: Once):
-    """How many items `next` took of an iterator that nothing ran over."""
+    """The number of items that `next` took from an iterator; refuse one that has been consumed."""
     used, taken = source.state.members[USED], source.state.members[TAKEN]
     if (used.constant if isinstance(used, Value) else used) is not False:
         raise frame.refuse(

@@ -1,4 +1,4 @@
-"""Running both sides of a run-time condition, and joining what they leave behind.
+"""Run both arms of a run-time condition and join their states (phi nodes as results of one `if`).
 
 Each side starts from the same state and is run into a block of its own.  Names and cells on which
 the two disagree become results of one `if` op; a name that nothing reads afterwards is forgotten.
@@ -47,8 +47,7 @@ NUMBERS = (bool, int, float, complex)
 
 def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, live: frozenset,
            tells: bool = True):
-    """Run `then()` or `otherwise()`, as `condition` says at run time; returns what they returned,
-    joined.
+    """Run `then()` or `otherwise()` by a run-time condition; returns the join of their results.
 
     `live` are the names that may be read afterwards.  With `tells`, what follows from the condition
     is known on its sides.
@@ -115,8 +114,8 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
 
 
 def _as_before(before: dict, states: list[tuple], joined: dict) -> dict:
-    """Numbers and arrays that nobody reads after these arms keep the names they had: they are not
-    unbound.
+    """Keep the former bindings of numbers and arrays that nobody reads after these arms: they are
+    not unbound.
 
     An `if` further out, whose other side is read on, would ask otherwise: `if done: (if x > 0: m =
     2 * m); break` inside a loop.
@@ -130,7 +129,7 @@ def _as_before(before: dict, states: list[tuple], joined: dict) -> dict:
 
 
 def _go_on(frame: Frame, condition: Value, arms: list[Block], states: list, ended: list[bool]):
-    """The `if` does what its arms do that raise; the other arm is what happens afterwards."""
+    """Emit the raising arms inside the `if`; the other arm continues after it."""
     def splice(k: int) -> tuple:
         if ended[k]:
             current().block.ops.extend(arms[k].ops)
@@ -146,7 +145,7 @@ def _go_on(frame: Frame, condition: Value, arms: list[Block], states: list, ende
 
 
 def unless_left(frame: Frame, leaving: Value, rest: Callable, live: frozenset) -> None:
-    """Run `rest()`, unless the flag `leaving` says that a statement before it has left."""
+    """Run `rest()` unless the flag `leaving` is set: an earlier statement has left the block."""
 
     def go_on() -> None:
         clear_flags(frame)
@@ -156,14 +155,14 @@ def unless_left(frame: Frame, leaving: Value, rest: Callable, live: frozenset) -
 
 
 def has_left(frame: Frame, leaving: Value) -> None:
-    """On this side, the flag `leaving` says that a statement has left."""
+    """Note that the flag `leaving` is set on this side."""
     for flag in (EXIT, STOP, RETURNED, RAISED):
         if frame.env[flag] is leaving:
             frame.env[flag] = True
 
 
 def clear_flags(frame: Frame) -> None:
-    """Nothing has left the current statements."""
+    """Clear the flags of early exit."""
     for flag in (EXIT, STOP, OUT, RETURNED, RAISED):
         frame.env[flag] = False
     frame.env.pop(RESULT, None)
@@ -171,8 +170,8 @@ def clear_flags(frame: Frame) -> None:
 
 
 class Join:
-    """The pairs of Values on which two arms differ, and how the joined bindings are made of their
-    join.
+    """The pairs of Values in which two arms differ, and how to rebuild the joined bindings from the
+    results of the `if`.
     """
 
     def __init__(self, frame: Frame, condition: Value, arms: list[Block], states: list[tuple],
@@ -190,7 +189,7 @@ class Join:
         self.outside = Outside(frame.heap, arms, before, self._number_pair)
 
     def bindings(self, a, b, name: str) -> Callable:
-        """A function from the outputs of the `if` to the binding that is `a` or `b`."""
+        """A function from the outputs of the `if` to the join of the bindings `a` and `b`."""
         if a is b:
             self.needed.update(root for cell in self.frame.cells_held(a) for root in cell.roots)
             return lambda outputs: a
@@ -260,8 +259,8 @@ class Join:
             current().line, "give it one kind of value on all paths")
 
     def _told(self, text, side: int) -> Callable:
-        """A function from the outputs to a text of one arm: what it shows that the arm has made
-        leaves the `if` with it.
+        """A function from the outputs to a text of one arm; the values it shows become outputs of
+        the `if`.
         """
         places: list[int | None] = []
 
@@ -285,7 +284,7 @@ class Join:
         return self.bindings(*((x, UNBOUND) if side == 0 else (UNBOUND, x)), name)
 
     def maybe(self, a, b, name: str) -> Callable:
-        """A function from the outputs to what one of the arms may leave as None."""
+        """A function from the outputs to the join of bindings of which one may be None."""
         for x in (a, b):
             if not may_be_none(x):
                 called = {RESULT: "the result", RESULT_OF: "this"}.get(name, name)
@@ -307,7 +306,7 @@ class Join:
                                      content(outputs))
 
     def contents(self, cell: Cell) -> Callable:
-        """A function from the outputs to what `cell` holds after either arm."""
+        """A function from the outputs to the joined content of `cell`."""
         name = next((n for n, binding in self.frame.env.items() if binding is cell), "")
         a, b = (heap[cell] for heap in self.heaps)
         if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
@@ -316,8 +315,7 @@ class Join:
         return lambda outputs: outputs[output]
 
     def lists(self, a, b, name: str) -> Callable | None:
-        """A function from the outputs to the items of what is one of two lists of one known length.
-        """
+        """A function from the outputs to the items of two joined lists of equal known length."""
         a, b = (None if x is UNBOUND else x for x in (a, b))
         first, second = a or (UNBOUND,) * len(b or ()), b or (UNBOUND,) * len(a or ())
         if len(first) != len(second):
@@ -326,8 +324,8 @@ class Join:
         return lambda outputs: tuple(item(outputs) for item in items)
 
     def changed(self, cells: list, needed: set) -> list[tuple]:
-        """(cell, what it holds after either arm) for those of `cells` that are needed, members of
-        containers included.
+        """(cell, joined content) for each of `cells` that is needed, members of containers
+        included.
         """
         found: dict = {}
         while True:
@@ -342,7 +340,7 @@ class Join:
                                else self.contents(cell))
 
     def members(self, container: Container) -> Callable:
-        """A function from the outputs to the members of `container` after either arm."""
+        """A function from the outputs to the joined members of `container`."""
         a, b = (heap[container] for heap in self.heaps)
         name = next((n for n, binding in self.frame.env.items() if binding is container),
                     f"a {container.cls.__name__}")
@@ -385,7 +383,7 @@ class Join:
         return joined
 
     def emit(self, condition: Value) -> tuple[Value, ...]:
-        """The `if` op, from the ops that the arms have emitted."""
+        """Emit the `if` op from the ops of the arms."""
         if not self.pairs and not any(has_effects(op) for arm in self.arms for op in arm.ops):
             return ()
 
@@ -424,8 +422,8 @@ class Join:
 
     def _placed(self, content: Callable, sources: tuple,
                 choice: Callable | None = None) -> Callable:
-        """A function from the outputs to one new cell, which is, or may be, one of the two that the
-        arms leave.
+        """A function from the outputs to one new cell that is, or may be, one of the two at the
+        ends of the arms.
         """
         made = []
 
@@ -447,7 +445,7 @@ class Join:
         return place
 
     def known(self, binding):
-        """The items of a list that one of the arms leaves, where its length is known."""
+        """The items of a list at the end of an arm, if its length is known."""
         return next(
             (heap[binding] for heap in self.heaps
              if isinstance(heap.get(binding), tuple)), None) if isinstance(binding, Cell) else None
@@ -484,14 +482,14 @@ def _is_number(binding) -> bool:
 
 
 def may_be_none(binding) -> bool:
-    """Whether a binding can be joined with None: one that is data, or None."""
+    """Whether a binding can be joined with None: data, or None."""
     if isinstance(binding, (tuple, list)):
         return all(map(may_be_none, binding))
     return binding is None or isinstance(binding, Container) or _is_number(binding)
 
 
 def is_function(binding) -> bool:
-    """Whether a binding is a function, the program's own or another."""
+    """Whether a binding is a function, of the program or from outside."""
     return (isinstance(binding, Made)
             or not isinstance(binding, (type, Value, Cell, Object)) and callable(binding))
 
@@ -501,14 +499,14 @@ def _bounds(part: slice) -> tuple:
 
 
 def _given(part: slice) -> list[str]:
-    """The bounds that a slice has."""
+    """The names of the bounds that a slice has."""
     return [
         name for name, bound in zip(("start", "stop", "step"), _bounds(part)) if bound is not None
     ]
 
 
 def _same_object(a, b) -> bool:
-    """Whether two things known now are the same thing."""
+    """Whether two compile-time objects are identical."""
     a, b = (x.constant if isinstance(x, Value) and x.constant is not MISSING else x for x in (a, b))
     if isinstance(a, (Value, Cell, Made)) or isinstance(b, (Value, Cell, Made)):
         return False
@@ -519,7 +517,7 @@ def _same_object(a, b) -> bool:
 
 
 def described(binding) -> str:
-    """What a binding is, in words."""
+    """A binding in words, for messages."""
     match binding:
         case Cell():
             return "an array"

@@ -1,4 +1,5 @@
-"""What a loop carries: how it is found out, how it enters a trip, and what a trip hands on.
+"""Find the loop-carried variables of a loop by running its body until they settle; enter and leave
+its trips.
 
 A carried name is laid out as one parameter per leaf of its binding on entry; a carried cell is one
 parameter.  What cannot be known before a trip has been run (an alias written through another name,
@@ -41,12 +42,12 @@ PLACEHOLDERS = {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j}
 
 
 class Again(Exception):
-    """The loop carries more than was known: run it again."""
+    """Signal that the loop carries more than assumed: run the body again."""
 
 
 @dataclass
 class Carried:
-    """What is known of a loop so far."""
+    """The loop-carried state found so far."""
 
     names: dict[str, object] = field(default_factory=dict)  # name -> binding on entry
     cells: dict[Cell, None] = field(default_factory=dict)
@@ -87,16 +88,14 @@ class Carried:
 
 
 def suppose_apart(carried: Carried) -> None:
-    """Arrays that nothing else leads to before the loop are such arrays at the start of each trip:
-    row = np.zeros(n).
+    """Suppose that arrays without aliases before the loop (row = np.zeros(n)) have none at the
+    start of each trip.
     """
     carried.apart = {name for name, binding in carried.names.items() if isinstance(binding, Cell)}
 
 
 def suppose_same_arrays(carried: Carried) -> None:
-    """Names that hold an array before the loop may hold that very one in each trip: then nothing is
-    in doubt.
-    """
+    """Suppose that names keep, in each trip, the very array that they hold before the loop."""
     carried.same_arrays = True
     for name, binding in list(carried.names.items()):
         if isinstance(binding, Cell):
@@ -105,14 +104,14 @@ def suppose_same_arrays(carried: Carried) -> None:
 
 
 def suppose_parts(carried: Carried) -> None:
-    """Names that hold a part of an array, `row = a[0]`, hold the like part of it in each trip: the
-    index is carried.
+    """Suppose that names of a part of an array, `row = a[0]`, hold a part of the same form in each
+    trip: carry its index.
     """
 
 
 def suppose_chosen(carried: Carried) -> None:
-    """An item of a list of two or three arrays, `b[t % 2]`, is one of those arrays, decided again
-    at each write: see front/values/lists.py.
+    """Suppose that an item of a list of two or three arrays, `b[t % 2]`, is one of those arrays,
+    chosen again at each write: see front/values/lists.py.
     """
 
 
@@ -125,7 +124,7 @@ def is_supposed(carried: Carried, supposition: Callable) -> bool:
 
 
 def suppose_more(carried: Carried) -> bool:
-    """Make the next supposition, if there is one left; whether there was."""
+    """Make the next supposition; returns whether there was one."""
     if carried.supposed == len(SUPPOSITIONS):
         return False
     SUPPOSITIONS[carried.supposed](carried)
@@ -135,9 +134,7 @@ def suppose_more(carried: Carried) -> bool:
 
 @dataclass(frozen=True)
 class Part:
-    """What a name is bound to on entry, where the loop carries the operands of its index:
-    base[pattern].
-    """
+    """A view base[pattern] bound before the loop, of which the loop carries the index operands."""
 
     cell: Cell
 
@@ -146,7 +143,7 @@ class Part:
         return list(self.cell.index[1])
 
     def like(self, operands: list[Value]) -> Cell:
-        """The part of the same array that other operands pick."""
+        """The same view of the same array at other index operands."""
         return part_of(self.cell.base, self.cell.index[0], operands)
 
     def is_like(self, end) -> bool:
@@ -155,7 +152,7 @@ class Part:
 
 
 def find_parts(carried: Carried) -> None:
-    """Carry the parts of arrays as their indices, once that is supposed."""
+    """Carry views as their indices, once that is supposed."""
     if is_supposed(carried, suppose_parts):
         for name, binding in carried.names.items():
             if (isinstance(binding, Cell) and binding.index is not None
@@ -164,7 +161,7 @@ def find_parts(carried: Carried) -> None:
 
 
 def enter_binding(frame: Frame, binding, rest: list[Value], carried: Carried, name: str):
-    """The binding of a carried name inside the loop, from the next parameters."""
+    """The binding of a carried name inside the loop, taken from the next parameters."""
     match binding:
         case tuple() | list():
             return like(binding,
@@ -202,13 +199,13 @@ def enter_binding(frame: Frame, binding, rest: list[Value], carried: Carried, na
 
 
 def known_items(carried: Carried, binding) -> tuple | None:
-    """The items of a list that enters the loop, where its length is known."""
+    """The items of a list on entry of the loop, if its length is known."""
     content = carried.before.get(binding) if isinstance(binding, Cell) else None
     return content if isinstance(content, tuple) else None
 
 
 def enter_cell(frame: Frame, cell: Cell, rest: list[Value], carried: Carried):
-    """What a carried cell holds at the start of a trip."""
+    """The content of a carried cell at the start of a trip."""
     items = known_items(carried, cell)
     if items is None:
         return rest.pop(0)
@@ -216,7 +213,7 @@ def enter_cell(frame: Frame, cell: Cell, rest: list[Value], carried: Carried):
 
 
 def cell_after(frame: Frame, cell: Cell, ends: dict, outputs: list[Value], carried: Carried):
-    """What a carried cell holds after the loop."""
+    """The content of a carried cell after the loop."""
     items = known_items(carried, cell)
     if items is None:
         return outputs.pop(0)
@@ -227,7 +224,7 @@ def cell_after(frame: Frame, cell: Cell, ends: dict, outputs: list[Value], carri
 
 def leave(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: dict,
           live: frozenset) -> list[Value]:
-    """What the body yields; raises Again where the loop turns out to carry more."""
+    """The values that the body yields; raises Again if the loop turns out to carry more."""
     stop = frame.env[STOP]
     if carried.breaks and stop is False and not carried.settled_breaks:
         carried.breaks, carried.settled_breaks = False, True
@@ -302,7 +299,7 @@ def _find_more(frame: Frame, carried: Carried, before: tuple, live: frozenset) -
 
 
 def _find_unbound(frame: Frame, carried: Carried, env: dict) -> None:
-    """Carry the flag of each name that a trip may leave unbound."""
+    """Carry a flag for each name that a trip may leave unbound."""
     more = False
     for name in list(carried.names):
         flag = BOUND.format(name)
@@ -319,9 +316,7 @@ def _find_unbound(frame: Frame, carried: Carried, env: dict) -> None:
 
 def _find_slots(frame: Frame, carried: Carried, container: Container, before: dict,
                 reachable: bool) -> bool:
-    """Carry the members of `container` that the trip has bound to something else; whether there are
-    such.
-    """
+    """Carry the members of `container` that the trip has rebound; returns whether there are any."""
     after = frame.heap.contents.get(container, before)
     if after is before or not reachable:
         return False
@@ -341,7 +336,7 @@ def _name_of(frame: Frame, container: Container) -> str:
 
 @dataclass(frozen=True)
 class Slot:
-    """A member of a container, which a loop carries as it carries a name."""
+    """A member of a container, carried like a name."""
 
     container: Container
     key: object
@@ -351,16 +346,16 @@ class Slot:
 
     @property
     def label(self) -> str:
-        """What its value is called in generated code."""
+        """The name of its value in generated code."""
         return str(self.key) if str(self.key).isidentifier() else ""
 
     def startswith(self, prefix: str) -> bool:
-        """Whether it is called so; names that no program can have are not."""
+        """Whether its name starts so; names that are no identifiers do not."""
         return False
 
 
 def bound(frame: Frame, name: str | Slot):
-    """What a carried name, or member, is bound to now."""
+    """The current binding of a carried name or member."""
     if isinstance(name, Slot):
         return name.container.members.get(name.key, UNBOUND)
     if name.startswith(BOUND[:7]):
@@ -369,7 +364,7 @@ def bound(frame: Frame, name: str | Slot):
 
 
 def rebind(frame: Frame, name: str | Slot, binding) -> None:
-    """Bind a carried name, or member, as the loop does."""
+    """Bind a carried name or member."""
     if isinstance(name, Slot):
         frame.heap.contents[name.container] = {**name.container.members, name.key: binding}
     else:
@@ -377,7 +372,7 @@ def rebind(frame: Frame, name: str | Slot, binding) -> None:
 
 
 def label(frame: Frame, name: str | Slot) -> str:
-    """What a carried name, or member, is called in generated code."""
+    """The name of a carried name or member in generated code."""
     return name.label if isinstance(name, Slot) else frame.label(name)
 
 
@@ -452,8 +447,7 @@ def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Va
 
 
 def with_maybes(frame: Frame, binding, end):
-    """The binding on entry, with a Maybe where one of entry and end is None and the other is not.
-    """
+    """The binding on entry, with a Maybe where only one of entry and end is None."""
     end = settled(frame.session.assumed, end)
     if binding is UNBOUND and end is None:
         return None
@@ -484,7 +478,7 @@ def with_maybes(frame: Frame, binding, end):
 
 @dataclass(frozen=True)
 class Worded:
-    """A string on entry of a loop whose trips make it one of these words."""
+    """A string on entry of a loop whose trips set it to one of these words."""
 
     start: object  # a str or a Text
     words: tuple[str, ...]
@@ -501,8 +495,8 @@ def _with_words(binding, end):
 
 
 def stand_in(frame: Frame, binding):
-    """What stands for `binding` where there is nothing yet: there must be something for a reverse
-    sweep to save.
+    """A placeholder of the type of `binding` where nothing is bound yet, since the reverse sweep
+    saves a value in any case.
     """
     if isinstance(binding, (tuple, list)):
         return like(binding, [stand_in(frame, item) for item in binding])
@@ -527,15 +521,13 @@ def stand_in(frame: Frame, binding):
 
 @dataclass(frozen=True)
 class Blank:
-    """An array of zeros of this type, or an empty list, made before the loop."""
+    """An array of zeros of this type, or an empty list, allocated before the loop."""
 
     type: Array | List
 
 
 def _zeros(frame: Frame, type: Array) -> Value:
-    """Zeros of the extents that arrays which are known now say; an extent that none of them has is
-    0.
-    """
+    """Zeros whose extents are taken from arrays known now; extents of none of them are 0."""
     known = {
         dim: (content, axis)
         for binding in frame.env.values()
@@ -550,7 +542,7 @@ def _zeros(frame: Frame, type: Array) -> Value:
 
 
 def as_entered(frame: Frame, binding, end):
-    """The end of a trip, with Maybes where the binding on entry has them."""
+    """The state at the end of a trip, with Maybes where the binding on entry has them."""
     end = settled(frame.session.assumed, end)
     if isinstance(binding, Maybe):
         if end is None or end is UNBOUND:
@@ -564,7 +556,7 @@ def as_entered(frame: Frame, binding, end):
 
 
 def _nothing_like(frame: Frame, binding):
-    """What a trip hands on where it leaves nothing: a number that nobody reads."""
+    """A dummy number yielded by a trip that leaves the name unbound."""
     if isinstance(binding, Maybe):
         return Maybe(False, _nothing_like(frame, binding.content))
     if isinstance(binding, (tuple, list)):
@@ -575,7 +567,7 @@ def _nothing_like(frame: Frame, binding):
 
 
 def _refuse_functions(name: str, binding, end) -> None:
-    """Refuse a loop that hands another function on from trip to trip."""
+    """Refuse a loop that carries a different function from trip to trip."""
     if is_function(end):
         raise FunctionKept(f"{_called(name)} is a function that a loop makes anew in each trip",
                            None, "loop over a tuple, or over a range whose bounds are known")
@@ -586,7 +578,7 @@ def _called(name: str | Slot) -> str:
 
 
 def _as_it_is(binding):
-    """`binding`, whose containers keep the members that they have now."""
+    """A snapshot of `binding`: its containers keep their current members."""
     if isinstance(binding, (tuple, list)):
         return like(binding, list(map(_as_it_is, binding)))
     if isinstance(binding, Container):
@@ -606,7 +598,7 @@ def _unbound_like(binding):
 
 
 def _find_apart(frame: Frame, carried: Carried, before: tuple, live: frozenset) -> None:
-    """Which names hold arrays that nothing else leads to, before the loop and after each trip."""
+    """Find the names whose arrays have no aliases before the loop and after each trip."""
     env, contents, _ = before
     pairs = {
         name: (env.get(name, UNBOUND), frame.env.get(name, UNBOUND))
@@ -625,7 +617,7 @@ def _find_apart(frame: Frame, carried: Carried, before: tuple, live: frozenset) 
 
 
 def _find_sharing(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: dict) -> None:
-    """Record what the arrays of the next trip may share memory with."""
+    """Record which arrays of the next trip may share memory."""
     inner = {
         root
         for binding in entered.values()
@@ -661,7 +653,7 @@ def _find_sharing(frame: Frame, carried: Carried, before: tuple, entered: dict, 
 
 
 def _share_among_them(frame: Frame, binding) -> bool:
-    """Whether two of the arrays in a tuple, a list or a container may share memory."""
+    """Whether two of the arrays in a tuple, list or container may share memory."""
     seen: set[Cell] = set()
     for cell in frame.cells_held(binding):
         if not seen.isdisjoint(cell.family()):
@@ -725,7 +717,7 @@ def _is_carried(leaf) -> bool:
 
 
 def leaves(frame: Frame, binding, name: str = "") -> Iterator[tuple]:
-    """(leaf, what it is called in generated code) for each leaf of a binding called `name`."""
+    """(leaf, its name in generated code) for each leaf of a binding called `name`."""
     if isinstance(binding, Maybe):
         yield binding.is_set, f"has_{name}" if name else ""
         yield from leaves(frame, binding.content, name)

@@ -1,4 +1,5 @@
-"""Functions that call themselves: a `call` op of a function that is still being made.
+"""Compile recursive functions: a recursive call is a `call` op of a function that is still under
+construction.
 
     def fact(n):
         if n <= 1:
@@ -60,7 +61,7 @@ KINDS = 16  # of arguments for which one function may be under construction
 
 @dataclass(frozen=True, eq=False)
 class Definition:
-    """What is called: its text, and where its names are looked up."""
+    """A callee: its text, and the scope in which its names are looked up."""
 
     identity: tuple
     name: str
@@ -76,8 +77,8 @@ class Definition:
 
 @dataclass(frozen=True, eq=False)
 class Signature:
-    """What a call gives: the structure and types of its result, then what it changes.  Note [What a
-    call changes]
+    """The effect of a call: the structure and types of its result, then of what it changes.  Note
+    [What a call changes]
     """
 
     structure: object
@@ -91,7 +92,7 @@ class Signature:
 
 @dataclass(eq=False)
 class Recursion:
-    """A function under construction, for arguments of one kind."""
+    """A function under construction, for arguments of one structure."""
 
     definition: Definition
     structure: object
@@ -107,7 +108,7 @@ class Recursion:
 
 
 class Wider(Exception):
-    """The function calls itself with arguments of a wider kind."""
+    """Signal that the function calls itself with arguments of a wider type."""
 
     def __init__(self, recursion: Recursion, types: list):
         self.recursion, self.types = recursion, types
@@ -119,7 +120,7 @@ def is_open(frame: Frame, functions) -> bool:
 
 
 def call_recursive(frame: Frame, definition: Definition, bindings: dict, node: gast.AST | None):
-    """The binding of what a call of a function that may call itself returns."""
+    """The binding that a call of a possibly recursive function returns."""
     if frame.session.tries:
         raise frame.refuse(f"{definition.name}, which calls itself, inside `try`", node,
                            "call it before the `try`")
@@ -155,8 +156,8 @@ def call_recursive(frame: Frame, definition: Definition, bindings: dict, node: g
 
 
 def _is_reusable(frame: Frame, known: Recursion) -> bool:
-    """Whether a function made before may be called here: all that it reads from outside is read at
-    each call.
+    """Whether a function built before may be called here: everything it reads from outside is read
+    at each call.
     """
     captured = {param for param, _ in frame.session.captures.values()}
     return (known.closed and not known.signature.outer and known.definition.lexical is None
@@ -167,7 +168,7 @@ def _is_reusable(frame: Frame, known: Recursion) -> bool:
 
 
 def _emit(frame: Frame, made: Recursion, leaves: list, bindings: dict, node: gast.AST | None):
-    """A `call` op, and its effects on the caller's arrays."""
+    """Emit a `call` op and apply its effects to the caller's arrays."""
     signature = made.signature
     if signature is None:
         for each in frame.session.recursions:
@@ -202,7 +203,7 @@ def _emit(frame: Frame, made: Recursion, leaves: list, bindings: dict, node: gas
 
 def _refuse_two_names(frame: Frame, made: Recursion, arguments: list,
                       node: gast.AST | None) -> None:
-    """Refuse a call that changes an array which it also reaches in another way."""
+    """Refuse a call that changes an array which it also reaches under another name."""
     signature, definition = made.signature, made.definition
     cells = {k: leaf for k, leaf in enumerate(arguments) if isinstance(leaf, Cell)}
     changed = {k: cells[k] for k in signature.changed if k in cells}
@@ -232,7 +233,7 @@ def _refuse_two_names(frame: Frame, made: Recursion, arguments: list,
 
 
 def _make(frame: Frame, made: Recursion, names: list[str], node: gast.AST | None) -> None:
-    """Make the function of `made`: again and again, until what it returns settles."""
+    """Build the function of `made`, repeatedly until its result types reach a fixed point."""
     recursions = frame.session.recursions
     recursions.append(made)
     count, state, live = len(recursions), frame.snapshot(), (frame.live, frame.pending)
@@ -276,7 +277,7 @@ def _make(frame: Frame, made: Recursion, names: list[str], node: gast.AST | None
 
 
 def _attempt(frame: Frame, made: Recursion, names: list[str], node: gast.AST | None) -> Signature:
-    """Run the function on parameters of its own; returns what it turns out to give."""
+    """Run the function on fresh parameters; returns the signature found."""
     definition, session, heap = made.definition, frame.session, frame.heap
     symbols = Names(fresh=True)
     types = renamed([t for t in made.types if not isinstance(t, Known)], symbols)
@@ -333,7 +334,7 @@ def _attempt(frame: Frame, made: Recursion, names: list[str], node: gast.AST | N
 
 
 class _Back(dict):
-    """The parameters' own symbols; what else appears in a result is numbered."""
+    """A mapping back to the parameters' own symbols; other symbols in a result are numbered."""
 
     def __missing__(self, key):
         self[key] = f"result.{len(self)}"
@@ -344,14 +345,14 @@ class _Back(dict):
 
 
 def _stub(made: Recursion, params: list[Value], symbols: Names) -> Function:
-    """The function, as far as its callers must know it."""
+    """The function as far as its callers must know it."""
     types = [] if made.signature is None else renamed(made.signature.types, symbols)
     return Function(made.definition.name, Block(list(params), [], [Value(type) for type in types]),
                     made.definition.source, "", len(types) != 1)
 
 
 def _joined(known: Signature | None, found: Signature) -> Signature:
-    """What both allow, where they are of one structure; else what was found last."""
+    """The join of two signatures of one structure; else the one found last."""
     if known is None or not same_structure(known.structure, found.structure) or (
             (known.changed, known.outer) != (found.changed, found.outer)):
         return found
@@ -371,7 +372,7 @@ def _is_same(a: Signature, b: Signature) -> bool:
 
 
 def _numbered(types: list[Type]) -> list[Type]:
-    """`types`, with the symbols that are not of parameters by their numbers."""
+    """`types`, with symbols that no parameter has replaced by numbers."""
     return renamed(types, Names())
 
 
@@ -379,7 +380,7 @@ def _numbered(types: list[Type]) -> list[Type]:
 
 
 def _close(made: list[Recursion]) -> None:
-    """Make parameters of what the functions read from the program around.  Note [Closing]"""
+    """Turn the captured values of the functions into parameters.  Note [Closing]"""
     by_callee = {r.callee: r for r in made}
     blocks = {r: r.callee.function.block for r in made}
     own = {r: _defined(block) for r, block in blocks.items()}

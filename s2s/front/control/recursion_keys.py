@@ -1,4 +1,4 @@
-"""What a recursive function is specialised on: the structure of its arguments and the types in it.
+"""Specialisation keys of recursive functions: the structure of their arguments and the types in it.
 
 A binding is a tree: tuples and lists, whose leaves are run-time values (numbers, arrays) and things
 known now (functions, strings, None).  A function that calls itself is made once for arguments of
@@ -28,7 +28,7 @@ LEAF = object()
 
 @dataclass(frozen=True)
 class Known:
-    """A number that is a constant where the function is called."""
+    """A number that is a constant at the call."""
 
     value: object
 
@@ -59,7 +59,7 @@ def split_binding(frame: Frame, binding) -> tuple[object, list]:
 
 
 def join_binding(frame: Frame, shape, leaves: list):
-    """A binding of this structure, with the next of `leaves` at its leaves; its containers are new.
+    """A binding of this structure with the next of `leaves` at its leaves; its containers are new.
     """
     if shape is LEAF:
         return leaves.pop(0)
@@ -69,7 +69,7 @@ def join_binding(frame: Frame, shape, leaves: list):
 
 
 def same_structure(a, b) -> bool:
-    """Whether two structures are one, with the same known things in the same places."""
+    """Whether two structures are equal, with the same static objects in the same places."""
     if a is LEAF or b is LEAF or a[0] != b[0]:
         return a is b
     if a[0] == "known":
@@ -89,14 +89,14 @@ def _same_thing(a, b) -> bool:
 
 
 def key_of(value: Value) -> Type | Known:
-    """What a function may be specialised on of an argument."""
+    """The part of an argument on which a function may be specialised."""
     constant = value.constant
     return (Known(constant) if constant is not MISSING and isinstance(constant, (*NUMBERS, str))
             else value.type)
 
 
 def common(a: list, b: list) -> list | None:
-    """The types that cover both lists, None where the function is to be made for each of them."""
+    """The types that cover both lists; None if the function needs a specialisation for each."""
     pairs: dict[tuple, str] = {}
     narrow = any(getattr(t, "dtype", None) in NARROW for t in (*a, *b))
 
@@ -129,7 +129,7 @@ def common(a: list, b: list) -> list | None:
 
 
 class Names:
-    """Symbols by other names: of the first appearance of each, `fresh()` or their number."""
+    """A renaming of symbols: at the first appearance of each, `fresh()` or its number."""
 
     def __init__(self, fresh: bool = False, known: dict | None = None):
         self.fresh, self.known = fresh, {} if known is None else known
@@ -144,7 +144,7 @@ class Names:
 
 
 def renamed(types: list, names: Names) -> list:
-    """`types`, with their symbols by the names that `names` gives."""
+    """`types`, with their symbols renamed by `names`."""
 
     def each(type):
         match type:
@@ -166,7 +166,7 @@ def renamed(types: list, names: Names) -> list:
 
 
 def refuse_functions(binding) -> None:
-    """Refuse a result that only the activation that has ended could explain."""
+    """Refuse a result that refers to an activation that has ended."""
     match binding:
         case tuple() | list():
             for item in binding:

@@ -1,5 +1,5 @@
-"""`try`: the body, then what its handlers make of what was thrown in it
-(front/values/exceptions.py), then `finally`.
+"""`try`: run the body, dispatch what was thrown to its handlers (front/values/exceptions.py), then
+run `finally`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _run_inside(frame: Frame, tried: Try, run: Callable) -> None:
 
 
 def _run_catching(frame: Frame, stmt: gast.Try, evaluate: Callable) -> None:
-    """The body, the handlers and the `else`."""
+    """Run the body, the handlers and the `else`."""
     kinds = [_kinds(frame, handler, evaluate) for handler in stmt.handlers]
     tried = Try(tuple(kind for each in kinds for kind in each))
     live = frame.liveness.tries[id(stmt)].union(*frame.kept[-1:])
@@ -67,7 +67,7 @@ def _run_catching(frame: Frame, stmt: gast.Try, evaluate: Callable) -> None:
 
 
 def _kinds(frame: Frame, handler: gast.ExceptHandler, evaluate: Callable) -> tuple[type, ...]:
-    """The classes that a handler catches."""
+    """The exception classes that a handler catches."""
     if handler.type is None:
         return (BaseException,)
     binding = evaluate(frame, handler.type)
@@ -79,7 +79,7 @@ def _kinds(frame: Frame, handler: gast.ExceptHandler, evaluate: Callable) -> tup
 
 
 def _put_out(frame: Frame, raised) -> None:
-    """Nothing is in flight: the flags that said the same say so."""
+    """Clear the in-flight flags: no exception is in flight."""
     for flag in (EXIT, STOP, RETURNED):
         if frame.env[flag] is raised:
             frame.env[flag] = False
@@ -87,7 +87,7 @@ def _put_out(frame: Frame, raised) -> None:
 
 
 def _groups(frame: Frame, stmt: gast.Try, kinds: list, codes: list[int]) -> list[tuple]:
-    """Which handler takes which of the exceptions that may be in flight; None for those that none
+    """The exceptions that may be in flight, grouped by handler; None for those that no handler
     takes.
     """
     groups: list[tuple] = []
@@ -104,7 +104,7 @@ def _groups(frame: Frame, stmt: gast.Try, kinds: list, codes: list[int]) -> list
 
 
 def _dispatch(frame: Frame, groups: list[tuple], after: frozenset) -> None:
-    """Run the handler that takes the exception in flight."""
+    """Run the handler of the exception in flight."""
     (handler, codes), *others = groups
     code = frame.env[CODE]
 
@@ -155,7 +155,7 @@ def _run_handler(frame: Frame, handler: gast.ExceptHandler, codes: list[int], co
 
 def _throw_again(frame: Frame, caught: dict[int, Thrown], code, stmt: gast.AST,
                  after: frozenset) -> None:
-    """`raise`, in a handler."""
+    """Re-raise: `raise` without an exception, in a handler."""
     (first, thrown), *others = caught.items()
 
     def leave() -> None:
@@ -175,7 +175,7 @@ def _throw_again(frame: Frame, caught: dict[int, Thrown], code, stmt: gast.AST,
 
 
 def _run_finally(frame: Frame, stmt: gast.Try, evaluate: Callable) -> None:
-    """All but the `finally`; then that, with how the rest has left put aside."""
+    """Run everything but the `finally`; then the `finally`, with the pending exit put aside."""
     tried = Try((BaseException,) if _matters(stmt.finalbody) else ())
     live = frame.liveness.tries[id(stmt)].union(*frame.kept[-1:])
 
@@ -218,7 +218,7 @@ def _run_finally(frame: Frame, stmt: gast.Try, evaluate: Callable) -> None:
 
 
 def _matters(body: list) -> bool:
-    """Whether a `finally` does anything that is seen although an exception goes on."""
+    """Whether a `finally` has an effect that is visible while an exception propagates."""
     return any(isinstance(node, (gast.Return, gast.Break, gast.Continue, gast.Raise, gast.Call))
                for stmt in body for node in inside(stmt))
 

@@ -1,1 +1,1 @@
-"""What a program's names stand for while it is run on types: frames, heap, functions, optionals."""
+"""The abstract domain of the front end: frames, heap, functions, optionals."""

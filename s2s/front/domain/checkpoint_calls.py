@@ -1,5 +1,4 @@
-"""What a function that is checkpointed does becomes a call, whatever it does: a call whose callee
-says so.
+"""Outline what checkpointed functions compute into `call` ops that are marked as checkpointed.
 
 A function that is called in place (it writes into its arguments, closes over the caller's names,
 takes a list) leaves its ops among those of its caller.  When the caller is finished, these ops are
@@ -24,7 +23,7 @@ from ...ops.program.checkpoint import Outlined, Rerun, is_plain
 
 @dataclass(eq=False)
 class Marked:
-    """Ops that are what a checkpointed function does."""
+    """The ops that belong to one call of a checkpointed function."""
 
     ops: list[Op]
     name: str
@@ -33,7 +32,7 @@ class Marked:
 
 
 def mark(session, name: str, source: Source, run: Callable):
-    """What `run()` returns, whose ops are to be outlined."""
+    """Run `run()`, marking the ops that it emits for outlining; returns its result."""
     builder = current()
     start = len(builder.block.ops)
     result = run()
@@ -43,9 +42,7 @@ def mark(session, name: str, source: Source, run: Callable):
 
 
 def outline(top: Block, session) -> None:
-    """Make calls of the marked ops in the finished block `top`, those inside others first, in
-    place.
-    """
+    """Replace the marked ops in the finished block `top` by calls, innermost first, in place."""
     home = {
         op: block
         for block in (top, *(inner for op in walk(top) for inner in op.blocks))
@@ -66,7 +63,7 @@ def outline(top: Block, session) -> None:
 
 
 def _outlined(marked: Marked, block: Block, ops: list[Op]) -> Op:
-    """The call that stands for `ops` of `block`."""
+    """The call that replaces `ops` of `block`."""
     if len(ops) == 1 and ops[0].name == "call" and is_plain(ops[0].attrs["callee"]):
         ops[0].attrs = {**ops[0].attrs, "callee": Rerun(ops[0].attrs["callee"])}
         return ops[0]
@@ -93,8 +90,8 @@ def _outlined(marked: Marked, block: Block, ops: list[Op]) -> Op:
 
 
 def _without_lengths(function: Function, given: list[Value]) -> list[Value]:
-    """`given` without arrays of which `function` asks only lengths that another has too; so its
-    parameters, in place.
+    """`given` without arrays of which `function` reads only lengths that another array has, too;
+    its parameters likewise, in place.
     """
     reads = [op for op in walk(function.block)]
     kept = []

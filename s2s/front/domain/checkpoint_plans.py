@@ -1,4 +1,4 @@
-"""How a loop says that it is checkpointed: `for i in s2s.checkpoint(range(n), ...)`, `while
+"""Checkpoint options of a loop: `for i in s2s.checkpoint(range(n), ...)`, `while
 s2s.checkpoint(test, ...)`.
 """
 
@@ -12,14 +12,14 @@ from .frame import Frame
 
 
 def plan_of(frame: Frame, node: gast.AST, snapshots=None, memory=None) -> Plan:
-    """The Plan of these options, bindings of the program."""
+    """The checkpointing Plan for these options, which are bindings of the program."""
     return planned(_option(frame, node, snapshots, "snapshots"),
                    _option(frame, node, memory, "memory"))
 
 
 def _option(frame: Frame, node: gast.AST, binding, name: str):
-    """An option of `checkpoint`; a variable outside the function is read now, and consulted again
-    at each call.
+    """The value of an option of `checkpoint`; a variable from outside is read now and recorded as a
+    dependency.
     """
     for getter, (_, captured) in frame.session.captures.items():
         if captured is binding:
@@ -32,7 +32,7 @@ def _option(frame: Frame, node: gast.AST, binding, name: str):
 
 
 def tested(frame: Frame, test: gast.AST, evaluate) -> tuple[gast.AST, Plan | None]:
-    """What a `while` tests, and the plan of the loop if that is in `checkpoint`."""
+    """The test of a `while`, and the plan of the loop if the test is in `checkpoint`."""
     if (isinstance(test, gast.Call) and len(test.args) == 1
             and isinstance(test.func, (gast.Name, gast.Attribute))
             and evaluate(frame, test.func) is checkpoint):

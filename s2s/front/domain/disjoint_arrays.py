@@ -1,4 +1,4 @@
-"""Arrays that share memory with nothing else after an `if`, whichever arm runs.
+"""Alias analysis at an `if`: the arrays that share memory with nothing else, whichever arm runs.
 
 `if swap: a, b = b, a` leaves two arrays that are never one, though each name may hold either.  So
 do arms that bind a name to an array which nothing else leads to.  The name's array after the `if`
@@ -19,8 +19,7 @@ Pair = tuple[Cell, Cell]  # what a name is bound to after either arm
 
 def parted(frame, pairs: Sequence[tuple], heaps: Sequence[dict],
            held: Sequence[dict]) -> frozenset[Pair]:
-    """Those of `pairs`, the bindings of all names that are read later, that share memory with
-    nothing else.
+    """Those of `pairs`, the bindings of all live names, that share memory with nothing else.
 
     `heaps` are the contents of the cells after either arm, `held` what their lists share memory
     with.
@@ -60,8 +59,8 @@ def parted(frame, pairs: Sequence[tuple], heaps: Sequence[dict],
 
 
 def _is_plain(frame, cell, heap: dict, held: dict) -> bool:
-    """Whether a binding is an array, or a list of numbers, by itself, which the program may change
-    unseen.
+    """Whether a binding is an array, or a list of numbers, that is no view and that no caller
+    holds.
     """
     if (not isinstance(cell, Cell) or cell.base is not None or cell.choice is not None or cell.owner
         or cell.flat):

@@ -1,4 +1,4 @@
-"""One activation of one of the user's functions, while it is run on Values.
+"""The activation (frame) of one of the user's functions while it is run on abstract Values.
 
 A binding, what a name stands for, is a Cell (an array, see heap.py), a Value (a number), a tuple or
 list of bindings, a function that the program made (functions.py), or any other Python object, which
@@ -53,7 +53,7 @@ UNBOUND = type("Unbound", (), {"__repr__": lambda self: "unbound"})()
 
 
 class Ended(Exception):
-    """A path has ended, by raising: what follows on it is not run."""
+    """Signal that a path has ended by raising: nothing after it is run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class Text:
 
 @dataclass(frozen=True, eq=False)
 class Thrown:
-    """An exception that the program has made."""
+    """An exception object created by the program."""
 
     kind: type
     args: tuple
@@ -74,7 +74,8 @@ class Thrown:
 
 @dataclass(frozen=True)
 class Object:
-    """A Python object that data is read from, and how generated code can get at it."""
+    """A Python object that data is read from, with the getter by which generated code reaches it.
+    """
 
     content: object
     getter: Callable
@@ -83,7 +84,7 @@ class Object:
 
 @dataclass(eq=False, repr=False)
 class Session:
-    """What all activations of one `build` share."""
+    """The state shared by all activations of one `build`."""
 
     execute: Callable  # (frame, statements, live names) -> None
     callee: Callable  # (function) -> Callee
@@ -163,8 +164,8 @@ class Frame:
         })
 
     def __repr__(self) -> str:
-        """Short, for errors that say what a function is: all that an activation holds, and those
-        around, takes seconds to write.
+        """A short text for error messages: the whole state of an activation and its enclosing ones
+        takes seconds to write.
         """
         return f"<activation of {getattr(self.node, 'name', '<lambda>')}>"
 
@@ -174,7 +175,7 @@ class Frame:
 
     @property
     def locals(self) -> set[str]:
-        """Parameters and the names that the body binds."""
+        """The parameters and the names that the body binds."""
         return self.outline.locals
 
     @property
@@ -184,7 +185,7 @@ class Frame:
     # ------------------------------------------------------------------------------------- places
 
     def line(self, node: gast.AST) -> Line | None:
-        """Where `node` stands."""
+        """The source line of `node`."""
         if self.place is not None:
             return self.place
         number = getattr(node, "lineno", None)
@@ -195,16 +196,16 @@ class Frame:
 
     def refuse(self, message: str, node: gast.AST | None = None,
                remedy: str = "") -> UnsupportedError:
-        """The error to raise for what s2s does not understand."""
+        """The error for an unsupported construct at `node`."""
         return UnsupportedError(message,
                                 self.line(node) if node is not None else current().line, remedy)
 
     def in_loop(self) -> bool:
-        """Whether what is being run is inside a loop, of this function or of one that calls it."""
+        """Whether the current code is inside a loop of this function or of one of its callers."""
         return bool(self.kept) or self.caller is not None and self.caller.in_loop()
 
     def label(self, name: str) -> str:
-        """What a value bound to `name` is called in generated code."""
+        """The name in generated code of a value bound to `name`."""
         if name.startswith(BOUND[:7]):
             return f"{label}_bound" if (label := self.label(name[7:-1])) else ""
         return "" if name in self.outline.temporaries or not name.isidentifier() else name
@@ -225,7 +226,7 @@ class Frame:
             content.name = self.label(name)
 
     def peek(self, binding) -> Value | None:
-        """The Value behind a leaf, if there is one and it is up to date."""
+        """The up-to-date Value of a leaf, or None."""
         match binding:
             case Value():
                 return binding
@@ -234,8 +235,7 @@ class Frame:
         return None
 
     def name_member(self, container: Container, key, binding) -> None:
-        """Call what is stored as a member after the container and the key, if it has no name yet.
-        """
+        """Name a stored member after its container and key, if it has no name yet."""
         content = self.peek(binding)
         if (content is None or content.name or content.op is None or not isinstance(key, str)
             or not key.isidentifier()):
@@ -253,7 +253,7 @@ class Frame:
         content.name = self.label(key)
 
     def wrap(self, x):
-        """The binding of a Value that has just been made, as a new object."""
+        """The binding of a freshly computed Value, as a new object."""
         if not isinstance(x, Value):
             return x
         match x.type:
@@ -269,8 +269,8 @@ class Frame:
         return self.heap.new(x) if is_shared(x.type) else x
 
     def either(self, x: Value, *sides) -> object:
-        """The binding of a Value that is one of `sides`, as the path taken says: arrays that it is
-        are those.
+        """The binding of a Value that is one of `sides`, depending on the path taken; arrays among
+        the sides are aliased.
         """
         binding = self.wrap(x)
         cells = [side for side in sides if isinstance(side, Cell)]
@@ -293,7 +293,7 @@ class Frame:
         return self.heap.new_container(form.cls, dict(zip(form.keys, members)), form.factory)
 
     def value(self, binding) -> Value:
-        """The Value of a binding, as ops want it."""
+        """The Value of a binding, as an operand of ops."""
         match binding:
             case Value():
                 if isinstance(binding.type, Undefined):
@@ -337,7 +337,7 @@ class Frame:
         return value(binding)
 
     def static(self, binding, what: str, node: gast.AST | None = None):
-        """The Python object behind a binding that must be known now."""
+        """The Python object of a binding that must be known at compile time."""
         match binding:
             case tuple() | list():
                 return like(binding, [self.static(b, what, node) for b in binding])
@@ -365,8 +365,8 @@ class Frame:
         return binding
 
     def read_now(self, x: Value):
-        """The number from outside that `x` is, or the tuple of numbers, for what must be known when
-        code is generated; else MISSING.
+        """The number, or tuple of numbers, of a captured variable that must be known at compile
+        time; else MISSING.
         """
         path = []
         while x.op is not None and x.op.name == "item":
@@ -402,7 +402,7 @@ class Frame:
     # --------------------------------------------------------------------------------------- names
 
     def lookup(self, name: str, node: gast.AST | None = None):
-        """What `name` stands for."""
+        """The binding of `name`."""
         if name in self.env:
             binding = self.env[name]
             if isinstance(binding, Value) and isinstance(binding.type, Undefined):
@@ -428,7 +428,7 @@ class Frame:
                                 self.line(node) if node else None, "define it, or import it")
 
     def unbound(self, name: str, node: gast.AST | None = None) -> TypeMismatchError:
-        """The error to raise where `name` is read before it is bound."""
+        """The error for a read of `name` before it is bound."""
         return TypeMismatchError(f"{name} is read before it is bound",
                                  self.line(node) if node else current().line,
                                  "bind it on every path that leads here")
@@ -449,7 +449,7 @@ class Frame:
         return content
 
     def captured(self, type, getter: Callable, name: str):
-        """The binding of data that is read at each call."""
+        """The binding of captured data, which is read at each call."""
         session = self.session
         consulted(Kind(getter), kind_of(type))
         if getter not in session.captures:
@@ -488,9 +488,9 @@ class Frame:
         return self.outside(content, Item(owner.getter, key), name)
 
     def opened(self, binding, through: bool = False):
-        """A list or dict from outside with all that is in it, as one of the program's that nobody
-        writes into; what is in an iterator, which is used up; any other binding as it is.  With
-        `through`, what is in it is opened, too.
+        """The contents of a list or dict from outside as a read-only binding of the program, or of
+        an iterator, which is consumed; any other binding unchanged.  With `through`, members are
+        opened, too.
 
         Not done where a name stands for one: most programs read an item or two, and then nothing
         else of it counts.
@@ -529,8 +529,7 @@ class Frame:
                 or name.startswith("<"))
 
     def reachable(self, pending: bool = False) -> Iterator[tuple[str, Cell]]:
-        """The cells that may still be read, here or in the activations that wait, and a name for
-        each.
+        """The live cells, of this activation and of those that wait, with a name for each.
 
         With `pending`, also those that the rest of the current statement may read.
         """
@@ -544,20 +543,18 @@ class Frame:
             frame = frame.caller
 
     def cells_held(self, binding) -> Iterator[Cell]:
-        """The cells that a binding leads to, those inside lists and those that a local function
-        closes over included.
+        """The cells reachable from a binding, through lists and closures of local functions, too.
         """
         for cell in held_cells(binding):
             yield from self.heap.inside(cell)
 
     def members(self, binding) -> Sequence | None:
-        """The members of a tuple or a list whose length is known; None of anything else."""
+        """The members of a tuple or a list of known length; else None."""
         return binding if isinstance(binding, (tuple, list)) else self.heap.items(binding)
 
     def write(self, cell: Cell, content: Value | tuple, through: Cell | None = None,
               update: Callable | None = None) -> None:
-        """`cell` now holds `content`, and everything that shares its memory sees it; see
-        Heap.write.
+        """Set the content of `cell`, and update everything that shares its memory; see Heap.write.
         """
         if any(root.origins & self.session.given for root in cell.roots):
             self.session.doubtful = True
@@ -571,12 +568,12 @@ class Frame:
 
 
 def like(binding: tuple | list, items: list):
-    """A tuple, namedtuple or list of these items, as `binding` is one."""
+    """A tuple, namedtuple or list of these items, of the type of `binding`."""
     return binding._make(items) if hasattr(binding, "_make") else type(binding)(items)
 
 
 def held_cells(binding) -> Iterator[Cell]:
-    """The cells that a binding leads to, those that a local function closes over included."""
+    """The cells reachable from a binding, through closures of local functions, too."""
     yield from cells_in(binding)
     match binding:
         case tuple() | list():
@@ -599,17 +596,14 @@ def held_cells(binding) -> Iterator[Cell]:
 
 
 def _is_fixed(content) -> bool:
-    """Whether a tuple holds nothing that can change: texts, types, functions, and tuples of them.
-    """
+    """Whether a tuple is immutable throughout: texts, types, functions, and tuples of them."""
     return all(
         _is_fixed(x) if isinstance(x, tuple) else not (
             is_data(x) or isinstance(x, (dict, list)) or has_data(x)) for x in content)
 
 
 def has_data(content) -> bool:
-    """Whether `content` is an object of the user's, with attributes of its own; it may be one that
-    can be called.
-    """
+    """Whether `content` is a user's object with attributes of its own; it may be callable."""
     kind = type(content)
     if isinstance(content, type):
         return False

@@ -1,5 +1,5 @@
-"""What a program makes while it runs: lambdas and nested defs, partials, methods, a choice of two,
-generators.
+"""Function-valued bindings of a program: lambdas, nested defs, partials, bound methods, conditional
+functions, generators.
 
 They exist only while code is generated; what is left of them is what their calls do.
 """
@@ -16,20 +16,20 @@ from ...errors import TypeMismatchError, UnsupportedError
 
 
 class FunctionKept(UnsupportedError):
-    """A loop keeps functions from trip to trip: it can only be followed trip by trip."""
+    """Signal that a loop carries functions: it must be unrolled."""
 
 
 class Unsteady(TypeMismatchError):
-    """What a loop carries is of another kind after a trip: it can only be followed trip by trip."""
+    """Signal that a loop carry changes its structure in a trip: the loop must be unrolled."""
 
 
 class LengthKept(FunctionKept):
-    """A loop makes longer what must be of known length: it can only be followed trip by trip."""
+    """Signal that a loop grows a list that must have a known length: the loop must be unrolled."""
 
 
 class UnlikeMembers(UnsupportedError):
-    """What is indexed by a run-time number holds unlike things: the loops that count it can only be
-    followed trip by trip.
+    """Signal that a run-time number indexes members of different types: the loops that count it
+    must be unrolled.
 
     `ranges` are the (lo, hi, step) of those loops, none where the number comes from elsewhere.
     """
@@ -40,16 +40,14 @@ class UnlikeMembers(UnsupportedError):
 
 
 class StaysInside(UnsupportedError):
-    """A function returns what exists only inside the program: whoever calls it there has to run it
-    in place.
-    """
+    """Signal that a function returns a compile-time-only object: the call must be inlined."""
 
 
 class Made:
-    """A function that exists only inside the program that makes it."""
+    """A function that exists only at compile time, inside the program."""
 
     def held(self) -> Iterator:
-        """The bindings that it holds on to."""
+        """The bindings that the function refers to."""
         return iter(())
 
 
@@ -67,7 +65,7 @@ class Local(Made):
 
 @dataclass(eq=False)
 class Method(Made):
-    """A function of a class, with what it is a method of: an object that the program made, or the
+    """A bound method: a function of a class, with its receiver, an object of the program or the
     class.
     """
 
@@ -102,7 +100,7 @@ class Again(Made):
 
 @dataclass(eq=False)
 class Chosen(Made):
-    """One function or another, as a condition says at run time."""
+    """One function or another, chosen by a run-time condition."""
 
     condition: object  # a Value
     functions: tuple
@@ -113,7 +111,7 @@ class Chosen(Made):
 
 @dataclass(eq=False)
 class Known(Made):
-    """What the front end itself does when it is called: run(frame, node, *args, **keywords)."""
+    """A function implemented by the front end: run(frame, node, *args, **keywords)."""
 
     run: Callable
     holds: tuple = field(default=())
@@ -126,8 +124,8 @@ class Known(Made):
 
 @dataclass(eq=False)
 class Generator(Made):
-    """A generator expression, not yet run: `fold` consumes it whole, `iterate` says how a `for`
-    runs over it.
+    """An unevaluated generator expression: `fold` consumes it whole, `iterate` gives a `for` its
+    Iterable.
     """
 
     fold: Callable  # (kind, start) -> binding

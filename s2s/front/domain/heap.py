@@ -1,4 +1,5 @@
-"""Who shares memory with whom.
+"""The abstract heap: mutable arrays, lists and objects as cells with immutable contents, and which
+cells alias.
 
 Values never change; Python's arrays do.  An array that the user's program can name is a `Cell`; the
 heap says which Value each cell holds now.  `y = x` binds a second name to the same cell, so a write
@@ -70,25 +71,26 @@ class Cell:
 
     @property
     def bases(self) -> list[Cell]:
-        """The cell itself, what it is a view of, and so on."""
+        """The cell itself, the cell it is a view of, and so on."""
         return [self] if self.base is None else [self, *self.base.bases]
 
     @property
     def roots(self) -> tuple[Cell, ...]:
-        """The arrays that it is, or is a view of: one, unless a condition chooses among several."""
+        """The arrays that it is, or is a view of: one, or several if a condition chooses."""
         root = self.root
         if root.choice is None:
             return (root,)
         return tuple(dict.fromkeys(cell for arm in root.choice[1:] for cell in arm.roots))
 
     def family(self) -> frozenset:
-        """The cells it may share memory with, itself included."""
+        """The cells that may share memory with it, itself included."""
         return frozenset().union(*(root.origins | {root} for root in self.roots))
 
 
 @dataclass(eq=False)
 class Container:
-    """One dict or object of the user's program; the heap says what its members are bound to now."""
+    """One dict or object of the user's program; the heap holds the current bindings of its members.
+    """
 
     heap: Heap
     cls: type
@@ -107,12 +109,12 @@ class Container:
     base, index, choice, made, doubtful = None, None, None, None, False
 
     def family(self) -> frozenset:
-        """The containers it may be, itself included."""
+        """The containers that may be the same object, itself included."""
         return self.origins | {self}
 
     @property
     def members(self) -> dict:
-        """What it holds now: keys or names of attributes, and bindings.  Never changed: see
+        """The current members: keys or names of attributes, and bindings.  Never mutated: see
         Heap.store.
         """
         return self.heap.contents.get(self, self.initial)
@@ -126,14 +128,14 @@ class Container:
         return self.form_with(self.members)
 
     def form_with(self, members: dict) -> Form:
-        """Its form where it has these members."""
+        """Its structure with these members."""
         return Form("dict" if self.is_dict else "attributes", tuple(members), self.cls,
                     self.factory)
 
 
 def insider(container: Container) -> UnsupportedError | None:
-    """The error to raise where a set, a deque or a dict of library/containers.py is to leave the
-    program, or go into a list; None for other containers.
+    """The error for a set, deque or dict of library/containers.py that would leave the program, or
+    go into a list; None for other containers.
     """
     if container.cls.__module__ != Set.__module__:
         return None
@@ -147,7 +149,7 @@ def insider(container: Container) -> UnsupportedError | None:
 
 
 def cells_in(binding) -> Iterator[Cell | Container]:
-    """The cells that a binding holds, those inside containers included, and these."""
+    """The cells and containers that a binding holds, nested ones included."""
     match binding:
         case Cell():
             yield binding
@@ -172,7 +174,7 @@ def _held(container: Container, seen: set) -> Iterator[Cell | Container]:
 
 
 class Heap:
-    """What each cell holds now."""
+    """The current content of each cell."""
 
     def __init__(self):
         # of a list of known length, the bindings of its items; of a container, those of its members
@@ -195,28 +197,28 @@ class Heap:
 
     def store(self, container: Container, members: dict,
               reachable: Iterable[tuple[str, Cell]]) -> None:
-        """`container` now has these members; see `write`."""
+        """Set the members of `container`; see `write`."""
         self.write(container, members, reachable, container)
 
     def new_view(self, base: Cell, content: Value, view: Callable, write_back: Callable,
                  index: tuple | None = None, doubtful: bool = False, reads: tuple = ()) -> Cell:
-        """A cell for a view of `base`, whose Value is now `content`."""
+        """A cell for a view of `base`, with current Value `content`."""
         cell = Cell(base, view, write_back, index, doubtful=doubtful, reads=reads)
         self.seen[cell] = (self.read(base), content)
         return cell
 
     def choose(self, condition: Value, a: Cell, b: Cell, content: Value) -> Cell:
-        """A cell for `a if condition else b`, whose Value is now `content`."""
+        """A cell for `a if condition else b`, with current Value `content`."""
         cell = Cell(choice=(condition, a, b))
         self.seen[cell] = (self._state(cell), content)
         return cell
 
     def _state(self, cell: Cell) -> tuple:
-        """What decides whether a chosen array is still what was last read of it: Values."""
+        """The Values that determine whether the last read of a chosen array is still current."""
         return tuple(self.contents.get(root) for root in cell.roots)
 
     def is_current(self, cell: Cell) -> bool:
-        """Whether reading `cell` needs no new op."""
+        """Whether `cell` can be read without a new op."""
         if cell.choice is not None:
             return (cell in self.seen
                     and all(map(operator.is_, self.seen[cell][0], self._state(cell))))
@@ -224,7 +226,7 @@ class Heap:
                                      and self.seen[cell][0] is self.read(cell.base))
 
     def read(self, cell: Cell) -> Value:
-        """The Value that `cell` holds now."""
+        """The current Value of `cell`."""
         if cell.choice is not None:
             if not self.is_current(cell):
                 self.seen[cell] = (self._state(cell), self._read_chosen(cell))
@@ -248,32 +250,27 @@ class Heap:
         return self.seen[cell][1]
 
     def type_of(self, cell: Cell) -> Type:
-        """The type of what `cell` holds, without an op that reads a view whose base has been
-        written into.
-        """
+        """The type of the content of `cell`, without emitting a read of a stale view."""
         return (self.seen[cell][1] if cell in self.seen else self.read(cell)).type
 
     def is_list(self, cell: Cell) -> bool:
-        """Whether a cell may be a list: not where it is known to hold an array, or to have held
-        one.
-        """
+        """Whether a cell may be a list: False if it is known to hold, or have held, an array."""
         content = self.contents.get(cell, cell.made)
         return not isinstance(content, Value) or isinstance(content.type, List)
 
     def items(self, cell) -> tuple | None:
-        """The bindings of the items of a list whose length is known; None of anything else."""
+        """The bindings of the items of a list of known length; else None."""
         content = self.contents.get(cell) if isinstance(cell, Cell) else None
         return content if isinstance(content, tuple) else None
 
     def inside(self, cell: Cell) -> Iterator[Cell]:
-        """`cell`, and the cells that it holds if it is a list of known length."""
+        """`cell`, and the cells in it if it is a list of known length."""
         yield cell
         for inner in cells_in(self.items(cell) or ()):
             yield from self.inside(inner)
 
     def list_value(self, items: tuple, whole: bool = True) -> Value:
-        """Items of a list as Values, and lists among them as run-time lists; `whole`: as one list.
-        """
+        """Items of a list as Values, nested lists as run-time lists; with `whole`, as one list."""
         values = []
         for item in items:
             if isinstance(item, Maybe):
@@ -308,7 +305,7 @@ class Heap:
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        """Inside this, views are read by ops that are not there afterwards: those of an arm."""
+        """A context in which reads of views emit ops that do not outlive it: those of an arm."""
         seen, self.seen = self.seen, dict(self.seen)
         try:
             yield
@@ -317,8 +314,7 @@ class Heap:
 
     def write(self, cell: Cell, content: Value | tuple, reachable: Iterable[tuple[str, Cell]],
               through: Cell, update: Callable | None = None) -> None:
-        """`cell` now holds `content`; `reachable` are the cells that names still to be read lead
-        to.
+        """Set the content of `cell`; `reachable` are the cells of live names.
 
         `through` is what the program names in the statement that writes: `cell`, or a view of it.
         `update` says what the statement makes of any array in its place.
@@ -372,7 +368,7 @@ class Heap:
             self.seen[cell] = (self.read(cell.base), content)
 
     def _store_chosen(self, cell: Cell, update: Callable) -> None:
-        """Write into the one array or the other."""
+        """Write into whichever of the two arrays the condition chooses."""
         condition, *arms = cell.choice
         contents, seen = self.contents, self.seen
         blocks, after = [Block(), Block()], []
@@ -396,8 +392,8 @@ class Heap:
 
 
 def part_written(name: str) -> UnsupportedError:
-    """The error to raise for `z.real = v`, `z.imag[0] = v`: to put the parts together is not what
-    NumPy does to -0.0 and inf.
+    """The error for `z.real = v`, `z.imag[0] = v`: to rebuild z from its parts differs from NumPy
+    at -0.0 and inf.
     """
     whole = {"real": "z[...] = v + 1j * z.imag", "imag": "z[...] = z.real + 1j * v"}[name]
     return UnsupportedError(f"this writes into the {name} part of an array",
@@ -405,6 +401,5 @@ def part_written(name: str) -> UnsupportedError:
 
 
 def is_shared(type) -> bool:
-    """Whether a value of this type is an object that can change: an array, a list, or perhaps one.
-    """
+    """Whether values of this type are, or may be, mutable objects: arrays, lists."""
     return isinstance(type, (Array, List, Unknown))

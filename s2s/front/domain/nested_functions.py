@@ -1,4 +1,4 @@
-"""Functions that a program defines inside itself, as transformations take them.
+"""Functions defined inside a program as operands of transformations, such as `grad` of a lambda.
 
 `grad(lambda z: z * z * x)(x)` differentiates a function that exists only while the program around
 it runs. It becomes IR of its own; what it closes over becomes captured parameters, whose values the
@@ -22,7 +22,7 @@ from .frame import Ended
 
 @dataclass(frozen=True, eq=False)
 class Enclosing:
-    """A captured value that belongs to the program around."""
+    """A captured value of the enclosing program."""
 
     value: Value
 
@@ -32,7 +32,7 @@ class Enclosing:
 
 
 class Enclosed:
-    """A function of the program: `run(args)` runs it on bindings, `signature` is what it takes."""
+    """A function of the program: `run(args)` runs it on bindings, `signature` is its signature."""
 
     def __init__(self, name: str, signature: inspect.Signature, run: Callable, frame):
         self.__name__ = self.name = name
@@ -44,7 +44,7 @@ class Enclosed:
                                "call it there")
 
     def function_for(self, values: Sequence[Value]) -> Function:
-        """The IR for arguments like `values`, then what it closes over."""
+        """The IR for arguments like `values`, followed by the captured values."""
         names = list(self.__signature__.parameters)
         block = Block(
             [Value(v.type, names[k] if k < len(names) else "") for k, v in enumerate(values)])

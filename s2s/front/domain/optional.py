@@ -1,4 +1,4 @@
-"""What is None on some paths: a flag that says whether there is something, and what there is.
+"""Optional values, None on some paths: a flag that says whether there is a value, and the value.
 
     best = None                                has_best, best = False, 0.0
     for v in xs:                               for v in xs:
@@ -26,14 +26,14 @@ from ...ops.core.record import RECORDS
 
 
 class Maybe(NamedTuple):
-    """The binding of what is None where `is_set` does not hold."""
+    """A binding that is None where `is_set` does not hold."""
 
     is_set: object  # a Value, True or False
     content: object  # a binding
 
 
 def is_given(assumed: dict, binding: Maybe) -> bool | Value:
-    """Whether there is something: True, False, or the flag that says it at run time."""
+    """Whether the binding is not None: True, False, or the run-time flag."""
     flag = binding.is_set
     if not isinstance(flag, Value):
         return flag
@@ -41,7 +41,7 @@ def is_given(assumed: dict, binding: Maybe) -> bool | Value:
 
 
 def settled(assumed: dict, binding):
-    """The binding, which is no Maybe where it is known to be something, or None."""
+    """The binding without its Maybe where it is known to be a value, or None."""
     if not isinstance(binding, Maybe):
         return binding
     known = is_given(assumed, binding)
@@ -49,7 +49,7 @@ def settled(assumed: dict, binding):
 
 
 def assume(assumed: dict, condition: Value, holds: bool) -> None:
-    """Note what follows from `condition`, which holds, or does not."""
+    """Record what follows from `condition` being true, or false."""
     assumed[condition] = holds
     op = condition.op
     if op is None:
@@ -72,13 +72,11 @@ def is_none(frame, binding: Maybe):
 
 
 def has_maybe(binding) -> bool:
-    """Whether a binding is, or holds, what may be None."""
+    """Whether a binding is, or contains, a Maybe."""
     return (isinstance(binding, Maybe)
             or isinstance(binding, (tuple, list)) and any(map(has_maybe, binding)))
 
 
 def refused(what: str, line) -> UnsupportedError:
-    """The error to raise where None would be as good as a number, and which of them it is is not
-    known.
-    """
+    """The error for a Maybe in a place that treats None and numbers differently."""
     return UnsupportedError(f"{what} of what may be None", line, "test it with `is None` first")

@@ -1,5 +1,5 @@
-"""A number that a loop makes an array of, `total = 0` before `total = total + x[i]`, where code is
-to be compiled.
+"""Rank promotion for native code: a scalar carry, `total = 0` before `total = total + x[i]`,
+broadcast to an array before the loop.
 
 In Python it is a number until the first trip, and so it is in generated source.  Native code needs
 one rank: if it cannot be made otherwise, it is generated again with the number spread over the
@@ -31,13 +31,13 @@ _ranked: ContextVar[bool] = ContextVar("ranked", default=False)
 
 
 def is_ranked() -> bool:
-    """Whether code is generated that must have one rank for each variable."""
+    """Whether the generated code needs one rank per variable."""
     return _ranked.get()
 
 
 @contextmanager
 def ranked() -> Iterator[None]:
-    """Code that is generated inside has one rank for each variable, if that is possible."""
+    """A context in which generated code has one rank per variable, if possible."""
     token = _ranked.set(True)
     try:
         yield
@@ -51,8 +51,8 @@ def has_ranks(function: Function) -> bool:
 
 
 def spread(init: Value, type: Array, bounds: tuple, body: Block, name: str) -> Value | None:
-    """The array that a carry begins with which is the number `init` before a loop and has this type
-    after a trip; None where it is none.
+    """`init`, a number before the loop, broadcast to this array type of the carry after a trip;
+    None where that does not apply.
     """
     consulted(is_ranked, is_ranked())
     if not is_ranked():
@@ -73,7 +73,7 @@ def spread(init: Value, type: Array, bounds: tuple, body: Block, name: str) -> V
 
 
 def _length(extent, body: Block) -> Value | None:
-    """A value before the loop that is this length."""
+    """A value available before the loop that equals this extent."""
     if isinstance(extent, int):
         return value(extent)
     for x in free_values(body):

@@ -1,4 +1,5 @@
-"""Which of the arrays, lists and objects that a function returns are one object, or share memory.
+"""Aliasing among the results of a function: the arrays, lists and objects that are one object or
+share memory.
 
     def state(n):
         v = np.zeros(n)
@@ -23,8 +24,8 @@ from .heap import Cell, Container, Heap, is_shared
 
 
 def identities(heap: Heap, binding) -> object:
-    """A tree like `binding` in which each cell is a number, the same number for the same cell; None
-    where all differ.
+    """A tree of the structure of `binding` that numbers its cells, equal numbers for the same cell;
+    None if all differ.
 
     A node is (number, children) for a cell or a container, (None, children) for a tuple, and None
     for anything else.
@@ -50,7 +51,7 @@ def identities(heap: Heap, binding) -> object:
 
 
 def rebind(heap: Heap, binding, tree):
-    """`binding`, fresh from a call, with one cell wherever `tree` has one number."""
+    """Merge the cells of `binding`, fresh from a call, that have the same number in `tree`."""
     if tree is None:
         return binding
     cells: dict[int, Cell | Container] = {}
@@ -78,8 +79,7 @@ def rebind(heap: Heap, binding, tree):
 
 
 def is_shared_inside(heap: Heap, binding) -> bool:
-    """Whether parts of what is returned share memory otherwise than by being one object, or are
-    arrays of no axes.
+    """Whether parts of a result share memory without being one object, or are arrays of rank 0.
 
     An array of no axes would come back from a call as a number.
     """
@@ -96,7 +96,7 @@ def is_shared_inside(heap: Heap, binding) -> bool:
 
 
 def sharing_pairs(heap: Heap, leaves: list) -> tuple[tuple[int, int], ...]:
-    """The positions of different leaves that may share memory."""
+    """The positions of distinct leaves that may share memory."""
     memory = [
         leaf.family() | leaf.root.held if isinstance(leaf, Cell) else frozenset() for leaf in leaves
     ]
@@ -105,7 +105,7 @@ def sharing_pairs(heap: Heap, leaves: list) -> tuple[tuple[int, int], ...]:
 
 
 def _cells(heap: Heap, binding, around: tuple) -> Iterator[Cell | Container]:
-    """The cells that a binding leads to; `around` are those that it is inside of."""
+    """The cells that a binding holds; `around` are the containers that enclose it."""
     if isinstance(binding, (Cell, Container)):
         yield binding
         if binding in around:

@@ -1,5 +1,5 @@
-"""Functions with rules for their derivatives that exist only inside a program: they close over its
-values.
+"""Closure conversion of functions with derivative rules defined inside a program: captured values
+become arguments.
 
 What such a function and its rules read of the program around becomes arguments of theirs, so that
 they are IR of their own (ops/program/custom_rules.py).  They are made at once, for the program is
@@ -25,8 +25,8 @@ from ...ops.program.pytree import leaves_of, member_name
 
 
 class Group:
-    """Functions with rules that call one another, while they are made: all are given the same
-    values of the program.
+    """Mutually recursive functions with rules, under construction: all of them receive the same
+    captured values.
     """
 
     def __init__(self, frame):
@@ -36,8 +36,8 @@ class Group:
         self.extras: list[Value] | None = None  # that, once it is known
 
     def block(self, leaves: Sequence[Value], make: Callable) -> Block:
-        """What `make(params)` emits and returns, for parameters like `leaves`; it leaves the
-        program around as it is.
+        """The block of the ops and results of `make(params)` for parameters like `leaves`; the
+        enclosing program is left unchanged.
         """
         frame = self.frame
         block = Block([Value(v.type, v.name) for v in leaves])
@@ -57,22 +57,21 @@ class Group:
         return block
 
     def finish(self) -> None:
-        """Give every member what any of them closes over."""
+        """Give every member the captures of all members."""
         free = self.free_in([block for member in self.members for block in member.blocks.values()])
         self.extras = [leaf for v in free for leaf in leaves_of(v)]
         for member in self.members:
             member.close(free)
 
     def free_in(self, blocks: Sequence[Block]) -> list[Value]:
-        """What `blocks` read of the program around; constants are made anew."""
+        """The free values of `blocks`; constants are rematerialised."""
         tangents = {dot for member in self.members for dot in member.dots.values()}
         outside = dict.fromkeys(v for block in blocks for v in free_values(block)
                                 if v not in tangents)
         return [v for v in outside if v.constant is MISSING and not _is_undefined(v)]
 
     def bound(self, block: Block, free: Sequence[Value]) -> list[Value]:
-        """The parameters that stand for the values `free` in `block`, which reads them from now on.
-        """
+        """Fresh parameters in place of the free values `free` in `block`."""
         params: list[Value] = []
         before, stands_for = Block(), {}
         tangents = {dot for member in self.members for dot in member.dots.values()}
@@ -93,8 +92,8 @@ class Group:
 
 def closed_function(frame, name: str, leaves: Sequence[Value],
                     make: Callable) -> tuple[Function, list[Value]]:
-    """The IR of `make(params)`, of what is like `leaves` and then of what it closes over; and that,
-    leaf by leaf.
+    """The IR of `make(params)`, a function of values like `leaves` and then of the captures; and
+    the captures, leaf by leaf.
     """
     group = Group(frame)
     block = group.block(leaves, make)
@@ -118,7 +117,8 @@ def _parameters(type: Type, name: str, params: list[Value]) -> Value:
 
 
 class Closed:
-    """A ruled callee whose function and rules are IR, made of blocks (see `Group`):
+    """A callee with derivative rules, whose function and rules are IR, built from blocks (see
+    `Group`):
 
     function    (*xs) -> *ys
     jvp         (*xs, x_dots) -> (*ys, *y_dots)       for arguments `dotted`, captures in `dots`
@@ -161,7 +161,7 @@ class Closed:
     # making it
 
     def add(self, kind: str, leaves: Sequence[Value], make: Callable) -> Block | None:
-        """Make a block; of a rule, an error is kept for who asks for the rule."""
+        """Add a block; an error in a rule is stored until the rule is needed."""
         try:
             block = self.group.block(leaves, make)
         except S2SError as error:
@@ -185,7 +185,7 @@ class Closed:
         return found
 
     def close(self, free: Sequence[Value]) -> None:
-        """Take what is closed over as arguments."""
+        """Append the captures to the arguments."""
         own, extras = len(self.leaves), self.group.extras
         self.count = own + len(extras)
         if self.is_constant:

@@ -1,4 +1,5 @@
-"""`x[p][q]` as one index into `x`: what a write through a view of a view is to the array itself.
+"""Compose chained indexing, `x[p][q]`, into one index of `x`, so that writes through nested views
+reach the base array.
 
     x[2:][i]        is   x[i + 2]            where i is not negative
     x[1:-1][1:]     is   x[2:-1]
@@ -30,7 +31,8 @@ Counters = dict[Value, tuple]  # the counter of a loop -> (lo, hi, step) of its 
 
 
 def composed(x: Value, first: Index, second: Index, counters: Counters) -> Index | None:
-    """The index into `x` that is `second` after `first`, which is of integers, slices and new axes.
+    """The index into `x` equivalent to `second` after `first`; `first` has integers, slices and new
+    axes.
     """
     if set(first[0]) <= {"i"}:
         copies = is_advanced(*second)
@@ -75,7 +77,7 @@ def composed(x: Value, first: Index, second: Index, counters: Counters) -> Index
 
 
 def _spelled(entries: list) -> Index:
-    """The index that has these entries."""
+    """The index with these entries."""
     pattern, operands = [], []
     for entry in entries:
         if isinstance(entry, tuple):
@@ -91,8 +93,7 @@ def _spelled(entries: list) -> Index:
 
 @dataclass(frozen=True)
 class Transposed:
-    """`a.T[i, j]` as a[j, i]: what an index into a transpose is, whose k-th axis is the axis
-    order[k] of `a`.
+    """`a.T[i, j]` as a[j, i]: an index into a transpose, whose k-th axis is axis order[k] of `a`.
     """
 
     order: tuple[int, ...]
@@ -109,7 +110,7 @@ class Transposed:
 
 
 def flattened(x: Value, index: Index, counters: Counters) -> Index | None:
-    """`a.ravel()[i]` as a[i // m, i % m], which is right of negative i, too."""
+    """`a.ravel()[i]` as a[i // m, i % m], which holds for negative i, too."""
     entries = _entries(*index, 1)
     if entries is None or len(entries) != 1 or not is_one(entries[0]) or not is_integer(entries[0]):
         return None
@@ -124,7 +125,7 @@ def flattened(x: Value, index: Index, counters: Counters) -> Index | None:
 
 
 def reshaped(lengths: list[Value]) -> Callable:
-    """`x.reshape(n, m)[i, j]` as x[i * m + j], where j is from 0 to m - 1 for certain."""
+    """`x.reshape(n, m)[i, j]` as x[i * m + j], if j is provably in 0 .. m - 1."""
 
     def place(x: Value, index: Index, counters: Counters) -> Index | None:
         entries = _entries(*index, len(lengths))
@@ -141,7 +142,7 @@ def reshaped(lengths: list[Value]) -> Callable:
 
 
 def _is_inside(i: Value, extent, counters: Counters) -> bool:
-    """Whether the integer `i` is from 0 to below `extent` for certain."""
+    """Whether the integer `i` is provably in range(extent)."""
     if not is_natural(i, counters):
         return False
     if type(i.constant) is int:
@@ -150,8 +151,8 @@ def _is_inside(i: Value, extent, counters: Counters) -> bool:
 
 
 def _end_of(i: Value, counters: Counters):
-    """What the natural number `i`, a counter give or take a number, is below for certain: as an
-    extent, None if unknown.
+    """A provable exclusive upper bound of the natural number `i`, a counter plus or minus a number,
+    as an extent; None if unknown.
     """
     base, offset = base_offset(i)
     if base not in counters or not is_natural(base, counters):
@@ -174,7 +175,7 @@ def _end_of(i: Value, counters: Counters):
 
 
 def _is_less(end, extent) -> bool:
-    """Whether one extent is at most another for certain."""
+    """Whether one extent is provably at most another."""
     if isinstance(end, int) and isinstance(extent, int):
         return end <= extent
     same = isinstance(end, Extent) and isinstance(extent, Extent) and end.symbol == extent.symbol
@@ -186,12 +187,14 @@ MISSING = type("Missing", (), {"__repr__": lambda self: "none that is known"})()
 
 
 def is_one(entry) -> bool:
-    """Whether an entry picks one place, or several by an array: no axis of a view is left of it."""
+    """Whether an entry removes its axis from a view: an integer, or one of an array of positions.
+    """
     return isinstance(entry, Value)
 
 
 def _entries(pattern: Pattern, operands: list, rank: int) -> list | None:
-    """The index, one entry for each axis (and new axis): a Value, a slice's three bounds, or None.
+    """The entries of the index, one per axis (and new axis): a Value, the three bounds of a slice,
+    or None.
     """
     found, rest = [], 0
     for p, operand in paired(pattern, operands):
@@ -214,7 +217,7 @@ def _entries(pattern: Pattern, operands: list, rank: int) -> list | None:
 
 
 def _known(bound):
-    """The number that a bound is, None for an absent one, MISSING where only the run knows."""
+    """The constant value of a bound: None if absent, MISSING if only known at run time."""
     if bound is None:
         return None
     return bound.constant if type(bound.constant) is int else MISSING
@@ -252,8 +255,8 @@ def _element_of_slice(x: Value, axis: int, extent, bounds: tuple, i: Value,
 
 
 def _leaves(count: int, extent, lo: Value | None, counters: Counters) -> bool:
-    """Whether at least `count` elements of an axis follow `lo`, a counter give or take a number,
-    for certain.
+    """Whether at least `count` elements of an axis provably follow `lo`, a counter plus or minus a
+    number.
     """
     if lo is None:
         return True
@@ -263,7 +266,7 @@ def _leaves(count: int, extent, lo: Value | None, counters: Counters) -> bool:
 
 
 def _is_below(i: Value, extent, lo, hi, stride, counters: Counters) -> bool:
-    """Whether `i` is below the length of x[lo:hi] for certain."""
+    """Whether `i` is provably less than the length of x[lo:hi]."""
     if (stride != 1 or MISSING in (lo, hi) or hi is None or hi >= 0
         or not isinstance(extent, Extent)):
         return False
@@ -271,7 +274,7 @@ def _is_below(i: Value, extent, lo, hi, stride, counters: Counters) -> bool:
 
 
 def _slice_of_slice(outer: tuple, inner: tuple, extent, counters: Counters):
-    """x[lo:hi:step][a:b:c] as one slice of x, MISSING where there is none for certain."""
+    """x[lo:hi:step][a:b:c] as one slice of x; MISSING unless that is provably equal."""
     lo, hi, step = map(_known, outer)
     a, b, c = map(_known, inner)
     if isinstance(extent, int) and MISSING not in (lo, hi, step, a, b, c):
@@ -301,7 +304,7 @@ def _slice_of_slice(outer: tuple, inner: tuple, extent, counters: Counters):
 
 
 def _sum(lo: Value | None, a: Value | None, stride: int) -> Value | None:
-    """Where the a-th element after `lo` stands."""
+    """The position of the a-th element after `lo`."""
     if a is None:
         return lo
     a = a if stride == 1 else a * value(stride)
@@ -309,13 +312,13 @@ def _sum(lo: Value | None, a: Value | None, stride: int) -> Value | None:
 
 
 def is_natural(i: Value, counters: Counters) -> bool:
-    """Whether the integer `i` is proved not to be negative."""
+    """Whether the integer `i` is provably non-negative."""
     least = _least(i, counters)
     return least is not None and least >= 0
 
 
 def _least(i, counters: Counters, depth: int = 6) -> int | None:
-    """A number that the integer `i` is never below, None where none is known."""
+    """A provable lower bound of the integer `i`; None if unknown."""
     if type(i) is int:
         return i
     if not isinstance(i, Value) or not isinstance(i.type, Scalar) or not depth:

@@ -1,1 +1,1 @@
-"""Statements, expressions and calls, evaluated."""
+"""Evaluation of statements, expressions and calls."""

@@ -1,4 +1,5 @@
-"""What a call means: an op, a function of the user's own, or something worked out now.
+"""Evaluate a call: emit an op, call or inline a function of the user's own, or compute it at
+compile time.
 
 A function of the user's becomes a `call` op, unless the op could not say what happens: one that
 takes a function defined inside the caller, writes into its argument, or returns memory it shares
@@ -250,8 +251,8 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
 
 
 def _apply_decorated(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
-    """A call of s2s.jit(function), which calls itself by that name, and never changes its caller's
-    arrays.
+    """Call s2s.jit(function), whose recursive calls go by that name, and which must not write to
+    its caller's arrays.
     """
     held = {
         root
@@ -272,7 +273,7 @@ FEW = 8  # numbers of a range that are written one by one
 
 
 def _takes_arrays(function) -> bool:
-    """Whether a function makes an array of a range that it is given."""
+    """Whether a function converts a range argument to an array."""
     module = ((getattr(function, "__module__", None) or "").partition(".")[0] if _hashable(function)
               else "")
     return ((isinstance(function, np.ufunc) or module in ("numpy", "scipy"))
@@ -280,8 +281,8 @@ def _takes_arrays(function) -> bool:
 
 
 def _without_ranges(frame: Frame, binding, node: gast.AST):
-    """An argument of NumPy's as it is, or the numbers of a range, of one among the members of a
-    list, too.
+    """An argument for NumPy with its ranges, also those among the members of a list, converted to
+    numbers or arrays.
     """
     if isinstance(binding, Iterable) and binding.is_range:
         known = [
@@ -305,7 +306,7 @@ METHODS_OF_INTEGERS = {"bit_length": int.bit_length}
 
 def apply_generator_method(frame: Frame, rng: Value, name: str, args: list, keywords: dict,
                            node: gast.Call):
-    """A draw."""
+    """A method call of a random number generator."""
     if name == "shuffle" and len(args) == 1 and isinstance(args[0], Cell) and not keywords:
         frame.live |= frame.pending  # the rest of the statement is still to be evaluated
         frame.write(args[0], shuffled(rng, frame.heap.read(args[0])))
@@ -368,14 +369,14 @@ def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node
 
 
 def operate(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST):
-    """A call of a function that ops know."""
+    """A call of a function that has an op."""
     return operate_as(frame, FUNCTIONS[function], _name_of(function), args, keywords, node,
                       function=function)
 
 
 def operate_as(frame: Frame, rule: Callable, name: str, args: list, keywords: dict, node: gast.AST,
                method: bool = False, function=None):
-    """Emit what `rule` says, and find out whose memory the result has."""
+    """Emit the ops of `rule`, and find whose memory the result shares."""
     if function in OF_ROWS and args:
         args = [_rows(frame, args[0], node), *args[1:]]
     rule, args = _rule_of_list(frame, rule, function, args)
@@ -422,8 +423,8 @@ UNFIT = (TypeError, ValueError, IndexError, OverflowError)
 
 
 def unfit(frame: Frame, name: str, error: Exception, node: gast.AST) -> Exception:
-    """The refusal of a call of `name`, whose rule has raised `error`; `error` itself where the call
-    has run code of the program's.
+    """The refusal of a call of `name` whose rule has raised `error`; `error` itself if the call has
+    run code of the program's.
     """
     place = error.__traceback__
     while place is not None:
@@ -442,8 +443,8 @@ def unfit(frame: Frame, name: str, error: Exception, node: gast.AST) -> Exceptio
 
 
 def _decided(frame: Frame, rule: Callable, values: list, named: dict) -> tuple:
-    """rule(*values, **named), and what it was given: numbers from outside that must be known, such
-    as an axis, are read now.
+    """The result of rule(*values, **named) and its arguments; captured numbers that must be static,
+    such as an axis, are read now.
     """
     while True:
         try:
@@ -457,7 +458,7 @@ def _decided(frame: Frame, rule: Callable, values: list, named: dict) -> tuple:
 
 
 def _replaced(x, old: Value, new: Value):
-    """`x` with `new` for `old`, also in a tuple."""
+    """`x` with `old` replaced by `new`, also inside a tuple."""
     if x is old:
         return new
     if (isinstance(x, Value) and x.op is not None and x.op.name == "tuple"
@@ -480,8 +481,8 @@ def _write(frame: Frame, rule: Callable, name: str, args: list, keywords: dict,
 
 
 def _rule_of_list(frame: Frame, rule: Callable, function, args: list) -> tuple[Callable, list]:
-    """`rule`, or what `function` does with a list that grows at run time; the arrays that it makes
-    of others.
+    """`rule`, or the counterpart of `function` for run-time lists; other functions receive them as
+    arrays.
     """
     def grows(a) -> bool:
         return isinstance(a, Cell) and is_list(frame, a) and frame.heap.items(a) is None
@@ -492,7 +493,7 @@ def _rule_of_list(frame: Frame, rule: Callable, function, args: list) -> tuple[C
 
 
 def _rows(frame: Frame, a, node: gast.AST):
-    """`a`, or the array whose rows are the tuples of numbers of a run-time list, made of its
+    """`a`; of a run-time list of tuples of numbers, the array of its rows, stacked from its
     columns.
     """
     content = (frame.heap.type_of(a)
@@ -509,7 +510,7 @@ def _rows(frame: Frame, a, node: gast.AST):
 
 
 def _caller(frame: Frame, node: gast.AST) -> Callable:
-    """(f, *args, **keywords) -> f(*args, **keywords) in the program; what s2s says in Python has
+    """A Python function (f, *args, **keywords) that calls f in the program; code in library/ gets
     the user's line.
     """
 
@@ -549,7 +550,7 @@ def _name_of(function) -> str:
 
 
 def _name_of_made(function) -> str:
-    """What generated code calls what a function does, which may be one of the program's own."""
+    """The name in generated code of a call of a function, which may be one of the program's own."""
     while isinstance(function, (Again, Partial, Method, functools.partial, Object)):
         function = (function.content if isinstance(function, Object)
                     else getattr(function, "function", getattr(function, "func", None)))
@@ -586,8 +587,7 @@ def _unknown(frame: Frame, function, node: gast.AST) -> UnsupportedError:
 
 
 def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST):
-    """A call of a function of the user's own, or of one that another calls in which SciPy is said.
-    """
+    """A call of a user's function, or of one in library/scipy_functions.py."""
     if function.__module__ == SCIPY:
         return in_place(frame, function, args, keywords, node, current().line)
     if (frame.session.tries or may_call_itself(function)
@@ -619,8 +619,7 @@ def is_plain(function) -> bool:
 
 
 def _needs_the_caller(frame: Frame, binding) -> bool:
-    """Whether an argument means something only inside the caller: a function, a module, an object,
-    a range, a list.
+    """Whether an argument exists only at compile time: a function, module, object, range or list.
     """
     match binding:
         case Maybe():
@@ -644,7 +643,7 @@ def _needs_the_caller(frame: Frame, binding) -> bool:
 
 def ordered(frame: Frame, signature: inspect.Signature, name: str, args: list, keywords: dict,
             node) -> list:
-    """The arguments in the order of the parameters, defaults filled in, `*args` spread."""
+    """The arguments in the order of the parameters, with defaults filled in and `*args` spread."""
     try:
         bound = signature.bind(*args, **keywords)
     except TypeError as error:
@@ -674,9 +673,7 @@ def default_binding(frame: Frame, default, name: str):
 
 
 def _emit_transformed(frame: Frame, function, args: list, node: gast.AST):
-    """A call of a transformed function; what it must know when code is generated is no operand of
-    it.
-    """
+    """A call of a transformed function; its compile-time arguments are no operands."""
     fixed = function.static_positions(len(args)) if hasattr(function, "static_positions") else ()
     known = {
         k: frame.static(a, "a static argument", node)
@@ -705,7 +702,7 @@ def _emit_transformed(frame: Frame, function, args: list, node: gast.AST):
 
 
 def _results(frame: Frame, function, outputs):
-    """The binding of what a call of `function` returns."""
+    """The binding of the results of a call of `function`."""
     if acts(function):
         acted()
     if never_returns(function):
@@ -715,7 +712,7 @@ def _results(frame: Frame, function, outputs):
 
 
 def captured_in(frame: Frame, function) -> list[Value]:
-    """What `function` captures, captured here."""
+    """The captures of `function`, captured by the caller."""
     first = len(function.params) - len(function.captures)
     return [
         getter.value if isinstance(getter, Enclosing) else frame.value(
@@ -725,7 +722,7 @@ def captured_in(frame: Frame, function) -> list[Value]:
 
 
 def _emit_call(frame: Frame, callee, args: list, node: gast.AST):
-    """A `call` op; what the callee captures, the caller captures and hands on."""
+    """A `call` op; the captures of the callee become captures of the caller and operands."""
     values = [frame.value(a) for a in args]
     function = callee.function_for(values)
     require_quiet(frame, function, _name_of(callee), node)
@@ -739,7 +736,7 @@ def _emit_call(frame: Frame, callee, args: list, node: gast.AST):
 
 
 def _parts(frame: Frame, function: functools.partial) -> tuple[list, dict]:
-    """What a functools.partial from outside holds."""
+    """The arguments held by a functools.partial from outside."""
     owner = Fixed(function)
     given = [
         frame.outside(x, Item(Member(owner, "args"), k), name)
@@ -753,7 +750,7 @@ def _parts(frame: Frame, function: functools.partial) -> tuple[list, dict]:
 
 
 def enclosed(frame: Frame, function: Made, node: gast.AST) -> Enclosed:
-    """A function made inside the program, for a transformation."""
+    """A function defined inside the program, as an operand of a transformation."""
     name = (getattr(function.node, "name", "f") if isinstance(function, Local)
             else getattr(function, "name", "f"))
     return Enclosed(name, _made_signature(frame, function, node),
@@ -761,7 +758,7 @@ def enclosed(frame: Frame, function: Made, node: gast.AST) -> Enclosed:
 
 
 def _made_signature(frame: Frame, function, node: gast.AST) -> inspect.Signature:
-    """What a function made inside the program takes."""
+    """The signature of a function defined inside the program."""
     match function:
         case Local():
             return local_signature(frame, function)
@@ -781,7 +778,7 @@ def _made_signature(frame: Frame, function, node: gast.AST) -> inspect.Signature
 
 def in_place(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST,
              place: Line | None = None):
-    """Run a function of the user's, or one that stands for the line `place`, on the caller's own
+    """Inline a function of the user's, or one that implements the line `place`, on the caller's own
     bindings.
     """
     target = target_of(function)
@@ -811,7 +808,7 @@ def in_place(frame: Frame, function: Callable, args: list, keywords: dict, node:
 
 
 def outside_definition(plain: types.FunctionType) -> Definition:
-    """A function that lives outside the program, as one that may call itself."""
+    """The Definition of a module-level function, which may be recursive."""
     definition = definition_of(plain)
     closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
     return Definition(("outside", id(plain)), identifier(plain.__name__), definition.node,
@@ -852,7 +849,7 @@ def _apply_local(frame: Frame, local: Local, args: list, keywords: dict, node: g
 
 
 def local_signature(frame: Frame, local: Local) -> inspect.Signature:
-    """The signature of a function that the program itself defines."""
+    """The signature of a function defined inside the program."""
     a, kind = local.node.args, inspect.Parameter
     parameters = [kind(x.id, kind.POSITIONAL_ONLY) for x in a.posonlyargs]
     parameters += [kind(x.id, kind.POSITIONAL_OR_KEYWORD) for x in a.args]
@@ -865,7 +862,7 @@ def local_signature(frame: Frame, local: Local) -> inspect.Signature:
 
 def bound_arguments(frame: Frame, definition, signature: inspect.Signature, name: str, args: list,
                     keywords: dict, node: gast.AST) -> dict:
-    """Parameter names and what they stand for."""
+    """Parameter names and the bindings of their arguments."""
     try:
         bound = signature.bind(*args, **keywords)
     except TypeError as error:

@@ -1,4 +1,4 @@
-"""`build`: a Python function and the types of its arguments become IR.  `Callee`: the same, kept
+"""`build`: compile a Python function for given argument types to IR.  `Callee`: the same, cached
 per types.
 """
 
@@ -42,7 +42,7 @@ from .unwrap_callable import names_of, signature_of, target_of
 
 
 def parameters(function: Callable) -> list[inspect.Parameter]:
-    """The parameters of `function` that are still open, in order."""
+    """The unbound parameters of `function`, in order."""
     return list(signature_of(function).parameters.values())
 
 
@@ -61,7 +61,7 @@ def build(function: Callable, types: Sequence[Type]) -> Function:
 
 @dataclass(frozen=True)
 class Built:
-    """A function's IR for some types, and what a caller must know of it."""
+    """The IR of a function for some types, with its effects on the caller."""
 
     function: Function
     # it changes its arguments, returns memory that is theirs or views beside what they view, or may
@@ -75,8 +75,8 @@ class Built:
     consulted: dict[Callable, object]
 
     def is_current(self) -> bool:
-        """Whether names stand for the same objects, and captured data has the types, that it was
-        built for.
+        """Whether captured names still refer to the same objects, and captured data has the same
+        types, as at the build.
         """
         try:
             return is_current(self.consulted) and all(
@@ -87,7 +87,7 @@ class Built:
 
     @property
     def captured(self) -> list[Value]:
-        """The parameters that stand for captured data."""
+        """The parameters for captured data."""
         return self.function.params[len(self.function.params) - len(self.function.captures):]
 
 
@@ -171,8 +171,8 @@ def _run(function: Callable, types: Sequence[Type],
 
 
 def _computed_of(x: Value, params: list[Value]) -> tuple[int, ...]:
-    """The positions of the parameters that `x` is computed of; none if it is computed of anything
-    else, or of arrays.
+    """The positions of the parameters that `x` depends on; none if it depends on anything else, or
+    on arrays.
     """
     found, left = set(), [] if x is None else [x]
     while left:
@@ -187,14 +187,14 @@ def _computed_of(x: Value, params: list[Value]) -> tuple[int, ...]:
 
 
 def _says_nothing(block: Block) -> bool:
-    """Whether a function returns None and does nothing else that anybody sees."""
+    """Whether a function returns None and has no visible effect."""
     return (all(y.type == Static(None) for y in block.yields)
             and not any(has_effects(op) for op in walk(block)))
 
 
 def _shown(function: Callable) -> Source | None:
-    """The text of the function that one with rules of its own is made of, which nobody wants to see
-    called.
+    """The source of the function inside one with derivative rules, shown in place of a call of it;
+    None for others.
     """
     if not hasattr(type(function), "apply_in"):
         return None
@@ -206,7 +206,7 @@ def _shown(function: Callable) -> Source | None:
 
 def activated(frame: Frame, function: Callable, plain: types.FunctionType, bindings: dict,
               definition):
-    """What the function returns, run on its parameters."""
+    """The binding that the function returns, run on its parameters."""
     def run_now():
         if may_call_itself(function):
             return call_recursive(frame, outside_definition(plain), bindings, definition.node)
@@ -218,7 +218,7 @@ def activated(frame: Frame, function: Callable, plain: types.FunctionType, bindi
 
 
 def _own_meetings(meetings: list[Meeting], params: list[Value]) -> tuple[Meeting, ...]:
-    """Those of extents that arguments bring, each once: what can be asked of a call."""
+    """The equalities of extents that arguments determine, each once: what a call has to check."""
     own = {symbol for p in params for symbol in symbols_of(p.type)}
     found: dict[tuple, Meeting] = {}
     for m in meetings:
@@ -228,7 +228,7 @@ def _own_meetings(meetings: list[Meeting], params: list[Value]) -> tuple[Meeting
 
 
 def name_of(function: Callable) -> str:
-    """What generated code calls this function."""
+    """The name of the function in generated code."""
     plain = target_of(function).function
     return identifier(plain.__name__)
 
@@ -291,8 +291,7 @@ def _used(block: Block, session: Session) -> dict:
 
 
 class Callee:
-    """A Python function as what a `call` op calls: its IR, built once per types of its arguments.
-    """
+    """A Python function as the callee of a `call` op: its IR, built once per argument types."""
 
     def __init__(self, function: Callable):
         self.function, self.name = function, name_of(function)
@@ -303,12 +302,11 @@ class Callee:
         return f"<callee {self.name}>"
 
     def function_for(self, values: Sequence[Value]) -> Function:
-        """The IR for arguments like `values`, which may be followed by the values that it captures.
-        """
+        """The IR for arguments like `values`, which may be followed by the captured values."""
         return self.built_for(values).function
 
     def built_for(self, values: Sequence[Value]) -> Built:
-        """The same, with what a caller must know."""
+        """The same as a Built."""
         types = tuple(v.type for v in values)
         for count in range(len(types), -1, -1):
             found = self.built.get(self._key(types[:count]))
@@ -340,7 +338,7 @@ class Callee:
         return self.built[key]
 
     def _key(self, types: tuple) -> tuple[Type, ...]:
-        """The types in the callee's own words: its extents are named after where they first appear.
+        """The argument types, alpha-renamed: extents are named after their first appearance.
 
         No two places have one name: `*a` may bring an `a_0` beside a parameter of that name.
         """
@@ -368,7 +366,7 @@ class Callee:
 
 
 def _renamed(dim, name: str, symbols: dict[str, str]):
-    """`dim` by the name of the axis that brings it first."""
+    """`dim` under the name of the axis where it first appears."""
     if not isinstance(dim, Extent):
         return dim
     return replace(dim, symbol=symbols.setdefault(dim.symbol, name))
@@ -379,8 +377,7 @@ _other_callees: dict[object, Callee] = {}
 
 
 def callee_of(function: Callable) -> Callee:
-    """The one Callee of a function, so that calls of the same function are calls of the same thing.
-    """
+    """The unique Callee of a function, so that all calls of it have the same callee."""
     kept = _callees if isinstance(function, types.FunctionType) else _other_callees
     try:
         if function not in kept:

@@ -1,4 +1,4 @@
-"""Functions in a list or tuple, one of which an index chooses at run time: `steps[k](x)`."""
+"""Calls through a list or tuple of functions with a run-time index: `steps[k](x)`."""
 
 from __future__ import annotations
 
@@ -16,15 +16,13 @@ from .operators import decide
 
 
 def functions_in(frame: Frame, base) -> Sequence | None:
-    """The functions in a list or tuple that holds nothing else."""
+    """The functions in a list or tuple of nothing but functions; else None."""
     members = frame.members(base)
     return members if members and all(map(is_function, members)) else None
 
 
 def function_at(frame: Frame, functions: Sequence, key) -> Chosen:
-    """`functions[key]`, of a run-time key: one function or another, which is decided where it is
-    called.
-    """
+    """`functions[key]` of a run-time key: a conditional function, dispatched where it is called."""
     k, count = index_of(frame, key), len(functions)
     k = if_(OPERATORS["less"](k, value(0)), lambda: [OPERATORS["add"](k, value(count))],
             lambda: [k], [""])[0]

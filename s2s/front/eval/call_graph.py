@@ -1,4 +1,6 @@
-"""Which functions a function may call, as far as its names tell: who may come back to itself."""
+"""An approximate call graph by names: which functions a function may reach, hence which may be
+recursive.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,13 @@ OUTSIDE = ("numpy", "scipy", "s2s.", "math", "numba")
 
 
 def may_call_itself(function: Callable) -> bool:
-    """Whether `function`, of the user's, may be called again before it has returned."""
+    """Whether a user's `function` may be called again before it has returned."""
     plain, owner = plain_function(function)
     return plain is not None and plain in reached(plain, owner)
 
 
 def plain_function(function: Callable) -> tuple[types.FunctionType | None, object]:
-    """The function behind `function`, and the object that it is a method of, if any."""
+    """The function underlying `function`, and the receiver, if it is a method."""
     try:
         target = target_of(meant(function))
     except (SourceError, AttributeError):
@@ -33,7 +35,7 @@ def plain_function(function: Callable) -> tuple[types.FunctionType | None, objec
 
 
 def reached(function: types.FunctionType, owner=None) -> set[types.FunctionType]:
-    """The functions that `function` names, directly or through others."""
+    """The functions reachable from `function` in the call graph."""
     found: set[types.FunctionType] = set()
     pending = [(function, owner)]
     while pending:
@@ -47,8 +49,8 @@ def reached(function: types.FunctionType, owner=None) -> set[types.FunctionType]
 
 
 def named_functions(function: types.FunctionType, owner=None) -> Iterator[Callable]:
-    """The callable things that the names in `function` stand for, attributes of modules and of
-    `owner` included.
+    """The callables referred to by the names in `function`, attributes of modules and of `owner`
+    included.
     """
     names, attributes = mentioned(function.__code__, function.__globals__)
     modules = []
@@ -78,8 +80,7 @@ def _callables(content) -> Iterator[Callable]:
 
 
 def mentioned(code: types.CodeType, globals: dict) -> tuple[set[str], set[str]]:
-    """The names that `code`, and the functions inside it, may look up among the globals, and the
-    attributes that they ask for.
+    """The global names and the attribute names in `code` and its nested functions.
 
     Not those of a library's modules: a user's `solve` may call np.linalg.solve and does not call
     itself.
@@ -106,14 +107,12 @@ def mentioned(code: types.CodeType, globals: dict) -> tuple[set[str], set[str]]:
 
 
 def local_may_call_itself(local: Local) -> bool:
-    """Whether a function that the program itself defines may be called again before it has
-    returned.
-    """
+    """Whether a function defined inside the program may be called again before it has returned."""
     return any(other.node is local.node for other in reached_locals(local))
 
 
 def reached_locals(local: Local) -> list[Local]:
-    """The functions of the program that `local` names, directly or through others."""
+    """The local functions of the program reachable from `local`."""
     found: dict[gast.AST, Local] = {}
     pending = [local]
     while pending:

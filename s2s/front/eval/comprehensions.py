@@ -1,5 +1,5 @@
-"""Comprehensions and generator expressions: the loops that they are, run in an activation of their
-own, as Python does.
+"""Evaluate comprehensions and generator expressions as loops in a scope of their own, as Python
+does.
 
     [f(x) for x in xs if x > 0]            def <list>(<source>):
                                                <total> = []
@@ -81,7 +81,7 @@ def _generator(frame: Frame, node: gast.GeneratorExp, source: Iterable) -> Gener
 
 
 def _unrolled(frame: Frame, node, source: Iterable) -> list | None:
-    """The items of a list of one loop whose trips and conditions are known now; None of others."""
+    """The items of a comprehension of one loop whose trips and conditions are static; else None."""
     if len(node.generators) > 1 or any(isinstance(n, gast.NamedExpr) for n in gast.walk(node)):
         return None
     (loop,) = node.generators
@@ -116,7 +116,7 @@ def _unrolled(frame: Frame, node, source: Iterable) -> list | None:
 
 
 def _run(frame: Frame, node, kind: str, source, start):
-    """Run the function that a comprehension is."""
+    """Run the function equivalent to a comprehension."""
     if any(isinstance(n, gast.NamedExpr) for n in gast.walk(node)):
         raise frame.refuse("`:=` in a comprehension", node, "write the comprehension as a loop")
     definition = _definition(node, kind)
@@ -130,7 +130,7 @@ def _run(frame: Frame, node, kind: str, source, start):
 
 
 def _definition(node, kind: str) -> gast.FunctionDef:
-    """The function, made once for each comprehension."""
+    """The function equivalent to a comprehension; cached per comprehension."""
     key = id(node), kind
     if key not in _made:
         _made[key] = node, _placed(_function(node, kind), node)
@@ -138,7 +138,7 @@ def _definition(node, kind: str) -> gast.FunctionDef:
 
 
 def _placed(definition: gast.FunctionDef, node: gast.AST) -> gast.FunctionDef:
-    """What has no place of its own stands where the comprehension stands."""
+    """Give nodes without a position the position of the comprehension."""
     for inner in gast.walk(definition):
         if not hasattr(inner, "lineno"):
             for name in ("lineno", "col_offset", "end_lineno", "end_col_offset"):

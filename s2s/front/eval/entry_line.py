@@ -1,6 +1,4 @@
-"""Where a function begins: the place of what is wrong with its arguments, rather than with one of
-its lines.
-"""
+"""The line of a function's `def`, at which errors about its arguments are reported."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from .unwrap_callable import target_of
 
 
 def beginning(function: Callable) -> Line | None:
-    """The line with the `def` of a function, None where its source is not found."""
+    """The line of the `def` of a function; None if its source is not found."""
     try:
         return definition_of(target_of(function).function).source.begins
     except S2SError:
@@ -22,7 +20,8 @@ def beginning(function: Callable) -> Line | None:
 
 @contextmanager
 def placed(function: Callable) -> Iterator[None]:
-    """Errors raised inside that name no line of the program name the one where `function` begins.
+    """A context in which errors without a line of the program get the line of the `def` of
+    `function`.
     """
     try:
         yield

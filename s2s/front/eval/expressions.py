@@ -1,4 +1,4 @@
-"""Expressions: each node of the syntax tree, evaluated to a binding."""
+"""Evaluate expressions: dispatch on the node of the syntax tree and return a binding."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ STATIC_MODULES = ("numpy", "math", "scipy", "builtins", "cmath")
 
 
 def evaluate(frame: Frame, node: gast.AST):
-    """The binding of an expression, where None would not do if it is a number on some paths."""
+    """The binding of an expression, unwrapped if it is an optional number."""
     binding = evaluate_any(frame, node)
     if not isinstance(binding, Maybe):
         return binding
@@ -194,7 +194,7 @@ def _items(frame: Frame, nodes: list) -> list:
 
 
 def _list(frame: Frame, node: gast.List):
-    """A list: of several joined, where it says `*` of something whose length only a run knows."""
+    """A list; with `*` of something of run-time length, several lists joined."""
     parts, items = [], []
     for each in node.elts:
         listed = (_listed(frame, evaluate(frame, each.value)) if isinstance(each, gast.Starred)
@@ -212,7 +212,7 @@ def _list(frame: Frame, node: gast.List):
 
 
 def _listed(frame: Frame, binding):
-    """What `*` spreads, in a list of its own."""
+    """The operand of `*`, as a list of its own."""
     binding = frame.opened(binding)
     if isinstance(binding, Container) and binding.is_dict:
         binding = tuple(binding.members)
@@ -229,7 +229,7 @@ def _spread(frame: Frame, binding, node: gast.AST) -> list:
 
 
 def key_of(frame: Frame, node: gast.AST):
-    """The binding of an index: slices become slices of bindings."""
+    """The binding of a subscript: slices become slices of bindings."""
     match node:
         case gast.Slice():
             return slice(*(None if b is None else evaluate(frame, b)
@@ -246,7 +246,7 @@ def key_of(frame: Frame, node: gast.AST):
 
 
 def condition(frame: Frame, node: gast.AST) -> Value:
-    """The truth of an expression that stands where only its truth matters."""
+    """The truth of an expression in a context where only its truth matters."""
     match node:
         case gast.BoolOp():
             with at(frame.line(node)):
@@ -264,8 +264,7 @@ def condition(frame: Frame, node: gast.AST) -> Value:
 
 
 def _short_circuit(frame: Frame, both: bool, nodes: list, operand: Callable):
-    """`a and b and ...` (both) or `a or b or ...`: the operand that decides; `operand` evaluates
-    them.
+    """`a and b and ...` (both) or `a or b or ...`: the deciding operand; `operand` evaluates them.
     """
     first = operand(frame, nodes[0])
     if len(nodes) == 1:
@@ -319,7 +318,7 @@ def _call(frame: Frame, node: gast.Call):
 
 
 def _columns(frame: Frame, function, node: gast.Call) -> tuple | None:
-    """`zip(*rows)` of a run-time list of tuples; None of other calls."""
+    """`zip(*rows)` of a run-time list of tuples; None for other calls."""
     if function is not zip or len(node.args) != 1 or not isinstance(node.args[0], gast.Starred):
         return None
     rows = frame.opened(evaluate(frame, node.args[0].value))
@@ -341,7 +340,7 @@ def _columns(frame: Frame, function, node: gast.Call) -> tuple | None:
 
 
 def _named(frame: Frame, node: gast.AST) -> dict:
-    """What `**node` passes."""
+    """The keywords that `**node` passes."""
     binding = frame.opened(evaluate(frame, node))
     if isinstance(binding, Container) and binding.is_dict:
         binding = binding.members
@@ -355,9 +354,7 @@ def _named(frame: Frame, node: gast.AST) -> dict:
 
 
 def _spelled(frame: Frame, function, node: gast.Call):
-    """What a function printed along with generated code makes, as the op that it spells; None for
-    others.
-    """
+    """A call of a printed helper function, as the op that it stands for; None for others."""
     record = record_spelled(function)
     operands = operands_of(record, node.args) if record is not None and not node.keywords else None
     if operands is None:
@@ -429,8 +426,7 @@ def attribute(frame: Frame, base, name: str, node: gast.AST):
 
 
 def _methods_of(frame: Frame, base) -> Collection[str]:
-    """The methods that a list, a dict or an array has as functions: `key=d.get`, `add = xs.append`.
-    """
+    """A bound method of a list, dict or array as a function: `key=d.get`, `add = xs.append`."""
     if isinstance(base, Container):
         return DICT_METHODS
     if is_list(frame, base):
@@ -497,8 +493,8 @@ def assign(frame: Frame, target: gast.AST, binding, node: gast.AST) -> None:
 
 
 def exchange_items(frame: Frame, targets: list, items: list) -> bool:
-    """`xs[i], xs[j] = xs[j], xs[i]` of one list whose indices are not known; False, and nothing
-    done, where it is something else.
+    """`xs[i], xs[j] = xs[j], xs[i]` of one list with run-time indices; returns False, and does
+    nothing, for other targets.
     """
     nodes = [*targets, *items]
     if len(targets) != 2 or not all(
@@ -528,9 +524,7 @@ def _is_arithmetic(node: gast.AST) -> bool:
 
 
 def place_of(frame: Frame, node: gast.AST):
-    """The binding of what is about to be written into: an item of a run-time list is written where
-    it is.
-    """
+    """The binding of the target of a write; an item of a run-time list is a view of the list."""
     if isinstance(node, gast.Subscript):
         base, key = place_of(frame, node.value), key_of(frame, node.slice)
         with at(frame.line(node)):
@@ -552,7 +546,7 @@ def place_of(frame: Frame, node: gast.AST):
 
 
 def _item_of(frame: Frame, base, key):
-    """base[key], to be written into: an item of a run-time list is written where it is."""
+    """base[key] as the target of a write; an item of a run-time list is a view of the list."""
     if is_list(frame, base) and frame.session.tries:
         guard_list_index(frame, base, key)
     place = place_in(frame, base, key)
@@ -560,8 +554,7 @@ def _item_of(frame: Frame, base, key):
 
 
 def _place_by_key(frame: Frame, base, key, node: gast.AST) -> tuple:
-    """Where `base[key]` is: of a dict whose keys are known at run time only, an item of the list of
-    its values.
+    """The location of `base[key]`: of a dict with run-time keys, an item of the list of its values.
     """
     if not isinstance(base, Container) or not issubclass(base.cls, Keyed):
         return base, key
@@ -570,7 +563,7 @@ def _place_by_key(frame: Frame, base, key, node: gast.AST) -> tuple:
 
 
 def delete_item(frame: Frame, base, key, node: gast.AST) -> bool:
-    """`del base[key]`; False where there is nothing to be deleted from."""
+    """`del base[key]`; False if `base` supports no deletion."""
     if isinstance(base, Container) and base.is_dict:
         delete_entry(frame, base, key)
     elif isinstance(base, Container) and issubclass(base.cls, Keyed):
@@ -619,7 +612,8 @@ def augment(frame: Frame, node: gast.AugAssign) -> None:
 
 
 def _augmented_member(frame: Frame, old, v, node: gast.AugAssign):
-    """What a member holds after `old op= v`: an array is written in place and stays the member."""
+    """The content of a member after `old op= v`: an array is written in place and stays the member.
+    """
     old = frame.opened(old)
     if is_list(frame, old) and isinstance(node.op, gast.Add) and not is_array(frame, v):
         extend_in_place(frame, old, v)
@@ -677,8 +671,7 @@ def _augment_name(frame: Frame, name: str, old, v, node: gast.AugAssign) -> None
 
 
 def _refuse_shared(frame: Frame, name: str, old: Cell, node: gast.AugAssign) -> None:
-    """Refuse `name op= value` where `old` may be an array, whose memory another name leads to, or a
-    number.
+    """Refuse `name op= value` where `old` may be either a number or an array with other references.
     """
     others = [
         n for n, cell in frame.reachable()
@@ -695,8 +688,8 @@ def _refuse_shared(frame: Frame, name: str, old: Cell, node: gast.AugAssign) -> 
 
 
 def _in_place(before: Value, after: Value) -> Value:
-    """What is written in place of `before`, of which it is computed: of its shape, to which the
-    other operand is broadcast, or NumPy raises.
+    """The new content of `before` in an in-place update: the operands are broadcast to its shape,
+    else NumPy raises.
 
     NumPy refuses to write floats into integers in place, and what has more axes than what it is
     written into, of whatever lengths.

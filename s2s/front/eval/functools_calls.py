@@ -1,5 +1,5 @@
-"""Functions that make functions: functools.partial, operator.itemgetter and its kind,
-functools.wraps, decorators.
+"""Higher-order functions that return functions: functools.partial, operator.itemgetter and its
+kind, functools.wraps, decorators.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from .python_builtins import BUILTINS
 
 
 def decorated(frame: Frame, node: gast.FunctionDef):
-    """What a nested `def` binds: the function, handed to its decorators, the last one first."""
+    """The binding of a nested `def`: the function, passed through its decorators from the last to
+    the first.
+    """
     decorators = [evaluate(frame, decorator) for decorator in node.decorator_list]
     binding = make_local(frame, node)
     for decorator, place in zip(reversed(decorators), reversed(node.decorator_list)):
@@ -92,7 +94,7 @@ def _super(frame: Frame, node, *given):
 
 
 def _around(frame: Frame, node) -> tuple:
-    """The class whose method this is, and the method's first parameter."""
+    """The class whose method the current function is, and its first parameter."""
     while frame.lexical is not None:
         frame = frame.lexical
     parameters = parameter_names(frame.node)

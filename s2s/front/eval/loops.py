@@ -1,4 +1,4 @@
-"""`for` and `while`: what a loop carries, and the trips that find out.
+"""Evaluate `for` and `while`: run the body repeatedly until the loop-carried variables settle.
 
 The names that a trip hands on are those that the body binds and that may be read later; the arrays
 are those that the body writes into.  The body is run by `for_loop` and `while_loop` until the types
@@ -126,7 +126,7 @@ def run_while(frame: Frame, node: gast.While) -> None:
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop's parts: `setup` are statements that a `while` runs before each test."""
+    """The parts of a loop: `setup` are statements that a `while` runs before each test."""
 
     node: gast.For | gast.While
     body: list
@@ -138,7 +138,7 @@ class Loop:
 
 
 def _printed_loop(frame: Frame, node: gast.While) -> Loop | None:
-    """The loop that the printer writes, one op a line, as `while True: <setup>; if not t: break;
+    """Recognise the printed form of a `while` with a setup: `while True: <setup>; if not t: break;
     <body>`.
     """
     if not (isinstance(node.test, gast.Constant) and node.test.value is True and not node.orelse):
@@ -161,7 +161,7 @@ def _holder(node: gast.AST) -> str:
 
 
 def _run_unrolled(frame: Frame, node: gast.For, source: Iterable) -> None:
-    """A loop over something of known length: its body, once for each member."""
+    """Unroll a loop of known trip count."""
     if source.trips > UNROLL_AT_MOST:
         raise frame.refuse(f"a loop over a tuple of {source.trips} members", node.iter,
                            "loop over an array instead")
@@ -248,7 +248,7 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
 
 
 def _note_unbound(frame: Frame, loop: Loop, carried: Carried) -> None:
-    """What has to be known of the carried names that may be unbound before the loop."""
+    """Prepare the flags of carried names that may be unbound before the loop."""
     if frame.outline.is_dump:
         return
     for name in [n for n in carried.names if isinstance(n, str) and not n.startswith("<")]:
@@ -286,7 +286,7 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
     ended: list[bool] = []  # whether the test raises, whatever it is asked
 
     def enter(params: list[Value]) -> dict[str, object]:
-        """The state at the head of the loop; returns the carried names' bindings."""
+        """Set the state at the head of the loop; returns the bindings of the carried names."""
         frame.restore(before)
         frame.session.assumed = dict(assumed)
         frame.kept = (*outer_kept, live)
@@ -364,24 +364,24 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
 
 
 def run_else(frame: Frame, node: gast.For | gast.While) -> None:
-    """The `else` of a loop that has not been left."""
+    """Run the `else` of a loop that was not left by `break`."""
     frame.session.execute(frame, node.orelse, _after_else(frame, node), tail=False)
 
 
 def _after_else(frame: Frame, node: gast.For | gast.While) -> frozenset:
-    """The names that may be read after the `else` of a loop, which may lead to the next trip of a
-    loop around.
+    """The names live after the `else` of a loop, which may be followed by the next trip of an outer
+    loop.
     """
     return frame.liveness.after[id(node)].union(*frame.kept[-1:])
 
 
 def run_out(frame: Frame) -> None:
-    """The test of a loop fails in a trip: the loop ends, and its `else` is run."""
+    """Handle a failing test inside a trip: end the loop and run its `else`."""
     frame.env[OUT] = frame.env[STOP] = frame.env[EXIT] = True
 
 
 def _after(frame: Frame, loop: Loop, carried: Carried, ends: dict, outputs: list[Value]) -> None:
-    """The state after the loop."""
+    """Set the state after the loop."""
     node = loop.node
     if carried.bind_always:
         lo, hi, step = map(value, loop.source.bounds)
@@ -419,7 +419,7 @@ def _after(frame: Frame, loop: Loop, carried: Carried, ends: dict, outputs: list
 
 
 def may_stop_by_break(body: list) -> bool:
-    """Whether a `break` in `body` belongs to the loop around."""
+    """Whether a `break` in `body` leaves this very loop."""
     for stmt in body:
         match stmt:
             case gast.Break():

@@ -1,4 +1,4 @@
-"""What the patterns of `match` ask of their subject.
+"""The tests of `match` patterns on their subject.
 
 front/syntax/desugar.py writes a pattern as calls of these functions; `QUESTIONS` says what each
 call means.  NumPy's arrays are no sequences to `match`, as in Python.

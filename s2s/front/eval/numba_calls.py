@@ -1,5 +1,4 @@
-"""What Numba's own names mean in a program that is read as Python: loops that threads may share,
-typed containers, compiled classes.
+"""Numba's own names (prange, typed containers, jitclass ...) in a program that is read as Python.
 
 A function under @njit is the function inside, a @jitclass the class that it was made of
 (unwrap_callable.py).  prange is range: which loops threads share is found out anew

@@ -1,5 +1,5 @@
-"""How NumPy's functions of library/numpy_functions.py are called: what must be known of their
-arguments when code is generated.
+"""Call NumPy functions that are implemented in library/numpy_functions.py, after making their
+options static.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def _run(frame: Frame, node, function: Callable, *args):
 
 
 def _array(frame: Frame, node, x):
-    """`x`, or the array that NumPy makes of a list."""
+    """`x`, or the array that NumPy converts a list to."""
     return (apply(frame, np.array, [x], {}, node)
             if isinstance(x, (tuple, list)) or is_list(frame, x)
             else x)
 
 
 def _of_rank(frame: Frame, node, x, wanted: tuple, what: str):
-    """`x` as an array whose number of axes is among `wanted`."""
+    """`x` as an array; refuse it if its rank is not in `wanted`."""
     x = _array(frame, node, x)
     found = rank(frame.value(x))
     if found not in wanted:
@@ -48,9 +48,7 @@ def _of_rank(frame: Frame, node, x, wanted: tuple, what: str):
 
 
 def _polynomial(function: Callable, first: str) -> Callable:
-    """A function of coefficients, which stand in a vector, and of what the polynomial is evaluated
-    at.
-    """
+    """A function of a vector of polynomial coefficients and of the points of evaluation."""
     def evaluated(frame: Frame, node, a, b):
         coefficients, x = (a, b) if first == "c" else (b, a)
         coefficients = _of_rank(frame, node, coefficients, (1,), "a polynomial")
@@ -83,7 +81,7 @@ def _folded(ufunc: np.ufunc) -> Callable:
 
 
 def _block(frame: Frame, node, arrays):
-    """np.block: lists of lists, the innermost joined along the last axis."""
+    """np.block: nested lists, the innermost joined along the last axis."""
     def depth(x) -> int:
         parts = members(x)
         return 0 if parts is None else 1 + (depth(parts[0]) if parts else 0)
@@ -126,7 +124,7 @@ def _equal(frame: Frame, node, a1, a2, equal_nan=False):
 
 
 def _joined_rows(frame: Frame, node, *parts):
-    """np.r_[parts]: numbers, ranges and arrays one after the other."""
+    """np.r_[parts]: numbers, ranges and arrays concatenated."""
     parts = [_range(frame, node, part) for part in parts]
     return apply(frame, np.concatenate,
                  [tuple(apply(frame, np.atleast_1d, [x], {}, node) for x in parts)], {"axis": 0},
@@ -134,7 +132,7 @@ def _joined_rows(frame: Frame, node, *parts):
 
 
 def _joined_columns(frame: Frame, node, *parts):
-    """np.c_[parts]: vectors are columns."""
+    """np.c_[parts]: vectors as columns."""
     def column(x):
         x = apply(frame, np.atleast_1d, [_range(frame, node, x)], {}, node)
         axes = rank(frame.value(x))
@@ -146,7 +144,9 @@ def _joined_columns(frame: Frame, node, *parts):
 
 
 def _range(frame: Frame, node, part):
-    """What np.r_ makes of a slice, start:stop:step or start:stop:count with an imaginary count."""
+    """The array that np.r_ makes of a slice, start:stop:step or start:stop:count with an imaginary
+    count.
+    """
     if isinstance(part, str):
         raise frame.refuse("np.r_ or np.c_ with a directive", node,
                            "use np.concatenate or np.stack")
@@ -284,7 +284,7 @@ def _without_nan(frame: Frame, node, x, nan, posinf, neginf):
 
 
 def _is_known(frame: Frame, argument, content) -> bool:
-    """Whether an argument is known to be this."""
+    """Whether an argument is statically equal to this value."""
     return frame.is_static(argument) and frame.static(argument, "an argument") == content
 
 
@@ -296,8 +296,8 @@ def _interp(frame: Frame, node, x, xp, fp, left=None, right=None, period=None):
 
 
 def _squares(frame: Frame, node, a):
-    """A stack of matrices that must be square: where only the run knows it, the reshape raises if
-    they are not.
+    """A stack of matrices that must be square: where that is only known at run time, a reshape
+    raises if they are not.
     """
     *above, rows, columns = frame.value(a).type.dims
     if isinstance(rows, int) and isinstance(columns, int) and rows != columns:
@@ -327,7 +327,7 @@ def _svd(frame: Frame, node, a, full_matrices=True, compute_uv=True, hermitian=F
 
 def vectorized(frame: Frame, node, function, otypes, excluded, signature, args: list,
                keywords: dict):
-    """What np.vectorize makes of `function`, called: a loop over elements.
+    """The call of np.vectorize(function): a loop over elements.
 
     NumPy takes the dtype of the first result for all; here it is that of all of them, and where
     that differs `otypes` says it.
@@ -409,7 +409,7 @@ def _norm(frame: Frame, node, x, ord=None, axis=None, keepdims=False):
 
 
 def _norm_of_matrices(frame: Frame, node, x, axes: tuple, keepdims, function: Callable, args: list):
-    """A norm over two axes, which are moved behind the others."""
+    """A norm over two axes, which are moved to the end."""
     count = rank(frame.value(x))
     places = [k % count for k in axes]
     if places != [count - 2, count - 1]:
@@ -420,7 +420,7 @@ def _norm_of_matrices(frame: Frame, node, x, axes: tuple, keepdims, function: Ca
 
 
 def _of_each(function: Callable, each: Callable) -> Callable:
-    """A function of one matrix; `each` says it for a stack of them."""
+    """A function of one matrix; `each` is its version for a stack of them."""
     def called_with(frame: Frame, node, a, *args, **keywords):
         a = _array(frame, node, a)
         if (rank(frame.value(a)) or 0) > 2 and not args and not keywords:
@@ -431,7 +431,7 @@ def _of_each(function: Callable, each: Callable) -> Callable:
 
 
 def _eigh(function: Callable, each: Callable) -> Callable:
-    """np.linalg.eigh or eigvalsh, of one matrix or of each of a stack."""
+    """np.linalg.eigh or eigvalsh, of one matrix or of a stack."""
     def called_with(frame: Frame, node, a, UPLO="L"):  # noqa: N803  NumPy's own name
         a = _array(frame, node, a)
         if (rank(frame.value(a)) or 0) > 2:
@@ -464,7 +464,7 @@ def _cholesky(frame: Frame, node, a, *, upper=False):
 
 
 def _of_array(function: Callable) -> Callable:
-    """A function of an array, or of what NumPy makes one of."""
+    """A function of an array, or of a list that NumPy converts to one."""
     def called_with(frame: Frame, node, x, *args, **keywords):
         return operate(frame, function, [_array(frame, node, x), *args], keywords, node)
 
@@ -478,7 +478,7 @@ def _copy(frame: Frame, node, a, order="K"):
 
 
 def _pad(frame: Frame, node, array, pad_width, mode="constant", **keywords):
-    """np.pad, of a dict of axes as of a pair for each of them."""
+    """np.pad, with a dict of axes normalised to a pair for each axis."""
     array, keywords = _array(frame, node, frame.opened(array)), {
         k: frame.opened(x)
         for k, x in keywords.items()
@@ -518,8 +518,8 @@ def _rolled(frame: Frame, node, a, axis, start=0):
 
 
 def _gradient(frame: Frame, node, f, *varargs, axis=None, edge_order=1):
-    """np.gradient: along one axis an array, along several a tuple of them, with one distance or
-    vector of places for each or for all.
+    """np.gradient: an array along one axis, a tuple along several, with one distance or vector of
+    coordinates for each or for all.
     """
     f = _array(frame, node, f)
     count, along = rank(frame.value(f)), frame.static(axis, "axis=", node)
@@ -589,7 +589,7 @@ def _between(ufunc: np.ufunc) -> Callable:
 
 
 def _einsum(frame: Frame, node, *operands, optimize=False):
-    """np.einsum: lists of axes after the operands are subscripts, too."""
+    """np.einsum, with lists of axes after the operands converted to subscripts."""
     if (operands and isinstance(operands[0], str) or not operands
         or frame.is_static(operands[0]) and isinstance(frame.static(operands[0], ""), str)):
         return operate(frame, np.einsum, list(operands), {}, node)
@@ -610,12 +610,12 @@ def _einsum(frame: Frame, node, *operands, optimize=False):
 
 
 def _empty(frame: Frame, node, shape, dtype=float):
-    """np.ndarray(shape): memory that holds nothing yet."""
+    """np.ndarray(shape): uninitialised memory."""
     return apply(frame, np.empty, [shape], {"dtype": dtype}, node)
 
 
 def _list_of(function: Callable) -> Callable:
-    """A function whose parts NumPy returns in a list."""
+    """A function that returns a list in NumPy."""
     return lambda frame, node, *args, **keywords: new_list(
         frame, operate(frame, function, list(args), keywords, node))
 
@@ -655,7 +655,7 @@ def _fitted(frame: Frame, node, x, y, deg):
 
 
 def _places(frame: Frame, node, indices, shape):
-    """np.unravel_index: where the elements with these numbers are."""
+    """np.unravel_index: multi-indices of flat indices."""
     dims = frame.members(shape)
     if dims is None:
         lengths = frame.value(shape)
@@ -674,7 +674,7 @@ def _places(frame: Frame, node, indices, shape):
 
 
 def _numbers(frame: Frame, node, multi_index, dims):
-    """np.ravel_multi_index of a shape that is written out."""
+    """np.ravel_multi_index, of a shape with static rank."""
     places, known = frame.members(multi_index), frame.members(dims)
     if places is None or known is None or len(places) != len(known):
         raise frame.refuse("np.ravel_multi_index of other than two tuples of one length", node,

@@ -1,4 +1,5 @@
-"""Functions that s2s does not read: what is known of them is what they return, which somebody says.
+"""Opaque functions, whose source is not read: only the type of their result is known, as declared
+by the user.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from .unwrap_callable import names_of
 
 
 class Like:
-    """What a function returns: `like`, of the same arguments, or an example."""
+    """The declared result of a function: `like`, of the same arguments, or an example."""
 
     def __init__(self, like, name: str, arguments: tuple):
         self.like, self.name, self.arguments = like, name, arguments
         self.tupled = False
 
     def function_for(self, values: Sequence[Value]) -> Function:
-        """A function of the data among the arguments, whose results have the types."""
+        """A function of the data among the arguments, with results of the types."""
         if not callable(self.like):
             type = type_of_example(self.like)
             self.tupled = isinstance(type, Tuple) and type.form is None
@@ -45,7 +46,7 @@ class Like:
 
 
 def type_of_example(x) -> Type:
-    """The type of a result that is like `x`: the lengths of arrays are those of `x`."""
+    """The type of a result like `x`, with the extents of `x`."""
     if isinstance(x, (tuple, list)):
         return Tuple(tuple(map(type_of_example, x)))
     if isinstance(x, np.ndarray) and x.ndim:
@@ -58,7 +59,7 @@ def type_of_example(x) -> Type:
 
 
 def names_given(function: Callable, count: int) -> list[str]:
-    """A name for each argument of a function that may have no Python."""
+    """A name for each argument of a function that may be implemented outside Python."""
     try:
         return names_of(function, count)
     except SourceError:
@@ -74,7 +75,7 @@ def names_given(function: Callable, count: int) -> list[str]:
 
 
 def foreign_function(function: Callable, name: str, like, types: Sequence[Type]) -> Function:
-    """The IR of a call of `function` with arguments of these types."""
+    """The IR of a call of the opaque `function` with arguments of these types."""
     arguments = tuple(t if isinstance(t, Static) else None for t in types)
     params = [Value(t, n) for t, n in zip(types, names_given(function, len(types)))]
     block = Block(params)
@@ -89,7 +90,7 @@ def foreign_function(function: Callable, name: str, like, types: Sequence[Type])
 
 
 class Of:
-    """What a function returns: something of one type."""
+    """A declared result of one fixed type."""
 
     def __init__(self, name: str, type: Type, why: str = ""):
         self.name, self.type, self.why = name, type, why  # why the function is not read
@@ -102,8 +103,8 @@ class Of:
 
 
 def foreign_inside(solve: Callable, inner, function, start: Value, like: Type, why: str) -> Value:
-    """A call of `solve(function, start)`, which returns something of type `like`; `why` it is not
-    read.
+    """A call of `solve(function, start)` with a result of type `like`; `why` is the reason that it
+    is opaque.
 
     `inner` has the IR of `function`, and what that is given besides its argument.
     """

@@ -119,7 +119,7 @@ def _operator(frame: Frame, name: str, *operands):
 
 
 def _known(x) -> bool:
-    """Whether `x` is a Python object that Python itself can compute with now."""
+    """Whether `x` is a compile-time object with which Python itself can compute."""
     # int | None
     return x is None or isinstance(x, (bool, int, float, complex, str, type, types.UnionType))
 
@@ -141,7 +141,7 @@ def _of_tuples(frame: Frame, name: str, a, b, node: gast.AST):
 
 
 def unary(frame: Frame, op: gast.AST, x, node: gast.AST):
-    """`op x`, `not` apart."""
+    """`op x`, except `not`."""
     x = demand(frame, x)
     name, compute = UNARY[type(op)]
     if _known(x):
@@ -155,7 +155,7 @@ def unary(frame: Frame, op: gast.AST, x, node: gast.AST):
 
 
 def truth(frame: Frame, binding, node: gast.AST | None = None) -> Value:
-    """The condition that Python tests where it is given `binding`, as a Value."""
+    """The truth value of `binding`, as a Value."""
     if isinstance(binding, Made):
         return value(True)
     binding = frame.opened(settled(frame.session.assumed, binding))
@@ -210,9 +210,7 @@ def negation(frame: Frame, test: Value):
 
 
 def decide(frame: Frame, both: bool, first, rest: Callable, node: gast.AST, truth_only: bool):
-    """`first and rest()` (both) or `first or rest()`; with `truth_only`, nothing but its truth
-    matters.
-    """
+    """`first and rest()` (both) or `first or rest()`; with `truth_only`, as a truth value."""
     test = truth(frame, first, node)
     if test.constant is not MISSING:
         return rest() if bool(test.constant) is both else first
@@ -318,7 +316,7 @@ def _compare_tuples(frame: Frame, equal: bool, a: tuple, b: tuple, node: gast.AS
 
 
 def _order_tuples(frame: Frame, op: gast.AST, a: tuple, b: tuple, node: gast.AST):
-    """`a < b` and its kind: what the first members say that are not equal."""
+    """`a < b` and the like of tuples: lexicographic order."""
     if not a or not b:
         return COMPARE[type(op)][1](len(a), len(b))
     same = truth(frame, compare(frame, gast.Eq(), a[0], b[0], node), node)

@@ -1,4 +1,4 @@
-"""Reading back what the printer writes: types in annotations, and whole functions from text.
+"""Parse printed IR: types in annotations, and whole functions from text.
 
 The text is registered with `linecache`, so errors and tracebacks show it.
 """
@@ -41,13 +41,13 @@ _TOKEN = re.compile(r"\s*(tape of|list of|static|\?\[\*[\w.|]+\]|[\w.]+(?:[+-]\d
 
 
 def build_from_text(text: str, globals: dict | None = None, filename: str = "<s2s>") -> Function:
-    """The IR of the last function that `text` defines, for the types that its annotations give."""
+    """The IR of the last function defined in `text`, for the types of its annotations."""
     function = load_text(text, globals, filename)
     return build(function, annotated_types(function))
 
 
 def load_text(text: str, globals: dict | None = None, filename: str = "<s2s>") -> Callable:
-    """The last plain function that `text` defines; `globals` is what its names are looked up in."""
+    """The last plain function defined in `text`, with `globals` as its globals."""
     function = from_text(text, {"np": np, **(globals or {}), "__name__": "s2s_text"}, filename)
     if not isinstance(function, types.FunctionType):
         raise SourceError(f"{function!r} is not a plain function", None, "leave decorators out")
@@ -55,8 +55,7 @@ def load_text(text: str, globals: dict | None = None, filename: str = "<s2s>") -
 
 
 def from_text(text: str, globals: dict, filename: str) -> Callable:
-    """The last function that `text` defines at its top level, however: by `def`, decorated, or
-    assigned.
+    """The last function at the top level of `text`: by `def`, decorated, or assigned.
 
     The text is run with `globals` as its module, as `exec` does, and what it defines is in there.
     """
@@ -77,7 +76,7 @@ def from_text(text: str, globals: dict, filename: str) -> Callable:
 
 
 def _names_bound(node: ast.stmt) -> list[str]:
-    """The names that a statement of a module defines."""
+    """The names that a statement of a module binds."""
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
             return [name]
@@ -92,7 +91,7 @@ def _names_bound(node: ast.stmt) -> list[str]:
 
 
 def _unused(filename: str, text: str) -> str:
-    """`filename`, numbered if another text already goes by that name."""
+    """`filename`, numbered if another text already has that name."""
     stem, k = filename, 0
     while filename in linecache.cache and "".join(linecache.cache[filename][2]) != text:
         k += 1
@@ -101,8 +100,8 @@ def _unused(filename: str, text: str) -> str:
 
 
 def annotated_types(function: Callable) -> list[Type]:
-    """What the annotations of a function's parameters say: `"float64[n, 3]"`, `float`; Unknown
-    where nothing.
+    """The types in the annotations of a function's parameters: `"float64[n, 3]"`, `float`; Unknown
+    without an annotation.
     """
     signature = getattr(function, "signature", None) or inspect.signature(function)
     return [_annotated(p) for p in signature.parameters.values()]
@@ -121,7 +120,7 @@ def _annotated(p: inspect.Parameter) -> Type:
 
 
 def parse_type(text: str, name: str = "x") -> Type:
-    """The type that `str` writes so; an extent that it brings counts as a length other than 1."""
+    """The inverse of `str` of a type; an extent in it counts as a length other than 1."""
     tokens = [match.group(1) for match in _TOKEN.finditer(text)]
     if "".join(tokens).replace(" ", "") != text.replace(" ", ""):
         raise UnsupportedError(f"the type {text!r}", None, 'write "float64[n, 3]", for example')

@@ -1,4 +1,4 @@
-"""Python's own functions, where they build or ask about what the front end knows: range, zip, len,
+"""Python's builtins that construct or query what is known at compile time: range, zip, len,
 isinstance.
 """
 
@@ -70,7 +70,7 @@ def _range(frame: Frame, node, *bounds):
 
 
 def _checkpoint(frame: Frame, node, source, snapshots=None, memory=None):
-    """`s2s.checkpoint` of a function, or of what a loop runs over."""
+    """`s2s.checkpoint` of a function, or of a loop's iterable."""
     content = source.content if isinstance(source, Object) else source
     if isinstance(content, Made) and not isinstance(content, Generator) or callable(content):
         if (snapshots, memory) != (None, None):
@@ -119,7 +119,7 @@ def _len(frame: Frame, node, source):
 
 
 def _members(frame: Frame, node, source=()):
-    """The members of something of known length."""
+    """The members of an iterable of known length."""
     if isinstance(source, Container) and source.is_dict:
         return list(source.members)
     if frame.members(source) is not None:
@@ -167,7 +167,7 @@ def refused(message: str, remedy: str) -> Callable:
 
 
 def _digits(function: Callable) -> Callable:
-    """bin, oct and hex of a number that is known."""
+    """bin, oct and hex of a static number."""
     return lambda frame, node, number: function(
         frame.static(number, f"what {function.__name__} is of", node))
 

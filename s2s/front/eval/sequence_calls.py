@@ -1,4 +1,4 @@
-"""Python's functions of sequences: sum, any, max, sorted, map, filter, reduce, and itertools.
+"""Python's functions on sequences: sum, any, max, sorted, map, filter, reduce, and itertools.
 
 What is said in Python (library/sequences.py) is run in place.  What only says in which order things
 come, such as `map`, `product` or `pairwise`, is an Iterable: nothing is stored, and a `for`
@@ -50,12 +50,12 @@ MOST_KNOWN = 256  # members that are worked out when code is generated
 
 
 def say(frame: Frame, node, function: Callable, *args):
-    """A call of a function of library/sequences.py."""
+    """A call of a function of library/sequences.py, inlined."""
     return in_place(frame, function, list(args), {}, node, current().line)
 
 
 def listed(frame: Frame, node, source=()):
-    """The members of an iterable as a binding that has a length: a list, a tuple, an array."""
+    """The members of an iterable as a binding with a length: a list, a tuple, an array."""
     if isinstance(source, Generator):
         return source.fold("list")
     if isinstance(source, (dict, str, range)):
@@ -94,7 +94,7 @@ _KNOWN_TUPLE, _KNOWN_LIST, _KNOWN_LEN = BUILTINS[tuple], BUILTINS[list], BUILTIN
 
 
 def _members(frame: Frame, node, source):
-    """The bindings of the members, where their number is known; None of others."""
+    """The bindings of the members if their number is static; else None."""
     source = listed(frame, node, source)
     return frame.members(source), source
 
@@ -117,9 +117,7 @@ def _sum(frame: Frame, node, source, start=0):
 
 
 def _sum_of_known(frame: Frame, node, terms: list):
-    """sum() of terms that stand one by one: Python adds up those of its own numbers that come first
-    by themselves.
-    """
+    """sum() of individual terms: Python first adds up its own leading numbers separately."""
     numbers = [
         value(x) if isinstance(x, (bool, int, float)) else x
         for x in (frame.opened(demand(frame, x)) for x in terms)
@@ -193,7 +191,7 @@ def _same(x):
 
 
 def _of_tuples(frame: Frame, items) -> bool:
-    """Whether the items are tuples, which are compared member by member."""
+    """Whether the items are tuples, which are compared lexicographically."""
     members = frame.members(items)
     if members is not None:
         return any(isinstance(frame.opened(x), tuple) for x in members)
@@ -277,7 +275,7 @@ def _zip(frame: Frame, node, *sources, strict=False):
 
 
 def _require_equal(frame: Frame, node, sources: list[Iterable]) -> None:
-    """Raise the ValueError of zip(..., strict=True), which Python raises where the shortest ends,
+    """Raise the ValueError of zip(..., strict=True); Python raises it where the shortest ends, here
     before the first trip.
     """
     first, *others = [
@@ -294,14 +292,14 @@ def _require_equal(frame: Frame, node, sources: list[Iterable]) -> None:
 
 
 def _is_data(binding) -> bool:
-    """Whether a list that is made at run time may hold it."""
+    """Whether a run-time list can hold the binding."""
     return (isinstance(binding, (Value, Cell, bool, int, float, complex))
             or isinstance(binding, (tuple, list)) and all(map(_is_data, binding)))
 
 
 def _zip_known(frame: Frame, node, sources: list[Iterable], trips: int) -> Iterable:
-    """zip(names, xs), of texts, functions or objects: as many trips as there are names, for which
-    xs must be long enough.
+    """zip(names, xs) of texts, functions or objects: unrolled over the names, for which xs must be
+    long enough.
     """
     lengths = [value(s.bounds[1]) for s in sources if s.trips is None and not _is_endless(s)]
     trips = min([trips, *(n.constant for n in lengths if n.constant is not MISSING)])
@@ -320,8 +318,8 @@ def _is_endless(source: Iterable) -> bool:
 
 
 def _at_run_time(frame: Frame, source: Iterable) -> Iterable:
-    """Something of known length, to go along with something of run-time length: a list of its
-    members.
+    """A list of the members of something of known length, for iteration alongside something of
+    run-time length.
     """
     if source.trips is None:
         return source
@@ -423,7 +421,7 @@ def _ndindex(frame: Frame, node, *shape):
 
 
 def _listed_shape(frame: Frame, shape) -> list | None:
-    """The lengths in a shape, which is a tuple or `a.shape`; None of a number."""
+    """The lengths in a shape, a tuple or `a.shape`; None for a number."""
     if isinstance(shape, Cell):
         content = frame.heap.read(shape)
         if content.op is not None and content.op.name == "shape" and isinstance(
@@ -435,7 +433,7 @@ def _listed_shape(frame: Frame, shape) -> list | None:
 
 
 def _ndenumerate(frame: Frame, node, source):
-    """np.ndenumerate(a): pairs of an index and the element that `a` has there by then."""
+    """np.ndenumerate(a): pairs of an index and the current element of `a` there."""
     if not isinstance(source, Cell) or not isinstance(frame.heap.type_of(source), Array):
         raise frame.refuse("np.ndenumerate of something other than an array whose axes are known",
                            node, "write the loops")
@@ -463,7 +461,7 @@ def _ix(frame: Frame, node, *sequences):
 
 
 def _choices(known: Callable, run_time: dict[int, Callable]) -> Callable:
-    """combinations, permutations: of known members now, of others as loops."""
+    """combinations, permutations: of static members at compile time, of others as loops."""
 
     def choose(frame: Frame, node, source, r=None):
         members, source = _members(frame, node, source)
@@ -578,7 +576,7 @@ OPERATORS = {
 
 
 def _integers(function: Callable, meaning: Callable) -> Callable:
-    """A function of integers: known now, or said in Python."""
+    """A function of integers: evaluated at compile time, or inlined from library/."""
 
     def compute(frame: Frame, node, *args):
         if all(map(frame.is_static, args)):
@@ -619,7 +617,7 @@ def _isclose(frame: Frame, node, a, b, *, rel_tol=1e-09, abs_tol=0.0):
 
 
 def _cycle(frame: Frame, node, source):
-    """itertools.cycle(source): endless, also where there is nothing, which the index tells."""
+    """itertools.cycle(source): endless even for an empty source, where its index is invalid."""
     items = listed(frame, node, source)
     count = apply(frame, len, [items], {}, node)
     return Iterable(lambda k: take(frame, items, binary(frame, gast.Mod(), k, count, node)),
@@ -627,7 +625,7 @@ def _cycle(frame: Frame, node, source):
 
 
 def _as(function: Callable) -> Callable:
-    """A method of a ufunc that is `function`, along the first axis unless it is told."""
+    """A ufunc's method (reduce, accumulate ...) as `function`, along the first axis by default."""
     return lambda frame, node, x, axis=0, **more: apply(frame, function, [x], {
         "axis": axis,
         **more
@@ -647,7 +645,7 @@ def _running(function: Callable) -> Callable:
 
 
 def _heap(meaning: Callable) -> Callable:
-    """A function of heapq, whose lists are ordered as CPython orders them."""
+    """A function of heapq, with the order of items that CPython's has."""
     return lambda frame, node, *args, **keywords: in_place(
         frame, meaning, list(args), keywords, node, current().line)
 

@@ -1,4 +1,5 @@
-"""Statements, one after the other; what leaves a block early takes the rest with it.
+"""Evaluate statement lists; lower early exits (return, break, continue) to flags and moved
+statements.
 
 `return`, `break` and `continue` set flags.  Where an `if` may leave, the statements after it move
 into the side that goes on, so that the flags of each side are known; only where both sides may go
@@ -45,8 +46,8 @@ from .operators import negation
 
 
 def execute(frame: Frame, body: list, live: frozenset, tail: bool = True) -> None:
-    """Run statements; `live` are the names read after them, `tail` says that no statement follows
-    them in this function or trip of a loop.
+    """Run statements; `live` are the names read after them, `tail` means that no statement follows
+    them in this function or loop trip.
     """
     for k, stmt in enumerate(body):
         rest = body[k + 1:]
@@ -73,7 +74,7 @@ def execute(frame: Frame, body: list, live: frozenset, tail: bool = True) -> Non
 
 
 def _run_unless(frame: Frame, leaving: Value, rest: list, live: frozenset, tail: bool) -> None:
-    """`rest`, unless the flag says that a statement before it has left."""
+    """Run `rest` unless the flag of an early exit is set."""
     with at(frame.line(rest[0])):
         unless_left(frame, leaving, lambda: _arm(frame, rest, live, tail),
                     live.union(*frame.kept[-1:]))
@@ -85,8 +86,8 @@ SIMPLE = (gast.Assign, gast.AugAssign, gast.AnnAssign, gast.Expr, gast.Return, g
 
 def _run_guarded(frame: Frame, stmt: gast.AST, rest: list, live: frozenset, tail: bool,
                  passed: int = 0) -> bool:
-    """A statement that may raise what is caught, past its first guards; returns whether `rest` has
-    been run with it.
+    """A statement that may raise a caught exception, past its first guards; returns whether `rest`
+    has been run with it.
     """
     session, before, assumed = frame.session, frame.snapshot(), dict(frame.session.assumed)
     around, session.point = session.point, (Point(current().block, passed)
@@ -118,7 +119,7 @@ def _run_guarded(frame: Frame, stmt: gast.AST, rest: list, live: frozenset, tail
 
 
 def _run_leaving_if(frame: Frame, stmt: gast.If, rest: list, live: frozenset, tail: bool) -> bool:
-    """An `if` that may leave; returns whether `rest` has been run with it."""
+    """An `if` with an early exit in an arm; returns whether `rest` has been run with it."""
     with at(frame.line(stmt.test)):
         _enter(frame, stmt)
         test, sides = _decision(frame, stmt)
@@ -151,7 +152,7 @@ def _enter(frame: Frame, stmt: gast.AST) -> None:
 
 
 def _run(frame: Frame, stmt: gast.AST) -> None:
-    """One statement that does not leave, or leaves for certain."""
+    """One statement without an early exit, or with an unconditional one."""
     with at(frame.line(stmt)):
         try:
             _enter(frame, stmt)
@@ -222,7 +223,7 @@ def _dispatch(frame: Frame, stmt: gast.AST) -> None:
 
 
 def _annotated(frame: Frame, stmt: gast.AnnAssign, binding):
-    """What a dump of the IR calls a tape or a list of run-time length is one."""
+    """The value of an annotated assignment; dumps of IR annotate tapes and run-time lists so."""
     kind = stmt.annotation.value if isinstance(stmt.annotation, gast.Constant) else ""
     if isinstance(kind, str) and kind.startswith(
         ("tape of", "list of")) and frame.heap.items(binding) is not None:
@@ -240,9 +241,7 @@ def _run_if(frame: Frame, stmt: gast.If) -> None:
 
 
 def _decision(frame: Frame, stmt: gast.If) -> tuple[Value, list]:
-    """The condition of an `if`, and what runs where it holds and where not; `not` exchanges the
-    two.
-    """
+    """The condition of an `if`, and its arms; `not` exchanges the two."""
     test, sides = stmt.test, [stmt.body, stmt.orelse]
     while isinstance(test, gast.UnaryOp) and isinstance(test.op, gast.Not):
         test, sides = test.operand, sides[::-1]
@@ -250,8 +249,8 @@ def _decision(frame: Frame, stmt: gast.If) -> tuple[Value, list]:
 
 
 def _returnable(frame: Frame, binding, stmt: gast.Return) -> None:
-    """Refuse what a caller outside could not be given; a program that calls the function runs it in
-    place then.
+    """Refuse a result that cannot leave the program; calls inside a program inline the function
+    then.
     """
     if frame.members(binding) is not None:
         for item in frame.members(binding):

@@ -1,6 +1,4 @@
-"""What `s2s.tree` means inside a program: the structure of a tree is known, so only its leaves are
-left.
-"""
+"""`s2s.tree` inside a program: structures of trees are static, and only leaves remain."""
 
 from __future__ import annotations
 
@@ -29,8 +27,8 @@ from .python_builtins import BUILTINS
 
 @dataclass(frozen=True)
 class Node:
-    """One level of a tree: what kind of container, what its members are called and are, and what
-    makes another of it.
+    """One level of a tree: its kind of container, the names of its members, the members, and a
+    constructor of a copy with other members.
     """
 
     kind: object
@@ -41,20 +39,20 @@ class Node:
 
 @dataclass(eq=False)
 class Structure(Made):
-    """What `tree.flatten` says of a tree beside its leaves."""
+    """The structure that `tree.flatten` returns beside the leaves."""
 
     whole: object
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where the k-th leaf of a tree goes."""
+    """The position of the k-th leaf of a tree."""
 
     k: int
 
 
 def node_of(frame: Frame, binding) -> Node | None:
-    """The container that a binding is; None for a leaf."""
+    """The container node of a binding; None for a leaf."""
     match binding:
         case None:
             return Node(None, (), [], lambda members: None)
@@ -76,7 +74,7 @@ def node_of(frame: Frame, binding) -> Node | None:
 
 
 def _is_fixed(frame: Frame, cls: type, name: str, member) -> bool:
-    """Whether an attribute is part of the structure."""
+    """Whether an attribute is part of the static structure."""
     declared = getattr(cls, "__dataclass_fields__", {}).get(name)
     if declared is not None and declared.metadata.get("static"):
         return True
@@ -93,8 +91,8 @@ def leaves_of(frame: Frame, binding) -> list:
 
 
 def mapped(frame: Frame, function: Callable, first, others: Sequence = ()):
-    """A tree like `first`, of `function` of its leaves and of the parts of the others in their
-    places.
+    """A tree of the structure of `first`: `function` applied to its leaves and to the corresponding
+    parts of the others.
     """
     node = node_of(frame, first)
     if node is None:
@@ -143,7 +141,7 @@ def _unflatten(frame: Frame, node: gast.AST, structure, leaves):
 
 
 def _in_places(frame: Frame, x, leaves: list):
-    """The binding of a tree outside, with the k-th of `leaves` where it has Place(k)."""
+    """The binding of a tree from outside, with the k-th of `leaves` at Place(k)."""
     if isinstance(x, Place):
         return leaves[x.k]
     form = form_of(x)
@@ -182,7 +180,7 @@ def _stack(frame: Frame, node: gast.AST, trees, one=None):
 
 
 def _members(xs: Value, path: tuple[int, ...]) -> Value:
-    """The list of one part of each item of a list of tuples."""
+    """The list of one component of each item of a list of tuples."""
     def step(k: Value, found: Value) -> list[Value]:
         part = ops.list_get(xs, k)
         for index in path:

@@ -1,5 +1,5 @@
-"""What a callable is: a plain Python function, what is bound to its parameters already, and what it
-still takes.
+"""Unwrap a callable (method, partial, jit ...) to a plain Python function, its bound arguments and
+its open parameters.
 
 A wrapper made with `functools.wraps` is the wrapper, not what it wraps: Python runs the wrapper.
 """
@@ -30,8 +30,7 @@ SILENCED = np.errstate()(len).__code__  # of what np.errstate makes of a functio
 
 @dataclass(frozen=True)
 class Target:
-    """A callable, taken apart: a plain function and what is already bound to its first parameters.
-    """
+    """A callable taken apart: a plain function and the bound values of its first parameters."""
 
     function: types.FunctionType
     arguments: tuple = ()  # one zero-argument getter per leading positional parameter already given
@@ -40,9 +39,7 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class Keyworded:
-    """`function`, which has a parameter `**keywords`, as one that takes the keywords `names`
-    instead.
-    """
+    """`function`, which has a parameter `**keywords`, specialised to the keywords `names`."""
 
     function: Callable
     names: tuple[str, ...]
@@ -57,7 +54,7 @@ class Keyworded:
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """Reads an argument that a functools.partial or a method holds."""
+    """A getter of an argument bound by a functools.partial or a method."""
 
     read: Callable
 
@@ -66,8 +63,8 @@ class Bound:
 
 
 def meant(function: Callable) -> Callable:
-    """The function that returns what `function` does: of s2s.jit(f) it is f, which may call itself
-    by the name of the other.
+    """The function f behind s2s.jit(f), whose recursive calls may go by the name of the jitted
+    function.
     """
     while (inner := function.means if hasattr(type(function), "means") else None) is not None:
         function = inner
@@ -75,8 +72,8 @@ def meant(function: Callable) -> Callable:
 
 
 def of_numba(function) -> tuple[str, Callable | type] | None:
-    """What Numba made a class of its own of, ("class", the class), or a ufunc, ("elements", the
-    function of numbers); None of others.
+    """The Python source of a Numba object: ("class", the class) of a jitclass, ("elements", the
+    function of numbers) of a vectorized ufunc; None for others.
     """
     kind = type(function)
     if not str(kind.__module__).startswith("numba."):  # of a class of Cython's it is a descriptor
@@ -90,8 +87,8 @@ def of_numba(function) -> tuple[str, Callable | type] | None:
 
 
 def target_of(function: Callable) -> Target:
-    """Take apart methods, partials, callable objects, Numba dispatchers; SourceError where there is
-    no Python.
+    """Take apart methods, partials, callable objects, Numba dispatchers; SourceError if there is no
+    Python source.
     """
     match function:
         case types.FunctionType() if function.__code__ is SILENCED:
@@ -122,7 +119,7 @@ def target_of(function: Callable) -> Target:
 
 
 def _silenced(function: types.FunctionType) -> Callable:
-    """What stands below `@np.errstate(...)`, which is printed with it again:
+    """The function below `@np.errstate(...)`, which is printed with that decorator:
     front/values/context_managers.py.
     """
     inner = function.__wrapped__
@@ -141,7 +138,7 @@ def _silenced(function: types.FunctionType) -> Callable:
 
 
 def call_of(function) -> Callable | None:
-    """The `__call__` of an object of the user's own; None for others."""
+    """The `__call__` of a user's object; None for others."""
     kind = type(function)
     if isinstance(function, type) or (kind.__module__ or "").startswith("numpy"):
         return None
@@ -151,7 +148,7 @@ def call_of(function) -> Callable | None:
 
 
 def without_python(function) -> SourceError:
-    """The error to raise for what cannot be looked into."""
+    """The error for a callable without Python source."""
     name = getattr(function, "__qualname__", None) or repr(function)
     if isinstance(function, CACHED):
         return SourceError(
@@ -168,8 +165,7 @@ def without_python(function) -> SourceError:
 
 
 def signature_of(function: Callable) -> inspect.Signature:
-    """What `function` itself takes, whatever it says of what it wraps; SourceError where there is
-    no telling.
+    """The signature of `function` itself, whatever it claims to wrap; SourceError if there is none.
     """
     match function:
         case types.FunctionType() if function.__code__ is SILENCED:
@@ -230,8 +226,8 @@ def _without_first(signature: inspect.Signature) -> inspect.Signature:
 
 
 def names_of(function: Callable, count: int) -> list[str]:
-    """A name for each of the first `count` arguments: those of `*args` are named as in the function
-    wrapped.
+    """A name for each of the first `count` arguments: those of `*args` are named as in the wrapped
+    function.
     """
     names: list[str] = []
     parameters = [
@@ -249,7 +245,7 @@ def names_of(function: Callable, count: int) -> list[str]:
 
 
 def _names_inside(function: Callable) -> list[str]:
-    """The positional parameters of the function that `function` says it wraps."""
+    """The positional parameters of the function that `function` claims to wrap."""
     while isinstance(function, (Keyworded, Checkpointed)):
         function = function.function
     try:
@@ -265,7 +261,7 @@ _stand_ins: dict[object, types.FunctionType] = {}  # of functions that libraries
 
 
 def is_known(function) -> bool:
-    """Whether `function` is one that s2s has an operation for, `np.sin` for example."""
+    """Whether s2s has an op for `function`, `np.sin` for example."""
     try:
         return (function in FUNCTIONS or function in RULES) and not isinstance(function, type)
     except TypeError:
@@ -273,9 +269,7 @@ def is_known(function) -> bool:
 
 
 def stand_in(function: Callable) -> types.FunctionType:
-    """`def sin(x): return function(x)`: a plain function that calls one which has no Python of its
-    own.
-    """
+    """`def sin(x): return function(x)`: a plain function around one without Python source."""
     kept = getattr(function, "__dict__", None)
     if isinstance(kept, dict):
         if "stand_in" not in kept:

@@ -1,5 +1,5 @@
-"""What a call of a function with rules of its own calls (ops/program/custom_rules.py): the function
-and its rules, built when they are asked.
+"""The callee of a call of a function with derivative rules (ops/program/custom_rules.py): builds
+the function and its rules on demand.
 
 A call is of the leaves of its arguments.  What cannot be data (functions, strings, objects) is part
 of the callee.
@@ -41,16 +41,14 @@ from ..syntax.dependencies import consulted, consulted_too, consulting, is_curre
 
 
 def in_order(type: Type) -> bool:
-    """Whether what a rule returns is a tuple, or a list: the members of a dict are in no order of
-    arguments.
-    """
+    """Whether a rule's result is a tuple or a list; the members of a dict have no order."""
     return (isinstance(type, Tuple)
             and (type.form is None or type.form.kind in ("list", "namedtuple")))
 
 
 @dataclass(frozen=True)
 class RuleOf:
-    """Reads the rules that a function has now."""
+    """A getter of a function's current rules."""
 
     custom: object
 
@@ -59,7 +57,7 @@ class RuleOf:
 
 
 class RuledCallee:
-    """A `Custom` for arguments of one structure: what a `call` op calls.  See
+    """A `Custom` specialised to arguments of one structure, as the callee of a `call` op.  See
     ops/program/custom_rules.py.
     """
 
@@ -76,20 +74,20 @@ class RuledCallee:
 
     @property
     def is_bare(self) -> bool:
-        """Whether a call of the function is to be printed as what it does, the call of a library's
-        function.
+        """Whether a call of the function is printed as the call of a library function that it
+        consists of.
         """
         return hasattr(self.custom.function, "is_bare")
 
     @property
     def nondiff(self) -> tuple[int, ...]:
-        """The arguments without derivative, counted from 0."""
+        """The indices of the arguments without a derivative."""
         return tuple(
             sorted(k % len(self.arguments) for k in self.custom.nondiff_argnums
                    if -len(self.arguments) <= k < len(self.arguments)))
 
     def owners(self) -> list[int]:
-        """For each leaf, the number of the argument in which it is."""
+        """For each leaf, the index of its argument."""
         return [k for k, tree in enumerate(self.arguments) for _ in _data_in(tree)]
 
     @property
@@ -99,14 +97,14 @@ class RuledCallee:
     # the function
 
     def function_for(self, values: Sequence[Value]) -> Function:
-        """f(*leaves, *captures) -> leaves of the result."""
+        """The IR of f(*leaves, *captures) -> leaves of the result."""
         built = self.built(values)
         if built not in self.flat:
             self.flat[built] = self.flattened(built)
         return self.flat[built]
 
     def built(self, values: Sequence[Value]) -> Function:
-        """The function, of whole arguments."""
+        """The function, of unflattened arguments."""
         types = self.types(values)
         if self.custom.like is not None:
             key = "foreign", tuple(types)
@@ -120,7 +118,7 @@ class RuledCallee:
             raise self.custom.or_like(refused)
 
     def flattened(self, built: Function) -> Function:
-        """A function of arguments, as one of their leaves."""
+        """A function of arguments, as a function of their leaves."""
         block, args, captured = self.opened(built)
         with Builder(block):
             results = emit_block(built.block, [*args, *captured], {})
@@ -132,8 +130,8 @@ class RuledCallee:
     def opened(
         self, built: Function,
         extra: Sequence[Value] = ()) -> tuple[Block, list[Value], list[Value]]:
-        """A block with a parameter for each leaf of the arguments, `extra`, and what `built`
-        captures; the arguments.
+        """A block with a parameter for each leaf of the arguments, `extra`, and the captures of
+        `built`; and the arguments.
         """
         count = len(built.params) - len(built.captures)
         params: list[Value] = []
@@ -153,7 +151,7 @@ class RuledCallee:
         return [_typed(tree, rest) for tree in self.arguments]
 
     def result_type(self, values: Sequence[Value]) -> Type:
-        """The type of the result as a whole."""
+        """The type of the unflattened result."""
         built = self.built(values)
         types = [y.type for y in built.results]
         return Tuple(tuple(types)) if built.tupled else types[0]
@@ -172,8 +170,8 @@ class RuledCallee:
                                self.begins, f"give it one: {self.name}.{method}({rule})")
 
     def remembered(self, kind: str, values: Sequence[Value], make: Callable):
-        """What `make` makes for arguments like these, made once for each rule and each function it
-        is the rule of.
+        """The result of `make` for these argument types, cached by rule and by the function it
+        belongs to.
         """
         consulted(RuleOf(self.custom), self.custom.rules())
         key = kind, self.built(values), self.custom.rules()
@@ -220,8 +218,8 @@ class RuledCallee:
 
     def with_dots(self, function: Function,
                   built: Function) -> tuple[Block, list, list[Value], list[Value]]:
-        """A block of the leaves of the arguments, their tangents and what `built` captures; the
-        arguments, and so on.
+        """A block of the leaves of the arguments, their tangents and the captures of `built`; and
+        the arguments, and so on.
         """
         params: list[Value] = []
         count = len(function.params) - len(function.captures)
@@ -240,7 +238,7 @@ class RuledCallee:
 
     def filled(self, y_dots: Sequence[Value | None], ys: Sequence[Value],
                rule: Callable) -> list[Value]:
-        """The tangents of those of `ys` that have one, in their shapes."""
+        """The tangents of those of `ys` that have one, broadcast to their shapes."""
         found = []
         for y, dot in zip(ys, y_dots):
             if carries_derivative(y.type):
@@ -250,7 +248,7 @@ class RuledCallee:
         return found
 
     def _jvp_of_each(self, values: Sequence[Value]) -> Function:
-        """The sum of what the rule for each argument says."""
+        """The sum of the results of the rules for single arguments."""
         function = self.built(values)
         types, rules = self.types(values), self.custom.each
         wanted = [k for k in range(len(types)) if k not in self.nondiff]
@@ -324,8 +322,8 @@ class RuledCallee:
 
     def _backward(self, bwd: Callable, types: Sequence[Type], leaves: Sequence[Value], kept: Type,
                   result: Type, ys: Sequence[Value]) -> tuple[Function, tuple, tuple]:
-        """bwd, of the leaves of what it is given, and those of the arguments that it gives
-        cotangents for.
+        """bwd as a function of the leaves of its arguments, and of those of the arguments that it
+        returns cotangents for.
         """
         built = built_rule(bwd, (*(types[k] for k in self.nondiff), kept, tangent_type(result)))
         count = len(built.params) - len(built.captures)
@@ -385,8 +383,8 @@ class RuledCallee:
     # the call
 
     def changes_its_arguments(self, values: Sequence[Value]) -> tuple[bool, bool, object]:
-        """Whether the function may write into its arguments, whether results may share memory, and
-        which are one object.
+        """Whether the function may write into its arguments, whether its results may share memory,
+        and which of them are one object.
         """
         if self.custom.like is not None:
             return False, True, None
@@ -410,8 +408,8 @@ class RuledCallee:
 
     def like(self, x: Value, type: Type, rule: Callable, what: str,
              tangent: bool = False) -> list[Value | None]:
-        """The leaves of `x`, which must have the structure of `type`; None for each where it, or a
-        part, is None.
+        """The leaves of `x`, which must have the structure of `type`; None for each leaf where it,
+        or a subtree, is None.
         """
         if isinstance(x.type, Static) and (tangent or not isinstance(type, Static)):
             if x.type.value is None and tangent:
@@ -433,7 +431,7 @@ class RuledCallee:
         ]
 
     def of_shape(self, x: Value, type: Type, y: Value | None, rule: Callable, what: str) -> Value:
-        """`x`, whose rank must be that of `type`; a literal number stands for an array of it.
+        """`x`, whose rank must be that of `type`; a literal number is broadcast.
 
         Of what is real no tangent is complex; of a cotangent the real part is meant.
         """
@@ -455,7 +453,7 @@ class RuledCallee:
 
     def unlike(self, x: Value, type: Type, rule: Callable, what: str,
                respect: str) -> TypeMismatchError:
-        """The error to raise where a rule returns `x` for something of this type."""
+        """The error for a rule that returns `x` for a value of this type."""
         name = called_rule(rule, "")
         return TypeMismatchError(
             f"the rule {name and name + ' '}of {self.name} gives {what} as {x.type}, where {type} "
@@ -464,8 +462,8 @@ class RuledCallee:
 
 
 def _is_alike(a: Tuple, b: Tuple) -> bool:
-    """Whether a tuple or container may stand for another: lists and tuples for each other, what has
-    names for what has the same.
+    """Whether one tuple or container is acceptable for another: any sequence for a sequence, equal
+    names for named members.
     """
     names = [
         set(t.form.keys) if t.form is not None and t.form.kind in ("dict", "attributes") else None
@@ -479,9 +477,7 @@ _without_defaults: dict[Callable, Callable] = {}
 
 
 def built_rule(rule: Callable, types: Sequence[Type]) -> Function:
-    """The IR of a rule for arguments of these types; parameters behind these stand at their
-    defaults.
-    """
+    """The IR of a rule for arguments of these types; further parameters keep their defaults."""
     if any(p.default is not p.empty
            for p in list(signature_of(rule).parameters.values())[len(types):]):
         rule = _without_defaults.setdefault(rule, of_given_arguments(rule))
@@ -489,7 +485,7 @@ def built_rule(rule: Callable, types: Sequence[Type]) -> Function:
 
 
 def of_given_arguments(rule: Callable) -> Callable:
-    """`rule`, of the arguments that it is given."""
+    """`rule` as a function of just the arguments that the call passes."""
     @functools.wraps(rule)
     def given(*args):
         return rule(*args)
@@ -504,7 +500,7 @@ def called_rule(rule, otherwise: str) -> str:
 
 
 def beginning_of_rule(rule) -> Line | None:
-    """Where a rule begins, which may be one of the program's."""
+    """The line of the `def` of a rule, which may be local to the program."""
     return rule.frame.line(rule.node) if isinstance(rule, Local) else beginning(rule)
 
 
@@ -522,7 +518,7 @@ def _said(function: Function) -> str:
 
 
 def _data_in(tree) -> Iterator:
-    """The places of data in the kind of an argument."""
+    """The positions of data in the kind of an argument."""
     if isinstance(tree, Tuple):
         for inner in tree.items:
             yield from _data_in(inner)
@@ -531,7 +527,7 @@ def _data_in(tree) -> Iterator:
 
 
 def kind_of(type: Type):
-    """The kind of an argument of `type`: None in the place of each datum."""
+    """The kind of an argument of `type`: its structure with None for each datum."""
     if isinstance(type, Tuple):
         return replace(type, items=tuple(map(kind_of, type.items)))
     return type if isinstance(type, Static) else None
@@ -546,7 +542,7 @@ def _typed(tree, rest: Iterator[Value]) -> Type:
 def parameters_of(
     type: Type, name: str, params: list[Value], called: Mapping[tuple, str] = MappingProxyType({}),
     path: tuple = ()) -> Value:
-    """A parameter for each datum in `type`, appended to `params`; the tree of them.
+    """The tree of new parameters, one for each datum in `type`, appended to `params`.
 
     `called` says what a member is called, by where it is: the parameter, and the numbers on the
     way.
@@ -564,7 +560,7 @@ def parameters_of(
 
 
 def _names_of_members(function: Function) -> dict[tuple, str]:
-    """What a function calls the members of its arguments that it unpacks (`a, b = residuals`)."""
+    """The names under which a function unpacks its arguments (`a, b = residuals`)."""
     paths, found = {p: (p,) for p in function.params}, {}
     for op in walk(function.block):
         if op.name == "item" and op.inputs[0] in paths:
@@ -575,7 +571,7 @@ def _names_of_members(function: Function) -> dict[tuple, str]:
 
 
 def tangent_type(type: Type) -> Type:
-    """The type of a tangent or cotangent: floats, where the value is none."""
+    """The type of a tangent or cotangent: floating point even if the value is not."""
     match type:
         case Tuple(items):
             return replace(type, items=tuple(map(tangent_type, items)))
@@ -587,7 +583,7 @@ def tangent_type(type: Type) -> Type:
 
 
 def tangents_like(x: Value, dots: Iterator[Value]) -> Value:
-    """A tree like `x` of tangents: the next of `dots`, zeros for what carries no derivative."""
+    """A tree of tangents like `x`: the next of `dots`, zeros for leaves without a derivative."""
     if isinstance(x.type, Tuple):
         return packed([tangents_like(item(x, index=k), dots) for k in range(len(x.type.items))],
                       x.type.form)
@@ -597,14 +593,16 @@ def tangents_like(x: Value, dots: Iterator[Value]) -> Value:
 
 
 def regrouped(type: Type, rest: Iterator[Value]) -> Value:
-    """A tree like `type` of the next of `rest`."""
+    """A tree of structure `type` with the next of `rest` as leaves."""
     if isinstance(type, Tuple):
         return packed([regrouped(t, rest) for t in type.items], type.form)
     return value(type.value) if isinstance(type, Static) else next(rest)
 
 
 def regrouped_cotangent(type: Type, bars: Iterator[Value]) -> Value:
-    """A tree like `type` of the next of `bars`; zeros where the result carries no derivative."""
+    """A tree of structure `type` with the next of `bars` as leaves; zeros where the result carries
+    no derivative.
+    """
     if isinstance(type, Tuple):
         return packed([regrouped_cotangent(t, bars) for t in type.items], type.form)
     if isinstance(type, Static):

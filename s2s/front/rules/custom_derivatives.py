@@ -1,5 +1,4 @@
-"""Functions with rules of their own for their derivatives, as the user writes them and as programs
-call them.
+"""Custom derivative rules: custom_jvp and custom_vjp as users write them and as programs call them.
 
     @s2s.custom_jvp
     def f(x): ...
@@ -47,7 +46,7 @@ from .nested_custom import RulesInProgram
 
 
 class Custom:
-    """A function with rules of its own: what `custom_jvp` and `custom_vjp` make of it."""
+    """A function with derivative rules, the result of `custom_jvp` and `custom_vjp`."""
 
     kind = "custom_jvp"
 
@@ -66,7 +65,7 @@ class Custom:
         self.callees: dict[tuple, RuledCallee] = {}
 
     def numbered(self, names: tuple[str, ...]) -> tuple[int, ...]:
-        """The places of the parameters of these names."""
+        """The indices of the parameters of these names."""
         places = list(self.signature.parameters) if names else []
         for name in names:
             if name not in places:
@@ -151,7 +150,7 @@ class Custom:
         self.fwd, self.bwd = fwd, bwd
 
     def apply_in(self, frame, args: list, keywords: dict, node):
-        """The binding of a call in a program that s2s reads."""
+        """The binding of a call inside a program."""
         in_order = arguments_in_order(frame, self, args, keywords, node)
         if any(isinstance(x, Made)
                for x in (self.function, self.like, *self.rules(), *self.each, *in_order)):
@@ -194,7 +193,7 @@ class Custom:
         return binding
 
     def or_like(self, refused: S2SError) -> S2SError:
-        """`refused`, which also says how to have the function called as it is."""
+        """`refused`, with the option `like=` added to its remedy."""
         if "like=" not in refused.remedy:
             refused.remedy += ("; or say what it returns, and it is called as it is: "
                                f"s2s.{self.kind}({self.name}, like=...)")
@@ -204,8 +203,8 @@ class Custom:
         return self.jvp, self.fwd, self.bwd, self.each
 
     def callee(self, arguments: tuple) -> RuledCallee:
-        """The callee for calls with arguments of these kinds: trees of types, None in the place of
-        each datum.
+        """The callee for calls with arguments of these kinds: trees of types with None for each
+        datum.
         """
         if arguments not in self.callees:
             self.callees[arguments] = RuledCallee(self, arguments)
@@ -213,7 +212,7 @@ class Custom:
 
 
 def without_symbolic_zeros(symbolic_zeros: bool) -> None:
-    """UnsupportedError where a rule wants to be told of zeros."""
+    """Refuse symbolic_zeros=True."""
     if symbolic_zeros:
         raise UnsupportedError(
             "symbolic_zeros=True: rules are given zeros where there is no tangent", None,
@@ -252,7 +251,7 @@ class custom_vjp(Custom):  # noqa: N801
 
 
 class Bare:
-    """A function that s2s knows, as it is without the rule that it has been given."""
+    """A function known to s2s, without the rule that it has been given."""
 
     is_bare = True
 
@@ -307,7 +306,7 @@ def defderivative(function: Callable, *partials: Callable | None, jvp: Callable 
 
 
 def broadcast_together(*xs):
-    """Something like the result of an elementwise function."""
+    """An example result of an elementwise function."""
     total = 0.0
     for x in xs:
         total = total + x
@@ -315,7 +314,7 @@ def broadcast_together(*xs):
 
 
 def partial_rule(partial: Callable) -> Callable:
-    """The rule for an argument in which the derivative is `partial(y, *xs)`."""
+    """The rule for an argument whose partial derivative is `partial(y, *xs)`."""
     def rule(x_dot, y, *xs):
         return partial(y, *xs) * x_dot
 
@@ -326,9 +325,7 @@ def partial_rule(partial: Callable) -> Callable:
 
 
 def arguments_in_order(frame, custom: Custom, args: list, keywords: dict, node) -> list:
-    """The arguments of a call, in the order of the parameters; of a function that is not read,
-    those that are given.
-    """
+    """The arguments of a call in the order of the parameters; of an opaque function, as passed."""
     if custom.like is None:
         try:
             signature = custom.signature
@@ -350,8 +347,8 @@ def arguments_in_order(frame, custom: Custom, args: list, keywords: dict, node) 
 
 
 def apply_in_program(frame, custom: Custom, arguments: list, node):
-    """The binding of a call where the function, a rule or an argument is a function that the
-    program makes.
+    """The binding of a call where the function, a rule or an argument is a function defined inside
+    the program.
     """
     fixed = {k % len(arguments) for k in custom.nondiff_argnums if arguments}
     made = {k: a for k, a in enumerate(arguments) if isinstance(a, Made)}
@@ -364,9 +361,7 @@ def apply_in_program(frame, custom: Custom, arguments: list, node):
 
 
 def as_operand(frame, binding, is_fixed: bool) -> Value:
-    """An argument as a Value: data, or a constant for what is known when code is generated and is
-    none.
-    """
+    """An argument as a Value: data, or a constant of type Static for compile-time objects."""
     if isinstance(binding := binding if is_fixed else frame.opened(binding), Object):
         consulted(binding.getter, binding.content)
         return Value(Static(binding.content))

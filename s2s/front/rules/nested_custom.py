@@ -1,5 +1,5 @@
-"""Calls of functions with rules, where the function, a rule or an argument is a function that the
-program makes.
+"""Calls of functions with derivative rules where the function, a rule or an argument is a function
+defined inside the program.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ DEPTH = 4
 
 
 class RulesInProgram:
-    """A function with rules, where they or its arguments are functions that the program makes: a
-    Closed of a call.
+    """A function with rules, of which a part is defined inside the program: the Closed of one call.
     """
 
     def __init__(self, frame, custom, values: Sequence[Value], arguments: Sequence,
@@ -85,7 +84,7 @@ class RulesInProgram:
         group.finish()
 
     def called(self, leaves: Sequence[Value]) -> list[Value]:
-        """Values like `leaves`, called what the function calls them."""
+        """`leaves` as Values with the function's own names for them."""
         params: list[Value] = []
         with Builder(Block()):
             for name, type in zip(self.custom.signature.parameters, self.types):
@@ -123,7 +122,7 @@ class RulesInProgram:
         return [leaf for leaf in leaves_of(y) if not isinstance(leaf.type, Static)]
 
     def foreign(self, params: Sequence[Value]) -> Value:
-        """The function called as it is; `like` may be one of the program's."""
+        """The call of an opaque function; `like` may be defined inside the program."""
         like = self.custom.like
         if isinstance(like, Made):
             with Builder(Block(), above=params):
@@ -160,7 +159,7 @@ class RulesInProgram:
         ]
 
     def reverse(self, leaves: Sequence[Value]) -> None:
-        """The two halves."""
+        """The forward and the backward function."""
         kept: list[Type] = []
         shape, custom, count = self.shape, self.custom, len(leaves)
 
@@ -217,7 +216,7 @@ class RulesInProgram:
 
 
 def cotangent_of(type: Type, bars: Iterator[Value]) -> Value:
-    """A tree like `type`, of the next of `bars` for what carries a derivative and zeros for the
+    """A tree of structure `type`: the next of `bars` for leaves with a derivative, zeros for the
     rest.
     """
     if isinstance(type, Tuple):

@@ -1,1 +1,1 @@
-"""Source: finding, reading and desugaring it, and what it depends on."""
+"""Source code: finding, parsing and desugaring it, and tracking what it depends on."""

@@ -1,4 +1,4 @@
-"""Values from outside a function: closures, globals, attributes of objects.
+"""Captured values: closure cells, globals, attributes of objects, each with a getter.
 
 Modules, functions, strings, None are resolved when code is generated.  Numbers and arrays are data:
 they become trailing parameters of the function, each with a getter that reads the value at every
@@ -31,7 +31,7 @@ HARMLESS = {  # what says how an array is made, shown and kept, and computes not
 
 @dataclass(frozen=True, eq=False)
 class Global:
-    """Reads a global variable."""
+    """A getter of a global variable."""
 
     namespace: dict
     name: str
@@ -49,7 +49,7 @@ class Global:
 
 @dataclass(frozen=True, eq=False)
 class Closed:
-    """Reads a closure cell."""
+    """A getter of a closure cell."""
 
     cell: types.CellType
 
@@ -65,7 +65,7 @@ class Closed:
 
 @dataclass(frozen=True)
 class Member:
-    """Reads an attribute of an object that another getter reads."""
+    """A getter of an attribute of the object that another getter reads."""
 
     owner: Callable
     name: str
@@ -76,7 +76,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Item:
-    """Reads an item of a dict or list that another getter reads."""
+    """A getter of an item of the dict or list that another getter reads."""
 
     owner: Callable
     key: object
@@ -87,7 +87,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Length:
-    """Reads the length of a dict or list that another getter reads."""
+    """A getter of the length of the dict or list that another getter reads."""
 
     owner: Callable
 
@@ -97,7 +97,7 @@ class Length:
 
 @dataclass(frozen=True)
 class Super:
-    """Reads an object that another getter reads, as one of the classes above `kind`."""
+    """A getter of the object that another getter reads, seen as a base class of `kind`."""
 
     owner: Callable
     kind: type
@@ -108,7 +108,7 @@ class Super:
 
 @dataclass(frozen=True)
 class Keys:
-    """Reads the keys of a dict that another getter reads."""
+    """A getter of the keys of the dict that another getter reads."""
 
     owner: Callable
 
@@ -118,7 +118,7 @@ class Keys:
 
 @dataclass(frozen=True, eq=False)
 class Fixed:
-    """Reads the same object each time."""
+    """A getter of a fixed object."""
 
     content: object
 
@@ -134,13 +134,13 @@ class Fixed:
 
 @dataclass(frozen=True, eq=False)
 class Saved(Fixed):
-    """Reads what one half of a derivative has saved for the other, which nobody else has and
-    nothing changes.
+    """A getter of residuals that one half of a derivative has saved for the other: private and
+    immutable.
     """
 
 
 def is_data(x) -> bool:
-    """Whether `x` is a number, an array or a tuple of such: something a program computes with."""
+    """Whether `x` is a number, an array or a tuple of those: run-time data of a program."""
     match x:
         case bool() | int() | float() | complex() | np.generic() | np.ndarray():
             return not isinstance(x, (np.str_, np.bytes_, np.object_))
@@ -153,8 +153,8 @@ def is_data(x) -> bool:
 
 @functools.cache
 def overridden(kind: type) -> str:
-    """A name by which a subclass of ndarray does not do as an array does; "" where it only carries
-    more than one.
+    """A name of the array interface that a subclass of ndarray overrides; "" if it only adds
+    attributes.
 
     NumPy's own memmap and recarray are arrays with another home or other names for their fields.
     """
@@ -167,7 +167,7 @@ def overridden(kind: type) -> str:
 
 
 def require_plain(x: np.ndarray, name: str) -> None:
-    """Raise UnsupportedError where `x` is of a subclass of ndarray that computes in its own way."""
+    """Refuse `x` if it is of a subclass of ndarray with arithmetic of its own."""
     if type(x) is not np.ndarray and (changed := overridden(type(x))):
         raise UnsupportedError(
             f"{name} is a {type(x).__name__}, whose arithmetic is its own ({changed})", None,
@@ -175,7 +175,7 @@ def require_plain(x: np.ndarray, name: str) -> None:
 
 
 def type_of_data(x, name: str) -> Type:
-    """The type of a run-time object; `name` is what its extents are called after."""
+    """The type of a run-time object; its extents are named after `name`."""
     match x:
         case np.random.Generator():
             return GENERATOR

@@ -1,4 +1,4 @@
-"""Compare the code of a function with what Python makes of the definitions in a text.
+"""Match the code object of a function with definitions in a text, by comparing bytecode.
 
 Which of the lambdas of a line a function is, Python 3.10 does not record, and no version records it
 where columns are left out (`-X no_debug_ranges`).  So a definition is compiled where it stands,
@@ -28,7 +28,7 @@ FUTURE = annotations.compiler_flag  # of the one future statement that changes w
 
 
 def flags_of(code: types.CodeType) -> int:
-    """The flags to compile a text by as `code` was compiled.
+    """The compiler flags for a text whose function has `code`.
 
     In a notebook a cell may await, and what one cell imports from the future holds for the next.
     """
@@ -36,7 +36,7 @@ def flags_of(code: types.CodeType) -> int:
 
 
 def compiled(tree: str | ast.Module, flags: int) -> types.CodeType | None:
-    """The code of a module; None where it is none."""
+    """The code of a module; None if it does not compile."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -46,14 +46,14 @@ def compiled(tree: str | ast.Module, flags: int) -> types.CodeType | None:
 
 
 def inside(code: types.CodeType) -> Iterator[types.CodeType]:
-    """The code of the functions that `code` makes."""
+    """The code objects of the functions nested in `code`."""
     return (k for k in code.co_consts if isinstance(k, types.CodeType))
 
 
 def codes_of_lambda(text: str, line: int, number: int, flags: int,
                     apart: bool) -> list[types.CodeType]:
-    """What Python makes of a lambda of `text`, by its number among those that begin in `line`:
-    mostly one code object.
+    """The code objects compiled from a lambda of `text`, given by its number among those that begin
+    in `line`; usually one.
 
     There are more below `finally`, and none of what never runs.  The lambda is compiled far below
     all else, by which its code is known, but for its defaults, which are not in it.  Of other
@@ -87,8 +87,8 @@ def codes_of_lambda(text: str, line: int, number: int, flags: int,
 
 
 def positions(code: types.CodeType) -> list[tuple]:
-    """Where the instructions stand, from the first line of `code`: lines, and columns where they
-    are recorded.
+    """The positions of the instructions relative to the first line of `code`: lines, and columns if
+    recorded.
     """
     spans = (code.co_positions() if hasattr(code, "co_positions")
              else ((line, line) for *_, line in code.co_lines()))
@@ -98,8 +98,8 @@ def positions(code: types.CodeType) -> list[tuple]:
 
 
 def distance(code: types.CodeType, other: types.CodeType) -> int | None:
-    """How alike two code objects are, least first: 0, which stand alike, too; 1, which do the same;
-    None, others.
+    """The similarity of two code objects: 0 with equal positions, too; 1 with equal behaviour; else
+    None.
     """
     if fingerprint(code) != fingerprint(other):
         return None
@@ -110,7 +110,7 @@ def distance(code: types.CodeType, other: types.CodeType) -> int | None:
 
 
 def _beginning() -> float:
-    """When this process began, in seconds; where the system does not say, now."""
+    """The start time of this process, in seconds; now, if the system does not tell."""
     try:
         with open("/proc/self/stat") as file:
             ticks = int(file.read().rpartition(")")[2].split()[19])
@@ -126,8 +126,8 @@ BEGINNING = _beginning()  # a file last written before was imported as it is
 
 def is_rewritten(code: types.CodeType, written: types.CodeType, node: ast.AST,
                  filename: str) -> bool:
-    """Whether `code` is what a tool makes of `written`, that of `node`, which adds to modules while
-    they are imported (pytest).
+    """Whether `code` is the result of an import hook (pytest's) that adds instructions to
+    `written`, the code of `node`.
 
     Nobody wrote the file since the process began, and what `written` does besides `assert` is all
     there, in its order.
@@ -158,8 +158,8 @@ _NAMED = {*dis.haslocal, *dis.hasname, *dis.hasfree}
 
 
 def _steps(code: types.CodeType, without: Container[int] = ()) -> Iterator[tuple]:
-    """The names, constants, operators and calls of `code`, in order, whatever this version of
-    Python has instructions for; but not those in the lines `without`.
+    """The names, constants, operators and calls of `code`, in order, independent of the Python
+    version's instruction set; lines in `without` are left out.
     """
     lines = {start: line for start, _, line in code.co_lines()}
     line = None

@@ -1,5 +1,5 @@
-"""What names, attributes, items and code stood for while code was generated: what the generated
-code depends on.
+"""Compile-time dependencies of generated code: the names, attributes, items and code objects that
+it was specialised on.
 
 Data that a program captures is read at each call.  What it resolves instead (functions, strings,
 modules, the code of a function) is noted here, by getter, and whoever keeps what was generated asks
@@ -27,7 +27,7 @@ _found: ContextVar[dict[Callable, object] | None] = ContextVar("found", default=
 
 @dataclass(frozen=True)
 class Code:
-    """Reads the code of a function, which tools that reload modules replace."""
+    """A getter of the code of a function, which reloading tools replace."""
 
     function: types.FunctionType
 
@@ -37,7 +37,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Defaults:
-    """Reads the defaults of a function."""
+    """A getter of the defaults of a function."""
 
     function: types.FunctionType
 
@@ -47,7 +47,7 @@ class Defaults:
 
 @dataclass(frozen=True)
 class Imported:
-    """Reads the module that an import inside a function names."""
+    """A getter of the module that an import inside a function names."""
 
     name: str
 
@@ -57,7 +57,7 @@ class Imported:
 
 @dataclass(frozen=True)
 class Defined:
-    """Reads a method or a property of a class."""
+    """A getter of a method or a property of a class."""
 
     cls: type
     name: str
@@ -68,8 +68,8 @@ class Defined:
 
 @dataclass(frozen=True, eq=False)
 class Called:
-    """Reads what is run where an object is called, which its class may change, as the object its
-    class.
+    """A getter of the `__call__` that an object's class defines now; the object's class may be
+    replaced, too.
     """
 
     of: object
@@ -86,8 +86,8 @@ class Called:
 
 @dataclass(frozen=True)
 class Kind:
-    """Reads what code may be specialised on of the data that a getter reads: dtype, rank, which
-    extents are 1 and which are long.
+    """A getter of the specialised properties of the data that another getter reads: dtype, rank,
+    extents that are 1 and extents that are long.
 
     Data that only decides what code is generated, `if A.ndim == 2`, is no argument of that code,
     which then asks nothing of it.
@@ -101,7 +101,7 @@ class Kind:
 
 @dataclass(frozen=True, eq=False)
 class Absent:
-    """Reads whether a name, of one of Python's own functions, is a global variable as well."""
+    """A getter of whether a global variable shadows a builtin of this name."""
 
     namespace: dict
     name: str
@@ -119,7 +119,7 @@ class Absent:
 
 @dataclass(frozen=True)
 class Noted:
-    """Reads what `of` reads, of which a process need not be asked again; another process has to be
+    """A getter, `of`, that need not be checked again in this process, but in another one
     (s2s/persist).
     """
 
@@ -130,15 +130,15 @@ class Noted:
 
 
 class Library(Noted):
-    """A module that nobody changes while it is used."""
+    """A module that is assumed not to change."""
 
 
 class Inside(Noted):
-    """A list, a dict or an object, of which whatever is read is consulted by itself."""
+    """A list, dict or object whose members are tracked individually."""
 
 
 def kind_of(type: Type) -> tuple:
-    """What of the type of data outside a function code is generated for."""
+    """The properties of the type of captured data on which code is specialised."""
     match type:
         case Array(dtype, dims):
             return dtype, tuple(
@@ -153,7 +153,9 @@ def kind_of(type: Type) -> tuple:
 
 @contextmanager
 def consulting() -> Iterator[dict[Callable, object]]:
-    """getter -> content for what is consulted inside; who consults around has consulted it, too."""
+    """Collect what is consulted inside, as getter -> content; also recorded for enclosing
+    collectors.
+    """
     found: dict[Callable, object] = {}
     try:
         with asking() as asked:
@@ -169,24 +171,24 @@ def consulting() -> Iterator[dict[Callable, object]]:
 
 
 def consulted(getter: Callable, content) -> None:
-    """Note that code is being generated for `content`, which `getter` reads."""
+    """Record that the code being generated depends on `content`, which `getter` reads."""
     found = _found.get()
     if found is not None and not (isinstance(getter, Member) and _is_library(getter.owner())):
         found[Library(getter) if _is_library(content) else getter] = content
 
 
 def is_nested() -> bool:
-    """Whether code is being generated now for which what is consulted counts."""
+    """Whether dependencies are being collected."""
     return _found.get() is not None
 
 
 def _is_library(content) -> bool:
-    """Whether `content` is a module that nobody changes while it is used."""
+    """Whether `content` is a module that is assumed not to change."""
     return isinstance(content, types.ModuleType) and content.__name__.partition(".")[0] in LIBRARIES
 
 
 def consulted_too(found: Mapping[Callable, object]) -> None:
-    """Note what was consulted for something that was kept and is used again."""
+    """Record the dependencies of a cached result that is used again."""
     around = _found.get()
     if around is not None:
         around.update(found)
@@ -195,7 +197,7 @@ def consulted_too(found: Mapping[Callable, object]) -> None:
 
 
 def is_current(found: Mapping[Callable, object]) -> bool:
-    """Whether all that was consulted is still what it was."""
+    """Whether every dependency is still what it was."""
     try:
         for getter, content in found.items():
             if isinstance(getter, Noted):
@@ -209,8 +211,8 @@ def is_current(found: Mapping[Callable, object]) -> bool:
 
 
 def is_same(a, b) -> bool:
-    """Whether two objects are one to a program, and made anew each time: methods, strings, the keys
-    of a dict, lengths.
+    """Whether two objects count as one to a program although they are created anew: methods,
+    strings, the keys of a dict, lengths.
     """
     return (type(a) is type(b) and isinstance(a, (types.MethodType, tuple, str, int))
             and bool(a == b))

@@ -1,4 +1,4 @@
-"""`match` and `with` in plainer words, before anything else looks at the function.
+"""Desugar `match` and `with`, before anything else looks at the function.
 
 `match` becomes a chain of `if`s on its subject: a pattern is a test, and captures are assigned
 where the test holds.  `with suppress(E)` becomes `try: ... except E: pass`, any other `with`, which
@@ -19,7 +19,7 @@ SUBJECT = "match {}"  # no program can have such a name
 
 
 def plain(definition: gast.AST) -> gast.AST:
-    """The definition, without `match` and `with`, in place."""
+    """The definition with `match` and `with` desugared, in place."""
     return _Plain().visit(definition)
 
 
@@ -70,8 +70,8 @@ class _Plain(gast.NodeTransformer):
 
 
 def _is_suppress(manager: gast.AST) -> bool:
-    """Whether a manager is contextlib.suppress(...) by its name; what it is, evaluating it as
-    classes to catch tells.
+    """Whether a manager looks like contextlib.suppress(...); that it is is checked when its classes
+    are evaluated.
     """
     name = getattr(manager, "func", None)
     return getattr(name, "attr", getattr(name, "id", "")) == "suppress"
@@ -84,7 +84,7 @@ def _all(tests: list) -> gast.AST:
 
 
 def placed(new: gast.AST, old: gast.AST) -> gast.AST:
-    """`new` and all in it that has no place yet, at the place of `old`."""
+    """Give `new` and nodes in it without a position the position of `old`."""
     gast.copy_location(new, old)
     for node in gast.walk(new):
         if not hasattr(node, "lineno"):
@@ -101,7 +101,7 @@ Path = Callable[[], gast.AST]
 
 
 def pattern_test(pattern: gast.AST, path: Path) -> tuple[list, list[tuple[str, Path]]]:
-    """The tests that all hold where the pattern fits, and the names that it captures."""
+    """The conjunction of tests for a pattern, and the names that it captures."""
     match pattern:
         case gast.MatchValue(value=value):
             return [gast.Compare(path(), [gast.Eq()], [value])], []

@@ -1,4 +1,4 @@
-"""From a function object to the syntax tree of its definition, with positions.
+"""Find the syntax tree of a function object's definition, with positions.
 
 The whole file is parsed (once per text), and the definition is the node at the code object's first
 line of which Python makes the same code (code_match.py): there may be several lambdas on a line,
@@ -55,7 +55,7 @@ _lambda_bodies: dict[int, tuple[gast.Lambda, list]] = {}
 
 
 def lambda_body(node: gast.Lambda) -> list:
-    """A lambda's body as statements, the same list each time."""
+    """A lambda's body as statements; cached."""
     kept = _lambda_bodies.get(id(node))
     if kept is None:
         kept = _lambda_bodies[id(node)] = (node,
@@ -64,7 +64,7 @@ def lambda_body(node: gast.Lambda) -> list:
 
 
 def definition_of(function: types.FunctionType) -> Definition:
-    """The definition of a plain Python function; SourceError where its text cannot be found."""
+    """The definition of a plain Python function; SourceError if its text cannot be found."""
     code = function.__code__
     consulted(Code(function), code)
     if function.__defaults__:
@@ -120,9 +120,7 @@ def _parse(text: str) -> ast.Module:
 
 @functools.lru_cache(maxsize=32)
 def _definitions_in(text: str) -> dict[int, list[ast.AST]]:
-    """The functions that `text` defines, by the line in which they start: a file of tests has
-    hundreds.
-    """
+    """The functions defined in `text`, by their first line: a file of tests has hundreds."""
     found: dict[int, list[ast.AST]] = {}
     for node in ast.walk(_parse(text)):
         line = _starts_at(node)
@@ -142,7 +140,7 @@ def _starts_at(node: ast.AST) -> int | None:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A definition that a function may be: the one of this number among the `count` of its name and
+    """A candidate definition of a function, given by its number among the `count` of its name and
     line.
     """
 
@@ -153,14 +151,14 @@ class _Candidate:
     count: int
 
     def codes(self, text: str, flags: int, apart: bool) -> list[types.CodeType]:
-        """What Python makes of it, with `text` compiled as a whole or statement by statement."""
+        """Its code objects, with `text` compiled as a whole or statement by statement."""
         if self.count > 1:  # a line has several lambdas, but never two `def`s
             return codes_of_lambda(text, self.line, self.number, flags, apart)
         return all_codes_of(text, flags, apart).get((self.name, self.line), [])
 
 
 def _named(text: str, name: str, line: int) -> list[_Candidate]:
-    """The definitions of `text` that start in `line` and have this name."""
+    """The definitions in `text` that start in `line` and have this name."""
     nodes = [
         node for node in _definitions_in(text).get(line, ())
         if getattr(node, "name", "<lambda>") == name
@@ -170,7 +168,7 @@ def _named(text: str, name: str, line: int) -> list[_Candidate]:
 
 def _same(text: str, candidates: list[_Candidate], code: types.CodeType,
           apart: bool) -> list[_Candidate]:
-    """The definition of this very code among `candidates`: one that stands alike, or else any."""
+    """The candidate with exactly this code: with equal positions, or else any."""
     found = [(d, candidate) for candidate in candidates
              for c in candidate.codes(text, flags_of(code), apart)
              if (d := distance(c, code)) is not None]
@@ -178,8 +176,8 @@ def _same(text: str, candidates: list[_Candidate], code: types.CodeType,
 
 
 def _moved(text: str, code: types.CodeType, apart: bool) -> list[_Candidate]:
-    """The definition of this very code elsewhere in the text, for what stands above it may have
-    changed; the nearest.
+    """The nearest definition with exactly this code elsewhere in the text, whose lines may have
+    shifted.
     """
     lines = {
         line
@@ -193,8 +191,7 @@ def _moved(text: str, code: types.CodeType, apart: bool) -> list[_Candidate]:
 
 def _rewritten(text: str, candidates: list[_Candidate], code: types.CodeType,
                filename: str) -> list[_Candidate]:
-    """Those of `candidates` of which a tool that rewrites modules while they are imported may have
-    made `code`.
+    """Those of `candidates` from which an import hook that rewrites modules may have made `code`.
     """
     return [
         each for each in candidates if any(

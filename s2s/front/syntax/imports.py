@@ -1,5 +1,4 @@
-"""`import numpy as np` inside a function: a name for something that is known when code is
-generated.
+"""`import` statements inside functions, as assignments of modules known at compile time.
 
 Python looks for the module at each call, so what was found is consulted again (dependencies.py): it
 may have been loaded anew.
@@ -20,7 +19,7 @@ from .dependencies import Imported
 
 
 class Imports(gast.NodeTransformer):
-    """The assignments that stand for imports; `package` is what relative ones are relative to."""
+    """Rewrite imports as assignments; relative ones are relative to `package`."""
 
     def __init__(self, package: str | None):
         self.package = package
@@ -32,7 +31,7 @@ class Imports(gast.NodeTransformer):
         return self.found.setdefault(getter, getter())
 
     def bound(self, name: str, whole: bool) -> types.ModuleType:
-        """The module `a.b.c`, or `a`, which is what `import a.b.c` binds."""
+        """The module `a.b.c`, or `a`, which `import a.b.c` binds."""
         module = self.module(name)
         return module if whole else self.module(name.partition(".")[0])
 

@@ -1,4 +1,5 @@
-"""Which names a piece of syntax binds, changes and reads, and which are still needed later.
+"""Def-use sets of syntax trees and liveness of names: which names statements bind, mutate and read,
+and which are read later.
 
 Liveness keeps what a branch or a loop hands on to what is read afterwards: a temporary of a loop's
 body is no carry of the loop.
@@ -16,7 +17,7 @@ COMPREHENSIONS = (gast.ListComp, gast.SetComp, gast.DictComp, gast.GeneratorExp)
 
 
 def inside(node: gast.AST) -> Iterator[gast.AST]:
-    """`node` and all below it, without the bodies of nested functions, in the order of the text."""
+    """`node` and its descendants, without the bodies of nested functions, in textual order."""
     yield node
     if isinstance(node, SCOPES):
         return
@@ -42,7 +43,8 @@ def names_in(target: gast.AST) -> list[str]:
 
 
 def bound_names(nodes: Iterable[gast.AST]) -> dict[str, None]:
-    """Names that these statements bind anew (augmented assignments apart), in order of appearance.
+    """The names that these statements bind anew (augmented assignments apart), in order of
+    appearance.
     """
     found: dict[str, None] = {}
     augmented = set()
@@ -58,7 +60,7 @@ def bound_names(nodes: Iterable[gast.AST]) -> dict[str, None]:
 
 
 def changed_names(nodes: Iterable[gast.AST]) -> dict[str, None]:
-    """Names whose arrays or lists these statements write into: `x[i] = v`, `x += v`, `x.append(v)`.
+    """The names whose arrays or lists these statements mutate: `x[i] = v`, `x += v`, `x.append(v)`.
     """
     found: dict[str, None] = {}
     for node in _all_inside(nodes):
@@ -76,8 +78,8 @@ def changed_names(nodes: Iterable[gast.AST]) -> dict[str, None]:
 
 
 def read_names(nodes: Iterable[gast.AST]) -> set[str]:
-    """Names read, those of augmented assignments and of nested functions included; not what lambdas
-    and comprehensions bind.
+    """The names read, those of augmented assignments and of nested functions included; not those
+    that lambdas and comprehensions bind.
     """
     found, pending = set(), list(nodes)
     while pending:
@@ -109,8 +111,8 @@ def parameter_names(node: gast.FunctionDef | gast.Lambda) -> list[str]:
 
 
 def may_leave(nodes: Iterable[gast.AST], returns_only: bool = False) -> bool:
-    """Whether control may leave these statements by `return`, or by a `break` or `continue` of a
-    loop around.
+    """Whether these statements may exit early: by `return`, or by a `break` or `continue` of an
+    enclosing loop.
     """
     for node in nodes:
         match node:
@@ -137,7 +139,7 @@ def parts_of_try(node: gast.Try) -> list[list]:
 
 
 def may_stop(nodes: Iterable[gast.AST]) -> bool:
-    """Whether these statements of a loop's body may end the loop: `break` or `return`."""
+    """Whether these statements of a loop's body may end the loop, by `break` or `return`."""
     for node in nodes:
         match node:
             case gast.Return() | gast.Break():
@@ -172,7 +174,7 @@ def outer_names(nodes: Iterable[gast.AST]) -> dict[str, None]:
 
 
 class Liveness:
-    """For each statement of a function, by identity: the names that may be read after it.
+    """For each statement of a function, by identity: the names live after it.
 
     `heads[loop]` are the names that the next trip of a loop, or what follows it, may read.
     """
@@ -207,7 +209,7 @@ class Liveness:
         return after | self.handling
 
     def add(self, body: list, after: frozenset, stmt: gast.AST) -> None:
-        """Note statements that take the place of `stmt`."""
+        """Add the liveness of statements that replace `stmt`."""
         self.handling = self.caught[id(stmt)]
         self._before(body, after, frozenset(), frozenset())
         self.handling = frozenset()
@@ -284,7 +286,7 @@ class Liveness:
 
 
 class Outline:
-    """What the text of one function says about its names."""
+    """The names of one function by role, from its text."""
 
     def __init__(self, node: gast.FunctionDef | gast.Lambda, body: list):
         self.node = node  # kept alive: outlines are found by its identity
@@ -315,7 +317,7 @@ _outlines: dict[int, Outline] = {}
 
 
 def outline_of(node: gast.FunctionDef | gast.Lambda, body: list) -> Outline:
-    """The outline of a function, made once."""
+    """The outline of a function; cached."""
     if id(node) not in _outlines:
         _outlines[id(node)] = Outline(node, body)
     return _outlines[id(node)]

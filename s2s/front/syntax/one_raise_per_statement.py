@@ -1,5 +1,5 @@
-"""Inside a `try`: a statement as several, each of which can raise in one place only, before it has
-done anything.
+"""Split statements inside a `try` so that each has one operation that may raise, before any effect
+of its own.
 
 `y = g(a / b) + c[i]` becomes `part 0 = a / b`, `part 1 = g(part 0)`, `part 2 = c[i]`, `y = part 1 +
 part 2`: Python's own order.  What is evaluated on a condition becomes an `if`.  The parts are names
@@ -21,18 +21,14 @@ PART = "part {}"
 
 
 def split(outline: Outline, stmt: gast.AST) -> list:
-    """The statements that `stmt` becomes; itself alone, where it needs no change.  The same list
-    each time.
-    """
+    """The statements that replace `stmt`, or just itself; cached."""
     if id(stmt) not in outline.parts:
         outline.parts[id(stmt)] = _Split(outline, stmt).statements()
     return outline.parts[id(stmt)]
 
 
 def tested(outline: Outline, node: gast.While) -> gast.If:
-    """The body of a `while` that asks its test itself: `if test: <body> else: break`, the same each
-    time.
-    """
+    """The body of a `while` with its test moved inside: `if test: <body> else: break`; cached."""
     key = "tested", id(node)
     if key not in outline.parts:
         out = placed(gast.Break(), node.test)
@@ -48,7 +44,7 @@ def tested(outline: Outline, node: gast.While) -> gast.If:
 
 
 def can_raise(node: gast.AST) -> bool:
-    """Whether the operation at the root of an expression may raise, once its operands are there."""
+    """Whether the operation at the root of an expression may raise, given its operands."""
     match node:
         case gast.BinOp(op=op):
             return isinstance(op, RAISING)
@@ -64,7 +60,7 @@ def can_raise(node: gast.AST) -> bool:
 
 
 def is_quiet(node: gast.AST) -> bool:
-    """Whether nothing in an expression may raise, or bind a name."""
+    """Whether an expression neither raises nor binds a name."""
     return not any(can_raise(n) or isinstance(n, gast.NamedExpr) for n in inside(node))
 
 
@@ -102,7 +98,7 @@ class _Split:
     # statements
 
     def last(self, stmt: gast.AST):
-        """What remains of `stmt` after the parts that are in `self.out`; None for nothing."""
+        """The rest of `stmt` after the parts in `self.out`; None if nothing is left."""
         match stmt:
             case gast.Assign(targets=targets, value=value):
                 return self.assignment(stmt, targets, value)
@@ -146,7 +142,7 @@ class _Split:
         return self.out.pop()
 
     def store(self, target: gast.AST, value: gast.AST) -> None:
-        """`target = value`, as statements that store one thing each."""
+        """`target = value` as statements that store one thing each."""
         match target:
             case gast.Subscript(value=base, slice=key):
                 base, key = self.ordered([base, key])
@@ -178,28 +174,28 @@ class _Split:
         return placed(gast.Name(name, gast.Load(), None, None), node)
 
     def hold(self, node: gast.AST, place: gast.AST, name: str = "") -> gast.Name:
-        """Have a statement of its own evaluate `node`; returns its name."""
+        """Evaluate `node` in a statement of its own; returns its name."""
         name = name or self.name()
         self.out.append(
             placed(gast.Assign([gast.Name(name, gast.Store(), None, None)], node, None), place))
         return self.load(name, place)
 
     def operand(self, node: gast.AST) -> gast.AST:
-        """An expression that cannot raise any more and has the value of `node`."""
+        """An expression with the value of `node` that cannot raise."""
         if is_quiet(node):
             return node
         new = self.simplified(node)
         return self.hold(new, node) if can_raise(new) else new
 
     def root(self, node: gast.AST) -> gast.AST:
-        """The same, but the operation at the root may raise, unless it is a call: that may raise
+        """The same, but the operation at the root may raise, unless it is a call, which may raise
         anywhere inside.
         """
         new = self.simplified(node)
         return self.hold(new, node) if isinstance(new, gast.Call) and can_raise(new) else new
 
     def ordered(self, nodes: list) -> list:
-        """Operands, evaluated in this order."""
+        """Operands in evaluation order."""
         loud = [k for k, node in enumerate(nodes) if not is_quiet(node)]
         last = loud[-1] if loud else -1
         return [
@@ -275,7 +271,7 @@ class _Split:
         return placed(new, node)
 
     def decided(self, op: type, values: list, node: gast.AST) -> gast.AST:
-        """`a and b`, `a or b`: the operand that decides."""
+        """`a and b`, `a or b`: the deciding operand."""
         first, rest = values[0], values[1:]
         if all(map(is_quiet, rest)):
             return placed(gast.BoolOp(op(), [self.operand(first), *rest]), node)

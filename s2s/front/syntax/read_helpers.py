@@ -1,5 +1,5 @@
-"""Functions that the printer writes along with generated code, read back as the ops that they
-spell.
+"""Recognise the helper functions that the printer emits beside generated code, and read them back
+as ops.
 
 `sum_to_shape(y_bar, np.shape(x))` in generated text is a call of a function printed above it.  Run
 as the user's own it would be taken apart; it is one op, `sum_to(y_bar, x)`.
@@ -16,7 +16,7 @@ from ...ops.core.record import RECORDS, Record
 
 
 def record_spelled(function) -> Record | None:
-    """The op that a call of `function` spells, or None for a function of the user's own."""
+    """The op that a helper function stands for; None for a user's function."""
     if not isinstance(function, types.FunctionType):
         return None
     for record in RECORDS.values():
@@ -62,8 +62,8 @@ def _operands(record: Record) -> list[tuple[str, str]] | None:
 
 def operands_of(record: Record,
                 nodes: list[gast.AST]) -> tuple[list[gast.AST], dict[str, gast.AST]] | None:
-    """The syntax of the op's inputs, in their order, and of its attributes; None where the call is
-    another.
+    """The syntax of the op's inputs, in order, and of its attributes; None if the call does not
+    match.
     """
     plan = _operands(record)
     if plan[-1][0] == "inputs":

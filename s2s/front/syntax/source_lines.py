@@ -1,5 +1,4 @@
-"""The text of a function: in the file that its code names, or in one of those that came with
-pickles.
+"""Find the text of a function: in its source file, or among texts that came with pickles.
 
 cloudpickle carries a function by value, without its text, and since 3.1.3 without the name of its
 file.  Such a function is looked for in the texts that Transformed objects carry along
@@ -24,8 +23,7 @@ _carried: dict[tuple[str, str], None] = {}
 
 
 def lines_of(code: types.CodeType, globals: dict) -> tuple[str, list[str]]:
-    """(the name of the file, its lines) of the text that a function of these globals was compiled
-    from; no lines where there is none.
+    """(file name, lines) of the text of a function with these globals; no lines if there is none.
     """
     name = code.co_filename
     linecache.checkcache(name)
@@ -43,7 +41,7 @@ def lines_of(code: types.CodeType, globals: dict) -> tuple[str, list[str]]:
 
 
 def texts_elsewhere(globals: dict) -> Iterator[tuple[str, str]]:
-    """(file name, text) of what a function of these globals may stand in that names no file, the
+    """(file name, text) of candidate texts for a function of these globals that names no file, the
     newest first.
     """
     yield from reversed([*_carried])  # another thread may be unpickling
@@ -54,13 +52,13 @@ def texts_elsewhere(globals: dict) -> Iterator[tuple[str, str]]:
 
 
 def carry(name: str, text: str) -> None:
-    """Find functions in `text`, too, which is that of the file `name` elsewhere."""
+    """Register `text`, of the file `name` elsewhere, for finding functions."""
     _carried.pop((name, text), None)  # the newest is looked at first
     _carried[name, text] = None
 
 
 def codes_of(text: str, code: types.CodeType) -> Iterator[types.CodeType]:
-    """The code of the functions that `text` defines with the name and in the line of `code`."""
+    """The code objects of functions defined in `text` with the name and line of `code`."""
     for apart in (False, True):
         yield from all_codes_of(text, flags_of(code), apart).get(
             (code.co_name, code.co_firstlineno), ())
@@ -68,8 +66,8 @@ def codes_of(text: str, code: types.CodeType) -> Iterator[types.CodeType]:
 
 @functools.lru_cache(maxsize=64)
 def all_codes_of(text: str, flags: int, apart: bool) -> dict[tuple[str, int], list[types.CodeType]]:
-    """The code of the functions that `text` defines, by name and first line; empty where it is no
-    module.
+    """The code objects of the functions defined in `text`, by name and first line; empty if it is
+    no module.
 
     `apart`, each statement is compiled by itself, as in a notebook.
     """

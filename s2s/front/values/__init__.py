@@ -1,1 +1,1 @@
-"""Operations on lists, dicts, objects, strings and views, as the program sees them."""
+"""Operations on lists, dicts, objects, strings and views."""

@@ -1,4 +1,4 @@
-"""Running one activation of a function to its end, and what it returns."""
+"""Run one activation of a function to its end; its result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEEPEST = 40  # activations run in place, one inside the other
 
 
 class Diverges(Ended):
-    """This path calls a function of which no path is known yet that returns:
+    """Signal that this path calls a function for which no returning path is known yet:
     front/control/recursion.py.
     """
 
@@ -54,7 +54,7 @@ def run(inner: Frame, bindings: dict, node: gast.AST | None = None):
 
 
 def result_of(frame: Frame):
-    """What an activation that has ended returns."""
+    """The result of an activation that has ended."""
     returned = frame.env[RETURNED]
     if returned is False:
         return None

@@ -1,4 +1,4 @@
-"""The variables of a comprehension, for the functions that are made inside it.
+"""The scope of a comprehension's variables, for closures created inside it.
 
 `[lambda t: t**k for k in range(3)]` makes functions that all read the `k` of the comprehension,
 whose last value is 2, and not a `k` of the function around.
@@ -18,8 +18,8 @@ from ..domain.frame import Frame
 
 @contextmanager
 def comprehension_scope(frame: Frame, target: gast.AST) -> Iterator:
-    """Inside this, functions that `frame` makes close over the names in `target`; the function that
-    is given tells them what these stand for now.
+    """A context in which functions created by `frame` close over the names in `target`; the
+    function it yields sets their current bindings.
     """
     names = {n.id for n in gast.walk(target) if isinstance(n, gast.Name)}
     around = frame.making

@@ -1,4 +1,4 @@
-"""The context managers that change no result: np.errstate, contextlib.nullcontext.
+"""Context managers without an effect on results: np.errstate, contextlib.nullcontext.
 
 What a function ignores somewhere, generated code ignores in all that it makes of that function:
 `@np.errstate(divide="ignore")` above what is printed (back/print/printer.py).  Considered: a `with`
@@ -21,7 +21,7 @@ from ..domain.frame import Frame
 
 @dataclass(frozen=True)
 class Context:
-    """What a `with` of such a manager enters: `entered` is what `as` binds."""
+    """The manager of such a `with`: `entered` is bound by `as`."""
 
     entered: object = None
 
@@ -54,8 +54,7 @@ def enter(frame: Frame, item: gast.withitem, evaluate, assign) -> None:
 
 
 def _suppress(frame: Frame, node, *kinds) -> tuple:
-    """contextlib.suppress(*kinds), which stands where the classes to catch stand:
-    front/syntax/desugar.py.
+    """contextlib.suppress(*kinds), in the place of the classes to catch: front/syntax/desugar.py.
     """
     return kinds
 

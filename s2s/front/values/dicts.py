@@ -1,5 +1,4 @@
-"""Dicts, and what all containers of the program have in common: members are read, stored and
-removed.
+"""Dicts, and operations common to all containers: read, store and remove members.
 
 A container's structure is known now, so its keys are; only its members are data.
 """
@@ -24,21 +23,21 @@ MISSING = object()
 
 
 class KeysDepend(UnsupportedError):
-    """A key depends on run-time data: the loop around is followed trip by trip, or the dict made
-    `Keyed` (library/containers.py).
+    """Signal that a key depends on run-time data: unroll the loop, or make the dict `Keyed`
+    (library/containers.py).
     """
 
     site: gast.AST | None = None  # where the dict is made
 
 
 def store(frame: Frame, container: Container, members: dict) -> None:
-    """`container` now has these members, and everything that leads to it sees it."""
+    """Set the members of `container`, visible through all its aliases."""
     frame.live |= frame.pending  # the rest of the statement may still read it
     frame.heap.store(container, members, list(frame.reachable()))
 
 
 def key_in(frame: Frame, key, node: gast.AST | None = None, base: Container | None = None):
-    """The key of `base` that a binding stands for, which must be known now."""
+    """The static key of `base` for a binding."""
     if not frame.is_static(key):
         error = KeysDepend(
             "a key that depends on run-time data",
@@ -75,7 +74,7 @@ def entry(frame: Frame, base: Container, key):
 
 
 def missing(base: Container, key) -> TypeMismatchError:
-    """The error to raise where `base` has no such key."""
+    """The error for a key that `base` does not have."""
     return TypeMismatchError(
         f"{key!r} is not among the keys {', '.join(map(repr, base.members)) or '(none)'}",
         current().line, "use one of them")
@@ -108,7 +107,7 @@ def merged(frame: Frame, a: Container, b: Container) -> Container:
 
 
 def pairs(frame: Frame, source, node: gast.AST) -> dict:
-    """What `dict(source)` and `d.update(source)` take from `source`."""
+    """The entries that `dict(source)` and `d.update(source)` take from `source`."""
     source = frame.opened(source)
     if isinstance(source, Container) and source.is_dict:
         return dict(source.members)
@@ -121,19 +120,19 @@ def pairs(frame: Frame, source, node: gast.AST) -> dict:
 
 
 class Entries(tuple):
-    """What a dict's keys(), values() or items() hold now, and what they hold once the dict was
-    written into.
+    """A view of a dict: its current keys(), values() or items(), refreshed after writes into the
+    dict.
     """
 
     now: Callable  # () -> the tuple of today
 
     def refreshed(self) -> Entries:
-        """What the dict holds now."""
+        """The current entries of the dict."""
         return entries_of(self.now)
 
 
 def entries_of(read: Callable) -> Entries:
-    """What is read of a dict, now and later."""
+    """The entries that a view of a dict reads, now and later."""
     found = Entries(read())
     found.now = read
     return found
@@ -237,7 +236,7 @@ def shallow(frame: Frame, binding):
 
 
 def deep(frame: Frame, binding, seen: dict | None = None):
-    """copy.deepcopy(binding): what is one object stays one."""
+    """copy.deepcopy(binding), which preserves identity among its parts."""
     seen = {} if seen is None else seen
     if isinstance(binding, (Cell, Container)) and binding in seen:
         return seen[binding]

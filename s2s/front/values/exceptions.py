@@ -1,4 +1,5 @@
-"""Exceptions that the program itself catches: they leave for the handler as `break` leaves a loop.
+"""Exceptions that the program itself catches: control leaves for the handler as `break` leaves a
+loop.
 
 Where a `try` around may catch what an operation raises, the operation is guarded: `guard` unwinds
 to the statement (`Leave`), which becomes an `if`: on one side the exception is thrown, on the other
@@ -38,9 +39,7 @@ FLAGS = (EXIT, STOP, OUT, RETURNED, RESULT, RAISED, CODE)
 
 @dataclass(eq=False)
 class Try:
-    """A `try` that is being run: the classes that it catches, and what has been thrown in it so
-    far.
-    """
+    """An active `try`: the classes that it catches, and the exceptions thrown in it so far."""
 
     kinds: tuple[type, ...]
     codes: dict[int, None] = field(default_factory=dict)
@@ -51,7 +50,7 @@ class Try:
 
 @dataclass
 class Point:
-    """The statement that is being run, and how many of its guards have been passed."""
+    """The current statement, and the number of its guards that have been passed."""
 
     block: Block
     passed: int
@@ -59,19 +58,19 @@ class Point:
 
 
 class Leave(Exception):
-    """The statement that is being run raises, where `condition` holds."""
+    """Signal that the current statement raises if `condition` holds."""
 
     def __init__(self, condition: Value, thrown: Thrown):
         self.condition, self.thrown = condition, thrown
 
 
 def is_caught(frame: Frame, kind: type) -> bool:
-    """Whether a `try` around catches exceptions of this class."""
+    """Whether an enclosing `try` catches exceptions of this class."""
     return any(each.catches(kind) for each in frame.session.tries)
 
 
 def guard(frame: Frame, kind: type, condition: Callable, *args) -> None:
-    """What is evaluated next raises kind(*args) where `condition()` holds."""
+    """Guard the next operation, which raises kind(*args) where `condition()` holds."""
     session = frame.session
     if not session.tries or not is_caught(frame, kind):
         return
@@ -88,7 +87,7 @@ def guard(frame: Frame, kind: type, condition: Callable, *args) -> None:
 
 
 def require_statement(frame: Frame) -> None:
-    """Refuse what raises where no statement can be left."""
+    """Refuse an operation that may raise in a place that no statement can leave."""
     if frame.session.point is None or frame.session.point.block is not current().block:
         raise frame.refuse(
             "this may raise what a `try` around catches, in the middle of a comprehension or of a "
@@ -99,7 +98,7 @@ def require_statement(frame: Frame) -> None:
 
 
 def throw(frame: Frame, thrown: Thrown) -> None:
-    """Leave for the handler of `thrown`, which a `try` around catches."""
+    """Leave for the handler of `thrown` in an enclosing `try`."""
     session = frame.session
     code = _code_of(session.thrown, thrown)
     for k, leaf in enumerate(leaves_of(thrown)):
@@ -111,7 +110,7 @@ def throw(frame: Frame, thrown: Thrown) -> None:
 
 
 def note(frame: Frame, code: int) -> None:
-    """Tell the `try`s around that this has been thrown in them, up to the one that catches it."""
+    """Record the exception in the enclosing `try`s, up to the one that catches it."""
     kind = frame.session.thrown[code - 1][1].kind
     for each in reversed(frame.session.tries):
         each.codes[code] = None
@@ -120,7 +119,7 @@ def note(frame: Frame, code: int) -> None:
 
 
 def _code_of(known: list, thrown: Thrown) -> int:
-    """Exceptions that differ in run-time data alone have one code."""
+    """The code of an exception; exceptions that differ in run-time data alone share one."""
     key = thrown.kind, repr(mapped((thrown.args, thrown.keywords), lambda leaf: type(leaf.type)))
     for code, (other, _) in enumerate(known, 1):
         if other == key:
@@ -130,14 +129,14 @@ def _code_of(known: list, thrown: Thrown) -> int:
 
 
 def thrown_by(frame: Frame, code: int) -> Thrown:
-    """The exception of that code, as it has reached this place."""
+    """The exception of that code with its run-time data at this point."""
     k = iter(range(10 ** 9))
     return mapped(frame.session.thrown[code - 1][1],
                   lambda leaf: frame.env.get(HELD.format(code, next(k)), leaf))
 
 
 def hand_over(inner: Frame) -> None:
-    """An activation is over: what it has thrown is in flight in the one that called it."""
+    """Pass the exception in flight from an activation that has ended to its caller."""
     raised, frame = inner.env[RAISED], inner.caller
     if raised is False:
         return
@@ -149,24 +148,24 @@ def hand_over(inner: Frame) -> None:
 
 
 def held_names(frame: Frame) -> dict[str, object]:
-    """What exceptions in flight hold."""
+    """The names that store the data of exceptions in flight."""
     return {name: binding for name, binding in frame.env.items() if name.startswith(HELD[:8])}
 
 
 def is_flag(name: str) -> bool:
-    """Whether a name holds how control leaves, and not what the program calls by it."""
+    """Whether a name is a control-flow flag rather than one of the program's."""
     return name in FLAGS or name.startswith(HELD[:8])
 
 
 def forget(frame: Frame) -> None:
-    """No exception is in flight."""
+    """Clear the state: no exception is in flight."""
     for name in held_names(frame):
         del frame.env[name]
     frame.env[RAISED], frame.env[CODE] = False, 0
 
 
 def in_flight(frame: Frame) -> dict[str, object]:
-    """The names that a trip of a loop hands on where it may raise, and what they are before it."""
+    """The names that a loop which may raise carries for exceptions, and their initial values."""
     if frame.env[RAISED] is False:
         return {}
     return {RAISED: False, CODE: 0, **dict.fromkeys(held_names(frame), UNBOUND)}

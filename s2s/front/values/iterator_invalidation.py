@@ -1,4 +1,5 @@
-"""What an iterator of the program reads, and whether that was written into since.
+"""Detect iterator invalidation: writes into what an iterator of the program reads, between its
+creation and its use.
 
 Python's iterators read when they are run over.  Here some of them are worked out at once (`filter`,
 `accumulate`, a generator expression with an `if`), and all of them know their lengths at once; that
@@ -16,13 +17,13 @@ from ..syntax.liveness import read_names
 
 
 class State(dict):
-    """How far an iterator of the program is (front/control/iterators.py), which is a dict of the
-    program's to what joins branches and loops.
+    """The progress of an iterator of the program (front/control/iterators.py), as a dict that
+    branches and loops join.
     """
 
 
 class Watch:
-    """What some bindings lead to, as it is now."""
+    """A snapshot of what some bindings lead to."""
 
     def __init__(self, frame: Frame, bindings):
         bindings = list(bindings)
@@ -47,39 +48,39 @@ class Watch:
             self._look(inner, (*seen, binding))
 
     def again(self, frame: Frame) -> Watch:
-        """The same, as it is now."""
+        """A new snapshot of the same."""
         new = Watch(frame, ())
         new.contents = {root: frame.heap.contents.get(root) for root in self.contents}
         new.names = [(at, name, at.env.get(name)) for at, name, _ in self.names]
         return new
 
     def joined(self, others) -> Watch:
-        """This and those of others."""
+        """The union with other snapshots."""
         for other in others:
             self.contents = {**other.contents, **self.contents}
             self.names += other.names
         return self
 
     def changed(self, frame: Frame) -> bool:
-        """Whether anything of it was written into since, or bound anew."""
+        """Whether anything in it has been written into, or rebound, since."""
         return (any(_differs(then, frame.heap.contents.get(root))
                     for root, then in self.contents.items())
                 or any(at.env.get(name) is not then for at, name, then in self.names))
 
     def resized(self, frame: Frame) -> bool:
-        """Whether one of the lists may have another length since."""
+        """Whether the length of one of the lists may have changed since."""
         return any(
             _length_differs(then, frame.heap.contents.get(root))
             for root, then in self.contents.items())
 
 
 def is_state(root) -> bool:
-    """Whether a container only says how far an iterator is."""
+    """Whether a container is the progress state of an iterator."""
     return isinstance(root, Container) and root.cls is State
 
 
 def acted(frame: Frame, before: dict) -> bool:
-    """Whether something wrote into what was there `before`, the heap's contents then."""
+    """Whether something in the heap contents `before` has been written into since."""
     return any(not is_state(root) and _differs(then, frame.heap.contents.get(root))
                for root, then in before.items())
 
@@ -89,7 +90,7 @@ def _differs(then, now) -> bool:
 
 
 def _is_packed(then, now) -> bool:
-    """Whether a list of known length has only become one of run-time length."""
+    """Whether a list of known length has only been converted to a run-time list."""
     return (isinstance(then, tuple) and isinstance(now, Value) and now.op is not None
             and now.op.name == "list_of" and len(now.op.inputs) == len(then))
 

@@ -1,4 +1,4 @@
-"""Python's lists: what their methods, operators and indices mean.
+"""Python's lists: methods, operators and indexing.
 
 A list is a Cell.  While its length is known, the heap holds its items, each with its own binding,
 and nothing of the list is left in generated code.  Where a run-time condition, trip or index
@@ -42,9 +42,7 @@ def is_list(frame: Frame, binding) -> bool:
 
 
 def is_array(frame: Frame, binding) -> bool:
-    """Whether a binding is an array, which adds itself to a list element by element: `xs += a` does
-    not extend xs.
-    """
+    """Whether a binding is an array, so that `xs += a` adds elementwise and does not extend xs."""
     if isinstance(binding, Value):
         return isinstance(binding.type, Array)
     return (isinstance(binding, Cell) and frame.heap.items(binding) is None
@@ -52,8 +50,8 @@ def is_array(frame: Frame, binding) -> bool:
 
 
 def as_list(frame: Frame, binding) -> Value:
-    """A list, or what becomes one, as a Value of type List; the program's list is a run-time one
-    from now on.
+    """A list, or what converts to one, as a Value of type List; the program's list is a run-time
+    list from then on.
     """
     if isinstance(binding, Cell):
         items = frame.heap.items(binding)
@@ -76,21 +74,19 @@ def list_value(frame: Frame, items) -> Value:
 
 
 def share(frame: Frame, xs: Cell, items) -> None:
-    """Note that what is put into the list `xs` shares memory with what it holds from now on."""
+    """Record that an item put into the list `xs` shares memory with what it holds."""
     for cell in frame.cells_held(tuple(items)):
         hold(xs, cell.family() | cell.root.held)
 
 
 def hold(xs: Cell, cells: frozenset) -> None:
-    """Note that `xs` holds things that may share memory with these."""
+    """Record that the items of `xs` may share memory with these."""
     xs.root.alike |= cells & xs.root.held
     xs.root.held |= cells
 
 
 def hold_items(frame: Frame, xs: Cell, ys: Cell) -> None:
-    """Note that `xs` holds the items of the run-time list `ys`, too, or of an array, of whose
-    memory its rows are.
-    """
+    """Record that `xs` holds the items of the run-time list `ys`, too, or rows of an array."""
     if isinstance(type := frame.heap.read(ys).type, Array):
         return hold(xs, ys.family() | ys.root.held) if type.rank > 1 else None
     if holds_shared(frame.heap.read(ys).type.item):
@@ -128,7 +124,7 @@ def take_item(frame: Frame, xs: Cell, key):
 
 
 def raise_if_counted(frame: Frame, items: tuple, key) -> None:
-    """UnlikeMembers where the index into a tuple of arrays or tuples counts the few trips of loops.
+    """Raise UnlikeMembers if the index into a tuple of arrays or tuples counts a short loop.
 
     Followed trip by trip, such loops know the shape of each layer of a network; a list, which
     `items` become elsewhere, does not.
@@ -145,13 +141,13 @@ def raise_if_counted(frame: Frame, items: tuple, key) -> None:
 
 
 def known_range(bounds: tuple) -> range | None:
-    """The indices of a loop's trips, None where they are not known."""
+    """The range of a loop's index; None if unknown."""
     known = [b.constant if isinstance(b, Value) else b for b in bounds]
     return range(*known) if all(isinstance(b, int) for b in known) else None
 
 
 def _counting(frame: Frame, key) -> list[tuple]:
-    """The (lo, hi, step) of the loops whose counters an index is computed from."""
+    """The (lo, hi, step) of the loops on whose counters an index depends."""
     found, left = [], [key]
     while left:
         x = left.pop()
@@ -163,7 +159,7 @@ def _counting(frame: Frame, key) -> list[tuple]:
 
 
 def _is_one_of(frame: Frame, i: Value, items: tuple) -> bool:
-    """Whether `i` is an index of one of a few arrays for certain: t % 2 is 0 or 1."""
+    """Whether `i` is provably an index of one of a few arrays: t % 2 is 0 or 1."""
     if not 2 <= len(items) <= 3 or not all(
             isinstance(x, Cell) and isinstance(frame.heap.type_of(x), Array) for x in items):
         return False
@@ -172,8 +168,8 @@ def _is_one_of(frame: Frame, i: Value, items: tuple) -> bool:
 
 
 def _chosen(i: Value, items: tuple) -> Cell:
-    """items[i], decided again where it is read and written: exact, where a run-time list would only
-    know that it is one of them.
+    """items[i] as a conditional array, chosen again at reads and writes: exact, where a run-time
+    list would only know the candidates.
     """
     cell = items[-1]
     for k in reversed(range(len(items) - 1)):
@@ -182,7 +178,7 @@ def _chosen(i: Value, items: tuple) -> Cell:
 
 
 def held_by(frame: Frame, xs: Cell, y: Value):
-    """The binding of something that is, or was, in a run-time list."""
+    """The binding of an item that is, or was, in a run-time list."""
     binding = frame.wrap(y)
     # perhaps an array of no axes
     if isinstance(binding, Value) and isinstance(y.type, Scalar) and xs.root.held:
@@ -195,7 +191,8 @@ def held_by(frame: Frame, xs: Cell, y: Value):
 
 
 def place_in(frame: Frame, xs: Cell, key):
-    """`xs[key]`, to be written into at once: a view of the list, where that is a run-time one."""
+    """`xs[key]` as the target of an immediate write: a view of the list, if it is a run-time list.
+    """
     items = frame.heap.items(xs)
     if (not is_list(frame, xs) or isinstance(key, slice)
             or items is not None and (frame.is_static(key) or not _alike(frame, items))):
@@ -226,7 +223,7 @@ def put_item(frame: Frame, xs: Cell, key, new) -> None:
 
 
 def _put_slice(frame: Frame, xs: Cell, items: tuple | None, key: slice, new) -> None:
-    """`xs[lo:hi] = new`, which may be shorter or longer than what was there."""
+    """`xs[lo:hi] = new`, of any length."""
     bounds = (key.start, key.stop, key.step)
     members = frame.members(new)
     if items is not None and members is not None and all(map(frame.is_static, bounds)):
@@ -264,14 +261,14 @@ def _put_slice(frame: Frame, xs: Cell, items: tuple | None, key: slice, new) -> 
 
 
 def _in_order(lo: Value, hi: Value) -> bool:
-    """Whether `hi` is not before `lo` in any list: both are counted from the same end."""
+    """Whether lo <= hi for lists of any length: both are counted from the same end."""
     a, b = lo.constant, hi.constant
     return type(a) is type(b) is int and (a < 0) == (b < 0) and a <= b
 
 
 def exchange(frame: Frame, xs: Cell, key, other) -> None:
-    """`xs[i], xs[j] = xs[j], xs[i]`: no two items are one after that which were not before, as
-    `xs[i] = xs[j]` alone would have it.
+    """`xs[i], xs[j] = xs[j], xs[i]`: a swap aliases no two items that were distinct, as `xs[i] =
+    xs[j]` alone would.
     """
     i, j = index_of(frame, key), index_of(frame, other)
     content = as_list(frame, xs)
@@ -280,7 +277,7 @@ def exchange(frame: Frame, xs: Cell, key, other) -> None:
 
 
 def item_value(frame: Frame, binding) -> Value:
-    """What is put into a run-time list, as a Value: lists in it are run-time lists, too."""
+    """An item for a run-time list, as a Value; lists in it become run-time lists."""
     if isinstance(binding, Made):
         raise FunctionKept(
             "a list of functions whose length depends on run-time data",
@@ -311,8 +308,8 @@ def _member(frame: Frame, items: tuple, k):
 
 
 def _outside(frame: Frame, message: str = "list index out of range") -> None:
-    """An index lies outside the list as it is known now: in a loop, an earlier trip may have put
-    something there.
+    """Handle an index outside the currently known list: in a loop, an earlier trip may have
+    appended there.
 
     The path ends, as it does in Python where none has; where one has, the loop is run again with
     what it puts there.
@@ -350,7 +347,7 @@ def sharing_items(frame: Frame, xs: Cell, content: Value) -> Cell:
 
 
 def holds_shared(type) -> bool:
-    """Whether something of this type may share memory with something else."""
+    """Whether values of this type may share memory."""
     return is_shared(type) or isinstance(type, Tuple) and any(map(holds_shared, type.items))
 
 
@@ -529,7 +526,7 @@ LIST_METHODS = {*_STATIC, *_RUN_TIME, "sort"}
 
 
 def put_in_order(frame: Frame, xs: Cell, ordered: Cell) -> None:
-    """`xs.sort()`, given what it is to hold."""
+    """`xs.sort()`, given the sorted content."""
     frame.live |= frame.pending
     items = frame.heap.items(ordered)
     frame.write(xs, items if items is not None else frame.heap.read(ordered))
@@ -547,7 +544,7 @@ def join_lists(frame: Frame, a: Cell, b: Cell) -> Cell:
 
 
 def _joined(frame: Frame, *parts) -> Cell:
-    """A run-time list of the items of these lists, or tuples."""
+    """The concatenation of these lists or tuples as a run-time list."""
     parts = [part if isinstance(part, Cell) else new_list(frame, part) for part in parts]
     joined = frame.heap.new(
         functools.reduce(ops.list_join, [as_list(frame, part) for part in parts]))
@@ -585,7 +582,7 @@ def repeat_in_place(frame: Frame, xs: Cell, repeated: Cell, node: gast.AST) -> N
 
 
 def is_text(x) -> bool:
-    """Whether a binding is a text or None, known now."""
+    """Whether a binding is a static text or None."""
     return x is None or isinstance(x, str)
 
 

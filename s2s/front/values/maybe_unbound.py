@@ -1,5 +1,4 @@
-"""Names that only some paths bind: beside each stands a flag that says whether it is bound, and a
-read asks it.
+"""Definite assignment: a flag beside each name that only some paths bind, tested by reads.
 
 The flag of `y` is a name that no program can have, so branches and loops join it like any other
 variable.  Where each trip of a loop over a range binds the name, whether it is bound follows from
@@ -31,20 +30,19 @@ FREE = (
 
 
 def is_bound(env: dict, name: str):
-    """Whether `name` is bound: True, False, or a Value that says it at run time."""
+    """Whether `name` is bound: True, False, or a run-time Value."""
     flag = env.get(BOUND.format(name), True) if name in env else False
     return bool(flag.constant) if isinstance(flag, Value) and flag.constant is not MISSING else flag
 
 
 def note_bound(frame: Frame, name: str, flag=True) -> None:
-    """Note whether `name` is bound."""
+    """Record whether `name` is bound."""
     if flag is not True or BOUND.format(name) in frame.env:
         frame.env[BOUND.format(name)] = flag
 
 
 def note_arms(frame: Frame, first: dict, second: dict, live: frozenset) -> None:
-    """Add, to the states that two arms leave, the flags of the names that one of them leaves
-    unbound.
+    """Add, to the states after two arms, the flags of names that one of them leaves unbound.
 
     What follows is run only where no `break`, `continue` or `return` has left: there, a name is as
     it was BOUND_ON.
@@ -73,15 +71,13 @@ def _set(first: dict, second: dict, key: str, flags: list, is_clear: bool) -> No
 
 
 def go_on_bound(env: dict) -> None:
-    """Nothing has left the statements before."""
+    """Resolve flags, given that no earlier statement has left."""
     for key in [key for key in env if isinstance(key, str) and key.startswith(BOUND_ON[:10])]:
         env[BOUND.format(key[10:-1])] = env.pop(key)
 
 
 def read_name(frame: Frame, name: str, node: gast.AST):
-    """What `name` stands for, where the program reads it; raises what Python raises where it is not
-    bound.
-    """
+    """The binding of `name` at a read; raises as Python does if it is unbound."""
     owner = frame
     while owner is not None and name not in owner.env and name not in owner.locals:
         owner = owner.lexical

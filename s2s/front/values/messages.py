@@ -1,5 +1,5 @@
-"""What a program says to the world: `print`, `warnings.warn`, loggers, `raise`, `assert`, and the
-formatted strings that they are given.
+"""Output and errors of a program: `print`, `warnings.warn`, loggers, `raise`, `assert`, and
+formatted strings.
 
 A text with run-time data in it is a Text, a Thrown an exception that has been made and not raised:
 both are bindings with Values at their leaves, as tuples are.  `print` and `raise` lay out those
@@ -57,7 +57,7 @@ class Layout:
     inputs: list[Value]
 
     def template(self, binding, shown: bool = False):
-        """The template of a binding; `shown` says that only its str() counts."""
+        """The template of a binding; with `shown`, only its str() counts."""
         match binding:
             case Text((Filling() | Choice() | Word() as part,)):
                 return self.part(part).content
@@ -112,7 +112,7 @@ class Layout:
         return Operand(len(self.inputs) - 1)
 
     def filled(self, parts: tuple):
-        """A Text's parts with operands for its Values."""
+        """The parts of a Text with operands in place of Values."""
         return Joined(tuple(self.part(part) for part in parts))
 
     def part(self, part):
@@ -136,7 +136,7 @@ class Layout:
 
 
 def print_(frame: Frame, node: gast.Call, *args, **keywords) -> None:
-    """`print(...)`: once, where the program runs forwards."""
+    """`print(...)`: executed once, in the forward pass."""
     layout = Layout(frame, node, [])
     if unknown := set(keywords) - {"sep", "end", "flush", "file"}:
         raise frame.refuse(f"print with the argument {sorted(unknown)[0]}", node,
@@ -151,7 +151,7 @@ def print_(frame: Frame, node: gast.Call, *args, **keywords) -> None:
 
 
 def warn(frame: Frame, node: gast.Call, message, category=UserWarning, stacklevel=1) -> None:
-    """`warnings.warn(...)`: once, where the program runs forwards."""
+    """`warnings.warn(...)`: executed once, in the forward pass."""
     category, layout = frame.static(category, "the category of a warning",
                                     node), Layout(frame, node, [])
     kind = UserWarning if category is None else category
@@ -168,8 +168,8 @@ LOGGED = {"debug", "info", "warning", "error", "critical", "log"}
 
 
 def logger(function) -> str | None:
-    """How generated code calls a function of `logging` that writes a message, or that method of a
-    logger; None of any other function.
+    """The spelling in generated code of a message function of `logging`, or of such a method of a
+    logger; None for other functions.
     """
     logging, name = sys.modules.get("logging"), getattr(function, "__name__", None)
     if logging is None or name not in LOGGED:
@@ -183,7 +183,7 @@ def logger(function) -> str | None:
 
 
 def log(frame: Frame, node: gast.Call, function: str, args: list, keywords: dict) -> None:
-    """`logging.info(...)`, `logger.info(...)`: once, where the program runs forwards."""
+    """`logging.info(...)`, `logger.info(...)`: executed once, in the forward pass."""
     if keywords:
         raise frame.refuse(f"a message for a logger with the argument {next(iter(keywords))}", node,
                            "log the text alone, and what fills it")
@@ -194,7 +194,7 @@ def log(frame: Frame, node: gast.Call, function: str, args: list, keywords: dict
 
 def raise_(frame: Frame, node: gast.AST, thrown: Thrown, cause: Thrown | None = None,
            bare: bool = False) -> None:
-    """`raise thrown from cause`: emits it, and ends the path."""
+    """Emit `raise thrown from cause` and end the path."""
     layout = Layout(frame, node, [])
     made = layout.template(thrown)
     if bare:
@@ -205,7 +205,7 @@ def raise_(frame: Frame, node: gast.AST, thrown: Thrown, cause: Thrown | None = 
 
 
 def thrown_of(frame: Frame, binding, node: gast.AST) -> tuple[Thrown, bool]:
-    """The exception that `raise binding` raises, and whether it is named by its class alone."""
+    """The exception that `raise binding` raises, and whether only its class was given."""
     if isinstance(binding, Thrown):
         return binding, False
     if is_exception(binding):
@@ -241,13 +241,13 @@ def run_raise(frame: Frame, stmt: gast.Raise, evaluate) -> None:
 
 
 def run_assert(frame: Frame, stmt: gast.Assert, evaluate) -> None:
-    """What a failed assertion does."""
+    """Raise the AssertionError of a failed assertion."""
     args = () if stmt.msg is None else (evaluate(frame, stmt.msg),)
     raise_(frame, stmt, Thrown(AssertionError, args, {}))
 
 
 def make_exception(frame: Frame, kind: type, args: list, keywords: dict) -> Thrown:
-    """`ValueError(...)`: what it is made of, as it is now."""
+    """`ValueError(...)`, with the current values of its arguments."""
     return Thrown(kind, tuple(frozen(frame, x) for x in args), {
         k: frozen(frame, x)
         for k, x in keywords.items()

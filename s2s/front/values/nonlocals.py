@@ -1,4 +1,4 @@
-"""Variables that a nested function writes with `nonlocal`.
+"""`nonlocal` variables: lent to the nested function that writes them, and returned to its caller.
 
 While the nested function runs, it holds the variable as one of its own, so that its branches and
 loops join it like any other; when it is over, its caller has it back.  The caller must be the
@@ -14,8 +14,8 @@ from ..domain.frame import BOUND, Frame
 
 
 def borrow(inner: Frame, node: gast.AST) -> list[str]:
-    """Hand the variables that `inner` writes, and those that its caller holds, to `inner`; returns
-    their names.
+    """Lend the `nonlocal` variables of `inner`, and those that its caller holds, to `inner`;
+    returns their names.
     """
     caller = inner.caller
     for name in inner.outline.outer:
@@ -41,7 +41,7 @@ def borrow(inner: Frame, node: gast.AST) -> list[str]:
 
 
 def _written_inside(inner: Frame) -> list[str]:
-    """The variables of the functions around that some function inside those writes."""
+    """The variables of enclosing functions that some nested function writes."""
     found, around = {}, inner.lexical
     while around is not None:
         found.update(
@@ -52,13 +52,13 @@ def _written_inside(inner: Frame) -> list[str]:
 
 
 def lend(caller: Frame) -> None:
-    """Let the owners of the variables that `caller` holds have what these are now."""
+    """Update the owners of the `nonlocal` variables that `caller` holds."""
     for name in caller.borrowed:
         owner_of(caller, name).env[name] = caller.env[name]
 
 
 def owner_of(frame: Frame, name: str) -> Frame | None:
-    """The activation whose variable `name` is."""
+    """The activation that owns the variable `name`."""
     around = frame.lexical
     while around is not None and name not in around.outline.own:
         around = around.lexical

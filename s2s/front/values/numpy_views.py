@@ -1,4 +1,4 @@
-"""Which NumPy functions return memory of their argument.
+"""Views in NumPy: which functions return memory of their argument.
 
 A transpose, a flipped array, an axis added or removed is a view for certain: a write through it is
 a write to its base.  A reshape is one if the array is contiguous; where the program shows that it
@@ -60,7 +60,7 @@ def flat(x: Value) -> Value:
 def shared_result(frame: Frame, result, name: str, args: list, named: dict,
                   cells: dict[Value, Cell],
                   again: Callable | None = None, method: bool = False, reads: tuple = ()):
-    """The binding of what the op `name` made of `args`; `cells` are those behind its arguments.
+    """The binding of the result of the op `name` on `args`; `cells` are the cells of its arguments.
 
     `again(x)` is what the op makes of another first argument, and of the Values in `reads`;
     `method` says that it was called as x.name(...).
@@ -100,14 +100,14 @@ def shared_result(frame: Frame, result, name: str, args: list, named: dict,
 
 
 def _picks(args: list) -> bool:
-    """Whether an einsum sums nothing, so that it is a view."""
+    """Whether an einsum sums nothing, so that its result is a view."""
     inputs, arrow, output = (args[0].replace(" ", "").partition("->")
                              if isinstance(args[0], str) else ("", "", ""))
     return not arrow or ("," not in inputs and set(inputs) <= set(output))
 
 
 def _views(content: Value, cells: dict[Value, Cell]) -> bool:
-    """Whether the ops that made `content` hand on the memory of one of the values."""
+    """Whether the ops of `content` pass on the memory of one of the values."""
     if content in cells:
         return True
     if content.op is None or not content.op.record.views or content.op.record.writes is not None:
@@ -118,7 +118,7 @@ def _views(content: Value, cells: dict[Value, Cell]) -> bool:
 
 def _view(frame: Frame, content: Value, name: str, args: list, named: dict, base: Value,
           again: Callable | None, reads: tuple) -> Cell | None:
-    """A cell for what is certainly a view of the first argument, None where it may be none."""
+    """A cell for a definite view of the first argument; None if it may not be one."""
     cell, contiguous, index, place = args[0], None, None, None
     if again is None:
         return None
@@ -201,8 +201,8 @@ def _order(frame: Frame, name: str, args: list, named: dict, count: int) -> tupl
 
 
 def _as_index(frame: Frame, name: str, args: list, named: dict, dims: tuple) -> tuple | None:
-    """The index that does what a function does which flips axes, adds or removes some; None of
-    another function.
+    """The index equivalent to a function that flips, adds or removes axes; None for another
+    function.
     """
     known = _known_axes(frame, args, named)
     if known is None or not (name.startswith("flip") or name in RESHAPES):
@@ -225,7 +225,7 @@ def _as_index(frame: Frame, name: str, args: list, named: dict, dims: tuple) -> 
 
 
 def _known_axes(frame: Frame, args: list, named: dict) -> tuple[list, dict] | None:
-    """Arguments that say axes, as Python's objects; None where they depend on run-time data."""
+    """Arguments that specify axes, as Python objects; None if they depend on run-time data."""
     if not all(map(frame.is_static, (*args, *named.values()))):
         return None
     return [frame.static(a, "an axis") for a in args], {
@@ -236,7 +236,7 @@ def _known_axes(frame: Frame, args: list, named: dict) -> tuple[list, dict] | No
 
 def _parts(frame: Frame, parts: tuple, name: str, cell: Cell, base: Value,
            again: Callable | None) -> tuple:
-    """The cells of the parts that an array is split into."""
+    """The cells of the parts of a split array."""
     found, start = [], value(0)
     for k, part in enumerate(parts):
         content = frame.heap.read(part)
@@ -256,9 +256,7 @@ def _parts(frame: Frame, parts: tuple, name: str, cell: Cell, base: Value,
 
 
 def _axis_of_parts(content: Value) -> int | None:
-    """The axis along which np.split cut, where it did so by x.reshape(..., parts, length, ...)[...,
-    k].
-    """
+    """The axis of an np.split that was lowered to x.reshape(..., parts, length, ...)[..., k]."""
     op = content.op
     if (op is None or op.record is not getitem or "i" not in op.attrs["pattern"]
             or op.inputs[0].op is None):
@@ -267,7 +265,7 @@ def _axis_of_parts(content: Value) -> int | None:
 
 
 def _part_of(frame: Frame, content: Value, cell: Cell, base: Value) -> Cell | None:
-    """A cell for `content`, where it was made as a slice of `base`."""
+    """A cell for `content` if it is a slice of `base`."""
     op = content.op
     if op is None or op.record is not getitem or op.inputs[0] is not base or not is_basic(
             op.attrs["pattern"], op.inputs[1:]):
@@ -279,14 +277,12 @@ def _part_of(frame: Frame, content: Value, cell: Cell, base: Value) -> Cell | No
 
 
 def _is_view_if_reshaped(frame: Frame, name: str, cell: Cell, base: Value) -> bool:
-    """Whether a reshape of `cell` is certainly a view; x.flat writes to x whatever its layout."""
+    """Whether a reshape of `cell` is definitely a view; x.flat writes to x in any layout."""
     return name == "flat" or is_contiguous(frame, cell) or (name == "reshape" and rank(base) == 1)
 
 
 def is_contiguous(frame: Frame, cell: Cell) -> bool:
-    """Whether the elements of an array stand in memory in C order without gaps, as far as the
-    program shows.
-    """
+    """Whether an array is provably C-contiguous."""
     if cell.contiguous is None:
         if cell.choice is not None:
             cell.contiguous = all(is_contiguous(frame, arm) for arm in cell.choice[1:])
@@ -299,8 +295,8 @@ def is_contiguous(frame: Frame, cell: Cell) -> bool:
 
 
 def _is_block(pattern, operands) -> bool:
-    """Whether an index takes a block of consecutive elements of a contiguous array: a[i], a[i,
-    lo:hi], a[lo:hi].
+    """Whether an index selects a contiguous block of a contiguous array: a[i], a[i, lo:hi],
+    a[lo:hi].
     """
     whole = False
     for p, operand in paired(pattern, operands):

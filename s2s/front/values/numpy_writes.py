@@ -1,5 +1,4 @@
-"""NumPy's functions that write into an array they are given: `out=`, np.copyto, np.put, x.sort(),
-ufunc.at.
+"""NumPy functions that write into an argument: `out=`, np.copyto, np.put, x.sort(), ufunc.at.
 
 What they do is said in Python (below, the functions that take the same arguments), which is run in
 place on the caller's arrays like a function of the user's; so views, aliases and derivatives need
@@ -85,9 +84,7 @@ def at_each_alone(ufunc, a, indices):
 
 
 def out_of(function, args: list, keywords: dict) -> tuple[list, dict, object]:
-    """The arguments of a call of NumPy's without the array that the result goes to, and that array
-    or None.
-    """
+    """The arguments of a NumPy call without its output array, and that array or None."""
     if isinstance(function, np.ufunc):
         args, out = args[:function.nin], args[function.nin:]
         keywords = dict(keywords)
@@ -105,8 +102,8 @@ def out_of(function, args: list, keywords: dict) -> tuple[list, dict, object]:
 
 
 def _place_of_out(function) -> int | None:
-    """Which argument of a function of NumPy's is the array that the result goes to; behind all
-    others, if only a keyword says it.
+    """The position of the output array among the parameters of a NumPy function; past the end if it
+    is keyword-only.
     """
     try:
         parameters = inspect.signature(function).parameters
@@ -135,8 +132,7 @@ def write_out(frame: Frame, call: Call, function, args: list, keywords: dict, ou
 
 
 def _of_its_shape(function, new: Value, old: Value) -> Value:
-    """What `function`, which is no ufunc, has given, where it has the shape of the array that it
-    goes to.
+    """The result of `function`, which is no ufunc, checked to have the shape of the output array.
 
     A ufunc repeats its result there as an assignment does; what adds up or joins does not.  And
     NumPy adds up in the dtype of that array.
@@ -161,13 +157,13 @@ def _of_its_shape(function, new: Value, old: Value) -> Value:
 
 def _write_where(frame: Frame, call: Call, function, args: list, keywords: dict, out: Cell, where,
                  node: gast.AST):
-    """What is not asked for is not computed: out[where] = function(a[where], ...)."""
+    """Masked evaluation: out[where] = function(a[where], ...)."""
     if keywords:
         raise frame.refuse("where= along with other keywords", node, "write it in two steps")
     like = frame.heap.read(out)
 
     def fitted(x):
-        """`x` in the shape of `out`; numbers as they are."""
+        """`x` broadcast to the shape of `out`; numbers unchanged."""
         content = frame.value(x)
         if isinstance(content.type, Scalar) or same_shape(content.type, like.type):
             return x
@@ -192,9 +188,7 @@ def _part(x, where):
 
 
 def write_whole(frame: Frame, cell: Cell, new: Value) -> None:
-    """Every element of `cell` is overwritten, as NumPy's functions do it: without losing a fraction
-    or the like.
-    """
+    """Overwrite every element of `cell` with NumPy's same-kind casting."""
     old = frame.heap.read(cell)
     if new.type != old.type:
         _same_kind(old, new)
@@ -209,7 +203,9 @@ def write(frame: Frame, cell: Cell, content: Value) -> None:
 
 
 def _same_kind(old: Value, new: Value) -> None:
-    """NumPy's functions refuse to write floats into integers; an assignment does not."""
+    """Same-kind casting: NumPy's functions refuse to write floats into integers; an assignment does
+    not.
+    """
     a, b = dtype_of(old.type), dtype_of(new.type)
     if (isinstance(new.type, Scalar) and new.type.weak and a is not None
             and np.can_cast(b, np.result_type(a, 1.0))):
@@ -303,7 +299,7 @@ def _length(x, axis):
 
 
 def _at(ufunc: np.ufunc) -> Callable:
-    """What ufunc.at does: an element that the index names twice is operated on twice."""
+    """ufunc.at: unbuffered in-place operation, which applies repeated indices repeatedly."""
 
     def at(frame, call, node, a, indices, b=None):
         content = _array(frame, a, node, f"np.{ufunc.__name__}.at")
@@ -345,7 +341,7 @@ WRITERS: dict[object, Callable] = {
 
 
 def writer(function) -> Callable | None:
-    """What a function of NumPy's that returns nothing writes: (frame, call, node, *args,
+    """The implementation of a NumPy function that returns nothing: (frame, call, node, *args,
     **keywords) -> None.
     """
     if (getattr(function, "__name__", "") == "at"

@@ -1,4 +1,4 @@
-"""Objects of the user's classes that the program makes or is given: attributes, methods,
+"""Objects of user classes, created by the program or passed to it: attributes, methods,
 constructors.
 
 An instance is a Container whose members are its attributes.  What the class defines (methods,
@@ -35,7 +35,9 @@ from .dicts import deep, key_in, new_dict, pairs, shallow, store
 
 @dataclass(eq=False)
 class Super(Made):
-    """What `super()` gives: the receiver, seen as an instance of the classes after `after`."""
+    """The result of `super()`: the receiver, seen as an instance of the classes after `after` in
+    the MRO.
+    """
 
     receiver: object
     cls: type
@@ -49,7 +51,7 @@ METHODS = (types.FunctionType, property, staticmethod, classmethod)
 
 
 def class_of(binding) -> type | None:
-    """The user's class that `binding` is an instance of."""
+    """The user's class of which `binding` is an instance."""
     if isinstance(binding, Container) and not binding.is_dict:
         return binding.cls
     if isinstance(binding, tuple) and is_namedtuple(type(binding)):
@@ -58,7 +60,7 @@ def class_of(binding) -> type | None:
 
 
 def found_in(cls: type, name: str, after: type | None = None):
-    """(the class in whose body `name` is defined, what it is there); (None, None) if there is none.
+    """(the class in whose body `name` is defined, its definition); (None, None) if there is none.
     """
     mro = cls.__mro__[cls.__mro__.index(after) + 1:] if after is not None else cls.__mro__
     for base in mro:
@@ -97,7 +99,7 @@ def read(frame: Frame, base, name: str, node: gast.AST):
 
 
 def of_class(frame: Frame, receiver, cls: type, defined, name: str, node: gast.AST):
-    """What `defined`, from the body of a class, is as an attribute of `receiver`."""
+    """The attribute of `receiver` for the class attribute `defined`: descriptors are bound."""
     if isinstance(defined, staticmethod):
         return defined.__func__
     if isinstance(defined, classmethod):
@@ -172,7 +174,7 @@ def delete(frame: Frame, base, name: str, node: gast.AST) -> None:
 
 
 def is_frozen(cls: type) -> bool:
-    """Whether instances of `cls` are those of a frozen dataclass."""
+    """Whether `cls` is a frozen dataclass."""
     return dataclasses.is_dataclass(cls) and cls.__dataclass_params__.frozen
 
 
@@ -180,7 +182,7 @@ def is_frozen(cls: type) -> bool:
 
 
 def is_users(cls) -> bool:
-    """Whether `cls` is a class whose instances the program can make."""
+    """Whether the program can create instances of `cls`."""
     if not isinstance(cls, type) or issubclass(cls, (Enum, BaseException)):
         return False
     if cls is types.SimpleNamespace or is_namedtuple(cls):
@@ -189,7 +191,7 @@ def is_users(cls) -> bool:
 
 
 def _is_foreign(cls: type) -> bool:
-    """Whether what instances of `cls` hold is not written in Python that s2s reads."""
+    """Whether instances of `cls` are implemented outside readable Python."""
     root = cls.__module__.split(".")[0]
     if root in ("typing", "abc") or cls.__module__ == Set.__module__:
         return False  # Generic, Protocol, ABC: nothing is held there
@@ -230,7 +232,7 @@ def instantiate(frame: Frame, cls: type, args: list, keywords: dict, node: gast.
 
 
 def _fill_fields(frame: Frame, made: Container, args: list, keywords: dict, node: gast.AST) -> None:
-    """What the __init__ that `@dataclass` writes does."""
+    """The __init__ that `@dataclass` generates."""
     cls = made.cls
     bound = bind(frame, inspect.signature(cls.__init__), (made, *args), keywords, cls.__name__,
                  node)
@@ -263,7 +265,7 @@ UNSET = object()
 
 def bind(frame: Frame, signature: inspect.Signature, args: tuple, keywords: dict, name: str,
          node: gast.AST) -> dict:
-    """The arguments of a call of `name`, by parameter, with the defaults of the rest."""
+    """The arguments of a call of `name` by parameter, with defaults filled in."""
     try:
         bound = signature.bind(*args, **keywords)
     except TypeError as error:
@@ -350,9 +352,7 @@ def make_defaulting(frame: Frame, node: gast.AST, factory=None, source=(), **mor
 
 
 def placed(frame: Frame, made: Container, node: gast.AST) -> Container:
-    """A dict that is made at `node`; one whose keys are known at run time only is an object of
-    another class.
-    """
+    """A dict created at `node`; with run-time keys, an object of another class."""
     made.site = node
     if node not in frame.session.keyed:
         return made
@@ -455,9 +455,7 @@ MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "n
 
 
 def method_of(binding, name: str):
-    """The special method `name` that the class of `binding` defines in Python; None where there is
-    no text of it.
-    """
+    """The special method `name` in the class of `binding`; None if it has no Python source."""
     cls = class_of(binding)
     if cls is None:
         return None

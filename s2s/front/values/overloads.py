@@ -1,4 +1,4 @@
-"""Operators that the user's classes define, and those of dicts.
+"""Operator overloading: operators of user classes and of dicts.
 
 An operator asks the class of its left operand, then that of its right one, as Python does.
 """
@@ -19,8 +19,7 @@ NOTHING = object()  # no class says what the operator means
 
 
 def call_special(frame: Frame, binding, name: str, args: list, node: gast.AST):
-    """`binding.name(*args)` for a special method that its class defines; NOTHING if it defines
-    none.
+    """`binding.name(*args)` of a special method defined by its class; NOTHING if it defines none.
     """
     function = method_of(binding, name)
     if function is None:
@@ -30,7 +29,7 @@ def call_special(frame: Frame, binding, name: str, args: list, node: gast.AST):
 
 
 def overloaded(frame: Frame, name: str, a, b, node: gast.AST):
-    """`a op b`, where a class or a dict says what that is; NOTHING otherwise."""
+    """`a op b` by a class or a dict that defines it; NOTHING otherwise."""
     if (isinstance(a, Container) and a.is_dict and isinstance(b, Container) and b.is_dict
             and name == "bitwise_or"):
         return merged(frame, a, b)
@@ -45,7 +44,7 @@ def overloaded(frame: Frame, name: str, a, b, node: gast.AST):
 
 
 def overloaded_in_place(frame: Frame, name: str, a, b, node: gast.AST):
-    """What is bound after `a op= b`; NOTHING where no class or dict says."""
+    """The new binding after `a op= b`; NOTHING if no class or dict defines it."""
     if (isinstance(a, Container) and a.is_dict and name == "bitwise_or"
             and isinstance(b, Container) and b.is_dict):
         store(frame, a, {**a.members, **b.members})
@@ -56,8 +55,8 @@ def overloaded_in_place(frame: Frame, name: str, a, b, node: gast.AST):
 
 
 def compared(frame: Frame, name: str, a, b, node: gast.AST):
-    """(the members of `a`, those of `b`), where Python compares objects or dicts by them; True or
-    False where it knows at once; NOTHING otherwise.
+    """(members of `a`, members of `b`) if Python compares the objects or dicts memberwise; True or
+    False if the result is static; else NOTHING.
     """
     if isinstance(a, Container) and isinstance(b, Container):
         if a.is_dict and b.is_dict and name in ("equal", "not_equal"):
@@ -78,7 +77,7 @@ def compared(frame: Frame, name: str, a, b, node: gast.AST):
 
 
 def is_same(a, b) -> bool | None:
-    """Whether two containers are one; None where that is not known."""
+    """Whether two containers are identical; None if unknown."""
     if a is b:
         return True
     if isinstance(a, Container) and isinstance(b, Container):

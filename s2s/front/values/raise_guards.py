@@ -1,5 +1,4 @@
-"""Where a `try` around may catch what an op raises, that is asked before the op is emitted: its
-record says when it is.
+"""Guard ops inside a `try`: test the raise condition of their record before they are emitted.
 
 Python's own numbers raise ZeroDivisionError; NumPy's, and arrays, warn and go on.  Which of the two
 a number is its type says, except where the paths that lead to it differ in that: such a division is
@@ -26,13 +25,13 @@ from .lists import length_of_list
 
 
 def guard_known(frame: Frame, error: ArithmeticError) -> None:
-    """Arithmetic on known numbers has raised `error`."""
+    """Throw `error`, raised by static arithmetic."""
     guard(frame, type(error), lambda: True, *error.args)
 
 
 def guarding(frame: Frame, function=None) -> contextlib.AbstractContextManager:
-    """`with guarding(frame, function):` guards each op that is emitted inside it, where something
-    around catches what it may raise.
+    """A context that guards each op emitted inside it, if an enclosing `try` catches what the op
+    may raise.
 
     NumPy's and SciPy's functions make numbers of their own of Python's before they compute
     anything; of these no arithmetic raises.
@@ -55,7 +54,7 @@ def guarding(frame: Frame, function=None) -> contextlib.AbstractContextManager:
 
 
 def _guard_extents(frame: Frame, record: Record, inputs: tuple, met: tuple) -> None:
-    """Lengths that are not those that an op needs."""
+    """Guard the equalities of extents that an op requires."""
     for a, b, broadcasts in met:
         n, m = _length_of(a, inputs), _length_of(b, inputs)
         differ = None if n is None or m is None else do_not_agree(n, m, broadcasts)
@@ -68,7 +67,7 @@ def _guard_extents(frame: Frame, record: Record, inputs: tuple, met: tuple) -> N
 
 
 def _length_of(dim: Dim, inputs: tuple) -> Value | None:
-    """This extent, as a number: a literal, or the length of an operand that has it."""
+    """This extent as a number: a literal, or the length of an operand that has it."""
     if isinstance(dim, int):
         return value(dim)
     return next((length(x, axis=k) for x in inputs
@@ -83,8 +82,7 @@ def _guard(frame: Frame, record: Record, each: Raises, inputs: tuple, attrs: dic
 
 
 def require_quiet(frame: Frame, function: Function, name: str, node) -> None:
-    """Refuse a call of a function that is not read statement by statement, if it may raise what
-    something around catches.
+    """Refuse a call that is not inlined statement by statement, if it may raise a caught exception.
     """
     kind = _raised_in(frame, function, frozenset()) if frame.session.tries else None
     if kind is not None:
@@ -94,7 +92,7 @@ def require_quiet(frame: Frame, function: Function, name: str, node) -> None:
 
 
 def _raised_in(frame: Frame, function: Function, seen: frozenset) -> type | None:
-    """What the ops of a function may raise that is caught."""
+    """The caught exceptions that the ops of a function may raise."""
     for op in walk(function.block):
         if op.name == "call" and op.attrs["callee"] not in seen:
             found = _raised_in(frame, op.attrs["callee"].function_for(op.inputs),
@@ -115,8 +113,8 @@ def _is_known(x, test: Callable) -> bool:
 
 
 def _is_pythons(frame: Frame, operands: tuple, in_doubt: bool) -> bool:
-    """Whether all operands are Python's own numbers; where that depends on the path taken it is
-    refused, unless they may be taken for such `in_doubt`.
+    """Whether all operands are Python numbers; if that depends on the path, refuse, unless
+    `in_doubt` says that they may be taken for such.
     """
     types = [x.type for x in operands]
     if any(isinstance(t, Unknown) for t in types) and not any(isinstance(t, Array) for t in types):
@@ -140,7 +138,7 @@ def _is_pythons(frame: Frame, operands: tuple, in_doubt: bool) -> bool:
 
 
 def _is_numpys(frame: Frame, x: Value) -> bool:
-    """Whether a number is NumPy's on all paths, and not only on some."""
+    """Whether a number is NumPy's on all paths rather than on some."""
     if not isinstance(x.type, Scalar):
         return True
     if x.type.weak:
@@ -162,7 +160,7 @@ def _is_numpys(frame: Frame, x: Value) -> bool:
 
 
 def guard_index(frame: Frame, content: Value, pattern: tuple, operands: list) -> None:
-    """`a[i, j]`: IndexError where a number is not among the positions of its axis."""
+    """`a[i, j]`: IndexError for an integer index out of range of its axis."""
     if not frame.session.tries or not is_caught(frame, IndexError):
         return
     for axis, index in _numbers(pattern, operands):
@@ -177,7 +175,7 @@ def guard_index(frame: Frame, content: Value, pattern: tuple, operands: list) ->
 
 
 def guard_list_index(frame: Frame, xs: Cell, key) -> None:
-    """`xs[k]`, of a list."""
+    """`xs[k]`, of a list: IndexError for k out of range."""
     if isinstance(key, (slice, Cell)) or not is_caught(frame, IndexError):
         return
     guard(frame, IndexError, lambda: _outside(value(key), value(length_of_list(frame, xs))),
@@ -193,7 +191,7 @@ def _outside(index: Value, count: Value):
 
 
 def _is_inside(frame: Frame, index: Value, count: Value) -> bool:
-    """Whether an index counts through the positions of the axis: `for i in range(len(x)): x[i]`."""
+    """Whether an index is a loop counter over the axis: `for i in range(len(x)): x[i]`."""
     bounds = frame.session.counters.get(index)
     if bounds is None:
         return False
@@ -214,7 +212,7 @@ def _same(a, b) -> bool:
 
 
 def _numbers(pattern: tuple, operands: list) -> Iterator[tuple[int, Value]]:
-    """The axes that are indexed by numbers, as far as they can be told, and the numbers."""
+    """The axes with integer indices, as far as known, and the indices."""
     rest = list(operands)
     for axis, p in enumerate(pattern):
         if p is ... or p is None or not isinstance(p, str):

@@ -1,4 +1,4 @@
-"""Strings that show run-time data: f-strings, `%`, str.format, str(), and one string or another.
+"""Strings with run-time data: f-strings, `%`, str.format, str(), and strings chosen by conditions.
 
 What is known is a str, put together now.  The rest is a Text, which holds Values as they are at
 that moment and is laid out where it is printed or raised (messages.py).
@@ -19,7 +19,7 @@ from ..domain.heap import Cell, Container
 
 
 class Part:
-    """A part of a Text that is no str."""
+    """A part of a Text other than a str."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Filling(Part):
 
 @dataclass(frozen=True, eq=False)
 class Choice(Part):
-    """One text or another, as a condition says at run time."""
+    """One text or another, chosen by a run-time condition."""
 
     test: object  # a Value
     first: object
@@ -52,7 +52,7 @@ class Choice(Part):
 
 @dataclass(frozen=True, eq=False)
 class Word(Part):
-    """One of several words, by its number: what a loop knows of a string that it changes."""
+    """One of several words, by its number: the abstraction of a string that a loop changes."""
 
     code: object  # a Value
     words: tuple[str, ...]
@@ -67,7 +67,7 @@ def formatted(frame: Frame, node: gast.JoinedStr, evaluate: Callable) -> str | T
 
 
 def text(parts: tuple) -> str | Text:
-    """The parts as one string, if all are known."""
+    """The parts concatenated to a str, if all are static."""
     return "".join(parts) if all(isinstance(part, str) for part in parts) else Text(parts)
 
 
@@ -85,7 +85,7 @@ def _parts(frame: Frame, node: gast.JoinedStr, evaluate: Callable) -> tuple:
 
 
 def shown(frame: Frame, content, conversion: int = -1, spec: tuple | None = None) -> tuple:
-    """The parts that show `content`."""
+    """The parts that format `content`."""
     if isinstance(content, Text) and conversion in (-1, 115) and not spec:
         return content.parts
     if frame.is_static(content) and all(isinstance(part, str) for part in spec or ()):
@@ -95,8 +95,7 @@ def shown(frame: Frame, content, conversion: int = -1, spec: tuple | None = None
 
 
 def frozen(frame: Frame, binding):
-    """What `binding` holds now: an array that a text shows may be written into before the text is
-    printed.
+    """A snapshot of `binding`: an array in a text may be written into before the text is printed.
     """
     match binding:
         case Cell() if frame.heap.items(binding) is not None:
@@ -145,9 +144,7 @@ def method(frame: Frame, node, base: str, name: str, args: list, keywords: dict)
 
 
 def operator(frame: Frame, name: str, a, b, node) -> str | Text | None:
-    """`a + b` and `a % b` where one is a string that run-time data goes into; None for other
-    operators.
-    """
+    """`a + b` and `a % b` on strings with run-time data; None for other operators."""
     if name == "remainder" and isinstance(a, str):
         return Text((Filling(a, "%", (frozen(frame, b),), {}),))
     if name == "add" and isinstance(a, (str, Text)) and isinstance(b, (str, Text)):
@@ -162,7 +159,7 @@ def operator(frame: Frame, name: str, a, b, node) -> str | Text | None:
 
 
 def choices(text) -> list[Value] | None:
-    """The conditions that say which string a text is; None if it shows anything else."""
+    """The conditional strings of a text; None if it shows anything else."""
     match text:
         case str():
             return []
@@ -173,7 +170,7 @@ def choices(text) -> list[Value] | None:
 
 
 def is_equal(frame: Frame, a, b, node) -> Value:
-    """Whether two strings are equal, of which one or both depend on a condition."""
+    """Whether two strings are equal, at least one of which is conditional."""
     if isinstance(a, Text) and isinstance(b, Text) and (words := common_words(a, b)) is not None:
         return OPERATORS["equal"](code_of(a, words), code_of(b, words))
     if isinstance(b, Text):
@@ -193,7 +190,7 @@ def _is(a, b) -> Value:
 
 
 def words_of(text) -> tuple[str, ...] | None:
-    """The strings that a text may be; None if it shows anything else."""
+    """The possible strings of a text; None if it shows anything else."""
     match text:
         case str():
             return (text,)
@@ -206,9 +203,7 @@ def words_of(text) -> tuple[str, ...] | None:
 
 
 def common_words(a, b) -> tuple[str, ...] | None:
-    """The strings that one of two texts may be, in an order by which Words among the two can go on
-    to be counted.
-    """
+    """The possible strings of both texts, ordered so that the numbers of their Words stay valid."""
     found = words_of(a), words_of(b)
     if None in found:
         return None
@@ -224,7 +219,7 @@ def is_word(text) -> bool:
 
 
 def code_of(text, words: tuple[str, ...]) -> Value:
-    """Which of the words a text is, by number."""
+    """The number of a text among the words."""
     match text:
         case Text((Word(code, own),)):
             if words[:len(own)] == own:
@@ -247,7 +242,7 @@ def word(code: Value, words: tuple[str, ...]) -> Text:
 
 
 def spelled_out(text: Text) -> Text:
-    """The same, as a choice of strings."""
+    """The same, as a conditional string."""
     (part,) = text.parts
     found = part.words[-1]
     for k in range(len(part.words) - 2, -1, -1):
@@ -263,7 +258,7 @@ def chosen(test: Value, first, second):
 
 
 def retold(text, tests: Iterator[Value]):
-    """A text that only conditions decide on, with these for its own."""
+    """A text of conditional strings, with its conditions replaced by these."""
     match text:
         case Text((Choice(_, first, second),)):
             return chosen(next(tests), retold(first, tests), retold(second, tests))

@@ -1,4 +1,4 @@
-"""`x[key]`, read and written, on bindings: what is a view stays tied to its base."""
+"""Subscripting, `x[key]`, for reads and writes; basic indexing yields views tied to their base."""
 
 from __future__ import annotations
 
@@ -114,8 +114,8 @@ def take(frame: Frame, base, key):
 
 
 def _is_read_through(frame: Frame, view: Cell, cell: Cell, index: tuple) -> bool:
-    """Whether `index` of `cell` is read, and not the up-to-date view of it: one element, or any
-    part of a row.
+    """Whether to read `index` of `cell` directly rather than through an up-to-date view of it: one
+    element, or part of a row.
     """
     if cell.choice is not None:
         return _is_made_in_loop(frame, view)
@@ -134,8 +134,8 @@ def _is_made_in_loop(frame: Frame, view: Cell) -> bool:
 
 
 def _read_part(frame: Frame, cell: Cell, pattern, operands) -> Value:
-    """cell[pattern], of the arrays themselves: where a condition chooses one of two, the element of
-    the one or the other.
+    """cell[pattern], read from the arrays themselves: of a conditional array, from the one or the
+    other.
     """
     cell, pattern, operands = _composed(frame, cell, pattern, operands)
     if cell.choice is None or frame.heap.is_current(cell) and not _is_made_in_loop(frame, cell):
@@ -153,7 +153,7 @@ def _read_part(frame: Frame, cell: Cell, pattern, operands) -> Value:
 
 
 def view_of_part(frame: Frame, base: Cell, content: Value, pattern, operands) -> Cell:
-    """A cell for base[pattern], whose Value is now `content`."""
+    """A cell for base[pattern], with current Value `content`."""
     cell = part_of(base, pattern, operands)
     cell.doubtful = set(pattern) <= {"i"} and isinstance(content.type, Unknown)
     frame.heap.seen[cell] = (frame.heap.read(base), content)
@@ -201,7 +201,7 @@ def put(frame: Frame, base, key, new) -> None:
 
 
 def check_kind(array: Value, v: Value) -> None:
-    """Refuse complex numbers in a real array: NumPy raises, or lets go of their imaginary parts."""
+    """Refuse complex numbers in a real array: NumPy raises, or discards their imaginary parts."""
     own, given = (getattr(x.type, "dtype", None) or "" for x in (array, v))
     if given.startswith("complex") and own and not own.startswith("complex"):
         raise TypeMismatchError(f"{given} values are written into an array of {own}",
@@ -209,7 +209,7 @@ def check_kind(array: Value, v: Value) -> None:
 
 
 def special(frame: Frame, base, name: str, args: list):
-    """What the class of `base` says of indices and lengths."""
+    """Call the special method for indexing or length that the class of `base` defines."""
     function = method_of(base, name)
     if function is None:
         what = "has no len()" if name == "__len__" else "cannot be indexed"
@@ -297,7 +297,7 @@ def _unpack_array(frame: Frame, cell: Cell, count: int, star: int | None):
 
 
 def _unpack_starred(frame: Frame, cell: Cell, content: Value, count: int, star: int) -> list:
-    """A starred name is a list of the members that the others leave."""
+    """Unpacking with a starred name, which receives a list of the remaining members."""
     after = count - 1 - star
     ends = [*range(star), *range(-after, 0)]
     if isinstance(content.type, Array) and isinstance(content.type.dims[0], int):
@@ -372,7 +372,7 @@ def _part(frame: Frame, part):
 
 
 def _integers(pattern, operands):
-    """The operands that stand for a whole position each."""
+    """The integer operands of an index."""
     rest = list(operands)
     for p in pattern:
         if p == "i":
@@ -382,8 +382,8 @@ def _integers(pattern, operands):
 
 
 def _composed(frame: Frame, cell: Cell, pattern, operands):
-    """`a[i][j]` as `a[i, j]`: the array, pattern and operands of an index into a view, as far as
-    one index says it.
+    """`a[i][j]` as `a[i, j]`: array, pattern and operands of the composed index into a view, as far
+    as one index can express it.
     """
     while cell.index is not None or cell.place is not None:
         base, counters = frame.heap.read(cell.base), frame.session.counters

@@ -1,5 +1,5 @@
-"""`a, b = x`, where how many members x has is known at run time alone: if that is not 2, Python
-raises, and so does what is made.
+"""Unpacking of a run-time number of members, `a, b = x`, with the ValueError that Python raises for
+a wrong length.
 """
 
 from __future__ import annotations

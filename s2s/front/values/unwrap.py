@@ -1,4 +1,4 @@
-"""Reading what may be None (front/domain/optional.py) where None would not do."""
+"""Unwrap an optional value (front/domain/optional.py) where a value is required."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from .exceptions import guard, is_caught
 
 
 def demand(frame: Frame, binding, node: gast.AST | None = None, what: str = "this"):
-    """What is read where None would not do: raises a TypeError where it may be None at run time,
-    and is.
-    """
+    """The value of a Maybe; raises a TypeError if it is None at run time."""
     binding = settled(frame.session.assumed, binding)
     if not isinstance(binding, Maybe):
         return binding
