@@ -1,1 +1,1 @@
-"""Loops as CUDA kernels, and the host code that launches them."""
+"""CUDA kernels from loops, and the host code that launches them."""

@@ -1,7 +1,7 @@
-"""What only kernels have: ops of their own, and the spelling of numbers that numba.cuda compiles.
+"""Ops that only kernels have, and the spelling of scalar ops that numba.cuda compiles.
 
 numba.cuda compiles Python's `math`, not NumPy's functions, and computes float32 with a bare literal
-in float64; so scalar ops are said again here, in terms that it knows.
+in float64; so scalar ops are respelled here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def _infer_given(*, type: Type, key: str) -> Type:
     return type
 
 
-given = Record("given", evaluate=None, infer=_infer_given,  # an array that the kernel is handed to write into
+# an array passed to the kernel to write to
+given = Record("given", evaluate=None, infer=_infer_given,
                syntax=lambda *, type, key: ast.Call(ast.Name("given", ast.Load()), [ast.Constant(key)], []))
 
 
@@ -39,7 +40,8 @@ def _tuple(indices: Sequence[ast.expr]) -> ast.expr:
     return indices[0] if len(indices) == 1 else ast.Tuple(list(indices), ast.Load())
 
 
-lane_row = Record("lane row", evaluate=None, infer=lambda a, i: Array(a.type.dtype, a.type.dims[1:]),  # memory of a lane's own
+# a thread's own memory
+lane_row = Record("lane row", evaluate=None, infer=lambda a, i: Array(a.type.dtype, a.type.dims[1:]),
                   syntax=lambda a, i: ast.Subscript(a, i, ast.Load()))
 atomic_add = Record("atomic add", evaluate=None, infer=lambda a, v, *index: NONE, pure=False,
                     syntax=lambda a, v, *index: _call("cuda.atomic.add", a, _tuple(index), v))
@@ -50,7 +52,7 @@ atomic_max = Record("atomic max", evaluate=None, infer=lambda a, v: NONE, pure=F
 
 
 def _twins() -> dict[str, Callable]:
-    """What numba.cuda does not compile under NumPy's name, in terms of what it does."""
+    """Replacements for ops that numba.cuda does not compile under NumPy's name."""
     ew = RECORDS
     return {
         "square": lambda x: x * x,
@@ -75,7 +77,7 @@ def _twins() -> dict[str, Callable]:
 
 
 LOG_2 = math.log(2.0)
-ROUNDED = ("floor", "ceil", "trunc")  # math's give integers
+ROUNDED = ("floor", "ceil", "trunc")  # math's return integers
 
 
 def respell(op: Op, inputs: list[Value]):
@@ -98,7 +100,7 @@ def respell(op: Op, inputs: list[Value]):
 
 
 def _typed(x: Value, wanted: Type) -> Value:
-    """Python's numbers in float32 arithmetic: a bare literal would make it float64."""
+    """Python numbers with the dtype of float32 arithmetic: a bare literal would make it float64."""
     if type(x.constant) is float and wanted == Scalar("float32"):
         return value(np.float32(x.constant))
     return x

@@ -1,7 +1,7 @@
-"""The text of a kernel: a function with one loop becomes one whose threads share the trips.
+"""Turn a function with one loop into a kernel whose threads share the trips (grid-stride loop).
 
-Works on syntax trees that the printer has made. Trips are counted in unsigned 32-bit integers:
-signed ones cost ten times the instructions.
+Works on printed syntax trees. Trips are counted in unsigned 32-bit integers: signed ones cost ten
+times the instructions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..syntax.ast_names import nodes_in
 
 
 def with_given(tree: ast.FunctionDef, kernel) -> ast.FunctionDef:
-    """Arrays that the kernel is handed become its last arguments."""
+    """Append the arrays that the kernel is given to its arguments."""
     names = {}
     body = []
     for statement in tree.body:
@@ -32,8 +32,7 @@ def with_given(tree: ast.FunctionDef, kernel) -> ast.FunctionDef:
 
 def spread_over_threads(tree: ast.FunctionDef, kernel,
                         parts: list[tuple[int, str]]) -> ast.FunctionDef:
-    """The loop of the tree spread over the threads of the grid; its sums added up block by block.
-    """
+    """Distribute the loop over the threads of the grid, and add up its sums block by block."""
     tree = with_given(tree, kernel)
     place = next(k for k, s in enumerate(tree.body) if isinstance(s, ast.For))
     loop = tree.body[place]
@@ -61,7 +60,7 @@ def spread_over_threads(tree: ast.FunctionDef, kernel,
 
 def _block_sum(total: str, dtype: str, t: str, taken: set[str],
                tree: ast.FunctionDef) -> list[ast.stmt]:
-    """The threads' sums, added up in shared memory as a tree."""
+    """A tree reduction of the threads' sums in shared memory."""
     shared, half, into = _unused(f"{total}_shared",
                                  taken), _unused("half", taken), _unused(f"{total}_parts", taken)
     taken.discard(half)
@@ -110,9 +109,7 @@ def _only_indexes(body: list[ast.stmt], index: str) -> bool:
 
 
 def _without_continue(body: list[ast.stmt]) -> list[ast.stmt]:
-    """A `continue` would skip the step to the next trip: what follows it moves into the else
-    branch.
-    """
+    """Replace `continue`, which would skip the step to the next trip, by an else branch."""
     for k, statement in enumerate(body):
         match statement:
             case ast.If(test, [*first, ast.Continue()], []):

@@ -1,9 +1,9 @@
-"""The loop form as CUDA: kernels for the loops, and host code that launches them.
+"""Compile the loop form to CUDA: kernels for the loops, and host code that launches them.
 
-Every outermost loop whose trips are independent becomes a kernel of its own (kernel.py); a loop
-that must run in order runs in a kernel of one thread, or, if there are independent loops inside it,
-on the host, which then launches those. Arrays live on the device from the first line to the last;
-numbers live on the host. What has no kernel (a matrix product, say) is computed by NumPy on copies.
+Every outermost independent loop becomes a kernel of its own (kernel.py); a sequential loop runs in
+a kernel of one thread, or, if there are independent loops inside it, on the host, which then
+launches those. Arrays stay on the device from the first line to the last; numbers stay on the host.
+Ops without a kernel (a matrix product, say) are computed by NumPy on copies.
 """
 
 from __future__ import annotations
@@ -29,15 +29,13 @@ from ..syntax.unparse import Unparser
 from .kernel import CUDA_NAMES, THREADS, Kernel, parallel_kernel, single_kernel
 from .thread_body import arrays_made, lengths_outside
 
-BLOCKS = 1024  # in a grid, at most: threads then make several trips each
-CAPACITY = 64  # of a tape, at first: the host doubles it until all lanes fit
+BLOCKS = 1024  # most blocks of a grid: threads then make several trips each
+CAPACITY = 64  # initial capacity of a tape: the host doubles it until all lanes fit
 
 
 @dataclass(frozen=True)
 class CudaModule(Module):
-    """A module of kernels and the function that launches them; of each kernel, the types it is
-    compiled for.
-    """
+    """A module of kernels and the function that launches them, with the types of each kernel."""
 
     kernels: dict[str, str] = field(default_factory=dict)
 
@@ -45,8 +43,8 @@ class CudaModule(Module):
 def render_cuda(function: Function, threads: int = THREADS) -> CudaModule:
     """`function`, in loop form, as a module for numba.cuda.
 
-    Its entry takes arrays on the device and returns arrays on the device. `threads` are in a block:
-    a power of two.
+    Its entry takes arrays on the device and returns arrays on the device. `threads` is the number
+    of threads in a block: a power of two.
     """
     for op in walk(function.block):
         if op.name == "raise" or op.name.startswith("print_out"):
@@ -141,9 +139,9 @@ def copy_of(x):
     return y
 '''
 
-# ------------------------------------------------------------------------------ ops of the host
-# All of them count as impure, so that the printer leaves them in their order: a launch changes
-# arrays.
+# ---------------------------------------------------------------------------------- ops of the host
+#
+# All of them are declared impure, so that the printer keeps their order: a launch changes arrays.
 
 
 def _np_dtype(dtype: str) -> ast.expr:
@@ -287,7 +285,7 @@ class Host:
         return f"{self.loops.name}_kernel" + (f"_{len(self.kernels)}" if self.kernels else "")
 
     def parallel(self, op: Op, found: list[str]) -> None:
-        """An independent loop, as one launch; several, if its tapes turn out too short."""
+        """Launch an independent loop; again, with more room, if its tapes turn out too short."""
         kernel = parallel_kernel(op, found, self.name())
         self.kernels.append(kernel)
         low, high = (self.env.get(x, x) for x in op.inputs[:2])
@@ -341,13 +339,13 @@ class Host:
             self.env[out] = inits[k]
 
     def length(self, n: Value | tuple[Value, int]) -> Value:
-        """A length that the host knows, of an array or as such."""
+        """A length that is available on the host, of an array or as a number."""
         if isinstance(n, tuple):
             return length(self.env.get(n[0], n[0]), axis=n[1])
         return self.env.get(n, n)
 
     def single(self, op: Op) -> None:
-        """A loop in order, by one thread."""
+        """Launch a sequential loop, in one thread."""
         kernel = single_kernel(op, self.name())
         self.kernels.append(kernel)
         skip = len(op.inputs) - len(op.outputs)
@@ -381,9 +379,7 @@ def is_device_code(block: Block) -> bool:
 
 
 def is_lane_code(body: Block) -> bool:
-    """Whether a kernel can run the trips of a loop: numbers, and arrays whose lengths are known
-    outside.
-    """
+    """Whether a kernel can run the trips: numbers, and arrays whose lengths are known outside."""
     made = arrays_made(body)
     return (not any(isinstance(v.type, Tape) for v in free_values(body))
             and is_device_code(Block(body.params, [op for op in body.ops if op not in made]))
@@ -391,8 +387,7 @@ def is_lane_code(body: Block) -> bool:
 
 
 def runs_alone(op: Op) -> bool:
-    """Whether one thread is to run a loop: it works on elements of arrays, in order, and saves
-    nothing.
+    """Whether one thread should run the loop: it works on array elements, in order, without a tape.
     """
     return (op.name != "if" and touches_arrays(op)
             and not has_independent_loop(op) and all(map(is_device_code, op.blocks))
@@ -401,7 +396,7 @@ def runs_alone(op: Op) -> bool:
 
 
 def touches_arrays(op: Op) -> bool:
-    """Whether anything in it is an array."""
+    """Whether it contains any array."""
     return any(isinstance(v.type, Array) for inner in (op, *walk(op.blocks[-1]))
                for v in (*inner.inputs, *inner.outputs))
 
@@ -413,6 +408,6 @@ def has_independent_loop(op: Op) -> bool:
 
 
 def is_read(op: Op, k: int) -> bool:
-    """Whether the trips may read the array that the carry `k` starts as."""
+    """Whether the trips may read the initial array of carry `k`."""
     param = op.blocks[0].params[1 + k]
     return any(param in inner.inputs and inner.name != "setitem" for inner in walk(op.blocks[0]))

@@ -1,4 +1,4 @@
-"""One loop as a CUDA kernel: each trip a thread.
+"""Emit one loop as a CUDA kernel with a thread for each trip.
 
     for lane in range(n):            @cuda.jit
         x[lane] = f(a[lane])         def f_kernel(n, a, x):
@@ -34,13 +34,13 @@ from .grid_stride import spread_over_threads, with_given
 from .thread_body import Body, arrays_made, is_argument, item_of, known, lengths_outside
 
 CUDA_NAMES = frozenset({"cuda", "float32", "float64", "int64", "uint32", "THREADS", "BLOCKS", "blocks_of", "add_up", "add_up_kernel", "copy_of",
-                        "given"})  # what the module of the kernels says by name: host.py, grid_stride.py
-THREADS = 128  # in a block; sums are added up in a tree, so a power of two
+                        "given"})  # names used by the kernels' module: host.py, grid_stride.py
+THREADS = 128  # threads in a block; sums are added up in a tree, so a power of two
 
 
 @dataclass
 class Kernel:
-    """A kernel: its text as a tree, what the host passes to it, and what it makes."""
+    """A kernel: its syntax tree, its arguments on the host, and its results."""
 
     name: str
     tree: ast.FunctionDef
@@ -55,8 +55,8 @@ class Kernel:
 def parallel_kernel(loop: Op, roles: Sequence[str], name: str) -> Kernel:
     """The kernel whose threads make the trips of an independent loop.
 
-    Its arguments: the number of trips, what the loop reads, the arrays it writes, and for each sum
-    an array to which every block writes its part; for tapes, their capacity and how much was
+    Its arguments: the number of trips, the values the loop reads, the arrays it writes, and for
+    each sum an array for the partial sum of each block; for tapes, their capacity and the room
     needed.
     """
     (body,) = loop.blocks
@@ -122,7 +122,7 @@ def parallel_kernel(loop: Op, roles: Sequence[str], name: str) -> Kernel:
 
 
 def single_kernel(loop: Op, name: str) -> Kernel:
-    """The kernel whose only thread makes all the trips of a loop that must run in order."""
+    """The kernel whose only thread makes all the trips of a sequential loop."""
     skip = 3 if loop.name == "for" else 0
     inits = loop.inputs[skip:]
     read = [v for v in dict.fromkeys([*loop.inputs[:skip],

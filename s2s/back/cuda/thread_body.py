@@ -1,4 +1,4 @@
-"""The body of a loop, emitted again for one thread of a kernel.
+"""Emit the body of a loop for one thread of a kernel.
 
     x_tape = []                        x_tape_count = 0
     while ...:                         while ...:
@@ -7,9 +7,8 @@
                                            x_tape_count += 1
                                            ...
 
-A kernel allocates nothing. What a lane would allocate, the host hands it: the tapes of all lanes
-are the columns of one array, and an array that a lane makes is a row of one that has a row for
-each.
+A kernel allocates nothing. The host passes what a lane would allocate: the tapes of all lanes are
+the columns of one array, and a lane's local array is a row of an array that has a row for each.
 """
 
 from __future__ import annotations
@@ -28,20 +27,21 @@ from .device_ops import atomic_add, atomic_max, lane_row, respell
 
 
 class Body:
-    """Emits ops of a lane for a kernel; a growing tape becomes a column of an array and a count."""
+    """Emits a lane's ops for a kernel; a growing tape becomes a column of an array and a count."""
 
     def __init__(self, env: dict[Value, Value]):
         self.env = env
         self.lane: Value | None = None
         self.capacity: Value | None = None  # of a tape
         self.needed: Value | None = None  # an array of one: the largest count of all lanes
-        # by what tape_new makes: the array of all lanes' tapes
+        # by result of tape_new: the array of all lanes' tapes
         self.columns: dict[Value, Value] = {}
         self.tapes: dict[Value, tuple[Value, Value]] = {}  # that array now, and this lane's count
-        self.made: dict[Value, Value] = {}  # by tape: what tape_new made, of which it is a version
-        self.latest: dict[Value, Value] = {}  # the other way round: the last version of the array
-        self.gathered: set[Value] = set()  # arrays to which lanes add anywhere
-        # by array made in a lane: the array of all lanes' such arrays
+        # by tape: the result of tape_new that it is a version of
+        self.made: dict[Value, Value] = {}
+        self.latest: dict[Value, Value] = {}  # the inverse: the last version of the array
+        self.gathered: set[Value] = set()  # arrays that lanes scatter-add to
+        # by local array of a lane: the array of all lanes' such arrays
         self.rooms: dict[Value, Value] = {}
 
     def block(self, block: Block, args: Sequence[Value] = ()) -> list[Value]:
@@ -83,7 +83,7 @@ class Body:
                 emit_op(op, self.env, respell)
 
     def room(self, op: Op) -> Value:
-        """The array that `op` makes, in memory that the kernel is handed for each lane."""
+        """The array that `op` allocates, in memory that the kernel is given for each lane."""
         row = emit(lane_row, self.rooms[op.output], self.lane)
         row.name = op.output.name
         if op.name == "buffer" and not op.attrs["zero"]:
@@ -102,12 +102,11 @@ class Body:
         return filled(row, ())
 
     def version(self, tape: Value, made: Value, parts: tuple[Value, Value]) -> None:
-        """Say what `tape`, a version of the tape `made`, is."""
+        """Record the parts of `tape`, a version of the tape `made`."""
         self.tapes[tape], self.made[tape], self.latest[made] = parts, made, parts[0]
 
     def push(self, array: Value, count: Value, x: Value) -> tuple[Value, Value]:
-        """Written if there is room; counted in any case, so that the host learns how much room it
-        takes.
+        """Push if there is room, and count in any case, so that the host learns how much is needed.
         """
         (array,) = if_(count < self.capacity,
                        lambda: [RECORDS["setitem"](array, x, count, self.lane,
@@ -116,7 +115,7 @@ class Body:
         return array, count + 1
 
     def control(self, op: Op) -> None:
-        """An op with blocks; a tape that it carries is carried as two values."""
+        """Emit an op with blocks; a tape that it carries is carried as two values."""
         if op.name == "if":
             outs = if_(self.env.get(op.inputs[0], op.inputs[0]), lambda: self.spread(self.block(op.blocks[0]), op.blocks[0].yields),
                        lambda: self.spread(self.block(op.blocks[1]), op.blocks[1].yields), self.names(op.outputs))
@@ -164,7 +163,7 @@ class Body:
 
     def gather(self, olds: Sequence[Value], news: Sequence[Value],
                sources: Sequence[Value]) -> None:
-        """Two values as a tape, a version of the same as its source."""
+        """Two values as a tape, a version of the same one as its source."""
         rest = list(news)
         for old, source in zip(olds, sources):
             if isinstance(old.type, Tape):
@@ -178,15 +177,13 @@ def _pushes(op: Op) -> bool:
 
 
 def arrays_made(body: Block) -> list[Op]:
-    """The ops of a lane that make arrays."""
+    """The allocations of a lane."""
     return [op for op in body.ops if op.name in ("buffer", "copy")
             and isinstance(op.output.type, Array)]
 
 
 def lengths_outside(op: Op, body: Block) -> list[Value | tuple[Value, int]] | None:
-    """The lengths of the array that `op` makes in a lane, as the host knows them: numbers, or axes
-    of arrays.
-    """
+    """The lengths of a lane's array in terms of the host's values: numbers, or axes of arrays."""
     outside = free_values(body)
     if op.name == "buffer":
         return list(op.inputs) if all(x in outside or x.constant is not MISSING
@@ -210,12 +207,12 @@ def is_argument(v: Value) -> bool:
 
 
 def known(v: Value) -> Value:
-    """A value that is no argument, again."""
+    """Emit again a value that is no argument."""
     return make_undefined() if isinstance(v.type, Undefined) else value(v.constant)
 
 
 def item_of(block: Block, tape: Value) -> Scalar:
-    """What a tape holds."""
+    """The item type of a tape."""
     for op in walk(block):
         if tape in op.inputs and (op.blocks or op.name == "tape_push"):
             item = op.outputs[op.inputs.index(tape) - len(op.inputs) + len(op.outputs) if op.blocks

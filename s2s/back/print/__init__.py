@@ -1,1 +1,1 @@
-"""IR to a Python module that a person would have written."""
+"""Print IR as a Python module that reads as if a person had written it."""

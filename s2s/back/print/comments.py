@@ -1,5 +1,4 @@
-"""Comments that tie groups of generated statements to the user's lines, and say which way they run.
-"""
+"""Comment groups of generated statements with the user's line and the direction of the sweep."""
 
 from __future__ import annotations
 
@@ -9,14 +8,13 @@ from ...errors import Line
 from ...ir.graph import Function, Op, Value, walk
 from ..syntax.unparse import Comment, Unparser
 
-SHORT = 6  # statements at the top of a straight function that needs no comments
-SHORT_WITH_LOOPS = 12  # where loops show the structure already
+SHORT = 6  # statements at the top of a straight-line function that needs no comments
+SHORT_WITH_LOOPS = 12  # the same with loops, which show the structure already
 DEEP = 8  # statements in a nested block that is worth comments of its own
 
 
 def with_comments(body: list[ast.stmt], function: Function) -> list[ast.stmt]:
-    """`body` with a comment above each group of statements, if it is a derivative long enough to
-    need them.
+    """`body` with a comment above each group of statements, if it is a derivative that needs them.
     """
     lines = [op.line for op in walk(function.block)]
     if not any(line is not None and line.backwards for line in lines):
@@ -40,7 +38,7 @@ def _is_backwards(place: ast.stmt | Op) -> bool:
 
 
 def _results(function: Function) -> list[Value]:
-    """What `function` returns, the members of tuples one by one."""
+    """The results of `function`, with tuples flattened."""
     results = list(function.results)
     for y in function.results:
         if y.op is not None and y.op.name == "tuple":
@@ -64,7 +62,7 @@ def _commented(body: list[ast.stmt], function: Function, seen: set[tuple]) -> li
 
 
 def _comment_inside(statement: ast.stmt, function: Function, seen: set[tuple]) -> None:
-    """Comment the blocks inside `statement` that are deep enough, whatever stands around them."""
+    """Comment the large blocks inside `statement`, whatever surrounds them."""
     for field in ("body", "orelse"):
         inner = getattr(statement, field, None) or []
         if len(inner) > DEEP:
@@ -75,7 +73,7 @@ def _comment_inside(statement: ast.stmt, function: Function, seen: set[tuple]) -
 
 
 def _groups(body: list[ast.stmt]) -> list[tuple[Line | None, list[ast.stmt]]]:
-    """Runs of statements that come from one line of the user's, run in one direction."""
+    """Runs of statements that come from one user line and belong to one sweep."""
     groups: list[tuple[Line | None, list[ast.stmt]]] = []
     for statement in body:
         line = (
@@ -91,7 +89,7 @@ def _groups(body: list[ast.stmt]) -> list[tuple[Line | None, list[ast.stmt]]]:
 
 
 def _says_the_same(line: Line, statements: list[ast.stmt]) -> bool:
-    """Whether a comment would only repeat what stands under it."""
+    """Whether a comment would only repeat the statement under it."""
     unparser = Unparser()
     unparser.dispatch(statements)
     return not line.backwards and line.text in (text.strip() for text in unparser.out)
@@ -102,9 +100,7 @@ def _key(line: Line | None) -> tuple | None:
 
 
 def _text(line: Line, function: Function, seen: set[tuple]) -> str:
-    """`line 3: total += x`, or only `line 3` where that was said; with the name of a function
-    inlined here.
-    """
+    """`line 3: total += x`, or only `line 3` if repeated; with the name of an inlined function."""
     number = line.number - line.source.begins.number + 1
     text = f"line {number}, backwards" if line.backwards else f"line {number}"
     if function.source is not None and line.source.name != function.source.name:

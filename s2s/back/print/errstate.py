@@ -1,22 +1,22 @@
-"""A derivative warns of nothing that the program itself would not have warned of.
+"""Suppress floating-point warnings of a derivative that the program itself would not give.
 
     y = np.sqrt(x)                                      y = np.sqrt(x)
     x_bar = 0.5 / y * x                  becomes        with np.errstate(all="ignore"):
     return x_bar                                            x_bar = 0.5 / y * x
                                                         return x_bar
 
-np.sqrt(0.0) warns of nothing; its slope, 0.5 / 0.0, does, and so does what an infinite slope is
-multiplied by. The statements that compute slopes of such functions (Note [Slopes],
-ops/core/record.py), what is thrown away (transform/cleanup/strong_products.py), and what is made of
-them stand in a block that ignores all floating-point errors, as few blocks as may be, and around
-whole loops. What the program itself computes and may warn of stays outside, under the settings of
-whoever calls. Where it warns itself wherever its derivative does (1 / x, np.log), nothing is done,
-unless it ignores some of those errors (front/values/context_managers.py). Compiled code warns of
-nothing.
+np.sqrt(0.0) gives no warning; its slope, 0.5 / 0.0, does, and so does a product with an infinite
+slope. The statements that compute slopes of such functions (Note [Slopes], ops/core/record.py) or
+discarded values (transform/cleanup/strong_products.py), and those that depend on them, are put into
+blocks that ignore all floating-point errors: as few blocks as possible, and around whole loops. The
+program's own computations, which may warn, stay outside, under the caller's settings. Where the
+program warns itself whenever its derivative does (1 / x, np.log), nothing is done, unless it
+ignores some of those errors (front/values/context_managers.py). Compiled code gives no warnings.
 
-Considered: the decorator that stands for the user's own `np.errstate`, which silences the program,
-too; settings around the call, which an exported file would lack; divisors that are 1 where nothing
-is asked, which is more text, and work, and leaves slopes that are infinite by right.
+Considered: the decorator that replaces the user's own `np.errstate`, which would silence the
+program, too; settings around the call, which an exported file would lack; replacing divisors by 1
+where the quotient is not used, which is more text, and work, and would change slopes that are
+rightly infinite.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _COMPARES = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equ
              "real", "imag", "conjugate"}
 _SUMS = {"sum", "matmul", "dot", "dot_left", "dot_right", "inner", "outer", "einsum", "additem",
          "cumsum", "prod"}
-# of the program's own, besides poles
+# the program's own, besides poles
 _OVERFLOWS = {"exp", "exp2", "expm1", "sinh", "cosh", "sqrt", "cbrt", "square", "floor_divide"}
 _QUOTIENTS = {"divide", "quotient", "single_quotient"}
 SILENT = 'np.errstate(all="ignore")'
@@ -49,21 +49,21 @@ def is_derived(line: Line | None) -> bool:
 
 
 def computes(op: Op) -> bool:
-    """Whether NumPy might warn of what `op` computes."""
+    """Whether NumPy might warn about the computation of `op`."""
     return op.record.elementwise and op.name not in _COMPARES or op.name in _SUMS
 
 
 class Hushed:
-    """Which ops of `function` are to warn of nothing, and which are the program's own and may warn.
-    """
+    """The ops of `function` to silence, and the program's own, which may warn."""
 
     def __init__(self, function: Function):
-        self.made: set[Value] = set()  # what may be infinite, or NaN, in a derivative alone
+        self.made: set[Value] = set()  # values that may be infinite or NaN in a derivative only
         self.quiet: set[Op] = set()
         self.loud = {op for op in walk(function.block) if warns_itself(op)}
         self.block = {op: block for block in blocks_of(function.block) for op in block.ops}
         self.divisors = {(op.inputs[1], self.block[op]) for op in self.loud if op.name in _QUOTIENTS
-                         and not (op.line is not None and op.line.source.silent)}  # the program warns where these are 0
+                         # the program warns where these are 0
+                         and not (op.line is not None and op.line.source.silent)}
         while True:
             before = len(self.made), len(self.quiet)
             for op in walk(function.block):
@@ -103,8 +103,8 @@ class Hushed:
 
 
 def warns_itself(op: Op) -> bool:
-    """Whether this is the program's own and may warn: at poles, outside domains, where it
-    overflows; sums and products are passed over.
+    """Whether this is the program's own op and may warn (poles, domains, overflow); not sums or
+    products.
     """
     if is_derived(op.line) or not op.record.elementwise or not any(map(_is_float, op.outputs)):
         return False
@@ -112,7 +112,7 @@ def warns_itself(op: Op) -> bool:
 
 
 def calls_quiet(op: Op) -> bool:
-    """Whether a function that is called computes slopes that may be infinite."""
+    """Whether the callee computes slopes that may be infinite."""
     callee = op.attrs["callee"]
     if isinstance(callee, Recursive):
         return False
@@ -122,15 +122,13 @@ def calls_quiet(op: Op) -> bool:
 
 
 def is_mixed(op: Op) -> bool:
-    """Whether a function that is called sees to it itself: what the program computes, and may warn
-    of, is computed there, too.
-    """
+    """Whether the callee suppresses warnings itself, because it also computes what may warn."""
     callee = op.attrs["callee"]
     return isinstance(callee, Recursive) or not is_wholly_derived(callee.function_for(op.inputs))
 
 
 def is_wholly_derived(function: Function) -> bool:
-    """Whether `function` computes nothing of which the program itself would warn."""
+    """Whether `function` computes nothing about which the program itself would warn."""
     return not any(warns_itself(op) or op.name == "call" and is_mixed(op)
                    for op in walk(function.block))
 
@@ -140,11 +138,11 @@ def _is_float(y: Value) -> bool:
             or is_inexact(y.type.dtype))
 
 
-# ------------------------------------------------------------------------------------- statements
+# --------------------------------------------------------------------------------------- statements
 
 
 def mark(node: ast.AST, op: Op, hushed: Hushed | None) -> ast.AST:
-    """`node`, the text of `op`, which from now on says what it is."""
+    """Mark `node`, the text of `op`, as loud or quiet."""
     if hushed is not None and (op in hushed.quiet or op in hushed.loud):
         setattr(node, "quiet" if op in hushed.quiet else "loud", True)
     return node
@@ -155,7 +153,7 @@ def _says(statement: ast.stmt, what: str) -> bool:
 
 
 def hush(body: list[ast.stmt]) -> list[ast.stmt]:
-    """`body`, of which what is quiet ignores floating-point errors."""
+    """`body`, with quiet statements in blocks that ignore floating-point errors."""
     result: list[ast.stmt] = []
     k = 0
     while k < len(body):

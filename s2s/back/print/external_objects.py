@@ -1,5 +1,4 @@
-"""The classes whose instances generated code makes, and the functions that it calls as they are:
-what they are called there, and how it gets at them.
+"""Names and imports of the classes and functions outside the module that generated code refers to.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ from ...ops.program.opaque_call import called, foreign, home_of, objects_named, 
 
 
 class Classes:
-    """The classes that some functions, printed in one module, need; `named` are those that have
-    their names already.
+    """The classes that functions of one module need; `named` are those that have names already.
 
     What the module itself defines is called as in `taken`.
     """
@@ -48,21 +46,19 @@ class Classes:
             self.objects[id(cls)], self.names[id(cls)] = cls, name
 
     def rename(self, words: Iterable[ast.Name]) -> None:
-        """Spell the classes among `words`, which say which they mean, by the names that they have
-        here.
-        """
+        """Rename the classes among `words` to their names in this module."""
         for word in words:
             if hasattr(word, "cls"):
                 word.id = self.names[id(word.cls)]
 
     def renamed(self, source: str, helper) -> str:
-        """The text of a helper, with the names that the objects it calls have here."""
+        """The text of a helper with the objects it calls renamed to their names in this module."""
         for x in getattr(helper, "calls", ()):
             source = re.sub(rf"\b{called(x)}\b", self.names[id(x)], source)
         return source
 
     def imports(self) -> Iterator[str]:
-        """The statements that import those of them that can be imported."""
+        """The import statements for those of them that can be imported."""
         found: dict[str, list[str]] = {}
         for cls, name in zip(self.objects.values(), self.names.values()):
             if home_of(cls) is not None:
@@ -72,13 +68,13 @@ class Classes:
             yield f"from {module} import {', '.join(names)}"
 
     def unreachable(self) -> dict[str, object]:
-        """Those that cannot be imported: the module is given them when it is run."""
+        """The objects that cannot be imported: they are passed to the module when it runs."""
         return {name: cls for cls, name in zip(self.objects.values(), self.names.values())
                 if home_of(cls) is None}
 
 
 def objects_called(op: Op) -> list:
-    """The functions, and their fixed arguments, that the spelling of `op` names."""
+    """The functions, and their fixed arguments, that the text of `op` names."""
     if op.name == "call":
         op = printed_op(op) or op
     if op.record is foreign:

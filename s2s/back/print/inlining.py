@@ -1,9 +1,8 @@
-"""Which values have no statement of their own but stand inside the expression of their user.
+"""Decide which values are printed inside the expression that uses them, not as statements.
 
-A value with one use is printed there if evaluating it later, where its user stands, gives the same:
-no array that it reads is overwritten in between, no name that it reads is given to something else,
-and no loop evaluates it again. What the user named stays a statement; constants, and `i + 1`, may
-be repeated.
+A value with one use is printed there if its evaluation at the use gives the same: no array that it
+reads is overwritten in between, no name that it reads is reassigned, and no loop evaluates it
+again. A value that the user named stays a statement; constants, and `i + 1`, may be repeated.
 """
 
 from __future__ import annotations
@@ -28,16 +27,15 @@ from .errstate import Hushed, mark
 from .prepare import handed_on
 
 LONGEST = 60  # columns of an inlined expression
-LONGEST_OF_USER = 84  # where the user wrote it on one line
-MOST_SHAPES = 2  # times that `len(u)` is written before it gets a name
+LONGEST_OF_USER = 84  # the same where the user wrote it on one line
+MOST_SHAPES = 2  # copies of `len(u)` before it gets a name
 _SHAPES = ("length", "size", "shape")
 MOST_READS = 3  # uses of `u[i]` that may each read it
 NEVER_STATEMENTS = ("constant", "undefined")
 
 
 def tapes_changed(op: Op) -> list[int]:
-    """The inputs of a call of a function that calls itself which are tapes: it fills them, or takes
-    from them, in place.
+    """The tapes among the inputs of a recursive call, which pushes to or pops from them in place.
     """
     if op.name != "call" or not isinstance(op.attrs["callee"], Recursive):
         return []
@@ -45,7 +43,7 @@ def tapes_changed(op: Op) -> list[int]:
 
 
 class Layout:
-    """Where every op stands in the text, and which ops are printed inside others."""
+    """The position of every op in the text, and the ops that are printed inside others."""
 
     def __init__(
         self,
@@ -68,7 +66,7 @@ class Layout:
         self.target: dict[Op, int] = {}  # where an inlined op is evaluated
         self.definitions: dict[
             str, list[tuple[int, Value]]
-        ] = {}  # the user's name -> where it is given to a value
+        ] = {}  # the user's name -> positions of its assignments
         self._number(function.block, (), 0)
         self.memory = Memory(function)
         self.writes = [
@@ -109,7 +107,7 @@ class Layout:
         if value.name:
             self.definitions.setdefault(value.name, []).append((clock, value))
 
-    # ------------------------------------------------------------------------------- decisions
+    # ------------------------------------------------------------------------------------ decisions
 
     def inline(self, op: Op) -> None:
         """Print `op` inside the expressions that use it."""
@@ -122,7 +120,7 @@ class Layout:
         return [self.place(user) for user, _ in self.uses.get(op.output, [])]
 
     def place(self, user: Op | Block) -> int:
-        """Where a user of a value evaluates it."""
+        """The position at which a user of a value evaluates it."""
         user = self.inlined_owner.get(user, user)
         if isinstance(user, Block):
             return self.end[user]
@@ -174,7 +172,7 @@ class Layout:
         return self._is_element_read(op) and self.can_move(op)
 
     def _is_only_added(self, op: Op) -> bool:
-        """Whether this is a cotangent `v_bar` of which all that happens is `x_bar[i] += v_bar`."""
+        """Whether this is a cotangent `v_bar` whose only use is `x_bar[i] += v_bar`."""
         (user, k), *more = self.uses[op.output]
         return (
             not more
@@ -186,7 +184,7 @@ class Layout:
         )
 
     def _occurrences(self, op: Op) -> int:
-        """How often `op` would be printed in expressions that are evaluated once."""
+        """The number of copies of `op` in expressions that are evaluated once."""
         count = 0
         for user, _ in self.uses.get(op.output, []):
             user = self.inlined_owner.get(user, user)
@@ -196,7 +194,7 @@ class Layout:
         return count
 
     def is_forward_result(self, op: Op) -> bool:
-        """Whether this is what the user's function returns, in code that also runs backwards.
+        """Whether this is a result of the user's function, in code that also has a reverse sweep.
 
         It keeps its place above the reverse sweep.
         """
@@ -210,8 +208,7 @@ class Layout:
         )
 
     def _is_element_read(self, op: Op) -> bool:
-        """Whether this is `u[i]`, read so few times that a person would write it again each time.
-        """
+        """Whether this is `u[i]`, read so few times that a person would repeat it."""
         if (
             op.name != "getitem"
             or not isinstance(op.output.type, Scalar)
@@ -235,7 +232,7 @@ class Layout:
         )
 
     def is_evaluated_once(self, op: Op) -> bool:
-        """Whether the only user of `op` evaluates it once, in the loops where `op` stands."""
+        """Whether the only user of `op` evaluates it once, in the loops around `op`."""
         while True:
             uses = self.uses.get(op.output, [])
             if len(uses) != 1:
@@ -249,9 +246,7 @@ class Layout:
             op = user
 
     def can_move(self, op: Op, stop: int | None = None) -> bool:
-        """Whether `op`, evaluated at each of its users or, if that is given, at `stop`, gives the
-        same.
-        """
+        """Whether `op` has the same value when evaluated at its users, or at `stop` if given."""
         start, stop = self.position[op], self._last_evaluation(op) if stop is None else stop
         for inner in (op, *(inner for block in op.blocks for inner in walk(block))):
             for k, x in enumerate(inner.inputs):
@@ -266,9 +261,7 @@ class Layout:
         return not (sharing and self._is_overwritten(op.output, start, stop))
 
     def _last_evaluation(self, op: Op) -> int:
-        """Where `op` is evaluated for the last time: in a loop that it is moved into, at the loop's
-        end.
-        """
+        """The last evaluation of `op`: at the loop's end, for a loop that it is moved into."""
         stop = self.position[op]
         for user, _ in self.uses.get(op.output, []):
             user = self.inlined_owner.get(user, user)
@@ -285,13 +278,13 @@ class Layout:
         return bool(roots) and any(roots & written for _, written in self.writes[first:last])
 
     def _break_long_ones(self) -> None:
-        """Give a statement to what would make the expression around it too long."""
+        """Give statements of their own to operands that make an expression too long."""
 
         def visit(block: Block) -> None:
             for op in block.ops:
                 if (
                     op not in self.inlined or not op.blocks
-                ):  # what stands inside `a and b` has no place of its own
+                ):  # an operand of `a and b` has no position of its own
                     for inner in op.blocks:
                         visit(inner)
                 returned = op.name == "tuple" and self._is_returned(op)  # a line that may be broken
@@ -306,8 +299,8 @@ class Layout:
         visit(self.function.block)
 
     def _set_loud_ones_apart(self) -> None:
-        """Give a statement to what the program may warn of, inside an expression that is to warn of
-        nothing: errstate.py.
+        """Give the program's ops that may warn in silenced expressions statements of their own:
+        errstate.py.
         """
         def inside(values: Sequence[Value]) -> list[Op]:
             found = [x.op for x in values if x.op is not None and x.op in self.inlined]
@@ -325,11 +318,11 @@ class Layout:
                                                and not op.blocks)
 
     def _is_returned(self, op: Op) -> bool:
-        """Whether all that happens to what `op` makes is that the function returns it."""
+        """Whether the only use of `op`'s result is that the function returns it."""
         return all(user is self.function.block for user, _ in self.uses.get(op.output, []))
 
     def _is_on_one_line(self, op: Op) -> bool:
-        """Whether the user wrote `op` and what reads it on one line."""
+        """Whether the user wrote `op` and its user on one line."""
         return (
             op.line is not None
             and not op.line.backwards
@@ -339,8 +332,7 @@ class Layout:
         )
 
     def inline_moved(self, names) -> bool:
-        """Print, in the assignment that carries it on, what could not be computed under the carry's
-        own name.
+        """Inline values that cannot have their carry's name into the assignment of the carry.
 
         Returns whether there was any such value: then the names have to be chosen again.
         """
@@ -372,13 +364,12 @@ class Layout:
         )
 
     def _tree_can_move(self, op: Op, stop: int) -> bool:
-        """Whether `op`, with all that is printed inside its expression, gives the same at `stop`.
-        """
+        """Whether `op`, with all that is inlined into it, has the same value at `stop`."""
         return self.can_move(op, stop) and all(
             self._tree_can_move(x.op, stop) for x in op.inputs if self.is_inlined(x)
         )
 
-    # ------------------------------------------------------------------------------------ trees
+    # ---------------------------------------------------------------------------------------- trees
 
     def expression(self, value: Value, name: Callable[[Value], str]) -> ast.expr:
         """The expression for `value`; `name` gives the names of values that have one."""
@@ -390,7 +381,7 @@ class Layout:
         return self.operation(op, name)
 
     def operation(self, op: Op, name: Callable[[Value], str]) -> ast.expr:
-        """The expression for what `op` computes."""
+        """The expression for the computation of `op`."""
         return mark(self._operation(op, name), op, self.hushed)
 
     def _operation(self, op: Op, name: Callable[[Value], str]) -> ast.expr:
@@ -404,7 +395,7 @@ class Layout:
         if op.name == "copy" and isinstance(op.inputs[0].type, Unknown) and not _has_copy(op, self):
             return ast.UnaryOp(
                 ast.UAdd(), inputs[0]
-            )  # of a number it is the number, of an array a copy
+            )  # for a number it is the number, for an array a copy
         if op.name == "copy" and isinstance(op.output.type, (List, Tuple)):
             return copy_syntax(op.output.type, *inputs)
         if (
@@ -421,7 +412,7 @@ class Layout:
                                  op.attrs["index"])
         found = op.record.syntax(*inputs, **op.attrs)
         if op.name == "length":
-            # of all axes: they may be read together
+            # over all axes: they may be read together
             found.lengths = getattr(op.inputs[0].type, "rank", None)
         if functions_in(op):
             for node in nodes_in(found):
@@ -447,12 +438,12 @@ class Layout:
 
 
 def _operands(tree: ast.expr, kind: type) -> list[ast.expr]:
-    """The operands of `a and b` where that is what `tree` is."""
+    """The operands of `a and b`, if `tree` is such an expression."""
     return tree.values if isinstance(tree, ast.BoolOp) and isinstance(tree.op, kind) else [tree]
 
 
 def _choice(op: Op) -> str | None:
-    """What an `if` with one output and nothing to do is as an expression."""
+    """The expression for an `if` with one output and no statements."""
     if len(op.outputs) != 1:
         return None
     first, second = (block.yields[0] for block in op.blocks)
@@ -486,8 +477,8 @@ def _is_offset(op: Op | None) -> bool:
 
 
 def _has_copy(op: Op, layout: Layout) -> bool:
-    """Whether what is copied has a method `copy` although its rank is unknown: part of an array, or
-    written into.
+    """Whether the source has a method `copy` although its rank is unknown: a part of an array, or
+    written to.
     """
     return (
         bool(op.output.name)

@@ -1,9 +1,9 @@
-"""Which arrays may be overwritten in place, and where an array must be copied first.
+"""Insert the copies that make every functional write legal in place.
 
-The IR's `setitem` makes a new array; Python's `a[i] = v` changes the old one. The two mean the same
-where the function allocated the old array itself and nobody reads it, or anything that shares its
-memory, afterwards. `owned(function)` inserts copies until that holds for every write, as few and as
-far outside of loops as it can:
+The IR's `setitem` makes a new array; Python's `a[i] = v` changes the old one. The two are
+equivalent where the function allocated the old array itself and neither it nor an alias is live
+afterwards. `owned(function)` inserts copies until that holds for every write, as few and as far
+outside of loops as possible:
 
     def f(u):                       def f(u):
         for i in range(9):              u = u.copy()
@@ -26,11 +26,11 @@ from ...ops.core.copy import copy_again
 from ...ops.core.record import Record, same_shape
 
 AUGMENTED = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
-TRIALS = 200  # writes `x += y` that are tried in one function
+TRIALS = 200  # most writes `x += y` that are tried in one function
 
 
 def _in_place(name: str) -> Record:
-    """The record of `x += y` on arrays: overwrites x.  Exists only between here and the printer."""
+    """The record of `x += y` on arrays: overwrites x. Used only between here and the printer."""
     return Record(
         f"{name} in place", evaluate=None, infer=lambda x, y: x.type, writes=0, views=(0,)
     )
@@ -58,9 +58,7 @@ def owned(function: Function, results: bool = False, augmented: bool = True) -> 
 
 
 def own_results(function: Function) -> Function:
-    """`function` with copies of the results that would share memory with an argument or another
-    result.
-    """
+    """`function` with copies of the results that would alias an argument or another result."""
     function = clone(function)
     _insert_copies(function, _own_results(function, _copies(function, frozenset())))
     return function
@@ -78,9 +76,7 @@ def _own_results(function: Function, copied: frozenset) -> frozenset:
 
 
 def _result_places(holder: Block | Op) -> Iterator[tuple[Block | Op, int]]:
-    """Where the arrays among the results stand: as yields, or as members of the tuples that are
-    yielded.
-    """
+    """The positions of array results: as yields, or as members of yielded tuples."""
     for k, value in enumerate(holder.yields if isinstance(holder, Block) else holder.inputs):
         if value.op is not None and value.op.name == "tuple":
             yield from _result_places(value.op)
@@ -98,11 +94,11 @@ def _roots_at(memory: Memory, place: tuple[Block | Op, int]):
     return memory.leaving(holder, k) if isinstance(holder, Block) else memory.entering(holder, k)
 
 
-# ------------------------------------------------------------------------------------- shapes
+# ------------------------------------------------------------------------------------------- shapes
 
 
 def read_latest_shapes(function: Function) -> None:
-    """Let ops that need only the shape of an overwritten array ask its latest version.
+    """Replace shape-only reads of an overwritten array by its latest version.
 
     `zeros_like(u)` after `u[i] = v` would otherwise keep the old `u` alive, that is, cost a copy.
     """
@@ -152,14 +148,12 @@ def read_latest_shapes(function: Function) -> None:
     visit(function.block, {})
 
 
-# ------------------------------------------------------------------------------------- copies
+# ------------------------------------------------------------------------------------------- copies
 
 
 def _conflicts(memory: Memory,
                live: dict[Op, frozenset[Value]]) -> Iterator[tuple[Op, int, list[Value]]]:
-    """The writes that may not be done in place, in the order of the program: op, input, and the
-    values that would notice.
-    """
+    """The writes that are illegal in place, in program order: op, input, and affected values."""
     for op, read in live.items():
         for k in memory.written(op):
             others = _noticed(memory, op, k, read)
@@ -168,9 +162,7 @@ def _conflicts(memory: Memory,
 
 
 def _noticed(memory: Memory, op: Op, k: int, read: frozenset[Value]) -> list[Value] | None:
-    """The values that would notice if `op` overwrote its input k, of those that are `read` later;
-    None if that may be done.
-    """
+    """The values in `read` that a write of `op` to its input k would change; None if legal."""
     if isinstance(op.inputs[k].type, Tape):
         return None
     roots = memory.overwritten(op, k)
@@ -184,7 +176,7 @@ def _noticed(memory: Memory, op: Op, k: int, read: frozenset[Value]) -> list[Val
 
 
 def _copies(function: Function, in_place: frozenset) -> frozenset:
-    """Places where copies make every write legal."""
+    """A set of copies that makes every write legal."""
     order = {op: k for k, op in enumerate(walk(function.block))}
     loops = _loops_of_params(function)
     copied: frozenset = frozenset()
@@ -205,7 +197,7 @@ def _copies(function: Function, in_place: frozenset) -> frozenset:
 
 
 def _loops_of_params(function: Function) -> dict[Value, tuple[Op, int]]:
-    """For each carry's parameter in a loop body: the loop and the input that starts it."""
+    """For each carry's parameter in a loop body: the loop and the input that initialises it."""
     found = {}
     for op in walk(function.block):
         if op.name in ("for", "while"):
@@ -218,10 +210,10 @@ def _loops_of_params(function: Function) -> dict[Value, tuple[Op, int]]:
 def _candidates(
     op: Op, written: int, others: list[Value], memory: Memory, loops: dict, function: Function
 ) -> list[frozenset]:
-    """Where a copy may settle a conflict at `op`, best first."""
+    """Copies that may resolve a conflict at `op`, best first."""
     entries = []
     value = op.inputs[written]
-    while True:  # from the write back to the loops through which its array came
+    while True:  # from the write back to the loops that carry its array
         if value in loops:
             loop, k = loops[value]
             entries.append(frozenset({(loop, k)}))
@@ -242,7 +234,7 @@ def _candidates(
             candidates.append(frozenset(views))  # as often as the whole, and smaller
         candidates.append(entry)
     roots = memory.entering(op, written)
-    for entry in entries[::-1]:  # a loop that exchanges arrays needs all of them to be its own
+    for entry in entries[::-1]:  # a loop that exchanges arrays needs to own all of them
         ((loop, _),) = entry
         skip = len(loop.inputs) - len(loop.outputs)
         foreign = [k for k in range(skip, len(loop.inputs)) if memory.entering(loop, k) & roots
@@ -251,7 +243,7 @@ def _candidates(
         candidates.append(frozenset((loop, k) for k in foreign))
     if others and None not in views:
         candidates.append(frozenset(views))
-        # nobody's own, and viewed
+        # owned by nobody, and viewed
         candidates += [entry | frozenset(views) for entry in entries[::-1]]
     if any(isinstance(x.type, List) for x in others):
         pushes = frozenset(
@@ -268,16 +260,14 @@ def _candidates(
 
 
 def _are_made_before(views: list[Value], entry: frozenset, function: Function) -> bool:
-    """Whether these parts of arrays are made where the loop of `entry` stands, or further outside.
-    """
+    """Whether these parts of arrays are defined where the loop of `entry` stands, or outside."""
     ((loop, _),) = entry
     around = _blocks_around(loop, function.block)
     return all(any(view.op in block.ops for block in around) for view in views)
 
 
 def _blocks_around(op: Op, block: Block) -> list[Block]:
-    """The block of `op` and those around it, from `block` on, outermost first; none if it is not
-    there.
+    """The block of `op` and those around it, from `block` on, outermost first; none if not there.
     """
     if op in block.ops:
         return [block]
@@ -289,15 +279,13 @@ def _blocks_around(op: Op, block: Block) -> list[Block]:
 
 
 def _popped(op: Op) -> list[Value]:
-    """What `op` takes out of a list."""
+    """The values that `op` takes out of a list."""
     return (op.outputs[1:] if op.record.writes is not None and isinstance(op.inputs[0].type, List)
             else [])
 
 
 def _viewed(value: Value, memory: Memory) -> Value | None:
-    """The part `u[...]` of an array through which `value` shares memory with it, if that is why it
-    does.
-    """
+    """The part `u[...]` of an array through which `value` aliases it, if that is the reason."""
     while value.op is not None and value.op.inputs:
         if value.op.name == "getitem":
             return value
@@ -339,7 +327,7 @@ def _augmented(function: Function, copied: frozenset) -> list[Op]:
 
 
 def _before_writes(value: Value) -> Value:
-    """The array that `value` was before it was written into."""
+    """The version of the array before it was written to."""
     while value.op is not None and value.op.record.writes is not None:
         value = value.op.inputs[value.op.record.writes]
     return value
@@ -379,9 +367,7 @@ def _looks_augmented(op: Op) -> bool:
 
 
 def _insert_copies(function: Function, copied: frozenset) -> None:
-    """Make the copies: before the ops, at the ends of the blocks and after the definitions they
-    stand for.
-    """
+    """Insert the copies: before ops, at the ends of blocks, and after definitions."""
 
     def made(block: Block, value: Value, name: str, line) -> Value:
         with Builder(Block(), line) as builder:
@@ -424,7 +410,7 @@ def _copy_name(op: Op, k: int) -> str:
 
 
 def _rename(block: Block, renamed: dict[Value, Value]) -> None:
-    """Read the new values wherever the old ones were read, except where they are made of them."""
+    """Replace uses of old values by the new ones, except in the definitions of the new ones."""
     if not renamed:
         return
     for op in walk(block):

@@ -1,4 +1,4 @@
-"""The statements that change a list in place: `xs[i] = v`, `xs[i] += v`, `xs.insert(i, v)`, `v =
+"""Statements that change a list in place: `xs[i] = v`, `xs[i] += v`, `xs.insert(i, v)`, `v =
 xs.pop(i)`.
 """
 
@@ -13,8 +13,8 @@ WRITES_LIST = frozenset({"list_set", "list_add", "list_insert", "list_pop_at"})
 
 
 def list_statement(writer, op: Op) -> ast.stmt:
-    """The statement for an op that writes into a list, once the list goes by the name that it has
-    afterwards.
+    """The statement for an op that writes to a list, whose variable must be that of its next
+    version.
     """
     name, (first, *rest) = writer.names[op.outputs[0]], [writer.expression(x)
                                                          for x in op.inputs[1:]]

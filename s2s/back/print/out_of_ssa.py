@@ -1,9 +1,9 @@
-"""Out of SSA: which values share a variable, and what the variables are called.
+"""Leave SSA form: coalesce values into variables, and name the variables.
 
-Two values may share a variable if neither is made while the other is still to be read. Those that
-ought to share one (a loop's carry from trip to trip, what the branches of an `if` assign, an array
-and what it is after a write) are joined first, where they may; then every variable gets the name
-that the user gave to it, or `t`, with `_1`, `_2` where that name is taken.
+Two values may share a variable if neither is defined while the other is live (interference). Those
+that ought to share one (a loop's carry from trip to trip, the assignments in the branches of an
+`if`, an array before and after a write) are coalesced first, where legal; then every variable gets
+the name that the user gave it, or `t`, with `_1`, `_2` where that name is taken.
 """
 
 from __future__ import annotations
@@ -52,41 +52,39 @@ BUILTINS = frozenset(dir(builtins))
 
 
 class Own(str):
-    """The name of a variable, or of a function of the module: not of something that the text calls,
-    as `len` is.
+    """The name of a variable, or of a function of the module, as opposed to a name that the text
+    refers to, such as `len`.
 
-    `names[value]` is one, and stays one in the trees that it is put into, so that a user's variable
-    and a function of Python's, or of s2s's, are told apart by what they are where they are spelled
-    alike: the variable is then renamed. Considered: reserving all names that some text may need (a
-    user's `sum`, `type` and `input` would never be called so), and a table of those that each op
-    needs beside its syntax, which says it already.
+    `names[value]` is one, and keeps its class in the trees that it is put into, so that a user's
+    variable and a function of Python's or s2s's are told apart where they are spelled alike: the
+    variable is then renamed. Considered: reserving all names that some text may need (then no user
+    variable could be called `sum`, `type` or `input`), and a table of those that each op needs
+    beside its syntax, which has them already.
     """
 
 
 def clashing(words: Iterable[ast.Name], *more: str) -> frozenset[str]:
-    """The names of variables among `words` by which they also call what Python has; `more` are
-    parameters.
-    """
+    """The names of variables among `words` that also refer to builtins; `more` are parameters."""
     own, called = set(more), set()
     for word in words:
         (own if isinstance(word.id, Own) else called).add(str(word.id))
     return frozenset(own & called & BUILTINS)
 
 
-COUNTERS = ("i", "j", "k", "l", "m")  # what a loop counts that the user has no name for
-LARGE = 300  # variables of a function of which Numba is given each under a name of its own
+COUNTERS = ("i", "j", "k", "l", "m")  # counters for which the user has no name
+LARGE = 300  # Variables of a function from which on Numba is given a distinct name for each.
 
 
 class Names:
     """The variables of one function: `names[value]` for every value that has a statement.
 
-    Variables whose values never live at one time may have one name, as a reader expects: `x` in the
-    sweep forward, and `x` in the sweep back. Numba goes through all statements of a function for
-    each name that is assigned in several places, which takes most of the time for a thousand of
-    them; so in large native functions no two variables have one name.
+    Variables with disjoint live ranges may have one name, as a reader expects: `x` in the forward
+    sweep, and `x` in the reverse sweep. Numba visits all statements of a function for each name
+    that is assigned in several places, which takes most of the time for a thousand of them; so in
+    large native functions all names are distinct.
 
-    Sets of values are the bits of an integer, `1 << order[value]`: what is live at one statement is
-    one `|` then, and functions of thousands of variables take the time that they take to read.
+    Sets of values are bit sets, `1 << order[value]`: the live values at one statement are one `|`,
+    and functions of thousands of variables take the time that it takes to read them.
     """
 
     def __init__(
@@ -99,27 +97,28 @@ class Names:
         function = layout.function
         self._list(function.block)
         self.members: dict[Value, list[Value]] = {value: [value] for value in self.order}
-        # the members as a set
+        # the members as a bit set
         self.ours: dict[Value, int] = {value: 1 << k for value, k in self.order.items()}
-        # who was live where one of them was made
+        # interference: the values live at the definition of a member
         self.apart: dict[Value, int] = dict.fromkeys(self.order, 0)
         self._separate(function.params, self._visit(function.block, 0))
         self.params = set(function.params)
         for a, b, eager in self._affinities(function.block):
             self._join(a, b, eager)
-        self.temporaries: dict[str, str] = {}  # the names nobody chose -> what they are versions of
+        # generated names -> the names that they are versions of
+        self.temporaries: dict[str, str] = {}
         self.names = self._choose()
 
     def __getitem__(self, value: Value) -> str:
         return Own(self.names[self.find(value)])
 
     def find(self, value: Value) -> Value:
-        """The value that stands for all that share its variable."""
+        """The representative of all values that share a variable."""
         while value in self.joined:
             value = self.joined[value]
         return value
 
-    # ------------------------------------------------------------------------------- interference
+    # --------------------------------------------------------------------------------- interference
 
     def _list(self, block: Block) -> None:
         for param in block.params:
@@ -146,19 +145,21 @@ class Names:
         return found
 
     def _separate(self, made, live: int) -> None:
-        """Values made at one point differ from one another and from all that is read afterwards."""
+        """Record that values defined at one point interfere with one another and with all live
+        values.
+        """
         live |= self._set(made)
         for y in made:
             if y in self.apart:
                 self.apart[y] |= live & ~self.ours[y]
 
     def _differ(self, a: Value, b: Value) -> bool:
-        """Whether two variables may not be one."""
+        """Whether two variables interfere."""
         return bool(self.apart[a] & self.ours[b] or self.apart[b] & self.ours[a])
 
     def _visit(self, block: Block, after: int, counters: tuple[Value, ...] = ()) -> int:
-        """What is live at the start of `block`, if `after` is live at its end; `counters` are those
-        of the loops around it.
+        """The values live before `block`, if those in `after` are live at its end; `counters` are
+        around it.
         """
         live = after | self._leaves(block.yields)
         for op in reversed(block.ops):
@@ -174,7 +175,7 @@ class Names:
                     around, inside = live, counters
                     if op.name == "for" and self._counts(op):
                         inside = (*counters, op.blocks[0].params[0])
-                        # right without, but nobody would write it
+                        # legal without, but nobody would write it
                         self._separate(inside[-1:], self._set(counters))
                     for inner in op.blocks:
                         around |= self._read_inside(inner)
@@ -195,8 +196,8 @@ class Names:
         return live
 
     def _counts(self, op: Op) -> bool:
-        """Whether a `for` has a counter with a name of its own: `for _ in` has none that is read
-        nowhere, nor has `for x in reversed(x_tape)`.
+        """Whether a `for` has a named counter: `for _ in` has none, nor has `for x in
+        reversed(x_tape)`.
         """
         counter, first = (op.blocks[0].params[0],
                           next((x for x in op.blocks[0].ops if x not in self.layout.inlined), None))
@@ -204,7 +205,9 @@ class Names:
                 and (self.native or first is None or first.name != "tape_pop"))
 
     def _separate_from_range(self, op: Op) -> None:
-        """The carries are assigned before `range(...)` is evaluated, or a tape is reversed."""
+        """Record interference with `range(...)`, or a reversed tape: carries are assigned before
+        it.
+        """
         count = len(op.outputs)
         inits, params = op.inputs[len(op.inputs) - count :], op.blocks[-1].params
         tapes = [x for x in inits if isinstance(x.type, List)]
@@ -231,7 +234,7 @@ class Names:
         visit(block)
         return found & ~bound
 
-    # ---------------------------------------------------------------------------------- joining
+    # ----------------------------------------------------------------------------------- coalescing
 
     def _affinities(self, block: Block):
         """Pairs of values that ought to share a variable, the most important first.
@@ -290,9 +293,7 @@ class Names:
         return any(x in self.params for x in self.members[value])
 
     def _hint(self, root: Value) -> str:
-        """The user's name for a variable: that of its first value that has one, a carry's before
-        others.
-        """
+        """The user's name for a variable: that of its first named value, a carry's preferred."""
         named = [x for x in self.members[root] if x.name]
         if not named:
             return ""
@@ -300,16 +301,16 @@ class Names:
         outputs = [x for x in named if x.op is not None and x.op.blocks]
         return (params or outputs or named)[0].name
 
-    # ---------------------------------------------------------------------------------- choosing
+    # --------------------------------------------------------------------------------------- naming
 
     def _choose(self) -> dict[Value, str]:
         names: dict[Value, str] = {}
         roots = [x for x in self.order if x not in self.joined]
         hints = {root: self._hint(root) for root in roots}
         wanted = set(hints.values())
-        # of compiled code: what a variable holds, which may not change
+        # in compiled code: the kind of a variable, which must not change
         kinds: dict[str, object] = {}
-        # of each name: the values of its variables, and what these differ from
+        # for each name: the values of its variables, and what these interfere with
         holders: dict[str, tuple[int, int]] = {}
         counts: dict[str, int] = {}
         distinct = self.native and len(roots) > LARGE
@@ -318,7 +319,7 @@ class Names:
             hint = hints[root]
             if hint == "_" and not self._is_param(root) and any(self.layout.uses.get(x)
                                                                 for x in self.members[root]):
-                # `_` is what nothing reads
+                # `_` is for counters that nothing reads
                 counters = (name for name in COUNTERS if name not in wanted)
                 hint = next(counters, COUNTERS[0]) if root.op is None and root.type == INT else ""
             if hint and hint.isidentifier():
@@ -350,9 +351,7 @@ class Names:
         return renamed
 
     def _free(self, hint: str, *taken: Container[str], counts: dict[str, int] | None = None) -> str:
-        """A name that is not taken; `counts` are the numbers given last, by hint, where none below
-        them is free again.
-        """
+        """A name that is free; `counts` are the last numbers given out, by hint."""
         count = 0 if counts is None else counts.get(hint, 0)
         name = f"{hint}_{count}" if count else hint
         while name in self.reserved or any(name in names for names in taken):
@@ -365,8 +364,8 @@ class Names:
 
 @dataclass
 class _Taken:
-    """The names that a variable may not have: those of variables that it differs from, and in
-    compiled code of what holds another kind of thing.
+    """The names that a variable cannot have: those of interfering variables, and in compiled code
+    those of variables of another kind.
     """
 
     names: Names
@@ -382,7 +381,7 @@ class _Taken:
 
 
 def _kind(value: Value) -> object:
-    """What a variable may not change from or to: numbers of any kind are one."""
+    """The kind of a variable in compiled code: all numbers are of one kind."""
     match value.type:
         case Scalar():
             return "number"
@@ -392,7 +391,7 @@ def _kind(value: Value) -> object:
 
 
 def _default_hint(value: Value) -> str:
-    """What a variable that the user has no name for is called."""
+    """The name of a variable for which the user has none."""
     if isinstance(value.type, List):
         return "tape" if isinstance(value.type, Tape) else "items"
     if value.op is None and getattr(value.type, "dtype", "") == "bool":

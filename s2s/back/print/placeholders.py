@@ -1,4 +1,4 @@
-"""Variables that may be unbound on some path, and still are copied from one name to another there.
+"""Bind variables that may be unbound on some path, but are copied there, to placeholders.
 
 if c:                           the IR may hand the undefined y on to a variable that is read only
     y = 2.0                     where c held; Python refuses to read it, so there the other branch
@@ -16,7 +16,7 @@ from ...ir.graph import Function, Value, walk
 from ...ir.types import Array, List, Scalar, Type, Unknown
 from ..loops.type_empty_lists import spelled
 
-# ops that read what may not matter
+# ops that copy a value without needing it
 HANDED_ON = frozenset({"tape_push", "setitem", "tuple", "call", "copy", "length", "shape"})
 
 
@@ -25,12 +25,12 @@ def must_be_bound(
     leaves: Callable[[Value], Iterable[Value]],
     variable: Callable[[Value], object],
 ) -> set:
-    """The variables that may be unbound where their value is handed on."""
+    """The variables that may be unbound where their value is copied."""
     found = maybe_unbound(function)
     if not found:
         return set()
     read: list[Value] = []
-    # what a forward part hands to the backward part, on paths that do not read it
+    # what the forward sweep passes to the reverse sweep, on paths that do not read it
     if len(function.block.yields) > 1:
         read += [leaf for x in function.block.yields for leaf in leaves(x)]
     for op in walk(function.block):
@@ -42,14 +42,14 @@ def must_be_bound(
 
 
 def placeholder(type: Type, native: bool = False) -> ast.expr:
-    """Something of `type` that nobody will look at, though its length may be asked."""
+    """A value of `type` that nobody reads, though its length may be read."""
     match type:
         case List():
             return ast.parse(spelled(type) if native else "[]", mode="eval").body
         case Scalar(dtype):
             return ast.Constant({"b": False, "f": 0.0, "c": 0j}.get(dtype[0], 0))
         case Array(dtype, dims):
-            # native code may copy it, element by element: it is as long as its type says
+            # native code may copy it, element by element: its length is the one in its type
             shape = tuple(d if native and isinstance(d, int) else 0 for d in dims)
             wanted = "" if dtype == "float64" else f", np.{'bool_' if dtype == 'bool' else dtype}"
             text = f"np.empty({shape[0] if len(shape) == 1 and not wanted else shape}{wanted})"

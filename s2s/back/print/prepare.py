@@ -1,6 +1,4 @@
-"""What the printer leaves out and regroups before it looks for names: dead ops, and tuples taken
-apart.
-"""
+"""Simplify IR for printing, before names are chosen: drop dead ops and unpack tuples."""
 
 from __future__ import annotations
 
@@ -13,15 +11,14 @@ from ...ops.program.effects import is_pure
 
 
 def drop_dead(function: Function) -> None:
-    """Remove, in place, pure ops that nothing reads, and what loops and branches hand on to nobody.
-    """
+    """Remove dead pure ops and unused outputs of loops and branches, in place."""
     _drop_ops(function)
     while _drop_handed_on(function):
         _drop_ops(function)
 
 
 def _drop_handed_on(function: Function) -> bool:
-    """Remove outputs of loops and branches that nothing reads; returns whether there were any."""
+    """Remove unused outputs of loops and branches; return whether there were any."""
     reads: Counter[Value] = Counter(function.results)
     for op in walk(function.block):
         reads.update(op.inputs)
@@ -77,9 +74,9 @@ def _drop_ops(function: Function) -> None:
 
 
 def leave_shapes_unsaid(function: Function) -> None:
-    """Read x itself where `shaped_like(x, y)` is read, which is no code: `t = x` would be.
+    """Replace `shaped_like(x, y)` by x, as it prints no code: `t = x` would be.
 
-    Not in a call: which function is called, the types of its arguments say.
+    Not in a call: the types of the arguments select the callee.
     """
     called = {x for op in walk(function.block) if op.name == "call" for x in op.inputs}
     said = [op for op in walk(function.block) if op.name == "shaped_like"
@@ -90,7 +87,7 @@ def leave_shapes_unsaid(function: Function) -> None:
 
 
 def name_results(function: Function) -> None:
-    """Call what a call returns, if it is several things, what the function called calls them."""
+    """Name the results of a call that has several as the callee names them."""
     for op in walk(function.block):
         if op.name == "call" and len(op.outputs) > 1:
             results = op.attrs["callee"].function_for(op.inputs).results
@@ -99,7 +96,7 @@ def name_results(function: Function) -> None:
 
 
 def drop_handed_on(function: Function) -> None:
-    """Do not return the tapes that the caller has given: they are filled and emptied in place."""
+    """Drop results that are tapes from the caller: they are filled and emptied in place."""
     if function.handed_on:
         function.block.yields = [y for k, y in enumerate(function.results)
                                  if k not in function.handed_on]
@@ -107,12 +104,12 @@ def drop_handed_on(function: Function) -> None:
 
 
 def handed_on(op: Op) -> dict[int, int]:
-    """By output: the input that it is, changed in place by the function that `op` calls."""
+    """By output: the input that the callee of `op` returns after changing it in place."""
     return op.attrs["callee"].function_for(op.inputs).handed_on if op.name == "call" else {}
 
 
 def unpack_tuples(function: Function) -> None:
-    """Give a pop or a call whose tuple is only ever taken apart one output per member.
+    """Give a pop or call whose tuple is only unpacked one output per member.
 
     t = pop(tape); x = item(t, 0); y = item(t, 1)    prints as    x, y = tape.pop()
     """

@@ -1,9 +1,9 @@
-"""The printer: IR to a Python module that a person would have written.
+"""The printer: IR to a Python module that reads as if a person had written it.
 
-`render(function)` copies arrays where writes ask for it (owners), decides which values stand inside
-expressions (expressions), names the others (names), writes the statements (statements), and puts
-the module together: imports, what the spelling of its ops needs, the functions it calls, the
-function.
+`render(function)` inserts copies for writes (insert_copies.py), decides which values are printed
+inside expressions (inlining.py), names the others (out_of_ssa.py), writes the statements
+(statement_writer.py), and assembles the module: imports, helpers that its ops need, the functions
+it calls, the function.
 """
 
 from __future__ import annotations
@@ -45,19 +45,17 @@ from .raises import named_classes, names_acted_with
 from .restore_returns import with_returns
 from .statement_writer import Writer
 
-# without, ast.dump asks whether arrays in the tree are empty
+# without it, ast.dump tests the truth of arrays in the tree
 WHOLE = {"show_empty": True} if sys.version_info >= (3, 13) else {}
 
 @dataclass(frozen=True)
 class Module:
-    """A complete module: its text, the function in it to call, and the user's line of each of its
-    lines.
-    """
+    """A module: its text, the function to call, and the user's line of each of its lines."""
 
     text: str
     entry: str
     lines: dict[int, Line] = field(default_factory=dict, repr=False)
-    # names that the text does not define
+    # objects that the text refers to but cannot import
     given: dict[str, object] = field(default_factory=dict, repr=False)
     # compiled code: the op that raises on a line
     raises: dict[int, Op] = field(default_factory=dict, repr=False)
@@ -65,21 +63,20 @@ class Module:
 
 def render(function: Function, annotate: bool = False, native: bool = False,
            parts: Container[int] | None = None) -> Module:
-    """`function`, and all that it calls, as the text of a module that needs NumPy only.
+    """Print `function`, and all that it calls, as a module that needs only NumPy.
 
     With `annotate` the text is the IR itself: one op a line, with its type. With `native` it keeps
-    to what Numba knows: no `reversed`, and no variable that is first a number and then an array.
-    Threads can share the independent loops that have these numbers (`parts`).
+    to what Numba supports: no `reversed`, and no variable that is first a number and then an array.
+    The independent loops numbered in `parts` are printed for threads to share.
     """
     return Draft(function, annotate, native).module(parts)
 
 
 class Draft:
-    """A function and all that it calls, as the trees of a module whose text is yet to be written:
-    it is written once, most often.
+    """A function and its callees as syntax trees of a module, whose text is usually written once.
 
-    So which loops are to be in parts can be told of their `sizes`
-    (back/parallel/outline_parallel.py) before there is any text.
+    So the loops to parallelise can be chosen by their `sizes` (back/parallel/outline_parallel.py)
+    before there is any text.
     """
 
     def __init__(self, function: Function, annotate: bool = False, native: bool = False,
@@ -100,9 +97,9 @@ class Draft:
 
     def define(self, function: Function, callees: Sequence[Function],
                taken: frozenset[str]) -> frozenset[str]:
-        """Make the trees, in which neither variables nor functions have names that are `taken`.
+        """Build the trees, in which no variable or function has a name in `taken`.
 
-        What is returned are names that a function has by which the trees call what Python has.
+        Returns names of functions that also refer to builtins in the trees.
         """
         _, annotate, native, _ = self.given
         spelled = _spellings([function, *callees], self.helpers, taken)
@@ -130,17 +127,17 @@ class Draft:
 
     @made_in_turn
     def split(self) -> Split:
-        """The loops of the function that can be in parts or in sections."""
+        """The loops of the function that can be split into parts or sections."""
         return Split(self.definitions[-1], self.reserved)
 
     @property
     def sizes(self) -> list[tuple[Work, ...]]:
-        """The work in the loops of the function that can be in parts or in sections."""
+        """The cost of the loops of the function that can be split into parts or sections."""
         return self.split.sizes
 
     def module(self, parts: Container[int] | None = None) -> Module:
-        """The text, with the loops in parts that have these numbers."""
-        if self.definitions is None:  # the trees have become another text
+        """The text, with the loops of these numbers split."""
+        if self.definitions is None:  # the trees have been changed by another call
             return Draft(*self.given).module(parts)
         if parts is not None:
             self.definitions[-1:] = self.split.in_parts(parts)
@@ -149,7 +146,7 @@ class Draft:
                             else _each_once(definitions))
 
     def written(self, definitions: list[ast.FunctionDef]) -> Module:
-        """The text of the module of these."""
+        """Print these definitions as a module."""
         helpers, classes = self.helpers, self.classes
         nodes = [node for tree in definitions for node in nodes_in(tree)]
         words = [node for node in nodes if isinstance(node, ast.Name)]
@@ -179,7 +176,7 @@ class Draft:
 
 
 def _said(tree: ast.AST) -> tuple:
-    """Equal for trees that say the same, to the last element of the arrays in them."""
+    """A key that is equal for equal trees, including the elements of arrays in them."""
     arrays = (node.value for node in nodes_in(tree) if isinstance(node, ast.Constant)
               and isinstance(node.value, np.ndarray))
     return ast.dump(tree, **WHOLE), *((array.dtype, array.shape, array.tobytes())
@@ -187,7 +184,7 @@ def _said(tree: ast.AST) -> tuple:
 
 
 def _each_once(definitions: list[ast.FunctionDef]) -> list[ast.FunctionDef]:
-    """`definitions`, those called first, where two that say the same are one."""
+    """The definitions without duplicates, callees first."""
     kept: dict[tuple, ast.FunctionDef] = {}
     named: dict[str, str] = {}
     for tree in definitions:
@@ -203,9 +200,7 @@ def _each_once(definitions: list[ast.FunctionDef]) -> list[ast.FunctionDef]:
 
 
 def _numbered(helpers: Iterable[Callable], used: set[str]) -> dict[str, str]:
-    """The names in this module of the functions that were made for single ops: print_out,
-    print_out_1.
-    """
+    """The names in this module of helpers for single ops: print_out, print_out_1."""
     found: dict[str, str] = {}
     for helper in helpers:
         if hasattr(helper, "stem"):
@@ -235,7 +230,7 @@ def _with_own_helpers(helper: Callable) -> dict[Callable, None]:
 
 
 def _names_in(nodes: Iterable[ast.AST]) -> set[str]:
-    """The names in a text, and of SciPy's parts those that it asks for."""
+    """The names in a text, and the SciPy submodules it uses."""
     found = set()
     for node in nodes:
         match node:
@@ -257,7 +252,7 @@ _IMPORTS = [("cmath", "import cmath"), ("logging", "import logging"),
 
 
 def _module(unparser: Unparser, entry: str, given: dict[str, object]) -> Module:
-    """The module's text, with its first empty lines taken off and its lines counted from 1."""
+    """The module, without leading empty lines and with its lines counted from 1."""
     lines = [line.rstrip() for line in unparser.out]
     skipped = 0
     while lines and not lines[0]:
@@ -276,9 +271,7 @@ def definition(
     entry: bool = True,
     spelled: Mapping[Function, str] = MappingProxyType({}),
 ) -> ast.FunctionDef:
-    """`function` as a `def`; `spelled` gives the names that it and what it calls have in the
-    module.
-    """
+    """`function` as a `def`; `spelled` has the names of it and its callees in the module."""
     name, given = spelled.get(function, function.name), function
     function = owned(spell_strong(function), results=entry and not annotate, augmented=not annotate)
     if not annotate:
@@ -292,7 +285,7 @@ def definition(
     while not annotate and layout.inline_moved(names):
         names = Names(layout, reserved, native)
     writer = Writer(layout, names, native)
-    # callers want no tuple of one
+    # callers expect no tuple of one
     alone = not entry and not annotate and len(function.results) == 1
     body = writer.function_body(function.block, function.tupled and not alone)
     if not annotate:
@@ -305,7 +298,7 @@ def definition(
     for node in {id(node): node for node in uses}.values():
         if node.id in renamed:
             node.id = Own(renamed[node.id])
-    for node in (arg for arg in nodes if isinstance(arg, ast.arg)):  # of lambdas
+    for node in (arg for arg in nodes if isinstance(arg, ast.arg)):  # parameters of lambdas
         node.arg = renamed.get(node.arg, node.arg)
     if not annotate:
         body = with_comments(body, function)
@@ -327,7 +320,7 @@ def definition(
 
 
 def _silences(function: Function) -> list[ast.expr]:
-    """The decorator that has NumPy ignore what the functions ignore of which `function` is made:
+    """The decorator that ignores the NumPy errors that the program ignores:
     front/values/context_managers.py.
     """
     sources = {function.source,
@@ -371,8 +364,7 @@ def _arguments(function: Function, names: Names, annotate: bool) -> ast.argument
 
 
 def only_call(function: Function) -> Function | None:
-    """The recursive function that `function` does nothing but call, if it may stand in its place.
-    """
+    """The recursive function that `function` does nothing but call, if it may replace it."""
     ops = function.block.ops
     if len(ops) != 1 or ops[0].name != "call" or not isinstance(ops[0].attrs["callee"], Recursive):
         return None
@@ -386,7 +378,7 @@ def only_call(function: Function) -> Function | None:
 
 
 def _callees(function: Function) -> list[Function]:
-    """The functions that `function` calls, directly or not, each after those it calls."""
+    """The direct and indirect callees of `function`, each after those it calls."""
     found: dict[Function, None] = {}
     active: set[Function] = {function}
 
@@ -409,7 +401,7 @@ def _callees(function: Function) -> list[Function]:
 
 
 def _helpers_of(functions: Sequence[Function]) -> dict[Callable, None]:
-    """The functions of s2s's own that the text of these needs."""
+    """The functions of s2s that the text of these functions needs."""
     helpers: dict[Callable, None] = {}
     for op in (op for each in functions for op in walk(each.block)):
         if op.record.helper is not None:
@@ -422,7 +414,7 @@ def _helpers_of(functions: Sequence[Function]) -> dict[Callable, None]:
 
 def _builtins_called(definitions: Iterable[ast.FunctionDef],
                      helpers: Iterable[Callable]) -> frozenset[str]:
-    """What Python has that the functions and helpers call, by name."""
+    """The builtins that the functions and helpers call, by name."""
     found = {str(node.id) for tree in definitions for node in nodes_in(tree)
              if isinstance(node, ast.Name) and not isinstance(node.id, Own)}
     found.update(*(helper.__code__.co_names for helper in helpers))
@@ -431,11 +423,10 @@ def _builtins_called(definitions: Iterable[ast.FunctionDef],
 
 def _spellings(functions: Sequence[Function], helpers: Iterable[Callable],
                more: frozenset[str]) -> dict[Function, str]:
-    """A name for each: two functions of one name, or one for two kinds of arguments, become g and
-    g_1.
+    """A name for each function: g and g_1 for two of one name, or for two kinds of arguments.
 
-    So does one that is called as something that generated code calls: a helper, a module, a
-    function of Python's, or one of `more`.
+    A function is also renamed if generated code uses its name otherwise: for a helper, a module, a
+    builtin, or one of `more`.
     """
     spelled: dict[Function, str] = {}
     taken = RESERVED | more | {helper.__name__ for helper in helpers}

@@ -1,8 +1,8 @@
-"""`raise` and `assert` in print, and what compiled code raises in their place.
+"""Print `raise` and `assert`, and their form in compiled code.
 
-Compiled code raises one of Python's own classes, with the run-time data as they are: Numba gives
-those to the exception, and says on which line it was raised. From both,
-runtime/call/user_exception.py makes the user's exception again.
+Compiled code raises one of Python's own classes, with the run-time data unformatted: Numba passes
+those to the exception, and reports the line. From both, runtime/call/user_exception.py builds the
+user's exception.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def raised(op: Op, inputs: Sequence[ast.expr], native: bool) -> ast.stmt:
 
 
 def _native(thrown: Made, inputs: Sequence[ast.expr]) -> ast.stmt:
-    """`raise ValueError("x is {}", x)`: a text with gaps, and what fills them."""
+    """`raise ValueError("x is {}", x)`: a text with gaps, and the data that fill them."""
     text = next((x.spell(inputs) for x in within(thrown) if isinstance(x, (Joined, Filled)) or (
         isinstance(x, Plain) and isinstance(x.content, str))), None)
     match text:

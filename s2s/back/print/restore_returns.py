@@ -1,4 +1,4 @@
-"""`return` inside loops, where the IR carries a flag and a result out of them.
+"""Restore `return` inside loops, where the IR carries a flag and a result out of them.
 
     for i in range(n):                      for i in range(n):
         if x[i] > limit:                        if x[i] > limit:
@@ -8,8 +8,7 @@
     if done:
         return t
 
-The IR has no jumps; this puts back what the user wrote, on the statements just before they are
-printed.
+The IR has no jumps; this pass undoes the desugaring, on statements just before they are printed.
 """
 
 from __future__ import annotations
@@ -23,9 +22,7 @@ Body = list[ast.stmt]
 
 
 def with_returns(body: Body) -> Body:
-    """`body` with the flags of early returns replaced by `return`, loop by loop from the outside
-    in.
-    """
+    """`body` with the flags of early returns replaced by `return`, outer loops first."""
     for k, statement in enumerate(body):
         match statement, body[k + 1] if k + 1 < len(body) else None:
             case (ast.For() | ast.While()) as loop, ast.If(
@@ -51,9 +48,7 @@ def with_returns(body: Body) -> Body:
 
 
 def _returning(body: Body, flag: str, leaving: ast.Return) -> Body | None:
-    """The body of a loop, returning where it raised the flag and broke out; None if it does
-    anything else.
-    """
+    """The body of a loop, with `return` for the flag and `break`; None if it does anything else."""
     result: Body = []
     raised = any(_given(s, flag) for s in body)
     if raised and not isinstance(body[-1], ast.Break):
@@ -88,8 +83,7 @@ def _returning(body: Body, flag: str, leaving: ast.Return) -> Body | None:
 
 
 def _ending_with_return(body: Body, leaving: ast.Return) -> Body:
-    """`body` with the `break` at its end replaced by `return`, and what is returned computed there.
-    """
+    """`body` with the `break` at its end replaced by `return`, whose value is computed there."""
     kept, value = body[:-1], leaving.value
     match kept[-1] if kept else None, value:
         case ast.Assign([ast.Name(target)], given), ast.Name(read) if target == read:
@@ -98,7 +92,7 @@ def _ending_with_return(body: Body, leaving: ast.Return) -> Body:
 
 
 def _given(statement: ast.stmt, flag: str) -> bool | None:
-    """The constant that a statement gives to `flag`, if that is what it does."""
+    """The constant that a statement assigns to `flag`, if it is such an assignment."""
     match statement:
         case ast.Assign([ast.Name(name)], ast.Constant(bool() as value)) if name == flag:
             return value
@@ -110,6 +104,6 @@ def _mentions(tree: ast.AST, flag: str) -> bool:
 
 
 def _like(old: ast.stmt, new: ast.stmt) -> ast.stmt:
-    """`new`, from the user's line that `old` comes from."""
+    """`new`, with the user's line of `old`."""
     new.line = getattr(old, "line", None)
     return new

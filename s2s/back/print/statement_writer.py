@@ -1,5 +1,4 @@
-"""Blocks to Python statements: assignments, writes in place, `if`, `for`, `while`, `break`,
-`return`.
+"""Write blocks as Python statements: assignments, in-place writes, `if`, `for`, `while`, `return`.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _FRESH = re.compile(r"\b(?:d|any|s)\d+\b")
 
 
 class Writer:
-    """Writes the statements of one function."""
+    """The writer of one function's statements."""
 
     def __init__(self, layout: Layout, names: Names, native: bool = False):
         self.layout, self.names, self.native = layout, names, native
@@ -71,8 +70,7 @@ class Writer:
         return self.returning(block, block.yields, tupled) or [ast.Pass()]
 
     def returning(self, block: Block, results: Sequence[Value], tupled: bool) -> Body:
-        """The statements of `block` and the `return` of `results`, in each branch of an `if` at its
-        end.
+        """The statements of `block` and the `return` of `results`, in each branch of a final `if`.
         """
         printed = [op for op in block.ops if op not in self.layout.inlined]
         last = printed[-1] if printed else None
@@ -116,7 +114,8 @@ class Writer:
         ]
 
     def is_returned(self, op: Op, results: Sequence[Value]) -> bool:
-        """Whether all that an `if` makes is returned at once, and the user has no name for it."""
+        """Whether the outputs of an `if` are only returned at once, and have no name of the user's.
+        """
         made = [x for x in results if x in op.outputs]
         return (
             bool(made)
@@ -132,7 +131,7 @@ class Writer:
         )
 
     def statements(self, block: Block, ops: Sequence[Op] | None = None) -> Body:
-        """The statements for the ops of `block`, without what its yields need."""
+        """The statements for the ops of `block`, except computations for its yields."""
         body: Body = []
         for op in block.ops if ops is None else ops:
             if op not in self.layout.inlined and op not in self.skipped:
@@ -189,7 +188,7 @@ class Writer:
         return [self.assign(op.output, value)]
 
     def call_in_place(self, op: Op, value: ast.expr) -> Body:
-        """A call that changes what it is handed: `y = f_fwd(x, tape)`."""
+        """A call that changes its arguments: `y = f_fwd(x, tape)`."""
         changed = handed_on(op)
         moved = self.moves([op.outputs[k] for k in changed],
                            [op.inputs[k] for k in changed.values()])
@@ -216,16 +215,14 @@ class Writer:
         return assignment(self.names[output], value, self.operators(output, output.op.line))
 
     def spelled(self, type: Type) -> str:
-        """`type` as an annotation, with the lengths that have no name numbered in order of
-        appearance.
-        """
+        """`type` as an annotation, with unnamed lengths numbered in order of appearance."""
         return _FRESH.sub(
             lambda match: self.lengths.setdefault(match[0], f"d{len(self.lengths) + 1}"), str(type)
         )
 
     def operators(self, target: Value, line: Line | None) -> str:
-        """The operators of which `target` may have the augmented form: the user's own, `+=` and
-        `-=` elsewhere.
+        """The operators to print `target` with in augmented form: the user's own; else `+=` and
+        `-=`.
         """
         if self.annotate or not isinstance(target.type, Scalar):
             return ""
@@ -234,7 +231,7 @@ class Writer:
         return "".join(sign for sign in "+-*/" if f"{sign}= " in line.text)
 
     def alias(self, op: Op) -> Body:
-        """`b = a`, where what is written into goes by another name afterwards."""
+        """`b = a`, where the version after a write has another name."""
         return self.moves([op.outputs[0]], [op.inputs[op.record.writes]])
 
     def write(self, op: Op) -> Body:
@@ -330,7 +327,8 @@ class Writer:
         line: Line | None = None,
         bound: bool = False,
     ) -> Body:
-        """Assign the values to the targets, which may be `bound` already, as if all at once."""
+        """A parallel assignment of the values to the targets, some of which may be `bound` already.
+        """
         pending = []
         for target, value in zip(targets, values, strict=True):
             if value.op is not None and value.op.name == "undefined":
@@ -363,7 +361,7 @@ class Writer:
             body.append(assignment(move[0], move[1], move[3]))
         return [placed(statement, line) for statement in body]
 
-    # ---------------------------------------------------------------------------------- branches
+    # ------------------------------------------------------------------------------------- branches
 
     def branch(self, op: Op) -> Body:
         """`if`, `elif`, `else`."""
@@ -387,7 +385,7 @@ def _said_not(op: Op) -> bool:
 
 
 def _as_argument(index: ast.expr) -> ast.expr:
-    """What stands between the brackets of `a[...]`, as an expression of its own."""
+    """The index between the brackets of `a[...]`, as an expression of its own."""
     match index:
         case ast.Slice(lower, upper, step):
             bounds = [b if b is not None else ast.Constant(None) for b in (lower, upper, step)]
@@ -412,7 +410,7 @@ def _operand_kinds(pattern, operands):
 
 # -------------------------------------------------------------------------------------------- loops
 
-# what outputs are on a path, whether the path may leave the loop, and whether it does -> the
+# values of outputs on a path, whether the path may leave the loop, and whether it does -> the
 # assignments at its end
 Finish = Callable[..., Body]
 
@@ -456,8 +454,7 @@ def loop(writer: Writer, op: Op) -> Body:
 
 
 def _popped(writer: Writer, op: Op) -> tuple[Op, int] | None:
-    """The pop with which a loop takes one item a trip from the end of a tape, and which carry the
-    tape is.
+    """The pop by which a loop takes one item a trip from the end of a tape, and the tape's carry.
 
     Such a loop prints as `for x in reversed(x_tape)`.
     """
@@ -482,9 +479,7 @@ def _popped(writer: Writer, op: Op) -> tuple[Op, int] | None:
 
 
 def is_read_as_it_is(writer: Writer, op: Op) -> bool:
-    """Whether a copy of a tape, or the tape turned round, is only what such a loop runs over: it
-    needs no copy.
-    """
+    """Whether a copied or reversed tape is only iterated over by such a loop, so needs no copy."""
     users = writer.layout.uses.get(op.output, [])
     if len(users) != 1 or writer.native or writer.annotate:
         return False
@@ -499,7 +494,7 @@ def is_read_as_it_is(writer: Writer, op: Op) -> bool:
 
 
 def _items(writer: Writer, tape: Value) -> ast.expr:
-    """What a loop runs over that takes its items from the end of `tape`."""
+    """The iterable of a loop that takes its items from the end of `tape`."""
     whole = tape.op if tape_source(tape) is not tape and is_read_as_it_is(writer, tape.op) else None
     source = writer.expression(tape if whole is None else whole.inputs[0])
     if whole is not None and whole.name == "tape_reversed":
@@ -516,8 +511,7 @@ def _loop_body(
     inits: Sequence[Value],
     unread: set[Value],
 ) -> Body:
-    """The statements of a loop's body, with what it carries on to the next trip; nothing reads
-    `unread` after the loop.
+    """The statements of a loop's body and the updates of its carries; `unread` are dead after it.
     """
     if stop is None or stop.constant is False:
         return unnested(writer.statements(body) + writer.moves(params, yields, bound=True))
@@ -541,9 +535,9 @@ def _loop_body(
 
 
 def _breaking(writer: Writer, block: Block, stop: Value, finish: Finish, once: bool = True) -> Body:
-    """The statements of `block`, what has to be done at its end, and `break` if `stop` holds.
+    """The statements of `block`, those of its end, and `break` if `stop` holds.
 
-    `once` says that the blocks around do nothing with `stop` but break.
+    `once` says that the enclosing blocks use `stop` only to break.
     """
     once = once and block.yields.count(stop) == 1
     if stop.constant is not MISSING:
@@ -569,7 +563,7 @@ def _breaking(writer: Writer, block: Block, stop: Value, finish: Finish, once: b
 
 
 def _is_question(op: Op | None) -> bool:
-    """Whether `op` is an `if` that says nothing but whether its condition holds."""
+    """Whether `op` is an `if` whose only result is whether its condition holds."""
     return (op is not None and op.name == "if" and len(op.outputs) == 1
             and all(x.name == "constant" for inner in op.blocks for x in inner.ops)
             and [inner.yields[0].constant for inner in op.blocks] == [True, False])
@@ -577,7 +571,7 @@ def _is_question(op: Op | None) -> bool:
 
 def _breaking_branches(writer: Writer, op: Op, block: Block, stop: Value, finish: Finish,
                        once: bool) -> Body:
-    """The `if` at the end of `block` that says whether to leave the loop."""
+    """The `if` at the end of `block` that decides whether to leave the loop."""
     k = op.outputs.index(stop)
     carried = [all(user is block for user, _ in writer.layout.uses.get(y, [])) for y in op.outputs]
     bodies = []
@@ -601,7 +595,7 @@ def _breaking_branches(writer: Writer, op: Op, block: Block, stop: Value, finish
 
 
 def _tested(writer: Writer, test: ast.expr, read, finish) -> Body:
-    """`finish`, then `if test: break`, where finishing may overwrite what the test reads."""
+    """`finish`, then `if test: break`, where finishing may overwrite operands of the test."""
     after = finish({}, True)
     overwritten = {
         node.id
@@ -617,7 +611,7 @@ def _tested(writer: Writer, test: ast.expr, read, finish) -> Body:
 
 
 def _continuing(block: Block, stop: Value, y: Value) -> list[Value]:
-    """What `y`, read at the end of `block`, may be where `stop` does not hold."""
+    """Possible values of `y`, read at the end of `block`, where `stop` does not hold."""
     if stop.constant is not MISSING:
         return [] if stop.constant else [y]
     op = stop.op

@@ -1,1 +1,1 @@
-"""Python's syntax trees: building them, names in them, their text."""
+"""Python syntax trees: builders, names, and text."""

@@ -1,6 +1,4 @@
-"""Small pieces of statements: assignments, `if` without empty branches, `not` as a person writes
-it.
-"""
+"""Build small statements: assignments, `if` without empty branches, idiomatic `not`."""
 
 from __future__ import annotations
 
@@ -38,14 +36,12 @@ def method_call(name: str, method: str, *args: ast.expr) -> ast.expr:
 
 
 def end_of(x: Value, op: Op, block: Block) -> Value:
-    """What `x` is at the end of `block`, a branch of `op`."""
+    """The value of `x` at the end of `block`, a branch of `op`."""
     return block.yields[op.outputs.index(x)] if x in op.outputs else x
 
 
 def assignment(name: str, value: ast.expr, operators: str) -> ast.stmt:
-    """`name = value`, written `name += rest` where value is `name + rest` and `operators` has the
-    sign.
-    """
+    """`name = value`, or `name += rest` for `name + rest`, if `operators` contains the sign."""
     match value:
         case ast.BinOp(ast.Name(left), ast.Add(), ast.UnaryOp(ast.USub(), right)) if (
             left == name and "-" in operators
@@ -85,7 +81,7 @@ def choose(test: ast.expr, first: Body, second: Body) -> Body:
 
 
 def leaves(body: Body) -> bool:
-    """Whether control never comes to the end of `body`."""
+    """Whether control never reaches the end of `body`."""
     match body[-1] if body else None:
         case ast.Break() | ast.Continue() | ast.Return() | ast.Raise():
             return True
@@ -107,5 +103,5 @@ def unnested(body: Body) -> Body:
 
 
 def dtype_argument(dtype: str) -> str:
-    """What np.empty is told of a dtype, after a shape."""
+    """The dtype argument of np.empty, after a shape."""
     return "" if dtype == "float64" else f", np.{dtype if dtype != 'bool' else 'bool_'}"

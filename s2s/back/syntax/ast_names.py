@@ -1,4 +1,4 @@
-"""Which names statements read and bind, by their syntax trees."""
+"""Find the names that statements read and bind, from their syntax trees."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def exposed(body: Sequence[ast.stmt], names: set[str]) -> Iterator[str]:
         found.update((n, None) for n in loaded_in([tree]) if n in names and n not in assigned)
 
     def visit(body: Sequence[ast.stmt], assigned: set[str]) -> set[str] | None:
-        """What is assigned at the end; None if the end is not reached."""
+        """The names assigned at the end; None if the end is not reached."""
         for statement in body:
             match statement:
                 case ast.For(target, iterator, inner):
@@ -54,9 +54,7 @@ def exposed(body: Sequence[ast.stmt], names: set[str]) -> Iterator[str]:
 
 
 def nodes_in(tree: ast.AST) -> Iterator[ast.AST]:
-    """What `ast.walk` gives, in its order, in half of the time: without the contexts of names,
-    which are of no kind of their own.
-    """
+    """The nodes of `ast.walk`, in its order, twice as fast: without the contexts of names."""
     ahead = [tree]
     for node in ahead:
         for name in node._fields:
@@ -69,7 +67,7 @@ def nodes_in(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def before_break(body: Sequence[ast.stmt]) -> set[str]:
-    """What a loop surely assigns before it can be left."""
+    """The names that a loop surely assigns before it can be left."""
     found: set[str] = set()
     for statement in body:
         if any(isinstance(node, (ast.Break, ast.Continue)) for node in nodes_in(statement)):

@@ -1,4 +1,4 @@
-"""How constants are spelled: Python's literals, and names where there is no literal (`np.inf`)."""
+"""Print constants: Python's literals, or names where there is no literal (`np.inf`)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def modules_said(x) -> set[str]:
         return set()
     if isinstance(x, (np.ndarray, np.generic, float)):
         return {"np"}
-    if not is_literal(x):  # what writes the text refuses it, if it comes to that
+    if not is_literal(x):  # the printer will report it
         return set()
     return {node.id for node in ast.walk(ast.parse(literal(x))) if isinstance(node, ast.Name)
             and node.id in ("np", "math")}

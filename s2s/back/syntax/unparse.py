@@ -1,7 +1,7 @@
-"""Syntax trees to text, with the parentheses, comments and line breaks that a person would write.
+"""Print syntax trees with the parentheses, comments and line breaks that a person would write.
 
-`astunparse` puts parentheses around every operation.  Here an expression is dispatched with the
-precedence its surroundings ask for, and writes parentheses only if its own is lower.
+`astunparse` puts parentheses around every operation. Here an expression is dispatched with the
+precedence of its context, and gets parentheses only if its own is lower.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _BINARY = {
 
 
 def _inside_quotes(tree: ast.JoinedStr, quote: str) -> str:
-    """What stands between the quotes of a formatted string; without a `quote`, only what it shows.
+    """The text between the quotes of a formatted string; without a `quote`, only its literal parts.
     """
     found = []
     for part in tree.values:
@@ -72,7 +72,7 @@ def _inside_quotes(tree: ast.JoinedStr, quote: str) -> str:
 
 
 class Comment(ast.stmt):
-    """A line of its own that starts with `#`."""
+    """A comment on a line of its own."""
 
     _fields = ()
 
@@ -88,13 +88,12 @@ class Blank(ast.stmt):
 
 
 class Unparser(astunparse.Unparser):
-    """Writes a tree into `text`, and remembers in `lines` which user's line each line comes from.
-    """
+    """Writes a tree into `text`, and records in `lines` the user's line of each line."""
 
     def __init__(self):
         self.out: list[str] = [""]
         self.lines: dict[int, Line] = {}
-        self.raises: dict[int, object] = {}  # of compiled code: which op raises on a line
+        self.raises: dict[int, object] = {}  # in compiled code: the op that raises on a line
         self.future_imports = []
         self._indent = 0
         self._asked = LOWEST
@@ -136,7 +135,7 @@ class Unparser(astunparse.Unparser):
                 self.lines.setdefault(number, line)
 
     def bracket(self, precedence: int, write: Callable[[], None]) -> None:
-        """Run `write`, between parentheses if the surroundings bind tighter than `precedence`."""
+        """Run `write`, between parentheses if the context binds tighter than `precedence`."""
         if self._asked > precedence:
             self.write("(")
             write()
@@ -145,7 +144,7 @@ class Unparser(astunparse.Unparser):
             write()
 
     def separated(self, items: list, asked: int = TERNARY) -> None:
-        """The items with commas between them."""
+        """Write the items with commas between them."""
         for k, item in enumerate(items):
             if k:
                 self.write(", ")
@@ -202,7 +201,7 @@ class Unparser(astunparse.Unparser):
 
     def _JoinedStr(self, tree: ast.JoinedStr) -> None:
         shown = _inside_quotes(tree, "")
-        # as Python 3.11 asks for
+        # quotes that Python 3.11 accepts
         quote = next((q for q in ('"', "'", '"""') if q not in shown), "'''")
         self.write(f"f{quote}{_inside_quotes(tree, quote)}{quote}")
 
@@ -359,7 +358,7 @@ class Unparser(astunparse.Unparser):
 
 
 def _starts_positive_product(tree: ast.expr) -> bool:
-    """Whether `-` in front of this product can do without parentheses."""
+    """Whether `-` in front of this product needs no parentheses."""
     while isinstance(tree, ast.BinOp) and isinstance(tree.op, (ast.Mult, ast.Div)):
         tree = tree.left
         if (
@@ -394,13 +393,11 @@ def expression_text(tree: ast.expr) -> str:
     return unparser.out[-1]
 
 
-# ----------------------------------------------------------------------------------- line breaking
+# ------------------------------------------------------------------------------------ line breaking
 
 
 def docstring_lines(text: str, width: int) -> list[str]:
-    """A docstring in lines; none ends between a name and its type, `x: float64[:, :]`, or within a
-    type.
-    """
+    """Break a docstring into lines, but not within a type or between it and its name."""
     text = re.sub(r"\[[^][]*\]", lambda found: found[0].replace(" ", "\xa0"), text)
     text = re.sub(r"(?<=\w):\s(?=\S)", ":\xa0", text)
     return [line.replace("\xa0", " ")
@@ -408,7 +405,7 @@ def docstring_lines(text: str, width: int) -> list[str]:
 
 
 def break_line(line: str, width: int) -> list[str]:
-    """A logical line as several: broken inside brackets, after a comma or before an operator."""
+    """Break a logical line into several: inside brackets, after a comma or before an operator."""
     indent = len(line) - len(line.lstrip())
     line = _in_parentheses(line, indent)
     fitting = [place for place in _break_places(line, indent) if place[0] <= width]
@@ -421,7 +418,7 @@ def break_line(line: str, width: int) -> list[str]:
         return [line]
     if len(rest) <= width:
         return [head, rest]
-    # what follows is inside the same brackets: break it as a line that has them open
+    # the rest is inside the same brackets: break it as a line that has them open
     opened = "(" * depth
     tail = (
         break_line(" " * (hang - depth) + opened + rest[hang:], width) if hang >= depth else [rest]
@@ -430,9 +427,7 @@ def break_line(line: str, width: int) -> list[str]:
 
 
 def _in_parentheses(line: str, indent: int) -> str:
-    """`a = b + c` as `a = (b + c)`, `return b, c` as `return (b, c)`: so that it may be broken at
-    the top.
-    """
+    """`a = b + c` as `a = (b + c)`, `return b, c` as `return (b, c)`, so that it can be broken."""
     start = next(
         (k for k, depth in _depths(line, indent) if not depth and line[k - 2 : k] == "= "), None
     )
@@ -445,7 +440,7 @@ def _in_parentheses(line: str, indent: int) -> str:
 
 
 def _break_places(line: str, indent: int) -> list[tuple[int, int, int]]:
-    """(column, depth of brackets, column where the next line starts) of every place to break at."""
+    """The possible breaks: (column, depth of brackets, column where the next line starts)."""
     places, opened, last = [], [], 0
     for k, depth in _depths(line, indent):
         if depth > last:
@@ -459,8 +454,7 @@ def _break_places(line: str, indent: int) -> list[tuple[int, int, int]]:
 
 
 def _depths(line: str, start: int) -> Iterator[tuple[int, int]]:
-    """Each column from `start` that no string covers, with the number of brackets open before it.
-    """
+    """Each column from `start` outside of strings, with the number of brackets open before it."""
     depth, quote, escaped = 0, "", False
     for k in range(start, len(line)):
         c = line[k]
