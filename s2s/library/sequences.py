@@ -476,7 +476,7 @@ def require_equal(n, m, shorter, longer):
 
 
 def finite_sum(items):
-    """math.fsum(items), which the front end knows to raise nothing more."""
+    """math.fsum(items), which the front end knows to raise no ValueError."""
 
 
 def exact_sum(items):

@@ -617,6 +617,13 @@ def test_compiled_fsum_is_pythons():
         assert run(x, n) == exact_and_wide(x, n)
     with pytest.raises(ValueError, match="-inf \\+ inf in fsum"):
         run(math.inf, 2)
+    of_items = s2s.jit(lambda xs: math.fsum(xs))
+    for xs in ([math.inf, math.nan, -math.inf], [1e308, 1e308, -1e308], [math.nan, 1e308, 1e308]):
+        with pytest.raises((ValueError, OverflowError)) as wanted:
+            math.fsum(xs)
+        with pytest.raises(wanted.type):
+            of_items(xs)
+    assert of_items([1e308, math.inf, 1e308]) == math.inf
     assert s2s.jit(s2s.grad(exact_and_wide))(0.7, 9) == s2s.grad(exact_and_wide)(0.7, 9)
 
 

@@ -37,6 +37,7 @@ from ..domain.heap import Cell, Container
 from ..values.exceptions import guard, is_caught
 from ..values.lists import as_list, is_list, known_range, list_value, new_list
 from ..values.objects import method_of
+from ..values.raise_guards import guarding
 from ..values.subscript import take
 from ..values.unpacking import require_length
 from ..values.unwrap import demand
@@ -608,8 +609,9 @@ def _fsum(frame: Frame, node, source):
 
 
 def _finite_sum(frame: Frame, node, source):
-    return exact_sum(
-        list_value(frame, source) if isinstance(source, tuple) else as_list(frame, source))
+    items = list_value(frame, source) if isinstance(source, tuple) else as_list(frame, source)
+    with guarding(frame):
+        return exact_sum(items)
 
 
 def _isclose(frame: Frame, node, a, b, *, rel_tol=1e-09, abs_tol=0.0):

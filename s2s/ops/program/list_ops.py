@@ -785,6 +785,16 @@ list_sum = define(
     vjp=_vjp_sum,
     linear=(0,),
 )
+FSUM = ast.Attribute(ast.Name("math", ast.Load()), "fsum", ast.Load())
+sum_overflows = define(
+    "sum_overflows",  # whether math.fsum raises OverflowError, as it does where a part overflows
+    evaluate=lambda xs: raise_conditions.overflows(math.fsum, xs),
+    infer=lambda xs: BOOL,
+    syntax=lambda xs: _call("overflows", FSUM, xs),
+    helper=raise_conditions.overflows,
+    vjp=lambda bar, y, xs: (None,),
+    jvp=lambda dots, y, xs: None,
+)
 exact_sum = define(
     "exact_sum",  # math.fsum
     evaluate=math.fsum,
@@ -792,19 +802,26 @@ exact_sum = define(
     syntax=lambda xs: ast.Call(ast.Attribute(ast.Name("math", ast.Load()), "fsum", ast.Load()), [xs], []),
     vjp=_vjp_sum,
     jvp=lambda dots, y, xs: None if dots[0] is None else list_sum(dots[0]),
+    raises=(raise_conditions.Raises(OverflowError, lambda xs: sum_overflows(xs), ([1e308, 1e308],),
+                                    natively=False),),
 )
 
 
-def summed_exactly(xs):
-    """math.fsum as loops: the sum is kept as numbers whose bits do not overlap (Shewchuk 1997), then rounded once."""
+def parts_of_sum(xs):
+    """Three sums of `xs`: of the finite ones, of the others, and of the infinite ones among these.
+
+    The first is given in parts, numbers whose bits do not overlap (Shewchuk 1997).  The last part is
+    infinite where the sum overflows on the way; what comes after that is passed over.
+    """
     parts = [0.0][:0]
-    special = 0.0
-    nans = 0
+    special, infinite = 0.0, 0.0
     for x in xs:
         x = float(x)
         if not math.isfinite(x):
             special += x
-            nans += math.isnan(x)
+            if math.isinf(x):
+                infinite += x
+            del parts[0:]
             continue
         count = 0
         for k in range(len(parts)):
@@ -819,8 +836,24 @@ def summed_exactly(xs):
             x = high
         del parts[count:]
         parts.append(x)
+        if not math.isfinite(x):
+            break
+    return parts, special, infinite
+
+
+def overflows_on_the_way(xs):
+    """Whether math.fsum(xs) raises OverflowError, as loops."""
+    parts, _, _ = parts_of_sum(xs)
+    return len(parts) > 0 and not math.isfinite(parts[-1])
+
+
+def summed_exactly(xs):
+    """math.fsum as loops, which round the sum once."""
+    parts, special, infinite = parts_of_sum(xs)
+    if len(parts) > 0 and not math.isfinite(parts[-1]):
+        raise OverflowError("intermediate overflow in fsum")
     if special != 0.0:
-        if math.isnan(special) and nans == 0:
+        if math.isnan(infinite):
             raise ValueError("-inf + inf in fsum")
         return special
     high, low = 0.0, 0.0
@@ -840,6 +873,9 @@ def summed_exactly(xs):
 native_exact_sum = define(
     "native_exact_sum", evaluate=summed_exactly, infer=lambda xs: FLOAT, syntax=lambda xs: _call("summed_exactly", xs),
     helper=summed_exactly)
+native_sum_overflows = define(
+    "native_sum_overflows", evaluate=overflows_on_the_way, infer=lambda xs: BOOL,
+    syntax=lambda xs: _call("overflows_on_the_way", xs), helper=overflows_on_the_way)
 list_total = define(
     "list_total",  # (xs, start): sum(xs, start) of arrays
     evaluate=sum,
