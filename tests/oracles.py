@@ -303,20 +303,25 @@ BINARY |= {"fmax": BINARY["maximum"], "fmin": BINARY["minimum"], "float_power": 
 
 
 DIVISIONS = {"divide": operator.truediv, "floor_divide": operator.floordiv, "remainder": operator.mod}
+STEPS = {"floor", "ceil", "trunc", "rint", "sign", "heaviside", "spacing"}
 PYTHONS = {"add", "subtract", "multiply", "power", "negative", "positive", "absolute", *DIVISIONS}
 
 
 def apply(name: str, *inputs):
     """A ufunc of Hypers and plain values."""
     ufunc = getattr(np, name, None) or np.vectorize(getattr(math, name), otypes=[float])
+    name = getattr(ufunc, "__name__", name) if isinstance(ufunc, np.ufunc) else name  # np.atanh is arctanh
     if name == "matmul":
         return bilinear(np.matmul, *inputs)
     if name in SPLIT:
         return SPLIT[name](*map(lift, inputs))
     if name == "absolute" and is_complex(inputs[0]):
         return apply("hypot", inputs[0].real, inputs[0].imag)
-    if name not in UNARY and name not in BINARY:  # comparisons, isfinite, ... : functions of the values
-        return ufunc(*map(primal, inputs))
+    if name not in UNARY and name not in BINARY:
+        found = ufunc(*map(primal, inputs))
+        if name not in STEPS and any(np.asarray(part).dtype.kind not in "biu" for part in (found if isinstance(found, tuple) else (found,))):
+            raise NotImplementedError(f"the derivative of {name}")
+        return found  # of comparisons, isfinite, ... : functions of the values
     values = [primal(x) for x in inputs]
     pythons = name in PYTHONS and all(type(v) in (bool, int, float, complex) for v in values)
     if pythons and name in DIVISIONS and values[1] == 0:

@@ -1,5 +1,7 @@
 """The oracles against one another: who judges must be judged."""
 
+import math
+
 import generate
 import numpy as np
 import oracles
@@ -42,6 +44,14 @@ def test_hyper_duals_raise_where_pythons_numbers_do():
 
     x = np.array([0.3, 0.4])
     np.testing.assert_allclose(oracles.dual(f, (x,), (np.array([1.0, 5.0]),)), (f(x), 1 - np.tanh(0.3) ** 2), rtol=1e-14)
+
+
+def test_hyper_duals_know_functions_by_all_their_names():
+    for name, at in (("asin", 0.3), ("acosh", 1.3), ("atanh", 0.3), ("atan", 0.3)):
+        for f in (lambda x: getattr(math, name)(x), lambda x: getattr(np, name)(x)):
+            assert oracles.dual(f, (at,), (1.0,))[1] == pytest.approx((f(at + 1e-6) - f(at - 1e-6)) / 2e-6, 1e-6)
+    with pytest.raises(NotImplementedError):
+        oracles.dual(lambda x: math.lgamma(x), (0.3,), (1.0,))
 
 
 def test_hyper_duals_leave_the_arguments_alone():

@@ -9,7 +9,8 @@ from .writer import Wide, idiom
 
 def table_of_pairs(out: Wide, scope: Scope, by: str) -> str:
     """Of all pairs of the elements of an array; on the diagonal, of equal ones, the slope or the value is infinite."""
-    b = out.pick(scope.arrays)
+    b = out.fresh("p")
+    out.emit(f"{b} = {(each := out.pick(scope.arrays))} + 0.3 * np.arange(len({each}))")  # others are not equal
     d = f"({b}[:, None] - {b})"
     return out.pick([f"np.sqrt({d} ** 2)", f"np.abs({d}) ** 0.5", f"np.log({d} ** 2)", f"1.0 / {d}", f"np.sqrt(np.abs({d}))", f"np.hypot({d}, 0.0 * {d})",
                      f"np.arccos(np.cos({d}) * 0.0 + 1.0 - 0.01 * {d} ** 2)"])

@@ -360,6 +360,8 @@ def plus_syntax(kind, x: ast.expr, y: ast.expr, depth: int = 0) -> ast.expr:
 
 def _cotangent_type(type: Type) -> Type:
     match type:
+        case Tape(item):
+            return Tape(_cotangent_type(item))
         case List(item):
             return List(_cotangent_type(item))
         case Tuple(items, form):

@@ -19,7 +19,7 @@ from ...analysis.exit_conditions import asked_to_leave
 from ...analysis.side_effects import handed_on
 from ...analysis.zero_cotangents import Unreached, Way
 from ...errors import DerivativeError
-from ...ir.builder import Builder, add_op, at, current, join_types
+from ...ir.builder import Builder, add_op, at, current, emit, join_types
 from ...ir.graph import (
     MISSING,
     Block,
@@ -45,10 +45,10 @@ from ...ops.core.chain_rule import (
     times,
     where_chosen,
 )
-from ...ops.core.control import Known, call, for_loop, if_record, types_for_caller
+from ...ops.core.control import Known, call, for_loop, if_record, tape_copy, types_for_caller
 from ...ops.core.elementwise import and_, bitwise_and, bitwise_or, equal, logical_not, not_, or_
-from ...ops.core.record import value
-from ...ops.core.shape import shaped_like, spread, zeros_of
+from ...ops.core.record import RECORDS, value
+from ...ops.core.shape import kind_of_item, shaped_like, spread, zeros_of
 from ...ops.program.checkpoint import Rerun
 from ...ops.program.effects import has_effects
 from ...ops.program.list_ops import sum_of
@@ -385,8 +385,8 @@ class Adjoint:
         blocks, parts = [self.regions[branch].adjoint for branch in op.blocks], []
         for block, end in zip(blocks, ends):
             with Builder(block):
-                block.yields = [in_kind(end[x] if x in end else zeros_of(x), x, firm=True)
-                                for x in changed]
+                block.yields = [in_kind(end[x] if x in end else self.zeros_left(x, op), x,
+                                        firm=True) for x in changed]
                 parts.append([self.part_on_path(end.get(x)) if x in self.infinite
                               and isinstance(x.type, (Scalar, Array)) else value(True)
                               for x in changed])
@@ -405,6 +405,22 @@ class Adjoint:
             for out, first, second in zip(outs, *parts):
                 if (first.constant, second.constant) in ((True, False), (False, True)):
                     self.parts[out] = op.inputs[0] if first.constant else not_(op.inputs[0])
+
+    def zeros_left(self, x: Value, branch: Op) -> Value:
+        """Zeros for the cotangent of `x` in an arm of `branch` that does not read it.
+
+        A tape that only the other arm empties is full in this one: zeros for each item of a copy,
+        as the tape itself is emptied in place.
+        """
+        if not isinstance(x.type, Tape):
+            return zeros_of(x)
+        block = next(each for each in self.regions if branch in each.ops)
+        with Builder(Block(), above=self.home) as builder:
+            copied = emit(tape_copy, x)
+        at = block.ops.index(branch)
+        block.ops[at:at] = builder.block.ops
+        self.home[copied] = block
+        return RECORDS["list_zeros"](copied, kind=kind_of_item(x.type))
 
     def say_unreached(self, op: Op, bars: list[tuple[int, Value]], outs: dict[Value, Value],
                       ends: list[dict[Value, Value]]) -> None:
