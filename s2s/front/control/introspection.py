@@ -28,9 +28,9 @@ from ..domain.heap import Cell, Container
 from ..values.lists import is_list
 from ..values.objects import class_of, found_in
 
-UNSET = object()  # no default is given
+UNSET = object()  # the default is missing
 OF_NUMBERS = {"int64": int, "float64": float, "complex128": complex}
-NUMBERS = (np.ndarray, float, int)  # what may be passed where nothing is known
+NUMBERS = (np.ndarray, float, int)  # candidate classes where nothing is known
 
 
 def classes_of(frame: Frame, binding) -> tuple[type, ...] | None:

@@ -31,11 +31,11 @@ class Iterable:
 
     get: Callable  # index -> binding
     bounds: tuple = ()  # (lo, hi, step) of the index
-    trips: int | None = None  # where the loop is to be unrolled
-    held: tuple = ()  # bindings that it reads from
+    trips: int | None = None  # set where the loop is to be unrolled
+    held: tuple = ()  # the bindings that it reads
     is_range: bool = False
-    extent: object = None  # of the axis that it runs along, where known
-    plan: Plan | None = None  # how a reverse sweep is to run the loop again
+    extent: object = None  # the extent of the axis that it runs along, where known
+    plan: Plan | None = None  # the checkpointing plan for the reverse sweep
 
     def index_name(self, frame: Frame) -> str:
         used = {*frame.locals, *frame.env}
@@ -92,7 +92,7 @@ def members_of(frame: Frame, binding: Container, node: gast.AST, anyhow: bool = 
         return binding
     items = binding.members["_keys" if issubclass(binding.cls, Keyed) else "_items"]
     if issubclass(binding.cls, Keyed) and frame.heap.items(items) is None:
-        # what is looked up while a loop runs over it
+        # lookups while a loop runs over it
         return sharing_items(frame, items, list_copy(frame.heap.read(items)))
     if binding.cls is not Set or anyhow:
         return items
@@ -122,7 +122,7 @@ def counted(frame: Frame, source: Iterable, node: gast.AST) -> Iterable:
     if source.trips is not None:
         return source
     lo, hi, step = source.bounds
-    if not source.is_range and _known(step) == -1:  # backwards, to its start
+    if not source.is_range and _known(step) == -1:  # backwards, down to its start
         return Iterable(lambda k: source.get(lo - k), (0, lo + 1, 1), held=source.held,
                         extent=source.extent)
     if not source.is_range:

@@ -37,10 +37,10 @@ class Once(Made):
     content: object
     state: Container  # {"taken": how many `next` took, "used": whether something else ran over it}
     what: str
-    watch: Watch  # what it reads, as it was when it was made
-    # it was worked out when it was made, though Python does that when it is run over
+    watch: Watch  # a snapshot of what it reads, taken at its creation
+    # evaluated eagerly at its creation, though Python evaluates it lazily
     was_early: bool = False
-    is_early: bool = False  # it is worked out before a loop over it begins
+    is_early: bool = False  # evaluated before a loop over it begins
 
     def held(self) -> Iterator:
         yield self.state
@@ -99,7 +99,7 @@ def gives_iterator(function: Callable, what: str) -> Callable:
             name: frame.opened(a)
             for name, a in keywords.items()
         }
-        # what an iterator given to it reads, and when, is lost once that is opened
+        # opening an iterator argument loses what that reads, and when
         reads = [
             a if isinstance(a, Once) else b
             for a, b in zip((*args, *keywords.values()), (*opened, *named.values()))

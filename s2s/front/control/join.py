@@ -194,7 +194,7 @@ class Join:
             self.needed.update(root for cell in self.frame.cells_held(a) for root in cell.roots)
             return lambda outputs: a
         a, b = settled(self.facts[0], a), settled(self.facts[1], b)
-        # that it is bound is asked before it is read
+        # reads test whether it is bound first
         if (a is None or b is None) and (a is UNBOUND or b is UNBOUND):
             return lambda outputs: None
         if isinstance(a, Maybe) or isinstance(b, Maybe) or (a is None) is not (b is None):

@@ -34,10 +34,8 @@ from ..values.subscript import part_of
 from .join import NUMBERS, described, is_function, may_be_none
 
 # A number that the body reads behind a condition, and that nothing binds before the first trip,
-# starts as 0:
-# a reverse sweep saves it in every trip, so there must be something to save.  That nothing else
-# reads the 0,
-# front/values/maybe_unbound.py sees to.
+# starts as 0: a reverse sweep saves it in every trip, so there must be a value to save.
+# front/values/maybe_unbound.py ensures that nothing else reads the 0.
 PLACEHOLDERS = {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j}
 
 
@@ -51,40 +49,38 @@ class Carried:
 
     names: dict[str, object] = field(default_factory=dict)  # name -> binding on entry
     cells: dict[Cell, None] = field(default_factory=dict)
-    # name, slot or list -> cells its arrays may share with
+    # name, slot or list -> cells with which its arrays may share memory
     origins: dict[object, frozenset] = field(default_factory=dict)
-    # two of these, or one -> what says that they may share
+    # two of these, or one -> the reason why they may share memory
     tokens: dict[frozenset, Cell] = field(default_factory=dict)
     breaks: bool = False
     settled_breaks: bool = False
     test_inside: bool = False
-    # lists that a trip leaves longer, or with other things in them
+    # lists that a trip grows, or fills with items of another structure
     grow: dict[Cell, None] = field(default_factory=dict)
-    # lists of known length, and with what they are to enter
+    # lists of known length, and the bindings with which they enter
     renewed: dict[Cell, tuple] = field(default_factory=dict)
-    before: dict = field(default_factory=dict)  # what each cell held on entry
+    before: dict = field(default_factory=dict)  # the content of each cell on entry
     held: dict = field(default_factory=dict)  # what the lists were known to share on entry
     settled_held: bool = False
-    same_arrays: bool = False  # names keep their arrays until a trip shows otherwise
+    same_arrays: bool = False  # names keep their arrays until a trip refutes that
     exposed: frozenset = frozenset()  # names that a trip may read before it binds them
-    # names that are not bound before, and that each trip binds
+    # names that are unbound before the loop and bound by each trip
     bind_always: dict = field(default_factory=dict)
     supposed: int = 0  # how many of SUPPOSITIONS are made
-    # names supposed to hold arrays that nothing else leads to, in each trip
+    # names supposed to hold unaliased arrays in each trip
     apart: set = field(default_factory=set)
-    # names that some trip does not leave as the like part of the same array
+    # names that some trip leaves as something else than a view of the same form of the same array
     not_parts: set = field(default_factory=set)
-    # list -> what it shared before the first trip, and whether with itself
+    # list -> what it shared before the first trip, and whether among its own items
     held_before: dict = field(default_factory=dict)
-    parted: frozenset = frozenset()  # names that hold such arrays after the loop for certain
+    parted: frozenset = frozenset()  # names that certainly hold such arrays after the loop
 
 
 # Note [Suppositions]
 # Where a write is in doubt because of what a loop carries, the loop is run again under one more
-# supposition, which each
-# trip must confirm: by induction it then holds in all of them.  Each trades a doubt for the proof;
-# what a trip refutes
-# is given up, name by name.
+# supposition, which each trip must confirm: by induction it then holds in all of them.  Each trades
+# a doubt for the proof; what a trip refutes is given up, name by name.
 
 
 def suppose_apart(carried: Carried) -> None:

@@ -55,8 +55,8 @@ from .recursion_keys import (
     split_binding,
 )
 
-ROUNDS = 12  # attempts at what a function returns
-KINDS = 16  # of arguments for which one function may be under construction
+ROUNDS = 12  # attempts to find the result type of a function
+KINDS = 16  # argument types for which one function may be under construction
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class Definition:
     closure: dict = field(default_factory=dict)
     lexical: Frame | None = None
     doc: str = ""
-    function: Callable | None = None  # of a function outside the program
+    function: Callable | None = None  # of a module-level function
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,11 +83,12 @@ class Signature:
 
     structure: object
     types: list[Type]  # of all results
-    changed: tuple[int, ...]  # arguments
-    outer: tuple[Cell, ...]  # arrays of the program around
+    changed: tuple[int, ...]  # number of arguments
+    outer: tuple[Cell, ...]  # arrays of the enclosing program
     shares: bool  # whether the result may share memory with them
     identities: object = None  # which of the results are one object: front/domain/result_aliases.py
-    pairs: tuple[tuple[int, int], ...] = ()  # of leaves of the result that may share memory
+    # positions of leaves of the result that may share memory
+    pairs: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(eq=False)
@@ -101,10 +102,10 @@ class Recursion:
     callee: Recursive
     signature: Signature | None = None
     active: bool = True
-    # where this attempt has called a function of which nothing is known yet
+    # where this attempt has called a function without a known result yet
     diverged: Line | None = None
     closed: bool = False
-    lifted: list[Value] = field(default_factory=list)  # what every call hands on
+    lifted: list[Value] = field(default_factory=list)  # operands that every call passes on
 
 
 class Wider(Exception):
@@ -302,7 +303,7 @@ def _attempt(frame: Frame, made: Recursion, names: list[str], node: gast.AST | N
         made.callee.function = _stub(made, block.params, symbols)
         holder = Frame(definition.node, definition.body, definition.source, session,
                        definition.globals, caller=frame)
-        holder.env.update(bindings)  # the caller's arrays: what the function leaves in them is read
+        holder.env.update(bindings)  # the caller reads the final state of its arrays
         holder.kept = (frozenset(bindings),)
         inner = Frame(definition.node, definition.body, definition.source, session,
                       definition.globals, definition.closure, definition.lexical, holder)

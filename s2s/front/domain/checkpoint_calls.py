@@ -36,7 +36,7 @@ def mark(session, name: str, source: Source, run: Callable):
     builder = current()
     start = len(builder.block.ops)
     result = run()
-    if not session.recursions:  # functions that call themselves have tapes of their own
+    if not session.recursions:  # recursive functions have tapes of their own
         session.marked.append(Marked(builder.block.ops[start:], name, source, builder.line))
     return result
 

@@ -14,7 +14,7 @@ from ...ir.graph import Value
 from ...ir.types import Array, List
 from .heap import Cell, cells_in
 
-Pair = tuple[Cell, Cell]  # what a name is bound to after either arm
+Pair = tuple[Cell, Cell]  # the binding of a name after either arm
 
 
 def parted(frame, pairs: Sequence[tuple], heaps: Sequence[dict],
@@ -33,7 +33,7 @@ def parted(frame, pairs: Sequence[tuple], heaps: Sequence[dict],
     if not candidates:
         return frozenset()
     elsewhere: list[set[Cell]] = [
-    ]  # for each arm: what is reached in other ways than as all of a name's array
+    ]  # for each arm: the cells reached otherwise than as the whole array of a name
     for k, heap in enumerate(heaps):
         kept, frame.heap.contents = frame.heap.contents, heap
         cells = [cell for pair in others for cell in frame.cells_held(pair[k])]

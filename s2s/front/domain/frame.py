@@ -42,12 +42,12 @@ from .heap import Cell, Container, Heap, cells_in, insider, is_shared
 from .optional import Maybe
 
 EXIT, STOP, RETURNED, RESULT, RESULT_OF = "<exit>", "<stop>", "<returned>", "<result>", "<value>"
-# an exception is on its way to its handler, and which one: front/values/exceptions.py
+# an exception is in flight, and its code: front/values/exceptions.py
 RAISED, CODE = "<raised>", "<code>"
-OUT = "<out>"  # a loop has ended because its own test failed, which a trip has found out
-# whether a name is bound, where that is not certain: front/values/maybe_unbound.py
+OUT = "<out>"  # set where a trip has found that the loop's own test failed
+# whether a name is bound, where that is uncertain: front/values/maybe_unbound.py
 BOUND = "<bound {}>"
-REST = "<rest>"  # what `a, b = c, d` has still to assign
+REST = "<rest>"  # the values that `a, b = c, d` has still to assign
 IN_WORDS = {RESULT: "the result", RESULT_OF: "this value", REST: "what is still to be assigned"}
 UNBOUND = type("Unbound", (), {"__repr__": lambda self: "unbound"})()
 
@@ -94,37 +94,37 @@ class Session:
     call: Callable  # (frame, function, args, keywords, node) -> binding
     default: Callable  # (frame, default of a parameter, its name) -> binding
     attribute: Callable  # (frame, binding, name, node) -> binding
-    demand: Callable  # (frame, what may be None) -> what it is where it is not
+    demand: Callable  # (frame, Maybe) -> its value
     heap: Heap = field(default_factory=Heap)
-    active: object = None  # the activation that runs, of those that another one runs in place
-    # those that are being run, the innermost last: front/values/exceptions.py
+    active: object = None  # the innermost activation that is not inlined
+    # the active `try`s, the innermost last: front/values/exceptions.py
     tries: list = field(default_factory=list)
-    point: object = None  # the statement that is being run, where it may be left
+    point: object = None  # the current statement, where it may be left
     thrown: list = field(default_factory=list)  # the exceptions that have a code
-    handling: list = field(default_factory=list)  # what the handlers that are being run have caught
+    handling: list = field(default_factory=list)  # the exceptions caught by the active handlers
     # getter -> parameter, binding
     captures: dict[Callable, tuple[Value, object]] = field(default_factory=dict)
-    taken: set[str] = field(default_factory=set)  # names that captures may not have
-    # of a loop -> (lo, hi, step) of its range
+    taken: set[str] = field(default_factory=set)  # names not available to captures
+    # loop counter -> (lo, hi, step) of its range
     counters: dict[Value, tuple] = field(default_factory=dict)
-    # the views that were there before each loop around, outermost first
+    # the views that existed before each enclosing loop, outermost first
     loops: list[dict] = field(default_factory=list)
     choosing: bool = False  # whether items of lists are chosen arrays: see `take_item`
-    given: set = field(default_factory=set)  # the cells of the arguments, which a caller sees again
-    run_over: list = field(default_factory=list)  # the lists that the loops being read run over
+    given: set = field(default_factory=set)  # the cells of the arguments, visible to the caller
+    run_over: list = field(default_factory=list)  # the lists that the active loops run over
     # whether one of them may have been changed through an array that may share its memory
     doubtful: bool = False
-    # conditions that hold here, or do not: optional.py
+    # conditions known to hold here, or not to hold: optional.py
     assumed: dict[Value, bool] = field(default_factory=dict)
-    # the ops of functions that are checkpointed: checkpoint_calls.py
+    # the ops of checkpointed functions: checkpoint_calls.py
     marked: list = field(default_factory=list)
-    # where dicts are made whose keys are known at run time only
+    # the places that create dicts with run-time keys
     keyed: set = field(default_factory=set)
-    # the error to raise if what is returned goes to a caller outside
+    # the error to raise if the result leaves the program
     leaving: UnsupportedError | None = None
-    # functions with rules that are being made of this program: front/rules/custom_derivatives.py
+    # functions with derivative rules under construction: front/rules/custom_derivatives.py
     closing: list = field(default_factory=list)
-    # functions that call themselves, in the order of their making
+    # recursive functions under construction, outermost first
     recursions: list = field(default_factory=list)
 
 
@@ -138,16 +138,16 @@ class Frame:
     session: Session
     globals: dict
     closure: dict = field(default_factory=dict)  # name -> closure cell
-    lexical: Frame | None = None  # the activation around, for nested functions
+    lexical: Frame | None = None  # the enclosing activation, for nested functions
     caller: Frame | None = None
     env: dict[str, object] = field(default_factory=dict)
-    live: frozenset = frozenset()  # names that may be read after the current statement
+    live: frozenset = frozenset()  # names live after the current statement
     pending: frozenset = frozenset()  # names that the current statement reads
-    kept: tuple[frozenset, ...] = ()  # names that leaving the loops around may lead to
-    # variables of functions around that it holds, see front/values/nonlocals.py
+    kept: tuple[frozenset, ...] = ()  # names live at the exits of the enclosing loops
+    # variables of enclosing functions that it borrows, see front/values/nonlocals.py
     borrowed: frozenset = frozenset()
     outline: Outline = None
-    # what functions made here close over, where it is more than this
+    # the scope that nested functions close over, if not this one
     # (front/values/comprehension_scope.py)
     making: Frame | None = None
     place: Line | None = None  # the user's line, where the body is s2s's own
@@ -407,7 +407,7 @@ class Frame:
             binding = self.env[name]
             if isinstance(binding, Value) and isinstance(binding.type, Undefined):
                 raise self.unbound(name, node)
-            # a view of a dict, say
+            # for example a view of a dict
             return binding.refreshed() if hasattr(binding, "refreshed") else binding
         if name in self.locals:
             raise self.unbound(name, node)
@@ -613,5 +613,5 @@ def has_data(content) -> bool:
                               or any(
                                   hasattr(content, name)
                                   for name in ("__wrapped__", "py_func", "function_for"))):
-        return False  # a function, or what stands for one
+        return False  # a function, or a proxy of one
     return hasattr(content, "__dict__") and kind.__module__ not in ("builtins", "numpy")

@@ -115,7 +115,7 @@ class Known(Made):
 
     run: Callable
     holds: tuple = field(default=())
-    signature: Signature | None = None  # what it takes, where it may be transformed
+    signature: Signature | None = None  # its signature, if it can be transformed
     name: str = "f"
 
     def held(self) -> Iterator:

@@ -42,23 +42,22 @@ class SharedError(RankError):
 class Cell:
     """One array (or growing list) of the user's program."""
 
-    base: Cell | None = None  # what it is a view of
+    base: Cell | None = None  # the base of a view
     view: Callable | None = None  # base's Value -> its own
     write_back: Callable | None = None  # (base's Value, its own new Value) -> base's new Value
     # (pattern, operands), where it is base[integers, slices and new axes]
     index: tuple | None = None
     # (base's Value, index into it, counters) -> the index into its base, or None
     place: Callable | None = None
-    # perhaps an array, perhaps a number: an element of an array of unknown rank, or as the path
-    # taken says
+    # perhaps an array, perhaps a number: an element of an array of unknown rank, or path-dependent
     doubtful: bool = False
     reads: tuple = ()  # Values that `view` and `write_back` read
-    # (condition, the cell that it is where that holds, the one that it is elsewhere)
+    # (condition, the cell where it holds, the cell elsewhere)
     choice: tuple | None = None
-    origins: frozenset = frozenset()  # cells that it may share memory with, or not
-    owner: str = ""  # whose array it is, where that is not this function's
-    made: Value | tuple | None = None  # what it held first
-    # whether it is in C order without gaps, once that has been asked
+    origins: frozenset = frozenset()  # cells that may share memory with it
+    owner: str = ""  # the activation that owns the array, if not this function's
+    made: Value | tuple | None = None  # the initial content
+    # whether it is C-contiguous, once that has been asked
     contiguous: bool | None = None
     flat: bool = False  # x.flat: parts of it are copies
     held: frozenset = frozenset()  # of a list: cells that its items may share memory with
@@ -95,13 +94,13 @@ class Container:
     heap: Heap
     cls: type
     factory: Callable | None = None  # of a defaultdict
-    origins: frozenset = frozenset()  # containers that it may be, or not
+    origins: frozenset = frozenset()  # containers that may be the same object
     owner: str = ""
     held: frozenset = frozenset()
     alike: frozenset = frozenset()
-    initial: dict = field(default_factory=dict)  # its members when it was made
-    site: object = None  # where a dict was made, in the program
-    is_blank: bool = False  # it only says what there will be: nothing is bound to it yet
+    initial: dict = field(default_factory=dict)  # its members at its creation
+    site: object = None  # where in the program a dict was created
+    is_blank: bool = False  # a placeholder: nothing is bound to it yet
 
     root = property(lambda self: self)
     roots = property(lambda self: (self,))
@@ -180,8 +179,9 @@ class Heap:
         # of a list of known length, the bindings of its items; of a container, those of its members
         # by key
         self.contents: dict[Cell | Container, Value | tuple | dict] = {}
-        self.seen: dict[Cell, tuple[Value, Value]] = {}  # view -> (base's Value then, its own)
-        self.written: set | None = None  # the roots that a generator writes into, while one is run
+        # view -> (base's Value at the last read, its own)
+        self.seen: dict[Cell, tuple[Value, Value]] = {}
+        self.written: set | None = None  # the roots that the current generator writes into
 
     def new(self, content: Value | tuple, origins: Iterable[Cell] = (), owner: str = "") -> Cell:
         """A cell for a fresh array."""
@@ -335,7 +335,7 @@ class Heap:
                     f"pass the {kind} as an argument and return it, or take a copy first")
             family = root.origins | {root} | (root.held if through is not root else frozenset())
             alike = root.alike if through is not root else frozenset()
-            # what the list holds is not written into
+            # the items of the list are not written into
             if isinstance(content, Value) and isinstance(content.type, List):
                 family, alike = (frozenset(own for own in cells if self.is_list(own))
                                  for cells in (family, alike))

@@ -56,7 +56,7 @@ def assume(assumed: dict, condition: Value, holds: bool) -> None:
         return
     if op.name == "not_":
         assume(assumed, op.inputs[0], not holds)
-    elif op.name == "if":  # `a and b` holds where both do; where `a or b` does not, neither does
+    elif op.name == "if":  # `a and b` implies both; not `a or b` implies neither
         k = op.outputs.index(condition)
         ends = [block.yields[k] for block in op.blocks]
         for side, other in ((0, 1), (1, 0)):

@@ -32,8 +32,8 @@ class Group:
     def __init__(self, frame):
         self.frame = frame
         self.members: list[Closed] = []
-        self.calls: list[Op] = []  # of members, which lack what the members close over
-        self.extras: list[Value] | None = None  # that, once it is known
+        self.calls: list[Op] = []  # of members, which lack the captures
+        self.extras: list[Value] | None = None  # the captures, once they are known
 
     def block(self, leaves: Sequence[Value], make: Callable) -> Block:
         """The block of the ops and results of `make(params)` for parameters like `leaves`; the
@@ -134,17 +134,17 @@ class Closed:
         self.name, self.leaves, self.group, self.line, self.source = name, list(
             leaves), group, line, source
         self.count, self.own, self.fixed = len(leaves), len(leaves), frozenset(fixed)
-        self.is_constant = True  # in what it closes over it has no derivative
+        self.is_constant = True  # no derivative in its captures
         self.blocks: dict[str, Block] = {}
         self.functions: dict[str, Function] = {}
         self.made: dict[tuple, object] = {}
         self.errors: dict[str, S2SError] = {}
-        # what is closed over, leaf by leaf -> its tangent in the block "jvp"
+        # captures, leaf by leaf -> tangent in the block "jvp"
         self.dots: dict[Value, Value] = {}
         self.covered: list[int] = []
         self.barred: list[Value] = []
         self.arguments: tuple[int, ...] = ()
-        self.asked = ""  # how to give it the rule that it lacks
+        self.asked = ""  # how to add the missing rule
         group.members.append(self)
 
     def __repr__(self) -> str:
@@ -158,7 +158,7 @@ class Closed:
             if k not in self.fixed and carries_derivative(v.type)
         ]
 
-    # making it
+    # under construction
 
     def add(self, kind: str, leaves: Sequence[Value], make: Callable) -> Block | None:
         """Add a block; an error in a rule is stored until the rule is needed."""
@@ -210,7 +210,7 @@ class Closed:
             name = self.name + {"jvp": "_jvp", "forward": "_fwd", "backward": "_bwd"}.get(kind, "")
             self.functions[kind] = Function(name, block, self.source, "", len(block.yields) != 1)
 
-    # a ruled callee
+    # a callee with derivative rules
 
     def function_for(self, values: Sequence[Value]) -> Function:
         return self.typed("function", [v.type for v in values])

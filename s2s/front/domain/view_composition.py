@@ -45,7 +45,7 @@ def composed(x: Value, first: Index, second: Index, counters: Counters) -> Index
         return None
     arrays = any(isinstance(entry, Value) and not is_integer(entry) for entry in inner)
     if arrays and (len(axes) < len(outer) or None in axes):
-        return None  # integers and arrays side by side are one index
+        return None  # adjacent integers and arrays form one index
     dims, made = list(x.type.dims), []
     for entry in outer:
         axis = x.type.rank - len(dims)
@@ -182,7 +182,7 @@ def _is_less(end, extent) -> bool:
     return same and end.offset <= extent.offset
 
 
-FULL = (None, None, None)  # the slice of all
+FULL = (None, None, None)  # the full slice
 MISSING = type("Missing", (), {"__repr__": lambda self: "none that is known"})()
 
 

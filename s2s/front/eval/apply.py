@@ -91,7 +91,7 @@ KNOWN_NOW = {
     repr, id, issubclass, bool, int, float, complex, sum, min, max, abs, round, divmod, pow, any,
     all, sorted, frozenset, set, dict
 }
-ABOUT_OBJECTS = (len, iter, next, id, setattr)  # which ask nothing about the members
+ABOUT_OBJECTS = (len, iter, next, id, setattr)  # these need no members
 
 SPECIAL = {
     abs: "__abs__",
@@ -162,7 +162,7 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         args = [demand(frame, a, part) for a, part in zip(args, written)]
     if (hasattr(type(getattr(function, "__self__", None)), "apply_in")
         and not hasattr(function, "apply_in")):
-        return function(*args, **keywords)  # a rule is given to a function that the program makes
+        return function(*args, **keywords)  # a rule given to a function defined inside the program
     if (args and _hashable(function) and function in SPECIAL
         and (own := method_of(args[0], SPECIAL[function])) is not None):
         return apply(frame, Method(own, args[0]), args[1:], keywords, node)
@@ -171,7 +171,7 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
     if isinstance(function, Object):
         consulted(function.getter, function.content)
         function = function.content
-    # a function with rules of its own: front/rules/custom_derivatives.py
+    # a function with derivative rules: front/rules/custom_derivatives.py
     if hasattr(type(function), "apply_in"):
         return function.apply_in(frame, args, keywords, node)
     if RULES and _hashable(function) and function in RULES:
@@ -228,7 +228,7 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         return operate(frame, function, args, keywords, node)
     if (hasattr(function, "function_for") and frame.session.tries
         and getattr(function, "kind", "") == "jit"):
-        # whose statements may raise what is caught
+        # its statements may raise caught exceptions
         return _apply_decorated(frame, function.inner, args, keywords, node)
     if hasattr(function, "function_for"):
         function = function.named_by(keywords) if hasattr(function, "named_by") else function
@@ -269,7 +269,7 @@ def _apply_decorated(frame: Frame, function, args: list, keywords: dict, node: g
     return found
 
 
-FEW = 8  # numbers of a range that are written one by one
+FEW = 8  # longest range that is written out
 
 
 def _takes_arrays(function) -> bool:
@@ -290,7 +290,7 @@ def _without_ranges(frame: Frame, binding, node: gast.AST):
             for b in binding.bounds
         ]
         if all(isinstance(b, int) for b in known) and len(range(*known)) <= FEW:
-            return tuple(range(*known))  # which may also be axes, or a shape
+            return tuple(range(*known))  # it may also be axes, or a shape
         return apply(frame, np.arange, list(binding.bounds), {}, node)
     members = (frame.members(binding)
                if isinstance(binding, (tuple, list)) or is_list(frame, binding)
@@ -300,7 +300,7 @@ def _without_ranges(frame: Frame, binding, node: gast.AST):
     return binding
 
 
-METHODS_OF_NUMBERS = {"is_integer"}  # which arrays do not have
+METHODS_OF_NUMBERS = {"is_integer"}  # methods that arrays do not have
 METHODS_OF_INTEGERS = {"bit_length": int.bit_length}
 
 
@@ -406,7 +406,7 @@ def operate_as(frame: Frame, rule: Callable, name: str, args: list, keywords: di
     except TypeError as error:
         text = str(error).replace("<lambda>()", f"{name}()").replace("_infer", name)
         text = text.replace(f"{getattr(rule, '__name__', name)}()", f"{name}()")
-        text = text.partition(". Did you mean")[0]  # newer Pythons guess
+        text = text.partition(". Did you mean")[0]  # newer Pythons append suggestions
         raise frame.refuse(f"{name} called like this: {text}", node,
                            "use the arguments that s2s knows") from error
     except UNFIT as error:
@@ -418,7 +418,7 @@ def operate_as(frame: Frame, rule: Callable, name: str, args: list, keywords: di
                          (*values[1:], *(v for v in named.values() if isinstance(v, Value))))
 
 
-# what a rule raises, as Python does, of arguments that it is not written for
+# errors of rules for arguments that they do not support, as in Python
 UNFIT = (TypeError, ValueError, IndexError, OverflowError)
 
 
@@ -431,7 +431,7 @@ def unfit(frame: Frame, name: str, error: Exception, node: gast.AST) -> Exceptio
         if place.tb_frame.f_code.co_name in ("activation", "_apply_local", "instantiate"):
             return error
         place = place.tb_next
-    if isinstance(error, S2SError) or hasattr(error, "line_of_program"):  # emitted ops have failed
+    if isinstance(error, S2SError) or hasattr(error, "line_of_program"):  # emission has failed
         return error
     kind = (TypeMismatchError
             if isinstance(error, TypeError)
@@ -605,7 +605,7 @@ def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, 
     values = [frame.value(a) for a in in_order]
     try:
         built = callee.built_for(values)
-    except (StaysInside, UndecidedError):  # what it must know, only the caller may know
+    except (StaysInside, UndecidedError):  # a static value may be known to the caller alone
         return in_place(frame, function, args, keywords, node)
     if built.in_place:
         return in_place(frame, function, args, keywords, node)
@@ -692,7 +692,7 @@ def _emit_transformed(frame: Frame, function, args: list, node: gast.AST):
                 [Static(known[k]) if k in known else v.type for k, v in enumerate(values)])
             return _results(frame, made,
                             emit_block(made.block, [*values, *captured_in(frame, made)], {}))
-        except UndecidedError as error:  # an axis, say, which may be known here
+        except UndecidedError as error:  # for example an axis, which may be static here
             more = [k for k in error.parameters if k < len(args) and k not in known]
             if len(more) == 1 and not frame.is_static(args[more[0]]):
                 error.value = frame.value(args[more[0]])
@@ -728,7 +728,7 @@ def _emit_call(frame: Frame, callee, args: list, node: gast.AST):
     require_quiet(frame, function, _name_of(callee), node)
     values += captured_in(frame, function)
     if any(isinstance(getter, Enclosing) for getter in function.captures.values()):
-        # it cannot be made again outside this program
+        # it cannot be rebuilt outside this program
         outputs = emit_block(function.block, values, {})
     else:
         outputs = emit(call_record, *values, callee=callee)

@@ -64,14 +64,14 @@ class Built:
     """The IR of a function for some types, with its effects on the caller."""
 
     function: Function
-    # it changes its arguments, returns memory that is theirs or views beside what they view, or may
-    # return None: no `call` op says that
+    # set if no `call` op can express it: it changes its arguments, returns memory of theirs or
+    # overlapping views, or may return None
     in_place: bool
-    changes: bool  # it may change its arguments
-    # the error to raise if the caller is not another function of the program
+    changes: bool  # whether it may change its arguments
+    # the error to raise for calls from outside the program
     leaving: UnsupportedError | None
     identities: object  # which of the results are one object: front/domain/result_aliases.py
-    # getter -> the function or other object that a name stood for
+    # getter -> the function or other object that a name referred to
     consulted: dict[Callable, object]
 
     def is_current(self) -> bool:
@@ -249,7 +249,8 @@ def _arguments(frame: Frame, function: Callable,
             count = len(rest) - sum(q.kind is not q.VAR_KEYWORD for q in open_ones[k + 1:])
             args += [parameter(names[len(params)], rest.pop(0)) for _ in range(max(count, 0))]
         elif p.kind is p.VAR_KEYWORD:
-            # nothing is given to it: those who give it something give it names (target.Keyworded)
+            # no keywords arrive here: callers that pass some make them parameters
+            # (target.Keyworded)
             continue
         elif not rest and p.default is p.empty:
             raise TypeMismatchError(f"{name_of(function)} is given no argument {p.name}",

@@ -32,7 +32,7 @@ from ..values.nonlocals import borrow
 from ..values.objects import placed as placed_dict
 from .expressions import assign, condition, evaluate, evaluate_any
 
-UNROLL_AT_MOST = 16  # trips of a range that make a list of known length
+UNROLL_AT_MOST = 16  # most trips of a range that are unrolled into a list of known length
 
 _made: dict[tuple[int, str], tuple[gast.AST, gast.FunctionDef]] = {}
 
@@ -95,7 +95,7 @@ def _unrolled(frame: Frame, node, source: Iterable) -> list | None:
         return None
     saved, items, pending = dict(frame.env), [], frame.pending
     names = {n.id for n in gast.walk(loop.target) if isinstance(n, gast.Name)}
-    frame.pending |= names  # which only the comprehension reads, to its end
+    frame.pending |= names  # only the comprehension reads it, to its end
     with comprehension_scope(frame, loop.target) as tell:
         for k in trips:
             assign(frame, loop.target, source.get(k), loop.target)

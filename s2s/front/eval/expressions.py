@@ -62,7 +62,7 @@ from .call_by_index import function_at, functions_in
 from .operators import BINARY, binary, compare, decide, negation, truth, unary
 from .python_builtins import BUILTINS
 
-# what is indexed, and is a function
+# functions that are indexed
 GRIDS = (type(np.mgrid), type(np.ogrid), type(np.r_), type(np.c_))
 SYMBOLS = {
     "add": "+",
@@ -473,7 +473,7 @@ def assign(frame: Frame, target: gast.AST, binding, node: gast.AST) -> None:
             stars = [k for k, item in enumerate(target.elts) if isinstance(item, gast.Starred)]
             with at(frame.line(node)):
                 items = unpack(frame, binding, len(target.elts), stars[0] if stars else None)
-            frame.live |= frame.pending  # what later targets read
+            frame.live |= frame.pending  # live for later targets
             around = frame.env.get(REST, ())
             for k, item in enumerate(target.elts):
                 frame.env[REST] = (around, tuple(items[k + 1:]))
@@ -661,7 +661,7 @@ def _augment_name(frame: Frame, name: str, old, v, node: gast.AugAssign) -> None
         return
     if after.type == before.type:
         frame.write(old, after)
-    elif old.index is not None:  # into the array that it is a part of, at once
+    elif old.index is not None:  # write at once into the array of which it is a part
         put(frame, old, ..., _in_place(before, after))
     else:
         frame.write(old, RECORDS["setitem"](before, _in_place(before, after), pattern=(...,)))
@@ -677,7 +677,7 @@ def _refuse_shared(frame: Frame, name: str, old: Cell, node: gast.AugAssign) -> 
         n for n, cell in frame.reachable()
         if n != name and (cell.family() | cell.root.held) & old.family()
     ]
-    if others and (name != "this" or len(others) > 1):  # a member is in one container
+    if others and (name != "this" or len(others) > 1):  # a member belongs to one container
         place = "x[k]" if name == "this" else name
         raise SharedError(
             f"{name} may be a number or an array, and {others[0]} may share its memory",

@@ -38,7 +38,7 @@ def _partial(frame: Frame, node, function, *args, **keywords):
 
 
 def _wraps(frame: Frame, node, wrapped, *args, **keywords):
-    # what it copies is of no use to a program of numbers
+    # the attributes that it copies have no use in numerical programs
     return Known(lambda frame, node, wrapper: wrapper)
 
 

@@ -60,9 +60,8 @@ from ..values.maybe_unbound import is_bound, note_bound
 from .expressions import assign, condition, evaluate
 
 UNROLL_AT_MOST = 256
-# trips of a loop that is followed trip by trip because it makes keys, because in each trip it is
-# known which array
-# of a list is written, that of a level, say, or because it is a loop over the axes of an array
+# most trips of an unrolled loop: one that makes keys, that writes an array of a list whose index is
+# static in each trip (of a level, say), or that runs over the axes of an array
 FOLLOWED_AT_MOST = {KeysDepend: 64, SharedError: 16, UndecidedError: 16}
 
 
@@ -133,8 +132,9 @@ class Loop:
     source: Iterable | None = None
     setup: tuple = ()
     test: gast.AST | None = None
-    tests_itself: bool = False  # the body asks the test, and breaks with OUT where it fails
-    plan: Plan | None = None  # how a reverse sweep is to run a `while` again
+    # the body tests the condition itself, and breaks with OUT where it fails
+    tests_itself: bool = False
+    plan: Plan | None = None  # the checkpointing plan of a `while`
 
 
 def _printed_loop(frame: Frame, node: gast.While) -> Loop | None:
@@ -207,7 +207,7 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
         if name in carried.names:
             continue
         if isinstance(binding, Container):
-            continue  # the members that a trip binds are found when it is run
+            continue  # the members bound by a trip are found when it is run
         if isinstance(binding, Cell):
             carried.cells.update(dict.fromkeys(binding.roots))
         elif name in frame.locals and frame.is_live(name, live):
@@ -241,7 +241,7 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
             if not suppose_more(carried):
                 raise
             before = start
-            for cell, held in carried.held_before.items():  # what an attempt in vain has found
+            for cell, held in carried.held_before.items():  # the findings of a failed attempt
                 cell.held, cell.alike = held
     raise Unsteady("what this loop carries from trip to trip cannot be worked out",
                    frame.line(node), "give its variables one kind of value before the loop")
@@ -281,9 +281,9 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
         for leaf, _ in leaves(frame, cell):
             inits.append(leaf_value(frame, leaf))
             names.append(called or inits[-1].name)
-    ends: dict = {}  # by name, and of lists by cell
+    ends: dict = {}  # by name; of lists by cell
     assumed = frame.session.assumed
-    ended: list[bool] = []  # whether the test raises, whatever it is asked
+    ended: list[bool] = []  # whether the test always raises
 
     def enter(params: list[Value]) -> dict[str, object]:
         """Set the state at the head of the loop; returns the bindings of the carried names."""
@@ -319,7 +319,7 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
                        lambda: run_out(frame), live)
             else:
                 frame.session.execute(frame, loop.body, live)
-        except Ended:  # there is no next trip: it may be given anything
+        except Ended:  # there is no next trip: any value will do
             entered = enter(params)
         return leave(frame, carried, before, entered, ends, live)
 

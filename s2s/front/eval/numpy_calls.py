@@ -252,7 +252,7 @@ def _insert(frame: Frame, node, arr, obj, values, axis=None):
         (*[1] * (ranks[0] - ranks[2]),
          *frame.members(apply(frame, np.shape, [values], {}, node)))
     ], {}, node) if ranks[2] < ranks[0] else values)
-    # at one place the first axis of what is put in is that of the places, whichever `axis` is
+    # at a single position the axes of the inserted values come first, whichever `axis` is
     if along and ranks[1]:
         values = apply(frame, np.moveaxis, [values, along, 0], {}, node)
     x = apply(frame, np.moveaxis, [arr, along, 0], {}, node) if along else arr
@@ -495,7 +495,7 @@ def _pad(frame: Frame, node, array, pad_width, mode="constant", **keywords):
     }, node)
 
 
-_pad.opens = True  # which is given dicts as they are
+_pad.opens = True  # it receives dicts unconverted
 
 
 def _trace(frame: Frame, node, x, *, offset=0, dtype=None):
@@ -638,7 +638,7 @@ def _chain(frame: Frame, node, arrays):
             "np.linalg.multi_dot of fewer than two matrices, or of a list of run-time length", node,
             "write the products with @")
     ranks = [rank(frame.value(_array(frame, node, x))) for x in members]
-    if len(members) != 3 or ranks != [2, 2, 2]:  # from the side where a vector stands
+    if len(members) != 3 or ranks != [2, 2, 2]:  # the side of a vector argument
         from_right = ranks[-1] == 1 and ranks[0] != 1
         found, *others = reversed(members) if from_right else members
         for x in others:
@@ -781,7 +781,7 @@ for _module, _name, _function in [(np, "vecdot", said.dots_of_rows),
                                   (np.linalg, "matrix_norm", said.matrix_norm),
                                   (np.linalg, "vector_norm", said.vector_norm),
                                   (np.linalg, "vecdot", said.dots_of_rows),]:
-    if hasattr(_module, _name):  # of NumPy 2
+    if hasattr(_module, _name):  # since NumPy 2
         BUILTINS[getattr(_module, _name)] = _plainly(_function)
 for _name, _function in [("cross", np.cross), ("matmul", np.matmul),
                          ("matrix_transpose", np.matrix_transpose), ("outer", np.outer),
@@ -789,7 +789,7 @@ for _name, _function in [("cross", np.cross), ("matmul", np.matmul),
     BUILTINS[getattr(np.linalg, _name)] = _renamed(_function)
 if hasattr(np.linalg, "trace"):
     BUILTINS.update({np.linalg.trace: _trace, np.linalg.diagonal: _diagonal})
-if hasattr(np, "fix"):  # which a later NumPy calls trunc
+if hasattr(np, "fix"):  # named trunc in later NumPys
     BUILTINS[np.fix] = _plainly(said.truncated)
 BUILTINS.update(
     {f: _list_of(f)

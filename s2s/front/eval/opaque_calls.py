@@ -93,7 +93,7 @@ class Of:
     """A declared result of one fixed type."""
 
     def __init__(self, name: str, type: Type, why: str = ""):
-        self.name, self.type, self.why = name, type, why  # why the function is not read
+        self.name, self.type, self.why = name, type, why  # why the function is opaque
         self.tupled = isinstance(type, Tuple) and type.form is None
 
     def function_for(self, values: Sequence[Value]) -> Function:

@@ -70,7 +70,7 @@ def binary(frame: Frame, op: gast.AST, a, b, node: gast.AST):
         try:
             return compute(a, b)
         except ArithmeticError as error:
-            guard_known(frame, error)  # otherwise let the run raise it
+            guard_known(frame, error)  # otherwise raised at run time
         except TypeError as error:
             raise TypeMismatchError(str(error), frame.line(node),
                                     "use operands of one kind") from None
@@ -273,7 +273,7 @@ def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
     if found is not NOTHING:
         return found
     if name == "not_equal" and (found := overloaded(frame, "equal", a, b, node)) is not NOTHING:
-        return negation(frame, truth(frame, found))  # as object.__ne__
+        return negation(frame, truth(frame, found))  # like object.__ne__
     found = compared(frame, name, a, b, node)
     if isinstance(found, bool):
         return found

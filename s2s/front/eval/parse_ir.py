@@ -150,7 +150,7 @@ def _parse(tokens: list[str], name: str, text: str) -> Type:
                 tokens.pop(0)
         _expect(tokens, ")", text)
         return Tuple(tuple(items))
-    if head in _PYTHON and head != "bool":  # which is NumPy's name for its own
+    if head in _PYTHON and head != "bool":  # NumPy's own name for it
         return _PYTHON[head]
     try:
         dtype = np.dtype(head).name

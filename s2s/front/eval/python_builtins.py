@@ -42,7 +42,7 @@ from ..values.strings import format_, repr_, str_
 from ..values.subscript import length_of
 from .match_patterns import QUESTIONS
 
-# of a list that is made of an array of known length: of more it is one whose length a run knows
+# longest array that becomes a list of known length; longer ones become run-time lists
 MOST_MEMBERS = 64
 
 
@@ -74,7 +74,7 @@ def _checkpoint(frame: Frame, node, source, snapshots=None, memory=None):
     content = source.content if isinstance(source, Object) else source
     if isinstance(content, Made) and not isinstance(content, Generator) or callable(content):
         if (snapshots, memory) != (None, None):
-            checkpoint(print, snapshots, memory)  # to refuse it as plain Python does
+            checkpoint(print, snapshots, memory)  # refuse it as plain Python does
         return Again(source)
     return replace(iterable(frame, source, node), plan=plan_of(frame, node, snapshots, memory))
 

@@ -45,9 +45,9 @@ from .apply import apply, in_place, operate
 from .operators import binary, compare, negation, truth, unary
 from .python_builtins import BUILTINS, refused
 
-ENDLESS = 2 ** 62  # trips of a loop over what has no end
+ENDLESS = 2 ** 62  # trip count of an endless loop
 UNGIVEN = object()
-MOST_KNOWN = 256  # members that are worked out when code is generated
+MOST_KNOWN = 256  # most members evaluated at compile time
 
 
 def say(frame: Frame, node, function: Callable, *args):
@@ -79,7 +79,7 @@ def _tuple(frame: Frame, node, source=()):
     given, source = source, listed(frame, node, source)
     if isinstance(source, Cell) and frame.members(source) is None:
         content = frame.heap.read(source)
-        if isinstance(content.type, List):  # nothing changes it; what it is made of may change
+        if isinstance(content.type, List):  # the list is immutable; its sources may change
             return _KNOWN_LIST(frame, node, source) if source is given else source
     return _KNOWN_TUPLE(frame, node, source)
 
@@ -210,7 +210,7 @@ def _sorted(frame: Frame, node, source, *, key=None, reverse=False):
         return new_list(frame, sorted(frame.static(source, "this"), reverse=reverse))
     if isinstance(source, tuple):
         source = new_list(frame, source)
-    if key is not None and frame.session.tries:  # a key may raise what is caught
+    if key is not None and frame.session.tries:  # a key function may raise a caught exception
         return say(frame, node, said.sorted_by, source, key, reverse)
     return _by_keys(frame, node, source,
                     source if key is None else say(frame, node, said.mapped, source, key), reverse)
@@ -603,7 +603,7 @@ def _prod(frame: Frame, node, source, *, start=1):
 
 def _fsum(frame: Frame, node, source):
     source = listed(frame, node, source)
-    if is_caught(frame, ValueError):  # which the op raises otherwise
+    if is_caught(frame, ValueError):  # elsewhere the op raises it
         return say(frame, node, said.exact_sum, source)
     return _finite_sum(frame, node, source)
 

@@ -114,7 +114,7 @@ def _run_guarded(frame: Frame, stmt: gast.AST, rest: list, live: frozenset, tail
 
     with at(frame.line(stmt)):
         branch(frame, condition, lambda: throw(frame, thrown), go_on, live.union(*frame.kept[-1:]),
-               tells=False)  # the statement is run again, and is to ask what it has asked
+               tells=False)  # the statement is run again, and must emit the same tests
     return True
 
 
@@ -141,11 +141,11 @@ def _run_leaving_if(frame: Frame, stmt: gast.If, rest: list, live: frozenset, ta
 def _arm(frame: Frame, body: list, live: frozenset, tail: bool) -> None:
     execute(frame, body, live, tail)
     if tail:
-        frame.env[EXIT] = False  # nothing follows that would ask
+        frame.env[EXIT] = False  # no reader follows
 
 
 def _enter(frame: Frame, stmt: gast.AST) -> None:
-    # a `break` in them reads what its loop's end reads
+    # a `break` in them makes live what is live at the loop's end
     arms = frame.liveness.arms.get(id(stmt), frozenset())
     frame.live = frame.liveness.after[id(stmt)] | frame.liveness.always | arms
     frame.pending = frame.liveness.reads[id(stmt)]

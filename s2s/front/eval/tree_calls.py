@@ -124,7 +124,7 @@ def _structure(frame: Frame, node: gast.AST, whole):
 
 def _unflatten(frame: Frame, node: gast.AST, structure, leaves):
     given = leaves_of(frame, leaves)
-    # made where the program is not: unravel of `ravel_pytree`
+    # created outside the program: unravel of `ravel_pytree`
     outside = isinstance(structure, optree.PyTreeSpec)
     if not outside and not isinstance(structure, Structure):
         raise frame.refuse(f"tree.unflatten of a {type(structure).__name__}", node,

@@ -25,7 +25,7 @@ from ..syntax.dependencies import Called, consulted
 from ..syntax.find_source import REMEDY, definition_of
 
 CACHED = type(functools.lru_cache(len))
-SILENCED = np.errstate()(len).__code__  # of what np.errstate makes of a function
+SILENCED = np.errstate()(len).__code__  # code of the wrapper that np.errstate creates
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Target:
     """A callable taken apart: a plain function and the bound values of its first parameters."""
 
     function: types.FunctionType
-    arguments: tuple = ()  # one zero-argument getter per leading positional parameter already given
+    arguments: tuple = ()  # one zero-argument getter per leading positional parameter that is bound
     keywords: tuple = ()  # (name, getter) pairs
 
 
@@ -76,7 +76,7 @@ def of_numba(function) -> tuple[str, Callable | type] | None:
     function of numbers) of a vectorized ufunc; None for others.
     """
     kind = type(function)
-    if not str(kind.__module__).startswith("numba."):  # of a class of Cython's it is a descriptor
+    if not str(kind.__module__).startswith("numba."):  # in Cython's classes it is a descriptor
         return None
     match kind.__name__:
         case "JitClassType":
@@ -207,7 +207,7 @@ def signature_of(function: Callable) -> inspect.Signature:
 
 
 def _of_code(function: types.FunctionType) -> inspect.Signature:
-    if "__signature__" in function.__dict__:  # what somebody says of it
+    if "__signature__" in function.__dict__:  # a declared __signature__
         bare = types.FunctionType(function.__code__, function.__globals__, function.__name__,
                                   function.__defaults__, function.__closure__)
         bare.__kwdefaults__ = function.__kwdefaults__
@@ -257,7 +257,7 @@ def _names_inside(function: Callable) -> list[str]:
 
 # ---------------------------------------------------------------------------------------- stand-ins
 
-_stand_ins: dict[object, types.FunctionType] = {}  # of functions that libraries define, which stay
+_stand_ins: dict[object, types.FunctionType] = {}  # of library functions, which are never deleted
 
 
 def is_known(function) -> bool:

@@ -349,7 +349,7 @@ class RuledCallee:
         if (not built.tupled and found and in_order(found[0].type)
             and len(found[0].type.items) == len(wanted) != 1):
             with Builder(block):
-                # a list instead of a tuple
+                # a list in place of a tuple
                 found = [item(found[0], index=k) for k in range(len(wanted))]
         elif not built.tupled:
             raise self.wrong(
@@ -472,7 +472,7 @@ def _is_alike(a: Tuple, b: Tuple) -> bool:
     return len(a.items) == len(b.items) and names[0] == names[1]
 
 
-# a rule that has some -> it, of the other arguments
+# rule with defaults -> the same rule as a function of its other arguments
 _without_defaults: dict[Callable, Callable] = {}
 
 

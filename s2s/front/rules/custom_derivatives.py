@@ -85,7 +85,7 @@ class Custom:
         return f"<s2s.{self.kind} of {self.name}>"
 
     def __reduce__(self):
-        return getattr(self, "__qualname__", self.name)  # where its module has it
+        return getattr(self, "__qualname__", self.name)  # where its module defines it
 
     @property
     def name(self) -> str:
@@ -112,7 +112,7 @@ class Custom:
                 return inspect.Signature(given)
         except (TypeError, ValueError):
             pass
-        # a function in C
+        # a C function
         return inspect.Signature([inspect.Parameter("x", inspect.Parameter.VAR_POSITIONAL)])
 
     def function_for(self, values: Sequence[Value]) -> Function:
@@ -161,11 +161,11 @@ class Custom:
         leaves = [
             leaf for v in values for leaf in leaves_of(v) if not isinstance(leaf.type, Static)
         ]
-        with consulting():  # what it finds is noted by those who build
+        with consulting():  # builders record its dependencies
             function = callee.function_for(leaves)
         changes, shares, same = callee.changes_its_arguments(leaves)
         if changes:
-            # the user has not written the call
+            # the user did not write the call
             alone = frame.source.filename.startswith("<s2s call")
             raise UnsupportedError(
                 f"{self.name} writes into its argument, and has a rule for its derivative",

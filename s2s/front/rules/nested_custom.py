@@ -19,20 +19,17 @@ from ..eval.apply import apply
 from ..eval.opaque_calls import Of, foreign_function
 from .call_custom import RuledCallee, in_order, kind_of, parameters_of, regrouped, tangents_like
 
-# of calls of one function in its own rules, each with another function: Note [Rules that call what
-# they are the rule of]
+# depth of calls of one function in its own rules, each with another function: Note [Rules that call
+# what they are the rule of]
 DEPTH = 4
 
 # Note [Rules that call what they are the rule of]
-# The rules of such a call are made together with it, while what the functions close over is at
-# hand, not when they are asked.
-# The rule backwards of a fixed point may solve another fixed point, of a function that it makes of
-# the first, so the rules of that
-# call are of yet another, without end: each is what one order of derivatives more asks.  Beyond
-# DEPTH they are refused, when asked.
-# Considered: to make the rules when they are asked, as those of functions outside are, which would
-# keep the activations of
-# the program for as long as its IR lives, and emit into blocks that are done.
+# The rules of such a call are built together with it, while the captures of the functions are at
+# hand, not on demand. The backward rule of a fixed point may solve another fixed point, of a
+# function derived from the first, so the rules of that call belong to yet another, without end:
+# each adds one order of derivatives.  Beyond DEPTH they are refused on demand.
+# Considered: building the rules on demand, as for module-level functions, which would keep the
+# activations of the program for as long as its IR lives, and emit into finished blocks.
 
 
 class RulesInProgram:

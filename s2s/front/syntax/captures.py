@@ -21,7 +21,7 @@ from ...ops.core.record import type_of_constant
 
 PROTOCOLS = ("__array_ufunc__", "__array_function__", "__array_wrap__", "__array_prepare__",
              "__getattribute__")
-HARMLESS = {  # what says how an array is made, shown and kept, and computes nothing
+HARMLESS = {  # attributes for creation, display and storage of arrays, which compute nothing
     "__array_finalize__", "__array_priority__", "__class_getitem__", "__copy__", "__deepcopy__",
     "__del__", "__dict__", "__dir__", "__doc__", "__format__", "__getstate__", "__init__",
     "__init_subclass__", "__module__", "__new__", "__reduce__", "__reduce_ex__", "__repr__",

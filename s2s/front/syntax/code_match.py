@@ -23,8 +23,8 @@ from collections.abc import Container, Iterator
 
 from ...ir.code_objects import fingerprint
 
-FAR = 1 << 20  # lines, more than any text has
-FUTURE = annotations.compiler_flag  # of the one future statement that changes what is compiled
+FAR = 1 << 20  # line number beyond any text
+FUTURE = annotations.compiler_flag  # the one future statement that changes compiled code
 
 
 def flags_of(code: types.CodeType) -> int:
@@ -121,7 +121,7 @@ def _beginning() -> float:
         return time.time()
 
 
-BEGINNING = _beginning()  # a file last written before was imported as it is
+BEGINNING = _beginning()  # a file last written before that was imported in its present state
 
 
 def is_rewritten(code: types.CodeType, written: types.CodeType, node: ast.AST,
@@ -135,7 +135,7 @@ def is_rewritten(code: types.CodeType, written: types.CodeType, node: ast.AST,
     try:
         if os.stat(filename).st_mtime > BEGINNING:
             return False
-    except OSError:  # no file: a cell of a notebook
+    except OSError:  # no file: a notebook cell
         pass
     names = written.co_varnames[:_parameters(written)]
     asserts = {

@@ -20,7 +20,7 @@ from ...ir.types import Array, Scalar, Tuple, Type
 from .captures import Fixed, Member, type_of_data
 
 LIBRARIES = ("numpy", "scipy", "math", "cmath", "functools", "itertools", "operator")
-# consulted where code depends on which axes are long: ir/length_assumptions.py, Note [Long axes]
+# key for code that depends on which axes are long: ir/length_assumptions.py, Note [Long axes]
 LENGTHS = Fixed("lengths")
 _found: ContextVar[dict[Callable, object] | None] = ContextVar("found", default=None)
 
@@ -205,7 +205,7 @@ def is_current(found: Mapping[Callable, object]) -> bool:
             now = getter()
             if now is not content and not is_same(now, content):
                 return False
-    except Exception:  # a property of the user's, a name that is gone
+    except Exception:  # a user's property, or a deleted name
         return False
     return True
 

@@ -15,7 +15,7 @@ import gast
 
 from ...library.match_markers import has_key, is_mapping, is_sequence, member, others_of
 
-SUBJECT = "match {}"  # no program can have such a name
+SUBJECT = "match {}"  # not an identifier
 
 
 def plain(definition: gast.AST) -> gast.AST:
@@ -56,7 +56,7 @@ class _Plain(gast.NodeTransformer):
             body = case.body
             if case.guard is not None:
                 named = [gast.NamedExpr(target, path) for target, path in bindings]
-                # a tuple of one or more is true
+                # a nonempty tuple is true
                 tests += [gast.Tuple(named, gast.Load())] if named else []
                 tests.append(case.guard)
             else:
@@ -96,7 +96,7 @@ def _store(name: str) -> gast.Name:
     return gast.Name(name, gast.Store(), None, None)
 
 
-# makes the expression for a part of the subject, a new tree each time
+# builds the expression for a part of the subject, a new tree each time
 Path = Callable[[], gast.AST]
 
 

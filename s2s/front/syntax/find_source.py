@@ -39,7 +39,7 @@ class Definition:
 
     node: gast.FunctionDef | gast.Lambda
     source: Source
-    imports: dict[Imported, types.ModuleType]  # what stands in it for imports
+    imports: dict[Imported, types.ModuleType]  # the modules that it imports
 
     @property
     def body(self) -> list:
@@ -49,7 +49,7 @@ class Definition:
         return self.node.body
 
 
-# the package is what imports are relative to
+# the package to which relative imports refer
 _found: dict[tuple[str, types.CodeType, str | None], Definition] = {}
 _lambda_bodies: dict[int, tuple[gast.Lambda, list]] = {}
 
@@ -93,7 +93,7 @@ def _find(name: str, code: types.CodeType, function: types.FunctionType) -> Defi
     found = (_same(text, here, code, apart=False) or _same(text, here, code, apart=True)
              or _moved(text, code, apart=False) or _moved(text, code, apart=True)
              or _rewritten(text, here, code, filename))
-    # another text's: `python -c` of 3.13 gives its own that name
+    # the name belongs to another text: `python -c` of 3.13 gives its own that name
     if not found and not here and filename == "<string>":
         raise nowhere
     if not found:

@@ -40,7 +40,7 @@ class Imports(gast.NodeTransformer):
             modules = [(alias.asname
                         or alias.name.partition(".")[0], self.bound(alias.name, bool(alias.asname)))
                        for alias in node.names]
-        except Exception:  # a module may raise anything
+        except Exception:  # importing may raise anything
             return node
         return [_assigned(node, name, gast.Constant(module, None)) for name, module in modules]
 

@@ -96,7 +96,7 @@ def read_names(nodes: Iterable[gast.AST]) -> set[str]:
             case gast.ListComp() | gast.SetComp() | gast.DictComp() | gast.GeneratorExp():
                 found |= read_names(below) - bound_names(part.target
                                                          for part in node.generators).keys()
-                below = [node.generators[0].iter]  # which is read outside
+                below = [node.generators[0].iter]  # read outside the nested function
         pending += below
     return found
 
@@ -182,16 +182,17 @@ class Liveness:
     def __init__(self, node: gast.FunctionDef | gast.Lambda, body: list):
         self.after: dict[int, frozenset[str]] = {}
         self.heads: dict[int, frozenset[str]] = {}
-        # of an `if`: what may be read once its test is decided
+        # of an `if`: names live once its test is decided
         self.arms: dict[int, frozenset[str]] = {}
-        self.reads: dict[int, frozenset[str]] = {}  # what each statement itself reads
-        self.caught: dict[int, frozenset[str]] = {}  # what handlers around each statement may read
-        # the same, of the statement that is looked at now
+        self.reads: dict[int, frozenset[str]] = {}  # names that each statement itself reads
+        # names that handlers around each statement may read
+        self.caught: dict[int, frozenset[str]] = {}
+        # the same, of the current statement
         self.handling: frozenset[str] = frozenset()
-        self.tries: dict[int, frozenset[str]] = {}  # what may be read after the body of each `try`
-        # the same, after its handlers and its `else`: by its `finally`, too
+        self.tries: dict[int, frozenset[str]] = {}  # names live after the body of each `try`
+        # names live after its handlers and its `else`, its `finally` included
         self.ends: dict[int, frozenset[str]] = {}
-        # what a trip of each loop may read before it binds it
+        # names that a trip of each loop may read before it binds them
         self.exposed: dict[int, frozenset[str]] = {}
         self.always = frozenset(name for inner in gast.walk(node)
                                 if inner is not node and isinstance(inner, SCOPES)
@@ -289,7 +290,7 @@ class Outline:
     """The names of one function by role, from its text."""
 
     def __init__(self, node: gast.FunctionDef | gast.Lambda, body: list):
-        self.node = node  # kept alive: outlines are found by its identity
+        self.node = node  # kept alive: outlines are cached by its identity
         self.liveness = Liveness(node, body)
         augmented = {
             n.target.id
@@ -297,7 +298,7 @@ class Outline:
             if isinstance(n, gast.AugAssign) and isinstance(n.target, gast.Name)
         }
         declared = outer_names(_all_inside(body))
-        # statements inside a `try`, and what they become: one_raise_per_statement.py
+        # statements inside a `try`, and their replacements: one_raise_per_statement.py
         self.parts: dict[int, list] = {}
         self.part_count = 0
         self.locals = {*parameter_names(node), *bound_names(body), *augmented}
@@ -308,7 +309,7 @@ class Outline:
             isinstance(n, gast.AnnAssign) and isinstance(n.annotation, gast.Constant)
             for n in _all_inside(body))
         self.is_dump = dump
-        # names in a dump of the IR that the printer made up: `t_3: "float64" = ...`
+        # names invented by the printer in a dump of the IR: `t_3: "float64" = ...`
         self.temporaries = frozenset(name for name in self.locals - set(parameter_names(node))
                                      if dump and re.fullmatch(r"t(_\d+)*", name))
 

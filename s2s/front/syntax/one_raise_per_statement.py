@@ -54,7 +54,7 @@ def can_raise(node: gast.AST) -> bool:
             return False
         case gast.Subscript() | gast.Call():
             return True
-        case gast.IfExp(body=body, orelse=orelse):  # arrays that do not broadcast
+        case gast.IfExp(body=body, orelse=orelse):  # the arrays may not broadcast
             return any(isinstance(n, gast.BinOp) for side in (body, orelse) for n in inside(side))
     return isinstance(node, COMPREHENSIONS)
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from ...ir.code_objects import fingerprint
 from .code_match import compiled, flags_of, inside
 
-# (file name, text): of one name there may be several, of a cell that was run again
+# (file name, text): a name may have several texts, such as a cell that was run again
 _carried: dict[tuple[str, str], None] = {}
 
 
@@ -28,7 +28,7 @@ def lines_of(code: types.CodeType, globals: dict) -> tuple[str, list[str]]:
     name = code.co_filename
     linecache.checkcache(name)
     lines = linecache.getlines(name, globals)
-    # the prompt of Python 3.13 keeps texts by code object
+    # Python 3.13's prompt stores texts by code object
     if not lines and hasattr(linecache, "_getlines_from_code"):
         lines = linecache._getlines_from_code(code)
     if lines:
@@ -53,7 +53,7 @@ def texts_elsewhere(globals: dict) -> Iterator[tuple[str, str]]:
 
 def carry(name: str, text: str) -> None:
     """Register `text`, of the file `name` elsewhere, for finding functions."""
-    _carried.pop((name, text), None)  # the newest is looked at first
+    _carried.pop((name, text), None)  # the newest first
     _carried[name, text] = None
 
 

@@ -13,7 +13,7 @@ from ..syntax.liveness import parameter_names
 from .exceptions import hand_over
 from .nonlocals import lend
 
-DEEPEST = 40  # activations run in place, one inside the other
+DEEPEST = 40  # depth limit of inlined activations
 
 
 class Diverges(Ended):

@@ -27,7 +27,7 @@ class KeysDepend(UnsupportedError):
     (library/containers.py).
     """
 
-    site: gast.AST | None = None  # where the dict is made
+    site: gast.AST | None = None  # where the dict was created
 
 
 def store(frame: Frame, container: Container, members: dict) -> None:
@@ -124,7 +124,7 @@ class Entries(tuple):
     dict.
     """
 
-    now: Callable  # () -> the tuple of today
+    now: Callable  # () -> the current entries
 
     def refreshed(self) -> Entries:
         """The current entries of the dict."""

@@ -26,7 +26,7 @@ from .exceptions import guard
 from .messages import raise_
 
 WRITES = ("append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort")
-COUNTED_AT_MOST = 64  # trips of a loop that is followed trip by trip because it indexes a tuple
+COUNTED_AT_MOST = 64  # most trips of a loop that is unrolled because it indexes a tuple
 METHODS = (*WRITES, "copy", "index", "count")
 
 
@@ -180,7 +180,7 @@ def _chosen(i: Value, items: tuple) -> Cell:
 def held_by(frame: Frame, xs: Cell, y: Value):
     """The binding of an item that is, or was, in a run-time list."""
     binding = frame.wrap(y)
-    # perhaps an array of no axes
+    # perhaps an array of rank 0
     if isinstance(binding, Value) and isinstance(y.type, Scalar) and xs.root.held:
         binding = frame.heap.new(y)
         binding.doubtful = True
@@ -589,7 +589,7 @@ def is_text(x) -> bool:
 def contains(frame: Frame, x, xs: Cell):
     """`x in xs`."""
     items = frame.heap.items(xs)
-    if items is not None and (is_text(x) or any(map(is_text, items))):  # a text is no number
+    if items is not None and (is_text(x) or any(map(is_text, items))):  # a text is not a number
         alike = [item for item in items if is_text(item) == is_text(x) or isinstance(item, Cell)]
         if all(map(is_text, (x, *alike))):
             return value(x in alike)

@@ -236,7 +236,7 @@ def run_raise(frame: Frame, stmt: gast.Raise, evaluate) -> None:
             and all(isinstance(x, str) for x in thrown.args)
             and (refusal := refusal_said(NotImplementedError(*thrown.args),
                                          current().line)) is not None):
-        raise refusal  # whatever the arguments are: in a branch, it is said when that is taken
+        raise refusal  # for any arguments; in a branch, it is raised when that is taken
     raise_(frame, stmt, thrown, cause, bare)
 
 

@@ -28,17 +28,17 @@ from ..domain.heap import Cell, cells_in, is_shared, part_written
 from ..domain.view_composition import Transposed, flattened, reshaped
 from .subscript import view_of_part
 
-# the argument itself, where nothing has to be done
+# returns the argument itself where nothing has to be done
 SAME = {
     "asarray", "asanyarray", "real", "conj", "conjugate", "atleast_1d", "atleast_2d", "atleast_3d",
     "squeeze"
 }
 TRANSPOSES = {"transpose", "permute_dims", "moveaxis", "rollaxis"}
-# undone by doing them again
+# self-inverse
 INVOLUTIONS = {"T", "mT", "swapaxes", "matrix_transpose", "flip", "fliplr", "flipud"}
-# by axes of length 1 only
+# insert or remove axes of length 1 only
 RESHAPES = {"squeeze", "expand_dims", "atleast_1d", "atleast_2d", "atleast_3d"}
-CONTIGUOUS = {"reshape", "ravel", "flat"}  # where the array is contiguous
+CONTIGUOUS = {"reshape", "ravel", "flat"}  # views where the array is contiguous
 READ_ONLY = {"diagonal", "diag", "broadcast_to"}
 PARTS = {"split", "array_split", "hsplit", "vsplit", "dsplit", "unstack", "view"}
 MAYBE = {
@@ -47,7 +47,7 @@ MAYBE = {
 OF_NO_AXES = {
     "array", "asarray", "asanyarray", "copy", "zeros", "ones", "empty", "full", "zeros_like",
     "ones_like", "empty_like", "full_like", "reshape", "squeeze"
-}  # what makes an array even of one number
+}  # these return an array even of one number
 COPIES = {"array", "copy", "flatten", "astype", "conj", "conjugate"}
 
 
@@ -82,7 +82,7 @@ def shared_result(frame: Frame, result, name: str, args: list, named: dict,
     binding = frame.wrap(result)
     if (name in OF_NO_AXES and isinstance(binding, Value) and isinstance(binding.type, Scalar)
             and not (method and copied)):
-        binding = frame.heap.new(FUNCTIONS[np.asarray](binding))  # no number of Python's any more
+        binding = frame.heap.new(FUNCTIONS[np.asarray](binding))  # no Python number any more
     if (isinstance(binding, Cell) and method and name in ("copy", "flatten") and not named
             and len(args) == 1):
         binding.contiguous = True

@@ -194,7 +194,7 @@ def _is_foreign(cls: type) -> bool:
     """Whether instances of `cls` are implemented outside readable Python."""
     root = cls.__module__.split(".")[0]
     if root in ("typing", "abc") or cls.__module__ == Set.__module__:
-        return False  # Generic, Protocol, ABC: nothing is held there
+        return False  # Generic, Protocol, ABC: no attributes in these
     return root in ("numpy", "scipy", "numba", "s2s") or root in sys.stdlib_module_names
 
 

@@ -15,7 +15,7 @@ from ..domain.heap import Cell, Container
 from .dicts import merged, store
 from .objects import MIRRORED, OPERATOR_METHODS, class_of, found_in, method_of
 
-NOTHING = object()  # no class says what the operator means
+NOTHING = object()  # no class defines the operator
 
 
 def call_special(frame: Frame, binding, name: str, args: list, node: gast.AST):

@@ -59,7 +59,7 @@ def _guard_extents(frame: Frame, record: Record, inputs: tuple, met: tuple) -> N
         n, m = _length_of(a, inputs), _length_of(b, inputs)
         differ = None if n is None or m is None else do_not_agree(n, m, broadcasts)
         if differ is not None:
-            # a matrix that is not square
+            # a non-square matrix
             of_one = any({a, b} <= set(dims_of(x.type)) for x in inputs) and not record.elementwise
             guard(frame, np.linalg.LinAlgError if of_one else ValueError,
                   lambda differ=differ: differ,

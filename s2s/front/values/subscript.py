@@ -55,7 +55,7 @@ def take(frame: Frame, base, key):
     if isinstance(base, Container) and base.is_dict:
         return entry(frame, base, key)
     if isinstance(base, Value) and isinstance(base.type, Scalar):
-        # a number of NumPy's is an array of no axes here
+        # a NumPy number is an array of rank 0 here
         if key == () and isinstance(key, tuple) and not base.type.weak:
             return base
         raise TypeMismatchError(f"{base.name or 'this'} is a number and cannot be indexed",
@@ -78,7 +78,7 @@ def take(frame: Frame, base, key):
             axis = key.constant if isinstance(key, Value) else key
             if isinstance(axis, int) and not isinstance(axis, bool):
                 return length(content.op.inputs[0], axis=axis)
-    # an array of no axes: its number, and itself
+    # an array of rank 0: its number, and itself
     if key in ((), ...) and isinstance(frame.heap.type_of(base), Scalar):
         return base if key is ... else frame.heap.read(base)
     pattern, operands = _parsed(frame, key)
@@ -100,17 +100,13 @@ def take(frame: Frame, base, key):
 
 
 # Note [Reads through views]
-# `row = a[i]` ... `row[j]` is read as a[i, j], whether `a` has been written into since or not.
-# Read as row[j] it would
-# have to be read anew after each write, and its cotangent would be a row: as long as the row for
-# each element read,
-# which is quadratic in a loop.  To redirect the cotangent alone, in the reverse sweep, would leave
-# tapes of rows; and
-# writes go to a[i, j] already, so the two are seen to be of one element.  Not so where the index
-# composed is no plain
-# one (`place_within`, `i // m`) or lengths would be lost (a slice of a slice): there a view that is
-# up to date is read itself,
-# whose cotangent is made once, if the view is made outside the loops.
+# `row = a[i]` ... `row[j]` is read as a[i, j], whether `a` has been written into since or not. Read
+# as row[j] it would have to be read anew after each write, and its cotangent would be a whole row
+# for each element read, which is quadratic in a loop.  Redirecting the cotangent alone, in the
+# reverse sweep, would leave tapes of rows; and writes go to a[i, j] already, so both are seen to be
+# the same element.  Not so where the composed index is no plain one (`place_within`, `i // m`) or
+# lengths would be lost (a slice of a slice): there an up-to-date view is read itself, whose
+# cotangent is made once, if the view is made outside the loops.
 
 
 def _is_read_through(frame: Frame, view: Cell, cell: Cell, index: tuple) -> bool:
@@ -229,7 +225,7 @@ def length_of(frame: Frame, binding):
         case Container():
             return special(frame, binding, "__len__", [])
         case Object(content) if isinstance(content, (dict, list)):
-            # code is generated for its functions
+            # code is being generated for its functions
             if any(map(callable, content.values() if isinstance(content, dict) else content)):
                 consulted(Length(binding.getter), len(content))
                 return len(content)
