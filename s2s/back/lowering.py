@@ -125,10 +125,11 @@ def lower(function: Function, asks: bool = True, supposes: bool = False,
 def _lowered(function: Function, asks: bool, of: Function | None = None) -> Function:
     for value_ in _all_values(function.block):
         if isinstance(value_.type, Unknown):
-            raise UnsupportedError(f"{value_.name or 'a value'} of {function.name} has no known rank",
-                                   value_.op.line if value_.op else None,
-                                   "give it one rank on every path: let what becomes an array start as one, "
-                                   "np.zeros_like(x) say; or leave jit away")
+            raise UnsupportedError(
+                f"{value_.name or 'a value'} of {function.name} has no known rank",
+                value_.op.line if value_.op else None,
+                "give it one rank on every path: let what becomes an array start as one, "
+                "np.zeros_like(x) say; or leave jit away")
     function = simpler(share_exponentials(share_passes(tables(check_indices(function))) if asks
                                           else function), asks)
     if asks:

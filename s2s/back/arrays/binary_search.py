@@ -57,7 +57,8 @@ DIGITIZED = define(
     evaluate=lambda x, bins, *, right: np.digitize(x, bins, right),
     infer=lambda x, bins, *, right: Array("int64", x.type.dims),
     helper=digitized,
-    syntax=lambda x, bins, *, right: ast.Call(ast.Name(digitized.__name__, ast.Load()), [x, bins, ast.Constant(right)], []))
+    syntax=lambda x, bins, *, right: ast.Call(ast.Name(digitized.__name__, ast.Load()),
+                                              [x, bins, ast.Constant(right)], []))
 
 
 def searched(op: Op, of: Value, v: Value) -> Value | None:

@@ -1,15 +1,17 @@
 """Rewrite matrix products and `np.einsum` as sums, for loops, and as matrix products, for BLAS.
 
-    a @ b, of vectors                                  np.sum(a * b)
-    a @ b, of a stack of matrices and one matrix       np.reshape(np.reshape(a, (n, k)) @ b, ...): one product
-    a @ b, of two stacks of matrices                   a loop of products, c[i] = a[i] @ b[i]
-    np.convolve(a, v)                                  for j in range(m): for i in range(n): y[i + j] += a[i] * v[j]
-    a @ b, of integers, or of few steps                np.sum(a[..., :, :, None] * b[..., None, :, :], axis=-2)
+    a @ b, of vectors                    np.sum(a * b)
+    a @ b, of a stack and one matrix     np.reshape(np.reshape(a, (n, k)) @ b, ...): one product
+    a @ b, of two stacks of matrices     a loop of products, c[i] = a[i] @ b[i]
+    np.convolve(a, v)                    for j in range(m):
+                                             for i in range(n): y[i + j] += a[i] * v[j]
+    a @ b, of integers, or short         np.sum(a[..., :, :, None] * b[..., None, :, :], axis=-2)
 
-    np.einsum("ij,jk->ik", a, b)                       a @ b
-    np.einsum("ni,ij,nj->n", x, A, x)                  np.sum((x @ A) * x, axis=1)
-    np.einsum("nij,nj->ni", R, x)                      np.sum(R * x[:, None, :], axis=2)
-    np.einsum("td,hde->hte", x, w)                     one product of x and of w with d before its other axes, which is put in order
+    np.einsum("ij,jk->ik", a, b)         a @ b
+    np.einsum("ni,ij,nj->n", x, A, x)    np.sum((x @ A) * x, axis=1)
+    np.einsum("nij,nj->ni", R, x)        np.sum(R * x[:, None, :], axis=2)
+    np.einsum("td,hde->hte", x, w)       one product of x and w, whose axis d is moved first, and
+                                         a transposition of the result
 
 An einsum contracts two operands at a time, first the pair that leaves the fewest axes; an axis that
 occurs in one operand only, and not in the result, is summed first. Where both share axes of the
@@ -173,7 +175,10 @@ def correlated(a: Value, v: Value, dtype: str) -> Value:
 def along_both(n: Value, m: Value, made: Value,
                body: Callable[[Value, Value, Value], Value]) -> Value:
     """Emit a loop in a loop around `body`; return the last value of `made`."""
-    (made,) = for_loop(0, n, 1, [made], lambda i, y: for_loop(0, m, 1, [y], lambda j, y: [body(i, j, y)], names=["y"], index="j"), names=["y"])
+    (made,) = for_loop(
+        0, n, 1, [made],
+        lambda i, y: for_loop(0, m, 1, [y], lambda j, y: [body(i, j, y)], names=["y"], index="j"),
+        names=["y"])
     return made
 
 

@@ -186,7 +186,9 @@ class Tables:
         def filled(array: Value, places: list[Value]) -> Value:
             if len(places) < len(counters):
                 stop = self.stops[counters[len(places)]]
-                return for_loop(0, stop, 1, [array], lambda i, inner: [filled(inner, [*places, i])], names=[x.name], index=names[len(places)])[0]
+                return for_loop(0, stop, 1, [array],
+                                lambda i, inner: [filled(inner, [*places, i])],
+                                names=[x.name], index=names[len(places)])[0]
             return put(array, tuple(places), self.again(x, dict(zip(counters, places))))
 
         with Builder(Block(), x.op.line, above=_values(self.function.block)) as builder:

@@ -1,29 +1,34 @@
 """Rewrite ops that are compositions of other ops, before lowering (legalisation).
 
-    np.outer(a, b)           a[:, None] * b
-    a @ b, np.einsum         what contractions.py says
-    float(c), of a truth value                         np.float64(c)
-    math.fmod(a, b)          of integers, sign(a) * (abs(a) % abs(b)), and so np.fmod: Numba's has the wrong sign
-    math.hypot(a, b, c)      math.hypot(math.hypot(a, b), c), and abs(a) of one number
-    math.cbrt(x)             np.cbrt(x), which is what Numba knows
-    np.round(x)              np.rint(x), one instruction: Numba's np.round is compiled for all numbers of decimals
-    math.fsum(xs)            summed_exactly(xs), which is it in loops
-    k ** n, of integers      k ** natural_exponent(n): what Numba makes of a negative n is 0; of an array n so in the loops
-    p + q, p * q, of NumPy's truth values      p | q, p & q
-    k // n, of NumPy's integers        np.where(n == -1, -k, k // n): Numba's of the least and -1 is 0
-    k << n, of arrays        np.where(0 <= n < 64, k << n, 0), as NumPy does
-    x ** 0.5, z ** -1, of arrays       np.sqrt(x), np.reciprocal(z), as NumPy computes them: of -inf, say, and of 0 where z is complex
-    np.stack(xs, axis)       np.concatenate of xs with a new axis each
-    cofactors_of_each(det, a)                          cofactors_in_loops(det, a), of complex matrices; others are a loop (batched_linalg.py)
-    np.append(a, v)          np.concatenate((a, np.array([v])))
-    a < b, of complex numbers          by real parts, where those are equal by imaginary parts, as NumPy compares them
-    z.astype(np.float64), of complex numbers           np.real(z).astype(np.float64)
-    np.repeat(x, n), np.tile(x, ns), of one number     of an array of it; what is summed back to a number is np.sum
-    np.argmax(x), of one number        0
-    np.searchsorted(a, v), np.digitize(x, bins)        loops over the elements of v and x (binary_search.py)
-    np.asarray_chkfinite(x)  x, and an error where not all of it is finite
-    fitted(x, n, axis)       a part of x, written into zeros
-    np.fft.fftfreq(n, d)     0, 1, 2, ..., -2, -1, times 1.0 / (n * d); np.fft.rfftfreq likewise
+    np.outer(a, b)                 a[:, None] * b
+    a @ b, np.einsum               see contractions.py
+    float(c), of a boolean         np.float64(c)
+    math.fmod(a, b), np.fmod       sign(a) * (abs(a) % abs(b)), of integers: Numba's sign is wrong
+    math.hypot(a, b, c)            math.hypot(math.hypot(a, b), c); abs(a) of one number
+    math.cbrt(x)                   np.cbrt(x), which Numba knows
+    np.round(x)                    np.rint(x), one instruction: Numba's np.round is compiled for any
+                                   number of decimals
+    math.fsum(xs)                  summed_exactly(xs), the same in loops
+    k ** n, of integers            k ** natural_exponent(n), in the loops for arrays n: Numba's result
+                                   for a negative n is 0
+    p + q, p * q, of NumPy bools   p | q, p & q
+    k // n, of NumPy's integers    np.where(n == -1, -k, k // n): Numba's least int // -1 is 0
+    k << n, of arrays              np.where(0 <= n < 64, k << n, 0), as NumPy does
+    x ** 0.5, z ** -1, of arrays   np.sqrt(x), np.reciprocal(z), as NumPy computes them: they differ
+                                   for -inf, say, and for 0 where z is complex
+    np.stack(xs, axis)             np.concatenate of xs with a new axis each
+    cofactors_of_each(det, a)      cofactors_in_loops(det, a), of complex matrices; a loop over the
+                                   others (batched_linalg.py)
+    np.append(a, v)                np.concatenate((a, np.array([v])))
+    a < b, of complex numbers      by real parts, then by imaginary parts, as NumPy compares them
+    z.astype(np.float64)           np.real(z).astype(np.float64), of complex numbers
+    np.repeat(x, n), np.tile       of an array of one element, if x is a number; sums back to a
+                                   number are np.sum
+    np.argmax(x), of one number    0
+    np.searchsorted, np.digitize   loops over the elements (binary_search.py)
+    np.asarray_chkfinite(x)        x, and an error unless all of it is finite
+    fitted(x, n, axis)             a part of x, written into zeros
+    np.fft.fftfreq(n, d)           0, 1, 2, ..., -2, -1, times 1.0 / (n * d); likewise rfftfreq
 """
 
 from __future__ import annotations
@@ -109,7 +114,8 @@ def exceeds_word(x) -> bool:
 
 
 def too_wide(x: Value, line: Line | None) -> UnsupportedError:
-    return UnsupportedError(f"the integer {x.constant} has more than 63 bits, and native integers have no more", line,
+    return UnsupportedError(f"the integer {x.constant} has more than 63 bits, "
+                            "and native integers have no more", line,
                             f"write it as a float: {float(x.constant)!r}")
 
 
@@ -138,8 +144,9 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
         case "outer":
             a, b = inputs
             return [expand_dims(a, 1) * b]
-        case "root" | "root_forward" | "over_size" | "over_size_forward" | "times_sign" | "times_sign_forward" | "as_if" | "complex_as_if" | "no_negative" \
-                | "matrix_function" | "matrix_function_along":
+        case ("root" | "root_forward" | "over_size" | "over_size_forward" | "times_sign"
+              | "times_sign_forward" | "as_if" | "complex_as_if" | "no_negative"
+              | "matrix_function" | "matrix_function_along"):
             return [plainly(op, inputs)]
         case "finite":
             (x,), (raising,) = inputs, op.record.raises
@@ -202,7 +209,8 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
         case "einsum":
             made = contracted(op, inputs, {})
             return None if made is None else [made]
-        case "inv" | "inverse_or_nan" | "solve" | "det" | "sign_of_det" | "log_of_det" | "cofactors" | "cholesky":
+        case ("inv" | "inverse_or_nan" | "solve" | "det" | "sign_of_det" | "log_of_det"
+              | "cofactors" | "cholesky"):
             return eliminated(op, inputs)
         case "searchsorted" | "digitize" if has_blas:
             made = (searched(op, *inputs) if op.name == "searchsorted"
@@ -214,7 +222,8 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
             return [multiples(op.name, *inputs)]
         case "append":
             return [concatenate_record(inputs[0], array((inputs[1],)), axis=0)]
-        case "less" | "less_equal" | "greater" | "greater_equal" if any(x.type.dtype.startswith("complex") for x in inputs):
+        case "less" | "less_equal" | "greater" | "greater_equal" if any(
+                x.type.dtype.startswith("complex") for x in inputs):
             return [complex_order(op.record, *inputs)]
         case "astype" if (inputs[0].type.dtype.startswith("complex")
                           and np.dtype(op.attrs["dtype"]).kind in "iuf"):

@@ -1,7 +1,9 @@
 """Move reshapes off elementwise chains and sums, so that these fuse into one nest.
 
-    np.reshape(a @ b + c, (n, m, k))            np.reshape(a @ b, (n, m, k)) + c           where c has k elements
-    np.sum(np.reshape(x, (n * m, k)), axis=0)   np.sum(x, axis=(0, 1))                     where x is n x m x k, in an adjoint
+    np.reshape(a @ b + c, (n, m, k))            np.reshape(a @ b, (n, m, k)) + c
+    np.sum(np.reshape(x, (n * m, k)), axis=0)   np.sum(x, axis=(0, 1))
+
+where c has k elements, and x, in an adjoint, the shape (n, m, k).
 
 A layer of a network is often a product of matrices whose rows are places or positions, reshaped
 after the bias is added. A reshape ends a nest: its operand is written to memory. A product is in

@@ -4,7 +4,7 @@
                                 eliminate(w)
                                 x = w[:, n:]
     np.linalg.inv(a)            the same with np.eye(n) for b, as NumPy does it
-    np.linalg.det(a)            determinant(w) of w = a.copy(); of np.diag(w) the sign and the logarithm
+    np.linalg.det(a)            determinant(w) of w = a.copy(); sign and logarithm from np.diag(w)
     np.linalg.cholesky(a)       factorise(w) of w = a.copy()
     cofactors(det, a)           minors(a), up to three rows
 
@@ -131,14 +131,16 @@ def _in_place(function: Callable) -> Record:
         function(w)
         return w
 
-    return define(function.__name__, evaluate=evaluate, infer=lambda w: w.type, helper=function, writes=0, views=(0,),
+    return define(function.__name__, evaluate=evaluate, infer=lambda w: w.type, helper=function,
+                  writes=0, views=(0,),
                   syntax=lambda w: ast.Call(ast.Name(function.__name__, ast.Load()), [w], []))
 
 
 ELIMINATE, FACTORISE = _in_place(eliminate), _in_place(factorise)
 BY_ELIMINATION = (ELIMINATE.name, FACTORISE.name)
 DETERMINANT = define(
-    determinant.__name__, evaluate=determinant, infer=lambda w: Scalar("float64"), helper=determinant,
+    determinant.__name__, evaluate=determinant, infer=lambda w: Scalar("float64"),
+    helper=determinant,
     syntax=lambda w: ast.Call(ast.Name(determinant.__name__, ast.Load()), [w], []))
 MINORS = define(
     minors.__name__, evaluate=minors, infer=lambda a: a.type, helper=minors,

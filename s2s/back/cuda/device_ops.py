@@ -29,7 +29,8 @@ def _infer_given(*, type: Type, key: str) -> Type:
 
 # an array passed to the kernel to write to
 given = Record("given", evaluate=None, infer=_infer_given,
-               syntax=lambda *, type, key: ast.Call(ast.Name("given", ast.Load()), [ast.Constant(key)], []))
+               syntax=lambda *, type, key: ast.Call(ast.Name("given", ast.Load()),
+                                                    [ast.Constant(key)], []))
 
 
 def _call(name: str, *args: ast.expr) -> ast.expr:
@@ -41,7 +42,8 @@ def _tuple(indices: Sequence[ast.expr]) -> ast.expr:
 
 
 # a thread's own memory
-lane_row = Record("lane row", evaluate=None, infer=lambda a, i: Array(a.type.dtype, a.type.dims[1:]),
+lane_row = Record("lane row", evaluate=None,
+                  infer=lambda a, i: Array(a.type.dtype, a.type.dims[1:]),
                   syntax=lambda a, i: ast.Subscript(a, i, ast.Load()))
 atomic_add = Record("atomic add", evaluate=None, infer=lambda a, v, *index: NONE, pure=False,
                     syntax=lambda a, v, *index: _call("cuda.atomic.add", a, _tuple(index), v))
@@ -69,8 +71,11 @@ def _twins() -> dict[str, Callable]:
         "logical_and": lambda a, b: select(a, ew["bool_"](b), False),
         "logical_or": lambda a, b: select(a, True, ew["bool_"](b)),
         "logical_not": lambda a: ew["not_"](a),
-        "logaddexp": lambda a, b: ew["max_"](a, b) + ew["math.log1p"](ew["math.exp"](-ew["abs_"](a - b))),
-        "logaddexp2": lambda a, b: ew["max_"](a, b) + ew["math.log1p"](ew["math.exp"](-ew["abs_"](a - b) * LOG_2)) / LOG_2,
+        "logaddexp": lambda a, b: (
+            ew["max_"](a, b) + ew["math.log1p"](ew["math.exp"](-ew["abs_"](a - b)))),
+        "logaddexp2": lambda a, b: (
+            ew["max_"](a, b)
+            + ew["math.log1p"](ew["math.exp"](-ew["abs_"](a - b) * LOG_2)) / LOG_2),
         "absolute": lambda x: ew["abs_"](x),
         "heaviside": lambda x, h: select(x > 0, 1.0, select(x < 0, 0.0, h)),
     }

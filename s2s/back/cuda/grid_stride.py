@@ -46,8 +46,10 @@ def spread_over_threads(tree: ast.FunctionDef, kernel,
     if not as_index:
         inner = [*_parse(f"{index} = int64({thread})"), *inner]
     tree.body[place:place + 1] = [
-        *_parse(f"{count} = uint32({count})\n{thread} = uint32(cuda.grid(1))\n{stride} = uint32(cuda.gridsize(1))"),
-        ast.While(_expression(f"{thread} < {count}"), [*inner, *_parse(f"{thread} = uint32({thread} + {stride})")], []),
+        *_parse(f"{count} = uint32({count})\n{thread} = uint32(cuda.grid(1))\n"
+                f"{stride} = uint32(cuda.gridsize(1))"),
+        ast.While(_expression(f"{thread} < {count}"),
+                  [*inner, *_parse(f"{thread} = uint32({thread} + {stride})")], []),
     ]
     results = tree.body.pop().value.elts
     if parts:

@@ -51,8 +51,9 @@ def render_cuda(function: Function, threads: int = THREADS) -> CudaModule:
             raise UnsupportedError(f"{op.name.split('_')[0]} in CUDA code", op.line,
                                    'compile for target="cpu", or leave it out')
         if hasattr(op.record.helper, "asks_for"):
-            raise UnsupportedError(f"{op.record.helper.asks_for}, which Python does, in CUDA code", op.line,
-                                   'compile for target="cpu", or call it outside of what is compiled')
+            raise UnsupportedError(
+                f"{op.record.helper.asks_for}, which Python does, in CUDA code", op.line,
+                'compile for target="cpu", or call it outside of what is compiled')
     host = Host(owned(function, results=True, augmented=False))
     main = host.function()
     helpers = {op.record.helper: None for op in walk(main.block) if op.record.helper is not None}
@@ -181,8 +182,9 @@ blocks_of = Record("blocks of", evaluate=None,
 launch = Record("launch", evaluate=None, pure=False,
                 infer=lambda blocks, *args, kernel, single: NONE, syntax=_launch)
 add_up = Record("add up", evaluate=None, pure=False, infer=lambda parts, *, type: type,
-                syntax=lambda parts, *, type: _call("add_up", parts) if type.dtype.startswith("float")
-                else _call_method(_call_method(parts, "copy_to_host"), "sum"))
+                syntax=lambda parts, *, type: (
+                    _call("add_up", parts) if type.dtype.startswith("float")
+                    else _call_method(_call_method(parts, "copy_to_host"), "sum")))
 
 
 def _on_host(op: Op) -> Record:
@@ -267,16 +269,18 @@ class Host:
         outs: Sequence[Value]
         match op.name:
             case "if":
-                outs = if_(inputs[0], lambda: self.block(op.blocks[0]), lambda: self.block(op.blocks[1]),
-                           [o.name for o in op.outputs])
+                outs = if_(inputs[0], lambda: self.block(op.blocks[0]),
+                           lambda: self.block(op.blocks[1]), [o.name for o in op.outputs])
             case "for":
                 body = op.blocks[0]
-                outs = for_loop(*inputs[:3], inputs[3:], lambda *args: self.block(body, args), op.attrs["breaks"],
-                                [p.name for p in body.params[1:]], body.params[0].name)
+                outs = for_loop(*inputs[:3], inputs[3:], lambda *args: self.block(body, args),
+                                op.attrs["breaks"], [p.name for p in body.params[1:]],
+                                body.params[0].name)
             case _:
                 head, body = op.blocks
-                outs = while_loop(inputs, lambda *args: self.block(head, args)[0], lambda *args: self.block(body, args),
-                                  op.attrs["breaks"], [p.name for p in body.params])
+                outs = while_loop(inputs, lambda *args: self.block(head, args)[0],
+                                  lambda *args: self.block(body, args), op.attrs["breaks"],
+                                  [p.name for p in body.params])
         self.env.update(zip(op.outputs, outs))
 
     # launches
@@ -328,7 +332,8 @@ class Host:
 
             _, _, *arrays = while_loop([value(CAPACITY), value(0), *(inits[k] for k in read)],
                                        lambda longest, capacity, *_: longest > capacity, attempt,
-                                       names=["longest", "capacity", *(op.outputs[k].name for k in read)])
+                                       names=["longest", "capacity",
+                                              *(op.outputs[k].name for k in read)])
             inits.update(zip(read, arrays))
         else:
             parts, _ = run(None, inits)

@@ -33,8 +33,9 @@ from .device_ops import given
 from .grid_stride import spread_over_threads, with_given
 from .thread_body import Body, arrays_made, is_argument, item_of, known, lengths_outside
 
-CUDA_NAMES = frozenset({"cuda", "float32", "float64", "int64", "uint32", "THREADS", "BLOCKS", "blocks_of", "add_up", "add_up_kernel", "copy_of",
-                        "given"})  # names used by the kernels' module: host.py, grid_stride.py
+# names used by the kernels' module: host.py, grid_stride.py
+CUDA_NAMES = frozenset({"cuda", "float32", "float64", "int64", "uint32", "THREADS", "BLOCKS",
+                        "blocks_of", "add_up", "add_up_kernel", "copy_of", "given"})
 THREADS = 128  # threads in a block; sums are added up in a tree, so a power of two
 
 

@@ -117,8 +117,10 @@ class Body:
     def control(self, op: Op) -> None:
         """Emit an op with blocks; a tape that it carries is carried as two values."""
         if op.name == "if":
-            outs = if_(self.env.get(op.inputs[0], op.inputs[0]), lambda: self.spread(self.block(op.blocks[0]), op.blocks[0].yields),
-                       lambda: self.spread(self.block(op.blocks[1]), op.blocks[1].yields), self.names(op.outputs))
+            outs = if_(self.env.get(op.inputs[0], op.inputs[0]),
+                       lambda: self.spread(self.block(op.blocks[0]), op.blocks[0].yields),
+                       lambda: self.spread(self.block(op.blocks[1]), op.blocks[1].yields),
+                       self.names(op.outputs))
             return self.gather(op.outputs, outs, op.blocks[0].yields)
         skip = 3 if op.name == "for" else 0
         body = op.blocks[-1]

@@ -297,7 +297,8 @@ needs_length_op = define(
     pure=False,
     syntax=lambda x, *, axis, needed: ast.Call(
         ast.Name("needs_length", ast.Load()),
-        [ast.Subscript(ast.Attribute(x, "shape", ast.Load()), ast.Constant(axis), ast.Load()), ast.Constant(needed)], []),
+        [ast.Subscript(ast.Attribute(x, "shape", ast.Load()), ast.Constant(axis), ast.Load()),
+         ast.Constant(needed)], []),
 )
 supposed_alike_op = define(
     "supposed_alike",  # for an axis of x and one of y whose types imply that they are equal
@@ -307,7 +308,8 @@ supposed_alike_op = define(
     pure=False,
     syntax=lambda x, y, *, axes: ast.Call(
         ast.Name("supposed_alike", ast.Load()),
-        [ast.Subscript(ast.Attribute(a, "shape", ast.Load()), ast.Constant(k), ast.Load()) for a, k in zip((x, y), axes)], []),
+        [ast.Subscript(ast.Attribute(a, "shape", ast.Load()), ast.Constant(k), ast.Load())
+         for a, k in zip((x, y), axes)], []),
 )
 masked_step_op = of_numbers(masked_step, lambda count, n: None)
 count_of_op = of_numbers(count_of, lambda n: n if isinstance(n.constant, int) and n.constant >= 0

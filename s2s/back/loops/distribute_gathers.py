@@ -1,13 +1,13 @@
 """Distribute a loop with gathers and scatters over strips: gather, then compute, then scatter.
 
-    for i in range(n):                                for s in range((n + 255) // 256):
-        k = place_in(which[i], m)                         m_1 = min(n - s * 256, 256)
-        x_bar[k] += np.tanh(x[k])                         for j in range(m_1):
-                                                              t[j] = x[place_in(which[s * 256 + j], m)]
-                                             becomes      for j in range(m_1):
-                                                              u[j] = np.tanh(t[j])
-                                                          for j in range(m_1):
-                                                              x_bar[place_in(which[s * 256 + j], m)] += u[j]
+    for i in range(n):                      for s in range((n + 255) // 256):
+        k = place_in(which[i], m)               m_1 = min(n - s * 256, 256)
+        x_bar[k] += np.tanh(x[k])               for j in range(m_1):
+                                                    t[j] = x[place_in(which[s * 256 + j], m)]
+                                   becomes      for j in range(m_1):
+                                                    u[j] = np.tanh(t[j])
+                                                for j in range(m_1):
+                                                    x_bar[place_in(which[s * 256 + j], m)] += u[j]
 
 This is strip-mining and loop distribution. LLVM vectorises the second of the three loops, but not
 the original one: it may exit at any index, its elements are not contiguous, or trips may add where

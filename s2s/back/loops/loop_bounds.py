@@ -109,7 +109,8 @@ class Atom:
 
     def __init__(self, number: int, kind: str, value: Value | None = None, axis: int = 0,
                  operands: tuple[Affine, ...] = ()):
-        self.number, self.kind, self.value, self.axis, self.operands = number, kind, value, axis, operands
+        self.number, self.kind, self.value, self.axis, self.operands = (
+            number, kind, value, axis, operands)
 
     def __repr__(self) -> str:
         return ({"value": f"{self.value}",
@@ -713,7 +714,8 @@ class Proof:
                 continue
             yield i, NO_CHECKS
             for n, other, op in self.spread:
-                if other == m and (by := Proof(self.bounds, [op for _, op in self.equal]).holds(n.plus(i, -1).plus(number(-1)), DEPTH // 2)) is not None:
+                if other == m and (by := Proof(self.bounds, [op for _, op in self.equal]).holds(
+                        n.plus(i, -1).plus(number(-1)), DEPTH // 2)) is not None:
                     yield m.plus(number(-1)), by | {op}
                     for atom_of_m, k in m.terms:
                         # and not 0, as there are trips
@@ -727,7 +729,8 @@ class Proof:
             for counter, k in s.terms:
                 if (k == 1 and s == alone(counter) and counter.kind == "value"
                         and counter.value in self.bounds.loops):
-                    for high, _ in self.bounds.affine(self.bounds.loops[counter.value].inputs[1]).terms:
+                    for high, _ in self.bounds.affine(
+                            self.bounds.loops[counter.value].inputs[1]).terms:
                         if high.kind == "strips_of" and high.operands[1] == size:
                             yield high.operands[0].plus(number(-1)), NO_CHECKS
 

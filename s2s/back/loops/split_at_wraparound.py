@@ -1,13 +1,13 @@
 """Split loops whose indices wrap around, as in `np.roll`, at the wrap (index-set splitting).
 
-    for j in range(n):                                 lo = 0
-        y[j] = x[(j - 1) % n] + x[(j + 1) % n]         while lo < n:
-                                                           k = (lo - 1) % n
-                                           becomes         k_1 = (lo + 1) % n
-                                                           hi = min(n, lo + n - k, lo + n - k_1)
-                                                           for j in range(lo, hi):
-                                                               y[j] = x[j + (k - lo)] + x[j + (k_1 - lo)]
-                                                           lo = hi
+    for j in range(n):                            lo = 0
+        y[j] = x[(j - 1) % n] + x[(j + 1) % n]    while lo < n:
+                                                      k = (lo - 1) % n
+                                      becomes         k_1 = (lo + 1) % n
+                                                      hi = min(n, lo + n - k, lo + n - k_1)
+                                                      for j in range(lo, hi):
+                                                          y[j] = x[j + (k - lo)] + x[j + (k_1 - lo)]
+                                                      lo = hi
 
 A remainder is a division, which takes as long as twenty additions, and an index that is a remainder
 prevents vector loads. A five-point stencil of rolls over rows of 120 took 3.5 ns an element, with

@@ -85,15 +85,20 @@ def with_room_for_matrices(tape, n):
 
 
 # capacity for at least n numbers
-with_room_op = define("with_room", evaluate=with_room, infer=lambda tape, n: tape.type, helper=with_room,
+with_room_op = define("with_room", evaluate=with_room, infer=lambda tape, n: tape.type,
+                      helper=with_room,
                       syntax=lambda *xs: ast.Call(ast.Name("with_room", ast.Load()), list(xs), []))
 
 with_room_for = {
     1: with_room_op,
-    2: define("with_room_for_rows", evaluate=with_room_for_rows, infer=lambda tape, n: tape.type, helper=with_room_for_rows,
-              syntax=lambda *xs: ast.Call(ast.Name("with_room_for_rows", ast.Load()), list(xs), [])),
-    3: define("with_room_for_matrices", evaluate=with_room_for_matrices, infer=lambda tape, n: tape.type, helper=with_room_for_matrices,
-              syntax=lambda *xs: ast.Call(ast.Name("with_room_for_matrices", ast.Load()), list(xs), [])),
+    2: define("with_room_for_rows", evaluate=with_room_for_rows,
+              infer=lambda tape, n: tape.type, helper=with_room_for_rows,
+              syntax=lambda *xs: ast.Call(ast.Name("with_room_for_rows", ast.Load()),
+                                          list(xs), [])),
+    3: define("with_room_for_matrices", evaluate=with_room_for_matrices,
+              infer=lambda tape, n: tape.type, helper=with_room_for_matrices,
+              syntax=lambda *xs: ast.Call(ast.Name("with_room_for_matrices", ast.Load()),
+                                          list(xs), [])),
 }  # by the axes of the tape
 
 # index of a tape element

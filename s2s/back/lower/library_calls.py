@@ -121,8 +121,10 @@ def in_python(op: Op) -> Record:
         call = call.replace("np.fft.", "scipy.fft.", 1)
     if functions_in(op):
         why = getattr(op.attrs["like"], "why", "")
-        raise UnsupportedError(f"{called(op.attrs['function'])}, which s2s does not read{f' ({why})' if why else ''}, is handed a function in native code", op.line,
-                               "write the solver in Python that s2s reads, or call this without jit")
+        raise UnsupportedError(
+            f"{called(op.attrs['function'])}, which s2s does not read{f' ({why})' if why else ''}, "
+            "is handed a function in native code", op.line,
+            "write the solver in Python that s2s reads, or call this without jit")
     objects = objects_named(op) if op.record is foreign else []
     who = "Python" if objects else "SciPy" if call.startswith("scipy.") else "NumPy"
     name = (f"python_{called(objects[0])}" if objects
@@ -221,7 +223,8 @@ def numba_type(x: Value, contiguous: bool = False) -> str:
     """Numba's name of the type of `x`, `contiguous` if it is an array."""
     match x.type:
         case Array(dtype, dims):
-            return f"{'boolean' if dtype == 'bool' else dtype}[{', '.join(':' * len(dims))}{':1' if contiguous else ''}]"
+            return (f"{'boolean' if dtype == 'bool' else dtype}"
+                    f"[{', '.join(':' * len(dims))}{':1' if contiguous else ''}]")
         case Scalar(dtype):
             return "boolean" if dtype == "bool" else dtype
         case Generator():

@@ -116,7 +116,8 @@ def masked_rows(scope, op: Op, mask: Value) -> bool:
     def body(index: Index, carries):
         def write() -> list[Value]:
             (written,) = loop(region[1:], carries[:1], [array.type], [name], lambda inner, state: [
-                op.record(state[0], read([carries[1], *inner]), *index, *inner, pattern=("i",) * (len(index) + len(inner)))],
+                op.record(state[0], read([carries[1], *inner]), *index, *inner,
+                          pattern=("i",) * (len(index) + len(inner)))],
                 (*scope.counters, *(i.name for i in index)))
             return [written, add(carries[1], step)]
 

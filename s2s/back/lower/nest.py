@@ -497,7 +497,8 @@ class Plan:
 
 def _fused_away(op: Op) -> Callable:
     def at_index(index):
-        raise AssertionError(f"{op.output} exists only inside a loop nest, and is read outside: {op}")
+        raise AssertionError(
+            f"{op.output} exists only inside a loop nest, and is read outside: {op}")
 
     return at_index
 

@@ -302,7 +302,8 @@ def _spread(scope, op: Op) -> Elements:
             maps.append(lambda i, step=step: multiply(i, step))
         else:
             maps.append(lambda i: i)
-    return Elements(y, tuple(lengths), lambda index: source.at([f(i) for f, i in zip(maps, index[shift:])]),
+    return Elements(y, tuple(lengths),
+                    lambda index: source.at([f(i) for f, i in zip(maps, index[shift:])]),
                     generated=source.generated or source.value is not None)
 
 

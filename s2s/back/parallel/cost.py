@@ -48,7 +48,8 @@ def work_of(body: Sequence[ast.stmt], inside: set[str], index: str = "",
                 own = trips_of(iterator)[1]
                 names, share = names_in(own), 1
                 if index in names and trips is not None:  # a triangle: half of a rectangle
-                    own, share = Substitute({index: trips}).visit(parsed(ast.unparse(own))[0].value), 2
+                    own, share = (
+                        Substitute({index: trips}).visit(parsed(ast.unparse(own))[0].value), 2)
                 known = not names_in(own) & inside
                 for key, n in work_of(inner, inside, index, trips).items():
                     factor = (ast.unparse(own),) if known else ()

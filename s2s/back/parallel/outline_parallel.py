@@ -14,11 +14,14 @@ The pass works on printed syntax trees: their names show what a loop reads, and 
 settled. That trips are independent is known from the ops (analysis/dependence.py); the carries of a
 loop are
 
-    own       goes to the kernel as it is: no two trips touch the same element
-    sum       each part adds up its own, from zero; these are added in their order; likewise maxima and minima
-    gather    likewise with arrays: the first part adds into the array itself, each other one into one of its own
-    scratch   each part allocates its own: it is made with nothing in it, so every trip writes what it reads of it (a trip that
-              took from a tape what another has put there would carry how much there is), and nobody reads it afterwards
+    own       passed to the kernel unchanged: no two trips touch the same element
+    sum       a private sum for each part, from zero; these are added in order; likewise maxima and
+              minima
+    gather    likewise with arrays: the first part adds to the array itself, the others to private
+              arrays
+    scratch   a private array for each part (privatisation): it is allocated uninitialised, so each
+              trip writes what it reads of it (a trip that pops from a tape what another has pushed
+              would carry a count), and it is dead after the loop
 """
 
 from __future__ import annotations
@@ -138,7 +141,8 @@ def combined(trip: Trip, param: Value, end: Value) -> str | None:
 
 def runs_anywhere(op: Op) -> bool:
     """Whether threads without the GIL may run `op`, out of order with other trips."""
-    return ((op.record.pure or op.record.only_raises) and op.name != "call" and op.record is not foreign
+    return ((op.record.pure or op.record.only_raises) and op.name != "call"
+            and op.record is not foreign
             and not hasattr(op.record.helper, "stem"))  # in Python (back/lower/library_calls.py)
 
 
@@ -330,7 +334,8 @@ class Split:
         text = [f"{parts} = parts_of({count})"]
         text += [f"{own} = np.empty({parts}{dtype_argument(dtypes[x])})"
                  for x, own in own_sums.items()]
-        text += [f"{own} = np.zeros(({', '.join([f'{parts} - 1', *_lengths(x, ranks[x])])}){dtype_argument(dtypes[x])})"
+        text += [f"{own} = np.zeros(({', '.join([f'{parts} - 1', *_lengths(x, ranks[x])])})"
+                 f"{dtype_argument(dtypes[x])})"
                  for x, own in own_arrays.items()]
         text.append(f"in_parts({name}, {parts}, {ast.unparse(trips)}, {given})")
         if own_sums:
@@ -366,7 +371,8 @@ def _like(x: str, type: Array) -> str:
     if not all(isinstance(d, int) for d in type.dims):
         return f"np.empty_like({x})"
     lengths = ", ".join(map(str, type.dims))
-    return f"np.empty({lengths if len(type.dims) == 1 else f'({lengths})'}{dtype_argument(type.dtype)})"
+    return (f"np.empty({lengths if len(type.dims) == 1 else f'({lengths})'}"
+            f"{dtype_argument(type.dtype)})")
 
 
 def _lengths(x: str, rank: int) -> list[str]:

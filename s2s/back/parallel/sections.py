@@ -1,9 +1,9 @@
 """Run long sequential loops that are independent of one another at the same time, as sections.
 
-    for i in range(len(x)):                       a_own, b_own = np.empty(1), np.empty(1)
-        a = 0.9 * a + np.sin(x[i] * a)            in_parts(f_sections, 2, 2, (a, x, b, y, a_own, b_own))
-    b = 0.2                             becomes   a = a_own[0]
-    for j in range(len(y)):                       b = b_own[0]
+    for i in range(len(x)):                   a_own, b_own = np.empty(1), np.empty(1)
+        a = 0.9 * a + np.sin(x[i] * a)        in_parts(f_sections, 2, 2, (a, x, b, y, a_own, b_own))
+    b = 0.2                         becomes   a = a_own[0]
+    for j in range(len(y)):                   b = b_own[0]
         b = 0.8 * b + np.cos(y[j] + b)
 
 where f_sections runs the first loop as part 0, the second as part 1. Examples are two recurrences,
@@ -292,7 +292,8 @@ def in_sections(body: Sequence[ast.stmt], group: Sequence[ast.For], name: str,
     if not arguments:
         return None
     given = ", ".join([*arguments, *own.values()])
-    (tree,) = parsed(f"def {name}({part}, {start}, {stop}, {given}):\n    for {section} in range({start}, {stop}): pass")
+    (tree,) = parsed(f"def {name}({part}, {start}, {stop}, {given}):\n"
+                     f"    for {section} in range({start}, {stop}): pass")
     tree.body[0].body = kernel
     n = len(group)
     call = parsed("\n".join([*made, f"in_parts({name}, {n}, {n}, ({given},))",

@@ -60,14 +60,15 @@ def _inside_quotes(tree: ast.JoinedStr, quote: str) -> str:
     for part in tree.values:
         match part:
             case ast.Constant(text) if quote:
-                text = repr(text + "\"")[1:-2].replace("\\'",
-                                                       "'").replace(quote[0], f"\\{quote[0]}")
+                text = (repr(text + "\"")[1:-2].replace("\\'", "'")
+                        .replace(quote[0], f"\\{quote[0]}"))
                 found.append(text.replace("{", "{{").replace("}", "}}"))
             case ast.FormattedValue(value, conversion, spec):
                 text = expression_text(value)
                 text = f" {text}" if text.startswith("{") else text
                 text += "" if conversion == -1 else f"!{chr(conversion)}"
-                found.append(f"{{{text}{'' if spec is None else ':' + _inside_quotes(spec, quote)}}}")
+                found.append(
+                    f"{{{text}{'' if spec is None else ':' + _inside_quotes(spec, quote)}}}")
     return "".join(found)
 
 
