@@ -254,8 +254,7 @@ class Scope:
         self.env[old] = elements
 
     def known(self, dim: Extent, n: Value) -> Value:
-        """The length of this extent: the first one recorded, checked to equal `n` unless they are
-        the same.
+        """The first recorded length of this extent, checked to equal `n` unless they are one.
 
         A type says that two lengths are equal if the program has not raised; the op that would have
         raised may be gone.
@@ -290,9 +289,7 @@ class Scope:
         return [None if x is None else self.env[x] for x in xs]
 
     def elements(self, x: Value) -> Elements:
-        """The elements of the array `x`; its lengths are read in this scope's block, before any new
-        loop.
-        """
+        """The elements of the array `x`; its lengths are read before any new loop."""
         found = self.env[x]
         if len(found.lengths) < len(x.type.dims):
             with self.builder:
@@ -328,8 +325,7 @@ class Scope:
         return found.value
 
     def home(self, x: Value) -> Scope:
-        """The scope that defines `x`, so that code for it runs once before the loops inside, not
-        per trip.
+        """The scope that defines `x`, so that code for it runs once, not in each trip inside.
 
         The ops that own the blocks in between are appended when they are complete, so what is
         emitted there now precedes them.
@@ -492,8 +488,7 @@ INTO_LISTS = frozenset({"list_of", "list_full", "list_set", "list_insert", "list
 
 
 def in_one_piece(x: Value) -> Value:
-    """A contiguous array to put into a list: the arrays of all lists that may meet have one type.
-    """
+    """A contiguous array to put into a list: arrays of all lists that may meet have one type."""
     is_item = x.op is not None and x.op.name in ("list_get", "list_pop_at", "tape_pop")
     return contiguous(x) if isinstance(x.type, Array) and not is_item else x
 
@@ -579,8 +574,7 @@ def content_of(op: Op) -> list[Value]:
 
 
 def converted(x: Value, type) -> Value:
-    """`x` converted to the dtype of a carry: an array that starts as integers and becomes floats.
-    """
+    """`x` with the dtype of a carry: an array may start as integers and become floats."""
     if isinstance(type, Scalar) and type.dtype == "float64" and isinstance(x.constant, int):
         return value(float(x.constant))  # a list of it would be typed as integers
     match x.type, type:

@@ -31,8 +31,10 @@ MEETINGS = ("spread", "broadcast_to", "sum_to")  # besides elementwise ops
 
 
 def has_suppositions(function: Function) -> bool:
-    """Whether there is a length worth assuming: of a slice that may be 1 and meets another extent,
-    or of two arguments that loops exchange.
+    """Whether there is a length worth assuming.
+
+    That is the length of a slice that may be 1 and meets another extent, or those of two arguments
+    that loops exchange.
     """
     if (recursive_callees(function) or any(isinstance(p.type, Generator) for p in function.params)
             or any(op.name == "print" for op in walk(function.block))):

@@ -36,9 +36,7 @@ ALONG = ("spread", "shaped_like", "zeros_like", "ones_like", "stop_gradient")
 
 @dataclass(frozen=True)
 class Lane:
-    """The position of the batch in an array: its axis, with one index for each member or, by
-    `rows`, several.
-    """
+    """The batch axis of an array, with one index for each member or, by `rows`, several."""
 
     axis: int = 0
     rows: Extent | None = None  # the length of that axis, if it is not the batch's
@@ -51,8 +49,7 @@ def asked_for(op: Op) -> tuple[Dim, ...]:
 
 
 def is_of_patches(op: Op) -> bool:
-    """Whether `op` gathers parts of an array that may overlap: by index arrays, or from many views.
-    """
+    """Whether `op` gathers parts that may overlap: by index arrays, or from many views."""
     if op.name == "concatenate":
         return len(op.inputs) > SOME
     return (op.name == "getitem" and isinstance(op.inputs[0].type, Array)
@@ -131,8 +128,8 @@ class Plan:
                 self.inside.append(op)
 
     def put_early(self, op: Op) -> None:
-        """Hoist `op` and its operands before the loop: a sum of weights, say, that divides each
-        member's part.
+        """Hoist `op` and its operands before the loop: say, a sum of weights that divides all
+        parts.
         """
         wanted, found = set(op.inputs), [op]
         for each in reversed(self.inside):
@@ -304,8 +301,9 @@ class Plan:
         return left if left and left.axis == 0 and rank(a) > 1 and rank(b) == 2 else None
 
     def indices(self) -> list[Op]:
-        """The ops before the loop that compute index arrays: in the loop, where they are read, they
-        are index arithmetic.
+        """The ops before the loop that compute index arrays.
+
+        Inside the loop, where they are read, they are index arithmetic.
         """
         wanted = {x for op in self.inside if op.name in ("getitem", "additem", "setitem")
                   for x in op.inputs[1:]}
@@ -325,9 +323,7 @@ class Plan:
         return sum(op.name == "matmul" for op in self.inside)
 
     def pays(self) -> bool:
-        """Whether the loop has products of patches, which are larger than the arrays that leave it
-        whole.
-        """
+        """Whether the loop has products of patches, larger than the arrays that leave it whole."""
         made = {op.output for op in self.inside if is_of_patches(op)}
         for op in self.inside:
             if op.name in ("reshape", "reshape_like", "transpose") and op.inputs[0] in made:

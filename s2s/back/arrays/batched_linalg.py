@@ -41,8 +41,7 @@ def matrices(op: Op, inputs: Sequence[Value]) -> Value:
 
 def one_by_one(op: Op, inputs: Sequence[Value],
                simpler: Callable[[Record, Sequence[Value]], Value]) -> Value | None:
-    """`op` on stacks, as a loop of `simpler(record, inputs)` on members; None to leave it to NumPy.
-    """
+    """`op` on stacks as a loop of `simpler(record, inputs)` on members; None leaves it to NumPy."""
     arrays = [x for x in inputs if isinstance(x.type, Array)]
     matrix = matrices(op, inputs)
     if len({x.type.dtype for x in arrays}) != 1 or matrix.type.dtype not in FLOATS:

@@ -58,8 +58,7 @@ Products = dict[tuple, Value]
 
 
 def multiplied(a: Value, b: Value, dtype: str, has_blas: bool = True) -> Value | None:
-    """`a @ b` of that dtype, expanded; None where it is left to BLAS. Device kernels have no BLAS.
-    """
+    """`a @ b` of that dtype, expanded; None leaves it to BLAS, which device kernels lack."""
     # not for BLAS, which would have to test that
     if not (has_blas and max(rank(a), rank(b)) <= 2 and dtype in BLAS and rank(a) + rank(b) > 2
             and not is_short(a, b)):
@@ -108,9 +107,7 @@ def product_of_rows(a: Value, b: Value) -> Value:
 
 
 def spread_alike(a: Value, b: Value) -> list[tuple[Value, bool, bool]] | None:
-    """For each axis of two stacks: its length, and whether each of both varies along it; None if
-    only the run knows.
-    """
+    """Each axis of two stacks: its length, and which vary along it; None if only the run knows."""
     found = []
     for k in range(max(rank(a), rank(b)) - 3, -1, -1):
         axes = [rank(x) - 3 - k for x in (a, b)]
@@ -202,8 +199,7 @@ def in_pairs(function: Function) -> Function:
 
 
 def contracted(op: Op, inputs: Sequence[Value], products: Products) -> Value | None:
-    """`op`, an einsum of `inputs`, expanded; None where only a run knows which axes are broadcast.
-    """
+    """`op`, an einsum of `inputs`, expanded; None if broadcasting is known only at run time."""
     operands, result = split(op.attrs["subscripts"])
     dtype = op.output.type.dtype
     if dtype not in BLAS or any(len(set(names)) < len(names) for names in operands):

@@ -96,7 +96,9 @@ def _end(loop: Op) -> Value | int | None:
 
 
 class Tables:
-    """The tables that one outer loop reads: `ops` go before it; `made` has tables of earlier loops.
+    """The tables that one outer loop reads.
+
+    `ops` are to be put before it; `made` has the tables of earlier loops.
     """
 
     def __init__(self, function: Function, outer: Op, unbound: set[Value],
@@ -119,9 +121,7 @@ class Tables:
                 self.inside(op.blocks[0])
 
     def read_in(self, block: Block) -> None:
-        """Replace computations on elements in `block`, if they have other uses there, by table
-        reads.
-        """
+        """Replace computations on elements in `block`, if used there, by table reads."""
         for op in block.ops:
             found = self.elements(op)
             if found is not None:
@@ -143,9 +143,7 @@ class Tables:
                                                   {"pattern": ("i",) * len(counters)})
 
     def elements(self, op: Op) -> Elements | None:
-        """The elements that `op` computes with, if it reads nothing else that the outer loop
-        changes.
-        """
+        """The elements that `op` computes with, if its other operands are loop-invariant."""
         if len(op.outputs) != 1 or op.blocks or not _is_float(op.output):
             return None
         if op.record is getitem:

@@ -40,8 +40,7 @@ def check_indices(function: Function) -> Function:
 
 @dataclass(eq=False)
 class Level:
-    """An enclosing block: its owner, the values it has defined so far, its ops, and their checks.
-    """
+    """An enclosing block: its owner, values defined so far, its ops, and their checks."""
 
     owner: Op | None
     defined: set[Value]

@@ -241,9 +241,7 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
 
 
 def _shifted(op: Op, a: Value, by: Value) -> Sequence[Value] | None:
-    """Shifts by a count out of range, which is 0 in NumPy: the machine takes the count modulo the
-    number of bits.
-    """
+    """Shifts by a count out of range, 0 in NumPy: the machine takes the count modulo 64."""
     places = 8 * np.dtype(op.output.type.dtype).itemsize
     if type(by.constant) is int and 0 <= by.constant < places:
         return None

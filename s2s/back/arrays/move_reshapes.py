@@ -27,8 +27,7 @@ RESHAPES = ("reshape", "reshape_like")
 
 
 def reshaped(function: Function) -> Function:
-    """`function` with reshapes moved before elementwise ops on products, and sums before reshapes.
-    """
+    """`function` with reshapes moved up to products, and sums moved before reshapes."""
     if not any(op.name in RESHAPES for op in walk(function.block)):
         return function
     function = clone(function)
@@ -75,8 +74,7 @@ def common(x: Value, y: Value) -> int:
 
 
 def _kept_by(y: Value, reshape: Op, readers: Readers, block: Block) -> int:
-    """The trailing axes that `reshape` leaves alone if moved to the products `y` depends on; else
-    0.
+    """The trailing axes that `reshape` leaves alone if moved to the products below `y`; else 0.
 
     `y` depends on them elementwise, neither it nor the ops between have other uses, and all other
     operands have these trailing axes only.
@@ -119,8 +117,7 @@ def _is_of_adjoint(x: Value) -> bool:
 
 
 def _axes_before(op: Op, x: Value) -> tuple[int, ...] | None:
-    """The axes of `x` to sum over, if `op` sums a reshape of `x` over all axes it makes; else None.
-    """
+    """The axes of `x` to sum over, if `op` sums a reshape of `x` over all axes it makes."""
     axis, y = op.attrs.get("axis"), op.inputs[0]
     kept = common(x, y)
     if kept == 0 or axis is None or op.attrs.get("keepdims"):

@@ -53,8 +53,7 @@ def ask_counts(op: Op, whole: Callable, asked: set[tuple]) -> None:
 
 def ask_afterwards(op: Op, inputs: list[Value], output: Value, asked: set[tuple],
                    pythons: Callable) -> None:
-    """Emit the test after `op` of results that show that Python would have rejected the operands.
-    """
+    """Emit the test after `op` of results that show that Python would raise."""
     for each, are_pythons in _asked_of(op, pythons):
         if callable(each.natively) and _is_new(each.natively, inputs, op, asked, are_pythons):
             raise_where(each, both(each.natively(output, *inputs, **op.attrs), are_pythons()))
@@ -104,9 +103,7 @@ def raise_where(each: Raises, condition) -> None:
 
 
 def answered_by_trips(lo: Value, hi: Value, step: Value) -> list[tuple]:
-    """The tests that `range(lo, hi, step)` makes redundant where it makes a trip: that lengths
-    above its numbers are not 0.
-    """
+    """The tests of lengths for 0 that are redundant if `range(lo, hi, step)` makes a trip."""
     first, last = (lo, hi) if step.constant == 1 else (hi, lo)
     # the first number of the range that ends with `last`, or the one before it
     before = 0 if step.constant == 1 else -1

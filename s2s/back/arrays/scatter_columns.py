@@ -32,8 +32,7 @@ FULL = "..."  # a full slice
 
 
 def scattered(function: Function) -> Function:
-    """`function` with columns of rows added directly to the array that the rows were gathered from.
-    """
+    """`function` with columns of rows added to the array that the rows came from."""
     if not any(map(_adds_rows, _ops(function))):
         return function
     function = clone(function)

@@ -80,8 +80,7 @@ def carried(op: Op) -> Iterator[tuple[Dim, Dim]]:
 
 
 def for_lengths(function: Function, lengths: Mapping[str, int]) -> Function:
-    """`function` with extents of arguments set to numbers, by symbol; unchanged if contradictory.
-    """
+    """`function` with extents set to numbers, by symbol; unchanged if they are contradictory."""
     if not lengths or recursive_callees(function):
         return function
     types = [Array(p.type.dtype, tuple(_number(d, lengths) for d in p.type.dims))
@@ -98,8 +97,7 @@ def _number(d: Dim, lengths: Mapping[str, int]) -> Dim:
 
 
 def ask_lengths(params: Sequence[Value]) -> None:
-    """Emit the checks of lengths in the types of arrays, except 1, which is part of the signature.
-    """
+    """Emit the checks of lengths in the types of arrays, except 1, a part of the signature."""
     for p in params:
         for axis, d in enumerate(dims_of(p.type)):
             if isinstance(d, int) and d != 1:

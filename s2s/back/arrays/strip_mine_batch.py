@@ -171,8 +171,9 @@ def emit_loop(plan: Plan, lengths: Lengths, env: dict[Value, Value]) -> None:
 
 
 def added_up(total: Value, x: Value) -> Value:
-    """The sum so far plus a strip's, in place, so that threads may have a sum each
-    (back/parallel/outline_parallel.py).
+    """The sum so far plus a strip's, in place.
+
+    So threads may have a sum each (back/parallel/outline_parallel.py).
     """
     return (additem(total, x, pattern=("...",) * rank(total)) if isinstance(total.type, Array)
             else op_named("add", total, as_dtype(x, total.type.dtype)))

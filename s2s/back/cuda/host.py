@@ -392,8 +392,7 @@ def is_lane_code(body: Block) -> bool:
 
 
 def runs_alone(op: Op) -> bool:
-    """Whether one thread should run the loop: it works on array elements, in order, without a tape.
-    """
+    """Whether one thread should run the loop: on array elements, in order, without a tape."""
     return (op.name != "if" and touches_arrays(op)
             and not has_independent_loop(op) and all(map(is_device_code, op.blocks))
             and not any(isinstance(v.type, Tape) for inner in (op, *walk(op.blocks[-1]))

@@ -106,8 +106,7 @@ class Body:
         self.tapes[tape], self.made[tape], self.latest[made] = parts, made, parts[0]
 
     def push(self, array: Value, count: Value, x: Value) -> tuple[Value, Value]:
-        """Push if there is room, and count in any case, so that the host learns how much is needed.
-        """
+        """Push if there is room; count in any case, so that the host learns the room needed."""
         (array,) = if_(count < self.capacity,
                        lambda: [RECORDS["setitem"](array, x, count, self.lane,
                                                    pattern=("i",

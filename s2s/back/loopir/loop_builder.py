@@ -22,8 +22,7 @@ def counter_name(taken: tuple[str, ...]) -> str:
 def loop(lengths: Sequence[Value], carries: Sequence[Value], types: Sequence, names: Sequence[str],
          body: Callable[[list[Value], list[Value]], Sequence[Value]],
          counters: tuple[str, ...] = (), index: tuple[Value, ...] = ()) -> list[Value]:
-    """Emit `for i in range(..): for j in range(..): ...` around `body(index, carries) -> carries`.
-    """
+    """Emit `for i in ..: for j in ..: ...` around `body(index, carries) -> carries`."""
     if not lengths:
         return list(body(list(index), list(carries)))
     if lengths[0].constant == 1:

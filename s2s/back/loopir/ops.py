@@ -252,8 +252,9 @@ def of_numbers(function, fold):
 
 
 def checked_place(k: Value, n: Value) -> Value:
-    """The position that the index `k` names on an axis of length n; an unsigned index too large for
-    int64 names none.
+    """The position of the index `k` on an axis of length n.
+
+    An unsigned index too large for int64 names none.
     """
     return place_in_op(k if k.type.dtype == "uint64" else as_dtype(k, "int64"), n)
 

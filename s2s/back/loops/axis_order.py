@@ -72,9 +72,7 @@ class Arrays:
             self.users.setdefault(y, []).append((block, k))
 
     def group(self, made: Op) -> set[Value] | None:
-        """All versions and aliases of the array that `made` allocates; None if its layout is
-        observable.
-        """
+        """All versions and aliases of the array `made` allocates; None if its layout is visible."""
         found: set[Value] = set()
         pending = [made.output]
         while pending:
@@ -146,8 +144,7 @@ class Arrays:
                     yield user
 
     def gone_along(self, group: set[Value]) -> int | None:
-        """The axis that most accesses traverse in their innermost loops; None if that is unclear.
-        """
+        """The axis that most accesses traverse in their innermost loops; None if unclear."""
         votes: Counter[int] = Counter()
         for op in self.accesses(group):
             named = {base_offset(i)[0]: axis

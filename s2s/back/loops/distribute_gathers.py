@@ -45,8 +45,7 @@ WRITES = ("setitem", "additem")
 
 
 def in_strips(function: Function) -> Function:
-    """Distribute the gathering and scattering loops of `function` where that pays; it is changed.
-    """
+    """Distribute the gathering and scattering loops of `function`, in place, where that pays."""
     kept: list[Op] = []
     same: dict[Value, Value] = {}
     for op in function.block.ops:
@@ -83,9 +82,7 @@ def read_once(body: Block) -> bool:
 
 @dataclass(frozen=True)
 class Plan:
-    """The distribution of a loop: elements to read first and their indices, arithmetic, writes and
-    their operands, and the carries that the writes change.
-    """
+    """The distribution of a loop: gathers, arithmetic and scatters with their operands."""
 
     read: list[Value]
     first: list[Op]
@@ -273,8 +270,7 @@ def made(op: Op, plan: Plan) -> list[Value]:
 
 def over_strips(op: Op, width: int | Value,
                 strip: Callable[[Value, Value, list[Value]], list[Value]]) -> list[Value]:
-    """Emit a loop over strips: `strip(start, length, carries)` emits one and returns its carries.
-    """
+    """Emit a loop over strips; `strip(start, length, carries)` emits one, returning its carries."""
     lo, hi, step = op.inputs[:3]
     trips = op_named("subtract", hi, lo) if step.constant > 0 else op_named("subtract", lo, hi)
     width = value(width)

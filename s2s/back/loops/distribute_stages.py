@@ -202,8 +202,9 @@ class Stages:
                 and (op in self.in_vectors or stage % 2 == 0))
 
     def kept_for(self, op: Op, stage: int, going: set[Op]) -> set[Value]:
-        """The extra values to save if `op`, and ops needed only by it and `going`, move to this
-        stage.
+        """The extra values to save if `op` moves to this stage.
+
+        Ops needed only by it and by `going` move along.
         """
         found: set[Value] = set()
         for x in (x for x in op.inputs if x in self.made):

@@ -316,8 +316,7 @@ def has_loops(loop: Op) -> bool:
 
 
 def has_vector_math(loop: Op) -> bool:
-    """Whether the loop calls exp or the like, and so is vectorised on its own (vectorise_calls.py).
-    """
+    """Whether the loop calls exp or the like, so is vectorised alone (vectorise_calls.py)."""
     return any(map(is_long, walk(loop.blocks[0])))
 
 
@@ -358,8 +357,9 @@ def is_vector_loop(loop: Op) -> bool:
 
 
 def stay_in_step(*arrays: tuple[Trip, Value]) -> bool:
-    """Whether loops from zero access this array, in step, only at one place such as `array[i + 1,
-    ...]`.
+    """Whether loops access this array, in step, at one place only.
+
+    The loops count from zero; a place is `array[i, ...]`, `array[i + 1, ...]`, or `array[k, i]`.
     """
     distances = {trip.distance(op, k) for trip, x in arrays
                  for op, k in trip.touching(trip.versions(x))}

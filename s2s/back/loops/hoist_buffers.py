@@ -74,8 +74,7 @@ def _block(block: Block) -> None:
 
 
 def _moved_out(around: Op) -> list[Op]:
-    """Remove hoistable buffers from the body of the loop `around`; return the ops to put before it.
-    """
+    """Hoist buffers out of the body of the loop `around`; return the ops to put before it."""
     body = around.blocks[-1]
     inside = {v for v in body.params} | {v for op in walk(body) for v in op.outputs}
     moved: list[Op] = []
@@ -112,8 +111,9 @@ def _moved_out(around: Op) -> list[Op]:
 
 
 def _copied_on(around: Op, block: Block) -> list[Op]:
-    """Copy short arrays that each trip of `around` allocates into the ones carried so far; return
-    the ops to put before it.
+    """Copy short arrays that each trip of `around` allocates into the carried ones.
+
+    Returns the ops to put before the loop.
     """
     body = around.blocks[0]
     before: list[Op] = []
@@ -146,8 +146,7 @@ def _maker(array: Value) -> Value:
 
 
 def _before(array: Value) -> Value:
-    """The version of a buffer before the op that defines `array`; for an `if`, the last of an arm.
-    """
+    """The version of a buffer before the op that defines `array`; for an `if`, an arm's last."""
     k = array.op.outputs.index(array)
     match array.op.name:
         case "for" | "while":
@@ -158,8 +157,9 @@ def _before(array: Value) -> Value:
 
 
 def _call(array: Value, name: str) -> None:
-    """Rename all versions of a buffer: native code counts references to names, and the carried
-    array is another.
+    """Rename all versions of a buffer.
+
+    Native code counts references to names, and the carried array is another.
     """
     while array.op is not None:
         array.name = name
@@ -226,8 +226,7 @@ def _is_small(lengths: Sequence[Value | int], inside: set[Value]) -> bool:
 
 def _from_branch(branch: Op, block: Block, buffer: Op, lengths: Sequence[Value | int],
                  last: Value) -> list[Op]:
-    """The ops to put before `branch` to hoist the `buffer` of its `block`, which it then returns.
-    """
+    """The ops to put before `branch` to hoist the `buffer` of its `block`."""
     with Builder(Block(), buffer.line) as builder:
         buffer.inputs = list(map(value, lengths))
     place = block.ops.index(buffer)

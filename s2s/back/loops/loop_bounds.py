@@ -228,8 +228,7 @@ class Bounds:
         self.levels.pop()
 
     def says(self, array: Value, axis: int, n: Affine) -> None:
-        """Record the length of an axis that an effectful check at the function's start establishes.
-        """
+        """Record a length that an effectful check at the function's start establishes."""
         if array in self.function.params and self.own(array)[axis] != n:
             self.alike[self.axis(array, axis)] = n
             self.shapes.clear()
@@ -313,8 +312,7 @@ class Bounds:
 
     def atom(self, kind: str, value: Value | None = None, axis: int = 0,
              operands: tuple[Affine, ...] = ()) -> Atom:
-        """The unique atom of this kind, for a value, an axis, or operands; `value` is one instance.
-        """
+        """The unique atom of this kind for a value, axis or operands; `value` is an instance."""
         key = kind, value if kind in ("value", "axis") else None, axis, operands
         if key not in self.atoms:
             self.atoms[key] = Atom(len(self.atoms), kind, value, axis, operands)
@@ -500,8 +498,7 @@ class Bounds:
     # checks
 
     def emit(self, op: Op, goal: Affine) -> bool:
-        """Emit a check of goal >= 0 before an enclosing loop of `op`; return whether that is
-        possible.
+        """Emit a check of goal >= 0 before an enclosing loop; return whether that is possible.
 
         The goal must be linear in a counter and in values known before the loop. The smallest value
         over all trips is checked. Of several counters only the innermost loop's is replaced by its
@@ -723,8 +720,7 @@ class Proof:
                             yield atom_of_m.operands[0].plus(number(-1)), by | {op}
 
     def uppers_of_strip(self, atom: Atom) -> Iterator[tuple[Affine, frozenset[Op]]]:
-        """Upper bounds of `s * size`, the start of a strip: n - 1, where s counts the strips of n.
-        """
+        """Upper bounds of `s * size`, the start of a strip: n - 1, where s counts strips of n."""
         for s, size in (atom.operands, atom.operands[::-1]):
             for counter, k in s.terms:
                 if (k == 1 and s == alone(counter) and counter.kind == "value"

@@ -99,8 +99,9 @@ def _kept(made: Op, readers: Readers, counters: set[Value]) -> Kept | None:
 
 
 def _is_filled(made: Op, loop: Op, write: Op) -> bool:
-    """Whether the loops around `write` visit all indices of the array, so that every read is of a
-    computed element. `loop` is the outermost of them.
+    """Whether `write` fills the array, so that every read is of a computed element.
+
+    The loops around it, of which `loop` is the outermost, must visit all indices.
     """
     ends = {op.blocks[0].params[0]: op.inputs[1] for op in (loop, *walk(loop.blocks[0]))
             if op.name == "for" and op.inputs[2].constant == 1 and op.inputs[0].constant == 0}
@@ -109,8 +110,9 @@ def _is_filled(made: Op, loop: Op, write: Op) -> bool:
 
 
 def _computed(write: Op, loop: Op, readers: Readers) -> list[Op] | None:
-    """The ops that compute what `write` stores; None if they are expensive or read overwritten
-    memory.
+    """The ops that compute what `write` stores.
+
+    None if they are expensive or read overwritten memory.
     """
     if write.inputs[1].type.dtype != write.inputs[0].type.dtype:
         return None

@@ -58,8 +58,7 @@ class Window:
         return sorted({c for op, c in self.accesses if not written or op.record is not getitem})
 
     def handed_on(self, forwards: bool) -> list[int]:
-        """The offsets of elements that a trip finds in scalars: all but the newest, if read first.
-        """
+        """The offsets of elements that a trip finds in scalars: all but the newest one."""
         offsets = self.offsets()
         inside = range(offsets[0], offsets[-1] + 1)
         first = {c: next((op for op, k in self.accesses if k == c), None) for c in inside}
@@ -124,8 +123,10 @@ class Still(Window):
 
     @property
     def is_taken(self) -> bool:
-        """Whether the element is only subtracted from. The loop then sums, and the sum is
-        subtracted at the end: LLVM vectorises an ordered sum, but not an ordered subtraction.
+        """Whether the element is only subtracted from.
+
+        The loop then sums, and the sum is subtracted at the end: LLVM vectorises an ordered sum,
+        but not an ordered subtraction.
         """
         return self.is_sum and all(op.inputs[1].op is not None and op.inputs[1].op.name
                                    == "negative" for op, _ in self.accesses)
@@ -288,8 +289,7 @@ def _moving(loop: Op, k: int, accesses: list[Op], inside: set[Value],
 
 def _is_handed_on(window: Window, counter: Value, forwards: bool,
                   counters: dict[Value, Op]) -> bool:
-    """Whether trips pass elements on in `window`, in few registers and with no index from the end.
-    """
+    """Whether trips pass elements on in `window`, in few registers, with no index from the end."""
     offsets, low = window.offsets(), lower_bound(counter, counters)
     if (not window.offsets(written=True) or not window.handed_on(forwards)
             or offsets[-1] - offsets[0] >= WIDEST):

@@ -347,9 +347,7 @@ class _Stacks:
                 block.ops.append(op)
 
     def made(self, kind: Value, needed: Value | None) -> Value:
-        """Allocate an array for a tape of this class, of the `needed` rows if their number is
-        known.
-        """
+        """Allocate an array for a tape of this class, of `needed` rows if their number is known."""
         dtype, dims = self.chosen[kind]
         if not dims:
             return new_buffer(dtype, (fresh_extent(),), (value(ROOM),))
@@ -412,9 +410,7 @@ class _Stacks:
                                         needed)], lambda: [array], [self.names[kind]])[0]
 
     def needed(self, op: Op, kind: Value) -> Value | None:
-        """The count after a loop that pushes equally often on each trip; None if not known before
-        it.
-        """
+        """The count after a loop with equally many pushes on each trip; None if not yet known."""
         if op.name != "for" or op.attrs["breaks"] or op.inputs[2].constant not in (1, -1):
             return None
         inside = [x for x in walk(op.blocks[0]) if x.outputs and self.kind(x.outputs[0]) is kind

@@ -30,8 +30,9 @@ REARRANGED = frozenset({"list_slice", "list_join", "list_copy", "list_zeros", "l
 
 
 class Held:
-    """The item type of a class of lists: `item`, for lists of lists; its origins; whether filled in
-    place.
+    """The item type of a class of lists, with their origins.
+
+    `item` is the class of the items, for lists of lists.
     """
 
     def __init__(self, type: Type):
@@ -70,8 +71,7 @@ class Held:
 
 
 def type_tapes(function: Function) -> None:
-    """Type the empty lists of `function`, in place; arrays on a tape that it receives are copies.
-    """
+    """Type the empty lists of `function`, in place; arrays on a tape it receives are copies."""
     held = _Kinds()
     ops = list(walk(function.block))
     for op in ops:

@@ -44,9 +44,7 @@ def with_vector_math(lowered: Function) -> Function:
 
 
 def may_be_vectorised(loop: Op, roles: Roles) -> bool:
-    """Whether trips are independent but for sums and extremes, without checks or longer inner
-    loops.
-    """
+    """Whether trips are independent but for sums and extremes, without checks or long loops."""
     (body,) = loop.blocks
     if loop.attrs["breaks"] or loop.inputs[2].constant not in (1, -1):
         return False

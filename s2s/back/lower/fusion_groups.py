@@ -92,9 +92,7 @@ LITTLE = ("add", "subtract", "multiply", "negative")
 
 def postpone(groups: list[Group], home: dict[Op, Group], readers: dict[Value, list[Op]],
              block: Block, clashes: Callable[[Op, list[Op]], bool]) -> bool:
-    """Sink arithmetic into later nests over the same index space that read it; return whether any
-    was.
-    """
+    """Sink arithmetic into later nests over the same index space; return success."""
     number = {group: k for k, group in enumerate(groups)}
     kept = {*block.yields, *(x for op in block.ops if op.blocks for x in op_free_values(op))}
     changed = {v for op in block.ops if op.record.writes is not None
@@ -154,8 +152,7 @@ def _is_stored(x: Value, home: dict[Op, Group], readers: dict[Value, list[Op]], 
 
 
 def last_reads(groups: list[Group], block: Block) -> dict[Value, int]:
-    """The number of the last of `groups` that reads each value, or a view of it; yields read last.
-    """
+    """The number of the last group that reads each value, or a view of it; yields read last."""
     last: dict[Value, int] = {}
 
     def read(x: Value, k: int) -> None:

@@ -35,9 +35,7 @@ def is_gather(op: Op) -> bool:
 
 
 def in_step(op: Op) -> bool:
-    """Whether each gathered element depends on the elements of the index arrays at its own index
-    only.
-    """
+    """Whether gathered elements need the elements of the index arrays at their own index only."""
     dims = op.output.type.dims
     return is_gather(op) and set(op.attrs["pattern"]) == {"i"} and all(
         not isinstance(x.type, Array) or x.type.dims == dims for x in op.inputs[1:]) and not any(
@@ -68,8 +66,7 @@ def picks_one(op: Op) -> bool:
 
 
 def gather_parts(scope, op: Op):
-    """The entries of an index that contains arrays: per axis of the source, or new axis, its kind.
-    """
+    """The entries of an index with arrays: what each axis, old or new, is indexed by."""
     x = op.inputs[0]
     return list(paired(expand(op.attrs["pattern"], x.type.rank), op.inputs[1:]))
 
@@ -178,8 +175,7 @@ def steps_of(scope, operand: Value, parts: list) -> list[Value | int]:
 
 def gathered_index(scope, lengths: Sequence[Value], parts: list, index: Sequence[Value],
                    places: Sequence[Value]) -> list[Value]:
-    """The index in the source array of element `index` of the result; `places` are known indices.
-    """
+    """The index in the source array of element `index` of the result, from known `places`."""
     first, last = span(parts)
     found, rest = iter(places), [*index[:first], *index[last:]]
     full = []

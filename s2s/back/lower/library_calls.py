@@ -147,9 +147,7 @@ def in_python(op: Op) -> Record:
 
 
 def _of_its_dtype(name: str, x: Value) -> str:
-    """Python source for an operand that compiled code passes as a Python number, with its dtype
-    restored.
-    """
+    """Python source for an operand passed as a Python number, with its dtype restored."""
     if not isinstance(x.type, Scalar) or x.type.weak or x.type.dtype in AS_PYTHON:
         return name
     return f"np.{x.type.dtype}({name})"
@@ -169,8 +167,7 @@ def printing(op: Op) -> Record:
 
 
 class Formats(ast.NodeTransformer):
-    """Rewrites f"{x:>4d} {y!r}" as f"{format(x, '>4d')} {repr(y)}": Numba does not know the first.
-    """
+    """Rewrites f"{x:>4d}" as f"{format(x, '>4d')}": Numba does not know the first."""
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.FormattedValue:
         self.generic_visit(node)

@@ -94,9 +94,7 @@ class Running:
 
 
 def emit_nest(scope, group: Group, block: Block) -> None:
-    """Emit the nest of `group`, ops of `block`, and define its results in `scope`, which has the
-    readers after it.
-    """
+    """Emit the nest of `group`, ops of `block`, and define its results in `scope`."""
     Nest(scope, group, block).emit()
 
 
@@ -134,9 +132,7 @@ class Nest:
     # lengths and broadcasting
 
     def find_lengths(self) -> list[Value]:
-        """The length of each loop: an operand's with this extent, or the broadcast of all
-        operands'.
-        """
+        """The length of each loop: an operand's with this extent, or that of the broadcast."""
         lengths: list[Value | None] = [value(d) if isinstance(d, int) else None
                                        for d in self.group.dims]
         rank = len(lengths)
@@ -170,9 +166,7 @@ class Nest:
         return result
 
     def plan(self, x: Value) -> Callable[[Sequence[Value]], Value]:
-        """Plan how to read operand `x` at an index of the nest; check its lengths once, before the
-        loops.
-        """
+        """Plan how to read operand `x` at an index; check its lengths once, before the loops."""
         elements = self.scope.elements(x)
         rank, own = len(self.lengths), x.type.rank
         maps: list = []
@@ -210,8 +204,7 @@ class Nest:
             final: dict[Op, Value] = {}
 
             def level(k: int, index: list[Value], buffers: list[Value], sums: dict[Op, Value]):
-                """Emit loops k, k+1, ...; return the buffers and the running reductions after them.
-                """
+                """Emit loops k, k+1, ...; return the buffers and running reductions after them."""
                 # the index of a row is looked up once for all its elements
                 for op in self.group.ops:
                     if (is_gather(op) and not in_step(op)
@@ -381,9 +374,7 @@ class Nest:
         return None
 
     def looked_through(self, x: Value) -> list[Value]:
-        """`x`, the array it is a view of, and the operands of its index arithmetic, as y in
-        np.roll(y, 1).
-        """
+        """`x`, the array it is a view of, and operands of index arithmetic on it (np.roll)."""
         found = [x]
         for v in found:
             if v.op is None:

@@ -261,8 +261,7 @@ def _summed(scope, op: Op, lengths: Sequence[Value], target: Callable[[Index], l
 
 @entry("sum_to")
 def _sum_to(scope, op: Op) -> bool:
-    """Lower sum_to: along axes whose broadcasting is known only at run time, index 0 takes the sum.
-    """
+    """Lower sum_to: along axes of unknown broadcasting, index 0 takes the sum."""
     lengths, source = scope.lengths(op.inputs[1]), scope.elements(op.inputs[0])
     extra = op.inputs[0].type.rank - len(lengths)
     if not lengths:

@@ -28,8 +28,9 @@ from .gather import gathered_index, in_step, index_lengths, is_gather, looked_up
 
 @dataclass(eq=False)
 class Region:
-    """The elements that a write by integers and slices touches: the array, its lengths, the lengths
-    of the region, and the map of its indices.
+    """The elements that a write by integers and slices touches.
+
+    They are given by the array and its lengths, the lengths of the region, and its index map.
     """
 
     array: Value
@@ -108,9 +109,7 @@ def write_region(scope, op: Op) -> bool:
 
 
 def written_space(op: Op, equal: Equalities, computed: Callable[[Op], bool]) -> tuple | None:
-    """The index space of a write that may join the nest of its value. Note [Writes that join a
-    nest].
-    """
+    """The index space of a write that may join its value's nest. Note [Writes that join a nest]."""
     if op.name not in ("setitem", "additem"):
         return None
     a, v, *operands = op.inputs
@@ -155,9 +154,7 @@ def copied_from(x: Value) -> Value:
 
 
 def is_place_of(x: Value, write: Op) -> bool:
-    """Whether `x` is exactly what `write` overwrites, or a copy of it: `u[1:-1]` in `u[1:-1] *=
-    0.5`.
-    """
+    """Whether `x` is what `write` overwrites, or a copy: `u[1:-1]` in `u[1:-1] *= 0.5`."""
     x = copied_from(x)
     op = x.op
     if x is write.inputs[0]:
@@ -195,8 +192,7 @@ def scatter(scope, op: Op) -> bool:
 
 
 def source_reader(scope, a: Value, v: Value, lengths: list[Value], dims: tuple) -> Callable:
-    """How to read `v`, broadcast to a region of `a` of these lengths; emits checks before the loop.
-    """
+    """How to read `v`, broadcast to a region of `a`; emits checks before the loop."""
     if not isinstance(v.type, Array):
         number = scope.env[v]
         return lambda index: number

@@ -53,8 +53,7 @@ def entry(*names: str) -> Callable:
 
 
 def whole_view(scope, op: Op, *, flat: bool = False) -> Callable[[], Value]:
-    """NumPy's own view, for uses that need the array in memory; `flat` needs the source contiguous.
-    """
+    """NumPy's own view, for uses that need memory; `flat` needs the source contiguous."""
 
     def whole() -> Value:
         inputs = [scope.shape_giver(x) if k in op.record.shapes else scope.whole(x)

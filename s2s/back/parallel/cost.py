@@ -33,8 +33,7 @@ Work = Counter  # operation count by the factors of a product of trip counts, as
 
 def work_of(body: Sequence[ast.stmt], inside: set[str], index: str = "",
             trips: ast.expr | None = None) -> Work:
-    """The cost of one run of `body`, in terms of values from outside the loop that binds `inside`.
-    """
+    """The cost of one run of `body`, in terms of values from outside the loop."""
     found, most = Work(), {}
     for statement in body:
         match statement:
@@ -151,9 +150,7 @@ class Asked:
         self.known = known_of(tree)
 
     def of(self, work: Work, trips: str) -> Work:
-        """The cost of all `trips` in terms of the arguments; unknown factors count as 1, as
-        UNKNOWN.
-        """
+        """The cost of all `trips` in terms of the arguments; an UNKNOWN factor counts as 1."""
         return Work({tuple(self.factor(f) for f in (*key, trips)): n for key, n in work.items()})
 
     def factor(self, factor: str) -> str:

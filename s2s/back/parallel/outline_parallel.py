@@ -106,8 +106,9 @@ class Roles:
         return found
 
     def is_scratch(self, loop: Op, k: int) -> bool:
-        """Whether carry `k` is a buffer that every trip fills anew (back/loops/hoist_buffers.py,
-        back/loops/tape_arrays.py), and that is dead after the loop.
+        """Whether carry `k` is a buffer that every trip fills anew, and dead after the loop.
+
+        See back/loops/hoist_buffers.py and back/loops/tape_arrays.py.
         """
         start, out = loop.inputs[3 + k], loop.outputs[k]
         if not isinstance(start.type, Array):
@@ -154,8 +155,7 @@ def is_in_c_order(x: Value) -> bool:
 
 
 def is_buffer(x: Value) -> bool:
-    """Whether `x` is a local array that aliases no argument (runtime/intrinsics/noalias_alloc.py).
-    """
+    """Whether `x` is a local array without aliases (runtime/intrinsics/noalias_alloc.py)."""
     x = at_first(x)
     return (isinstance(x.type, Array) and x.op is not None
             and x.op.name in ("buffer", "matmul", "blas_product"))
@@ -173,9 +173,7 @@ def at_first(x: Value) -> Value:
 
 @dataclass
 class Independent:
-    """An independent loop: its sums, gathers and scratch arrays by name, its trips, and the cost of
-    one.
-    """
+    """An independent loop: its sums, gathers and scratch arrays by name, trips, and cost."""
 
     number: int
     sums: list[str]
@@ -265,8 +263,7 @@ class Split:
         return done
 
     def carried(self, loop: ast.For) -> tuple[list[str], list[str], list[str]] | None:
-        """Names of the sums, gathers and scratch arrays of a loop; None if trips must run in order.
-        """
+        """Names of the sums, gathers and scratch arrays of a loop; None if it is sequential."""
         roles = self.roles.of(loop.op)
         if roles is None:
             return None

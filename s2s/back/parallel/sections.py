@@ -87,9 +87,7 @@ class Facts:
 
 
 def groups(body: Sequence[ast.stmt], is_in_order: Callable[[ast.For], bool]) -> list[list[ast.For]]:
-    """The groups of loops among these statements, and in `is_in_order`, that can run at the same
-    time.
-    """
+    """The groups of loops, among those `is_in_order`, that can run at the same time."""
     found: list[list[ast.For]] = []
     loops = [s for s in body if isinstance(s, ast.For) and hasattr(s, "op") and is_in_order(s)
              and carries_little(s)]
@@ -126,8 +124,9 @@ def beginning(body: Sequence[ast.stmt], loop: ast.For) -> list[ast.stmt]:
 
 def order(facts: Facts, group: Sequence[ast.For]) -> tuple[list[ast.stmt], list[list[ast.stmt]],
                                                            list[ast.stmt]] | None:
-    """Statements before the loops of a group, a section for each, and statements after; None if the
-    loops cannot run at once.
+    """Statements before a group of loops, a section for each, and statements after.
+
+    None if the loops cannot run at once.
     """
     body = facts.body
     first, last = body.index(group[0]), body.index(group[-1])
@@ -191,9 +190,7 @@ def is_new(value: ast.expr) -> bool:
 
 
 def is_known(call: ast.Call) -> bool:
-    """Whether a call is of a function that returns numbers or new arrays of numbers, or checks
-    them.
-    """
+    """Whether the callee returns numbers or new arrays of numbers, or checks them."""
     match call.func:
         case ast.Name(name):
             return name in OF_NUMBERS or name in LENGTHS
@@ -253,8 +250,7 @@ def origins(values: Sequence[Value]) -> set[object]:
 def in_sections(body: Sequence[ast.stmt], group: Sequence[ast.For], name: str,
                 unused: Callable[[str], str], locals: Container[str],
                 is_own: Callable[[Value], bool]) -> tuple[ast.FunctionDef, list[ast.stmt]] | None:
-    """The kernel `name`, with a section for each loop of the group, and the statements that call
-    it.
+    """The kernel `name`, with a section for each loop of the group, and its call.
 
     None if the loops cannot run at once. Arrays for which `is_own` holds are the function's own.
     """

@@ -14,8 +14,7 @@ DEEP = 8  # statements in a nested block that is worth comments of its own
 
 
 def with_comments(body: list[ast.stmt], function: Function) -> list[ast.stmt]:
-    """`body` with a comment above each group of statements, if it is a derivative that needs them.
-    """
+    """`body` with a comment above each group of statements, if the derivative needs them."""
     lines = [op.line for op in walk(function.block)]
     if not any(line is not None and line.backwards for line in lines):
         return body

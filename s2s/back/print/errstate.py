@@ -103,8 +103,9 @@ class Hushed:
 
 
 def warns_itself(op: Op) -> bool:
-    """Whether this is the program's own op and may warn (poles, domains, overflow); not sums or
-    products.
+    """Whether this is the program's own op and may warn: poles, domains, overflow.
+
+    Overflow of sums and products is not considered.
     """
     if is_derived(op.line) or not op.record.elementwise or not any(map(_is_float, op.outputs)):
         return False

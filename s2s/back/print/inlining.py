@@ -35,8 +35,7 @@ NEVER_STATEMENTS = ("constant", "undefined")
 
 
 def tapes_changed(op: Op) -> list[int]:
-    """The tapes among the inputs of a recursive call, which pushes to or pops from them in place.
-    """
+    """The tapes among the inputs of a recursive call, which changes them in place."""
     if op.name != "call" or not isinstance(op.attrs["callee"], Recursive):
         return []
     return [k for k, x in enumerate(op.inputs) if isinstance(x.type, Tape)]
@@ -299,9 +298,7 @@ class Layout:
         visit(self.function.block)
 
     def _set_loud_ones_apart(self) -> None:
-        """Give the program's ops that may warn in silenced expressions statements of their own:
-        errstate.py.
-        """
+        """Give ops that may warn in silenced expressions their own statements: errstate.py."""
         def inside(values: Sequence[Value]) -> list[Op]:
             found = [x.op for x in values if x.op is not None and x.op in self.inlined]
             for op in found:
@@ -477,8 +474,9 @@ def _is_offset(op: Op | None) -> bool:
 
 
 def _has_copy(op: Op, layout: Layout) -> bool:
-    """Whether the source has a method `copy` although its rank is unknown: a part of an array, or
-    written to.
+    """Whether the source has a method `copy` although its rank is unknown.
+
+    It has if it is a part of an array, or written to.
     """
     return (
         bool(op.output.name)

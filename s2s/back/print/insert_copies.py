@@ -267,8 +267,7 @@ def _are_made_before(views: list[Value], entry: frozenset, function: Function) -
 
 
 def _blocks_around(op: Op, block: Block) -> list[Block]:
-    """The block of `op` and those around it, from `block` on, outermost first; none if not there.
-    """
+    """The block of `op` and those around it, from `block` on, outermost first, if any."""
     if op in block.ops:
         return [block]
     for other in block.ops:

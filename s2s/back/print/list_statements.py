@@ -1,6 +1,4 @@
-"""Statements that change a list in place: `xs[i] = v`, `xs[i] += v`, `xs.insert(i, v)`, `v =
-xs.pop(i)`.
-"""
+"""Statements that change a list in place: `xs[i] = v`, `xs.insert(i, v)`, `v = xs.pop(i)`."""
 
 from __future__ import annotations
 
@@ -13,9 +11,7 @@ WRITES_LIST = frozenset({"list_set", "list_add", "list_insert", "list_pop_at"})
 
 
 def list_statement(writer, op: Op) -> ast.stmt:
-    """The statement for an op that writes to a list, whose variable must be that of its next
-    version.
-    """
+    """The statement for an op that writes to a list, once its next version has the same name."""
     name, (first, *rest) = writer.names[op.outputs[0]], [writer.expression(x)
                                                          for x in op.inputs[1:]]
     xs = ast.Name(name, ast.Load())

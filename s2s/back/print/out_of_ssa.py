@@ -145,9 +145,7 @@ class Names:
         return found
 
     def _separate(self, made, live: int) -> None:
-        """Record that values defined at one point interfere with one another and with all live
-        values.
-        """
+        """Record that values defined at one point interfere mutually and with all live values."""
         live |= self._set(made)
         for y in made:
             if y in self.apart:
@@ -158,8 +156,9 @@ class Names:
         return bool(self.apart[a] & self.ours[b] or self.apart[b] & self.ours[a])
 
     def _visit(self, block: Block, after: int, counters: tuple[Value, ...] = ()) -> int:
-        """The values live before `block`, if those in `after` are live at its end; `counters` are
-        around it.
+        """The values live before `block`, if those in `after` are live at its end.
+
+        `counters` are those of the loops around it.
         """
         live = after | self._leaves(block.yields)
         for op in reversed(block.ops):
@@ -196,18 +195,14 @@ class Names:
         return live
 
     def _counts(self, op: Op) -> bool:
-        """Whether a `for` has a named counter: `for _ in` has none, nor has `for x in
-        reversed(x_tape)`.
-        """
+        """Whether a `for` has a named counter: `for _ in`, `for x in reversed(tape)` do not."""
         counter, first = (op.blocks[0].params[0],
                           next((x for x in op.blocks[0].ops if x not in self.layout.inlined), None))
         return (bool(self.layout.uses.get(counter)) or counter.name != "_"
                 and (self.native or first is None or first.name != "tape_pop"))
 
     def _separate_from_range(self, op: Op) -> None:
-        """Record interference with `range(...)`, or a reversed tape: carries are assigned before
-        it.
-        """
+        """Record interference with `range(...)` or a tape: carries are assigned before it."""
         count = len(op.outputs)
         inits, params = op.inputs[len(op.inputs) - count :], op.blocks[-1].params
         tapes = [x for x in inits if isinstance(x.type, List)]
@@ -338,9 +333,7 @@ class Names:
         return names
 
     def renumber(self, order: list[str]) -> dict[str, str]:
-        """New names for the temporaries, numbered as they appear: `order` is every name in the
-        text, in order.
-        """
+        """New names for the temporaries, numbered as they appear in `order`, all names in order."""
         taken = set(order) - self.temporaries.keys()
         renamed: dict[str, str] = {}
         counts: dict[str, int] = {}
@@ -364,8 +357,9 @@ class Names:
 
 @dataclass
 class _Taken:
-    """The names that a variable cannot have: those of interfering variables, and in compiled code
-    those of variables of another kind.
+    """The names that a variable cannot have.
+
+    Those are the names of interfering variables, and in compiled code of variables of another kind.
     """
 
     names: Names

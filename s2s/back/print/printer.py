@@ -320,9 +320,7 @@ def definition(
 
 
 def _silences(function: Function) -> list[ast.expr]:
-    """The decorator that ignores the NumPy errors that the program ignores:
-    front/values/context_managers.py.
-    """
+    """The decorator for the NumPy errors the program ignores: front/values/context_managers.py."""
     sources = {function.source,
                *(op.line.source for op in walk(function.block) if op.line is not None)} - {None}
     kinds = [kind for kind in ERRORS if any(kind in source.silent for source in sources)]

@@ -70,8 +70,7 @@ class Writer:
         return self.returning(block, block.yields, tupled) or [ast.Pass()]
 
     def returning(self, block: Block, results: Sequence[Value], tupled: bool) -> Body:
-        """The statements of `block` and the `return` of `results`, in each branch of a final `if`.
-        """
+        """The statements of `block` and the `return`, in each branch of a final `if`."""
         printed = [op for op in block.ops if op not in self.layout.inlined]
         last = printed[-1] if printed else None
         if (
@@ -114,8 +113,7 @@ class Writer:
         ]
 
     def is_returned(self, op: Op, results: Sequence[Value]) -> bool:
-        """Whether the outputs of an `if` are only returned at once, and have no name of the user's.
-        """
+        """Whether outputs of an `if` are only returned at once, and not named by the user."""
         made = [x for x in results if x in op.outputs]
         return (
             bool(made)
@@ -221,9 +219,7 @@ class Writer:
         )
 
     def operators(self, target: Value, line: Line | None) -> str:
-        """The operators to print `target` with in augmented form: the user's own; else `+=` and
-        `-=`.
-        """
+        """The augmented operators for `target`: the user's own; else `+=` and `-=`."""
         if self.annotate or not isinstance(target.type, Scalar):
             return ""
         if line is None or line.backwards or line.text.startswith(("for ", "while ")):
@@ -327,8 +323,7 @@ class Writer:
         line: Line | None = None,
         bound: bool = False,
     ) -> Body:
-        """A parallel assignment of the values to the targets, some of which may be `bound` already.
-        """
+        """A parallel assignment of the values to the targets, some already `bound`."""
         pending = []
         for target, value in zip(targets, values, strict=True):
             if value.op is not None and value.op.name == "undefined":
@@ -511,8 +506,7 @@ def _loop_body(
     inits: Sequence[Value],
     unread: set[Value],
 ) -> Body:
-    """The statements of a loop's body and the updates of its carries; `unread` are dead after it.
-    """
+    """A loop's statements and the updates of its carries; `unread` are dead after it."""
     if stop is None or stop.constant is False:
         return unnested(writer.statements(body) + writer.moves(params, yields, bound=True))
     flags = [

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 
 def exposed(body: Sequence[ast.stmt], names: set[str]) -> Iterator[str]:
-    """Those of the names that may be read before `body` assigns them."""
+    """The names, among `names`, that may be read before `body` assigns them."""
     found: dict[str, None] = {}
 
     def read(tree: ast.AST, assigned: set[str]) -> None:

@@ -54,8 +54,7 @@ _BINARY = {
 
 
 def _inside_quotes(tree: ast.JoinedStr, quote: str) -> str:
-    """The text between the quotes of a formatted string; without a `quote`, only its literal parts.
-    """
+    """The text between the quotes of an f-string; without a `quote`, only its literal parts."""
     found = []
     for part in tree.values:
         match part:
@@ -469,8 +468,9 @@ def _depths(line: str, start: int) -> Iterator[tuple[int, int]]:
 
 
 def _may_break(line: str, k: int) -> bool:
-    """Whether a line may end before column k: after a comma, but not in `for a, b in`, or before an
-    operator.
+    """Whether a line may end before column k: after a comma or before an operator.
+
+    A comma in `for a, b in` does not count.
     """
     after_comma = line[k - 2] == "," and not re.search(r"\bfor (?:(?! in ).)*$", line[:k])
     return line[k - 1] == " " and (after_comma or line[k:].split(" ", 1)[0] in _BREAKING)

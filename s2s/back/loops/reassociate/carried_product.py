@@ -39,8 +39,9 @@ def postpone_products(function: Function) -> None:
 
 
 def _postponed(block: Block, loop: Op, k: int) -> dict[Value, Value]:
-    """Carry the factors of carry `k`, if it is such a recurrence; return replacements of its
-    results.
+    """Carry the factors of carry `k`, if it is such a recurrence.
+
+    Returns replacements of its results.
     """
     (body,) = loop.blocks
     param, end = body.params[1 + k], body.yields[k]

@@ -131,7 +131,7 @@ def _ends_reached(body: Block, carried: list[Value]) -> dict[Value, set[Value]]:
 
 
 def _rewrite(body: Block, root: Op, first: list[Term], late: list[Term]) -> None:
-    """Let `root` sum the early terms `first`, then the late ones; its result keeps its name."""
+    """Make `root` sum the early terms `first`, then the late ones; its result keeps its name."""
     place = body.ops.index(root)
     after, body.ops = body.ops[place:], body.ops[:place]
     added = any(t.added for t in first)  # a - b - c, where a is late, is a - (b + c)

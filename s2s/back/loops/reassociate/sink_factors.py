@@ -48,8 +48,7 @@ MOST = 2  # sums added to a loop: registers are few
 
 
 def multiply_afterwards(function: Function) -> bool:
-    """Sink factors out of the adjoint's sums in innermost loops, in place; return whether any was.
-    """
+    """Sink factors out of the adjoint's sums in innermost loops, in place; return success."""
     same: dict[Value, Value] = {}
     for block in list(blocks_of(function.block)):
         for op in list(block.ops):
@@ -127,8 +126,7 @@ class _Sums:
         return found
 
     def apart(self, k: int, block: Block) -> Op | None:
-        """Split terms with invariant factors off carry `k`; return the op that was its sum, if any.
-        """
+        """Split terms with invariant factors off carry `k`; return its former sum, if any."""
         param, end = self.body.params[1 + k], self.body.yields[k]
         root = end.op
         if (root not in self.roots or self.uses[end] != 1 or self.uses.get(param) != 1
