@@ -16,7 +16,7 @@ from numba import cuda, types
 from numba.core.sigutils import normalize_signature
 import s2s
 from s2s import pipeline
-from s2s.back.cuda.host.host import render_cuda
+from s2s.back.cuda.host import render_cuda
 
 for name, (f, args) in EXAMPLES.items():
     function = s2s.jit(f, target="cuda").lower(*args).function

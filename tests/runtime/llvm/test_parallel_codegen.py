@@ -323,7 +323,8 @@ import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 import s2s
 import test_parallel_codegen as t
-from s2s.runtime.cache.machine_code import machine_code as cache; from s2s.runtime.numba import native_module as modules
+from s2s.runtime.cache import machine_code as cache
+from s2s.runtime.numba import native_module as modules
 
 wanted = s2s.value_and_grad(t.program, argnums=(0, 1))(*t.ARGS)
 handed_over = []
