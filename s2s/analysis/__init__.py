@@ -1,3 +1,1 @@
-"""Questions about IR that change nothing: activity, dependence, aliases, ranges, linearity,
-divergence.
-"""
+"""Analyses of the IR: activity, dependence, aliasing, index ranges, linearity, divergence."""

@@ -1,5 +1,5 @@
-"""Which values carry a derivative: they depend on what is differentiated, and a result depends on
-them.
+"""Activity analysis: find the values that depend on the differentiated inputs and on which a result
+depends.
 
 Note [Through calls]
 A result depends on what a call is given only if it does so in the function called.  This is not for
@@ -19,7 +19,7 @@ from ..ops.program.checkpoint import is_plain
 
 
 def varied_values(function: Function, wrt: Iterable[Value]) -> set[Value]:
-    """The values that depend differentiably on those in `wrt`."""
+    """Return the values that depend differentiably on those in `wrt`."""
     varied = {v for v in wrt if carries_derivative(v.type)}
     _spread(function.block, varied, {})
     return varied
@@ -27,8 +27,8 @@ def varied_values(function: Function, wrt: Iterable[Value]) -> set[Value]:
 
 def active_values(function: Function, wrt: Iterable[Value],
                   seeded: Sequence[int] | None = None) -> set[Value]:
-    """The varied values on which a result of `function` depends: any, or one of those numbered in
-    `seeded`.
+    """Return the varied values on which a result of `function` depends: any, or one of those
+    numbered in `seeded`.
     """
     varied = varied_values(function, wrt)
     results = function.results if seeded is None else [function.results[k] for k in seeded]
@@ -38,8 +38,8 @@ def active_values(function: Function, wrt: Iterable[Value],
 
 
 def influenced_values(function: Function, roots: Iterable[Value]) -> set[Value]:
-    """The values that depend on those in `roots` in any way: through comparisons, branches and
-    numbers of trips, too.
+    """Return the values that depend on those in `roots` in any way, through comparisons, branches
+    and trip counts too.
     """
     found = set(roots)
     _influence(function.block, found)
@@ -75,8 +75,8 @@ def _influence(block: Block, found: set[Value]) -> None:
 
 
 def loop_parts(op: Op) -> tuple[list[Value], list[Value], list[Value], Block]:
-    """Of a `for` or `while`: what its carries start from, their parameters, their yields; and the
-    body.
+    """Return the initial values, parameters and yields of the carries of a `for` or `while`, and
+    its body.
     """
     body = op.blocks[-1]
     skip = 3 if op.name == "for" else 0
@@ -85,7 +85,7 @@ def loop_parts(op: Op) -> tuple[list[Value], list[Value], list[Value], Block]:
 
 
 def passes_derivative(op: Op, k: int) -> bool:
-    """Whether a derivative can flow from input `k` of a simple op to its outputs.
+    """Test whether a derivative can flow from input `k` of a simple op to its outputs.
 
     What is piecewise constant on the real numbers (`sign`) need not be so on the complex ones.
     """
@@ -105,8 +105,8 @@ def _is_complex(type: Type) -> bool:
 
 
 def _spread(block: Block, varied: set[Value], known: dict) -> None:
-    """Add to `varied` what depends on it, in the order of the program; loops until nothing is
-    added; `known`: see `_reached`.
+    """Propagate `varied` forwards, in program order; loops until a fixed point; `known`: see
+    `_reached`.
     """
     for op in block.ops:
         match op.name:
@@ -130,7 +130,7 @@ def _spread(block: Block, varied: set[Value], known: dict) -> None:
 
 
 def _reached(op: Op, varied: set[Value], known: dict) -> list[Value]:
-    """The outputs of `op` to which a derivative can flow from its varied inputs.
+    """Return the outputs of `op` to which a derivative can flow from its varied inputs.
     Note [Through calls]
 
     `known`: by call and numbers of its varied inputs, what is found.
@@ -149,8 +149,8 @@ def _reached(op: Op, varied: set[Value], known: dict) -> list[Value]:
 
 
 def _gather(block: Block, varied: set[Value], useful: set[Value], known: dict) -> None:
-    """Add to `useful` what it depends on, against the order of the program; `known`: by call, which
-    inputs its results depend on.
+    """Propagate `useful` backwards, against program order; `known` maps calls to the inputs on
+    which their results depend.
     """
     for op in reversed(block.ops):
         match op.name:
@@ -176,7 +176,7 @@ def _gather(block: Block, varied: set[Value], useful: set[Value], known: dict) -
 
 
 def _reaching(op: Op, varied: set[Value], useful: set[Value], known: dict) -> set[int]:
-    """The inputs of `op` from which a derivative can flow to its useful outputs.
+    """Return the inputs of `op` from which a derivative can flow to its useful outputs.
     Note [Through calls]
     """
     callee = op.attrs["callee"] if op.name == "call" else None

@@ -1,5 +1,5 @@
-"""Where indices point: what is known of them is a base and an offset from it, and a bound below,
-from the loops around.
+"""Affine indices: the base and constant offset of an index, and lower bounds from the loops around
+it.
 
 A negative index means an element from the end: only of indices that are known not to be negative is
 it known that those with other offsets from one base name other elements.
@@ -12,7 +12,7 @@ from ..ops.core.identities import base_offset
 
 
 def indices_differ(i: Value, j: Value, counters: dict[Value, Op]) -> bool:
-    """Whether two indices into one axis are proved to name different elements."""
+    """Prove that two indices into one axis name different elements, if possible."""
     (base, m), (other, n) = base_offset(i), base_offset(j)
     if base is not other:
         return is_below(i, j, counters) or is_below(j, i, counters)
@@ -23,8 +23,8 @@ def indices_differ(i: Value, j: Value, counters: dict[Value, Op]) -> bool:
 
 
 def is_below(i: Value, j: Value, counters: dict[Value, Op]) -> bool:
-    """Whether 0 <= i < j is proved by a loop, of which one of them is the counter and the other an
-    end.
+    """Prove 0 <= i < j from a loop of which one of them is the counter and the other a bound, if
+    possible.
     """
     (base, m), (other, n) = base_offset(i), base_offset(j)
     low = lower_bound(i, counters)
@@ -45,7 +45,7 @@ def is_below(i: Value, j: Value, counters: dict[Value, Op]) -> bool:
 
 
 def lower_bound(i: Value, counters: dict[Value, Op]) -> int | None:
-    """A number that the integer `i` is never below, None where none is known.
+    """Return a lower bound of the integer `i`, None where none is known.
 
     `counters` maps the counter of each `for` to its op, which may say itself what its counter is at
     `least` (back/loops/split_at_wraparound.py).

@@ -1,4 +1,4 @@
-"""Which values may share memory, and which of them are read after a write.
+"""Alias analysis and liveness: find the values that may share memory, and those read after a write.
 
 A *root* is a place where memory comes from: an argument, an op that allocates, a copy.  Every value
 that may hold arrays has a set of roots; two values may share memory only if their sets meet.  A
@@ -38,7 +38,7 @@ READ_ONLY = frozenset({"broadcast_to", "broadcast_arrays", "diagonal", "diag", "
 
 
 def holds_memory(type: Type) -> bool:
-    """Whether a value of `type` may be, or contain, an array."""
+    """Test whether a value of `type` may be, or contain, an array."""
     match type:
         case Array() | Unknown() | List():
             return True
@@ -48,13 +48,12 @@ def holds_memory(type: Type) -> bool:
 
 
 def content_inputs(op: Op) -> list[Value]:
-    """The inputs whose elements `op` reads, and not their shape only."""
+    """Return the inputs whose elements `op` reads, and not only their shape."""
     return [x for k, x in enumerate(op.inputs) if k not in op.record.shapes]
 
 
 def read_values(block: Block) -> list[Value]:
-    """What the ops of `block`, and of the blocks in it, read of values from outside, shapes apart.
-    """
+    """Return the outside values whose elements the ops of `block`, and of nested blocks, read."""
     free = set(free_values(block))
     found: dict[Value, None] = {}
 
@@ -70,14 +69,14 @@ def read_values(block: Block) -> list[Value]:
 
 
 class Memory:
-    """The roots of every value of `function`, were copies made at `copied` and `in_place` ops
-    overwrite.
+    """The roots of every value of `function`, assuming copies at `copied` and in-place writes by
+    the `in_place` ops.
     """
 
     def __init__(self, function: Function, copied: frozenset = frozenset(),
                  in_place: frozenset = frozenset(), like: Memory | None = None):
-        """`like` is the memory of the same function with other copies: what is in its loops need
-        not be found again.
+        """Compute the roots; `like` is the memory of the same function with other copies, whose
+        loop analysis is reused.
         """
         self.copied, self.in_place = copied, in_place
         self.inside: dict[Op, set[int]] = {} if like is None else like.inside
@@ -96,7 +95,7 @@ class Memory:
         self.holders: dict[tuple, list[Value]] | None = None
 
     def alike(self) -> Memory:
-        """Memory with the same copies, where no value has roots yet."""
+        """Create a memory with the same copies and no roots yet."""
         other = Memory.__new__(Memory)
         other.copied, other.in_place, other.roots, other.layers, other.inside = (
             self.copied, self.in_place, {}, [], self.inside)
@@ -104,17 +103,17 @@ class Memory:
         return other
 
     def apart(self, a: Value, b: Value) -> bool:
-        """Whether two values that meet inside a loop are never one array, though each may be either
-        of two.
+        """Test whether two values that meet inside a loop are never one array, though each may be
+        either of two.
         """
         return any(a in layer and b in layer and not layer[a] & layer[b] for layer in self.layers)
 
     def of(self, value: Value) -> Roots:
-        """The roots of `value`."""
+        """Return the roots of `value`."""
         return self.roots.get(value, NOTHING)
 
     def sharing(self, roots: Roots) -> list[Value]:
-        """The values that may share this memory, in the order in which they were found."""
+        """Return the values that may share this memory, in the order in which they were found."""
         if self.holders is None:
             self.holders = {}
             for value, own in self.roots.items():
@@ -125,19 +124,19 @@ class Memory:
                 else list(dict.fromkeys(x for each in lists for x in each)))
 
     def entering(self, op: Op, k: int) -> Roots:
-        """The roots of the op's input k, after the copy that may be made of it."""
+        """Return the roots of the op's input k, after a copy of it, if any."""
         if (op, k) in self.copied:
             return self._copy((op, k), op.inputs[k])
         return self.of(op.inputs[k])
 
     def leaving(self, block: Block, k: int) -> Roots:
-        """The roots of the block's yield k, likewise."""
+        """Return the roots of the block's yield k, after a copy of it, if any."""
         if (block, k) in self.copied:
             return self._copy((block, k), block.yields[k])
         return self.of(block.yields[k])
 
     def _copy(self, site: Site, value: Value) -> Roots:
-        """The roots of a copy of `value`: that of a list holds the same items."""
+        """Return the roots of a copy of `value`: a copied list holds the same items."""
         if not _is_list(value.type):
             return frozenset({(site, False)})
         roots = self.of(value)
@@ -146,7 +145,7 @@ class Memory:
         return roots
 
     def overwritten(self, op: Op, k: int) -> Roots:
-        """The memory that `op`, which overwrites its input k, writes into."""
+        """Return the memory that `op`, which overwrites its input k, writes into."""
         roots = self.entering(op, k)
         if not _is_list(op.inputs[k].type):
             return roots
@@ -154,12 +153,11 @@ class Memory:
         return roots - _items(roots, depth_of(op.inputs[k].type) - inner)
 
     def repeats(self, op: Op, k: int) -> bool:
-        """Whether the op's input k may hold one list twice, after the copy that may be made of it.
-        """
+        """Test whether the op's input k may hold one list twice, after a copy of it, if any."""
         return (op, k) not in self.copied and op.inputs[k] in self.repeating
 
     def _made_repeating(self, op: Op, output: Value) -> bool:
-        """Whether a list that an op without blocks makes may hold one list twice."""
+        """Test whether a list built by an op without blocks may hold one list twice."""
         if depth_of(output.type) < 2:
             return False
         if op.name == "list_full" or any(k < len(op.inputs) and self.repeats(op, k)
@@ -176,7 +174,7 @@ class Memory:
         return False
 
     def written(self, op: Op) -> tuple[int, ...]:
-        """The inputs that `op` overwrites."""
+        """Return the inputs that `op` overwrites."""
         if op.name == "call" and isinstance(op.attrs["callee"], Recursive):
             return tuple(sorted(op.attrs["callee"].given))
         if op in self.in_place:
@@ -193,7 +191,7 @@ class Memory:
             self.roots[value] = roots
 
     def visit(self, block: Block) -> None:
-        """Find the roots of what the ops of `block` make."""
+        """Find the roots of what the ops of `block` define."""
         for op in block.ops:
             match op.name:
                 case "if":
@@ -249,11 +247,11 @@ class Memory:
                          params[k] in self.repeating)
 
     def _leaves_repeating(self, block: Block, k: int) -> bool:
-        """Whether the block's yield k may hold one list twice, likewise."""
+        """Test whether the block's yield k may hold one list twice, after a copy of it, if any."""
         return (block, k) not in self.copied and block.yields[k] in self.repeating
 
     def _made(self, op: Op, output: Value) -> Roots:
-        """The roots of what an op without blocks makes."""
+        """Return the roots of the outputs of an op without blocks."""
         views = (0,) if op in self.in_place else op.record.views
         if (
             op.name == "getitem"
@@ -298,12 +296,12 @@ class Memory:
         return roots
 
     def is_owned(self, roots: Roots) -> bool:
-        """Whether all of this memory was allocated by the function itself."""
+        """Test whether all of this memory was allocated by the function itself."""
         return not any(site in self.borrowed for site, old in roots)
 
 
 def depth_of(type: Type) -> int:
-    """How many lists are inside one another: 2 for a list of lists of numbers."""
+    """Return the nesting depth of a list type: 2 for a list of lists of numbers."""
     return 1 + depth_of(type.item) if isinstance(type, List) else 0
 
 
@@ -312,7 +310,7 @@ def _is_list(type: Type) -> bool:
 
 
 def has_lists(op: Op) -> bool:
-    """Whether some input of `op` is a list."""
+    """Test whether some input of `op` is a list."""
     for x in op.inputs:
         if _is_list(x.type):
             return True
@@ -320,25 +318,25 @@ def has_lists(op: Op) -> bool:
 
 
 def _sites_of(site: Site, type: Type) -> list[Site]:
-    """The sites of something that comes from outside."""
+    """Return the sites of a value that comes from outside."""
     return [site, *((site, "list", depth) for depth in range(1, depth_of(type) + 1))]
 
 
 def _items(roots: Roots, depth: int) -> Roots:
-    """`roots`, without those in which lists of this depth keep their items."""
+    """Filter out of `roots` those in which lists of this depth keep their items."""
     return frozenset(root for root in roots if not (
         isinstance(root[0], tuple) and len(root[0]) == 3 and root[0][1:] == ("list", depth)))
 
 
 def _owner(site: Site):
-    """What `_sites` lists for a site: its value, op or block."""
+    """Return the value, op or block under which `_sites` lists a site."""
     while isinstance(site, tuple):
         site = site[0]
     return site
 
 
 def _sites(loop: Op) -> Iterator:
-    """Everything inside `loop` that a site can belong to."""
+    """Yield everything inside `loop` that a site can belong to."""
     for block in loop.blocks:
         yield block
         yield from block.params
@@ -351,8 +349,8 @@ def _sites(loop: Op) -> Iterator:
 
 
 def live_after_writes(memory: Memory, function: Function) -> dict[Op, frozenset[Value]]:
-    """For each op that overwrites an input, in the order of the program: the values holding memory
-    that are read after it.
+    """For each op that overwrites an input, in program order, return the values holding memory that
+    are read after it.
 
     Copies change nothing of it, and it holds for fewer ops that overwrite.
     """
@@ -388,8 +386,8 @@ _results: WeakKeyDictionary[Function, list[tuple[frozenset[int], bool]]] = WeakK
 
 
 def results_of(callee: Recursive) -> list[tuple[frozenset[int], bool]]:
-    """For each result, the parameters that it may share memory with, and whether it may be memory
-    of nobody here.
+    """For each result, return the parameters that it may share memory with, and whether it may be
+    other memory.
     """
     if callee.function not in _results:
         members = [m for m in dict.fromkeys([callee, *recursive_callees(callee.function)])
@@ -406,7 +404,7 @@ def results_of(callee: Recursive) -> list[tuple[frozenset[int], bool]]:
 
 
 def results_of_call(op: Op) -> list[tuple[frozenset[int], bool]]:
-    """The same of the function that a `call` calls."""
+    """Apply `results_of` to the callee of a `call`."""
     callee = op.attrs["callee"]
     if isinstance(callee, Recursive):
         return results_of(callee)
@@ -430,12 +428,12 @@ def _results_in(function: Function) -> list[tuple[frozenset[int], bool]]:
 
 
 def is_number(value: Value) -> bool:
-    """Whether `value` is a scalar for certain."""
+    """Test whether `value` is a scalar for certain."""
     return isinstance(value.type, Scalar)
 
 
 def versions(x: Value) -> list[Value]:
-    """`x` and the arrays that it is a view of: what shares its memory."""
+    """Return `x` and the arrays that it is a view of, which share its memory."""
     found = [x]
     for v in found:
         found += viewed(v.op)
@@ -443,5 +441,5 @@ def versions(x: Value) -> list[Value]:
 
 
 def viewed(op: Op | None) -> list[Value]:
-    """What the results of `op` are views of, or later versions of."""
+    """Return the inputs of `op` of which its results are views or later versions."""
     return [] if op is None else [op.inputs[k] for k in op.record.views if k < len(op.inputs)]

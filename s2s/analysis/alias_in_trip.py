@@ -1,4 +1,4 @@
-"""Arrays that a loop exchanges, and that are never one: `prev, cur = cur, prev`.
+"""Alias analysis within one trip, for loops that exchange buffers: `prev, cur = cur, prev`.
 
 Over all trips, prev and cur each hold either array, so their sets of roots (alias.py) meet.  In one
 trip they are two: if the arrays that enter are apart, and those that a trip hands on are apart
@@ -14,14 +14,14 @@ from ..ir.types import Array, Unknown
 
 
 def layers(memory, function: Function) -> list[dict[Value, frozenset]]:
-    """The layers of the loops that exchange arrays."""
+    """Return the layers of the loops that exchange arrays."""
     found = [_layer(memory, op) for op in walk(function.block) if op.name in ("for", "while")]
     return [layer for layer in found if layer is not None]
 
 
 def parts(op: Op) -> tuple[int, list[Value], int]:
-    """Where a loop's arrays stand: among its inputs, its parameters, and among the yields of its
-    body.
+    """Return the positions of a loop's arrays: among its inputs, its parameters, and the yields of
+    its body.
     """
     body = op.blocks[-1]
     return (3 if op.name == "for" else 0, body.params[op.name == "for":],
@@ -46,13 +46,13 @@ def _layer(memory, op: Op) -> dict[Value, frozenset] | None:
 
 
 def _meeting(roots: list[frozenset], group: list[int]) -> set[int]:
-    """Those of the group that share memory with another of it."""
+    """Return the arrays of the group that share memory with another of it."""
     return {k for k in group for j in group if j != k and roots[j] & roots[k]}
 
 
 def _trip(memory, op: Op, entering: list[frozenset], group: list[int]):
-    """The memory of one trip, and the roots of what it hands on, if each of the group brings an
-    array of its own.
+    """Return the memory of one trip, and the roots of its yields, assuming that each of the group
+    enters with an array of its own.
     """
     _, params, skip = parts(op)
     body = op.blocks[-1]
@@ -85,8 +85,8 @@ def _trip(memory, op: Op, entering: list[frozenset], group: list[int]):
 
 
 def _handed_on(roots: frozenset, leaving: list[frozenset], own: dict) -> frozenset:
-    """What the next trip calls this memory: that of the parameters it is handed on to, or else
-    memory of old.
+    """Translate this memory to the next trip: that of the parameters it is yielded to, or else
+    memory of earlier trips.
     """
     found = set()
     for root in roots:
@@ -99,6 +99,6 @@ def _handed_on(roots: frozenset, leaving: list[frozenset], own: dict) -> frozens
 
 
 def walk_of(op: Op):
-    """The ops inside a loop."""
+    """Yield the ops inside a loop."""
     for block in op.blocks:
         yield from walk(block)

@@ -1,5 +1,4 @@
-"""Values of which the reverse sweep needs every bit: it reads them from a tape, and computes none
-of them again.
+"""Find values that the reverse sweep must read from a tape bit for bit, and may not recompute.
 
     q = z * z + c * z              q_tape[t] = q
     s += np.max(q)        saves    ...
@@ -42,7 +41,8 @@ ROUNDED_ONCE = frozenset({  # alone, whatever stands around them
 
 
 def firm_values(function: Function, adjoint: Block, made_again: Container[Op] = ()) -> set[Value]:
-    """The values of `function` that its adjoint, or what else `adjoint` is, does not compute again.
+    """Return the values of `function` that `adjoint`, a reverse sweep or a tangent sweep, must not
+    recompute.
     """
     loose = _loose(function.block, made_again)
     found = {y for op in walk(function.block) if op.name not in OF_SHAPES
@@ -57,7 +57,9 @@ def firm_values(function: Function, adjoint: Block, made_again: Container[Op] = 
 
 
 def _loose(block: Block, made_again: Container[Op]) -> set[Value]:
-    """The numbers that may have other bits when they are computed again, of what is saved."""
+    """Return the numbers that may differ in the last bits when they are recomputed from saved
+    values.
+    """
     found: set[Value] = set()
     for op in walk(block):
         if (not op.blocks and (op.record.cheap or op in made_again)
@@ -67,7 +69,7 @@ def _loose(block: Block, made_again: Container[Op]) -> set[Value]:
 
 
 def _is_firm(op: Op) -> bool:
-    """Whether `op`, of numbers that are what they were, gives what it gave."""
+    """Test whether `op`, on bit-identical numbers, is bit-identical when it is recomputed."""
     if op.record.views:
         return True
     is_complex = any(str(dtype_of(x.type)).startswith("complex") for x in op.inputs)
@@ -78,8 +80,8 @@ def _is_firm(op: Op) -> bool:
 
 
 def _is_product(x: Value) -> bool:
-    """Whether x is a product of real numbers, which is not yet rounded where something is added to
-    it.
+    """Test whether x is a product of real numbers, which a following addition may fuse with before
+    it is rounded.
     """
     if x.op is None or x.op.name not in PRODUCTS or str(dtype_of(x.type)).startswith("complex"):
         return False
@@ -87,7 +89,7 @@ def _is_product(x: Value) -> bool:
 
 
 def _source(x: Value) -> Value:
-    """What `x` is a view of, or the negative of; an empty list is made of nothing."""
+    """Return the value that `x` is a view, or the negative, of; an empty list has none."""
     while x.op is not None and x.op.inputs and not x.op.blocks and x.op.record.writes is None and (
             x.op.record.views or x.op.name in ("negative", "spread", "broadcast_to")):
         x = x.op.inputs[x.op.record.views[0] if x.op.record.views else 0]

@@ -1,4 +1,4 @@
-"""Values that are undefined on some path."""
+"""Definite assignment: find values that are undefined on some path."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Move = tuple[Value, Value]  # target, value
 
 
 def moves_of(op: Op) -> list[Move]:
-    """The assignments by which an `if` or a loop hands values on."""
+    """Return the assignments that an `if` or a loop makes to its results and carries."""
     if op.name == "if":
         return [(y, block.yields[k]) for k, y in enumerate(op.outputs) for block in op.blocks]
     if op.name not in ("for", "while"):
@@ -25,7 +25,7 @@ def moves_of(op: Op) -> list[Move]:
 
 
 def maybe_unbound(function: Function) -> set[Value]:
-    """The values that are undefined on some path."""
+    """Return the values that are undefined on some path."""
     moves = [move for op in walk(function.block) for move in moves_of(op)]
     found = {y for op in walk(function.block) if op.name == "undefined" for y in op.outputs}
     grown = bool(found)

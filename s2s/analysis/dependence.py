@@ -1,4 +1,4 @@
-"""Which loops may run all their trips at once.
+"""Dependence analysis: find the loops whose trips are independent and may run in parallel.
 
 A loop is independent if each trip writes only its own elements, `a[i, ...]` for the loop's index i,
 reads nothing that another trip writes, and carries nothing else but sums.  `roles(loop)` says so:
@@ -24,8 +24,8 @@ from .affine import lower_bound
 
 
 def least_index(loop: Op, counters: Mapping[Value, Op] = MappingProxyType({})) -> int | None:
-    """A number that the counter of `loop` is never below, None where none is known; `counters` are
-    those of the loops around.
+    """Return a lower bound of the counter of `loop`, None where none is known; `counters` are those
+    of the loops around.
     """
     lo, hi, step = loop.inputs[:3]
     bound = lower_bound(lo if step.constant == 1 else hi, counters)
@@ -33,7 +33,7 @@ def least_index(loop: Op, counters: Mapping[Value, Op] = MappingProxyType({})) -
 
 
 def counts_from_zero(loop: Op) -> bool:
-    """Whether the counter of `loop` is proved never to be negative: then other indices are other
+    """Prove that the counter of `loop` is never negative, so that different indices name different
     elements.
     """
     least = least_index(loop) if loop.inputs[2].constant in (1, -1) else None
@@ -41,7 +41,7 @@ def counts_from_zero(loop: Op) -> bool:
 
 
 def roles(loop: Op) -> list[str] | None:
-    """The role of each carry of a `for`; None if its trips depend on one another."""
+    """Return the role of each carry of a `for`; None if its trips depend on one another."""
     if loop.name != "for" or loop.attrs["breaks"] or loop.inputs[2].constant not in (1, -1):
         return None
     (body,) = loop.blocks
@@ -53,8 +53,7 @@ def roles(loop: Op) -> list[str] | None:
 
 
 class Trip:
-    """The body of a loop whose counter is never below `least`, and where in it each value is read.
-    """
+    """The body of a loop whose counter is never below `least`, with the readers of each value."""
 
     def __init__(self, body: Block, least: int | None = 0):
         self.body, self.index, self.least = body, body.params[0], least
@@ -80,7 +79,7 @@ class Trip:
             self.uses.setdefault(y, []).append((block, k))
 
     def role(self, param: Value, end: Value) -> str | None:
-        """What the trips do with the carry `param`, which each leaves as `end`."""
+        """Return the role of the carry `param`, whose value at the end of a trip is `end`."""
         match param.type:
             case Array():
                 return self.array_role(param, end)
@@ -101,19 +100,20 @@ class Trip:
         return None
 
     def touching(self, versions: Iterable[Value]) -> list[tuple[Op, int]]:
-        """The operations on elements of an array, and the inputs that the array is there."""
+        """Return the ops on elements of an array's versions, each with the input that is the array.
+        """
         return [(user, k) for v in versions for user, k in self.uses.get(v, ())
                 if isinstance(user, Op) and not user.blocks and k not in user.record.shapes]
 
     def is_own(self, touching: list[tuple[Op, int]], axis: int = 0) -> bool:
-        """Whether no two trips touch the same element, for where they are in this axis."""
+        """Test whether no two trips access the same element, by their index in this axis."""
         distances = {self.distance(op, k, axis) for op, k in touching}
         return not touching or (len(distances) == 1 and None not in distances
                                 and self.least is not None and self.least + min(distances) >= 0)
 
     def is_own_somehow(self, param: Value, end: Value) -> bool:
-        """Whether trips share no element of the carry `param`, `a[:, j]` say: trips apart, though
-        not rows of memory.
+        """Test whether trips access disjoint elements of the carry `param`, `a[:, j]` say:
+        independent, though not contiguous rows.
         """
         if not isinstance(param.type, Array) or not self.becomes(param, end):
             return False
@@ -121,8 +121,8 @@ class Trip:
         return any(self.is_own(touching, axis) for axis in range(len(param.type.dims)))
 
     def distance(self, op: Op, k: int, axis: int = 0) -> int | None:
-        """How far from the trip's index `op` touches its input `k` along this axis; None where that
-        is not known.
+        """Return how far from the trip's index `op` accesses its input `k` along this axis; None
+        where it is not known.
         """
         if (k != 0 or op.name not in ("getitem", "setitem", "additem")
                 or op.attrs["pattern"][:axis + 1] != ("i",) * (axis + 1)):
@@ -138,8 +138,8 @@ class Trip:
         return offset if x is self.index or self.is_in_strip(x) else None
 
     def is_in_strip(self, x: Value) -> bool:
-        """Whether `x` is i * 256 + j, where j counts up to 256 or less: no two trips have it in
-        common (back/loops/distribute_gathers.py).
+        """Test whether `x` is i * 256 + j, where j counts up to 256 or less: different in each trip
+        (back/loops/distribute_gathers.py).
 
         In the place of 256 there may be any number that no trip changes: where it is not positive,
         j counts nothing.
@@ -157,22 +157,22 @@ class Trip:
         return hi.op.inputs[1] is width and width.op is not None and width.op not in self.home
 
     def stays_in_row(self, array: Value) -> bool:
-        """Whether a trip touches only `array[i, ...]` of the array and of what it becomes."""
+        """Test whether a trip accesses only `array[i, ...]` of the array and of its later versions.
+        """
         return all(self.distance(user, k) == 0 for v in self.versions(array)
                    for user, k in self.uses.get(v, ()) if isinstance(user, Op) and not user.blocks
                    and k not in user.record.shapes)
 
     def only_adds(self, array: Value) -> bool:
-        """Whether all that a trip does with the array, and with what it becomes, is to add numbers
-        to its elements.
+        """Test whether a trip only adds numbers to elements of the array and of its later versions.
         """
         return all(op.name == "additem" and k == 0
                    and all(isinstance(x.type, Scalar) for x in op.inputs[1:])
                    for op, k in self.touching(self.versions(array)))
 
     def adds_up(self, param: Value, end: Value) -> bool:
-        """Whether all that a trip does with the array `param` is to add to its elements, by reading
-        them and writing them back, too.
+        """Test whether a trip only adds to elements of the array `param`, also by reading them and
+        writing them back.
         """
         if not isinstance(param.type, Array) or not self.becomes(param, end):
             return False
@@ -186,8 +186,8 @@ class Trip:
                         and self.written_back(op) is not None) for op, k in touching.items())
 
     def written_back(self, op: Op) -> int | None:
-        """Of an op like `a[i, j] = a[i, j] + x`, which term of the sum the element is, that nothing
-        else reads.
+        """Return the index of the summand that is the old element in an op like
+        `a[i, j] = a[i, j] + x`, if nothing else reads it.
         """
         total = op.inputs[1].op if op.name == "setitem" else None
         if (total is None or total.name not in ("add", "subtract")
@@ -204,7 +204,8 @@ class Trip:
         return None
 
     def versions(self, param: Value) -> Iterator[Value]:
-        """`param` and what it becomes by writes, branches and inner loops, on some path at least.
+        """Return `param` and its later versions by writes, branches and inner loops, on some path
+        at least.
         """
         seen: set[Value] = set()
         pending = [param]
@@ -226,8 +227,8 @@ class Trip:
                         pending += self.carried(owner, k - len(user.yields) + len(owner.inputs))
 
     def becomes(self, param: Value, end: Value) -> bool:
-        """Whether `end` is `param`, its elements written to or not, on every path: a branch may
-        have put another array in its place.
+        """Test whether `end` is a later version of `param` on every path: a branch may replace it
+        by another array.
         """
         seen: set[Value] = {param}
         pending = [end]
@@ -256,7 +257,7 @@ class Trip:
         return True
 
     def carried(self, op: Op, k: int) -> list[Value]:
-        """What the carry that starts as input `k` of a loop is called inside it and after it."""
+        """Return the parameter and the output of the carry that starts as input `k` of a loop."""
         k -= len(op.inputs) - len(op.outputs)
         if op.name == "if" or k < 0:
             return []
@@ -266,8 +267,8 @@ class Trip:
     # sums
 
     def is_sum(self, param: Value, end: Value) -> bool:
-        """Whether `end` is `param` plus what does not depend on it, said in one place, in loops or
-        not.
+        """Test whether `end` is `param` plus terms independent of it, added in one place, inside
+        loops or not.
         """
         if len(self.uses.get(param, ())) != 1 or len(self.uses.get(end, ())) != 1 or end.op is None:
             return False
@@ -286,15 +287,13 @@ class Trip:
     # what is only added to
 
     def is_added_to(self, param: Value, end: Value) -> bool:
-        """Whether `end` is `param` plus what does not depend on it, in whole or in parts: then the
+        """Test whether `end` is `param` plus terms independent of it, in whole or in parts, so that
         trips may run in any order.
         """
         return self._grown(self.body, param) is end
 
     def _grown(self, block: Block, v: Value) -> Value | None:
-        """What `v` has become at the end of `block`, if it is only added to; None if it is used in
-        any other way.
-        """
+        """Return the value of `v` at the end of `block`, if it is only added to; None otherwise."""
         while True:
             users = [(user, k, around) for user, k in self.uses.get(v, ())
                      if not (isinstance(user, Op) and k in user.record.shapes) and user is not block
@@ -309,7 +308,7 @@ class Trip:
                 return None
 
     def _around(self, user: Op | Block, block: Block) -> Op | None:
-        """The op of `block` that `user` is, or is inside of."""
+        """Return the op of `block` that is, or contains, `user`."""
         while True:
             if isinstance(user, Block):
                 if user not in self.owner:

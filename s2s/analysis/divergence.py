@@ -1,4 +1,5 @@
-"""Which values differ from lane to lane, and which ops must therefore run one lane at a time.
+"""Divergence analysis for vmap: find the values that differ between lanes, and the ops that must
+therefore run one lane at a time.
 
 A value is *batched* if it depends on a batched argument.  An op is *divergent* if lanes may take
 different paths through it: an `if` on a batched condition, a loop whose trip count is batched, an
@@ -39,7 +40,7 @@ MADE_FOR_A_LANE = ("copy", "zeros_like", "ones_like", "empty_like", "full_like",
 
 @dataclass
 class Region:
-    """Consecutive ops of one block that are emitted together."""
+    """A run of consecutive ops of one block that are emitted together."""
 
     ops: list[Op]
     divergent: bool = False
@@ -152,8 +153,8 @@ class Lanes:
     # what runs together
 
     def regions(self, block: Block) -> list[Region]:
-        """Array style where it can be, lane style where it must be, and the user's own scalar lines
-        with it.
+        """Partition a block into regions: array style where possible, lane style where necessary,
+        together with the user's own scalar lines.
 
         Numbers computed next to a divergent op, and arrays made for it, join its loop over lanes,
         which then reads as the user's code; a region ends where an op wants whole arrays, a matrix
@@ -195,13 +196,15 @@ class Lanes:
         return regions
 
     def spans(self, block: Block) -> list[tuple[int, int]]:
-        """From the first to the last op that touches something ragged.  Note [Ragged values]."""
+        """Return the ops from the first to the last that accesses something ragged.
+        Note [Ragged values].
+        """
         touched = [k for k, op in enumerate(block.ops) if self.touches_ragged(op)]
         return [(touched[0], touched[-1])] if touched else []
 
     def run_by_lane(self, block: Block) -> list[Op]:
-        """The ops that a loop over lanes will hold: divergent ones, and those in what something
-        ragged spans.
+        """Return the ops to run in a loop over lanes: divergent ones, and those within the span of
+        something ragged.
         """
         spans = self.spans(block)
         return [op for k, op in enumerate(block.ops)
@@ -212,19 +215,21 @@ class Lanes:
             self.is_batched(inner) for block in op.blocks for inner in block.ops)
 
     def is_shared(self, op: Op, made: set[Value]) -> bool:
-        """Whether `op` is the same in every lane, and may stand before what lanes have `made`."""
+        """Test whether `op` is the same in every lane, and may be moved before what lanes have
+        `made`.
+        """
         if op.name not in ASKS_FOR_SHAPE and self.is_batched(op) or has_effects(op):
             return False
         return (not made.intersection(op_free_values(op))
                 and not any(isinstance(x.type, List) for x in op.outputs))
 
     def asks_for_known_shape(self, op: Op) -> bool:
-        """Whether `op` asks for lengths that arguments have."""
+        """Test whether `op` reads only lengths that arguments have."""
         return op.name in ASKS_FOR_SHAPE and isinstance(op.inputs[0].type, Array) and (
             symbols_of(op.inputs[0].type) <= self.known_extents)
 
     def may_join(self, op: Op) -> bool:
-        """Whether `op` is as well done lane by lane: scalar code, or a new array."""
+        """Test whether `op` is as cheap lane by lane: scalar code, or an allocation."""
         if op.name in MADE_FOR_A_LANE:
             return True
         return not op.blocks and all(isinstance(v.type, Scalar) for v in op.outputs) and (
@@ -237,8 +242,8 @@ _results: WeakKeyDictionary[Function,
 
 
 def batched_results(callee, flags: tuple[bool, ...], types: tuple[Type, ...]) -> tuple[bool, ...]:
-    """Which results of a called function are batched, if these of its arguments are; all, where it
-    calls itself.
+    """Return which results of a called function are batched, if these of its arguments are; all,
+    for a recursive function.
     """
     function = callee.function_for([Value(t) for t in types])
     # what its rules make of a result differs from lane to lane where the result does
@@ -253,7 +258,7 @@ def batched_results(callee, flags: tuple[bool, ...], types: tuple[Type, ...]) ->
 
 
 def symbols_of(type: Type) -> set[str]:
-    """The symbols of the extents of an array, or of the members of a tuple."""
+    """Return the symbols of the extents of an array, or of the members of a tuple."""
     match type:
         case Array(_, dims):
             return {d.symbol for d in dims if isinstance(d, Extent)}
@@ -263,14 +268,14 @@ def symbols_of(type: Type) -> set[str]:
 
 
 def has_results_of_unknown_length(call: Op) -> bool:
-    """Whether a call returns a tape, or an array of a shape that no argument has."""
+    """Test whether a call returns a tape, or an array of a shape that no argument has."""
     known = set().union(*(symbols_of(x.type) for x in call.inputs))
     return any(isinstance(v.type, List) or symbols_of(v.type) - known
                for v in (*call.inputs, *call.outputs))
 
 
 def _tape_families(block: Block) -> dict[Value, set[Value]]:
-    """Of each tape, all the values that are versions of it."""
+    """Map each tape to all the values that are versions of it."""
     families: dict[Value, set[Value]] = {}
 
     def join(a: Value, b: Value) -> None:

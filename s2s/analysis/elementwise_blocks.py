@@ -1,4 +1,4 @@
-"""Whether what loops, branches and calls compute of an array is computed element by element.
+"""Test whether loops, branches and calls compute an array elementwise.
 
     for k in range(n):          each element of y after the loop depends on that element of y
         y = y * a + np.sin(y)   before it; with np.sum(y) instead of np.sin(y) it depends on all
@@ -19,8 +19,8 @@ from .side_effects import is_steep
 
 
 def is_elementwise(op: Op, x: Value, outputs: Sequence[Value]) -> bool:
-    """Whether each element of these `outputs` of `op` depends, if on `x`, on the same element of it
-    only.
+    """Test whether each element of these `outputs` of `op` depends on `x` only through its
+    corresponding element.
     """
     found = {x: True}
     _follow([op], found, x)
@@ -28,7 +28,7 @@ def is_elementwise(op: Op, x: Value, outputs: Sequence[Value]) -> bool:
 
 
 def may_be_infinite(ops: Sequence[Op]) -> bool:
-    """Whether a slope somewhere in `ops`, or in what they call, may be infinite, or NaN, at finite
+    """Test whether a slope in `ops`, or in their callees, may be infinite or NaN at finite
     operands.
     """
     return any(is_steep(op) or any(may_be_infinite(list(walk(block))) for block in op.blocks)
@@ -38,8 +38,8 @@ def may_be_infinite(ops: Sequence[Op]) -> bool:
 
 
 def _follow(ops: Sequence[Op], found: dict[Value, bool], x: Value) -> None:
-    """Add to `found` what depends on what is there, and whether it does so element by element; `x`
-    says in which shape.
+    """Add to `found` the values that depend on those in it, each with whether it does so
+    elementwise, in the shape of `x`.
     """
     for op in ops:
         match op.name:
@@ -74,7 +74,7 @@ def _follow(ops: Sequence[Op], found: dict[Value, bool], x: Value) -> None:
 
 
 def _note(found: dict[Value, bool], pairs, of: dict[Value, bool] | None = None) -> None:
-    """Each first of `pairs` is what the second is, and what it was before."""
+    """Mark each first of `pairs` elementwise if the second is, and if it was before."""
     of = found if of is None else of
     for y, source in pairs:
         if source in of and carries_derivative(y.type):

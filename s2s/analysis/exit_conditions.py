@@ -1,5 +1,5 @@
-"""What a trip of a loop asks before it leaves the loop: in all trips but the last the answer is
-known.
+"""Find the conditions of a loop's early exits, whose values are known constants in all trips but
+the last.
 
     for i in range(n):
         total = total + x[i]
@@ -28,8 +28,8 @@ NOT = ("not_", "logical_not")
 
 @dataclass(frozen=True)
 class Asked:
-    """A truth value of a trip: that of `of` (or its opposite), which is `otherwise` in each trip
-    that goes on.
+    """A condition in a loop body: equal to `of` (or its negation), and to `otherwise` in each trip
+    that does not leave the loop.
     """
 
     of: Value
@@ -38,7 +38,9 @@ class Asked:
 
 
 def asked_to_leave(body: Block, stop: Value) -> dict[Value, Asked]:
-    """What is known of the truth values of a trip, where `stop` says that it is the last."""
+    """Return what is known of the conditions in a loop body, where `stop` says that the trip is the
+    last.
+    """
     found: dict[Value, Asked] = {}
     if stop.constant is MISSING and stop.op in body.ops:
         found[stop] = Asked(stop)
@@ -47,7 +49,7 @@ def asked_to_leave(body: Block, stop: Value) -> dict[Value, Asked]:
 
 
 def _gather(block: Block, end: Value, found: dict[Value, Asked], body: Block) -> None:
-    """Add what follows from `end`, a value of `block`, saying there whether to leave the loop."""
+    """Add what follows from `end`, a value of `block`, being the exit condition there."""
     stop = body.yields[0]
     for op in block.ops:
         if op.name == "if" and end in op.outputs:
@@ -71,7 +73,9 @@ def _gather(block: Block, end: Value, found: dict[Value, Asked], body: Block) ->
 
 
 def carry_of(op: Op, asked: dict[Value, Asked], v: Value) -> Value | None:
-    """The output of a loop that is, where a trip was made, what `v` was in the last one."""
+    """Return the output of a loop that equals the value of `v` in the last trip, if a trip was
+    made.
+    """
     body = op.blocks[-1]
     for out, end in zip(op.outputs, body.yields[1:] if op.attrs["breaks"] else body.yields):
         if end is v or v in asked and asked.get(end) == asked[v]:

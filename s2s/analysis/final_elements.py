@@ -1,4 +1,5 @@
-"""Elements that outlive the loops that read them: the reverse sweep reads them where they are.
+"""Find array elements read in loops that are never overwritten afterwards: the reverse sweep reads
+them from the finished array.
 
     for i in range(n):                                for i in range(n):
         for j in range(i):                                for j in range(i):
@@ -43,14 +44,15 @@ MOST = 4_000  # pairs of an access and a write that are looked at in one loop
 
 @dataclass(frozen=True)
 class Kept:
-    """Where a value stands after the loops: an element (or a row) of a finished array."""
+    """The location of a value after the loops: an element (or a row) of a finished array."""
 
     array: Value
     indices: tuple[Value, ...]
 
 
 def kept_values(function: Function) -> dict[Value, Kept]:
-    """The values inside the loops of `function` that can be read from an array after them."""
+    """Return the values inside the loops of `function` that can be read from an array after them.
+    """
     counters = {op.blocks[0].params[0]: op for op in walk(function.block) if op.name == "for"}
     found: dict[Value, Kept] = {}
     for op in function.block.ops:
@@ -62,7 +64,7 @@ def kept_values(function: Function) -> dict[Value, Kept]:
 
 
 def _kept_by(outer: Op, k: int, counters: dict[Value, Op]) -> dict[Value, Kept]:
-    """What the carry `k` of an outermost loop keeps."""
+    """Return the values that can be read from the carry `k` of an outermost loop."""
     uses, later = Uses.of(outer, k), Later(outer, counters)
     if (uses is None or not uses.writes or (len(uses.reads) + len(uses.writes)) * len(uses.writes)
             > MOST or not all(map(later.is_natural, uses.writes))):
@@ -84,7 +86,7 @@ def _kept_by(outer: Op, k: int, counters: dict[Value, Op]) -> dict[Value, Kept]:
 
 
 def _fills(v: Value, array: Array, count: int) -> bool:
-    """Whether writing `v` at `count` indices leaves exactly `v` there: no cast, no broadcast."""
+    """Test whether writing `v` at `count` indices stores exactly `v`: no cast, no broadcast."""
     dims = v.type.dims if isinstance(v.type, Array) else ()
     return (isinstance(v.type, (Scalar, Array)) and v.type.dtype == array.dtype
             and dims == array.dims[count:] and v.constant is MISSING)
@@ -95,8 +97,7 @@ def _fills(v: Value, array: Array, count: int) -> bool:
 
 @dataclass(frozen=True)
 class Step:
-    """On the way to an access: the op that is it, or that it is inside of, and where that stands.
-    """
+    """One step on the path to an access: the op that is or contains it, and its position."""
 
     op: Op
     block: Block
@@ -105,7 +106,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Access:
-    """An op that reads or writes one element, or row, of the array, and the way to it from the
+    """An op that reads or writes one element, or row, of the array, and the path to it from the
     outermost loop's body.
     """
 
@@ -116,7 +117,7 @@ class Access:
 
 @dataclass
 class Uses:
-    """What the body of a loop does with one of its carries."""
+    """The accesses of a loop body to one of its carries."""
 
     reads: list[Access] = field(default_factory=list)  # of what the array is then
     writes: list[Access] = field(default_factory=list)
@@ -124,15 +125,15 @@ class Uses:
 
     @classmethod
     def of(cls, outer: Op, k: int) -> Uses | None:
-        """What is done with the carry `k` of `outer`; None if not all of it is known."""
+        """Collect the accesses to the carry `k` of `outer`; None if not all of them are known."""
         uses, (body,) = cls(), outer.blocks
         end = uses.block(body, body.params[1 + k], ())
         return uses if end is not None and isinstance(outer.inputs[2].constant,
                                                       int) and end is _yielded(outer, k) else None
 
     def block(self, block: Block, now: Value, steps: tuple[Step, ...]) -> Value | None:
-        """Note what `block` does with the array, which is `now` where it begins; what it is at the
-        end, None if that is not known.
+        """Record the accesses of `block` to the array, whose version at its start is `now`; return
+        the version at its end, None if it is not known.
         """
         self.versions.add(now)
         for place, op in enumerate(block.ops):
@@ -144,7 +145,7 @@ class Uses:
         return now
 
     def next(self, op: Op, now: Value, steps: tuple[Step, ...]) -> Value | None:
-        """What the array is after `op`."""
+        """Return the version of the array after `op`."""
         mine = [n for n, x in enumerate(op.inputs) if x in self.versions]
         match op.name:
             case "for":
@@ -196,7 +197,7 @@ def _yielded(loop: Op, k: int) -> Value:
 
 
 def _is_at_one_place(op: Op) -> bool:
-    """Whether `op` reads or writes at one index in each axis that it names."""
+    """Test whether `op` reads or writes at a single index in each axis that it names."""
     indices = op.inputs[1:] if op.name == "getitem" else op.inputs[2:]
     return set(op.attrs["pattern"]) == {"i"} and all(isinstance(i.type, Scalar)
                                                      and i.type.dtype != "bool" for i in indices)
@@ -210,7 +211,7 @@ SAME = -1  # the trip of all loops around both
 
 @dataclass
 class Affine:
-    """A number plus multiples of values."""
+    """An affine form: a constant plus multiples of values."""
 
     number: int
     terms: dict[Counted, int]
@@ -223,8 +224,7 @@ class Affine:
 
 
 class Later:
-    """Whether a write that comes later, in the loop `outer`, may be to an element that an access
-    names.
+    """The test whether a later write, in the loop `outer`, may overwrite the element of an access.
     """
 
     def __init__(self, outer: Op, counters: dict[Value, Op]):
@@ -235,7 +235,7 @@ class Later:
                        for v in defined_values(block)}
 
     def meets(self, access: Access, write: Access) -> bool:
-        """Whether `write` may come later than `access`, and be to the same element."""
+        """Test whether `write` may come later than `access`, and be to the same element."""
         shared, n = [self.outer], 0
         while n < min(len(access.steps), len(write.steps)) and access.steps[n] == write.steps[n]:
             shared += [access.steps[n].op] if access.steps[n].op.name == "for" else []
@@ -248,7 +248,7 @@ class Later:
                 and not self.differ(access, write, shared, SAME))
 
     def differ(self, access: Access, write: Access, shared: list[Op], trip: int) -> bool:
-        """Whether the indices differ, for `write` in a later trip of the loop that is
+        """Prove that the indices differ, for `write` in a later trip of the loop that is
         `shared[trip]`, and the same trips of those around.
         """
         changed = shared[trip:] if trip != SAME else []
@@ -271,7 +271,7 @@ class Later:
         return False
 
     def affine(self, x: Value, moved: set[Value] = frozenset()) -> Affine | None:
-        """`x` as a sum; counters that have `moved` on count otherwise."""
+        """Return the affine form of `x`; counters of loops that have `moved` on are shifted."""
         if type(x.constant) is int:
             return Affine(x.constant, {})
         if x.op is not None and x.op.name == "length" and x.op.inputs[0] not in self.inside:
@@ -289,14 +289,14 @@ class Later:
                 else None)
 
     def trips_around(self, access: Access) -> list[Trip]:
-        """Those of the loops that `access` is inside of, from the innermost out."""
+        """Return the loops around `access`, from the innermost out."""
         return [Trip(loop, False)
                 for loop in reversed((self.outer,
                                       *(step.op for step in access.steps
                                         if step.op.name == "for")))]
 
     def is_natural(self, access: Access) -> bool:
-        """Whether its indices are proved not to be negative."""
+        """Prove that the indices of `access` are not negative."""
         trips = self.trips_around(access)
         return all((low := lower_bound(i, self.counters)) is not None and low >= 0
                    or (x := self.affine(i)) is not None
@@ -305,8 +305,8 @@ class Later:
 
     def least(self, x: Affine, trips: Sequence[Trip],
               moved: set[Value] = frozenset()) -> int | None:
-        """What `x` is at least, None where nothing is known: counters are replaced from the
-        innermost out.
+        """Return a lower bound of `x`, None where there is none: counters are replaced by bounds
+        from the innermost out.
         """
         for n, trip in enumerate(trips):
             times = x.terms.get(trip.counter, 0)
@@ -330,7 +330,7 @@ class Later:
         return number
 
     def ends(self, trip: Trip, moved: set[Value]) -> tuple[Affine | None, Affine | None]:
-        """What the counter is at least, and at most, in any trip of the loop."""
+        """Return bounds of the counter in any trip of the loop."""
         lo, hi, step = trip.loop.inputs[:3]
         if not isinstance(step.constant, int) or step.constant == 0:
             return None, None
@@ -339,14 +339,15 @@ class Later:
         return (first, last) if step.constant > 0 else (last, first)
 
     def bound(self, trip: Trip, below: bool, moved: set[Value]) -> Affine | None:
-        """What the counter is at least, or at most, in `trip`."""
+        """Return a lower or upper bound of the counter in `trip`."""
         step = trip.loop.inputs[2].constant
         if trip.is_further and isinstance(step, int) and step != 0 and below == (step > 0):
             return Affine(step, {(trip.counter[0], False): 1})
         return self.ends(trip, moved)[0 if below else 1]
 
     def bound_by(self, inner: Trip, counter: Counted, moved: set[Value]) -> Affine | None:
-        """What `counter`, up to which a loop inside counts, is at least, since that makes a trip.
+        """Return a lower bound of `counter` implied by an inner loop that counts up to it and makes
+        a trip.
         """
         low, high = self.ends(inner, moved)
         if low is None or high is None or high.terms.get(counter) != 1 or counter in low.terms:
@@ -356,8 +357,8 @@ class Later:
 
 @dataclass(frozen=True)
 class Trip:
-    """One of a loop: that of the access, or of the later write; and in that case whether it is
-    further on in this loop than the access.
+    """A trip of one loop: that of the access, or that of the later write, which may be further on
+    in this loop.
     """
 
     loop: Op
@@ -371,7 +372,7 @@ class Trip:
 
 def is_said_not_to_be(difference: Affine, access: Access,
                       affine: Callable[[Value], Affine | None]) -> bool:
-    """Whether a branch that `access` stands in says that `difference` is not 0."""
+    """Test whether a branch around `access` implies that `difference` is not 0."""
     for outer, inner in zip(access.steps, access.steps[1:]):
         asked = outer.op.inputs[0].op if outer.op.name == "if" else None
         if (asked is not None and asked.name in ("equal", "not_equal")

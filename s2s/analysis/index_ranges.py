@@ -1,4 +1,5 @@
-"""Which indices are proved to lie inside their arrays, so that compiled code need not check them.
+"""Value-range analysis of indices: prove that they are in bounds, so that compiled code need not
+check them.
 
     for i in range(1, len(u) - 1):
         u[i - 1] + u[i + 1]            proved: 1 <= i < len(u) - 1
@@ -23,7 +24,7 @@ from ..ops.arrays.index_pattern import expand, is_integer, paired
 
 @dataclass(frozen=True)
 class Bound:
-    """symbol + offset, or offset alone."""
+    """The sum symbol + offset, or offset alone."""
 
     symbol: str | None
     offset: int
@@ -34,7 +35,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Range:
-    """low <= x < high, as far as known; and x is below all that it is `also` below, as the counter
+    """The interval low <= x < high, as far as known; x is also below each of `also`, as the counter
     of a `zip` is.
     """
 
@@ -48,7 +49,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Requirement:
-    """small <= large."""
+    """The inequality small <= large."""
 
     small: Bound
     large: Bound
@@ -59,14 +60,15 @@ ZERO = Bound(None, 0)
 
 @dataclass(frozen=True)
 class Place:
-    """One index of an op: which of its inputs it is, and of which axis."""
+    """One index of an op: the input that it is, and its axis."""
 
     operand: int
     axis: int
 
 
 def requirements(function: Function) -> list[str] | None:
-    """What has to hold for no index to leave its array, as Python over the parameters a0, a1, ...
+    """Return the conditions under which no index is out of bounds, as Python over the parameters
+    a0, a1, ...
 
     None if there are indices of which that cannot be said: those of lists, and those of functions
     that call themselves.
@@ -84,15 +86,15 @@ def requirements(function: Function) -> list[str] | None:
 
 
 def unproven(function: Function) -> list[tuple[Op, list[Place]]]:
-    """The ops of `function` with indices that nothing keeps in range, and which these are; none if
-    every index has to be checked.
+    """Return the ops of `function` with indices that are not proved in bounds, each with these;
+    none if every index has to be checked.
     """
     found, complete = analysed(function)
     return found.unproven if complete else []
 
 
 def analysed(function: Function) -> tuple[Indices, bool]:
-    """What is known of the indices of `function`, and whether that is of all of them."""
+    """Return what is known of the indices of `function`, and whether all of them are covered."""
     spelled = symbols(function)
     made = {dim.symbol: at_least(n) for n, dim in made_as_long_as(function.block)}
     found = Indices(extents_named(function.block, spelled), made, spelled)
@@ -107,7 +109,7 @@ def spell(bound: Bound, spelled: dict[str, str]) -> str:
 
 
 def symbols(function: Function) -> dict[str, str]:
-    """How the symbols that are known at a call are asked of the arguments."""
+    """Return expressions over the arguments for the symbols known at a call."""
     spelled: dict[str, str] = {}
     for k, p in enumerate(function.params):
         match p.type:
@@ -121,7 +123,7 @@ def symbols(function: Function) -> dict[str, str]:
 
 
 def extents_named(block: Block, spelled: dict[str, str]) -> dict[Value, Range]:
-    """Integers that have a symbol: parameters, and what arrays were made as long as."""
+    """Map integers to their symbols: parameters, and lengths of allocated arrays."""
     known: dict[Value, Range] = {}
     for k, p in enumerate(block.params):
         if p.type == Scalar("int64") or p.type == Scalar("int64", weak=True):
@@ -139,7 +141,7 @@ def extents_named(block: Block, spelled: dict[str, str]) -> dict[Value, Range]:
 
 
 def made_as_long_as(block: Block) -> list[tuple[Value, Extent]]:
-    """The integers that arrays were made as long as, and the extents that stand for them."""
+    """Map integers used as lengths of allocations to the extents that stand for them."""
     found = []
     for op in walk(block):
         if op.name in ("zeros", "ones", "empty") and isinstance(op.output.type, Array):
@@ -149,13 +151,13 @@ def made_as_long_as(block: Block) -> list[tuple[Value, Extent]]:
 
 
 def without_clamp(n: Value) -> Value:
-    """m, of max(m, 0)."""
+    """Match max(m, 0) and return m."""
     return n.op.inputs[0] if n.op is not None and n.op.name == "at_least_zero" else n
 
 
 def at_least(n: Value) -> tuple[Value, int]:
-    """m and k, of max(m, 0) + k, as a tape is long that has what a loop begins with, too: not less
-    than m + k, nor than k.
+    """Match max(m, 0) + k, the length of a tape with room for a start state too: at least m + k,
+    and at least k; return m and k.
     """
     if (n.op is not None and n.op.name == "add" and type(k := n.op.inputs[1].constant) is int
             and k > 0 and (m := without_clamp(n.op.inputs[0])) is not n.op.inputs[0]):
@@ -168,15 +170,15 @@ def exactly(bound: Bound) -> Range:
 
 
 def difference(a: Bound | None, b: Bound | None) -> Bound | None:
-    """a - b, where that is a bound."""
+    """Return a - b, where that is a bound."""
     if a is None or b is None or b.symbol not in (None, a.symbol):
         return None
     return Bound(a.symbol if b.symbol is None else None, a.offset - b.offset)
 
 
 class Indices:
-    """Walks a function, with what is known of its integers, and collects what its indices require,
-    and those that have no range.
+    """The walk over a function that tracks ranges of its integers, and collects the requirements of
+    its indices and those without a range.
 
     What is required can only be asked of symbols that are `spelled` at a call.
     """
@@ -190,7 +192,7 @@ class Indices:
         self.strips: dict[Value, Value] = {}
 
     def block(self, block: Block) -> bool:
-        """Whether every index in `block` has bounds, or can be checked before it is used."""
+        """Return whether every index in `block` has bounds, or can be checked before it is used."""
         for op in block.ops:
             if op.name in ("getitem", "setitem", "additem") and not self.index(op):
                 return False
@@ -204,8 +206,8 @@ class Indices:
         return True
 
     def note_strip(self, loop: Op) -> None:
-        """In `for j in range(min(n - start, 256))` of a loop in strips
-        (back/loops/distribute_gathers.py), start + j is below n.
+        """Record that start + j is below n in `for j in range(min(n - start, 256))`, a strip-mined
+        loop (back/loops/distribute_gathers.py).
         """
         rest = (loop.inputs[1].op.inputs[0].op if loop.inputs[1].op is not None
                 and loop.inputs[1].op.name == "min_" else None)
@@ -245,12 +247,12 @@ class Indices:
         return True
 
     def from_the_front(self, x: Value) -> Value:
-        """y, of `a[-1 - y]`, which is as far from the end as y is from the front."""
+        """Return y, of `a[-1 - y]`, which is as far from the end as y is from the front."""
         return (x.op.inputs[1] if x.op is not None and x.op.name == "subtract"
                 and x.op.inputs[0].constant == -1 else x)
 
     def inside(self, x: Value, dim) -> bool:
-        """-dim <= x < dim: so, or so under a requirement."""
+        """Prove -dim <= x < dim, if need be under a requirement."""
         if isinstance(dim, Extent) and dim.accepts_any:
             return False
         if type(x.constant) is int and x.constant < 0:
@@ -265,7 +267,7 @@ class Indices:
         return self.require((ZERO, r.low), (high, self.length_at_least(dim, high)))
 
     def length_at_least(self, dim, needed: Bound) -> Bound:
-        """What an axis is long, at least, to be compared with what it has to be."""
+        """Return a lower bound of an axis length, for comparison with the required one."""
         large = Bound(None, dim) if isinstance(dim, int) else Bound(dim.symbol, dim.offset)
         if large.symbol in self.made and large.symbol != needed.symbol and not large.offset:
             n, more = self.made[large.symbol]
@@ -276,8 +278,7 @@ class Indices:
         return large
 
     def require(self, *pairs: tuple[Bound, Bound]) -> bool:
-        """Whether the first of each of these pairs is at most the second, if what is asked of the
-        arguments holds.
+        """Return whether each pair is in order, if the recorded requirements on the arguments hold.
         """
         asked = [Requirement(small, large) for small, large in pairs
                  if small.symbol != large.symbol]
@@ -291,7 +292,7 @@ class Indices:
         return True
 
     def range_of(self, x: Value) -> Range:
-        """What is known of the integer `x`."""
+        """Return the known range of the integer `x`."""
         if x in self.known:
             return self.known[x]
         if type(x.constant) is int:
@@ -329,12 +330,13 @@ class Indices:
         return Range()
 
     def below(self, low: Bound | None, end: Value) -> Range:
-        """From `low` to before the `end` of a loop."""
+        """Return the range from `low` to before the `end` of a loop."""
         first, *others = self.ends(end) or [None]
         return Range(low, first, tuple(others))
 
     def ends(self, x: Value) -> list[Bound]:
-        """The bounds of the end of a loop's range, where a negative number is as good as 0."""
+        """Return the bounds of the end of a loop's range, where a negative number is as good as 0.
+        """
         if x.op is not None and x.op.name == "at_least_zero":
             return self.ends(x.op.inputs[0])
         if x.op is not None and x.op.name == "min_":
@@ -348,7 +350,7 @@ class Indices:
         return [high + -1 for high in self.range_of(x).highs()]
 
     def counter(self, op: Op) -> Range:
-        """The values that a loop's counter takes."""
+        """Return the range of a loop's counter."""
         lo, hi, step = op.inputs[:3]
         if type(step.constant) is not int or step.constant == 0:
             return Range()

@@ -1,5 +1,5 @@
-"""Which values are linear in what is differentiated, and which of them a slope is waiting for that
-may be infinite.
+"""Linearity analysis: find the values that are linear in the differentiated inputs, and those whose
+tangents meet slopes that may be infinite.
 
     z = x[:, None] - x    linear: where its tangent is 0, z does not change in this direction, nor
                           does anything computed from it
@@ -25,7 +25,7 @@ _QUOTIENTS = {"divide", "quotient", "single_quotient"}
 
 
 def linear_values(function: Function, varied: set[Value], given: set[Value]) -> set[Value]:
-    """Those of the `varied` values that are linear in the values `given`."""
+    """Return the `varied` values that are linear in the values `given`."""
     linear = ({x for x in varied if isinstance(x.type, (Scalar, Array))}
               - (set(function.params) - given))
     while True:
@@ -36,7 +36,7 @@ def linear_values(function: Function, varied: set[Value], given: set[Value]) -> 
 
 
 def _drop(block: Block, linear: set[Value], varied: set[Value]) -> None:
-    """Remove from `linear` what is made of something else, or in another way."""
+    """Remove from `linear` the values computed nonlinearly, or from values that are not linear."""
     def is_other(x: Value) -> bool:
         return x in varied and x not in linear
 
@@ -68,7 +68,8 @@ def _is_linear(op: Op, varied: set[Value]) -> bool:
 
 
 class Untouched:
-    """Of which tangents a 0 says that the direction does not touch an entry, where ops ask that.
+    """The tangents in which a 0 means that the direction does not involve an entry, for ops that
+    depend on it.
 
     They do where a finite value may have an infinite slope, and in the chain of ops of one operand
     that changes that leads there.  Where the value is infinite itself (log, 1 / x) there is nothing
@@ -94,7 +95,7 @@ class Untouched:
             self.linear = linear_values(function, varied, given)
 
     def asks_strong_zeros(self, op: Op) -> bool:
-        """Whether an elementwise op begins a chain, or is in one, with a slope that may be
+        """Test whether an elementwise op begins, or belongs to, a chain with a slope that may be
         infinite.
         """
         leads = (op in self.steep or op.record.elementwise
@@ -103,7 +104,7 @@ class Untouched:
                 and any(y not in self.linear for y in op.outputs))
 
     def masks(self, op: Op) -> tuple[int, int] | None:
-        """The inputs of a product that are a mask and what it is a mask of, whose tangent may be
+        """Return the inputs of a product that are a mask and the masked value, whose tangent may be
         infinite.
         """
         if op.name != "multiply" or not self.awaited:

@@ -1,4 +1,4 @@
-"""The minimum cut of a network that lies nearest to its sink, by maximum flow (Dinic 1970, levels
+"""Minimum cut of a network, the one nearest to its sink, by maximum flow (Dinic 1970, levels
 counted from the sink).
 
 The flow is pushed along shortest ways until the sink cannot be reached from the source.  The last
@@ -16,8 +16,8 @@ from collections.abc import Iterable
 
 
 def sink_side(edges: Iterable[tuple[int, int, int]], source: int, sink: int) -> set[int]:
-    """The nodes on the side of `sink`; `edges` are (from, to, capacity), and capacities of parallel
-    ones add up.
+    """Return the nodes on the side of `sink`; `edges` are (from, to, capacity), and capacities of
+    parallel ones add up.
     """
     # how much more can flow from a node to another
     room: dict[int, dict[int, int]] = defaultdict(dict)
@@ -32,8 +32,8 @@ def sink_side(edges: Iterable[tuple[int, int, int]], source: int, sink: int) -> 
 
 def distances(room: dict[int, dict[int, int]], neighbours: dict[int, list[int]],
               sink: int) -> dict[int, int]:
-    """How many edges with room are between each node and the sink; nodes from which it cannot be
-    reached are left out.
+    """Count the edges with residual capacity between each node and the sink; nodes from which it
+    cannot be reached are left out.
     """
     distance, reached = {sink: 0}, [sink]
     for b in reached:
@@ -46,7 +46,9 @@ def distances(room: dict[int, dict[int, int]], neighbours: dict[int, list[int]],
 
 def push(room: dict[int, dict[int, int]], neighbours: dict[int, list[int]],
          distance: dict[int, int], source: int, sink: int) -> None:
-    """Let flow what can along ways that lead one nearer to the sink with each edge."""
+    """Augment the flow along paths on which each edge leads one nearer to the sink (a blocking
+    flow).
+    """
     tried = dict.fromkeys(neighbours, 0)  # how many neighbours of each node lead nowhere any more
     way = [source]
     while True:

@@ -1,4 +1,4 @@
-"""Numbers that a run may leave Python's, though their type is NumPy's.
+"""Track numbers that may be Python's at run time, though their type is NumPy's.
 
     total = 0.0                      # Python's
     for v in x:
@@ -31,7 +31,7 @@ DEPTH = 60  # ops behind a number that are looked at
 
 
 class PythonNumbers:
-    """Which numbers of the program that is lowered are Python's in a run."""
+    """The numbers of the program being lowered that are Python's in a run."""
 
     def __init__(self, block: Block):
         # a parameter of a loop -> the loop, and which of its carries
@@ -43,12 +43,12 @@ class PythonNumbers:
                 self.carries.update((p, (op, k)) for k, p in enumerate(inner.params[-count:]))
 
     def are_possible(self, xs) -> bool:
-        """Whether all of `xs` may be Python's."""
+        """Test whether all of `xs` may be Python's."""
         return all(self.is_possible(x, {}) for x in xs)
 
     def is_possible(self, x: Value, open_: dict[Value, bool], depth: int = DEPTH) -> bool:
-        """Whether `x` may be Python's, if what is `open_` is what it says there: carries that are
-        being looked at.
+        """Test whether `x` may be Python's, assuming for the carries in `open_`, which are being
+        analysed, what it says.
         """
         if not isinstance(x.type, Scalar):
             return False
@@ -71,7 +71,9 @@ class PythonNumbers:
 
     def _is_end_possible(self, op: Op, k: int, before: bool, open_: dict[Value, bool],
                          depth: int) -> bool:
-        """Whether what a trip ends with may be Python's, if what it begins with is or is not."""
+        """Test whether a carry may be Python's at the end of a trip, given whether it is at the
+        start.
+        """
         count, body = len(op.outputs), op.blocks[-1]
         opened = {**open_, **{block.params[k - count]: before for block in op.blocks}}
         return self.is_possible(body.yields[k - count], opened, depth - 1)
@@ -93,7 +95,7 @@ class PythonNumbers:
                                                   for each in op.inputs)
 
     def asked(self, x: Value, whole: Callable, extent: Callable):
-        """Whether `x`, which may be Python's, is: True, or what the ops that are emitted now say.
+        """Return whether `x`, which may be Python's, is: True, or a truth value emitted now.
 
         `whole` gives the number that one of the program has become, `extent` the length of the
         first axis of an array.
@@ -129,7 +131,7 @@ class PythonNumbers:
 
 
 def _is_pythons_of_pythons(op: Op) -> bool:
-    """Whether the op gives Python's number where all that it is given are."""
+    """Test whether the op returns a Python number if all its operands are Python's."""
     if not op.record.elementwise or not all(isinstance(x.type, Scalar) for x in op.inputs):
         return False
     plain = [x if x.constant is not MISSING else Value(Scalar(x.type.dtype, weak=True))

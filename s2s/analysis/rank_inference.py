@@ -1,4 +1,4 @@
-"""Ranks from results: what must be a number for a result to be one.
+"""Backward rank inference: find the parameters that must be numbers for a result to be one.
 
 Before any call an unannotated parameter may be a scalar or an array of any rank.  But `grad` asks
 for a result that is a number, a branch asks for a condition that is one, `math.sin` for an argument
@@ -16,7 +16,9 @@ from .activity import loop_parts
 
 
 def types_from_results(function: Function, scalars: Iterable[Value] = ()) -> list[Type]:
-    """The types of the parameters of `function`, given that the values in `scalars` are numbers."""
+    """Return the types of the parameters of `function`, given that the values in `scalars` are
+    numbers.
+    """
     floats, integers = demanded_numbers(function, scalars)
     types = []
     for p in function.params:
@@ -32,14 +34,15 @@ def types_from_results(function: Function, scalars: Iterable[Value] = ()) -> lis
 
 
 def must_be_array(function: Function, y: Value) -> bool:
-    """Whether `y` would have to be a number made of something that the program indexes."""
+    """Test whether `y` would have to be a number computed from something that the program indexes.
+    """
     numbers, _ = demanded_numbers(function, [y])
     return any(op.inputs[0] in numbers for op in walk(function.block)
                if op.name in ("getitem", "setitem", "additem", "length", "matmul"))
 
 
 def demanded_numbers(function: Function, scalars: Iterable[Value]) -> tuple[set[Value], set[Value]]:
-    """The values that must be numbers, and those among them that must be integers."""
+    """Return the values that must be numbers, and those among them that must be integers."""
     numbers, integers = set(), set()
     pending: list[tuple[Value, bool]] = [(v, False) for v in scalars]
     carries: dict[Value, tuple[Value, ...]] = {}  # a loop's parameter -> what it is given

@@ -1,5 +1,5 @@
-"""What an op may do besides computing its results: raise, cost much, give a buffer away; whether it
-acts is in ops/program/effects.py.
+"""Effects of an op other than its results: whether it may raise, what it costs, which buffers it
+gives away.  Output and draws are in ops/program/effects.py.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ _TOTAL_SHAPES = ("constant", "length", "size", "tuple", "item", "undefined", "su
 
 
 def is_total(op: Op) -> bool:
-    """Whether `op` cannot raise, whatever its operands: it may run where the program would not run
-    it.
+    """Test whether `op` cannot raise, whatever its operands, so that it may be executed
+    speculatively.
 
     Python's own numbers raise when divided by zero, and a run may hand those to any scalar; so do
     the functions of its math module outside their domains, int() of a NaN, and arrays whose shapes
@@ -38,7 +38,7 @@ def is_total(op: Op) -> bool:
 
 
 def is_steep(op: Op) -> bool:
-    """Whether a slope of `op` may be infinite, or NaN, at finite operands.  Note [Slopes],
+    """Test whether a slope of `op` may be infinite, or NaN, at finite operands.  Note [Slopes],
     ops/core/record.py
     """
     return (op.record.elementwise and op.record.slope_at(op.inputs) != "finite"
@@ -46,8 +46,8 @@ def is_steep(op: Op) -> bool:
 
 
 def maybe_unbound(function: Function) -> set[Value]:
-    """Values that may be no value at run time: names that only a loop or a branch that did not run
-    would bind.
+    """Return the values that may be unbound at run time: names bound only in a loop or a branch
+    that may not run.
 
     What reads them raises, so it may run only where the program runs it.  A call may hand one on,
     among what the callee saves.
@@ -56,8 +56,8 @@ def maybe_unbound(function: Function) -> set[Value]:
 
 
 def _maybe_unbound(block: Block, known: dict[Function, frozenset[int]]) -> set[Value]:
-    """The same of a block; `known` are the results of functions that may be unbound, none of one
-    that is being asked.
+    """Apply `maybe_unbound` to a block; `known` caches the unbound results of functions, none for
+    one being analysed.
     """
     found = set()
     for op in walk(block):
@@ -74,8 +74,8 @@ def _maybe_unbound(block: Block, known: dict[Function, frozenset[int]]) -> set[V
 
 
 def without_shape(block: Block, unbound: set[Value]) -> set[Value]:
-    """The values in `block` that may have another shape at run time than their types say, where
-    some are `unbound` on some path.
+    """Return the values in `block` that may have another shape at run time than their types say,
+    where some are `unbound` on some path.
 
     What stands for an array that is not there has no elements.  Ops that ask nothing but its shape,
     as those do that make zeros for its cotangent, run all the same, and so does what is made of
@@ -89,9 +89,9 @@ def without_shape(block: Block, unbound: set[Value]) -> set[Value]:
 
 def handed_on(block: Block, values: set[Value],
               made: bool | Callable[[Op], bool] = False) -> set[Value]:
-    """`values`, and the results and carries of branches and loops in `block` that may be one of
-    them, or what tapes have of them; what is `made` of them, too, by any op or by those that it
-    says."""
+    """Return `values` with the branch results, loop carries and tape items in `block` that may be
+    one of them; with `made`, also what any op, or those it selects, computes from them.
+    """
     found = set(values)
     grown = bool(found)
     while grown:
@@ -121,7 +121,8 @@ def handed_on(block: Block, values: set[Value],
 
 
 def owned_buffers(function: Function) -> set[Value]:
-    """Values whose memory an in-place write may take over: two of them should not become one.
+    """Return the values whose memory an in-place write may take over, so that two of them must not
+    be merged.
 
     Sharing `np.zeros(n)` between two cotangents would save an allocation and cost a copy.  So would
     sharing `[0.0]` between two rows of a list of lists, or having one for all trips that append it.
@@ -141,12 +142,12 @@ def owned_buffers(function: Function) -> set[Value]:
 
 
 def is_buffer(type: Type) -> bool:
-    """Whether values of `type` may own memory."""
+    """Test whether values of `type` may own memory."""
     return isinstance(type, (Array, Unknown, List))
 
 
 def runs_at_least_once(op: Op) -> bool:
-    """Whether a loop is known to make one trip."""
+    """Test whether a loop is known to make a trip."""
     if op.name != "for":
         return False
     bounds = [x.constant for x in op.inputs[:3]]
@@ -154,7 +155,7 @@ def runs_at_least_once(op: Op) -> bool:
 
 
 def values_of(block: Block) -> set[Value]:
-    """Everything that `block` and the blocks inside it define."""
+    """Return everything that `block` and its nested blocks define."""
     found = set(block.params)
     for op in walk(block):
         found.update(op.outputs)

@@ -1,4 +1,4 @@
-"""Which ops compute the same, by what they are and what they are given."""
+"""Value numbering: keys that are equal for ops that compute the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ COMMUTATIVE = ("add", "multiply", "equal", "not_equal")
 
 
 def key_of(op: Op, same: Mapping[Value, Value] = MappingProxyType({})) -> tuple | None:
-    """Equal for ops that compute the same; None for ops that are not to be shared."""
+    """Return a key that is equal for ops that compute the same; None for ops that are not to be
+    shared.
+    """
     if op.blocks or has_effects(op) or op.record.writes is not None:
         return None
     inputs = [id(same.get(x, x)) for x in op.inputs]
@@ -29,7 +31,7 @@ def key_of(op: Op, same: Mapping[Value, Value] = MappingProxyType({})) -> tuple 
 
 
 def frozen(x) -> object:
-    """`x` such that equal means the same: 1, 1.0 and True differ, and so do 0.0 and -0.0."""
+    """Return a hashable form of `x` in which 1, 1.0 and True differ, and so do 0.0 and -0.0."""
     match x:
         case tuple():
             return tuple(map(frozen, x))

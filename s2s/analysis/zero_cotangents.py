@@ -1,4 +1,4 @@
-"""Where a cotangent is zero because a branch threw away what it is the cotangent of.
+"""Find the paths on which a cotangent is zero because a branch discarded its value.
 
     for k in range(n):
         total = total + f(k, rate)
@@ -32,8 +32,8 @@ DEEPEST = 50  # ops that a cotangent is made of
 
 
 class Unreached:
-    """In which ways of earlier branches cotangents are zero; what branches and loops hand on is
-    said to it.
+    """The paths through earlier branches on which cotangents are zero, as recorded for the results
+    of branches and loops.
     """
 
     def __init__(self, primal: dict):
@@ -41,21 +41,21 @@ class Unreached:
         self.said: dict[Value, tuple[Way, ...]] = {}
 
     def say(self, bar: Value, ways: Iterable[Way]) -> None:
-        """Note that `bar`, a result of a branch or a loop, is zero in each of these ways."""
+        """Record that `bar`, a result of a branch or a loop, is zero on each of these paths."""
         if ways := tuple(dict.fromkeys(ways)):
             self.said[bar] = ways
 
     def ways(self, bars: Iterable[Value]) -> tuple[Way, ...]:
-        """Those in which all of `bars` are zero; none where they always are."""
+        """Return the paths on which all of `bars` are zero; none where they always are."""
         return self._all(bars, 0) or () if self.said else ()
 
     def also(self, ways: Iterable[Way], bar: Value) -> list[Way]:
-        """Those of `ways` in which `bar` is zero as well."""
+        """Return those of `ways` on which `bar` is zero as well."""
         found = self._of(bar, 0)
         return [way for way in ways if found is None or way in found]
 
     def _all(self, bars: Iterable[Value], depth: int) -> tuple[Way, ...] | None:
-        """The ways in which all of `bars` are zero; None if they always are."""
+        """Return the paths on which all of `bars` are zero; None if they always are."""
         common = None
         for bar in bars:
             found = self._of(bar, depth)

@@ -1,1 +1,3 @@
-"""The IR: structured SSA, typed, verified, interpreted.  Knows no NumPy and no derivatives."""
+"""The intermediate representation: structured SSA, typed, verified, interpreted, without NumPy or
+derivatives.
+"""

@@ -1,4 +1,4 @@
-"""Emitting ops: the one place where an op gets its type, and where constants fold.
+"""The IR builder, the one place where an op gets its type, and where constants fold.
 
 Passes, inlining, specialising and unrolling are all the same act: emit the ops of a function again,
 with better-known inputs.  Rules are ordinary Python run on Values; `current()` is the block they
@@ -20,7 +20,8 @@ _met: list[tuple[Dim, Dim, bool]] = []  # the extents that its type needs alike
 
 
 class Builder:
-    """Emits ops into one block.  Use it as a context manager: rules emit into the innermost one.
+    """An emitter of ops into one block.  Use it as a context manager: rules emit into the innermost
+    one.
 
     `inits` says that the block is part of the op that the builder around it is about to append, and
     what those of its parameters that are carries start as.  `above` are values whose types' symbols
@@ -58,13 +59,13 @@ class Builder:
 
 
 def last_symbol(values: Iterable[Value]) -> int:
-    """The highest number among the fresh symbols in the types of `values`."""
+    """Return the highest number among the fresh symbols in the types of `values`."""
     found = (FRESH.fullmatch(symbol) for value in values for symbol in symbols_of(value.type))
     return max((int(match[1]) for match in found if match), default=0)
 
 
 def symbols_of(type: Type) -> Iterator[str]:
-    """The symbols of the extents and shapes in a type."""
+    """Return the symbols of the extents and shapes in a type."""
     match type:
         case Array(_, dims):
             yield from (d.symbol for d in dims if isinstance(d, Extent))
@@ -81,28 +82,27 @@ FRESH = re.compile(r"[a-z]+(\d+)")
 
 
 def current() -> Builder:
-    """The innermost builder: the block that rules emit into."""
+    """Return the innermost builder, whose block rules emit into."""
     if not _stack:
         raise RuntimeError("no builder: wrap emission in `with Builder(block):`")
     return _stack[-1]
 
 
 def in_scope(value: Value) -> bool:
-    """Whether the blocks being emitted into, or those around them, have defined `value`."""
+    """Test whether the blocks being emitted into, or those around them, define `value`."""
     return any(value in builder.block.params
                or (value.op is not None and value.op in builder.block.ops) for builder in _stack)
 
 
 def trips_of(counter: Value) -> tuple[Value, Value, Value] | None:
-    """The range that one of the loops being emitted counts through, if `counter` is what it counts
-    with.
+    """Return the range that `counter` counts through, if it is the counter of a loop being emitted.
     """
     return next((builder.trips for builder in _stack if builder.trips is not None
                  and builder.block.params[0] is counter), None)
 
 
 class at:
-    """`with at(line):` gives the ops emitted inside it that place in the user's program."""
+    """Attribute the ops emitted inside `with at(line):` to that line of the user's program."""
 
     def __init__(self, line: Line | None):
         self.line = line
@@ -117,8 +117,8 @@ class at:
 
 
 class watching:
-    """`with watching(look):` calls `look(record, inputs, attrs, met)` before each op without blocks
-    that is emitted inside it.
+    """Call `look(record, inputs, attrs, met)` before each op without blocks emitted inside
+    `with watching(look):`.
 
     `met` are the extents, two by two, that the op needs equal, and whether a 1 does as well.
     """
@@ -136,19 +136,19 @@ class watching:
 
 
 def not_watched() -> watching:
-    """`with not_watched():` emits ops that are of no concern to who watches."""
+    """Hide the ops emitted inside `with not_watched():` from `watching`."""
     return watching(None)
 
 
 def fresh_extent(prefix: str = "d") -> Extent:
-    """A run-time length of which nothing is known."""
+    """Create a run-time length of which nothing is known."""
     counter = current().counter
     counter[0] += 1
     return Extent(f"{prefix}{counter[0]}")
 
 
 def meet(a: Dim, b: Dim, broadcasts: bool = False) -> None:
-    """Note that the op emitted now raises unless these extents are equal, or one is 1 and it
+    """Record that the op emitted now raises unless these extents are equal, or one is 1 and it
     broadcasts.
     """
     if a == b or (broadcasts and 1 in (a, b)):
@@ -161,14 +161,15 @@ def meet(a: Dim, b: Dim, broadcasts: bool = False) -> None:
 
 
 def acted() -> None:
-    """Note that the program may act now, or raise: what it meets afterwards it may never come to.
+    """Record that the program may have an effect now, or raise, so that later checks may not be
+    reached.
     """
     for builder in _stack:
         builder.meetings = None
 
 
 def fresh_shape() -> str:
-    """A symbol for the shape of a value of unknown rank."""
+    """Create a symbol for the shape of a value of unknown rank."""
     counter = current().counter
     counter[0] += 1
     return f"s{counter[0]}"
@@ -213,7 +214,7 @@ def emit(record, *inputs: Value, **attrs) -> Value | tuple[Value, ...]:
 
 
 def _met_by(record, inputs: tuple, attrs: dict) -> tuple[tuple[Dim, Dim, bool], ...]:
-    """The extents that this op, if it is emitted, needs alike."""
+    """Return the pairs of extents that this op requires to be equal."""
     builder = current()
     meetings, builder.meetings = builder.meetings, None
     _met.clear()
@@ -227,7 +228,9 @@ def _met_by(record, inputs: tuple, attrs: dict) -> tuple[tuple[Dim, Dim, bool], 
 
 
 def join_types(a: Type, b: Type, what: str = "a value", fresh=fresh_extent) -> Type:
-    """`join`, with fresh extents from the current builder, or an error that says which value."""
+    """Apply `join` with fresh extents from the current builder, or raise an error that names the
+    value.
+    """
     type = join(a, b, fresh)
     if type is None:
         raise TypeMismatchError(f"{what} is {a} on one path and {b} on another", current().line,

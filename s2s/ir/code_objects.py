@@ -1,5 +1,4 @@
-"""What the code object of a function says of it: whether two do the same, and whether a person
-wrote it.
+"""Inspect code objects: test whether two do the same, and whether a person wrote them.
 
 Python's own code generators are told by the name of the file that they give their code, as long as
 it has one: cloudpickle 3.1.3 and later puts another in the place of all of them.
@@ -18,7 +17,7 @@ KIND = sum(getattr(inspect, f"CO_{name}")
 
 
 def fingerprint(code: types.CodeType) -> tuple:
-    """What two code objects share that do the same, wherever they stand."""
+    """Return a key that is equal for code objects that do the same, wherever they are defined."""
     parameters = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount,
                   code.co_flags & KIND)
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
@@ -33,9 +32,7 @@ def _constant(k) -> tuple:
 
 
 def is_of_dataclass(owner: type, name: str) -> bool:
-    """Whether `@dataclass` wrote the method `name` in the body of the class `owner`, rather than
-    its user.
-    """
+    """Test whether `@dataclass` generated the method `name` in the body of the class `owner`."""
     code = getattr(owner.__dict__[name], "__code__", None)
     if code is None or code.co_filename != NAMELESS:
         return code is not None and code.co_filename == "<string>"
@@ -44,8 +41,8 @@ def is_of_dataclass(owner: type, name: str) -> bool:
 
 
 def _again(owner: type) -> type:
-    """A class of the same fields as the dataclass `owner`, with all methods that `@dataclass`
-    writes, and no others.
+    """Create a class with the fields of the dataclass `owner`, and only the methods that
+    `@dataclass` generates.
     """
     kinds = {dataclasses._FIELD: object, dataclasses._FIELD_INITVAR: dataclasses.InitVar[object]}
     fields = [(f.name, kinds[f._field_type], _field(f)) for f in owner.__dataclass_fields__.values()
@@ -56,8 +53,7 @@ def _again(owner: type) -> type:
 
 
 def _field(f: dataclasses.Field) -> dataclasses.Field:
-    """A field like `f`, of which the methods of a class depend on whether it has a default, not on
-    which.
+    """Copy the field `f`: the methods of a class depend on whether it has a default, not on which.
     """
     defaults = {name: None if name == "default" else dict for name in ("default", "default_factory")
                 if not is_missing(getattr(f, name))}
@@ -65,21 +61,22 @@ def _field(f: dataclasses.Field) -> dataclasses.Field:
 
 
 def is_missing(default) -> bool:
-    """Whether a field has no default, or no factory: dataclasses.MISSING, which is another object
-    after pickling.
+    """Test whether a default or a factory is dataclasses.MISSING, which is another object after
+    pickling.
     """
     return isinstance(default, type(dataclasses.MISSING))
 
 
 def is_of_factory(default) -> bool:
-    """Whether this is the default of a parameter for which a field's factory is called; another
-    object after pickling, too.
+    """Test whether this parameter default stands for a call of a field's factory; another object
+    after pickling, too.
     """
     return isinstance(default, type(dataclasses._HAS_DEFAULT_FACTORY))
 
 
 def is_of_namedtuple(new: typing.Callable) -> bool:
-    """Whether `new`, the `__new__` of a named tuple, is the one that collections.namedtuple writes.
+    """Test whether `new`, the `__new__` of a named tuple, is the one that collections.namedtuple
+    generates.
     """
     return (new.__code__.co_name == "<lambda>"
             and str(new.__globals__.get("__name__")).startswith("namedtuple_"))

@@ -1,4 +1,4 @@
-"""Threads take turns at generating and compiling code.
+"""The lock under which threads take turns at generating and compiling code.
 
 Builders stand on one stack, and functions are shared between the stages that read them.  Threads
 that call a function for the first time together wait for one of them to generate and compile its
@@ -49,7 +49,7 @@ _lock = threading.RLock()
 
 
 class Turn:
-    """`with Turn():` no other thread generates or compiles.  Turns may be taken inside turns."""
+    """A context in which no other thread generates or compiles.  Turns may be nested."""
 
     depth = 0  # of the turns that the thread that has the lock has taken
     unseen = 0  # objects that have not been looked at when one ended
@@ -78,7 +78,7 @@ class Turn:
 
 
 def count_anew(young: int) -> None:
-    """Have Python's collector count from 0."""
+    """Let Python's garbage collector count from 0, and treat the objects created so far as old."""
     # what the program has frozen stays so
     if Turn.unseen + young < FIRST and gc.get_freeze_count() < FROZEN:
         Turn.unseen += young
@@ -89,12 +89,12 @@ def count_anew(young: int) -> None:
 
 
 def taking_turns() -> Turn:
-    """`with taking_turns():` no other thread generates or compiles."""
+    """Hold the turn inside `with taking_turns():`."""
     return Turn()
 
 
 def with_frames(function: Callable, *args, **kwargs):
-    """What `function` returns.  Note [Where frames are kept]"""
+    """Call `function` with a fresh chunk of frames.  Note [Where frames are kept]"""
     return function(*args, **kwargs)
 
 
@@ -103,7 +103,7 @@ if sys.version_info >= (3, 11) and sys.implementation.name == "cpython":
 
 
 def in_turn(function: Callable) -> Callable:
-    """`function`, which generates code: it runs when no other thread does."""
+    """Decorate `function`, which generates code, to run only while no other thread does."""
 
     @functools.wraps(function)
     def run(*args, **kwargs):
@@ -115,8 +115,7 @@ def in_turn(function: Callable) -> Callable:
 
 
 class made_in_turn:
-    """A property that is made when it is first asked for, while no other thread generates, and is
-    an attribute from then on.
+    """A cached property whose first evaluation holds the turn.
 
     `functools.cached_property` has, in some versions of Python, a lock of its own: whoever waited
     for a turn with it would keep those from it who have the turn, and a fork would not wait for it.

@@ -23,7 +23,7 @@ MISSING = object()  # what `Value.constant` is where the value is not known
 
 
 class Value:
-    """One value: assigned once, typed.  `name` is what the user calls it, if anything."""
+    """One value: assigned once, typed.  `name` is its name in the user's program, if any."""
 
     __slots__ = ("name", "type", "op")
     __array_ufunc__ = None  # so that `array * value` asks the Value
@@ -67,7 +67,8 @@ class Value:
 
 @dataclass(eq=False)
 class Op:
-    """One operation: reads `inputs`, makes `outputs`; `attrs` are fixed when code is generated."""
+    """One operation: reads `inputs`, defines `outputs`; `attrs` are fixed when code is generated.
+    """
 
     record: object
     inputs: list[Value]
@@ -101,8 +102,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Meeting:
-    """Two extents that an op which every run reaches puts side by side: unequal, the run would
-    raise.
+    """Two extents that an op on every path compares: the run raises if they are unequal.
 
     With `broadcasts`, one that is 1 goes with any.  A derivative may not need that op: so this is
     asked of the arguments of a call, not left to what happens to be computed.
@@ -142,7 +142,7 @@ class Function:
     late: frozenset[int] = frozenset()
 
     def remade(self, block: Block, **changes) -> Function:
-        """This function with another block, and whatever else `changes` name."""
+        """Copy this function with another block, and whatever else `changes` name."""
         fields = {"captures": dict(self.captures), "defaults": dict(self.defaults),
                   "is_finished": False, **changes}
         return replace(self, block=block, **fields)
@@ -157,8 +157,8 @@ class Function:
 
 
 class Recalled:
-    """A function of which the parameters and the results are known from an earlier process; all
-    else is made when it is asked for.
+    """A function whose parameters and results are known from an earlier process; all else is
+    generated on demand.
 
     It is asked for its `params`, `results`, `captures`, `meetings`, `tupled` and `name` as a
     Function is, and is not changed.
@@ -177,19 +177,19 @@ class Recalled:
 
 
 def whole(function: Function | Recalled) -> Function:
-    """The function itself, made now where it is only recalled."""
+    """Return the function itself, generated now where it is only recalled."""
     return function.whole if isinstance(function, Recalled) else function
 
 
 def identifier(name: str, otherwise: str = "f") -> str:
-    """What a function may be called: `name`, or `otherwise` for a lambda's, a keyword, or what is
-    no word at all.
+    """Return a valid identifier for a function: `name`, or `otherwise` for a lambda's, a keyword,
+    or anything else invalid.
     """
     return name if name.isidentifier() and not iskeyword(name) else otherwise
 
 
 def walk(block: Block) -> Iterator[Op]:
-    """Every op of `block` and of the blocks inside it, outer ops before the ops they own.
+    """Yield every op of `block` and of the blocks inside it, outer ops before the ops they own.
 
     It is what compiling calls most; generators inside generators take twice the time.
     """
@@ -206,7 +206,7 @@ def walk(block: Block) -> Iterator[Op]:
 
 
 def blocks_of(block: Block) -> Iterator[Block]:
-    """`block` and every block inside it."""
+    """Yield `block` and every block inside it."""
     yield block
     for op in block.ops:
         for inner in op.blocks:
@@ -217,8 +217,8 @@ Readers = dict[Value, list[tuple["Op | None", Block]]]
 
 
 def readers_of(block: Block) -> Readers:
-    """Who reads each value in `block` and the blocks inside it: an op, or None for the yields, and
-    the block it stands in.
+    """Map each value in `block` and the blocks inside it to its readers: an op, or None for the
+    yields, and its block.
     """
     found: Readers = defaultdict(list)
     for inner in blocks_of(block):
@@ -231,15 +231,17 @@ def readers_of(block: Block) -> Readers:
 
 
 def defined_values(block: Block) -> Iterator[Value]:
-    """The values that `block` itself defines: parameters and outputs, not those of inner blocks."""
+    """Return the values that `block` itself defines: parameters and outputs, not those of inner
+    blocks.
+    """
     yield from block.params
     for op in block.ops:
         yield from op.outputs
 
 
 def free_values(block: Block) -> list[Value]:
-    """The values that `block`, with its inner blocks, reads and does not define, in order of first
-    use.
+    """Return the values that `block`, with its inner blocks, reads and does not define, in order of
+    first use.
     """
     bound: set[Value] = set()
     free: dict[Value, None] = {}
@@ -262,7 +264,9 @@ def free_values(block: Block) -> list[Value]:
 
 
 def op_free_values(op: Op) -> list[Value]:
-    """Everything that `op` reads from outside itself: its inputs and its blocks' free values."""
+    """Return everything that `op` reads from outside itself: its inputs and its blocks' free
+    values.
+    """
     found = dict.fromkeys(op.inputs)
     for block in op.blocks:
         found.update(dict.fromkeys(free_values(block)))
@@ -270,7 +274,7 @@ def op_free_values(op: Op) -> list[Value]:
 
 
 def ops_behind(block: Block, values: Sequence[Value]) -> set[Op]:
-    """The ops of `block` itself that need what `values` are, directly or not."""
+    """Return the ops of `block` itself that `values` depend on, directly or not."""
     needs, found = set(values), set()
     for op in block.ops:
         if any(x in needs for x in op_free_values(op)):

@@ -1,4 +1,4 @@
-"""The reference interpreter: what the IR means, one op at a time.
+"""The reference interpreter: it defines the meaning of the IR, one op at a time.
 
 It shares no code with the printer, and is what the fuzzer compares printed and compiled code with.
 """
@@ -13,7 +13,7 @@ from .graph import Block, Function, Op, Value
 def interpret(function: Function, *args,
               watch: Callable[[Op, list, list], None] = lambda op, inputs, results: None,
               enter: Callable[[Op], None] = lambda op: None):
-    """The result of `function` on NumPy arguments: a tuple if it returns several values, else one.
+    """Run `function` on NumPy arguments; return a tuple if it has several results, else one value.
 
     `enter(op)` is told of each op before it is run, `watch(op, inputs, results)` afterwards.
     """

@@ -1,4 +1,5 @@
-"""Which axes are long, and whether it matters to the code that is being generated.
+"""Assumptions about axis lengths under which code is generated, and whether the code depends on
+them.
 
 Note [Long axes]
 Of a diffusion `u[1:-1] + k[1:-1] * lap` the two lengths are n - 2 and m - 2, each of which may be 1
@@ -47,15 +48,15 @@ SHORT = frozenset({0, *range(2, LONG)})
 
 
 def is_long(n: int) -> bool:
-    """Whether an axis of this length is long: no slice that leaves out a few elements of it has
-    length 1.
+    """Test whether an axis of this length is long: no slice that leaves out a few elements of it
+    has length 1.
     """
     return n >= LONG
 
 
 @dataclass
 class Asked:
-    """Whether it was asked what follows from axes being long."""
+    """Whether the generated code depends on axes being long."""
 
     about_lengths: bool = False
 
@@ -65,7 +66,8 @@ _asked: ContextVar[Asked | None] = ContextVar("asked", default=None)
 
 @contextmanager
 def asking() -> Iterator[Asked]:
-    """Inside this, questions are noted in what this gives, and not around it."""
+    """Record dependence on long axes in the object that this context yields, and not outside of it.
+    """
     asked = Asked()
     token = _asked.set(asked)
     try:
@@ -75,7 +77,7 @@ def asking() -> Iterator[Asked]:
 
 
 def ask() -> None:
-    """Note that the code that is being generated is for long axes, or for short ones."""
+    """Record that the code being generated depends on axes being long, or short."""
     asked = _asked.get()
     if asked is not None:
         asked.about_lengths = True
@@ -86,7 +88,7 @@ _supposing: ContextVar[bool] = ContextVar("supposing", default=False)
 
 @contextmanager
 def supposing(is_so: bool = True) -> Iterator[None]:
-    """Inside this, slices whose bounds do not tell their length are supposed not to have length 1.
+    """Assume inside this context that slices of unknown length do not have length 1.
     Note [Supposed lengths]
     """
     token = _supposing.set(is_so)
@@ -97,12 +99,12 @@ def supposing(is_so: bool = True) -> Iterator[None]:
 
 
 def is_supposing() -> bool:
-    """Whether slices whose bounds do not tell their length are supposed not to have length 1."""
+    """Test whether slices of unknown length are assumed not to have length 1."""
     return _supposing.get()
 
 
 def has_asked() -> bool:
-    """Whether the code that is being generated is for long or for short axes alone.
+    """Test whether the code being generated is for long or for short axes alone.
 
     Not so of a second half (derive/linear_maps.py), which is compiled when it is first called: what
     it is given the first half has made, and has asked.

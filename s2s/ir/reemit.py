@@ -1,4 +1,4 @@
-"""Emit a function again, with better-known inputs: the one mechanism behind most passes.
+"""Re-emission of a function with better-known inputs: the one mechanism behind most passes.
 
 Specialising to a signature, inlining a call, propagating constants and simplifying are all this,
 because the builder infers types and folds as it emits.
@@ -16,7 +16,7 @@ Rule = Callable[[Op, list[Value]], "Sequence[Value] | None"]
 
 def rebuild(function: Function, types: Sequence | None = None,
             rule: Rule | None = None) -> Function:
-    """`function` emitted again, with parameters of `types` if they are given.
+    """Emit `function` again, with parameters of `types` if these are given.
 
     `rule(op, inputs)` may emit something else for an op and return its outputs; None keeps the op.
     """
@@ -30,7 +30,7 @@ def rebuild(function: Function, types: Sequence | None = None,
 
 def emit_block(block: Block, args: Sequence[Value], env: dict[Value, Value],
                rule: Rule | None = None) -> list[Value]:
-    """Emit the ops of `block` into the current builder; returns what its yields have become.
+    """Emit the ops of `block` into the current builder; return the values of its yields.
 
     `env` maps values of the old program to values of the new one; it is extended.
     """
@@ -62,7 +62,7 @@ def emit_op(op: Op, env: dict[Value, Value], rule: Rule | None = None) -> None:
 
 
 def clone(function: Function) -> Function:
-    """A copy of `function`, op by op, for a pass to change: nothing is folded or inferred again."""
+    """Copy `function`, op by op, for a pass to change, without folding or inference."""
     env: dict[Value, Value] = {}
 
     def again(value: Value, op: Op | None = None) -> Value:

@@ -1,6 +1,4 @@
-"""Read other values in place of some: what a pass does to the program after it has found them
-equal.
-"""
+"""Substitution of values, after a pass has proved them equal."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ from .graph import Block, Value, walk
 
 
 def substitute(block: Block, stands_for: dict[Value, Value]) -> None:
-    """Replace, in `block` and the blocks inside it, each value that is a key by what it maps to."""
+    """Replace, in `block` and the blocks inside it, each value that is a key by its substitute."""
     if not stands_for:
         return
 

@@ -1,5 +1,4 @@
-"""Containers: how they hold their members, how these are reached, and how a container is made of
-members.
+"""Container structure: how members are stored and accessed, and how a container is built from them.
 
     Form("dict", ("w", "b"), dict)              x["w"]    {"w": w, "b": b}
     Form("list", (0, 1), list)                  x[0]      [a, b]
@@ -28,7 +27,7 @@ _children: dict[type, Callable] = {}  # a registered class -> what lists the chi
 
 @dataclass(frozen=True)
 class Form:
-    """What a container is, apart from its members."""
+    """The structure of a container, apart from its members."""
 
     kind: str  # list, dict, namedtuple, attributes
     keys: tuple  # what its members are called, in their order
@@ -36,7 +35,7 @@ class Form:
     factory: Callable | None = None  # of a defaultdict
 
     def build(self, members: Sequence):
-        """The container of these members."""
+        """Build the container of these members."""
         match self.kind:
             case "list":
                 return list(members)
@@ -49,7 +48,7 @@ class Form:
         return with_attributes(self.cls, **dict(zip(self.keys, members)))
 
     def members(self, x) -> list:
-        """The members of `x`, which has this form."""
+        """Return the members of `x`, which has this form."""
         match self.kind:
             case "list" | "namedtuple":
                 return list(x)
@@ -70,7 +69,7 @@ class Form:
 
 
 def with_attributes(cls, **attributes):
-    """An instance of `cls` with these attributes, without calling its constructor."""
+    """Create an instance of `cls` with these attributes, without calling its constructor."""
     # SimpleNamespace has its own, in C
     made = (object if hasattr(cls.__new__, "__code__") else cls).__new__(cls)
     for name, content in attributes.items():
@@ -79,12 +78,12 @@ def with_attributes(cls, **attributes):
 
 
 def list_form(count: int) -> Form:
-    """The form of a list of `count` members."""
+    """Return the form of a list of `count` members."""
     return Form("list", tuple(range(count)), list)
 
 
 def form_of(x) -> Form | None:
-    """The form of the container `x`; None for a plain tuple, and for what is no container."""
+    """Return the form of the container `x`; None for a plain tuple and for other objects."""
     kind = type(x)
     if kind is list:
         return list_form(len(x))
@@ -98,32 +97,32 @@ def form_of(x) -> Form | None:
 
 
 def is_container(x) -> bool:
-    """Whether `x` has members."""
+    """Test whether `x` has members."""
     kind = type(x)
     return (kind is tuple or kind is list or kind in DICTS or is_namedtuple(kind)
             or has_members(kind))
 
 
 def is_namedtuple(kind: type) -> bool:
-    """Whether `kind` is a class that `namedtuple` made, or one derived from such."""
+    """Test whether `kind` is a class that `namedtuple` created, or one derived from such."""
     return issubclass(kind, tuple) and hasattr(kind, "_fields") and hasattr(kind, "_make")
 
 
 def has_members(kind: type) -> bool:
-    """Whether the attributes of an instance of `kind` are its members."""
+    """Test whether the attributes of an instance of `kind` are its members."""
     return (kind is types.SimpleNamespace or kind in _children
             or hasattr(kind, "__dataclass_fields__") and kind is not type)
 
 
 def register(kind: type, children: Callable) -> None:
-    """Instances of `kind` are containers; `children(x)` are the members that are data, the rest
-    stays fixed.
+    """Register `kind` as a container; `children(x)` are the members that are data, the rest is
+    structure.
     """
     _children[kind] = children
 
 
 def attributes_of(x) -> dict[str, object]:
-    """The attributes of an instance, fields first."""
+    """Return the attributes of an instance, fields first."""
     names = [f.name for f in dataclasses.fields(x)] if dataclasses.is_dataclass(x) else []
     names += [name for kind in type(x).__mro__ for name in slots_of(kind)]
     found = {name: getattr(x, name) for name in names if hasattr(x, name)}
@@ -133,14 +132,14 @@ def attributes_of(x) -> dict[str, object]:
 
 
 def slots_of(kind: type) -> list[str]:
-    """The attributes for which `kind` reserves a place."""
+    """Return the attributes in the `__slots__` of `kind`."""
     slots = kind.__dict__.get("__slots__", ())
     slots = [slots] if isinstance(slots, str) else list(slots)
     return [name for name in slots if name not in ("__dict__", "__weakref__")]
 
 
 def is_fixed(x, name: str) -> bool:
-    """Whether the attribute `name` of `x` is part of its structure: code is generated for its
+    """Test whether the attribute `name` of `x` is part of its structure: code is specialised to its
     value.
 
     That is a dataclass's field with metadata={"static": True}, and what a registered class does not
@@ -155,7 +154,7 @@ def is_fixed(x, name: str) -> bool:
 
 
 def stores_its_arguments(form: Form) -> bool:
-    """Whether calling the class with its members by name makes the container."""
+    """Test whether calling the class with its members by name builds the container."""
     cls = form.cls
     if form.kind == "namedtuple" or cls is types.SimpleNamespace:
         return True

@@ -1,4 +1,4 @@
-"""What is known of a value before it exists: its dtype, its rank, which of its extents are 1.
+"""The type lattice of the IR: dtypes, ranks, and which extents are 1.
 
 Types form a lattice: `join(a, b)` is the least type that describes both.  `Undefined` is its bottom
 (a name that no statement has bound yet), `Unknown` its top (a scalar or an array of any rank).
@@ -45,8 +45,8 @@ class Extent:
 
     @property
     def may_be_one(self) -> bool:
-        """Whether this length may turn out to be 1: of n + 2, never, and of n - 2 not where n is
-        long, or supposed not to be 3.
+        """Whether this length may be 1: n + 2 never is, nor is n - 2 where n is long, or assumed
+        not to be 3.
         """
         if self.symbol_may_be_one or not self.leaves_out_few:
             return self.offset < 2 if self.offset else self.symbol_may_be_one
@@ -57,9 +57,7 @@ class Extent:
 
     @property
     def least(self) -> int:
-        """A number that this length is not below: of n - 2 where n is long, 6; 0 where nothing is
-        known.
-        """
+        """A lower bound of this length: of n - 2 where n is long, 6; 0 where nothing is known."""
         if self.symbol_may_be_one or not self.symbol_is_long or LONG + self.offset <= 0:
             return max(self.offset, 0)
         ask()
@@ -67,12 +65,15 @@ class Extent:
 
     @property
     def leaves_out_few(self) -> bool:
-        """Whether so few elements are left out that it is not 1 if the axis is long: n - 7."""
+        """Whether so few elements are left out that the length is not 1 if the axis is long: n - 7.
+        """
         return 1 - LONG < self.offset < 0
 
     @property
     def may_be_one_though_long(self) -> bool:
-        """Whether so many elements are left out that it may be 1 though the axis is long: n - 8."""
+        """Whether so many elements are left out that the length may be 1 though the axis is long: n
+        - 8.
+        """
         return self.offset <= 1 - LONG
 
     @property
@@ -83,8 +84,8 @@ class Extent:
 
     @property
     def is_supposed(self) -> bool:
-        """Whether that it is not 1 is asked when it is known.  See Note [Supposed lengths] in
-        length_assumptions.py.
+        """Whether its difference from 1 is assumed and checked once it is known.
+        Note [Supposed lengths] in length_assumptions.py.
         """
         return (self.symbol_is_supposed and self.leaves_out_few
                 or self.symbol.startswith("supposed") and "." not in self.symbol
@@ -98,14 +99,14 @@ Dim = int | Extent
 
 
 def dims_of_argument(shape: Sequence[int], name: str) -> tuple[Dim, ...]:
-    """The extents of an array that is an argument, which are called after it."""
+    """Return the extents of an array argument, named after it."""
     return tuple(1 if n == 1 else Extent(f"{name}.{axis}", 0, False, is_long(n))
                  for axis, n in enumerate(shape))
 
 
 @dataclass(frozen=True)
 class Scalar:
-    """A number.  `weak` marks Python's own int, float and complex, which yield in promotion (NEP
+    """A number.  `weak` marks Python's own int, float and complex, which are weak in promotion (NEP
     50).
     """
 
@@ -161,7 +162,7 @@ class Tuple:
 
 
 def is_same(a, b) -> bool:
-    """Whether two objects are equal and of one type, so that 1, 1.0 and True are three."""
+    """Test whether two objects are equal and of one type, so that 1, 1.0 and True are three."""
     if a is b or type(a) is not type(b):
         return a is b
     if isinstance(a, tuple):
@@ -170,8 +171,8 @@ def is_same(a, b) -> bool:
 
 
 def has_equality(x) -> bool:
-    """Whether what is equal to `x` is the same to every program: not so where a class of the user's
-    says what is equal.
+    """Test whether objects equal to `x` are interchangeable in every program, as they may not be if
+    a user's class defines equality.
     """
     kind = type(x)
     return kind.__eq__ is object.__eq__ or kind.__module__ in ("builtins", "numpy", "functools",
@@ -180,7 +181,7 @@ def has_equality(x) -> bool:
 
 @dataclass(frozen=True)
 class Static:
-    """Something with no run-time content: None, a string, a dtype, a function."""
+    """A value with no run-time content: None, a string, a dtype, a function."""
 
     value: object
 
@@ -198,7 +199,7 @@ class Static:
 
 
 def is_listed(type: Type) -> bool:
-    """Whether NumPy makes an array of what has this type: a tuple or a list."""
+    """Test whether NumPy converts a value of this type to an array: a tuple or a list."""
     return isinstance(type, Tuple) and (type.form is None
                                         or issubclass(type.form.cls, (tuple, list)))
 
@@ -215,8 +216,7 @@ class List:
 
 @dataclass(frozen=True)
 class Tape(List):
-    """A list, last in, first out, that what fills it also empties: so its cotangent starts empty.
-    """
+    """A stack that is emptied by whoever fills it, so that its cotangent starts empty."""
 
     def __str__(self) -> str:
         return f"tape of {self.item}"
@@ -232,7 +232,7 @@ class Generator:
 
 @dataclass(frozen=True)
 class Undefined:
-    """No statement has bound this name yet."""
+    """The type of a name that no statement has bound yet."""
 
     def __str__(self) -> str:
         return "undefined"
@@ -249,12 +249,12 @@ GENERATOR = Generator()
 NONE = Static(None)
 
 def is_inexact(dtype: str | None) -> bool:
-    """Whether values of `dtype`, None if it is not known, can carry a derivative."""
+    """Test whether values of `dtype`, None if it is not known, can carry a derivative."""
     return dtype is None or dtype.startswith(("float", "complex"))
 
 
 def carries_derivative(type: Type) -> bool:
-    """Whether a value of `type` can carry a derivative."""
+    """Test whether a value of `type` can carry a derivative."""
     match type:
         case Scalar(dtype) | Array(dtype):
             return dtype is None or is_inexact(dtype)
@@ -268,7 +268,7 @@ def carries_derivative(type: Type) -> bool:
 
 
 def has_unknown(type: Type) -> bool:
-    """Whether some part of `type` is of unknown rank."""
+    """Test whether some part of `type` is of unknown rank."""
     match type:
         case Unknown():
             return True
@@ -285,7 +285,7 @@ def may_be_one(dim: Dim) -> bool:
 
 
 def with_own_extents(type: Type, name: str) -> Type:
-    """`type`, whose lengths are called after `name` and are those of nothing else."""
+    """Return `type` with fresh extents named after `name`."""
     match type:
         case Array(dtype, dims):
             return Array(dtype,
@@ -308,7 +308,7 @@ def _join_dims(m: Dim, n: Dim, fresh) -> Dim:
 
 
 def _of_items(extent: Extent) -> Extent:
-    """An extent in which the items of a list may differ: two of them have two lengths."""
+    """Return an extent that may differ between the items of a list."""
     return extent if extent.accepts_any else replace(extent,
                                                      symbol=f"any{extent.symbol.removeprefix('d')}")
 
@@ -326,7 +326,7 @@ def _kind_and_bits(dtype: str) -> tuple[str, int]:
 
 
 def promoted(a: str | None, b: str | None) -> str | None:
-    """The least dtype that holds the values of both, as np.promote_types."""
+    """Return the least dtype that holds the values of both, as np.promote_types."""
     if a is None or b is None or a == b:
         return None if a is None or b is None else a
     (kind, bits), (other, size) = sorted(map(_kind_and_bits, (a, b)),
@@ -362,7 +362,7 @@ def _joined_number(a: Scalar, b: Scalar) -> Scalar:
 
 
 def join(a: Type, b: Type, fresh=lambda: Extent("?")) -> Type | None:
-    """The least type that describes both `a` and `b`, or None where there is none.
+    """Return the least type that describes both `a` and `b`, or None where there is none.
 
     `fresh()` supplies the extent for an axis on which the two differ.
     """
@@ -393,7 +393,7 @@ def join(a: Type, b: Type, fresh=lambda: Extent("?")) -> Type | None:
 
 
 def forget_weak(type: Type) -> Type:
-    """`type` with Python's own numbers counted as NumPy's."""
+    """Return `type` with Python's own numbers counted as NumPy's."""
     match type:
         case Scalar(dtype, True):
             return Scalar(dtype)

@@ -15,7 +15,7 @@ from .types import Array, Extent, List, Tuple, Type, join
 
 
 def verify(function: Function, lengths: bool = True) -> Function:
-    """`function` itself, if every invariant holds; otherwise VerifyError.
+    """Return `function` unchanged if every invariant holds; otherwise raise VerifyError.
 
     Without `lengths` an extent may be called one name here and another there, as in the loop form,
     which has asked whether they are equal.
@@ -30,7 +30,7 @@ def verify(function: Function, lengths: bool = True) -> Function:
 
 
 def _without_names(function: Function) -> Function:
-    """`function`, in whose types all extents but 1 are one."""
+    """Copy `function` with all extents but 1 replaced by one."""
     for block in blocks_of(function.block):
         for value in (*block.params, *(y for op in block.ops for y in op.outputs)):
             value.type = _of_one_extent(value.type)
@@ -49,7 +49,7 @@ def _of_one_extent(type: Type) -> Type:
 
 
 def values_are_defined_once(function: Function) -> None:
-    """No value is the parameter or output of two places."""
+    """Check that no value is the parameter or output of two places."""
     seen: set[Value] = set()
 
     def visit(block: Block) -> None:
@@ -70,7 +70,7 @@ def values_are_defined_once(function: Function) -> None:
 
 
 def values_are_defined_before_use(function: Function) -> None:
-    """Every value read is defined earlier in its block or in a block around it."""
+    """Check that every value read is defined earlier in its block or in a block around it."""
 
     def visit(block: Block, outer: frozenset[Value]) -> None:
         known = set(outer) | set(block.params)
@@ -89,7 +89,7 @@ def values_are_defined_before_use(function: Function) -> None:
 
 
 def outputs_know_their_op(function: Function) -> None:
-    """`value.op` is the op that has the value among its outputs, None for parameters."""
+    """Check that `value.op` is the op that has the value among its outputs, None for parameters."""
     for op in walk(function.block):
         if any(value.op is not op for value in op.outputs):
             raise VerifyError(f"an output of {op} belongs to another op", op.line)
@@ -98,7 +98,7 @@ def outputs_know_their_op(function: Function) -> None:
 
 
 def blocks_match_their_op(function: Function) -> None:
-    """Ops with blocks have as many parameters and yields as their record asks."""
+    """Check that ops with blocks have as many parameters and yields as their record requires."""
     for op in walk(function.block):
         if op.record.check is not None:
             op.record.check(op)
@@ -107,7 +107,7 @@ def blocks_match_their_op(function: Function) -> None:
 
 
 def types_are_inferred(function: Function) -> None:
-    """The type of every output is at least as wide as what its record infers now."""
+    """Check that the type of every output is at least as wide as what its record infers now."""
     for op in walk(function.block):
         if op.record.check is not None:
             continue

@@ -36,13 +36,16 @@ from ...ops.core.record import value
 from ...ops.core.shape import length, shape_source
 
 # Note [What is not there has no shape]
-# if c:                      the adjoint of the second branch yields zeros like y where c does not
-# hold, and y is not there.
-#     y = np.tanh(m[0])      Nobody reads those zeros, so they may have any length; but what has
-#     their type must not take its
-# ...                        own from them.  They are left out, and what is made of them, although where y is bound they
-# if c:                      would do: then something else is asked, or a shape is saved.
-#     s = np.sum(y)
+#     if c:
+#         y = np.tanh(m[0])
+#     ...
+#     if c:
+#         s = np.sum(y)
+#
+# The adjoint of the second branch yields zeros like y where c does not hold, and y is not there.
+# Nobody reads those zeros, so they may have any length; but what has their type must not take its
+# own from them.  They are left out, and so is what is computed from them, although where y is bound
+# they would do: then another value is read for its shape, or a shape is saved.
 
 
 def ask_shapes_here(adjoint: Block, home: dict[Value, Block],
