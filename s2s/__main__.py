@@ -26,7 +26,7 @@ WRAPS = {"grad": api.grad, "value_and_grad": api.value_and_grad, "jvp": api.jvp,
 
 
 def find(place: str) -> Callable:
-    """The function that `module:function` names."""
+    """Return the function that `module:function` names."""
     module_name, _, function_name = place.partition(":")
     if not function_name:
         raise SystemExit(f"s2s: write module:function, not {place!r}")
@@ -49,7 +49,7 @@ def find(place: str) -> Callable:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; returns the exit status."""
+    """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m s2s", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("source", "ssa", "loops", "stages"))

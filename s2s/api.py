@@ -1,5 +1,4 @@
-"""The public functions: what they are called, what they take, what they return.  JAX's names and
-conventions.
+"""The public API: names, arguments and results, with JAX's names and conventions.
 
 Transformations (`grad`, `value_and_grad`, `jit`, ...) return a `Transformed` and do nothing yet;
 `jvp`, `vjp` and `linearize` take the arguments along and run.
@@ -47,7 +46,7 @@ Argnums = int | str | Sequence[int | str]
 
 
 def decorator(transform: Callable) -> Callable:
-    """`transform(f, ...)`, which may be written above class and static methods, and be given its
+    """Make `transform(f, ...)` usable as a decorator, on class and static methods too, and with
     options first.
     """
 
@@ -94,7 +93,7 @@ def grad(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, holomorph
 
 def gradient_options(argnums: Argnums, has_aux: bool, holomorphic: bool, allow_int: bool,
                      tape_limit: int | str | None) -> dict:
-    """The options of `grad` and `value_and_grad`."""
+    """Collect the options of `grad` and `value_and_grad`."""
     options = {"argnums": numbers(argnums), "has_aux": has_aux, "allow_int": allow_int}
     if holomorphic:
         options["holomorphic"] = True
@@ -126,8 +125,8 @@ def vjp(f: Callable, *primals, has_aux: bool = False):
 
 def linear_map(f: Callable, kind: str, args: tuple, has_aux: bool, like: Callable, what: str,
                finish: Callable, rest: Sequence = ()) -> tuple:
-    """What the first half of a derivative returns, but what it saves, and the second half as a
-    function.
+    """Return the results of the first half of a derivative, without its saved values, and the
+    second half as a function.
 
     `like(y)` are trees like the directions that it takes, each called `what`; `rest` are directions
     that are always the same; `finish` is run on its result.
@@ -156,7 +155,7 @@ def linear_map(f: Callable, kind: str, args: tuple, has_aux: bool, like: Callabl
 
 
 def direction_like(x, direction, f: Callable):
-    """A tangent or cotangent in the dtype of what it goes with."""
+    """Convert a tangent or cotangent to the dtype of its variable."""
     if not is_inexact(x):
         return direction
     if np.iscomplexobj(direction) and not np.iscomplexobj(x):
@@ -189,7 +188,7 @@ def jvp(f: Callable, primals: Sequence | None = None, tangents: Sequence | None 
 
 def directions(f: Callable, primals: Sequence, tangents: Sequence | None,
                what: str) -> tuple[tuple, tuple]:
-    """All arguments of a call of `f`, and a tangent for each: zeros for the defaults;
+    """Return all arguments of a call of `f`, and a tangent for each: zeros for the defaults;
     TypeMismatchError if they do not fit.
     """
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
@@ -291,8 +290,8 @@ def hessian(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, holomo
 
 
 def only_real(what: str, **options: bool) -> None:
-    """Raise TypeMismatchError where a sparse derivative is asked for something else than a matrix
-    of real numbers.
+    """Raise TypeMismatchError where a sparse derivative is requested for anything but a matrix of
+    real numbers.
     """
     for name, given in options.items():
         if given:
@@ -302,7 +301,7 @@ def only_real(what: str, **options: bool) -> None:
 
 def jacobian_of(kind: str, f: Callable, argnums, has_aux: bool, holomorphic: bool,
                 allow_int: bool = False) -> Transformed:
-    """A whole derivative of one kind."""
+    """Build a Jacobian or Hessian of one kind."""
     return Transformed(kind, f,
                        {"argnums": numbers(argnums), "has_aux": has_aux, "holomorphic": holomorphic,
                         "allow_int": allow_int})
@@ -393,14 +392,14 @@ def jit(f: Callable, static_argnums: int | Sequence[int] = (),
 
 
 def source(t: Callable, *args) -> str:
-    """The generated Python of `t`, for arguments like `args` if they are given."""
+    """Return the generated Python of `t`, for arguments like `args` if they are given."""
     t = as_transformed(t)
     return t.lower(*args).source if args else t.source
 
 
 def stages(t: Callable, *args) -> list[tuple[str, str]]:
-    """Every stage on the way to the code of `t` for arguments like `args`: (name of the pass,
-    Python).
+    """Return every stage on the way to the code of `t` for arguments like `args`: (name of the
+    pass, Python).
     """
     t = fresh(as_transformed(t))
     with pipeline.recorded() as found:
@@ -409,7 +408,7 @@ def stages(t: Callable, *args) -> list[tuple[str, str]]:
 
 
 def dump(t: Callable, directory: str | Path, *args) -> Path:
-    """Write every stage on the way to the code of `t`, each as a file that runs; returns the
+    """Write every stage on the way to the code of `t`, each as a file that runs; return the
     directory.
     """
     before = os.environ.get("S2S_DUMP")
@@ -425,8 +424,8 @@ def dump(t: Callable, directory: str | Path, *args) -> Path:
 
 
 def from_source(text: str, globals: dict | None = None, filename: str | None = None) -> Callable:
-    """The last function that `text` defines, with `def`, decorated, or assigned, as if it had been
-    in a file.
+    """Return the last function that `text` defines, with `def`, decorated, or assigned, as if it
+    had been in a file.
 
     The text is run in `globals`, which is the function's own module then, as for `exec`: names are
     looked up there at each call, and what the text defines is put there, so that `from_source(text,
@@ -476,7 +475,7 @@ def check_grads(f: Callable, args: Sequence, order: int = 2, modes: Sequence[str
 
 
 def central_difference(f: Callable, args: tuple, directions: tuple, eps: float):
-    """(f(x + eps d) - f(x - eps d)) / 2 eps."""
+    """Compute (f(x + eps d) - f(x - eps d)) / 2 eps."""
     def moved(sign: float) -> list:
         return [tree.map(lambda x, d: x + sign * eps * d if is_inexact(x) else x, x, d)
                 for x, d in zip(args, directions)]
@@ -486,13 +485,13 @@ def central_difference(f: Callable, args: tuple, directions: tuple, eps: float):
 
 
 def inner(a, b) -> float:
-    """The sum of the products of the leaves of two trees."""
+    """Return the sum of the products of the leaves of two trees."""
     pairs = zip(tree.leaves(a), tree.leaves(b), strict=True)
     return math.fsum(float(np.sum(np.real(x * y))) for x, y in pairs)
 
 
 def assert_close(got, wanted, atol: float, rtol: float, mode: str, f: Callable) -> None:
-    """AssertionError, with both values, if two trees differ."""
+    """Raise AssertionError, with both values, if two trees differ."""
     for a, b in zip(tree.leaves(got), tree.leaves(wanted), strict=True):
         if not np.allclose(a, b, atol=atol, rtol=rtol):
             name = getattr(f, "__name__", f)
@@ -503,9 +502,7 @@ def assert_close(got, wanted, atol: float, rtol: float, mode: str, f: Callable) 
 
 
 def with_defaults(f: Callable, args: tuple, keywords: dict | None = None) -> tuple:
-    """The arguments of a call of `f` in order, with the defaults of the parameters that it leaves
-    open.
-    """
+    """Return the arguments of a call of `f` in order, with the defaults of omitted parameters."""
     signature = signature_of(f)
     if not keywords and len(args) == len(signature.parameters):
         # those that have to be named as well, from a caller who bound them before
@@ -519,7 +516,7 @@ def with_defaults(f: Callable, args: tuple, keywords: dict | None = None) -> tup
 
 
 def by_position(f: Callable) -> Callable:
-    """`f`, taking every argument by position, as what is generated from it does."""
+    """Wrap `f` to take every argument by position, as the code generated from it does."""
     signature = f.signature if isinstance(f, Transformed) else signature_of(f)
     named = [name for name, p in signature.parameters.items() if p.kind is p.KEYWORD_ONLY]
     return f if not named else lambda *xs: f(*xs[:-len(named)],
@@ -527,7 +524,7 @@ def by_position(f: Callable) -> Callable:
 
 
 def zeros(x):
-    """A tangent or cotangent of zero for `x`."""
+    """Return a zero tangent or cotangent for `x`."""
     def leaf(v):
         if np.ndim(v):
             return np.zeros(np.shape(v), v.dtype if isinstance(v, np.ndarray) and is_inexact(v)
@@ -538,8 +535,8 @@ def zeros(x):
 
 
 def cached(f: Callable, kind: str, count: int | None, **options) -> Transformed:
-    """The Transformed behind `jvp(f, ...)` and `vjp(f, ...)`, kept with `f` so that code is
-    generated once.
+    """Return the Transformed behind `jvp(f, ...)` and `vjp(f, ...)`, cached with `f` so that code
+    is generated once.
 
     What is kept with a method is kept with its function, for the object that asked last; and
     functools.wraps copies what is kept with the function inside.
@@ -557,36 +554,34 @@ def cached(f: Callable, kind: str, count: int | None, **options) -> Transformed:
 
 
 def as_transformed(t: Callable) -> Transformed:
-    """`t` itself if it is a Transformed, else the function as s2s understands it."""
+    """Return `t` itself if it is a Transformed, else the function as s2s resolves it."""
     return t if isinstance(t, Transformed) else Transformed("value", t)
 
 
 def fresh(t: Transformed) -> Transformed:
-    """`t` with nothing generated yet, at any depth."""
+    """Copy `t` without generated code, at any depth."""
     inner = fresh(t.inner) if isinstance(t.inner, Transformed) else t.inner
     return Transformed(t.kind, inner, t.options)
 
 
 def copies(args: Sequence) -> tuple:
-    """Arguments that a function may write into."""
+    """Copy arguments that a function may write into."""
     return tuple(tree.map(lambda x: x.copy() if isinstance(x, np.ndarray) else x, x) for x in args)
 
 
 def undrawn(args: Sequence) -> tuple:
-    """Arguments whose random generators are copies: what is drawn from these moves none of the
-    caller's on.
-    """
+    """Copy the random generators among the arguments, so that draws do not advance the caller's."""
     return tuple(tree.map(lambda x: copy.deepcopy(x) if isinstance(x, np.random.Generator) else x,
                           x) for x in args)
 
 
 def first_of(f: Callable) -> Callable:
-    """f(*xs) -> (y, aux) becomes (*xs) -> y."""
+    """Transform f(*xs) -> (y, aux) to (*xs) -> y."""
     return Transformed("first", f)
 
 
 def with_aux(result, f: Callable) -> tuple:
-    """`result`, if it is (y, aux)."""
+    """Check that `result` is (y, aux), and return it."""
     if isinstance(result, tuple) and len(result) == 2:
         return result
     raise TypeMismatchError(f"has_aux=True, and {getattr(f, '__name__', 'f')} returns no pair "
@@ -594,12 +589,12 @@ def with_aux(result, f: Callable) -> tuple:
 
 
 def is_inexact(x) -> bool:
-    """Whether `x` can carry a derivative."""
+    """Test whether `x` can carry a derivative."""
     return np.asarray(x).dtype.kind in "fc"
 
 
 def random_like(rng: np.random.Generator, x):
-    """A random direction for `x`, zero where it is an integer."""
+    """Return a random direction for `x`, zero where it is an integer."""
     def leaf(v):
         if not is_inexact(v):
             return np.zeros(np.shape(v))[()]
@@ -609,12 +604,12 @@ def random_like(rng: np.random.Generator, x):
 
 
 def _beginning(f: Callable):
-    """Where the function inside all transformations of `f` begins."""
+    """Return the line on which the function inside all transformations of `f` begins."""
     return beginning(f.base if isinstance(f, Transformed) else f)
 
 
 def same_structure(given, like, what: str, f: Callable) -> None:
-    """TypeMismatchError unless two trees have the same structure and shapes."""
+    """Raise TypeMismatchError unless two trees have the same structure and shapes."""
     (a, own), (b, wanted) = tree.flatten(given), tree.flatten(like)
     shapes = [np.shape(x) for x in a], [np.shape(x) for x in b]
     name = getattr(f, "__name__", "f")
@@ -655,8 +650,8 @@ def _linearize_inside(call: Callable, f, *primals, has_aux: bool = False):
 
 
 def _halves_inside(call: Callable, f, primals: tuple, kind: str, has_aux: bool) -> tuple:
-    """What vjp and linearize return inside a program: a call of the first half, and a function that
-    calls the second.
+    """Expand vjp or linearize inside a program: a call of the first half, and a function that calls
+    the second.
     """
     first = First(cached(f, kind, None, has_aux=has_aux))
     args, rest = _directions_inside(call, f, primals, ())
@@ -691,7 +686,7 @@ def _hvp_inside(call: Callable, f, primals, tangents, argnums=FIRST):
 
 def _directions_inside(call: Callable, f, primals: Sequence,
                        tangents: Sequence) -> tuple[tuple, tuple]:
-    """All arguments of a call of `f`, and a tangent for each: zeros for the defaults."""
+    """Return all arguments of a call of `f`, and a tangent for each: zeros for the defaults."""
     args = with_defaults(f, tuple(primals))
     if tangents:
         pairs = Known(lambda frame, node, *all_: [like_primal(frame, *pair)
@@ -702,8 +697,8 @@ def _directions_inside(call: Callable, f, primals: Sequence,
 
 
 def like_primal(frame, dot, x):
-    """A tangent or cotangent given inside a program, in the dtype of the number or array that it
-    goes with, and of its length.
+    """Convert a tangent or cotangent given inside a program to the dtype and length of its
+    variable.
     """
     if not isinstance(dot, (Value, Cell)) or not isinstance(x, (Value, Cell)):
         if isinstance(dot, (tuple, list)) and isinstance(x, (tuple, list)) and len(dot) == len(x):

@@ -1,4 +1,4 @@
-"""What S2S_CHECK asks to be checked.
+"""The environment variable S2S_CHECK, which selects run-time and IR checks.
 
     S2S_CHECK=1               everything
     S2S_CHECK=ir              the IR is verified after every pass (ir/verify.py)
@@ -24,7 +24,7 @@ CHECKS = ("ir", "nan", "memory", "conventions")
 
 
 def requested_checks() -> tuple[str, ...]:
-    """The words of CHECKS that S2S_CHECK names; raises S2SError for a word that is none of them.
+    """Return the words of CHECKS that S2S_CHECK names; raise S2SError for an unknown word.
 
     >>> os.environ["S2S_CHECK"] = "nan,ir"
     >>> requested_checks()
@@ -48,5 +48,5 @@ def requested_checks() -> tuple[str, ...]:
 
 
 def is_requested(check: str) -> bool:
-    """Whether S2S_CHECK asks for this check, one of CHECKS."""
+    """Test whether S2S_CHECK requests this check, one of CHECKS."""
     return check in requested_checks()

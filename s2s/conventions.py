@@ -1,4 +1,4 @@
-"""Which lines of a program decided by a convention what its derivative is, in one call.
+"""Report the lines of a program at which a convention decided the derivative, in one call.
 
     >>> def f(x):
     ...     return np.abs(x) * max(x, 0.0)
@@ -49,7 +49,7 @@ class ConventionWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Convention:
-    """One place at which calculus is silent, and what was chosen.
+    """One place where the derivative does not exist, and the value chosen there.
 
     `line` is the user's, None where nothing is known of it; `values` the numbers there, as text;
     `times` how often it was met, in elements of arrays and trips of loops; `order` that of the
@@ -79,7 +79,7 @@ class Convention:
 
 @dataclass
 class Report:
-    """What is found in one call, by line and kind."""
+    """The findings of one call, by line and kind."""
 
     found: dict[tuple, Convention] = field(default_factory=dict)
     order: int = 1
@@ -94,8 +94,8 @@ class Report:
 
 
 def conventions(t, *args) -> list[Convention]:
-    """The places at which the derivative `t(*args)` was decided by a convention, in the order in
-    which they were met.
+    """Return the places at which the derivative `t(*args)` was decided by a convention, in the
+    order in which they were met.
 
     `t` is `grad` of a function, or any other transformation that holds a derivative, such as
     `jit(vmap(grad(f)))`; `args` are what it is called with.  Each `Convention` has the user's
@@ -123,7 +123,7 @@ def warn_of(t, args: Sequence) -> None:
 
 
 def look_into(t, args: Sequence, report: Report) -> Iterator[str]:
-    """Run what `t` differentiates, and what is differentiated inside that; yields the kinds of
+    """Run what `t` differentiates, and derivatives nested inside that; yield the kinds of
     derivatives.
     """
     kind, inner = getattr(t, "kind", None), getattr(t, "inner", None)
@@ -173,7 +173,7 @@ PRIMALS: dict[str, Callable] = {
 
 
 def differentiated(t, function: Function, args: Sequence) -> list[int]:
-    """The arguments in which `t` differentiates."""
+    """Return the arguments in which `t` differentiates."""
     if "argnums" in t.options:
         argnums = resolved(t.options["argnums"], t.inner,
                            [p.type for p in function.params[:len(args)]])
@@ -182,7 +182,7 @@ def differentiated(t, function: Function, args: Sequence) -> list[int]:
 
 
 def lanes(t, args: Sequence) -> Iterator[tuple[int, list]]:
-    """The number of each lane of a `vmap`, and its arguments."""
+    """Yield the number of each lane of a `vmap`, and its arguments."""
     given = t.options["in_axes"]
     axes = [given] * len(args) if isinstance(given,
                                              int) else [*given, *[None] * (len(args) - len(given))]
@@ -199,7 +199,7 @@ def _has_lanes(x) -> bool:
 
 
 def _members(x, axes) -> list:
-    """The axis of each leaf of `x`."""
+    """Return the axis of each leaf of `x`."""
     if axes is None or isinstance(axes, int):
         return [axes] * len(tree.leaves(x))
     inner = members_of_axes(type_of(x, "an argument"), axes, "an argument")
@@ -222,9 +222,7 @@ def _lane(x, axes, lane: int):
 
 
 def run(function: Function, wrt: Sequence[int], args: Sequence, report: Report) -> None:
-    """Run `function` on `args` and add to `report` what its ops say of the numbers that they are
-    given.
-    """
+    """Run `function` on `args` and add to `report` the conventions that its ops meet."""
     function = whole(function)
     roots = [function.params[k] for k in wrt]
     through_choices(function, roots, args, report)
@@ -237,8 +235,8 @@ def run(function: Function, wrt: Sequence[int], args: Sequence, report: Report) 
 
 
 def copied(x):
-    """A copy of what a run may change: arrays, and generators, which would draw other numbers in
-    the call that follows.
+    """Copy what a run may change: arrays, and generators, whose draws would otherwise differ in the
+    following call.
     """
     return copy.deepcopy(x) if isinstance(x, (np.ndarray, np.random.Generator)) else x
 
@@ -259,7 +257,7 @@ def through_choices(function: Function, roots: Sequence[Value], args: Sequence,
 
 
 class Watcher:
-    """Asks the ops that a run goes through; `varied` and `active` are values of all functions that
+    """A hook that checks each op of a run; `varied` and `active` are values of all functions that
     it has entered.
     """
 
@@ -267,7 +265,7 @@ class Watcher:
         self.report, self.varied, self.active = report, varied, active
 
     def enter(self, op: Op) -> None:
-        """Before a call: what in the function called depends on what is differentiated."""
+        """Record, before a call, which values of the callee depend on what is differentiated."""
         if op.name == "call":
             function = op.attrs["callee"].function_for(op.inputs)
             given = [p for p, x in zip(function.params, op.inputs) if x in self.varied]
@@ -276,7 +274,7 @@ class Watcher:
             self.active |= active_values(function, given, wanted)
 
     def watch(self, op: Op, inputs: list, results: list) -> None:
-        """After an op: whether its derivative there is a convention."""
+        """Check, after an op, whether its derivative there is a convention."""
         if not op.record.kinks or not any(x in self.varied and is_inexact(dtype_of(x.type))
                                           for x in op.inputs):
             return
@@ -295,8 +293,8 @@ class Watcher:
 
 
 def said(op: Op, inputs: list, y, where: np.ndarray) -> str:
-    """The operands at the first place in question, by name where they have one; all of them where
-    they are few.
+    """Describe the operands at the first place in question, by name where they have one; all of
+    them where they are few.
     """
     place = tuple(int(k[0]) for k in np.nonzero(where)) if where.ndim else ()
     parts = []
@@ -309,7 +307,7 @@ def said(op: Op, inputs: list, y, where: np.ndarray) -> str:
 
 
 def shown(x) -> str:
-    """Numbers as text, the first few of an array."""
+    """Format numbers as text, the first few of an array."""
     if not isinstance(x, (np.ndarray, np.generic)):
         return repr(x)[:60]
     flat = np.ravel(x)

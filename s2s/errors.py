@@ -1,4 +1,4 @@
-"""Errors that point at the user's own line, with a caret and a remedy.
+"""Errors with the user's own line, a caret and a remedy.
 
 Everything that s2s does not understand ends here, while code is being generated.  The lowest module
 of the package: it knows nothing but text.
@@ -17,7 +17,7 @@ ERRORS = ("divide", "over", "under", "invalid")  # of floating-point numbers, as
 
 @dataclass(frozen=True)
 class Source:
-    """The text of one user function: where it stands and what it says."""
+    """The text of one user function, and its location."""
 
     filename: str
     first_line: int  # number, in the file, of the first line of `text`
@@ -35,7 +35,7 @@ class Source:
 
     @property
     def place(self) -> str:
-        """Where the function stands, for a docstring: " (model.py, line 12)"."""
+        """The location of the function, for a docstring: " (model.py, line 12)"."""
         # a file that Jupyter made up, named after the hash of a cell
         if "ipykernel" in self.filename:
             return f" (line {self.begins.number} of its cell)"
@@ -50,7 +50,7 @@ class Source:
 
 @functools.lru_cache(64)
 def lines_of(text: str) -> list[str]:
-    """The lines of a function's text, of which each is asked for by itself."""
+    """Split a function's text into lines, cached because they are read one by one."""
     return text.splitlines()
 
 
@@ -73,19 +73,17 @@ class Line:
         return self.source.line(self.number)
 
     def reversed(self, again: bool = False) -> Line:
-        """The same place, run backwards; `again`, for what is computed once more because it was not
+        """The same place in the reverse sweep; `again`, for what is recomputed because it was not
         saved.
         """
         return replace(self, backwards=True, again=again)
 
     def of_tangent(self, steep: bool = False) -> Line:
-        """The same place, where it is the tangent that is computed; or, if `steep`, a slope that
-        may be infinite.
-        """
+        """The same place for a tangent; or, if `steep`, for a slope that may be infinite."""
         return replace(self, steep=True) if steep else replace(self, tangent=True)
 
     def show(self) -> str:
-        """Two lines: the user's text and a caret under what is meant."""
+        """Return two lines: the user's text and a caret under the expression."""
         lines = lines_of(self.source.text)
         index = self.number - self.source.first_line
         if not 0 <= index < len(lines):
@@ -141,8 +139,8 @@ _SHOWN = (  # how Python shows objects, and what a message says
 
 
 def without_addresses(text: str) -> str:
-    """`text` with names in place of what Python shows of functions, classes, objects and syntax
-    trees: never an address.
+    """Replace in `text` the reprs of functions, classes, objects and syntax trees by names, without
+    addresses.
 
     >>> without_addresses("no rule for <function cube at 0x7f21a3>")
     'no rule for cube'
@@ -160,8 +158,8 @@ REFUSED = "s2s: "
 
 
 def refusal_said(error: BaseException, line: Line | None) -> CaseError | None:
-    """The refusal that `error` is, raised by a function of NumPy's or SciPy's that s2s says in
-    Python: "s2s: what: what instead".
+    """Return the refusal in `error`, raised by a NumPy or SciPy function of s2s.library: "s2s:
+    what: what instead".
     """
     if not isinstance(error, NotImplementedError) or not str(error).startswith(REFUSED):
         return None
@@ -173,14 +171,14 @@ def refusal_said(error: BaseException, line: Line | None) -> CaseError | None:
 
 
 class InternalError(S2SError):
-    """A fault of s2s itself, met while it generates code.  It is an exception of the class that was
-    raised there, too.
+    """An error in s2s itself during code generation.  It is also an instance of the class that was
+    raised there.
     """
 
 
 def note_line(error: BaseException | None, line: Line | None) -> None:
-    """Note where in the program the generation of code was when `error` was raised: the innermost
-    place that is known.
+    """Record the place in the program at which code generation was when `error` was raised: the
+    innermost known.
     """
     if (error is not None and line is not None and not isinstance(error, S2SError)
             and not hasattr(error, "line_of_program")):
@@ -188,8 +186,8 @@ def note_line(error: BaseException | None, line: Line | None) -> None:
 
 
 def fault(error: BaseException | None) -> InternalError | None:
-    """`error`, raised while code was generated, as a fault of s2s: with the program's line, and
-    what to do.
+    """Convert `error`, raised during code generation, to an InternalError: with the program's line,
+    and what to do.
 
     None where it is none: a refusal, what a part of s2s tells another, or what code of the
     program's has raised, such as a property.  Its class is a subclass of the one that was raised,
@@ -234,9 +232,7 @@ _INSTALLED = tuple({os.path.abspath(path) + os.sep
 
 
 def _is_of_program(filename: str) -> bool:
-    """Whether a frame with this file runs code of the program's: none of s2s, of Python's or of an
-    installed package's.
-    """
+    """Test whether a frame of this file runs user code: not s2s, Python or an installed package."""
     if filename.startswith(("<frozen", "<string", "<__array_function__", "<s2s", "<printed")):
         return False
     return not os.path.abspath(filename).startswith((_OWN, *_INSTALLED))
@@ -247,15 +243,15 @@ class SourceError(S2SError):
 
 
 class UnsupportedError(S2SError):
-    """A construct, function or argument that s2s does not know."""
+    """A construct, function or argument that s2s does not support."""
 
 
 class CaseError(UnsupportedError, NotImplementedError):
-    """A case of a function of NumPy's or SciPy's that s2s does not do."""
+    """An unsupported case of a supported NumPy or SciPy function."""
 
 
 class UndecidedError(UnsupportedError):
-    """What must be known when code is generated, and is `value`, which is not.
+    """A value, `value`, that must be known when code is generated, and is not.
 
     `parameters` are the positions of the function's arguments that it is computed of, where it is
     computed of nothing else.
@@ -266,7 +262,7 @@ class UndecidedError(UnsupportedError):
 
 
 class RankError(UnsupportedError):
-    """What only the ranks of arguments decide, before they are known."""
+    """A decision that depends on the ranks of arguments, before they are known."""
 
 
 class TypeMismatchError(S2SError, TypeError):
@@ -275,7 +271,7 @@ class TypeMismatchError(S2SError, TypeError):
 
 class ArrayNeededError(TypeMismatchError):
     """A number or an array is needed, and `value` is neither: where it is a list or tuple, NumPy
-    makes an array of it.
+    would convert it.
     """
 
     def __init__(self, value: object, line: Line | None = None, called: str = ""):
@@ -285,11 +281,11 @@ class ArrayNeededError(TypeMismatchError):
 
 
 class ShapeMismatchError(TypeMismatchError, ValueError):
-    """Arguments of a call whose lengths do not go together."""
+    """Arguments of a call whose lengths do not fit together."""
 
 
 class DerivativeError(S2SError):
-    """A derivative that is asked for and does not exist."""
+    """A requested derivative that does not exist."""
 
 
 class VerifyError(S2SError):

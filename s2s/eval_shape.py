@@ -1,4 +1,4 @@
-"""What shapes a function's results have, without computing them.
+"""Shapes of a function's results, without computing them.
 
     s2s.eval_shape(f, s2s.ShapeDtype((1000, 1000), "float64"), 2.0)
     ShapeDtype(shape=(1000,), dtype=float64)
@@ -49,7 +49,8 @@ class ShapeDtype:
 
 
 def eval_shape(f: Callable, *args, **keywords):
-    """A tree like the result of `f(*args)`, with a ShapeDtype for each number and array of it.
+    """Return a tree like the result of `f(*args)`, with a ShapeDtype for each number and array of
+    it.
 
     Arrays among `args` may be given as ShapeDtype.  Raises UnsupportedError where the shape of a
     result depends on what such an array holds, and whatever generating code for `f` raises.
@@ -69,7 +70,7 @@ def eval_shape(f: Callable, *args, **keywords):
 
 
 def _filled(x):
-    """An argument like those that are not there: it takes no memory."""
+    """Return a stand-in for an argument that takes no memory."""
     if not isinstance(x, ShapeDtype):
         return x
     zero = x.dtype.type(0)
@@ -77,7 +78,7 @@ def _filled(x):
 
 
 def _exact(type, x):
-    """The type of `x`, whose extents are numbers."""
+    """Return the type of `x` with its extents as numbers."""
     match type:
         case Array(dtype, dims):
             return Array(dtype, np.shape(x)) if len(dims) == np.ndim(x) else type
@@ -88,7 +89,7 @@ def _exact(type, x):
 
 
 def _shapes_of(function: Function, args: tuple) -> tuple[Function, list[Value]]:
-    """The function that returns the shape of each leaf of the results for these arguments, and
+    """Return the function that computes the shape of each result leaf for these arguments, and
     these leaves.
     """
     block = Block([Value(_exact(p.type, x), p.name) for p, x in zip(function.params, args)]
@@ -103,7 +104,7 @@ def _shapes_of(function: Function, args: tuple) -> tuple[Function, list[Value]]:
 
 
 def _refuse_data(function: Function, hollow: list[Value], f: Callable) -> None:
-    """UnsupportedError if what is left reads the elements of a parameter that has none."""
+    """Raise UnsupportedError if the remaining function reads the elements of a stand-in."""
     hollow = set(hollow)
     for op in walk(function.block):
         if op.name == "item" and op.inputs[0] in hollow:
@@ -115,7 +116,7 @@ def _refuse_data(function: Function, hollow: list[Value], f: Callable) -> None:
 
 
 def _result(type, found):
-    """The tree of a result of this type, with the next of `found` at its leaves."""
+    """Build the tree of a result of this type, with the next of `found` at its leaves."""
     match type:
         case Tuple(items, form):
             members = [_result(inner, found) for inner in items]

@@ -1,5 +1,4 @@
-"""Control flow as functions of functions, for programs that come from JAX: what jax.lax calls it,
-as plain Python.
+"""The control flow of jax.lax as plain Python functions, for programs that come from JAX.
 
 s2s reads these as it reads the user's own functions, so generated code has the loop or the branch
 itself.  Programs written for s2s need none of them.  Two other designs were thought of: ops of
@@ -93,13 +92,13 @@ def scan(f: Callable, init, xs=None, length=None, reverse: bool = False, unroll:
 
 
 def without_trips(f, init, xs):
-    """What the y of a trip is like where there is none."""
+    """Return a stand-in for the y of a trip where there is none."""
     with np.errstate(all="ignore"):
         return f(init, tree.map(lambda x: np.zeros(np.shape(x)[1:], x.dtype)[()], xs))[1]
 
 
 def trips(xs, length):
-    """How often a loop over the first axes of `xs` runs; ValueError where they do not agree."""
+    """Return the common length of the first axes of `xs`; ValueError where they do not agree."""
     leaves = tree.leaves(xs)
     if length is not None:
         n, others = length, leaves
@@ -132,7 +131,7 @@ def associative_scan(fn: Callable, elems, reverse: bool = False, axis: int = 0):
     n = len(ys[0])
 
     def combine(first, d):
-        """Take into the elements first + d, first + 3 d, ... those that stand d before them."""
+        """Combine the elements first + d, first + 3 d, ... with those that stand d before them."""
         a = [np.moveaxis(y[first:n - d:2 * d], 0, axis) for y in ys]
         b = [np.moveaxis(y[first + d::2 * d], 0, axis) for y in ys]
         found = tree.leaves(fn(tree.unflatten(whole, a), tree.unflatten(whole, b)))

@@ -1,5 +1,4 @@
-"""Modules that are imported when the first of their names is wanted: `import s2s` is quick, for it
-loads neither Numba nor SciPy.
+"""Lazy imports, which keep `import s2s` quick by loading Numba and SciPy on first use.
 
     special = later("scipy.special")        as    import scipy.special as special
     digamma = Named("scipy.special", "digamma")
@@ -24,7 +23,7 @@ from operator import attrgetter
 
 
 class Later:
-    """A module that is imported when it is first asked for a name; it can be asked by several
+    """A module that is imported at its first attribute access; it may be accessed by several
     threads at once.
     """
 
@@ -39,16 +38,16 @@ class Later:
 
 
 def later(module: str) -> Later:
-    """The module of this full name, imported when it is first asked for a name.  Raises ImportError
-    then, not now.
+    """Return the module of this full name, imported at its first attribute access.  Raises
+    ImportError then, not now.
     """
     return Later(module)
 
 
 @dataclass(frozen=True)
 class Named:
-    """The function `name` of `module`, or of something there (`norm.logpdf`), which is imported
-    when the function is first called.
+    """The function `name` of `module`, or of something in it (`norm.logpdf`), imported at its first
+    call.
     """
 
     module: str
@@ -64,7 +63,7 @@ class Named:
 
 
 class Meanings(dict):
-    """A table whose keys are functions; a `Named` one is found as what it names, once anybody has
+    """A table keyed by functions; a `Named` key is found as the function it names, once anybody has
     imported its module.
 
     Before that nobody can have the function in hand to look it up.
@@ -80,7 +79,9 @@ class Meanings(dict):
             super().__setitem__(key, meaning)
 
     def arrive(self) -> bool:
-        """Enter the functions of modules that have been imported since; whether there were any."""
+        """Enter the functions of modules that have been imported since; return whether there were
+        any.
+        """
         arrived = [module for module in list(self.waiting) if module in sys.modules]
         for name in arrived:
             # waits until it is whole, if another thread is importing it

@@ -1,4 +1,4 @@
-"""A function and its derivative side by side, as HTML whose lines light up together.
+"""HTML of a function and its derivative side by side, with linked lines.
 
 Generated lines know the user's line that they come from; pointing at one shows the others.
 """
@@ -41,8 +41,8 @@ SCRIPT = """
 
 
 def side_by_side(module: Module) -> str:
-    """HTML: the user's function on the left, `module` on the right; lines that belong together are
-    linked.
+    """Return HTML with the user's function on the left and `module` on the right; lines that belong
+    together are linked.
     """
     left = []
     sources = {line.source: None for line in module.lines.values()}
@@ -58,6 +58,6 @@ def side_by_side(module: Module) -> str:
 
 
 def row(text: str, number: int | None, backwards: bool) -> str:
-    """One line of code, which knows the number of the user's line."""
+    """Format one line of code with the number of the user's line."""
     link = "" if number is None else f' data-line="{number}"'
     return f'<span class="line{" back" if backwards else ""}"{link}>{html.escape(text)}</span>'

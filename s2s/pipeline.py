@@ -1,5 +1,5 @@
-"""From a Python function to the one that is wanted: the passes, their order, and the reason for
-each place.
+"""The pass pipeline from a Python function to the result: the passes, their order, and the reason
+for each position.
 
     front.build -> PREPARE -> vjp | jvp | vmap -> FINISH -> render | lower -> render
 
@@ -74,7 +74,7 @@ _checking: ContextVar[bool] = ContextVar("checking", default=False)
 
 @dataclass(frozen=True)
 class Pass:
-    """One pass, why it stands where it stands, and the pass that must have run before it."""
+    """One pass, the reason for its position, and the pass that must have run before it."""
 
     run: Callable[[Function], Function]
     reason: str
@@ -86,7 +86,7 @@ class Pass:
 
 
 def ordered(*passes: Pass) -> tuple[Pass, ...]:
-    """`passes`, if each stands somewhere after the pass that it says it must follow."""
+    """Check that each of `passes` comes after the pass that it says it must follow."""
     for k, each in enumerate(passes):
         if each.after is not None and all(earlier.run is not each.after for earlier in passes[:k]):
             raise ValueError(f"{each.name} must follow {each.after.__name__}")
@@ -143,8 +143,8 @@ ONE_SWEEP = ordered(  # of a gradient, whose two sweeps are one function for goo
 
 
 def in_one_sweep(function: Function) -> Function:
-    """`function`, cleaned up, whose independent loops go forwards and backwards in each trip: a
-    gradient, which is called whole.
+    """Clean up `function` and fuse the two sweeps of its independent loops: for a gradient, which
+    is called as a whole.
     """
     return run(ONE_SWEEP, function) if has_ii_loops(function) else function
 
@@ -170,13 +170,12 @@ COMPILE = ordered(
 
 
 def build(function: Callable, types: Sequence[Type]) -> Function:
-    """The IR of a Python function for arguments of these types, cleaned up."""
+    """Build the IR of a Python function for arguments of these types, and clean it up."""
     return prepared(stage(front_build(function, types), "front"))
 
 
 def prepared(function: Function) -> Function:
-    """A function as the front end made it, cleaned up, with the recursive functions that it calls.
-    """
+    """Clean up a function from the front end, with the recursive functions that it calls."""
     run_on_callees(PREPARE, function)
     return run(PREPARE, function)
 
@@ -190,15 +189,15 @@ def run_on_callees(passes: Sequence[Pass], function: Function) -> None:
 
 
 def with_captures_of_rules(function: Function, wrt: Sequence[int], mode: str) -> Function:
-    """`function`, which is given what the rules capture that its derivative ("jvp" or "vjp") in
-    `wrt` will ask.
+    """Add parameters to `function` for the data that rules capture and its derivative ("jvp" or
+    "vjp") in `wrt` reads.
     """
     return stage(lifted(function, wrt, mode), "rules")
 
 
 def differentiate(function: Function, wrt: Sequence[int],
                   tape_limit: int | None = None) -> Function:
-    """f(*xs) -> *ys becomes f_vjp(*xs, *y_bars) -> (*ys, *x_bars); its loops save at most
+    """Transform f(*xs) -> *ys to f_vjp(*xs, *y_bars) -> (*ys, *x_bars); its loops save at most
     `tape_limit` bytes each.
     """
     function = stage(members(function), "members")
@@ -208,26 +207,26 @@ def differentiate(function: Function, wrt: Sequence[int],
 
 
 def push_forward(function: Function, wrt: Sequence[int]) -> Function:
-    """f(*xs) -> *ys becomes f_jvp(*xs, *x_dots) -> (*ys, *y_dots)."""
+    """Transform f(*xs) -> *ys to f_jvp(*xs, *x_dots) -> (*ys, *y_dots)."""
     return stage(jvp.jvp(function, wrt), "jvp")
 
 
 def linearize(function: Function, wrt: Sequence[int]) -> Function:
-    """f(*xs) -> *ys becomes f_jvp(*xs, *x_dots) -> (*ys, *y_dots), the primal first and then its
-    tangents.
+    """Transform f(*xs) -> *ys to f_jvp(*xs, *x_dots) -> (*ys, *y_dots), the primal first and then
+    its tangents.
     """
     return stage(linear(function, wrt), "linearize")
 
 
 def batch(function: Function, in_axes: Sequence[int | None], out_axes,
           types: Sequence[Type] | None = None) -> Function:
-    """f(*xs) -> *ys for one lane becomes f_vmap(*xs) -> *ys for many."""
+    """Transform f(*xs) -> *ys for one lane to f_vmap(*xs) -> *ys for many."""
     return stage(vmap.vmap(function, in_axes, out_axes, types), "vmap")
 
 
 def finish(function: Function) -> Function:
-    """A transformed function, cleaned up: once, where one transformation does nothing more to what
-    another has made, as `jit` does.
+    """Clean up a transformed function: only once, where a transformation, such as `jit`, returns
+    another's result unchanged.
     """
     run_on_callees(FINISH, function)
     found = clone(function) if function.is_finished else run(FINISH, function)
@@ -236,8 +235,7 @@ def finish(function: Function) -> Function:
 
 
 def flatten_calls(function: Function, target: str = "cpu") -> Function:
-    """`function` as compiled code wants it: in one piece, but for functions that call themselves.
-    """
+    """Inline all calls but those of recursive functions, as compiled code needs it."""
     for callee in recursive_callees(function) if target == "cuda" else ():
         if calls_itself(callee):
             raise UnsupportedError(f"{callee.name} calls itself, which the threads of a GPU do not",
@@ -252,7 +250,7 @@ def flatten_calls(function: Function, target: str = "cpu") -> Function:
 
 
 def run(passes: Sequence[Pass], function: Function) -> Function:
-    """`function` after each of `passes` in turn; it stays as it is."""
+    """Run each of `passes` in turn on a copy of `function`."""
     function = clone(function)
     for each in passes:
         function = stage(each.run(function), each.name)
@@ -273,7 +271,7 @@ def checked() -> Iterator[None]:
 
 
 def is_checking() -> bool:
-    """Whether the IR is to be verified after every pass."""
+    """Test whether the IR is to be verified after every pass."""
     return _checking.get() or is_requested("ir")
 
 
@@ -293,7 +291,7 @@ def recorded() -> Iterator[list[tuple[str, Function]]]:
 
 
 def stage(function: Function, name: str, lengths: bool = True) -> Function:
-    """`function` itself, verified, recorded and written out if that is asked for."""
+    """Verify, record and dump `function`, if requested, and return it."""
     if is_checking():
         try:
             verify(function, lengths)
@@ -322,15 +320,15 @@ def dump(text: Callable[[], str], name: str) -> None:
 
 
 def readable(function: Function) -> Module:
-    """`function` as the Python that users read, and that runs."""
+    """Print `function` as the Python that users read, and that runs."""
     module = render(function)
     dump(lambda: module.text, f"{function.name}_source")
     return module
 
 
 def loops_of(function: Function, target: str = "cpu", args: Sequence | None = None) -> Function:
-    """`function` as the fused scalar loops that are compiled: for any arguments, or for those
-    given.
+    """Lower `function` to the fused scalar loops that are compiled: for any arguments, or for the
+    given ones.
     """
     flat = flatten_calls(spread(function), target)
     if target != "cpu":
@@ -343,23 +341,23 @@ def loops_of(function: Function, target: str = "cpu", args: Sequence | None = No
 
 
 def loaded(module: Module) -> Callable:
-    """The function that is the entry of `module`, run by Python."""
+    """Load `module` and return its entry function, run by Python."""
     return load(module.text, module.entry, module.lines, given=module.given)
 
 
 def is_looked_at() -> bool:
-    """Whether somebody looks at the stages, all of which have to be made then."""
+    """Test whether the stages are being observed, so that all of them have to be built."""
     return is_checking() or _stages.get() is not None or bool(os.environ.get("S2S_DUMP"))
 
 
 def flattened(function: Function) -> Function:
-    """`function` as it is compiled: of leaves, in one piece."""
+    """Flatten `function` for compilation: leaves as parameters, calls inlined."""
     return flatten_calls(spread(function))
 
 
 def compiled(function: Function | Recalled, options: dict, kept=None) -> Callable:
-    """Native code of `function`, a function of its parameters; what Python runs where
-    NUMBA_DISABLE_JIT says that nothing be compiled.
+    """Compile `function`, as a function of its parameters; run by Python where NUMBA_DISABLE_JIT
+    disables compilation.
 
     `kept` is what an earlier process has kept of it, or what this one will keep (s2s/persist).
     """
@@ -383,7 +381,8 @@ TARGETS = {"cpu": lambda function, **options: numba_code.compiled(function, **op
 
 def loops_text(function: Function, target: str = "cpu", args: Sequence | None = None,
                parallel: bool | None = False) -> str:
-    """What is compiled, as Python: fused scalar loops, or the kernels that they are for a GPU.
+    """Return what is compiled, as Python: fused scalar loops, or the kernels that they are for a
+    GPU.
 
     With `args` it is what runs for them: loops that are worth it are in parts, unless `parallel` is
     False.
@@ -399,7 +398,7 @@ def loops_text(function: Function, target: str = "cpu", args: Sequence | None = 
 
 
 def export_text(function: Function, compiled: bool = False, target: str = "cpu") -> str:
-    """A module of its own that defines `function`, plain or compiled by Numba."""
+    """Return a self-contained module that defines `function`, plain or compiled by Numba."""
     if function.captures:
         names = ", ".join(function.captures)
         raise UnsupportedError(f"{function.name} reads {names} at each call, which a file cannot "
@@ -418,7 +417,7 @@ def export_text(function: Function, compiled: bool = False, target: str = "cpu")
 
 
 def importable(module: Module, function: Function) -> str:
-    """The text of `module`, if a file can import all that it needs."""
+    """Return the text of `module`, if a file can import all that it needs."""
     for name, x in module.given.items():
         if f"import {name}\n" not in module.text:
             verb = "raises" if isinstance(x, type) and issubclass(x, BaseException) else "uses"

@@ -1,5 +1,5 @@
-"""What generated code is specialised on: the dtype and rank of each argument, and which extents are
-1.
+"""The specialisation key of generated code: the dtype and rank of each argument, and which extents
+are 1.
 
 `key_of` is the part of an argument that decides which generated code runs it, `type_of` the same as
 a type of the IR.  Lengths other than 1 are in neither, so that 1,000 lengths are one generation.
@@ -44,7 +44,7 @@ MOST_GUESSED = 3  # parameters whose ranks are tried in turn
 
 
 def key_of(x) -> object:
-    """Hashable, and equal for arguments that the same generated code runs."""
+    """Return a key that is equal for arguments that the same generated code runs."""
     kind = type(x)
     if kind in _PLAIN:
         return kind
@@ -68,7 +68,7 @@ def key_of(x) -> object:
 
 
 def short_axes(x) -> object:
-    """Which axes of the arrays in `x` are short, for code that depends on it:
+    """Return which axes of the arrays in `x` are short, for code that depends on it:
     ir/length_assumptions.py, Note [Long axes].
     """
     if type(x) is np.ndarray or is_on_device(x):
@@ -78,7 +78,7 @@ def short_axes(x) -> object:
 
 
 def key_of_fixed(x) -> object:
-    """Hashable, and equal for objects that generated code need not tell apart."""
+    """Return a key that is equal for objects that generated code need not distinguish."""
     if not has_equality(x):
         return type(x), id(x)
     try:
@@ -89,7 +89,9 @@ def key_of_fixed(x) -> object:
 
 
 def members_of(x, form: Form | None) -> list[tuple[object, bool]]:
-    """The members of a container, each with whether it is part of the structure instead of data."""
+    """Return the members of a container, each with whether it is part of the structure instead of
+    data.
+    """
     if form is None:
         return [(member, False) for member in x]
     if form.kind != "attributes":
@@ -98,7 +100,7 @@ def members_of(x, form: Form | None) -> list[tuple[object, bool]]:
 
 
 def type_of(x, name: str) -> Type:
-    """The type of the argument `x` for the parameter `name`."""
+    """Return the type of the argument `x` for the parameter `name`."""
     if is_container(x):
         form = form_of(x)
         keys = range(len(x)) if form is None else form.keys
@@ -133,8 +135,8 @@ def type_of(x, name: str) -> Type:
 
 
 def ranks_to_try(types: Sequence[Type]) -> Iterator[list[Type]]:
-    """`types`, with numbers, vectors and matrices for those that say nothing of their rank, the
-    fewest and lowest first.
+    """Yield `types` with numbers, vectors and matrices for those of unknown rank, the fewest and
+    lowest first.
 
     For a program that writes into an element of what may be a number or an array, only known ranks
     decide.
@@ -152,8 +154,8 @@ def ranks_to_try(types: Sequence[Type]) -> Iterator[list[Type]]:
 
 
 def members_of_axes(type: Type, axes, name: str) -> list:
-    """The axes of the members of a container of `type`; TypeMismatchError where `axes` is none like
-    it.
+    """Return the axes of the members of a container of `type`; TypeMismatchError where `axes` does
+    not match it.
     """
     form = form_of(axes)
     fits = isinstance(type, Tuple) and is_container(axes) and (
@@ -166,7 +168,7 @@ def members_of_axes(type: Type, axes, name: str) -> list:
 
 
 def lane_type(type: Type, axis: int | None, name: str) -> Type:
-    """The type of one lane of a batched argument; before any call, a lane is a number."""
+    """Return the type of one lane of a batched argument; before any call, a lane is a number."""
     match type:
         case Static():
             return type
@@ -189,8 +191,8 @@ def lane_type(type: Type, axis: int | None, name: str) -> Type:
 
 
 def normalised(x):
-    """`x` as generated code takes it: arrays of rank 0 as numbers, other libraries' arrays as
-    NumPy's.
+    """Convert `x` to the form that generated code takes: arrays of rank 0 to numbers, other
+    libraries' arrays to NumPy's.
     """
     if type(x) in _PLAIN or x is None:
         return x
@@ -210,13 +212,13 @@ def normalised(x):
 
 
 def accepted_by_kernels(x):
-    """`x` as code for a GPU takes it: what is there already stays there."""
+    """Convert `x` to the form that code for a GPU takes; arrays on the device stay there."""
     return x if is_on_device(x) else normalised(x)
 
 
 def signature_of(function: Callable) -> inspect.Signature:
-    """What `function` itself takes, whatever it wraps; SourceError where Python does not know, or
-    it is no function.
+    """Return the signature of `function` itself, whatever it wraps; SourceError where Python does
+    not know it, or it is no function.
     """
     if not callable(function):
         raise SourceError(f"{function!r} is not a function", None, "pass a function that is "
@@ -225,12 +227,13 @@ def signature_of(function: Callable) -> inspect.Signature:
 
 
 def parameters_of(function: Callable) -> list[inspect.Parameter]:
-    """The parameters of `function`, in order."""
+    """Return the parameters of `function`, in order."""
     return list(signature_of(function).parameters.values())
 
 
 def bind(signature: inspect.Signature, args: tuple, kwargs: dict) -> tuple:
-    """The arguments in the order of the parameters, defaults filled in; `*args` stay spread."""
+    """Return the arguments in the order of the parameters, defaults filled in; `*args` stay spread.
+    """
     bound = signature.bind(*args, **kwargs)
     bound.apply_defaults()
     values = []

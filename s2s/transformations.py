@@ -1,5 +1,4 @@
-"""The kinds of transformation: what each adds to a name, its signature, its IR, and what runs when
-it is called.
+"""The kinds of transformation: for each its name suffix, signature, IR, and what a call runs.
 
 Everything here is asked by a `Transformed`, and is given it: `t.inner_function(types)` is the IR of
 the function inside, `t.options` say how it is transformed.
@@ -25,9 +24,7 @@ from .specialisation import lane_type, parameters_of, signature_of, type_of
 
 @dataclass(frozen=True)
 class Kind:
-    """One transformation: what its name adds, its signature, its IR, and what runs when it is
-    called.
-    """
+    """One transformation: its name suffix, its signature, its IR, and what a call runs."""
 
     suffix: str
     function: Callable[[object, tuple], Function]
@@ -38,18 +35,18 @@ class Kind:
 
 
 def interpreted(transformed, function: Function) -> Callable:
-    """The generated source, run by Python."""
+    """Load the generated source, run by Python."""
     return pipeline.loaded(pipeline.readable(function))
 
 
 def run_like_inside(transformed, function: Function) -> Callable:
-    """Compiled where the function inside is, interpreted otherwise."""
+    """Compile where the function inside is compiled, interpret otherwise."""
     native = native_inside(transformed)
     return native(function) if native is not None else interpreted(transformed, function)
 
 
 def native_inside(transformed) -> Callable | None:
-    """What compiles a function as the one inside is compiled; None if it is not."""
+    """Return the compiler of the function inside; None if it is not compiled."""
     inner = transformed.inner
     while isinstance(inner, Checkpointed):
         inner = inner.function
@@ -61,29 +58,29 @@ def native_inside(transformed) -> Callable | None:
 
 
 def same_signature(transformed) -> inspect.Signature:
-    """That of the function inside."""
+    """Return the signature of the function inside."""
     return signature_of(transformed.inner)
 
 
 def doubled(transformed, count: int) -> list[str]:
-    """x, y becomes x, y, x_dot, y_dot."""
+    """Extend x, y to x, y, x_dot, y_dot."""
     names = names_of(transformed.inner, count // 2)
     return names + [f"{n}_dot" for n in names]
 
 
 def doubled_signature(transformed) -> inspect.Signature:
-    """(x, y) becomes (x, y, x_dot, y_dot)."""
+    """Extend (x, y) to (x, y, x_dot, y_dot)."""
     count = number_of_arguments(transformed)
     return ANY_NUMBER if count is None else positional(doubled(transformed, 2 * count))
 
 
 def pulled_back(transformed, count: int) -> list[str]:
-    """x, y becomes x, y, y_bar."""
+    """Extend x, y to x, y, y_bar."""
     return [*names_of(transformed.inner, count - 1), "y_bar"]
 
 
 def pullback_signature(transformed) -> inspect.Signature:
-    """(x, y) becomes (x, y, y_bar)."""
+    """Extend (x, y) to (x, y, y_bar)."""
     count = number_of_arguments(transformed)
     return ANY_NUMBER if count is None else positional(pulled_back(transformed, count + 1))
 
@@ -92,7 +89,7 @@ ANY_NUMBER = inspect.Signature([inspect.Parameter("args", inspect.Parameter.VAR_
 
 
 def number_of_arguments(transformed) -> int | None:
-    """How many arguments the function inside is given; None where it takes any number."""
+    """Return the number of arguments of the function inside; None where it takes any number."""
     if "count" in transformed.options:
         return transformed.options["count"]
     kinds = [p.kind for p in parameters_of(transformed.inner)]
@@ -101,7 +98,7 @@ def number_of_arguments(transformed) -> int | None:
 
 
 def positional(names: Sequence[str]) -> inspect.Signature:
-    """The signature of a function of these positional arguments."""
+    """Return the signature of a function of these positional arguments."""
     unique: list[str] = []
     for n in names:
         while n in unique:
@@ -153,8 +150,8 @@ def batch_of(t, types: tuple) -> Function:
 
 
 def axis_left_open(t, p: inspect.Parameter, type: Type, axis: int) -> int | None:
-    """The axis with the lanes of a parameter that has no entry of its own: None for what all share,
-    such as defaults.
+    """Return the lane axis of a parameter without an entry in `in_axes`: None for shared ones, such
+    as defaults.
 
     The function is generated for what it is given, and a default looks no different there from what
     a caller gives.  A number has no lanes; an array has them where the default is none, or has an
@@ -173,7 +170,7 @@ def axis_left_open(t, p: inspect.Parameter, type: Type, axis: int) -> int | None
 
 
 def _ranks(type: Type) -> list:
-    """The number of axes of each leaf of a type, in one list."""
+    """Return the number of axes of each leaf of a type, in one list."""
     return ([n for x in type.items for n in _ranks(x)] if isinstance(type, Tuple)
             else [len(getattr(type, "dims", ()))])
 
@@ -189,7 +186,7 @@ def linearized_of(t, types: tuple) -> Function:
 
 
 def check_tangents(t, types: tuple) -> None:
-    """Raise TypeMismatchError where one of the tangents, which follow the primals, is none for its
+    """Raise TypeMismatchError where one of the tangents, which follow the primals, does not fit its
     primal.
     """
     names = t.parameter_names(len(types))
@@ -206,7 +203,7 @@ def check_tangents(t, types: tuple) -> None:
 
 
 def is_complex(type: Type) -> bool:
-    """Whether numbers of this type are complex."""
+    """Test whether numbers of this type are complex."""
     return (getattr(type, "dtype", None) or "").startswith("complex")
 
 
@@ -231,7 +228,7 @@ JACOBIANS = {"jacfwd": jacobians.columns, "jacrev": jacobians.rows, "jacobian": 
 
 
 def seeded(transformed, count: int) -> list[str]:
-    """x, y becomes x, y, seed, seed_1, ..."""
+    """Extend x, y to x, y, seed, seed_1, ..."""
     own = transformed.options["count"]
     return [*names_of(transformed.inner, own),
             *(f"seed_{k}" if k else "seed" for k in range(count - own))]
@@ -248,7 +245,7 @@ def rows_of(t, types: tuple) -> Function:
 
 
 def _axes(type: Type):
-    """The number of axes of each leaf of a type."""
+    """Return the number of axes of each leaf of a type."""
     return tuple(map(_axes, type.items)) if isinstance(type,
                                                        Tuple) else len(getattr(type, "dims", ()))
 

@@ -1,4 +1,4 @@
-"""`Transformed`: a function made from another, its source, and what stands between the two.
+"""`Transformed`: a transformed function with its source and its stages of compilation.
 
 A chain of transformations is data: each Transformed holds the callable inside it, the kind of
 transformation and its options.  For arguments of given types it asks the callable inside for its
@@ -71,8 +71,8 @@ class Specialised:
         self.getters = list(self.function.captures.values())
 
     def is_current(self) -> bool:
-        """Whether captured values have the types, and names stand for the functions, that the code
-        is for.
+        """Whether captured values still have the types, and names still refer to the functions,
+        that the code was generated for.
         """
         if not is_current(self.consulted):
             return False
@@ -109,8 +109,8 @@ class Lowered:
     @property
     @in_turn
     def loops(self) -> str:
-        """What is compiled: fused scalar loops, those that threads share for these arguments in
-        parts; or CUDA kernels.
+        """The compiled form, as Python: fused scalar loops, those that threads share for these
+        arguments in parts; or CUDA kernels.
         """
         if self.transformed.target == "cuda" or not self.transformed.is_compiled() or not self.args:
             return pipeline.loops_text(self.function, self.transformed.target)
@@ -119,14 +119,14 @@ class Lowered:
 
     @in_turn
     def compile(self) -> Callable:
-        """Native code: a function of the same arguments."""
+        """Compile to native code: a function of the same arguments."""
         with consulting():
             consulted_too(self.consulted)
             return self.transformed.compiled(self.function)
 
     @property
     def memory(self) -> Memory:
-        """What one run on these arguments saves for its reverse sweep, at most at once: a number of
+        """The peak memory that one run on these arguments saves for its reverse sweep: a number of
         bytes, and a table.
 
         It is found by running the generated Python; compiled code saves as much, or less.
@@ -180,7 +180,7 @@ class Transformed:
 
     @property
     def name(self) -> str:
-        """What generated code calls this function."""
+        """The name by which generated code calls this function."""
         inner = getattr(self.inner, "name", None) or getattr(self.inner, "__name__",
                                                              type(self.inner).__name__)
         return f"{identifier(inner)}{self.derive.suffix}"
@@ -192,7 +192,7 @@ class Transformed:
         return self if instance is None else MethodType(self.as_method(), instance)
 
     def as_method(self) -> Transformed:
-        """This, called as a method: what it differentiates unless told otherwise is not `self`."""
+        """Bind this as a method: what it differentiates by default is not `self`."""
         if self.method is None:
             inner = self.inner.as_method() if isinstance(self.inner, Transformed) else self.inner
             options = {name: as_method(x) if name == "argnums" else x
@@ -211,9 +211,7 @@ class Transformed:
     # -------------------------------------------------------------------------------------- calling
 
     def call(self, *args, **kwargs):
-        """What a call does whose arguments are not like those of the last one, as far as that is
-        easily told.
-        """
+        """Run a call whose arguments may differ in kind from those of the last one."""
         out = kwargs.pop("out", None) if self.takes_out else None
         if kwargs or len(args) != self.arity:
             named = self.named_by(kwargs)
@@ -243,7 +241,7 @@ class Transformed:
         return result
 
     def direct(self, found: Specialised, args: tuple, out=None) -> Callable | None:
-        """What runs calls with arguments like these."""
+        """Return the function that runs calls with arguments like these."""
         agreed = [a.text for a in agreements(found.function)]
         return direct(self.name, self.signature, args, found.call, found.getters, found.consulted,
                       agreed, repeated(self.call, self.signature), self.static_positions(len(args)),
@@ -251,13 +249,13 @@ class Transformed:
 
     @property
     def takes_out(self) -> bool:
-        """Whether the keyword `out` means arrays to write into, and no parameter."""
+        """Whether the keyword `out` means arrays to write into, and is not a parameter."""
         return all(name != "out" and p.kind is not p.VAR_KEYWORD
                    for name, p in self.signature.parameters.items())
 
     def named_by(self, kwargs: dict) -> Transformed:
-        """This function, taking those of `kwargs` that its `**` parameter takes by names of their
-        own.
+        """Return this function, taking those of `kwargs` that its `**` parameter takes by names of
+        their own.
         """
         names = tuple(name for name in kwargs if name not in self.signature.parameters)
         if not names or not any(p.kind is p.VAR_KEYWORD
@@ -270,8 +268,8 @@ class Transformed:
         return self.keyworded[names]
 
     def bound(self, args: tuple, kwargs: dict) -> tuple:
-        """The arguments in the order of the parameters; TypeMismatchError where they do not fit
-        them.
+        """Return the arguments in the order of the parameters; TypeMismatchError where they do not
+        fit them.
         """
         try:
             return bind(self.signature, args, kwargs)
@@ -280,7 +278,7 @@ class Transformed:
                                     "pass the arguments that it takes") from None
 
     def specialise(self, args: tuple) -> Specialised:
-        """The generated code for arguments like these, generated now if it is not there yet."""
+        """Return the generated code for arguments like these, generated now if necessary."""
         fixed = self.static_positions(len(args))
         key = (tuple(map(key_of, args)) if not fixed
                else tuple(fixed_key(x, self.parameter_names(len(args))[k]) if k in fixed
@@ -288,17 +286,18 @@ class Transformed:
         return self.known(args, key) or self.generated(args, key)
 
     def known(self, args: tuple, key: tuple) -> Specialised | None:
-        """The generated code that is there and is still what it would be."""
+        """Return the existing generated code for these arguments, if it is current."""
         return next((found for found in self.specialised.get(key, ()) if found.is_for(args)), None)
 
     @in_turn
     def generated(self, args: tuple, key: tuple) -> Specialised:
-        """The code for arguments like these, generated unless another thread has just done so."""
+        """Generate the code for arguments like these, unless another thread has just done so."""
         with telling(self.name):
             return self.known(args, key) or self.generate(args, key)
 
     def generate(self, args: tuple, key: tuple) -> Specialised:
-        """New code for arguments like these, or what an earlier process has kept of it.
+        """Generate code for arguments like these, or recall what an earlier process has stored of
+        it.
 
         An argument that must be known, such as an axis, is static from now on: each of its values
         has code of its own.
@@ -341,7 +340,7 @@ class Transformed:
         return made
 
     def of_known_ranks(self, types: Sequence[Type]) -> Function:
-        """The IR for native code, in which what a loop makes an array of begins as one:
+        """Build the IR for native code, in which what a loop turns into an array starts as one:
         front/domain/rank_promotion.py.
         """
         function = self.function_for_types(types)
@@ -355,7 +354,7 @@ class Transformed:
         return found if has_ranks(found) else function
 
     def types_of(self, args: tuple) -> tuple[Type, ...]:
-        """The types of these arguments, named after the parameters."""
+        """Return the types of these arguments, named after the parameters."""
         names = self.parameter_names(len(args))
         fixed = self.static_positions(len(args))
         try:
@@ -365,7 +364,7 @@ class Transformed:
             raise type(error)(f"{self.name}: {error.message}", error.line, error.remedy) from None
 
     def static_positions(self, count: int) -> tuple[int, ...]:
-        """Which of `count` arguments are static: of this function, or of one inside."""
+        """Return which of `count` arguments are static: of this function, or of one inside."""
         if count not in self.fixed:
             inside = (self.inner.static_positions(count) if isinstance(self.inner, Transformed)
                       else ())
@@ -376,14 +375,14 @@ class Transformed:
         return self.fixed[count]
 
     def parameter_names(self, count: int) -> list[str]:
-        """One name for each of `count` arguments."""
+        """Return a name for each of `count` arguments."""
         return self.derive.names(self, count)
 
     # ----------------------------------------------------------------------------------- generating
 
     def function_for(self, values: Sequence[Value]) -> Function:
-        """The IR of this function for arguments like these: what a call of it inside another
-        program means.
+        """Return the IR of this function for arguments like these, for a call of it inside another
+        program.
         """
         types = tuple(v.type for v in values)
         if self.arity is not None:
@@ -397,7 +396,7 @@ class Transformed:
 
     @in_turn
     def function_for_types(self, types: Sequence[Type]) -> Function:
-        """The IR of this function for arguments of these types."""
+        """Return the IR of this function for arguments of these types."""
         types = tuple(types)
         found, depends = self.functions.get(types, (None, {}))
         if found is None or not is_current(depends) or not captures_have_their_types(found):
@@ -417,7 +416,9 @@ class Transformed:
 
     @property
     def means(self) -> Callable | None:
-        """The function that returns the same, where this only says how it is run."""
+        """Return the function with the same results, where this transformation only changes how it
+        is run.
+        """
         return self.inner if self.kind == "jit" else None
 
     @property
@@ -426,7 +427,7 @@ class Transformed:
         return self.inner.base if isinstance(self.inner, Transformed) else self.inner
 
     def inner_function(self, types: Sequence[Type]) -> Function:
-        """The IR of the function that is transformed, for arguments of these types."""
+        """Return the IR of the function inside, for arguments of these types."""
         if isinstance(self.inner, Transformed):
             return self.inner.function_for_types(types)
         if isinstance(self.inner, (Enclosed, LinearMap)):
@@ -435,7 +436,7 @@ class Transformed:
         return pipeline.build(self.inner, types)
 
     def generic(self) -> Function:
-        """The IR for whatever the annotations say, and nothing where they say nothing."""
+        """Return the IR for the annotated types, and unknown types where there are none."""
         types = annotated_types(self)
         try:
             return self.function_for_types(types)
@@ -448,7 +449,7 @@ class Transformed:
             raise refused
 
     def compiled(self, function: Function, kept=None) -> Callable:
-        """Native code of `function`, of which something may be `kept` on disk."""
+        """Compile `function`, of which something may be `kept` on disk."""
         options = ({k: v for k, v in self.options.items() if k != "static"} if self.kind == "jit"
                    else {})
         return pipeline.compiled(function, options, kept)
@@ -467,7 +468,8 @@ class Transformed:
         return whole(self.last.function) if self.last is not None else self.generic()
 
     def lower(self, *args, **kwargs) -> Lowered:
-        """The stages of the code for arguments like these; without arguments, of `source`."""
+        """Return the stages of the code for arguments like these; without arguments, of `source`.
+        """
         if not args and not kwargs and self.arity != 0:
             return Lowered(self, self.current, None)
         named = self.named_by(kwargs)
@@ -493,7 +495,7 @@ class Transformed:
 
     @property
     def target(self) -> str:
-        """What native code is for: "cpu" or "cuda"."""
+        """The target of native code: "cpu" or "cuda"."""
         return self.options.get("target", "cpu") if self.kind == "jit" else "cpu"
 
     def is_compiled(self) -> bool:
@@ -506,21 +508,23 @@ class Transformed:
 
 
 def restored(kind: str, inner: Callable, options: dict, texts: dict[str, str]) -> Transformed:
-    """A Transformed that another process has pickled, and the texts of functions that no file here
-    has.
+    """Rebuild a Transformed that another process has pickled, with the texts of functions that no
+    file here has.
     """
     register_texts(texts)
     return Transformed(kind, inner, options)
 
 
 def captured_key(function: Function) -> tuple:
-    """What of the captured values decides which generated code runs."""
+    """Return the part of the captured values that selects the generated code."""
     captured = [get() for get in function.captures.values() if not isinstance(get, Saved)]
     return (*map(key_of, captured), *map(short_axes, captured))
 
 
 def captures_have_their_types(function: Function) -> bool:
-    """Whether the captured values that `function` reads are still what it was generated for."""
+    """Test whether the captured values that `function` reads still have the types it was generated
+    for.
+    """
     captured = function.params[len(function.params) - len(function.captures):]
     for param, (name, get) in zip(captured, function.captures.items()):
         if isinstance(get, (Enclosing, Saved)):

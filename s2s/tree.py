@@ -1,5 +1,4 @@
-"""Trees of values: tuples, lists, dicts and objects, nested; what is at their leaves is what
-derivatives are of.
+"""Trees of values: nested tuples, lists, dicts and objects, with differentiable data at the leaves.
 
 Dataclasses and `types.SimpleNamespace` are trees as they stand; other classes are once they are
 registered.
@@ -19,38 +18,40 @@ NAMESPACE = "s2s"
 
 
 def map(function: Callable, tree, *others):
-    """A tree like `tree`, with `function` applied to each leaf, and to the leaves of `others`
-    beside it.
+    """Apply `function` to each leaf of `tree`, and to the corresponding leaves of `others`; return
+    a tree like `tree`.
     """
     known(tree)
     return optree.tree_map(function, tree, *others, namespace=NAMESPACE)
 
 
 def leaves(tree) -> list:
-    """The leaves of `tree`, from left to right; the entries of a dict in the order of its keys."""
+    """Return the leaves of `tree`, from left to right; the entries of a dict in the order of its
+    keys.
+    """
     known(tree)
     return optree.tree_leaves(tree, namespace=NAMESPACE)
 
 
 def flatten(tree) -> tuple[list, object]:
-    """(leaves, structure): what `unflatten` puts together again."""
+    """Return (leaves, structure), which `unflatten` puts together again."""
     known(tree)
     found, structure, *_ = optree.tree_flatten(tree, namespace=NAMESPACE)
     return found, structure
 
 
 def unflatten(structure, leaves: list):
-    """The tree of this structure with these leaves."""
+    """Build the tree of this structure with these leaves."""
     return optree.tree_unflatten(structure, leaves)
 
 
 def structure(tree):
-    """What `flatten` says of `tree` beside its leaves: equal for trees of one structure."""
+    """Return the structure of `tree` without its leaves: equal for trees of one structure."""
     return flatten(tree)[1]
 
 
 def stack(trees: Sequence, one: Callable = lambda: None):
-    """A tree like each of `trees`, whose leaves are those of all of them along a new first axis.
+    """Stack the leaves of `trees` along a new first axis; return a tree like each of them.
 
         stack([(x, a), (y, b)])  is  (np.stack([x, y]), np.stack([a, b]))
 
@@ -63,8 +64,8 @@ def stack(trees: Sequence, one: Callable = lambda: None):
 
 
 def ravel(tree):
-    """(vector, unravel): the leaves of `tree` one after the other, and the function that makes such
-    a tree of a vector.
+    """Return (vector, unravel): the leaves of `tree` one after the other, and the function that
+    builds such a tree from a vector.
 
     The vector has the dtype that all leaves promote to; `unravel` gives each leaf its shape again,
     and leaves the dtype.  It raises ValueError for anything but a vector of that length.
@@ -88,7 +89,7 @@ def ravel(tree):
 
 
 def register(kind: type, flatten: Callable, unflatten: Callable) -> None:
-    """Make instances of the class `kind` trees.
+    """Register the class `kind`, so that its instances are trees.
 
     `flatten(x)` is (children, rest): children are data, each an attribute of `x`; the rest, which
     must be hashable, is fixed when code is generated.  `unflatten(rest, children)` makes the
@@ -103,7 +104,8 @@ _known: set[type] = set()
 
 
 def known(tree) -> None:
-    """Tell optree of the classes of the objects in `tree` whose attributes are their members."""
+    """Register with optree the classes of the objects in `tree` whose attributes are their members.
+    """
     while True:
         found = {type(x) for x in optree.tree_leaves(tree, namespace=NAMESPACE)}
         new = [kind for kind in found if kind not in _known and treedef.has_members(kind)]
@@ -116,7 +118,7 @@ def known(tree) -> None:
 
 
 def _flatten_attributes(x) -> tuple[list, tuple]:
-    """The attributes that are data; the names of all, and those whose content is part of the
+    """Return the attributes that are data; the names of all, and those whose content is part of the
     structure.
     """
     content = treedef.attributes_of(x)

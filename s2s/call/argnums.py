@@ -1,5 +1,4 @@
-"""Which arguments are meant: `argnums` and `static_argnums`, by number, from the end, or by name.
-"""
+"""Resolution of `argnums` and `static_argnums`: arguments by number, from the end, or by name."""
 
 from __future__ import annotations
 
@@ -23,7 +22,9 @@ POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def numbers(argnums, what: str = "argnums") -> int | str | tuple:
-    """`argnums` as a number, a name, or a tuple of these; TypeMismatchError for anything else."""
+    """Return `argnums` as a number, a name, or a tuple of these; TypeMismatchError for anything
+    else.
+    """
     if isinstance(argnums, (str, First)):
         return argnums
     try:
@@ -42,8 +43,8 @@ def numbers(argnums, what: str = "argnums") -> int | str | tuple:
 
 
 def checked_axes(axes, what: str):
-    """`axes`: a number, None, or a container of such, nested any way; TypeMismatchError for
-    anything else.
+    """Return `axes`: a number, None, or a nested container of such; TypeMismatchError for anything
+    else.
     """
     if is_container(axes):
         for member in members_of(axes):
@@ -57,13 +58,14 @@ def checked_axes(axes, what: str):
 
 
 def members_of(container) -> Sequence:
-    """What a tuple, list, dict or other container holds."""
+    """Return the members of a tuple, list, dict or other container."""
     form = form_of(container)
     return container if form is None else form.members(container)
 
 
 def resolved(argnums, function: Callable, types: Sequence) -> int | tuple[int, ...]:
-    """`argnums` as numbers from 0, for a call of `function` with arguments of these types."""
+    """Return `argnums` as numbers from 0, for a call of `function` with arguments of these types.
+    """
     if isinstance(argnums, tuple):
         return tuple(resolved(k, function, types) for k in argnums)
     if isinstance(argnums, First):
@@ -89,13 +91,13 @@ def resolved(argnums, function: Callable, types: Sequence) -> int | tuple[int, .
 
 
 def as_method(argnums):
-    """`argnums` of a function that is called as a method."""
+    """Shift `argnums` of a function that is called as a method."""
     return 1 if isinstance(argnums, First) else argnums
 
 
 def static_names(function: Callable, argnums, argnames) -> tuple[int | str, ...]:
-    """What `static_argnums` and `static_argnames` name, by number and by name; TypeMismatchError
-    for what is not there.
+    """Return the arguments in `static_argnums` and `static_argnames`, by number and by name;
+    TypeMismatchError for those that do not exist.
     """
     parameters = list(signature_of(function).parameters.values())
     open_ended = {p.kind for p in parameters} & {Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD}
@@ -125,15 +127,15 @@ def static_names(function: Callable, argnums, argnames) -> tuple[int | str, ...]
 
 
 def is_choice(x) -> bool:
-    """Whether an argument may be made static because code cannot be generated without it: an axis,
-    a norm, a tuple of such.
+    """Test whether an argument may be made static because code cannot be generated without it: an
+    axis, a norm, a tuple of such.
     """
     return (all(map(is_choice, x)) if isinstance(x, tuple)
             else isinstance(x, (bool, int, float, str, type(None))))
 
 
 def fixed_key(x, name: str) -> tuple:
-    """Hashable, and equal for static arguments that are the same to every program;
+    """Return a key that is equal for static arguments that are interchangeable in every program;
     TypeMismatchError for an array.
     """
     if isinstance(x, (tuple, frozenset)):
@@ -151,7 +153,7 @@ def fixed_key(x, name: str) -> tuple:
 
 
 def name_of(function: Callable) -> str:
-    """What messages call `function`."""
+    """Return the name of `function` in messages."""
     return getattr(function, "__name__", "f")
 
 

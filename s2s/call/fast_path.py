@@ -1,5 +1,5 @@
-"""What a call runs: a function written for arguments of one kind, which does everything between the
-caller and the code.
+"""The fast path of a call: a generated function for arguments of one kind, which does everything
+between the caller and the code.
 
     def loss_grad(p, x, *rest):
         try:
@@ -68,8 +68,8 @@ SIMPLE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEY
 def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callable,
            getters: Sequence[Callable], consulted: dict[Callable, object], agreed: Sequence[str],
            again: Callable, fixed: Sequence[int] = (), out=None) -> Callable | None:
-    """The function to run for arguments of the kinds of `args`, in the order of `signature`; None
-    for kinds that take a longer look.
+    """Build the function to run for arguments of the kinds of `args`, in the order of `signature`;
+    None for kinds that need a slower check.
 
     `call(*args, *captured)` is what runs, whose captured values `getters` read; `agreed` are
     conditions on `a0`, `a1`, ..., which hold of calls that are in order; `again(values, rest)` is
@@ -125,7 +125,7 @@ def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callab
 
 
 def header(parameters: Sequence[inspect.Parameter], names: Names, out: str | None) -> str:
-    """The parameters, as a caller may give them."""
+    """Return the parameters, as a caller may pass them."""
     missing = names.given(MISSING, "missing")
     texts = []
     for k, p in enumerate(parameters):
@@ -141,7 +141,8 @@ def header(parameters: Sequence[inspect.Parameter], names: Names, out: str | Non
 
 
 def guarded(conditions: Sequence[str], run: str, names: Names) -> str:
-    """Statements that `run` where the `conditions` hold; what it raises is the caller's to see."""
+    """Return statements that `run` where the `conditions` hold; exceptions propagate to the caller.
+    """
     like = names.new("like")
     return (f"    try:\n        {like} = not {names.rest} and {joined(conditions)}\n    except "
             f"Exception:\n        {like} = False\n" f"    if {like}:\n        return {run}\n")
@@ -149,7 +150,7 @@ def guarded(conditions: Sequence[str], run: str, names: Names) -> str:
 
 def running(call: Compiled, native: numba_code.Native, conditions: Sequence[str], kinds: Kinds,
             names: Names) -> str:
-    """Statements that run native code where the `conditions` hold, and build what it returns."""
+    """Return statements that run native code where the `conditions` hold, and build the result."""
     if call.native.fits != "False":
         conditions = [*conditions,
                       *(renamed(text, kinds.leaves, names) for text in native.required)]
@@ -167,8 +168,8 @@ def running(call: Compiled, native: numba_code.Native, conditions: Sequence[str]
 
 def runs(call: Compiled, whole: Callable, method: str, leaves: Sequence[str],
          names: Names) -> list[str]:
-    """What is called: the `whole`, or what is chosen by the lengths of the arguments where they
-    matter; then what is called if that raises MoreWork.
+    """Return the code to call: the `whole`, or one selected by the lengths of the arguments where
+    they matter; then the code to call if that raises MoreWork.
     """
     native = call.native
     if native.fits == "True":
@@ -186,8 +187,8 @@ def runs(call: Compiled, whole: Callable, method: str, leaves: Sequence[str],
 
 
 def tried(conditions: Sequence[str], ways: Sequence[Sequence[str]], names: Names) -> str:
-    """Statements that go the first of the `ways` where the `conditions` hold, and the next where
-    that is for less work; what is raised is forgotten.
+    """Return statements that take the first of the `ways` where the `conditions` hold, and the next
+    where that takes less work; exceptions are discarded.
     """
     text = (f"    try:\n        if not {names.rest} and {joined(conditions)}:\n"
             + "".join(f"            {line}\n" for line in ways[0]))
@@ -199,8 +200,8 @@ def tried(conditions: Sequence[str], ways: Sequence[Sequence[str]], names: Names
 
 
 def met(call: Compiled, whole: numba_code.Native, form: str, names: Names) -> Callable:
-    """The `form` of the `whole` code, "dispatcher" or "into"; where no call has needed it yet, what
-    is chosen for each, until one does.
+    """Return the `form` of the `whole` code, "dispatcher" or "into"; before a call has needed it,
+    the selection for each call.
     """
     if form in vars(whole):
         return getattr(whole, form)
@@ -217,8 +218,8 @@ def met(call: Compiled, whole: numba_code.Native, form: str, names: Names) -> Ca
 
 def outputs(function: Function, out, place: str,
             names: Names) -> tuple[Kinds, list[str | None]] | None:
-    """What must hold of arrays to write into for them to be like `out`, and where that for each
-    result is, None for numbers.
+    """Return the conditions under which output arrays are like `out`, and the position of that for
+    each result, None for numbers.
 
     None if `out` is no tree like the results.
     """
@@ -235,8 +236,8 @@ def outputs(function: Function, out, place: str,
 
 
 def arrays_of(x, type: Type, are_arrays: list[bool]):
-    """`x` with whatever is no array replaced, where `type` has data; TypeError where it has none
-    for an array.
+    """Replace in `x` everything that is no array, where `type` has data; TypeError where it has
+    something else in place of an array.
     """
     if isinstance(type, Tuple):
         form = form_of(x)
@@ -254,8 +255,8 @@ def arrays_of(x, type: Type, are_arrays: list[bool]):
 
 def writing(call: Compiled, native: numba_code.Native, conditions: Sequence[str], kinds: Kinds,
             taken: Kinds, arrays: Sequence[str | None], names: Names) -> str:
-    """Statements that have native code write into what is given and `taken`, where the `conditions`
-    hold, and build the results of it.
+    """Return statements that let native code write into the given and `taken` arrays, where the
+    `conditions` hold, and build the results.
     """
     leaves, rows = [*kinds.leaves, *taken.leaves], {**kinds.rows, **taken.rows}
     conditions = [*conditions, *(renamed(text, leaves, names) for text in native.required)]
@@ -275,7 +276,7 @@ def joined(conditions: Sequence[str]) -> str:
 
 
 def renamed(text: str, values: Sequence[str], names: Names) -> str:
-    """A condition on `a0`, `a1`, ..., as one on `values`."""
+    """Rename a condition on `a0`, `a1`, ... to one on `values`."""
     tree = ast.parse(f"({text})", mode="eval")
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
@@ -285,7 +286,7 @@ def renamed(text: str, values: Sequence[str], names: Names) -> str:
 
 
 def reading(getter: Callable, names: Names) -> str:
-    """Python that reads what `getter` reads, without calling it where that can be."""
+    """Return Python that reads what `getter` reads, without calling it where possible."""
     match getter:
         case Global():
             return f"{names.given(getter.namespace, 'n')}[{getter.name!r}]"
@@ -315,7 +316,7 @@ def reading(getter: Callable, names: Names) -> str:
 
 
 def current(getter: Callable, content, names: Names) -> str:
-    """Whether `getter` still reads `content`."""
+    """Test whether `getter` still reads `content`."""
     if getter is rules_given and not RULES:
         return f"not {names.given(RULES, 'rules')}"
     if isinstance(getter, Absent):
@@ -331,7 +332,7 @@ def current(getter: Callable, content, names: Names) -> str:
 
 
 def same(place: str, x, names: Names) -> str:
-    """Whether the static argument at `place` is `x`."""
+    """Test whether the static argument at `place` is `x`."""
     if type(x) in (int, str, bool):
         kind = names.given(type(x), type(x).__name__)
         return (f"{names.given(type, 'type')}({place}) is {kind} and {place} == "
@@ -340,7 +341,7 @@ def same(place: str, x, names: Names) -> str:
 
 
 def repeated(call: Callable, signature: inspect.Signature) -> Callable:
-    """`again` for `call`: hands it the arguments that the caller gave, as the caller gave them."""
+    """Return `again` for `call`: it passes on the arguments exactly as the caller gave them."""
     parameters = list(signature.parameters.values())
 
     def again(values: tuple, rest: tuple, out=None):
@@ -358,8 +359,8 @@ def repeated(call: Callable, signature: inspect.Signature) -> Callable:
 
 
 def written(results, out):
-    """`results`, their arrays those of `out`, into which they are copied: a tree of their
-    structure, with anything for numbers.
+    """Copy `results` into the arrays of `out`, a tree of their structure with anything for numbers,
+    and return them with these arrays.
 
     Raises TypeMismatchError or ShapeMismatchError, with nothing written, where `out` is none such,
     cannot be written, or would have to hold two results in one place.
@@ -378,8 +379,8 @@ def written(results, out):
 
 
 def _paired(y, out, place: str, pairs: list):
-    """The result `y` with the arrays of `out` for its own; what is to be copied, and where to, is
-    added to `pairs`.
+    """Return the result `y` with the arrays of `out` in place of its own; add the copies to be made
+    to `pairs`.
     """
     if is_container(y):
         form = form_of(y)
@@ -416,14 +417,14 @@ def _paired(y, out, place: str, pairs: list):
 
 
 def said(x) -> str:
-    """What messages call `x`."""
+    """Return the name of `x` in messages."""
     if is_container(x):
         return str(form_of(x) or f"a tuple of {len(x)}")
     return "None" if x is None else f"a {type(x).__name__}"
 
 
 def share(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether two arrays share memory, as far as that can be told soon."""
+    """Test whether two arrays share memory, as far as that can be decided quickly."""
     try:
         return bool(np.shares_memory(a, b, max_work=1000))
     except TooHard:

@@ -1,5 +1,4 @@
-"""Native code takes and returns numbers and arrays alone: containers are taken apart before, and
-put together after.
+"""Flattening of containers around native code, which takes and returns numbers and arrays alone.
 
     f(p, x) -> {"w": w, "b": b}    becomes    f(p_w, p_b, x) -> (w, b)
 
@@ -26,14 +25,13 @@ from ..runtime.call.type_guards import MANY, Names
 
 
 def has_containers(function: Function) -> bool:
-    """Whether `function` takes or returns a container, or takes what is no data."""
+    """Test whether `function` takes or returns a container, or takes a non-numeric argument."""
     return (any(isinstance(p.type, (Tuple, Static)) for p in function.params)
             or any(isinstance(y.type, Tuple) for y in function.results))
 
 
 def spread(function: Function) -> Function:
-    """`function`, whose arguments and results are leaves, one by one; what is no data is left out.
-    """
+    """Flatten the arguments and results of `function` to leaves; non-numeric ones are left out."""
     if not has_containers(function):
         return function
     params: list = []
@@ -48,7 +46,7 @@ def spread(function: Function) -> Function:
 
 @dataclass(eq=False)
 class Compiled:
-    """Native code with what its arguments and results are: a function of the arguments of
+    """Native code with the structure of its arguments and results: a function of the arguments of
     `function`.
 
     `native` takes their leaves, and returns those of the results.
@@ -67,16 +65,14 @@ class Compiled:
 
 
 def around(native: Callable, function: Function) -> Callable:
-    """A function of the arguments of `function` that calls `native` with their leaves, and makes
-    the results of what that returns.
+    """Wrap `native` to a function of the arguments of `function`: it is passed their leaves, and
+    the results are built from its leaves.
     """
     return _around(native, function, lambda run, names: result_expression(run, function, names))
 
 
 def taking_apart(native: Callable, function: Function) -> Callable:
-    """A function of the arguments of `function` that returns what `native` returns for their
-    leaves.
-    """
+    """Wrap `native` to a function of the arguments of `function` that returns its result leaves."""
     return _around(native, function, lambda run, names: ([], run))
 
 
@@ -99,7 +95,7 @@ def _around(native: Callable, function: Function, result: Callable) -> Callable:
 
 
 def _readers(container: ast.expr, type: Type) -> list[ast.expr]:
-    """What reads each leaf that is data."""
+    """Return the expression that reads each leaf that is data."""
     if not isinstance(type, Tuple):
         return [] if isinstance(type, Static) else [container]
     return [leaf for k, t in enumerate(type.items)
@@ -108,8 +104,8 @@ def _readers(container: ast.expr, type: Type) -> list[ast.expr]:
 
 def result_expression(run: str, function: Function, names: Names,
                       narrow: bool = False) -> tuple[list[str], str]:
-    """Statements, and the expression after them, that make the results of `function` of what the
-    expression `run` returns.
+    """Return statements, and an expression after them, that build the results of `function` from
+    the expression `run`.
 
     That is one leaf, or a tuple of all.  With `narrow`, numbers among them, which are Python's, are
     given their dtypes.
@@ -132,8 +128,8 @@ def result_expression(run: str, function: Function, names: Names,
 
 
 class Leaves:
-    """What reads the leaves that `run` returns, one after the other, or many at once; `before` are
-    the statements that stand before that.
+    """Expressions for the leaves that `run` returns, one after the other, or many at once; `before`
+    are the statements needed first.
     """
 
     def __init__(self, run: str, types: Sequence[Type], alone: bool, narrow: bool, names: Names):
@@ -152,8 +148,8 @@ class Leaves:
         return ast.parse(self.texts[self.next - 1], mode="eval").body
 
     def row(self, items: Sequence[Type], form: Form | None) -> ast.expr | None:
-        """A container of `form` of the next leaves, one for each of `items`, if they are many and
-        nothing is done to them.
+        """Build a container of `form` from the next leaves, one for each of `items`, if they are
+        many and need no conversion.
         """
         end = self.next + len(items)
         if (self.whole is None or len(items) < MANY
@@ -180,14 +176,16 @@ class Leaves:
 
 
 def is_narrow(type: Type) -> bool:
-    """Whether a leaf of `type` is a number that is none of Python's, as which native code returns
-    it.
+    """Test whether a leaf of `type` is a number of a dtype that Python's numbers do not have, as
+    which native code returns it.
     """
     return isinstance(type, Scalar) and type.dtype not in ("bool", "int64", "float64", "complex128")
 
 
 def _maker(type: Type, leaves: Leaves, names: Names) -> ast.expr:
-    """What makes a result of the next leaves; `names` are those that it uses."""
+    """Return an expression that builds a result from the next leaves; `names` are those that it
+    uses.
+    """
     match type:
         case Tuple(items, form):
             if (row := leaves.row(items, form)) is not None:

@@ -1,2 +1,2 @@
-"""Functions that users ask for (grad, jacobian, hvp, linear maps), made of what `transform` gives.
+"""Functions of the public API (grad, jacobian, hvp, linear maps), built from the transformations.
 """

@@ -1,5 +1,4 @@
-"""The functions that users ask for, made of what the transformations give: f_grad of f_vjp, and so
-on.
+"""Assembly of grad, vjp, jvp, hvp and vmap functions from the transformations.
 
 Every function here takes the IR of `f`, prepared, and returns the IR of the function wanted,
 finished.  Captured values stay trailing parameters throughout.
@@ -28,12 +27,12 @@ MOST_IN_RETURN = 3  # leaves of a container that is written where it is returned
 
 
 def value_of(function: Function) -> Function:
-    """f itself, finished."""
+    """Finish f itself."""
     return pipeline.finish(with_ranks(function))
 
 
 def first_result(function: Function) -> Function:
-    """f(*xs) -> (y, aux) becomes (*xs) -> y."""
+    """Transform f(*xs) -> (y, aux) to (*xs) -> y."""
     function = clone(function)
     del function.block.yields[1:]
     function.tupled = False
@@ -43,8 +42,8 @@ def first_result(function: Function) -> Function:
 def gradient(function: Function, argnums: int | tuple[int, ...], has_aux: bool = False,
              with_value: bool = False, allow_int: bool = False, tape_limit: int | None = None,
              holomorphic: bool = False) -> Function:
-    """f(*xs) -> y becomes f_grad(*xs) -> x_bar, the derivatives of the number y in the arguments
-    `argnums`.
+    """Transform f(*xs) -> y to f_grad(*xs) -> x_bar, the derivatives of the number y in the
+    arguments `argnums`.
 
     With `with_value`, f_value_and_grad(*xs) -> (y, x_bar).  With `has_aux`, y comes with something
     more, which is returned beside.  Raises TypeMismatchError where y is not a number or an argument
@@ -84,8 +83,8 @@ def gradient(function: Function, argnums: int | tuple[int, ...], has_aux: bool =
 
 
 def pullback(function: Function) -> Function:
-    """f(*xs) -> y becomes f_vjp(*xs, y_bar) -> x_bars, one for each argument; integers get zeros,
-    what is no data gets None.
+    """Transform f(*xs) -> y to f_vjp(*xs, y_bar) -> x_bars, one for each argument; integers get
+    zeros, non-numeric arguments None.
     """
     function = with_ranks(function)
     if never_returns(function):
@@ -102,7 +101,8 @@ def pullback(function: Function) -> Function:
 
 
 def seeds_of(function: Function, y_bar: Value, has_aux: bool = False) -> list[Value]:
-    """The cotangents of the leaves of the results: those of `y_bar`, and zeros for what is beside.
+    """Return the cotangents of the result leaves: those of `y_bar`, and zeros for the auxiliary
+    ones.
     """
     bars = ([item(y_bar, index=k) for k in range(len(function.results))] if function.tupled
             and not has_aux else [y_bar])
@@ -111,7 +111,8 @@ def seeds_of(function: Function, y_bar: Value, has_aux: bool = False) -> list[Va
 
 
 def tangent(function: Function, sweep: Callable = pipeline.push_forward) -> Function:
-    """f(*xs) -> y becomes f_jvp(*xs, *x_dots) -> (y, y_dot); the x_dot of an integer is not read.
+    """Transform f(*xs) -> y to f_jvp(*xs, *x_dots) -> (y, y_dot); the x_dot of an integer is not
+    read.
     """
     function = with_ranks(function)
     if never_returns(function):
@@ -140,7 +141,8 @@ def tangent(function: Function, sweep: Callable = pipeline.push_forward) -> Func
 
 
 def curvature(function: Function, argnums: int | tuple[int, ...]) -> Function:
-    """f(*xs) -> y becomes f_hvp(*xs, *x_dots) -> the derivative of its gradient in that direction.
+    """Transform f(*xs) -> y to f_hvp(*xs, *x_dots) -> the derivative of its gradient in that
+    direction.
     """
     made = clone(tangent(gradient(function, argnums)))
     if never_returns(made):
@@ -154,14 +156,14 @@ def curvature(function: Function, argnums: int | tuple[int, ...]) -> Function:
 
 def batch(function: Function, in_axes: Sequence[int | None], out_axes,
           types: Sequence[Type] | None = None) -> Function:
-    """f(*xs) -> *ys for one lane becomes f_vmap(*xs) -> *ys for many."""
+    """Transform f(*xs) -> *ys for one lane to f_vmap(*xs) -> *ys for many."""
     made = pipeline.batch(function, in_axes, out_axes, types)
     made.doc = f"{function.name} for many lanes at once{place(function)}."
     return described(pipeline.finish(made))
 
 
 def raising(function: Function, extra: Sequence[str], name: str) -> Function:
-    """A derivative of a function that raises, whatever it is given: the same, of more arguments."""
+    """Build the derivative of a function that always raises: the same, with more arguments."""
     function = clone(function)
     plain = len(function.params) - len(function.captures)
     params = function.params
@@ -172,8 +174,8 @@ def raising(function: Function, extra: Sequence[str], name: str) -> Function:
 
 
 def batch_leaves(function: Function, axes: Sequence, out_axes, types: Sequence[Type]) -> Function:
-    """`batch` where arguments or results are containers: an axis may be a tree of axes, like the
-    argument or part of it.
+    """Apply `batch` where arguments or results are containers: an axis may be a tree of axes, like
+    the argument or a prefix of it.
 
     `axes` and `types` are those of the arguments, all lanes together.
     """
@@ -198,8 +200,8 @@ def batch_leaves(function: Function, axes: Sequence, out_axes, types: Sequence[T
 
 
 def leaf_axes(type: Type, axes, name: str) -> list[int | None]:
-    """The axis of each leaf of `type`; `axes` is one for all, or a container of such, as deep as is
-    needed.
+    """Return the axis of each leaf of `type`; `axes` is one for all, or a tree of axes that is a
+    prefix of `type`.
     """
     if isinstance(type, Static) or axes is None:
         return [None] * len(leaf_types(type))
@@ -211,7 +213,7 @@ def leaf_axes(type: Type, axes, name: str) -> list[int | None]:
 
 def reverse(function: Function, wrt: Sequence[int], seeds: Callable, results: Callable, name: str,
             doc: str, extra: Sequence[Value] = (), tape_limit: int | None = None) -> Function:
-    """f_vjp with its cotangents given: a function of the arguments of f and of `extra`.
+    """Emit f_vjp with given cotangents: a function of the arguments of f and of `extra`.
 
     `seeds()` emits the cotangents of the results; `results(ys, bars)` says what is returned, from
     the values of f and the cotangents of its arguments, and whether that is a tuple.
@@ -237,8 +239,8 @@ def reverse(function: Function, wrt: Sequence[int], seeds: Callable, results: Ca
 
 
 def flattened(function: Function, wrt: Sequence[int]) -> tuple[Function, dict[int, list[int]]]:
-    """`function` with the containers among its arguments `wrt`, and among its results, given leaf
-    by leaf.
+    """Flatten the containers among the arguments `wrt` of `function`, and among its results, to
+    leaves.
 
     Also, for each of `wrt`, which arguments of the new function are the members that carry
     derivatives.
@@ -266,13 +268,13 @@ def flattened(function: Function, wrt: Sequence[int]) -> tuple[Function, dict[in
 
 
 def regrouped(function: Function, leaves: Sequence[Value]) -> list:
-    """The results of `function`, from their leaves."""
+    """Assemble the results of `function` from their leaves."""
     rest = iter(leaves)
     return [result_tree(y.type, rest) for y in function.results]
 
 
 def tree_like(type: Type, rest: Iterator[Value], otherwise: Callable):
-    """A tree like `type` of the next of `rest`, and of `otherwise(type)` where it carries no
+    """Build a tree like `type` from the next of `rest`, with `otherwise(type)` where it carries no
     derivative.
     """
     if isinstance(type, Tuple):
@@ -281,14 +283,15 @@ def tree_like(type: Type, rest: Iterator[Value], otherwise: Callable):
 
 
 def spread_out(function: Function, params: Sequence[Value], wrt: Sequence[int]) -> list[Value]:
-    """The arguments of the flattened function, without captures, from those of `function`."""
+    """Return the arguments of the flattened function, without captures, from those of `function`.
+    """
     plain = len(params) - len(function.captures)
     return [leaf for k, p in enumerate(params[:plain])
             for leaf in (leaves_of(p) if k in wrt else [p])]
 
 
 def gathered(type: Type, bars: Iterator[Value]):
-    """A tree like `type` of the next of `bars`, in its precision; zeros where it carries no
+    """Build a tree like `type` from the next of `bars`, in its precision; zeros where it carries no
     derivative.
     """
     if isinstance(type, Tuple):
@@ -297,12 +300,14 @@ def gathered(type: Type, bars: Iterator[Value]):
 
 
 def of_kind(bar: Value, type: Type) -> Value:
-    """`bar` in the precision of an argument of `type`; for a Python number, a Python number."""
+    """Convert `bar` to the precision of an argument of `type`; for a Python number, to a Python
+    number.
+    """
     return like_operand(bar, Value(type), firm=True)
 
 
 def name_results(function: Function, names: Sequence[str]) -> None:
-    """Call the results by these names, where they are computed for nothing else and have none."""
+    """Give the results these names, where they are used for nothing else and have none."""
     read = {x for op in walk(function.block) for x in op.inputs}
     for y, name in zip(function.results, names):
         if y.op is not None and not y.name and y not in read and y.op.name != "constant" \
@@ -314,7 +319,8 @@ def name_results(function: Function, names: Sequence[str]) -> None:
 
 
 def with_ranks(function: Function, scalars: Sequence[Value] = ()) -> Function:
-    """`function` with the ranks that its loops and branches settle, and that `scalars` are numbers.
+    """Settle the ranks in `function` that its loops and branches determine, given that `scalars`
+    are numbers.
     """
     if not any(isinstance(p.type, Unknown) for p in function.params):
         return function
@@ -326,8 +332,8 @@ def with_ranks(function: Function, scalars: Sequence[Value] = ()) -> Function:
 
 def with_scalar_result(function: Function, has_aux: bool = False,
                        holomorphic: bool = False) -> Function:
-    """`function`, if its (first) result is a real number, or a complex one if it is `holomorphic`;
-    ranks that this settles are settled.
+    """Check that the (first) result of `function` is a real number, or a complex one if it is
+    `holomorphic`, and settle the ranks that this determines.
 
     Raises TypeMismatchError if it cannot be one.
     """
@@ -360,7 +366,7 @@ def with_scalar_result(function: Function, has_aux: bool = False,
 
 
 def is_holomorphic(type: Type) -> bool:
-    """Whether `type`, a Scalar or Unknown, may be a complex number."""
+    """Test whether `type`, a Scalar or Unknown, may be a complex number."""
     return carries_derivative(type) and (type.dtype or "complex").startswith("complex")
 
 
@@ -377,13 +383,13 @@ def check_complex(function: Function, wrt: Sequence[int]) -> None:
 
 
 def is_real(type: Type) -> bool:
-    """Whether `type`, a Scalar or Unknown, may be a real number that carries a derivative."""
+    """Test whether `type`, a Scalar or Unknown, may be a real number that carries a derivative."""
     return carries_derivative(type) and not (type.dtype or "").startswith("complex")
 
 
 def check_arguments(function: Function, wrt: Sequence[int], allow_int: bool = False,
                     what: str = "grad") -> None:
-    """Raise TypeMismatchError if a derivative is asked for in an argument that is not inexact, and
+    """Raise TypeMismatchError if a derivative is requested in an argument that is not inexact, and
     that is not allowed.
     """
     count = len(function.params) - len(function.captures)
@@ -403,8 +409,8 @@ def check_arguments(function: Function, wrt: Sequence[int], allow_int: bool = Fa
 
 
 def first_integer(param: Value) -> str:
-    """Where in a container the first member is that is data and carries no derivative, as Python
-    reads it.
+    """Return the path, as Python, to the first member of a container that is data and carries no
+    derivative.
     """
     type, where = param.type, ast.Name(param.name, ast.Load())
     while isinstance(type, Tuple):
@@ -415,26 +421,25 @@ def first_integer(param: Value) -> str:
 
 
 def wholly_differentiable(type: Type) -> bool:
-    """Whether `type`, or every member of it that is data, carries a derivative."""
+    """Test whether `type`, or every member of it that is data, carries a derivative."""
     if isinstance(type, Tuple):
         return all(isinstance(t, Static) or wholly_differentiable(t) for t in type.items)
     return carries_derivative(type)
 
 
 def differentiable_arguments(function: Function) -> list[int]:
-    """The positions of the arguments that carry derivatives."""
+    """Return the positions of the arguments that carry derivatives."""
     return [k for k, p in enumerate(function.params[:len(function.params) - len(function.captures)])
             if carries_derivative(p.type)]
 
 
 def differentiable(function: Function) -> list[Type]:
-    """The types of the leaves of the results that have a cotangent."""
+    """Return the types of the result leaves that have a cotangent."""
     return [t for y in function.results for t in leaf_types(y.type) if carries_derivative(t)]
 
 
 def zero_of(type: Type):
-    """Zeros of `type`, which is known to need none of its extents: a number, or a container of
-    such.
+    """Emit zeros of `type`, a number or a container of numbers, whose extents are not needed.
 
     What is no data stays what it is.
     """
@@ -447,7 +452,7 @@ def zero_of(type: Type):
 
 
 def with_pair(function: Function, has_aux: bool) -> Function:
-    """`function`, if it returns a pair (result, aux) or that is not asked."""
+    """Check that `function` returns a pair (result, aux) if that is required."""
     if has_aux and not never_returns(function) and not (function.tupled
                                                         and len(function.results) == 2):
         raise TypeMismatchError(f"has_aux=True, and {function.name} returns no pair (result, more)",
@@ -456,7 +461,7 @@ def with_pair(function: Function, has_aux: bool) -> Function:
 
 
 def with_constant_aux(function: Function) -> Function:
-    """`function`, whose results beyond the first are put aside: `reverse` takes them back."""
+    """Move the results of `function` beyond the first aside: `reverse` takes them back."""
     function = clone(function)
     with Builder(function.block):
         function.block.yields[1:] = [put_aside(y) for y in function.results[1:]]
@@ -464,7 +469,7 @@ def with_constant_aux(function: Function) -> Function:
 
 
 def cotangent_of(types: Sequence[Type], tupled: bool) -> Type:
-    """The type of the cotangent of a function's result."""
+    """Return the type of the cotangent of a function's result."""
     return Tuple(tuple(types)) if tupled else types[0]
 
 
@@ -472,12 +477,12 @@ def cotangent_of(types: Sequence[Type], tupled: bool) -> Type:
 
 
 def first_line(function: Function) -> Line | None:
-    """The line on which `function` begins."""
+    """Return the line on which `function` begins."""
     return function.source.begins if function.source is not None else None
 
 
 def line_of_result(function: Function) -> Line | None:
-    """The line that made the result of `function`, or the one on which it begins."""
+    """Return the line that computed the result of `function`, or the one on which it begins."""
     for y in function.results:
         if y.op is not None and y.op.line is not None:
             return y.op.line
@@ -485,13 +490,13 @@ def line_of_result(function: Function) -> Line | None:
 
 
 def said_of(function: Function) -> str:
-    """The result of `function`, in words."""
+    """Describe the result of `function`."""
     kinds = ", ".join(describe(y.type) for y in function.results)
     return f"a tuple ({kinds})" if function.tupled else kinds
 
 
 def describe(type: Type) -> str:
-    """`type` in words."""
+    """Describe `type`."""
     match type:
         case Scalar("int64", True):
             return "an integer"
@@ -510,7 +515,7 @@ def describe(type: Type) -> str:
 
 
 def short(type: Type) -> str:
-    """`type` as a docstring names it: float, float64, float64[:, 1], (float, int)."""
+    """Return `type` as a docstring names it: float, float64, float64[:, 1], (float, int)."""
     match type:
         case Scalar(dtype, weak):
             return _short(dtype) if weak else dtype
@@ -534,17 +539,17 @@ def _entry(key, type: Type) -> str:
 
 
 def _short(dtype: str) -> str:
-    """What Python calls its own numbers."""
+    """Return Python's names of its own number types."""
     return dtype.rstrip("0123456789")
 
 
 def place(function: Function) -> str:
-    """Where `function` stands, for a docstring: " (model.py, line 12)"."""
+    """Return the location of `function`, for a docstring: " (model.py, line 12)"."""
     return "" if function.source is None else function.source.place
 
 
 def described(function: Function) -> Function:
-    """`function`, whose docstring also says what its arguments are."""
+    """Extend the docstring of `function` by a description of its arguments."""
     known = [f"{p.name}: {short(p.type)}" for p in function.params
              if not isinstance(p.type, (Unknown, Static))]
     open_ones = [p.name for p in function.params if isinstance(p.type, Unknown)

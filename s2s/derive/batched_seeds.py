@@ -1,4 +1,5 @@
-"""Several columns or rows of a Jacobian at once: a sweep, batched over its seeds.
+"""Batched sweeps for several columns or rows of a Jacobian at once: a sweep, batched over its
+seeds.
 
     columns   f(*xs) -> y   becomes   f_columns(*xs, *x_dots) -> y_dots    forward mode
     rows      f(*xs) -> y   becomes   f_rows(*xs, *y_bars) -> x_bars       reverse mode
@@ -24,7 +25,7 @@ from .assemble import described, flattened, place, with_ranks
 
 def columns(function: Function, argnums: Sequence[int], types: Sequence[Type],
             lanes: bool) -> Function:
-    """f(*xs) -> y becomes f_columns(*xs, *x_dots) -> y_dots, for the leaves of the arguments
+    """Transform f(*xs) -> y to f_columns(*xs, *x_dots) -> y_dots, for the leaves of the arguments
     `argnums`.
 
     `types` are those of the arguments and of the seeds, which have an axis in front if there are to
@@ -40,7 +41,7 @@ def columns(function: Function, argnums: Sequence[int], types: Sequence[Type],
 
 def rows(function: Function, argnums: Sequence[int], types: Sequence[Type],
          lanes: bool) -> Function:
-    """f(*xs) -> y becomes f_rows(*xs, *y_bars) -> x_bars, for the leaves of the arguments
+    """Transform f(*xs) -> y to f_rows(*xs, *y_bars) -> x_bars, for the leaves of the arguments
     `argnums`; see `columns`.
     """
     function = with_ranks(function)
@@ -52,15 +53,15 @@ def rows(function: Function, argnums: Sequence[int], types: Sequence[Type],
 
 
 def leaf_by_leaf(function: Function, argnums: Sequence[int]) -> tuple[Function, list[int]]:
-    """`function` of leaves, and which of them are meant."""
+    """Flatten `function` to leaves; return it, and which leaves are differentiated."""
     flat, leaves = flattened(function, list(range(len(function.params) - len(function.captures))))
     return flat, [n for k in argnums for n in leaves[k]]
 
 
 def finished(inner: Function, flat: Function, function: Function, types: Sequence[Type] | None,
              name: str, doc: str) -> Function:
-    """What `inner` returns beyond the results of `flat`, of the arguments of `function` and of
-    seeds.
+    """Return the function of the arguments of `function` and of seeds that returns what `inner`
+    returns beyond the results of `flat`.
 
     `types` are those of arguments and seeds together, the seeds with lanes; None where there are
     none.

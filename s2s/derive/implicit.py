@@ -49,8 +49,7 @@ ONE = inspect.Signature([inspect.Parameter("v", inspect.Parameter.POSITIONAL_OR_
 
 def custom_root(f: Callable, initial_guess, solve: Callable, tangent_solve: Callable | None = None,
                 has_aux: bool = False):
-    """x with f(x) = 0, as `solve(f, initial_guess)` finds it; differentiable in what `f` closes
-    over.
+    """Find x with f(x) = 0 by `solve(f, initial_guess)`; differentiable in what `f` closes over.
 
     `x` is like `initial_guess`, and so is f(x).  `solve` may be any program, or a function that s2s
     cannot read, which calls SciPy: it is not differentiated.  `tangent_solve(g, y)` returns v with
@@ -63,8 +62,7 @@ def custom_root(f: Callable, initial_guess, solve: Callable, tangent_solve: Call
 
 def custom_fixed_point(f: Callable, initial_guess, solve: Callable,
                        tangent_solve: Callable | None = None):
-    """x with f(x) = x, as `solve(f, initial_guess)` finds it; differentiable in what `f` closes
-    over.
+    """Find x with f(x) = x by `solve(f, initial_guess)`; differentiable in what `f` closes over.
 
     `tangent_solve(g, y)` is that of `custom_root` for x - f(x), whose derivative is v - (∂f/∂x) v.
     """
@@ -74,8 +72,8 @@ def custom_fixed_point(f: Callable, initial_guess, solve: Callable,
 def custom_linear_solve(matvec: Callable, b, solve: Callable,
                         transpose_solve: Callable | None = None, symmetric: bool = False,
                         has_aux: bool = False):
-    """x with matvec(x) = b, as `solve(matvec, b)` finds it; differentiable in b and in what
-    `matvec` closes over.
+    """Find x with matvec(x) = b by `solve(matvec, b)`; differentiable in b and in what `matvec`
+    closes over.
 
     `matvec` is linear, and x is like b.  `transpose_solve(vecmat, y)` solves with the transpose of
     matvec, which reverse mode needs; with `symmetric`, `solve` serves for both.  With `has_aux`,
@@ -89,8 +87,7 @@ def custom_linear_solve(matvec: Callable, b, solve: Callable,
 
 
 class Inner:
-    """A function of the program, of one tree of data: its IR, and what it closes over, leaf by
-    leaf.
+    """A function of the program, of one tree of data: its IR, and the leaves that it closes over.
     """
 
     def __init__(self, frame, node, function, x: Type, name: str):
@@ -105,15 +102,15 @@ class Inner:
         self.function = pipeline.run(pipeline.PREPARE, made)
 
     def along_x(self) -> Function:
-        """(*x, *given, *x_dots) -> (*ys, *y_dots)."""
+        """Emit the tangents in x: (*x, *given, *x_dots) -> (*ys, *y_dots)."""
         return pipeline.push_forward(self.function, self.inexact_x)
 
     def along_given(self) -> Function:
-        """(*x, *given, *given_dots) -> (*ys, *y_dots)."""
+        """Emit the tangents in the closure: (*x, *given, *given_dots) -> (*ys, *y_dots)."""
         return pipeline.push_forward(self.function, self.inexact_given)
 
     def back_to_given(self) -> Function:
-        """(*x, *given, *y_bars) -> (*ys, *given_bars)."""
+        """Emit the cotangents of the closure: (*x, *given, *y_bars) -> (*ys, *given_bars)."""
         return pipeline.differentiate(self.function, self.inexact_given)
 
     @property
@@ -122,17 +119,17 @@ class Inner:
 
     @property
     def inexact_given(self) -> list[int]:
-        """The parameters that stand for what it closes over and carry a derivative."""
+        """The parameters that stand for closed-over values that carry a derivative."""
         return [k for k in range(self.count, len(self.function.params))
                 if carries_derivative(self.function.params[k].type)]
 
     @property
     def differentiable(self) -> list[Value]:
-        """What it closes over that carries a derivative."""
+        """The closed-over values that carry a derivative."""
         return [self.given[k - self.count] for k in self.inexact_given]
 
     def transpose(self) -> Inner:
-        """The transpose of a function that is linear, of what is like its result."""
+        """Transpose this linear function, for arguments like its result."""
         # (*x, *given, *y_bars) -> (*ys, *x_bars)
         whole = pipeline.differentiate(self.function, self.inexact_x)
         made = Inner.__new__(Inner)
@@ -150,7 +147,7 @@ class Inner:
         return made
 
     def applied(self, name: str) -> Known:
-        """It, as the program calls it."""
+        """This function, as the program calls it."""
         def run(frame, node, v):
             found = in_place(self.function, [*leaves_of(frame.value(v)), *self.given])
             return frame.wrap(tree_of(self.y, iter(found)))
@@ -158,7 +155,7 @@ class Inner:
         return Known(run, signature=ONE, name=name)
 
     def derivative_at(self, xs: Sequence[Value]) -> Known:
-        """Its derivative in x at `xs`, a linear function, as the program calls it."""
+        """The derivative in x at `xs`, a linear function, as the program calls it."""
         function = self.along_x()
 
         def run(frame, node, v):
@@ -170,21 +167,21 @@ class Inner:
 
 
 def in_place(function: Function, args: Sequence[Value]) -> list[Value]:
-    """What a straight-line function does, in place; of others, a call."""
+    """Inline a straight-line function; call any other."""
     if any(op.blocks for op in function.block.ops):
         return invoke(function, args)
     return emit_block(function.block, args, {})
 
 
 def tree_of(type: Type, rest: Iterator[Value]) -> Value:
-    """A tree like `type` of the next of `rest`."""
+    """Build a tree like `type` from the next of `rest`."""
     if isinstance(type, Tuple):
         return packed([tree_of(t, rest) for t in type.items], type.form)
     return value(type.value) if isinstance(type, Static) else next(rest)
 
 
 def solved(frame, node, solve, function, start: Value, like: Type, inner: Callable) -> Value:
-    """What `solve(function, start)` returns; where it cannot be read, it is called as it is, and
+    """Emit `solve(function, start)`; where its source is not available, it is called as it is, and
     its result is like `like`.
 
     `inner()` is `function` as IR, which is handed to it then.
@@ -206,27 +203,27 @@ def solved(frame, node, solve, function, start: Value, like: Type, inner: Callab
 
 
 def name_of(function, otherwise: str) -> str:
-    """What generated code calls a function of the user's; `otherwise`, where it is a lambda."""
+    """Return the name by which generated code calls a user function; `otherwise` for a lambda."""
     name = getattr(function, "__name__", None) or getattr(getattr(function, "node", function),
                                                           "name", otherwise)
     return identifier(name, otherwise)
 
 
 def called(leaves: Sequence[Value], name: str) -> list[Value]:
-    """Values like `leaves`, of which those without a name are called `name`."""
+    """Create values like `leaves`, with `name` for those without a name."""
     return [Value(leaf.type, leaf.name or name) for leaf in leaves]
 
 
 def named(xs: Sequence[Value], name: str) -> Sequence[Value]:
-    """`xs`, called `name` where they have no name."""
+    """Name those of `xs` `name` that have no name."""
     for x in xs:
         x.name = x.name or name
     return xs
 
 
 def call_it(name: str, made: Closed, start: str) -> None:
-    """Name it, and what it starts from, if what it does is to call the user's solver, which has a
-    name of its own.
+    """Name a function and its initial value, if it only calls the user's solver, which has a name
+    of its own.
     """
     if any(functions_in(op) for op in walk(made.blocks["function"])):
         made.name = made.functions["function"].name = name
@@ -234,14 +231,14 @@ def call_it(name: str, made: Closed, start: str) -> None:
 
 
 def inexact(type: Type) -> Type:
-    """The type of a solution that is like something of `type`."""
+    """Return the type of a solution like a value of `type`."""
     if isinstance(type, Tuple):
         return replace(type, items=tuple(map(inexact, type.items)))
     return FLOAT if isinstance(type, Scalar) and not carries_derivative(type) else type
 
 
 def parted(y: Value, has_aux: bool, frame, node) -> tuple[Value, Value | None]:
-    """(x, aux), or x alone."""
+    """Split (x, aux), or x alone."""
     if not has_aux:
         return y, None
     if not isinstance(y.type, Tuple) or len(y.type.items) != 2:
@@ -254,12 +251,12 @@ def parted(y: Value, has_aux: bool, frame, node) -> tuple[Value, Value | None]:
 
 
 def solve_by_division(g, y):
-    """v with g(v) = y, of numbers."""
+    """Solve g(v) = y for a number v."""
     return y / g(1.0)
 
 
 def solve_by_columns(g, y):
-    """v with g(v) = y, of vectors, by the matrix of g."""
+    """Solve g(v) = y for a vector v, by the matrix of g."""
     n = len(y)
     matrix = np.empty((n, n))
     for k in range(n):
@@ -270,7 +267,7 @@ def solve_by_columns(g, y):
 
 
 def solve_by_matrix(g, y):
-    """v with g(v) = y, of arrays of any shape, by the matrix of g."""
+    """Solve g(v) = y for arrays of any shape, by the matrix of g."""
     n = np.size(y)
     matrix = np.empty((n, n))
     for k in range(n):
@@ -281,7 +278,7 @@ def solve_by_matrix(g, y):
 
 
 def way_for(y: Type) -> Callable:
-    """How to solve a linear system for something of type `y`, where nobody says."""
+    """Return the default solver of a linear system for a value of type `y`."""
     if isinstance(y, Scalar):
         return solve_by_division
     return solve_by_columns if getattr(y, "rank", 0) == 1 else solve_by_matrix
@@ -289,7 +286,7 @@ def way_for(y: Type) -> Callable:
 
 def root_inside(frame, node, f, initial_guess, solve, tangent_solve=None, has_aux=False,
                 handed=None):
-    """What a call of `custom_root` in a program is; `solve` is handed `f`, unless it is something
+    """Expand a call of `custom_root` in a program; `solve` is passed `f`, unless it is something
     else.
     """
     has_aux = frame.static(has_aux, "has_aux", node)
@@ -350,7 +347,7 @@ def result_of(found: Sequence[Value], types: Sequence[Type], has_aux: bool) -> V
 
 
 def fixed_point_inside(frame, node, f, initial_guess, solve, tangent_solve=None):
-    """What a call of `custom_fixed_point` in a program is: a root of x - f(x)."""
+    """Expand a call of `custom_fixed_point` in a program: a root of x - f(x)."""
     def residual(frame, node, x):
         before = frame.value(x)
         after = leaves_of(frame.value(apply(frame, f, [x], {}, node)))
@@ -367,7 +364,7 @@ def fixed_point_inside(frame, node, f, initial_guess, solve, tangent_solve=None)
 
 def linear_solve_inside(frame, node, matvec, b, solve, transpose_solve=None, symmetric=False,
                         has_aux=False):
-    """What a call of `custom_linear_solve` in a program is."""
+    """Expand a call of `custom_linear_solve` in a program."""
     symmetric, has_aux = (frame.static(symmetric, "symmetric", node),
                           frame.static(has_aux, "has_aux", node))
     b = frame.value(b)
@@ -416,7 +413,9 @@ def linear_solve_inside(frame, node, matvec, b, solve, transpose_solve=None, sym
 
 
 def rules_of_system(made: Closed, inner: Inner, turned: Closed | None, count: int) -> None:
-    """The derivatives of x with A x = b: `inner` is A, `turned` solves with its transpose."""
+    """Return the derivative rules of x with A x = b: `inner` is A, `turned` solves with its
+    transpose.
+    """
     made.asked = "give custom_linear_solve a transpose_solve, or say symmetric=True"
     made.dots = {leaf: Value(leaf.type, f"{leaf.name}_dot") for leaf in inner.differentiable}
     leaves = made.leaves

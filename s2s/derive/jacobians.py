@@ -1,4 +1,4 @@
-"""Whole derivatives: one sweep that carries every direction at once.
+"""Jacobians and Hessians: one sweep that carries every direction at once.
 
     f(*xs) -> y    becomes    f_jacfwd(*xs) -> J    the tangents of all columns, beside the primal
                               f_jacrev(*xs) -> J    the primal once, then the cotangents of all rows
@@ -57,7 +57,7 @@ from .assemble import (
 
 @dataclass(frozen=True)
 class Asked:
-    """Which derivative: of which arguments, with what beside, of what kind."""
+    """The requested derivative: its arguments, auxiliary results and kind."""
 
     argnums: int | tuple[int, ...]
     has_aux: bool = False
@@ -73,7 +73,7 @@ class Asked:
 
 
 def columns(function: Function, asked: Asked, name: str = "") -> Function:
-    """f(*xs) -> y becomes f_jacfwd(*xs) -> J, by forward mode."""
+    """Transform f(*xs) -> y to f_jacfwd(*xs) -> J, by forward mode."""
     name = name or f"{function.name}_jacfwd"
     function = checked(function, asked, "jacfwd")
     if never_returns(function):
@@ -106,7 +106,7 @@ def columns(function: Function, asked: Asked, name: str = "") -> Function:
 
 
 def rows(function: Function, asked: Asked, name: str = "") -> Function:
-    """f(*xs) -> y becomes f_jacrev(*xs) -> J, by reverse mode."""
+    """Transform f(*xs) -> y to f_jacrev(*xs) -> J, by reverse mode."""
     name = name or f"{function.name}_jacrev"
     function = checked(function, asked, "jacrev")
     if never_returns(function):
@@ -150,7 +150,7 @@ def rows(function: Function, asked: Asked, name: str = "") -> Function:
 
 
 def second(function: Function, asked: Asked) -> Function:
-    """f(*xs) -> y becomes f_hessian(*xs) -> H: forward over reverse."""
+    """Transform f(*xs) -> y to f_hessian(*xs) -> H: forward over reverse."""
     first = rows(function, asked)
     if never_returns(first):
         return first
@@ -161,7 +161,7 @@ def second(function: Function, asked: Asked) -> Function:
 
 
 def either(function: Function, asked: Asked) -> Function:
-    """f(*xs) -> y becomes f_jacobian(*xs) -> J, by whichever mode has fewer directions.
+    """Transform f(*xs) -> y to f_jacobian(*xs) -> J, by whichever mode has fewer directions.
 
     Where lengths decide that, and code is not specialised on lengths, the generated code holds both
     and asks.
@@ -203,8 +203,9 @@ def either(function: Function, asked: Asked) -> Function:
 
 
 def batched(function: Function, positions: Sequence[int], count: int) -> Function:
-    """`function` for many directions: the parameters at `positions` have an axis of them in front,
-    and so have its results beyond the first `count`."""
+    """Batch `function` over directions: the parameters at `positions`, and its results beyond the
+    first `count`, have a leading axis of them.
+    """
     positions = set(positions)
     lanes = Extent("directions")
     plain = len(function.params) - len(function.captures)
@@ -224,15 +225,15 @@ def batched(function: Function, positions: Sequence[int], count: int) -> Functio
 
 
 def opened(function: Function) -> tuple[Block, list[Value]]:
-    """A block with the parameters of `function`."""
+    """Open a block with the parameters of `function`."""
     params = [Value(p.type, p.name) for p in function.params]
     return Block(params), params
 
 
 def emit_parts(function: Function, args: Sequence[Value | None], early: Sequence[int],
                late: Callable[[Sequence[Value]], list[Value]] | None = None) -> list[Value]:
-    """Emit `function` on `args`, those that are None made by `late` from the results numbered
-    `early`.
+    """Emit `function` on `args`; those that are None are computed by `late` from the results
+    numbered `early`.
 
     What does not depend on them comes first.
     """
@@ -258,13 +259,13 @@ def emit_parts(function: Function, args: Sequence[Value | None], early: Sequence
 
 
 def one_like(x: Value) -> Value:
-    """The only direction of a number."""
+    """Return the only direction of a number."""
     return value(1.0 + 0j if (dtype_of(x.type) or "").startswith("complex") else 1.0)
 
 
 def basis(xs: Sequence[Value], names: Sequence[str]) -> tuple[list[Value], list]:
-    """All directions of the values `xs` together, for each value with an axis of them in front; and
-    which are its own.
+    """Return all directions of the values `xs` together, for each value with a leading axis of
+    them; and which belong to it.
 
     What is new is called by `names`.
     """
@@ -292,17 +293,17 @@ def basis(xs: Sequence[Value], names: Sequence[str]) -> tuple[list[Value], list]
 
 
 def shaped(x: Value, count: Value, like: Value) -> Value:
-    """`x`, its second axis in the shape of `like`."""
+    """Reshape the second axis of `x` to the shape of `like`."""
     return x if rank(like) < 2 else reshape(x, count, *lengths(like))
 
 
 def lengths(x: Value) -> list[Value]:
-    """The lengths of the axes of `x`."""
+    """Emit the lengths of the axes of `x`."""
     return [length(x, axis=k) for k in range(rank(x))]
 
 
 def size_of(x: Value) -> Value:
-    """The number of elements of `x`."""
+    """Emit the number of elements of `x`."""
     count = value(1)
     for n in lengths(x):
         count = count * n
@@ -310,7 +311,7 @@ def size_of(x: Value) -> Value:
 
 
 def column_block(y_dot: Value, part, y: Value, x: Value) -> Value:
-    """∂y/∂x from the tangents in all directions, of which `part` are those of x."""
+    """Return ∂y/∂x from the tangents in all directions, of which `part` are those of x."""
     columns_last = moveaxis(y_dot, 0, rank(y))
     if not isinstance(part, slice) or part != slice(None):
         columns_last = take(columns_last, (*[slice(None)] * rank(y), part))
@@ -318,13 +319,13 @@ def column_block(y_dot: Value, part, y: Value, x: Value) -> Value:
 
 
 def row_block(x_bar: Value, part, y: Value, x: Value) -> Value:
-    """∂y/∂x from the cotangents in all directions, of which `part` are those of y."""
+    """Return ∂y/∂x from the cotangents in all directions, of which `part` are those of y."""
     own = x_bar if isinstance(part, slice) and part == slice(None) else take(x_bar, part)
     return own if rank(y) < 2 else reshape(own, *lengths(y), *lengths(x))
 
 
 def in_dtype(bar: Value, x: Value) -> Value:
-    """A derivative in the dtype of what it is with respect to."""
+    """Convert a derivative to the dtype of the variable that it is with respect to."""
     own, wanted = dtype_of(bar.type), dtype_of(x.type)
     if own is None or wanted is None or own == wanted:
         return bar
@@ -339,8 +340,8 @@ def in_dtype(bar: Value, x: Value) -> Value:
 def results(function: Function, asked: Asked, ys: Sequence[Value], xs: Sequence[Value],
             leaves: dict[int, list[int]],
             blocks: dict[tuple[int, int], Value]) -> tuple[list[Value], bool]:
-    """What the Jacobian returns, and whether that is a tuple: the tree of y, with trees like the
-    arguments as leaves.
+    """Return the results of the Jacobian, and whether they are a tuple: the tree of y, with trees
+    like the arguments as leaves.
     """
     starts = argument_starts(function, asked.wrt)
 
@@ -373,7 +374,7 @@ def results(function: Function, asked: Asked, ys: Sequence[Value], xs: Sequence[
 
 
 def argument_starts(function: Function, wrt: Sequence[int]) -> dict[int, int]:
-    """The number of the first leaf of each argument, those in `wrt` given leaf by leaf."""
+    """Return the number of the first leaf of each argument, where those in `wrt` are flattened."""
     starts, count = {}, 0
     for k, p in enumerate(function.params):
         starts[k] = count
@@ -382,7 +383,7 @@ def argument_starts(function: Function, wrt: Sequence[int]) -> dict[int, int]:
 
 
 def finished(function: Function, block: Block, name: str, tupled: bool, asked: Asked) -> Function:
-    """The Jacobian, cleaned up and described."""
+    """Clean up the Jacobian and describe it."""
     subject = " and ".join(function.params[k].name for k in asked.wrt)
     doc = f"The Jacobian of {function.name}{place(function)} with respect to {subject}."
     return described(pipeline.finish(function.remade(block, name=name, doc=doc, tupled=tupled)))
@@ -392,7 +393,7 @@ def finished(function: Function, block: Block, name: str, tupled: bool, asked: A
 
 
 def checked(function: Function, asked: Asked, what: str) -> Function:
-    """`function`, if it has the Jacobian asked for, with ranks as far as they are known;
+    """Check that `function` has the requested Jacobian, with ranks as far as they are known;
     TypeMismatchError otherwise.
     """
     check_arguments(function, asked.wrt, asked.allow_int, what)
@@ -420,7 +421,7 @@ def checked(function: Function, asked: Asked, what: str) -> Function:
 
 
 def check_kind(type: Type, name: str, asked: Asked, what: str, function: Function) -> None:
-    """TypeMismatchError where an argument is complex and that is not expected, or the other way
+    """Raise TypeMismatchError where an argument is complex and should not be, or the other way
     round.
     """
     is_complex = (dtype_of(type) or "").startswith("complex")
@@ -435,7 +436,7 @@ def check_kind(type: Type, name: str, asked: Asked, what: str, function: Functio
 
 
 def check_result(type: Type, asked: Asked, what: str, function: Function) -> None:
-    """TypeMismatchError where a result has no Jacobian."""
+    """Raise TypeMismatchError where a result has no Jacobian."""
     line = line_of_result(function)
     if not isinstance(type, Static) and not carries_derivative(type):
         raise (TypeMismatchError(f"{what} of a result that is {describe(type)}: it has no "
@@ -452,25 +453,27 @@ def check_result(type: Type, asked: Asked, what: str, function: Function) -> Non
 
 
 def extents_of(types: Sequence[Type]) -> list:
-    """The extents of arrays, of which the order says nothing about how many elements there are."""
+    """Return the extents of arrays; those of a single array sorted, since their order does not
+    change the number of elements.
+    """
     return (sorted((d for t in types for d in dims_of(t)), key=str) if len(types) == 1
             else [dims_of(t) for t in types])
 
 
 def known_before(function: Function, types: Sequence[Type]) -> bool:
-    """Whether the lengths in `types` are known from the arguments."""
+    """Test whether the lengths in `types` are known from the arguments."""
     known = {d for p in function.params for leaf in leaf_types(p.type) for d in dims_of(leaf)}
     return all(isinstance(d, int) or d in known or replaced(d) in known for t in types
                for d in dims_of(t))
 
 
 def replaced(d: Extent) -> Extent:
-    """The extent that `d` is cut off from."""
+    """Return the extent from which `d` is sliced."""
     return replace(d, offset=0)
 
 
 def total_size(function: Function, params: Sequence[Value], types: Sequence[Type]) -> Value:
-    """How many numbers there are in values of `types`, asked of the arguments."""
+    """Emit the number of elements in values of `types`, computed from the arguments."""
     found = {d: length(leaf, axis=k) for p in params for leaf in leaves_of(p)
              if isinstance(leaf.type, Array) for k, d in reversed(list(enumerate(leaf.type.dims)))
              if isinstance(d, Extent)}

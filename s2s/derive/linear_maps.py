@@ -1,4 +1,4 @@
-"""Derivatives in two: what is done once, and what is done for each direction.
+"""Linear maps: derivatives split into the part run once and the part run for each direction.
 
     f(*xs) -> y    becomes    f_fwd(*xs) -> (y, *saved)
                               f_bwd(y_bar, *xs, *saved) -> x_bars       for `vjp`
@@ -69,8 +69,8 @@ SHAPES = ("length", "size", "tape_len", "tape_reversed", "zeros_like")
 
 @dataclass(frozen=True, eq=False)
 class Halves:
-    """The two functions, and what the second is given of the first: after its directions, which of
-    its parameters.
+    """The two functions, and how results of the first map to parameters of the second after its
+    directions.
     """
 
     first: Function
@@ -86,13 +86,13 @@ _second: WeakKeyDictionary[Function, Halves] = WeakKeyDictionary()  # by the fir
 
 
 def halves_of(first: Function) -> Halves:
-    """The halves of which `first` is the first."""
+    """Return the halves of which `first` is the first."""
     return _second[first]
 
 
 def reverse_halves(function: Function, has_aux: bool = False) -> Function:
-    """The first half of the vjp: f_fwd(*xs) -> (y, *saved), or (y, aux, *saved).  `halves_of` gives
-    the second.
+    """Build the first half of the vjp: f_fwd(*xs) -> (y, *saved), or (y, aux, *saved).  `halves_of`
+    gives the second.
     """
     function = with_pair(with_ranks(function), has_aux)
     if never_returns(function):
@@ -115,8 +115,8 @@ def reverse_halves(function: Function, has_aux: bool = False) -> Function:
 
 
 def forward_halves(function: Function, has_aux: bool = False) -> Function:
-    """The first half of forward mode: f_fwd(*xs) -> (y, *saved), or (y, aux, *saved).  `halves_of`
-    gives the second.
+    """Build the first half of forward mode: f_fwd(*xs) -> (y, *saved), or (y, aux, *saved).
+    `halves_of` gives the second.
     """
     function = with_pair(with_ranks(function), has_aux)
     if never_returns(function):
@@ -137,19 +137,19 @@ def forward_halves(function: Function, has_aux: bool = False) -> Function:
 
 
 def whole(function: Function, ys: Sequence[Value]) -> Value:
-    """What `function` returns, as one value."""
+    """Return the results of `function` as one value."""
     return value(tuple(ys)) if function.tupled else ys[0]
 
 
 def plain_count(function: Function) -> int:
-    """The number of arguments, without what is captured."""
+    """Return the number of arguments, without captures."""
     return len(function.params) - len(function.captures)
 
 
 def halved(joint: Function, late: Sequence[Value], count: int, name: str, suffixes: tuple[str, str],
            docs: tuple[str, str]) -> Function:
-    """The first half of `joint`, a function of arguments and of the directions `late`, whose first
-    `count` results are its.
+    """Split `joint`, a function of arguments and of the directions `late`; return the first half,
+    with its first `count` results.
     """
     behind = ops_behind(joint.block, late)
     ys, rest = joint.results[:count], joint.results[count:]
@@ -199,7 +199,7 @@ def halved(joint: Function, late: Sequence[Value], count: int, name: str, suffix
 
 
 def prepend(rear: Block, late: Sequence[Value], shapeless: set[Value]) -> dict[Value, Value]:
-    """Put in front of the ops of `rear`, in place, what is rather done there than saved for it:
+    """Prepend to the ops of `rear`, in place, what is cheaper recomputed there than saved:
     Note [What is saved].
 
     No shape is asked of what is `shapeless`.
@@ -223,8 +223,7 @@ def prepend(rear: Block, late: Sequence[Value], shapeless: set[Value]) -> dict[V
 
 
 def again(v: Value, read: Sequence[Value], lists: dict[Value, Value]) -> Value | None:
-    """`v`, emitted once more, if that takes nothing but constants, tapes that are saved, and shapes
-    of what is.
+    """Recompute `v`, if that takes nothing but constants, saved tapes, and shapes of saved values.
     """
     op = v.op
     if op is None or op.blocks or len(op.outputs) != 1:
@@ -249,7 +248,7 @@ def again(v: Value, read: Sequence[Value], lists: dict[Value, Value]) -> Value |
 
 
 def named_apart(params: Sequence[Value]) -> None:
-    """Give parameters names of their own, in place."""
+    """Give parameters distinct names, in place."""
     taken: set[str] = set()
     for p in params:
         name, k = p.name or "saved", 0
@@ -264,7 +263,7 @@ def named_apart(params: Sequence[Value]) -> None:
 
 
 class LinearMap:
-    """The second half of a derivative with what the first has saved: `pullback(y_bar)`, or
+    """The second half of a derivative with the saved results of the first: `pullback(y_bar)`, or
     `pushforward(*x_dots)`.
     """
 
@@ -286,7 +285,7 @@ class LinearMap:
         return f"<s2s linear map {self.name}>"
 
     def function_for(self, values: Sequence[Value]) -> Function:
-        """The IR for directions like `values`; what is held is captured."""
+        """Return the IR for directions like `values`; saved values are captures."""
         second, count = self.halves.second, self.halves.directions
         types = [*(v.type for v in values[:count]), *(p.type for p in second.params[count:])]
         made = rebuild(second, types)
@@ -296,7 +295,7 @@ class LinearMap:
 
     @property
     def source(self) -> str:
-        """Both halves, and how they go together."""
+        """The source of both halves, and how they fit together."""
         return pipeline.render(together(self.halves)).text
 
 
@@ -310,11 +309,11 @@ class First:
         self.made: Function | None = None
 
     def function_for(self, values: Sequence[Value]) -> Function:
-        """The IR for arguments like `values`."""
+        """Return the IR for arguments like `values`."""
         return self.noted(self.transformed.function_for(values))
 
     def function_for_types(self, types: Sequence[Type]) -> Function:
-        """The IR for arguments of these types."""
+        """Return the IR for arguments of these types."""
         return self.noted(self.transformed.function_for_types(types))
 
     def noted(self, made: Function) -> Function:
@@ -323,13 +322,13 @@ class First:
 
     @property
     def halves(self) -> Halves | None:
-        """Both halves; None where the first raises whatever it is given."""
+        """Both halves; None where the first raises for any arguments."""
         return _second.get(self.made)
 
 
 class Second:
-    """The second half of a derivative inside a program: of its directions, and of what it is given
-    of the first.
+    """The second half of a derivative inside a program: a function of its directions and of saved
+    results of the first.
     """
 
     __signature__ = inspect.Signature([inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)])
@@ -338,7 +337,7 @@ class Second:
         self.halves, self.name, self.__name__ = halves, halves.second.name, halves.second.name
 
     def function_for(self, values: Sequence[Value]) -> Function:
-        """The IR for directions like `values`."""
+        """Return the IR for directions like `values`."""
         second, count = self.halves.second, self.halves.directions
         own = [p.type for p in second.params]
         types = [retyped(p.type, x.type, p.name) for p, x in zip(second.params[:count], values)]
@@ -351,8 +350,8 @@ class Second:
 
 
 def retyped(own: Type, given: Type, name: str) -> Type:
-    """The type of a direction that is `given` where one of type `own` is wanted; TypeMismatchError
-    if it is none.
+    """Return the type of a direction `given` for a variable of type `own`; TypeMismatchError if it
+    does not fit.
     """
     match own, given:
         case Tuple(items, form), Tuple(others, its) if form == its and len(items) == len(others):
@@ -373,18 +372,18 @@ def retyped(own: Type, given: Type, name: str) -> Type:
 
 
 def rank_of(type: Type) -> int:
-    """The number of axes of a number or an array."""
+    """Return the number of axes of a number or an array."""
     return len(getattr(type, "dims", ()))
 
 
 def interpreted(function: Function) -> Callable:
-    """The generated source of `function`, run by Python."""
+    """Load the generated source of `function` as a Python function."""
     module = pipeline.readable(function)
     return load(module.text, module.entry, module.lines, given=module.given)
 
 
 def together(halves: Halves) -> Function:
-    """The two halves as one function, which calls the first and then the second."""
+    """Join the two halves to one function, which calls the first and then the second."""
     first, second, count = halves.first, halves.second, halves.directions
     params = [Value(p.type, p.name) for p in first.params]
     late = [Value(p.type, p.name) for p in second.params[:count]]
@@ -412,7 +411,7 @@ def together(halves: Halves) -> Function:
 
 
 def kept_from(held: Sequence, others) -> list:
-    """`held`, with copies of the arrays that share memory with what the caller has in hand,
+    """Return `held`, with copies of the arrays that share memory with those of the caller,
     `others`.
     """
     arrays = [x for x in tree.leaves(others) if isinstance(x, np.ndarray)]

@@ -1,5 +1,5 @@
-"""Sets, deques, and dicts whose keys are known at run time only, as classes said in Python: their
-methods are run in place.
+"""Sets, deques, counters, and dicts with run-time keys as plain Python classes, whose methods the
+front end inlines.
 
 A set is the list of its members, a deque that of its items, a dict those of its keys and of its
 values; lists have derivatives, go through branches and loops, and vanish where they are known when

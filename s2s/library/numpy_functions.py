@@ -1,5 +1,4 @@
-"""NumPy's functions that others spell out, said in Python: they are run in place, like functions of
-the user's.
+"""Composite NumPy functions as plain Python, which the front end inlines.
 
 Each takes NumPy's own steps, so that its numbers are NumPy's to the last bit; what NumPy's
 documentation calls by the name of somebody (Clenshaw, Horner) is that.  The other places where a
@@ -32,7 +31,7 @@ def equal(a, b):
 
 
 def equal_with_nans(a, b):
-    """The same, where a NaN equals another."""
+    """np.array_equal with equal_nan=True."""
     return a.shape == b.shape and bool(np.all((a == b) | np.isnan(a) & np.isnan(b)))
 
 
@@ -86,13 +85,13 @@ def diagonal_indices(arr):
 
 
 def with_weight(total):
-    """Where np.average stops: weights that sum to 0."""
+    """Refuse, as np.average does, weights that sum to 0."""
     if np.any(total == 0.0):
         raise ZeroDivisionError("Weights sum to zero, can't be normalized")
 
 
 def without_nans(a):
-    """The numbers of an array."""
+    """Return the numbers of an array that are not NaN."""
     flat = np.ravel(a)
     return flat[~np.isnan(flat)]
 
@@ -213,7 +212,7 @@ def polynomial_rising(x, c):
 
 
 def _ends(x, c):
-    """What the recurrences of Clenshaw begin with: the last two coefficients at each x."""
+    """Return the initial values of Clenshaw's recurrences: the last two coefficients at each x."""
     zeros = np.zeros_like(x)
     return (c[-2] + zeros, c[-1] + zeros) if len(c) > 1 else (c[0] + zeros, zeros * c[0])
 
@@ -268,7 +267,7 @@ def laguerre(x, c):
 
 
 def _places(m):
-    """Where a window of m points is read, symmetric about 0."""
+    """Return the sample positions of a window of m points, symmetric about 0."""
     return np.arange(1 - m, m, 2)
 
 
@@ -357,7 +356,8 @@ def matrix_norm(x, keepdims=False, ord="fro"):
 
 
 def vector_norm(x, axis=None, keepdims=False, ord=2):
-    """np.linalg.vector_norm; along several axes it is that of all their elements, and of no matrix.
+    """np.linalg.vector_norm; along several axes the norm of all their elements, never a matrix
+    norm.
     """
     if isinstance(axis, tuple):
         behind = np.moveaxis(x, axis, tuple(range(-len(axis), 0)))
@@ -507,7 +507,7 @@ def chosen(k, choices):
 
 
 def resized(a, new_shape):
-    """np.resize: the elements again and again."""
+    """np.resize: the elements repeated."""
     flat = np.ravel(a)
     y = np.zeros(new_shape, flat.dtype)
     return np.reshape(flat[np.arange(y.size) % len(flat)], np.shape(y))
@@ -526,17 +526,17 @@ def folded_between(ufunc, x, indices):
 
 
 def inexact(a):
-    """Numbers as NumPy's linear algebra takes them: no integers."""
+    """Convert integers to floats, as NumPy's linear algebra does."""
     return a * 1.0
 
 
 def real_of(a):
-    """Numbers as singular values of them are."""
+    """Convert to the dtype of singular values."""
     return np.real(inexact(a))
 
 
 def matrices_of(a):
-    """The matrices of a stack, one behind the other."""
+    """Return the matrices of a stack, one behind the other."""
     count = 1
     for n in a.shape[:-2]:  # -1 says nothing of matrices of no elements
         count = count * n
@@ -648,8 +648,8 @@ def inserted(x, place, values):
 
 
 def inserted_at(x, places, values):
-    """np.insert at an array of places: each comes before the row that has that number, of several
-    there the first one first.
+    """np.insert at an array of positions: each value comes before the row of that number; of
+    several at one position, the first comes first.
     """
     n, count = len(x), max(len(places), len(values))
     if np.any((places < -n) | (places > n)):
@@ -661,14 +661,14 @@ def inserted_at(x, places, values):
 
 
 def without_infinite(x, nan, posinf, neginf):
-    """np.nan_to_num with numbers of one's own."""
+    """np.nan_to_num with given replacements."""
     return np.where(np.isnan(x), nan,
                     np.where(x == np.inf, posinf, np.where(x == -np.inf, neginf, x))).astype(
                         x.dtype)
 
 
 def interpolated_around(x, xp, fp, period):
-    """np.interp of samples of something periodic."""
+    """np.interp of samples of a periodic function."""
     if period == 0:
         raise ValueError("period must be a non-zero value")
     period = abs(period)
@@ -680,8 +680,8 @@ def interpolated_around(x, xp, fp, period):
 
 
 def condition_in_norm(x, p):
-    """np.linalg.cond in a norm other than the largest singular value: infinite, with slopes that
-    are no numbers, of a singular matrix.
+    """np.linalg.cond in a norm other than the largest singular value: infinite for a singular
+    matrix, with NaN slopes.
     """
     if p == "nuc":  # of which NumPy asks what raises
         return np.linalg.norm(x, p,

@@ -1,5 +1,4 @@
-"""What functions of SciPy mean, said in Python: they are run in place, like functions of the
-user's.
+"""SciPy functions as plain Python, which the front end inlines.
 
 SciPy's linear algebra is NumPy's with triangles and other defaults, and its densities are formulas
 of scipy.special, whose derivatives are known; arguments that only say how SciPy goes about it
@@ -27,20 +26,21 @@ special = later("scipy.special")
 
 
 def adjoint(a):
-    """The conjugate transpose of each matrix."""
+    """Return the conjugate transpose of each matrix."""
     turned = np.swapaxes(a, -1, -2)
     return np.conj(turned) if np.iscomplexobj(a) else turned
 
 
 def completed(a, lower):
-    """The symmetric matrix of which one triangle is read."""
+    """Return the symmetric matrix of which one triangle is read."""
     if lower:
         return np.tril(a) + np.swapaxes(np.tril(a, -1), -1, -2)
     return np.triu(a) + np.swapaxes(np.triu(a, 1), -1, -2)
 
 
 def hermitian(a, lower):
-    """The Hermitian matrix of which one triangle is read, and of its diagonal the real part."""
+    """Return the Hermitian matrix of which one triangle is read, and of its diagonal the real part.
+    """
     if not np.iscomplexobj(a):
         return completed(a, lower)
     half = 0.5 * (np.tril(a) + np.tril(a, -1) if lower else np.triu(a) + np.triu(a, 1))
@@ -48,17 +48,17 @@ def hermitian(a, lower):
 
 
 def diagonal_of(a, k=0):
-    """A diagonal of each matrix."""
+    """Return a diagonal of each matrix."""
     return np.diagonal(a, k, -2, -1)
 
 
 def checked(a, check_finite):
-    """An array that SciPy refuses unless all of it is finite."""
+    """Return an array, which SciPy refuses unless all of it is finite."""
     return np.asarray_chkfinite(a) if check_finite else np.asarray(a)
 
 
 def structure_of(assume_a):
-    """Which of SciPy's names for structures of matrices it is."""
+    """Return SciPy's name for the structure of a matrix."""
     for name, short in (("general", "gen"), ("symmetric", "sym"), ("hermitian", "her"),
                         ("positive definite", "pos")):
         if assume_a is None or assume_a in (name, short):
@@ -326,7 +326,7 @@ def running_trapezoid(y, x=None, dx=1.0, axis=-1, initial=None):
 
 
 def over(a, b):
-    """a / b, and 0 where b is 0."""
+    """Return a / b, and 0 where b is 0."""
     return np.where(b == 0, 0.0, a / np.where(b == 0, 1.0, b))
 
 
@@ -479,7 +479,7 @@ def multigammaln(a, d):
 
 
 def degree(n):
-    """A degree, which must be an integer."""
+    """Return a degree, which must be an integer."""
     if not isinstance(n, (int, np.integer)):
         raise NotImplementedError("s2s: polynomials of scipy.special of a degree that is no "
                                   "integer: write the degree as an integer")
@@ -572,14 +572,14 @@ def eval_hermite(n, x):
 
 
 def positive(parameter):
-    """A parameter that is positive of any distribution: NaN where it is not, and so is all that is
-    computed of it.
+    """Return a positive parameter of a distribution: NaN where it is not positive, which propagates
+    to all results.
     """
     return np.where(np.greater(parameter, 0), parameter, np.nan)
 
 
 def standard(x, loc, scale):
-    """x as a multiple of the scale, in double precision as SciPy has it; NaN where there is no such
+    """Return x in units of the scale, in double precision as in SciPy; NaN where there is no such
     distribution.
     """
     x = np.multiply(x, np.float64(1.0)) if np.asarray(x).dtype == np.float32 else x
@@ -666,8 +666,8 @@ def cauchy_logpdf(x, loc=0, scale=1):
 
 
 def t_logpdf(x, df, loc=0, scale=1):
-    """With the quotient of gamma functions of large numbers as their series, which loses no digits;
-    of infinitely many degrees the normal one.
+    """Use the series of the quotient of gamma functions of large numbers, which loses no digits;
+    for infinitely many degrees of freedom the normal density.
     """
     z, df = standard(x, loc, scale), np.minimum(positive(df), 1e300)
     many = df > 2000.0
@@ -723,12 +723,14 @@ def poisson_logpmf(k, mu, loc=0):
 
 
 def probability(p):
-    """A parameter that is a probability, or NaN."""
+    """Return a parameter that is a probability, or NaN."""
     return np.where(np.greater_equal(p, 0) & np.less_equal(p, 1), p, np.nan)
 
 
 def successes(k, n, p):
-    """The logarithm of the probability of k successes in n trials, where there are such numbers."""
+    """Return the logarithm of the probability of k successes in n trials, where there are such
+    numbers.
+    """
     outside = (k < 0) | (k > n) | (np.floor(k) < k)
     k = np.where(outside, 0.0, k)
     chosen = special.gammaln(n + 1.0) - special.gammaln(k + 1.0) - special.gammaln(n - k + 1.0)
@@ -764,9 +766,7 @@ def t_pdf(x, df, loc=0, scale=1):
 
 
 def gamma_pdf(x, a, loc=0, scale=1):
-    """Where it begins a power, of which the slope is known: that of the logarithm is infinite
-    there.
-    """
+    """Start with a power, whose slope is known: that of the logarithm is infinite there."""
     z = standard(x, loc, scale)
     begins = np.where(z == 0, z, 1.0) ** (a - 1.0) * np.exp(-special.gammaln(positive(a))) / scale
     return np.where(z == 0, begins, np.exp(gamma_logpdf(x, a, loc, scale)))
@@ -777,7 +777,7 @@ def chi2_pdf(x, df, loc=0, scale=1):
 
 
 def beta_pdf(x, a, b, loc=0, scale=1):
-    """At both ends powers, as in gamma_pdf."""
+    """Start with powers at both ends, as in gamma_pdf."""
     z, ends = standard(x, loc, scale), -special.betaln(positive(a), positive(b))
     edge = (z == 0) | (z == 1)
     left, right = np.where(edge, z, 0.5) ** (a - 1.0), np.where(edge, 1.0 - z, 0.5) ** (b - 1.0)

@@ -1,5 +1,4 @@
-"""What functions of sequences mean, said in Python: they are run in place, like functions of the
-user's.
+"""Functions of sequences as plain Python, which the front end inlines.
 
 `order_of`, `by_keys`, `indexable` and `finite_sum` are questions that the front end answers itself
 (see front/eval/sequence_calls.py).
@@ -14,11 +13,11 @@ import numpy as np
 
 
 def order_of(keys, reverse):
-    """The indices that sort `keys`."""
+    """Return the indices that sort `keys`."""
 
 
 def indexable(source):
-    """`source` as something that has a length and indices."""
+    """Return `source` as something that has a length and indices."""
 
 
 def listed(source):
@@ -122,8 +121,8 @@ def extreme(items, key, larger, nothing):
 
 
 def largest_of_vector(x):
-    """max(x): a NaN is never larger than another number, nor another number than it.  Of nothing
-    np.argmax raises ValueError, as max does.
+    """max(x), in which a NaN is never larger than another number, nor another number than it.  Of
+    nothing np.argmax raises ValueError, as max does.
     """
     if x.dtype.kind != "f":
         return x[np.argmax(x)]
@@ -132,7 +131,7 @@ def largest_of_vector(x):
 
 
 def smallest_of_vector(x):
-    """min(x), in the same way."""
+    """min(x), with NaN as in `largest_of_vector`."""
     if x.dtype.kind != "f":
         return x[np.argmin(x)]
     k = np.argmin(np.where(np.isnan(x), np.inf, x))
@@ -150,7 +149,7 @@ def mapped(items, key):
 
 
 def by_keys(items, keys, reverse):
-    """`items` in the order of their keys."""
+    """Return `items` in the order of their keys."""
 
 
 def sorted_by(items, key, reverse):
@@ -164,8 +163,8 @@ def ordered(items, keys, reverse):
 
 
 def merged(items, keys, after):
-    """`items` in the order of their `keys`, of which some come `after` others: sorted from the
-    bottom up, stably.
+    """Return `items` in the order of their `keys`, where some come `after` others: a stable
+    bottom-up merge sort.
     """
     order = list(range(len(items)))
     width = 1
@@ -379,7 +378,7 @@ def factorial(n):
 
 
 def require_natural(n, k):
-    """Raise what math.comb and math.perm raise of negative numbers."""
+    """Raise as math.comb and math.perm do for negative numbers."""
     if n < 0:
         raise ValueError("n must be a non-negative integer")
     if k < 0:
@@ -468,7 +467,7 @@ def complex_log(z, base):
 
 
 def require_equal(n, m, shorter, longer):
-    """Raise what zip(..., strict=True) raises."""
+    """Raise as zip(..., strict=True) does."""
     if m < n:
         raise ValueError(shorter)
     if m > n:
@@ -493,8 +492,8 @@ def exact_sum(items):
 
 
 def rest_of_nearest(x, y):
-    """math.remainder: exact, as the differences of numbers within a factor of two of one another
-    are.
+    """math.remainder: exact, since the difference of numbers within a factor of two of each other
+    is exact.
     """
     if (math.isinf(x) or y == 0) and not (math.isnan(x) or math.isnan(y)):
         raise ValueError("math domain error")

@@ -1,1 +1,1 @@
-"""Generated code and sources kept for other processes: caches on disk, pickles."""
+"""Persistence of generated code and sources across processes: caches on disk, pickles."""

@@ -1,4 +1,4 @@
-"""Where a program finds what stands outside it, in words that mean the same in the next process.
+"""Addresses of objects outside a program that are valid in another process.
 
     ("global", f, "helper")            Global(f.__globals__, "helper")
     ("code", ("read", that))           Code(helper)
@@ -25,11 +25,11 @@ WITH_NAMES = {"member": Member, "item": Item}
 
 
 class Nowhere(Exception):
-    """Something has no place that another process could find."""
+    """Raised for an object without an address that another process could resolve."""
 
 
 class Places:
-    """The places of what can be reached from `root`, as far as it is `known`."""
+    """The addresses of the objects reachable from `root`, as far as they are `known`."""
 
     def __init__(self, root: Callable):
         self.objects: dict[int, tuple] = {}
@@ -39,7 +39,7 @@ class Places:
         self.know(root, ROOT)
 
     def know(self, x, place: tuple) -> None:
-        """Note that `x` is at this place, and what can be reached from it."""
+        """Record that `x` is at this address, and what can be reached from it."""
         if id(x) in self.objects:
             return
         self.objects[id(x)] = place
@@ -57,7 +57,9 @@ class Places:
         return found(self.objects, x)
 
     def of_getter(self, getter: Callable) -> tuple:
-        """The place of a getter; Nowhere where it reads what cannot be reached yet."""
+        """Return the address of a getter; raise Nowhere where it reads something that cannot be
+        reached yet.
+        """
         for name, kind in OF_FUNCTIONS.items():
             if type(getter) is kind:
                 return name, self.of_object(getter.function)
@@ -91,7 +93,9 @@ def found(places: dict[int, tuple], x) -> tuple:
 
 
 class Finder:
-    """The objects and getters at places, from `root`; whatever is not there any more raises."""
+    """Resolution of addresses from `root` to objects and getters; raises for what does not exist
+    any more.
+    """
 
     def __init__(self, root: Callable):
         self.root = root
@@ -138,5 +142,5 @@ class Finder:
 
 
 def is_transformed(x) -> bool:
-    """Whether `x` is a transformed function."""
+    """Test whether `x` is a transformed function."""
     return hasattr(type(x), "function_for_types")

@@ -1,5 +1,5 @@
-"""What an object outside a program is, in words that are equal in another process if and only if
-generated code is the same.
+"""Fingerprints of objects outside a program, equal in another process if and only if generated code
+is the same.
 
 Of functions that is their code, where it stands and the text it stands in; of what libraries
 define, its name; of data, what code is specialised on.  An object of any other kind, such as one of
@@ -31,11 +31,11 @@ MOST = 2_000  # members of what is told one by one
 
 
 class Untold(Exception):
-    """An object of which another process cannot be told what it is."""
+    """Raised for an object that has no fingerprint."""
 
 
 def told(x) -> object:
-    """What `x` is, for an object that is known when code is generated: made of tuples, strings and
+    """Return the fingerprint of `x`, an object known when code is generated: tuples, strings and
     numbers.
     """
     kind = type(x)
@@ -67,7 +67,7 @@ def told(x) -> object:
 
 
 def told_name(x) -> tuple[str, str]:
-    """The module and the name of what a library, or Python, defines."""
+    """Return the module and the name of what a library, or Python, defines."""
     name = getattr(x, "__qualname__", None) or getattr(x, "__name__", None)
     module = getattr(x, "__module__", None) or ("numpy" if isinstance(x, np.ufunc) else None)
     if (isinstance(name, str) and isinstance(module, str)
@@ -80,8 +80,8 @@ def told_name(x) -> tuple[str, str]:
 
 
 def told_inside(x, left: list[int] | None = None) -> object:
-    """The same for a list or dict outside, of whose data only the kind matters: values that decide
-    anything are consulted by themselves.
+    """Return the fingerprint of a list or dict outside, of whose data only the kind matters: values
+    that decide anything are consulted by themselves.
     """
     left = [MOST] if left is None else left
     left[0] -= 1
@@ -97,7 +97,7 @@ def told_inside(x, left: list[int] | None = None) -> object:
 
 
 def told_type(type: Type) -> object:
-    """The type of an argument, or of captured data."""
+    """Return the fingerprint of the type of an argument, or of captured data."""
     match type:
         case Array(dtype, dims):
             return "array", dtype, *((d.symbol, d.offset, d.symbol_may_be_one, d.symbol_is_long)
@@ -114,7 +114,7 @@ def told_type(type: Type) -> object:
 
 
 def told_kind(content) -> object:
-    """What `consulted.Kind` reads."""
+    """Return the fingerprint of what `consulted.Kind` reads."""
     if content is None or type(content) in (bool, str):
         return content
     if type(content) is tuple:
@@ -131,8 +131,8 @@ def told_form(form: Form) -> tuple:
 
 
 def told_code(code: CodeType, globals: dict) -> str:
-    """What a function of these globals does, where it stands, and its text, which says more than
-    the code where Python leaves things out.
+    """Return the fingerprint of a function with these globals: its code, location and text, which
+    says more than the code where Python leaves things out.
     """
     name, lines = lines_of(code, globals)
     if not lines and name == NAMELESS:
@@ -151,7 +151,7 @@ def _told_code(filename: str, text: str, code: CodeType) -> str:
 
 
 def last_line(code: CodeType) -> int:
-    """The last line of which there are instructions."""
+    """Return the last line that has instructions."""
     inner = [last_line(each) for each in code.co_consts if isinstance(each, CodeType)]
     return max([code.co_firstlineno, *(line for *_, line in code.co_lines() if line is not None),
                 *inner])

@@ -1,5 +1,5 @@
-"""The texts of functions that travel with a pickled Transformed, because no file at the other end
-has them.
+"""Source texts that travel with a pickled Transformed, for functions that no file at the other end
+has.
 
 A function that is pickled by its name is found again in its module.  One that cloudpickle carries
 by value (a lambda, a function of a notebook) arrives without its text, which s2s needs.
@@ -17,8 +17,8 @@ from .referenced_functions import functions_named
 
 
 def place_of(made) -> str:
-    """The name under which another process finds what is pickled, as functions are; "" where it is
-    not found so.
+    """Return the name under which another process finds a pickled object, as for functions; ""
+    where there is none.
     """
     found, place = sys.modules.get(made.__module__ or ""), getattr(made, "__qualname__", "")
     for part in place.split("."):
@@ -27,8 +27,8 @@ def place_of(made) -> str:
 
 
 def texts_of(function: Callable) -> dict[str, str]:
-    """File name -> text, for the functions of a program that another process could not read in a
-    file.
+    """Map file names to texts, for the functions of a program that another process could not read
+    in a file.
     """
     found = {}
     for plain in functions_named(function):
@@ -42,8 +42,8 @@ def texts_of(function: Callable) -> dict[str, str]:
 
 
 def register_texts(texts: dict[str, str]) -> None:
-    """Let functions be found in texts that came with a pickle, and `linecache` show those of files
-    that are not here.
+    """Register texts that came with a pickle, for finding functions in them, and with `linecache`
+    for files that do not exist here.
     """
     for name, text in texts.items():
         carry(name, text)

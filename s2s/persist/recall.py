@@ -1,5 +1,4 @@
-"""What a first call generated is kept on disk, so that the first call of the next process generates
-nothing.
+"""Recall of generated code from disk, so that the first call of the next process generates nothing.
 
     <cache>/<name>-<key>.met      what was consulted, and found, while code was generated: for up
                                   to kept.SEVERAL programs of this key
@@ -53,8 +52,8 @@ from .fingerprints import Untold, told, told_code, told_inside, told_kind, told_
 store = later("s2s.runtime.cache.program_store")
 
 def met(transformed, types: Sequence[Type]):
-    """The programs that are kept of such a first call; None where they are not: then code is
-    generated as ever.
+    """Return the stored programs of such a first call; None where there are none, and code is
+    generated.
     """
     options = transformed.options
     if (transformed.kind != "jit" or options.get("target", "cpu") != "cpu"
@@ -76,8 +75,8 @@ def met(transformed, types: Sequence[Type]):
 
 
 def recall(transformed, types: Sequence[Type], kept):
-    """(function, what was consulted, what is kept of its native code), as an earlier process had
-    them, of those `kept`; None where there is none.
+    """Return (function, what was consulted, what is stored of its native code), as an earlier
+    process had them, of those `kept`; None if there is none.
     """
     for entry in kept.entries:
         finder = Finder(transformed)
@@ -100,8 +99,8 @@ def found_again(transformed, types: Sequence[Type], entry: dict, finder: Finder,
 
 
 def keep(transformed, function: Function, found: dict[Callable, object], kept):
-    """What will be kept of the native code of `function`, for which `found` was consulted; None
-    where nothing is.
+    """Return what will be stored of the native code of `function`, for which `found` was consulted;
+    None where nothing is.
     """
     places, asked = Places(transformed), []
     ahead = {getter: content for getter, content in found.items() if getter is not LENGTHS}
@@ -129,7 +128,7 @@ def keep(transformed, function: Function, found: dict[Callable, object], kept):
 
 
 def what_is(getter: Callable, content) -> object:
-    """What is kept of what a getter reads."""
+    """Return the fingerprint of what a getter reads."""
     if isinstance(getter, Kind):
         return told_kind(content)
     if getter is rules_given and content:  # their ids
@@ -142,7 +141,7 @@ def what_is(getter: Callable, content) -> object:
 
 
 def outline(function: Function, places: Places) -> dict:
-    """What is kept of a function; Untold where that could not be read again."""
+    """Return the stored form of a function; raise Untold where that could not be read again."""
     for x in (*function.params, *function.results):
         told_type(x.type)
     if any(isinstance(getter, Saved) for getter in function.captures.values()):
@@ -155,7 +154,7 @@ def outline(function: Function, places: Places) -> dict:
 
 
 def stand_in(make: Callable[[], Function], kept: dict, finder: Finder) -> Recalled:
-    """The function of which `kept` is the outline."""
+    """Return the function of which `kept` is the outline."""
     return Recalled(make, kept["name"], [Value(type, name) for name, type in kept["params"]],
                     [Value(type) for type in kept["results"]], kept["tupled"],
                     {name: finder.getter(place) for name, place in kept["captures"].items()},

@@ -1,4 +1,4 @@
-"""The Python functions that a program names: those whose texts another process needs."""
+"""Find the Python functions that a program references, whose texts another process needs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ..front.eval.unwrap_callable import target_of
 
 
 def functions_named(function: Callable) -> list[types.FunctionType]:
-    """`function`, as a plain function, and the Python functions that it names, directly or through
-    others.
+    """Return `function`, as a plain function, and the Python functions that it references, directly
+    or through others.
     """
     found: dict[types.FunctionType, None] = {}
 
@@ -37,7 +37,7 @@ def functions_named(function: Callable) -> list[types.FunctionType]:
 
 
 def all_names(code: types.CodeType) -> set[str]:
-    """The global names and attributes in `code`, and in the functions inside it."""
+    """Return the global names and attributes in `code`, and in the functions inside it."""
     found = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -46,7 +46,7 @@ def all_names(code: types.CodeType) -> set[str]:
 
 
 def named_by(function: types.FunctionType) -> Iterator[object]:
-    """What `function` reads from outside itself, by name."""
+    """Return what `function` reads from outside itself, by name."""
     for name in sorted(all_names(function.__code__)):
         if name in function.__globals__:
             yield function.__globals__[name]

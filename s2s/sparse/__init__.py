@@ -1,3 +1,1 @@
-"""Sparse Jacobians and Hessians: the pattern of a program, its colours, and as many sweeps as there
-are colours.
-"""
+"""Sparse Jacobians and Hessians: sparsity patterns, colourings, and one sweep per colour."""

@@ -1,4 +1,4 @@
-"""Colours: columns of one colour share one sweep.
+"""Graph colouring of sparsity patterns: columns of one colour share one sweep.
 
     columns(pattern)     no two columns of one colour have an entry in one row: every entry stands
                          alone in the compressed matrix (Curtis, Powell and Reid 1974)
@@ -21,8 +21,8 @@ sparse = later("scipy.sparse")
 
 
 def columns(pattern: sparse.csr_array) -> np.ndarray:
-    """A colour, from 0, for each column of a Boolean matrix, such that columns with a common row
-    differ; -1 for an empty one.
+    """Colour the columns of a Boolean matrix from 0, so that columns with a common row differ; -1
+    for an empty one.
     """
     by_column = sparse.csc_array(pattern)
     members = [by_column.indices[a:b].tolist()
@@ -33,7 +33,7 @@ def columns(pattern: sparse.csr_array) -> np.ndarray:
 
 
 def _orders(counts: np.ndarray) -> list[list[int]]:
-    """As they stand; those with most entries first."""
+    """Return the orders to try: as they stand, and those with most entries first."""
     return [list(range(counts.size)), np.argsort(-counts, kind="stable").tolist()]
 
 
@@ -52,8 +52,8 @@ def _columns(order: list[int], members: list[list[int]], rows: int) -> np.ndarra
 
 
 def symmetric(pattern: sparse.csr_array) -> np.ndarray:
-    """A colour for each row and column of a symmetric Boolean matrix, no path of four vertices
-    having but two.
+    """Star-colour the rows and columns of a symmetric Boolean matrix: no path of four vertices has
+    only two colours.
     """
     off = _off_diagonal(pattern)
     near = [off.indices[a:b].tolist() for a, b in zip(off.indptr, off.indptr[1:])]
@@ -71,8 +71,8 @@ def _off_diagonal(pattern: sparse.csr_array) -> sparse.csr_array:
 
 
 def _star(order: list[int], near: list[list[int]]) -> np.ndarray:
-    """Greedy: v may not have the colour of a neighbour w; nor that of a neighbour x of w, unless w
-    has a colour and no neighbour of x but w has it.
+    """Star-colour greedily: v may not have the colour of a neighbour w; nor that of a neighbour x
+    of w, unless w has a colour and no neighbour of x but w has it.
     """
     count = len(near)
     bits = [0] * count  # of the colour of each vertex; 0: none yet

@@ -1,5 +1,5 @@
-"""`SparseJacobian`: the pattern of a program, its colours, one sweep for each colour, and the
-entries taken from the sweeps.
+"""Sparse Jacobians (`SparseJacobian`): the pattern of a program, its colours, one sweep for each
+colour, and the entries read from the sweeps.
 
     pattern     which result depends on which input, found by a run of the program of one sweep
                 (pattern.py)
@@ -46,7 +46,7 @@ KEPT = 8  # plans, for arguments of different lengths
 
 @dataclass
 class Plan:
-    """How a sparse derivative is computed for arguments like those of a call.
+    """The plan of a sparse derivative for arguments like those of a call.
 
     `pattern` is a Boolean csr_array, `colours` the colour of each column ("columns"), row ("rows")
     or both ("symmetric"), -1 where there is no entry.  `reusable` says that it holds for all
@@ -76,7 +76,7 @@ class Plan:
         return found
 
     def filled(self, compressed: np.ndarray) -> sparse.csr_array:
-        """The derivative, from what the sweeps have found."""
+        """Assemble the derivative from the results of the sweeps."""
         data = compressed[self.sweep, self.place]
         return sparse.csr_array((data, self.pattern.indices.copy(), self.pattern.indptr.copy()),
                                 shape=self.pattern.shape)
@@ -91,7 +91,7 @@ class Plan:
 
 def planned(matrix: sparse.csr_array, shapes: list[tuple[int, ...]], reusable: bool,
             modes: Collection[str]) -> Plan:
-    """The colours for a pattern, and where each entry will stand.
+    """Colour a pattern, and locate each entry in the results of the sweeps.
 
     `modes` are what there is to choose from: "symmetric", or "columns", "rows" or both.
     """
@@ -119,13 +119,13 @@ def planned(matrix: sparse.csr_array, shapes: list[tuple[int, ...]], reusable: b
 
 
 def fullest(matrix: sparse.csr_array) -> int:
-    """The most entries in a column: as many colours do the rows need."""
+    """Return the most entries in a column: the rows need as many colours."""
     return int(np.diff(sparse.csc_array(matrix).indptr).max(initial=0))
 
 
 def calls_ruled(function: Function, seen: frozenset[Function] = frozenset()) -> bool:
-    """Whether a function calls one with a rule of its own for its derivative: then what is found
-    need not be symmetric.
+    """Test whether a function calls one with a custom derivative rule: then the result need not be
+    symmetric.
     """
     return any(is_ruled(callee) or body not in seen and calls_ruled(body, seen | {body})
                for op in walk(function.block) if op.name == "call"
@@ -133,7 +133,7 @@ def calls_ruled(function: Function, seen: frozenset[Function] = frozenset()) -> 
 
 
 def mirrored(matrix: sparse.csr_array) -> sparse.csr_array:
-    """The entries of a matrix and of its transpose."""
+    """Return the entries of a matrix and of its transpose."""
     return sparse.csr_array(matrix + matrix.T)
 
 
@@ -166,7 +166,7 @@ class SparseJacobian:
         self.last: Transformed | None = None  # run by the last call
 
     def jitted(self, options: dict) -> SparseJacobian:
-        """This, with its sweeps compiled: what `s2s.jit` makes of it."""
+        """Return a copy of this with its sweeps compiled, for `s2s.jit`."""
         return SparseJacobian(self.inner, self.argnums, self.hessian, options)
 
     def __call__(self, *args, **keywords):
@@ -185,17 +185,18 @@ class SparseJacobian:
     # -------------------------------------------------------------------------------------- looking
 
     def plan(self, *args, **keywords) -> Plan:
-        """How the derivative at these arguments is computed; printed, it says so in a line."""
+        """Return the plan for these arguments; printed, it is one line."""
         args = self.bound(args, keywords)
         return self.planned(self.leaves(args), args)
 
     def pattern(self, *args, **keywords) -> sparse.csr_array:
-        """Which elements of the result may depend on which of the arguments: a Boolean csr_array.
+        """Return which elements of the result may depend on which of the arguments: a Boolean
+        csr_array.
         """
         return self.plan(*args, **keywords).pattern
 
     def colours(self, *args, **keywords) -> np.ndarray:
-        """The colour of each column, or row: those of one colour share a sweep."""
+        """Return the colour of each column, or row: those of one colour share a sweep."""
         return self.plan(*args, **keywords).colours
 
     @property
@@ -210,12 +211,12 @@ class SparseJacobian:
     # ------------------------------------------------------------------------------------ computing
 
     def bound(self, args: tuple, keywords: dict) -> tuple:
-        """The arguments in the order of the parameters."""
+        """Return the arguments in the order of the parameters."""
         return (args if not keywords and len(args) == self.function.arity
                 else self.function.bound(args, keywords))
 
     def leaves(self, args: tuple) -> Leaves:
-        """The arguments of a call, taken apart."""
+        """Flatten the arguments of a call."""
         types = self.function.types_of(args)
         function = self.function.function_for_types(types)
         if function not in self.structures:
@@ -226,7 +227,7 @@ class SparseJacobian:
         return Leaves(self.structures[function], [*map(normalised, args)], captured)
 
     def planned(self, leaves: Leaves, args: tuple) -> Plan:
-        """The plan for these arguments: the one that is kept, or a new one."""
+        """Return the plan for these arguments: the cached one, or a new one."""
         plan = self.plans.get(leaves.key)
         if plan is None:
             plan = self.new_plan(leaves, args)
@@ -237,7 +238,7 @@ class SparseJacobian:
         return plan
 
     def new_plan(self, leaves: Leaves, args: tuple) -> Plan:
-        """The pattern of one sweep with these arguments, coloured."""
+        """Compute and colour the pattern of one sweep with these arguments."""
         try:
             pattern = self.pattern_of_sweep("columns", leaves, args, leaves.inputs)
         except DerivativeError:  # a rule for reverse mode alone
@@ -272,12 +273,14 @@ class SparseJacobian:
         return plan
 
     def one_sweep(self, kind: str, leaves: Leaves, args: tuple, seeds: Sequence) -> Function:
-        """The program of one sweep, for a seed like `seeds`."""
+        """Return the program of one sweep, for a seed like `seeds`."""
         single = self.sweep(kind, leaves.structure.argnums, len(args), lanes=False)
         return single.function_for_types(single.types_of((*args, *seeds)))
 
     def pattern_of_sweep(self, kind: str, leaves: Leaves, args: tuple, seeds: Sequence) -> Pattern:
-        """What the program of one sweep says of which of its results depends on which seed."""
+        """Compute the pattern of the program of one sweep: which of its results depend on which
+        seed.
+        """
         function = self.one_sweep(kind, leaves, args, seeds)
         if function not in self.programs:
             flat = pipeline.flatten_calls(spread(function))
@@ -297,7 +300,7 @@ class SparseJacobian:
     # ------------------------------------------------------------------------------------- sweeping
 
     def swept(self, plan: Plan, leaves: Leaves, args: tuple) -> np.ndarray:
-        """What the sweeps return: a row for each colour."""
+        """Run the sweeps; return a row for each colour."""
         if not plan.sweeps:
             return np.zeros((0, 0), np.result_type(*leaves.inputs) if leaves.inputs else float)
         if plan.mode == "rows":
@@ -314,8 +317,8 @@ class SparseJacobian:
 
     def seeded(self, kind: str, argnums: tuple[int, ...], args: tuple,
                seeds: list[np.ndarray]) -> Sequence[np.ndarray]:
-        """The sweeps for these seeds: in one call, or, of a program that cannot be batched, in a
-        call for each.
+        """Run the sweeps for these seeds: in one call, or, of a program that cannot be batched, in
+        a call for each.
         """
         if self.batched:
             try:
@@ -327,7 +330,7 @@ class SparseJacobian:
         return [np.stack(found) for found in zip(*each)]
 
     def sweep(self, kind: str, argnums: tuple[int, ...], count: int, lanes: bool) -> Transformed:
-        """One sweep, or many side by side."""
+        """Run one sweep, or many side by side."""
         key = kind, argnums, count, lanes
         if key not in self.sweeps:
             self.sweeps[key] = Transformed(kind, self.function,
@@ -335,7 +338,7 @@ class SparseJacobian:
         return self.sweeps[key]
 
     def native(self, *key) -> Transformed:
-        """A sweep, compiled if that is asked for."""
+        """Return a sweep, compiled if requested."""
         if key not in self.used:
             made = self.sweep(*key)
             self.used[key] = (made if self.options is None
@@ -347,9 +350,7 @@ class SparseJacobian:
 
     @property
     def function_for(self):
-        """Asked of whatever another transformation is given, or a program calls: this is no program
-        of its own.
-        """
+        """Refuse to be transformed or called inside a program: this is no program of its own."""
         what = "Hessian" if self.hessian else "Jacobian"
         raise UnsupportedError(f"a sparse {what} of {name_of(self.inner)}, transformed or inside a "
                                "program", beginning(self.function.base), "leave sparse=True out, "

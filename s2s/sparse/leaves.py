@@ -1,5 +1,5 @@
-"""The arguments and results of a call, leaf by leaf, in the order of the generated code and in that
-of `s2s.tree`.
+"""Leaves of the arguments and results of a call, in the order of the generated code and in that of
+`s2s.tree`.
 
 Generated code takes the members of a container in the order in which the container has them;
 `tree.leaves`, and so the rows and columns of a matrix, the entries of a dict by the order of its
@@ -23,7 +23,8 @@ from ..specialisation import key_of
 
 
 class Structure:
-    """What is known of the arguments `argnums` and the results of `function` before any call.
+    """The structure of the arguments `argnums` and of the results of `function`, as known before
+    any call.
 
     `results` are the types of the leaves of the results in the order of generated code; `columns`
     and `rows` say in which order a matrix has those of the arguments and results.  Raises where one
@@ -39,8 +40,8 @@ class Structure:
 
 
 class Leaves:
-    """The leaves of the arguments `args` of a call, those that are differentiated the `inputs`;
-    `captured` is what else it reads.
+    """The leaves of the arguments `args` of a call; `inputs` are the differentiated ones,
+    `captured` the captured values.
     """
 
     def __init__(self, structure: Structure, args: Sequence, captured: Sequence):
@@ -54,7 +55,7 @@ class Leaves:
         self.sizes = [sum(map(np.size, members[k])) for k in structure.argnums]
 
     def of_result(self, y) -> list:
-        """The leaves of what the function has returned."""
+        """Return the leaves of a result of the function."""
         function = self.structure.function
         ys = y if function.tupled else (y,)
         return [x for result, member in zip(function.results, ys)
@@ -62,14 +63,14 @@ class Leaves:
 
     @cached_property
     def key(self) -> tuple:
-        """Equal for calls that have the same pattern, where floats do not decide it."""
+        """A key that is equal for calls with the same pattern, where floats do not decide it."""
         return (self.structure.function, *map(key_of_leaf, self.values),
                 *map(key_of_leaf, self.captured))
 
 
 def members_of(type: Type, x) -> Iterator[tuple[object, Type]]:
-    """The leaves of `x` that are data, in the order of generated code, with their types; `x` None:
-    the types alone.
+    """Return the leaves of `x` that are data, in the order of generated code, with their types; for
+    `x` None the types alone.
     """
     match type:
         case Tuple(items, form):
@@ -83,7 +84,7 @@ def members_of(type: Type, x) -> Iterator[tuple[object, Type]]:
 
 
 def tree_order(types: Sequence[Type]) -> list[int]:
-    """The numbers of the leaves of values of these types, in the order of `tree.leaves`."""
+    """Return the numbers of the leaves of values of these types, in the order of `tree.leaves`."""
     count = iter(range(10**9))
 
     def numbered(type: Type):
@@ -99,8 +100,8 @@ def tree_order(types: Sequence[Type]) -> list[int]:
 
 
 def parted(rows: np.ndarray, shapes: Sequence[tuple], order: Sequence[int]) -> list[np.ndarray]:
-    """A matrix with a column for each element of arrays of these shapes, in this order, as arrays
-    with the axis of rows in front.
+    """Split a matrix with a column for each element of arrays of these shapes, in this order, into
+    arrays with a leading axis of rows.
     """
     sizes = [int(np.prod(shapes[k], dtype=np.int64)) for k in order]
     ends = np.cumsum(sizes)
@@ -110,12 +111,12 @@ def parted(rows: np.ndarray, shapes: Sequence[tuple], order: Sequence[int]) -> l
 
 
 def joined(parts: Sequence, count: int, order: Sequence[int]) -> np.ndarray:
-    """Arrays with an axis of `count` rows in front as one matrix: what `parted` takes apart."""
+    """Join arrays with a leading axis of `count` rows to one matrix: the inverse of `parted`."""
     return np.concatenate([np.asarray(parts[k]).reshape(count, -1) for k in order], axis=1)
 
 
 def places(shapes: Sequence[tuple], order: Sequence[int]) -> np.ndarray | slice:
-    """Where each element of arrays side by side is to be found for them to stand in this order."""
+    """Return the permutation that sorts the elements of arrays side by side in this order."""
     if list(order) == sorted(order):
         return slice(None)
     sizes = [int(np.prod(shape, dtype=np.int64)) for shape in shapes]
@@ -124,8 +125,8 @@ def places(shapes: Sequence[tuple], order: Sequence[int]) -> np.ndarray | slice:
 
 
 def key_of_leaf(x) -> object:
-    """What of an argument the pattern may depend on: of floats the shape, of anything else also
-    what it is.
+    """Return the part of an argument that the pattern may depend on: of floats the shape, of
+    anything else also the value.
     """
     if isinstance(x, np.ndarray):
         content = None if x.dtype.kind in "fc" else hashlib.sha1(np.ascontiguousarray(x),
@@ -137,8 +138,8 @@ def key_of_leaf(x) -> object:
 
 
 def check(function: Function, argnums: Sequence[int], results: Sequence[Type]) -> None:
-    """Raise where an argument that is differentiated, or a result, is anything but real numbers, or
-    where draws are made.
+    """Raise where a differentiated argument, or a result, is anything but real numbers, or where
+    random numbers are drawn.
     """
     for k in argnums:
         name = function.params[k].name

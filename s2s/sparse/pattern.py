@@ -1,5 +1,5 @@
-"""Sparsity patterns: a program is run once, op by op, and each value brings along what it depends
-on.
+"""Sparsity patterns by propagating dependences: a program is run once, op by op, with the set of
+inputs that each value depends on.
 
     f(x, n)  becomes  (the Boolean matrix of which result may depend on which input,
                        whether it holds for other x)
@@ -48,8 +48,8 @@ sparse = later("scipy.sparse")
 
 @dataclass
 class Pattern:
-    """Which of the results depends on which of the inputs: a Boolean matrix, and whether it holds
-    for other floats, too.
+    """A Boolean matrix of which results depend on which inputs, and whether it holds for other
+    floats, too.
     """
 
     matrix: sparse.csr_array
@@ -58,13 +58,13 @@ class Pattern:
 
 
 def program(function: Function) -> Function:
-    """`function`, in which writes may be done in place: what `pattern_of` runs."""
+    """Insert the copies that let writes be done in place, for `pattern_of`."""
     return owned(function, augmented=False)
 
 
 def pattern_of(function: Function, args: Sequence, wrt: Sequence[int]) -> Pattern:
-    """The pattern of a `program` of numbers and arrays: its results by its arguments in `wrt`, in
-    that order.
+    """Compute the pattern of a `program` of numbers and arrays: its results by its arguments in
+    `wrt`, in that order.
 
     Rows are the elements of the results, one result after another, and columns those of the
     arguments.
@@ -86,17 +86,17 @@ def pattern_of(function: Function, args: Sequence, wrt: Sequence[int]) -> Patter
 
 
 class Raised(Exception):
-    """The program raises on the side of a branch that is not taken: no result comes from there."""
+    """The program raises on the branch that is not taken: no result comes from there."""
 
 
 class Decided(Exception):
-    """The side of a branch that is not taken cannot be followed without knowing the floats that
-    would take it.
+    """The branch that is not taken cannot be followed without knowing the floats that would take
+    it.
     """
 
 
 def alike(a, b) -> bool:
-    """Whether two values have one structure, and their arrays the same shapes."""
+    """Test whether two values have one structure, and their arrays the same shapes."""
     if not is_container(a) or not is_container(b):
         return np.shape(a) == np.shape(b)
     form = form_of(a)
@@ -105,7 +105,7 @@ def alike(a, b) -> bool:
 
 
 class Step:
-    """What has to be known of an op each time it is run: the operands that it reads, and those of
+    """The facts about an op that each run of it needs: the operands that it reads, and those of
     them that decide what goes where.
     """
 
@@ -135,8 +135,8 @@ class Run:
 
     def function(self, function: Function, args: list, deps: list, data: list[bool],
                  in_place: bool) -> tuple[list, list]:
-        """The results and their dependences; a call has names of its own, since it may be one of
-        several at once.
+        """Return the results and their dependences; each call has an environment of its own, since
+        calls may be nested.
         """
         outer = self.values, self.deps, self.data, self.in_place
         self.values, self.deps, self.data, self.in_place = {}, {}, set(), in_place
@@ -176,7 +176,7 @@ class Run:
                     self.simple(op)
 
     def decide(self) -> None:
-        """Floats decide here what depends on what."""
+        """Record that floats decide here what depends on what."""
         if self.supposed:
             raise Decided
         self.holds = False
@@ -207,7 +207,7 @@ class Run:
                 self.data.discard(name)
 
     def dependences(self, op: Op, result, deps: list, xs: list) -> Sequence:
-        """What each output depends on."""
+        """Return the dependences of each output."""
         record, count = op.record, len(op.outputs)
         told = ([k for k, d in enumerate(deps) if d is not NONE and k not in record.shapes] if deps
                 else deps)
@@ -221,7 +221,7 @@ class Run:
         return [anything(self.unions, y, deps, *xs) for y in (result if count > 1 else [result])]
 
     def elementwise(self, y, deps: list):
-        """Those of the operands."""
+        """Return the union of the dependences of the operands."""
         found = self.unions.union(*deps) if len(deps) > 1 else deps[0]
         if not isinstance(y, np.ndarray):
             return found if type(found) is int else _as_number(found)
@@ -249,13 +249,13 @@ class Run:
             self.bind(name, y, self.told(y, deps, self.asked(condition)), data or not known)
 
     def run(self, block: Block) -> list[tuple]:
-        """What a block without parameters yields."""
+        """Return the yields of a block without parameters."""
         self.block(block)
         return self.yielded(block)
 
     def suppose(self, block: Block) -> list[tuple] | None:
-        """What a block would yield that this run does not come to; None where it raises, or cannot
-        be followed.
+        """Return the yields of a block that this run does not reach; None where it raises, or
+        cannot be followed.
         """
         in_place, self.in_place, self.supposed = self.in_place, False, self.supposed + 1
         try:
@@ -271,18 +271,18 @@ class Run:
             self.in_place, self.supposed = in_place, self.supposed - 1
 
     def asked(self, *conditions: Value) -> int:
-        """What conditions depend on: nothing, but for rules that are not linear, or that solve by
-        iteration.
+        """Return the dependences of conditions: none, except for rules that are not linear, or that
+        solve by iteration.
         """
         return (self.unions.all_of(*(self.deps[x] for x in conditions))
                 if any(self.deps[x] is not NONE for x in conditions) else NONE)
 
     def told(self, y, deps, asked: int):
-        """The dependences of `y`, to which conditions that depend on `asked` have led."""
+        """Return the dependences of `y`, computed under conditions that depend on `asked`."""
         return deps if asked is NONE else self.united(spread_as(deps, y), spread_as(asked, y))
 
     def either(self, y, deps, other, others):
-        """The dependences of `y`, which could have been `other`."""
+        """Return the dependences of `y`, which could have been `other`."""
         if not alike(y, other):
             self.decide()
             return deps
@@ -291,7 +291,7 @@ class Run:
         return self.united(spread_as(deps, y), spread_as(others, y))
 
     def united(self, a, b):
-        """The union of the dependences of two values of one structure."""
+        """Return the union of the dependences of two values of one structure."""
         if not is_container(a):
             return self.unions.union(a, b)
         form = form_of(a)
@@ -336,8 +336,8 @@ class Run:
 
     def trip(self, op: Op, body: Block, params: list[Value],
              carries: list[tuple]) -> tuple[bool, list[tuple], int]:
-        """Once through a loop's body: whether to stop, the carries, and what the decision to stop
-        depends on.
+        """Run a loop's body once; return whether to stop, the carries, and what the decision to
+        stop depends on.
         """
         for param, found in zip(params, carries):
             self.bind(param, *found)
@@ -350,7 +350,7 @@ class Run:
         return bool(self.values[stop]), self.yielded(body, 1), self.asked(stop)
 
     def call(self, op: Op) -> None:
-        """A function that calls itself; all others are inlined."""
+        """Run a call of a recursive function; all others are inlined."""
         if self.supposed:  # it may never end
             raise Decided
         function = op.attrs["callee"].function_for(op.inputs)
@@ -368,7 +368,7 @@ class Run:
 
 
 def _as_number(deps):
-    """The dependences of a number as a number."""
+    """Convert the dependences of a number to a number."""
     return int(deps) if isinstance(deps, (np.ndarray, np.generic)) and deps.ndim == 0 else deps
 
 

@@ -1,5 +1,5 @@
-"""Sets of inputs, as a graph of unions: what an element of an array depends on is the number of a
-node.
+"""A graph of unions that represents sets of inputs: an element of an array holds the number of the
+node for its dependences.
 
 Node 0 is the empty set, nodes 1 to n are the n inputs, and every later node is the union of earlier
 ones.  So an array of dependences is an array of integers of the same shape: what moves elements
@@ -40,7 +40,7 @@ class Unions:
         self.known: dict[tuple[int, int], int] = {}
 
     def new(self, shape: tuple[int, ...]) -> np.ndarray:
-        """New nodes, without members yet."""
+        """Create nodes, without members yet."""
         count = int(np.prod(shape, dtype=np.int64))
         self.size += count
         return np.arange(self.size - count, self.size).reshape(shape)
@@ -51,7 +51,7 @@ class Unions:
         self.chunks.append((nodes[kept], members[kept]))
 
     def both(self, a: int, b: int) -> int:
-        """The union of two sets."""
+        """Return the union of two sets."""
         if a == b or b == NONE:
             return a
         if a == NONE:
@@ -66,7 +66,7 @@ class Unions:
         return found
 
     def union(self, *parts):
-        """The union, element by element, of numbers and arrays that broadcast."""
+        """Return the elementwise union of numbers and arrays that broadcast."""
         found = parts[0]
         for part in parts[1:]:
             if type(found) is int and type(part) is int:
@@ -80,7 +80,7 @@ class Unions:
         return found
 
     def _meet(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """The union of two arrays of one shape."""
+        """Return the elementwise union of two arrays of one shape."""
         found = np.maximum(a, b)  # right where one is empty, or both are one set
         meet = (a != b) & (a != NONE) & (b != NONE)
         nodes = self.new((int(np.count_nonzero(meet)),))
@@ -91,7 +91,7 @@ class Unions:
         return found
 
     def along(self, x: np.ndarray, axes: Sequence[int], keepdims: bool = False):
-        """The union along axes."""
+        """Return the union along axes."""
         x = np.asarray(x)
         kept = [n for k, n in enumerate(x.shape) if k not in axes]
         rows = np.moveaxis(x, axes, range(x.ndim - len(axes), x.ndim)).reshape(*kept, -1)
@@ -99,8 +99,8 @@ class Unions:
         return np.expand_dims(found, tuple(axes)) if keepdims else found
 
     def rows(self, x: np.ndarray):
-        """The union along the last axis: no new node where one set, besides the empty one, stands
-        in it.
+        """Return the union along the last axis: no new node where only one set, besides the empty
+        one, occurs in it.
         """
         if x.shape[-1] == 0:
             return _number_if_so(np.zeros(x.shape[:-1], np.int64))
@@ -116,13 +116,13 @@ class Unions:
         return _number_if_so(most)
 
     def all_of(self, *parts):
-        """The union of everything in `parts`, as one node."""
+        """Return the union of everything in `parts`, as one node."""
         flat = [distinct(np.asarray(part).ravel()) for part in parts]
         return int(self.rows(np.concatenate(flat))) if flat else NONE
 
     def grouped(self, groups: np.ndarray, members: np.ndarray, count: int) -> np.ndarray:
-        """For each of `count` groups the union of those of `members` whose entry in `groups` names
-        it.
+        """Return, for each of `count` groups, the union of those of `members` whose entry in
+        `groups` is the group.
         """
         groups, members = groups[members != NONE], members[members != NONE]
         found = np.zeros(count, np.int64)
@@ -139,8 +139,8 @@ class Unions:
     # ------------------------------------------------------------------------------------- the sets
 
     def matrix(self, nodes: np.ndarray) -> sparse.csr_array:
-        """A Boolean matrix: row k has a True in the column of each input that is in the set of
-        `nodes[k]`.
+        """Return a Boolean matrix: row k has a True in the column of each input that is in the set
+        of `nodes[k]`.
         """
         nodes = np.asarray(nodes, np.int64).ravel()
         parents, members = self._edges()
@@ -154,14 +154,14 @@ class Unions:
         return made
 
     def _edges(self) -> tuple[np.ndarray, np.ndarray]:
-        """All edges, in the order of the nodes that have them."""
+        """Return all edges, in the order of the nodes that have them."""
         parts = [(np.array(self.nodes, np.int64), np.array(self.members, np.int64)), *self.chunks]
         parents, members = (np.concatenate(column) for column in zip(*parts))
         order = np.argsort(parents, kind="stable")
         return parents[order], members[order]
 
     def _reached(self, nodes: np.ndarray, parents: np.ndarray, members: np.ndarray) -> np.ndarray:
-        """Which nodes the outputs need."""
+        """Return which nodes the outputs need."""
         graph = sparse.csr_array((np.ones(parents.size, bool), (parents, members)),
                                  shape=(self.size, self.size))
         wanted = np.zeros(self.size, bool)
@@ -175,8 +175,8 @@ class Unions:
 
     def _sets(self, parents: np.ndarray,
               members: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The inputs of every node: where they start in one long array, how many they are, and that
-        array.
+        """Return the inputs of every node: where they start in one long array, how many they are,
+        and that array.
         """
         start, length = np.zeros(self.size, np.int64), np.zeros(self.size, np.int64)
         start[1:self.count + 1] = np.arange(self.count)
@@ -198,13 +198,13 @@ class Unions:
 
 
 def _rows(columns: np.ndarray, starts: np.ndarray, count: int) -> sparse.csr_array:
-    """A Boolean matrix whose rows hold True in these columns."""
+    """Return a Boolean matrix whose rows hold True in these columns."""
     return sparse.csr_array((np.ones(columns.size, bool), columns, starts),
                             shape=(starts.size - 1, count))
 
 
 def distinct(x: np.ndarray) -> np.ndarray:
-    """The elements of a vector, sorted, each once: np.unique, which is ten times slower for
+    """Return the sorted distinct elements of a vector: np.unique, which is ten times slower for
     integers (NumPy 2.3, by hashing).
     """
     x = np.sort(x)
@@ -216,14 +216,14 @@ def _number_if_so(x):
 
 
 def _ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """start, start + 1, ... of each range, one after another."""
+    """Concatenate the ranges start, start + 1, ..."""
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if ends.size else 0
     return np.arange(total) + np.repeat(starts - (ends - lengths), lengths)
 
 
 def _by_depth(parents: np.ndarray, members: np.ndarray, size: int):
-    """The edges, those of all nodes of one depth together: a node is deeper than its members."""
+    """Yield the edges grouped by the depth of their nodes: a node is deeper than its members."""
     depth = _depths(parents, members, size)[parents]
     order = np.argsort(depth, kind="stable")
     bounds = np.searchsorted(depth[order], np.arange(1, int(depth.max(initial=0)) + 2))
@@ -232,8 +232,8 @@ def _by_depth(parents: np.ndarray, members: np.ndarray, size: int):
 
 
 def _depths(parents: np.ndarray, members: np.ndarray, size: int) -> np.ndarray:
-    """One more than the deepest member, for each node; `parents` is sorted, and members are older
-    than their node.
+    """Return one more than the deepest member, for each node; `parents` is sorted, and members are
+    older than their node.
     """
     depth = np.zeros(size, np.int64)
     waiting = np.bincount(parents, minlength=size)
