@@ -1,11 +1,12 @@
 """How ops carry one more, leading, axis: what `vmap` makes of each.
 
-A rule is `batch(flags, *xs, **attrs)`: the xs whose flag is set have the axis of lanes in front, and so has
-the result; None says that there is no rule for these operands, and the op runs lane by lane.  The rule of
-an elementwise op is `batch(*xs, **attrs)`, on operands whose axes already line up; most need none.
+A rule is `batch(flags, *xs, **attrs)`: the xs whose flag is set have the axis of lanes in front,
+and so has the result; None says that there is no rule for these operands, and the op runs lane by
+lane.  The rule of an elementwise op is `batch(*xs, **attrs)`, on operands whose axes already line
+up; most need none.
 
-The rules stand together, apart from their ops, because they are made of one another's: a product of lanes is
-a sum, an index by lanes needs `arange`, a joined array needs its parts spread over lanes.
+The rules stand together, apart from their ops, because they are made of one another's: a product of
+lanes is a sum, an index by lanes needs `arange`, a joined array needs its parts spread over lanes.
 """
 
 from __future__ import annotations
@@ -74,7 +75,9 @@ from .math.cmath import OF_COMPLEX_NUMBERS
 
 
 def align(x: Value, own: int, count: int, flag: bool = True) -> Value:
-    """A value of `own` axes in a lane, as one that broadcasts against values of `count` axes in a lane."""
+    """A value of `own` axes in a lane, as one that broadcasts against values of `count` axes in a
+    lane.
+    """
     if not flag or own == count:
         return x
     return getitem(x, pattern=("...", *(None,) * (count - own), ...))
@@ -98,7 +101,8 @@ def check_lanes(n, m):
 
 same_lanes = define(
     "same_lanes", evaluate=check_lanes, infer=lambda n, m: NONE, helper=check_lanes, pure=False,
-    fold=lambda n, m: value(None) if n is m or n.constant is not MISSING and n.constant == m.constant else None,
+    fold=lambda n, m: value(None)
+        if n is m or n.constant is not MISSING and n.constant == m.constant else None,
     vjp=lambda bar, y, n, m: (None, None), jvp=lambda dots, y, n, m: None,
     syntax=lambda n, m: ast.Call(ast.Name("check_lanes", ast.Load()), [n, m], []))
 
@@ -121,7 +125,7 @@ def _whole(flag: bool, x: Value, count: Value) -> Value:
     return x if flag else batched_over(x, count)
 
 
-# ------------------------------------------------------------------------- what numbers are in many lanes
+# ------------------------------------------------------------------- what numbers are in many lanes
 
 
 def _complex_array(z: Value) -> Value:
@@ -129,28 +133,33 @@ def _complex_array(z: Value) -> Value:
 
 
 def _define_array_twins() -> None:
-    """Python's own functions of one number, over many: math.sin becomes np.sin, `a if c else b` np.where."""
+    """Python's own functions of one number, over many: math.sin becomes np.sin, `a if c else b`
+    np.where.
+    """
     select.batch = where
     RECORDS["max_"].batch = lambda a, b: where(a < b, b, a)
     RECORDS["min_"].batch = lambda a, b: where(b < a, b, a)
     RECORDS["abs_"].batch = absolute
-    RECORDS["not_"].batch, RECORDS["and_"].batch, RECORDS["or_"].batch = logical_not, logical_and, logical_or
+    RECORDS["not_"].batch, RECORDS["and_"].batch, RECORDS["or_"].batch = (logical_not, logical_and,
+                                                                          logical_or)
     RECORDS["at_least_zero"].batch = lambda flags, n: maximum(n, 0)
     for of_arrays, of_numbers in IN_MATH.items():
         of_numbers.batch = of_arrays
-    for name, dtype in (("float_", "float64"), ("int_", "int64"), ("bool_", "bool"), ("complex_", "complex128")):
+    for name, dtype in (("float_", "float64"), ("int_", "int64"), ("bool_", "bool"),
+                        ("complex_", "complex128")):
         RECORDS[name].batch = lambda x, dtype=dtype: RECORDS["astype"](x, dtype=dtype)
     RECORDS["convert"].batch = RECORDS["astype"]
     RECORDS["complex_of"].batch = lambda a, b: a + 1j * b
     RECORDS["round_to_int"].batch = lambda x: RECORDS["astype"](round_(x, 0), dtype="int64")
-    RECORDS["round_decimal"].batch = lambda x, n: None  # Python rounds decimals, NumPy binary fractions: lane by lane
+    # Python rounds decimals, NumPy binary fractions: lane by lane
+    RECORDS["round_decimal"].batch = lambda x, n: None
     for of_number, of_arrays in OF_COMPLEX_NUMBERS.items():
         of_number.batch = lambda z, of_arrays=of_arrays: of_arrays(_complex_array(z))
 
 
 _define_array_twins()
 
-# ----------------------------------------------------------------------------------- shapes as operands
+# ------------------------------------------------------------------------------- shapes as operands
 
 
 def _batch_spread(flags, s: Value, x: Value, *, known=False, dtype=None):
@@ -163,7 +172,9 @@ def _batch_spread(flags, s: Value, x: Value, *, known=False, dtype=None):
 
 
 def _batch_sum_to(flags, x_bar: Value, x: Value, *, known=False):
-    """The sums of un-broadcasting are known where ranks and extents of 1 are: otherwise lane by lane."""
+    """The sums of un-broadcasting are known where ranks and extents of 1 are: otherwise lane by
+    lane.
+    """
     if not flags[0]:
         return None
     own, part = dims_of(x_bar.type)[1:], dims_of(x.type)[flags[1]:]
@@ -183,7 +194,8 @@ def _sum(x: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
 
 def _batch_shaped_like(flags, x: Value, like: Value, *, leading=None):
     if leading is not None:
-        return shaped_like(x, like, leading=leading + 1) if all(flags) else x if flags[0] else batched_over(x, length(like, axis=0))
+        return (shaped_like(x, like, leading=leading + 1) if all(flags) else x if flags[0]
+                else batched_over(x, length(like, axis=0)))
     return shaped_like(x, like) if flags == (True, True) else x if flags[0] else spread(x, like)
 
 
@@ -201,11 +213,11 @@ for _name in ("copy", "stop_gradient"):
     if _name in RECORDS:
         RECORDS[_name].batch = lambda flags, x, record=RECORDS[_name], **attrs: record(x, **attrs)
 
-# ------------------------------------------------------------------------------------------ indexing
+# ----------------------------------------------------------------------------------------- indexing
 #
-# An index that is the same in every lane gets a full slice in front, one that differs the number of the lane:
-# `x[arange(lanes), i]`.  NumPy then puts the axes of arrays of indices in front, before those of slices, and they are
-# moved to where they stand in one lane.
+# An index that is the same in every lane gets a full slice in front, one that differs the number of
+# the lane: `x[arange(lanes), i]`.  NumPy then puts the axes of arrays of indices in front, before
+# those of slices, and they are moved to where they stand in one lane.
 
 
 def _entries(pattern: Pattern, flags, operands) -> list[tuple]:
@@ -217,7 +229,8 @@ def _entries(pattern: Pattern, flags, operands) -> list[tuple]:
 
 def _is_ragged(entries) -> bool:
     """Whether lanes differ in a bound of a slice, or in a mask."""
-    return any(flag for p, part in entries for o, flag in part if p != "i" or dtype_of(o.type) == "bool")
+    return any(flag for p, part in entries
+               for o, flag in part if p != "i" or dtype_of(o.type) == "bool")
 
 
 class _Index:
@@ -226,13 +239,16 @@ class _Index:
     def __init__(self, flags, operands, pattern: Pattern, own: int):
         entries = _entries(pattern, flags, operands)
         ints = [part[0] for p, part in entries if p == "i"]
-        masks = [rank(o) - flag for o, flag in ints if dtype_of(o.type) == "bool"]  # a mask names all its axes, and has one
+        # a mask names all its axes, and has one
+        masks = [rank(o) - flag for o, flag in ints if dtype_of(o.type) == "bool"]
         self.pattern = expand(pattern, own - sum(n - 1 for n in masks))
         self.entries = _entries(self.pattern, flags, operands)
         self.places = [k for k, p in enumerate(self.pattern) if p == "i"]
-        self.most = max((1 if dtype_of(o.type) == "bool" else rank(o) - flag for o, flag in ints), default=0)
+        self.most = max((1 if dtype_of(o.type) == "bool" else rank(o) - flag for o, flag in ints),
+                        default=0)
         self.fixed = len(self.pattern) - len(self.places)
-        together = not self.places or self.places == list(range(self.places[0], self.places[-1] + 1))
+        together = (not self.places
+                    or self.places == list(range(self.places[0], self.places[-1] + 1)))
         self.together = together or not self.most
         self.place = self.places[0] if self.places and together else 0
         self.differs = any(flags)
@@ -240,21 +256,27 @@ class _Index:
 
     def aligned(self) -> list[Value]:
         """The operands, where the axes of lanes line up."""
-        return [align(o, rank(o) - flag, self.most, flag) if p == "i" else o for p, part in self.entries for o, flag in part]
+        return [align(o, rank(o) - flag, self.most, flag) if p == "i" else o
+                for p, part in self.entries for o, flag in part]
 
     def after_lanes(self, count: Value) -> tuple[Pattern, list[Value]]:
         """The index into an array of all lanes."""
         if self.together and not self.differs:
             return ("...", *self.pattern), [o for _, part in self.entries for o, _ in part]
         lane = arange(count)
-        return ("i", *self.pattern), [align(lane, 0, self.most) if self.most else lane, *self.aligned()]
+        return (("i", *self.pattern),
+                [align(lane, 0, self.most) if self.most else lane, *self.aligned()])
 
     def is_moved(self) -> bool:
-        """Whether the axes of the arrays of indices of such an index stand before those of slices, and do not in a lane."""
+        """Whether the axes of the arrays of indices of such an index stand before those of slices,
+        and do not in a lane.
+        """
         return bool(self.most and self.place and self.differs)
 
     def moved(self, x: Value, first: int, back: bool) -> Value:
-        """`x`, whose axes from `first` on are those of the index in a lane, with those of arrays in front, or `back` in their place."""
+        """`x`, whose axes from `first` on are those of the index in a lane, with those of arrays in
+        front, or `back` in their place.
+        """
         front, own = (tuple(range(k, k + self.most)) for k in (first, first + self.place))
         return moveaxis(x, *((front, own) if back else (own, front)))
 
@@ -283,7 +305,8 @@ def _batch_written(record):
         own, named = rank(v) - flags[1], index.most + index.fixed
         pattern, operands = index.after_lanes(count)
         if index.is_moved() and own > index.fixed - index.place:
-            v = index.moved(align(v, own, named) if flags[1] else expand_dims(v, tuple(range(named - own))) if own < named else v,
+            v = index.moved(align(v, own, named) if flags[1]
+                            else expand_dims(v, tuple(range(named - own))) if own < named else v,
                             int(flags[1]), False)
         else:
             v = align(v, own, named, flags[1])
@@ -311,7 +334,7 @@ diagonal_record.batch = _batch_diagonal
 getitem.batch = _batch_getitem
 setitem.batch, additem.batch = _batch_written(setitem), _batch_written(additem)
 
-# ------------------------------------------------------------------------------------------ along axes
+# --------------------------------------------------------------------------------------- along axes
 
 
 def _shifted(axis, own: int):
@@ -325,7 +348,8 @@ def _batch_reduction(record):
         own = rank(x) - 1
         if own:
             return record(x, axis=_shifted(axis, own), **attrs)
-        dtype = dtype_of(record.infer(Value(Scalar(dtype_of(x.type))), axis=axis, **attrs))  # of one number: a truth value, a count
+        # of one number: a truth value, a count
+        dtype = dtype_of(record.infer(Value(Scalar(dtype_of(x.type))), axis=axis, **attrs))
         return x if dtype == dtype_of(x.type) else RECORDS["astype"](x, dtype=dtype)
 
     return batch
@@ -336,7 +360,9 @@ for _name in ("sum", "prod", "max", "min", "nanmax", "nanmin", "any", "all"):
 
 
 def _batch_root(record, reduced: int):
-    """The first `reduced` operands, of which the first has all axes of the result, are reduced along the axes."""
+    """The first `reduced` operands, of which the first has all axes of the result, are reduced
+    along the axes.
+    """
     def batch(flags, *xs: Value, axis, keepdims):
         own, count = rank(xs[-1]) - flags[-1], rank(xs[0]) - 1
         if not flags[0]:
@@ -387,7 +413,7 @@ for _record in (fft, ifft, rfft, irfft):
 for _name in ("dct", "dst"):
     RECORDS[_name].batch = _batch_along(RECORDS[_name])
 
-# ----------------------------------------------------------------------------------- other arrangements
+# ------------------------------------------------------------------------------- other arrangements
 
 
 def _batch_reshape(flags, x: Value, *sizes: Value):
@@ -399,7 +425,8 @@ def _batch_reshape_like(flags, x: Value, like: Value, *, known=False):
         return reshape_like(x, like)
     if not flags[0]:
         x = batched_over(x, length(like, axis=0))
-    return reshape(x, length(x, axis=0), *(length(like, axis=k) for k in range(flags[1], rank(like))))
+    return reshape(x, length(x, axis=0),
+                   *(length(like, axis=k) for k in range(flags[1], rank(like))))
 
 
 def _batch_expand(flags, x: Value, *, axis, count=None):
@@ -411,7 +438,8 @@ def _batch_squeeze(flags, x: Value, *, axis, count=None):
     dims = dims_of(x.type)[1:]
     if axis is None and any(not isinstance(d, int) and d.may_be_one for d in dims):
         return None
-    axes = tuple(k for k, d in enumerate(dims) if d == 1) if axis is None else normal_axes(axis, len(dims))
+    axes = (tuple(k for k, d in enumerate(dims) if d == 1) if axis is None
+            else normal_axes(axis, len(dims)))
     return squeeze_record(x, axis=tuple(k + 1 for k in axes))
 
 
@@ -442,7 +470,7 @@ transpose_record.batch, tile_record.batch = _batch_transpose, _batch_tile
 broadcast_to_record.batch = _batch_broadcast_to
 as_array.batch = lambda flags, x, *, function: as_array(x, function=function)
 
-# --------------------------------------------------------------------------------- making and joining
+# ------------------------------------------------------------------------------- making and joining
 
 
 def _all_batched(flags, xs) -> list[Value]:
@@ -466,7 +494,8 @@ def _batch_array(flags, *leaves: Value, shape, dtype):
     if len(shape) > 1:
         rest = (length(leaves[0], axis=k) for k in range(1, rank(leaves[0])))
         rows = reshape(rows, length(leaves[0], axis=0), *map(value, shape), *rest)
-    return rows if dtype is None or dtype == dtype_of(rows.type) else RECORDS["astype"](rows, dtype=dtype)
+    return (rows if dtype is None or dtype == dtype_of(rows.type)
+            else RECORDS["astype"](rows, dtype=dtype))
 
 
 def _batch_full(flags, v: Value, *extents: Value):
@@ -484,7 +513,8 @@ def _batch_full_like(flags, v: Value, x: Value):
 def _batch_linspace(flags, start: Value, stop: Value, num: Value, *, endpoint):
     if flags[2]:
         return None
-    dtype = dtype_of(linspace_record.infer(*(Value(Scalar(x.type.dtype)) if flag else x for x, flag in zip((start, stop), flags)), num,
+    dtype = dtype_of(linspace_record.infer(*(Value(Scalar(x.type.dtype)) if flag else x
+                                             for x, flag in zip((start, stop), flags)), num,
                                            endpoint=endpoint))
     start, stop = (align(x, 0, 1, flag) for x, flag in zip((start, stop), flags))
     k, last = expand_dims(arange(num), 0), num - 1 if endpoint else num
@@ -495,20 +525,24 @@ def _batch_linspace(flags, start: Value, stop: Value, num: Value, *, endpoint):
     return where(equal(k, 0), start, where(equal(k, last), stop, found)) if endpoint else found
 
 
-concatenate_record.batch, stack_record.batch, array_record.batch = _batch_concatenate, _batch_stack, _batch_array
-full_record.batch, full_like_record.batch, linspace_record.batch = _batch_full, _batch_full_like, _batch_linspace
+concatenate_record.batch, stack_record.batch, array_record.batch = (_batch_concatenate,
+                                                                    _batch_stack, _batch_array)
+full_record.batch, full_like_record.batch, linspace_record.batch = (_batch_full, _batch_full_like,
+                                                                    _batch_linspace)
 
-# ------------------------------------------------------------------------------------ linear algebra
+# ----------------------------------------------------------------------------------- linear algebra
 #
 # Many products of one matrix with a vector are one product of two matrices.
 
 
 def _batch_matmul(flags, a: Value, b: Value):
-    if all(flags) and 1 in (rank(a) - 1, rank(b) - 1):  # sums of products, which would spread an axis of length 1
+    # sums of products, which would spread an axis of length 1
+    if all(flags) and 1 in (rank(a) - 1, rank(b) - 1):
         a = matched(a, b, -1, -1 if rank(b) == 2 else -2)
     match rank(a) - flags[0], rank(b) - flags[1]:
         case 1, 1:
-            return _sum(a * b, (1,), False) if all(flags) else matmul(a, b) if flags[0] else matmul(b, a)
+            return (_sum(a * b, (1,), False) if all(flags) else matmul(a, b) if flags[0]
+                    else matmul(b, a))
         case 2, 1 if flags == (False, True):
             return matmul(b, transpose_record(a, axes=None))
         case 2, 1 if all(flags):
@@ -565,5 +599,6 @@ def _batch_cofactors_along(flags, det: Value, a: Value, b: Value):
 
 
 RECORDS["cofactors"].batch = RECORDS["cofactors_of_each"].batch = _batch_of_matrix(cofactors_of)
-RECORDS["inverse_or_nan"].batch = RECORDS["inverse_or_nan_of_each"].batch = _batch_of_matrix(inverse_of)
+RECORDS["inverse_or_nan"].batch = RECORDS["inverse_or_nan_of_each"].batch = _batch_of_matrix(
+    inverse_of)
 RECORDS["cofactors_along"].batch = RECORDS["cofactors_along_each"].batch = _batch_cofactors_along

@@ -1,16 +1,20 @@
-"""Which elements of its operands each element of a result depends on: for the patterns of sparse derivatives.
+"""Which elements of its operands each element of a result depends on: for the patterns of sparse
+derivatives.
 
-A rule is `depends(unions, y, deps, *xs, **attrs)`.  `y` is the result and `xs` are the operands, as NumPy has them; `deps`
-has the dependences of each x: for an array, integers in its shape, which name sets of inputs (see sparse/union_graph.py), for a
-list a list of such, and 0, the empty set, for a number without any.  The rule returns the dependences of y.  They may be
-too many, never too few.
+A rule is `depends(unions, y, deps, *xs, **attrs)`.  `y` is the result and `xs` are the operands, as
+NumPy has them; `deps` has the dependences of each x: for an array, integers in its shape, which
+name sets of inputs (see sparse/union_graph.py), for a list a list of such, and 0, the empty set,
+for a number without any.  The rule returns the dependences of y.  They may be too many, never too
+few.
 
-What is meant is which elements an element is computed from, not its derivative: the programs that are asked are derivatives
-already.  Most ops move elements, and are run on the dependences as they are on the elements.  Elementwise ops need no rule: the
-union of those of the operands.  Of an op without a rule, and where an index depends on something, every element of the result
-depends on everything.
+What is meant is which elements an element is computed from, not its derivative: the programs that
+are asked are derivatives already.  Most ops move elements, and are run on the dependences as they
+are on the elements.  Elementwise ops need no rule: the union of those of the operands.  Of an op
+without a rule, and where an index depends on something, every element of the result depends on
+everything.
 
-The rules stand together, as those for batching do, because they are made of a few shapes of dependence and not of the ops.
+The rules stand together, as those for batching do, because they are made of a few shapes of
+dependence and not of the ops.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from .arrays.index_pattern import python_index
 from .core.record import RECORDS, Record
 from .core.shape import normal_axes
 
-# -------------------------------------------------------------------------------------- of one operand
+# ----------------------------------------------------------------------------------- of one operand
 
 
 def nothing(unions, y, deps, *xs, **attrs):
@@ -36,8 +40,10 @@ def moved(record: Record) -> Callable:
     """Elements are moved, repeated or dropped: the op itself, on dependences."""
 
     def depends(unions, y, deps, *xs, **attrs):
-        operands = [spread_as(d, x) if k in record.moves else x for k, (d, x) in enumerate(zip(deps, xs))]
-        operands = [np.zeros(np.shape(x), np.int64) if k in record.shapes else x for k, x in enumerate(operands)]
+        operands = [spread_as(d, x) if k in record.moves else x
+                    for k, (d, x) in enumerate(zip(deps, xs))]
+        operands = [np.zeros(np.shape(x), np.int64) if k in record.shapes else x
+                    for k, x in enumerate(operands)]
         return record.evaluate(*operands, **attrs)
 
     return depends
@@ -46,7 +52,8 @@ def moved(record: Record) -> Callable:
 def spread_as(deps, x):
     """The dependences of `x` in its shape."""
     if isinstance(x, np.ndarray):
-        return np.full(x.shape, deps, np.int64) if np.ndim(deps) == 0 and not isinstance(deps, list) else deps
+        return (np.full(x.shape, deps, np.int64)
+                if np.ndim(deps) == 0 and not isinstance(deps, list) else deps)
     if is_container(x) and not is_container(deps):
         form = form_of(x)
         members = [spread_as(deps, item) for item in (x if form is None else form.members(x))]
@@ -63,7 +70,8 @@ def reduced(unions, y, deps, x, *, axis, keepdims=False):
 def running(unions, y, deps, x, *, axis):
     """Everything before, along an axis."""
     found = spread_as(deps[0], x)
-    found = np.moveaxis(found.ravel() if axis is None else found, -1 if axis is None else axis, 0).copy()
+    found = np.moveaxis(found.ravel() if axis is None else found, -1 if axis is None else axis,
+                        0).copy()
     for k in range(1, len(found)):
         found[k] = unions.union(found[k - 1], found[k])
     return found if axis is None else np.moveaxis(found, 0, axis)
@@ -71,29 +79,34 @@ def running(unions, y, deps, x, *, axis):
 
 def transformed(unions, y, deps, x, *lengths, axes=None, axis=None, **attrs):
     """All along the axes of a Fourier or cosine transform."""
-    found = unions.along(spread_as(deps[0], x), normal_axes(axes if axis is None else axis, x.ndim), keepdims=True)
+    found = unions.along(spread_as(deps[0], x), normal_axes(axes if axis is None else axis, x.ndim),
+                         keepdims=True)
     return np.broadcast_to(found, y.shape).copy()
 
 
 def matrices(unions, y, deps, a, **attrs):
     """All of each matrix of a stack."""
     found = np.asarray(unions.along(spread_as(deps[0], a), (a.ndim - 2, a.ndim - 1)))
-    return np.broadcast_to(found.reshape(found.shape + (1,) * (np.ndim(y) - found.ndim)), np.shape(y)).copy()
+    return np.broadcast_to(found.reshape(found.shape + (1,) * (np.ndim(y) - found.ndim)),
+                           np.shape(y)).copy()
 
 
 def gathered(forward: Callable) -> Callable:
-    """The adjoint of an op that moves elements, `forward`: each element gets all that was taken from it."""
+    """The adjoint of an op that moves elements, `forward`: each element gets all that was taken
+    from it.
+    """
 
     def depends(unions, y, deps, bar, *xs, **attrs):
         places = np.arange(np.size(y)).reshape(np.shape(y))
         taken = np.asarray(forward(places, bar, *xs, **attrs))
-        found = unions.grouped(taken.ravel(), spread_as(deps[0], np.asarray(bar)).ravel(), np.size(y))
+        found = unions.grouped(taken.ravel(), spread_as(deps[0], np.asarray(bar)).ravel(),
+                               np.size(y))
         return found.reshape(np.shape(y)) if np.ndim(y) else int(found[0])
 
     return depends
 
 
-# ---------------------------------------------------------------------------------------- of several
+# --------------------------------------------------------------------------------------- of several
 
 
 def anything(unions, y, deps, *xs, **attrs):
@@ -103,7 +116,8 @@ def anything(unions, y, deps, *xs, **attrs):
 
 def parts(deps) -> list:
     """The arrays and numbers in nested lists of dependences."""
-    return [part for item in deps for part in parts(item)] if isinstance(deps, (list, tuple)) else [deps]
+    return ([part for item in deps for part in parts(item)] if isinstance(deps, (list, tuple))
+            else [deps])
 
 
 def everywhere(node: int, y):
@@ -144,36 +158,44 @@ def summed(unions, y, deps, *xs, subscripts):
                 first, second = term.index(letter), term.rindex(letter)
                 dep = np.moveaxis(np.diagonal(dep, axis1=first, axis2=second), -1, first)
                 term = term[:second] + term[second + 1:]
-        dep = np.asarray(unions.along(dep, tuple(k for k, letter in enumerate(term) if letter not in result)))
+        dep = np.asarray(unions.along(
+            dep, tuple(k for k, letter in enumerate(term) if letter not in result)))
         term = "".join(letter for letter in term if letter in result)
         dep = np.transpose(dep, sorted(range(len(term)), key=lambda k: result.index(term[k])))
-        found = unions.union(found, dep.reshape([dep.shape[sorted(term, key=result.index).index(letter)] if letter in term else 1
-                                                 for letter in result]))
+        found = unions.union(found,
+                             dep.reshape([dep.shape[sorted(term, key=result.index).index(letter)]
+                                          if letter in term else 1 for letter in result]))
     return np.broadcast_to(found, np.shape(y)).copy() if np.ndim(y) else int(found)
 
 
 def convolved(unions, y, deps, a, b):
-    """np.convolve, in full: element n of what stands at k in the first and at n - k in the second."""
+    """np.convolve, in full: element n of what stands at k in the first and at n - k in the second.
+    """
     places = np.add.outer(np.arange(np.size(a)), np.arange(np.size(b))).ravel()
     left = np.repeat(spread_as(deps[0], np.ravel(a)), np.size(b))
     right = np.tile(spread_as(deps[1], np.ravel(b)), np.size(a))
-    return unions.grouped(np.concatenate([places, places]), np.concatenate([left, right]), np.size(y))
+    return unions.grouped(np.concatenate([places, places]), np.concatenate([left, right]),
+                          np.size(y))
 
 
 def correlated(unions, y, deps, a, b):
-    """np.correlate where one lies inside the other: element n of what stands at n + k in the first and at k in the second."""
+    """np.correlate where one lies inside the other: element n of what stands at n + k in the first
+    and at k in the second.
+    """
     places = np.subtract.outer(np.arange(np.size(a)), np.arange(np.size(b))).ravel()
     inside = (places >= 0) & (places < np.size(y))
     left = np.repeat(spread_as(deps[0], np.ravel(a)), np.size(b))[inside]
     right = np.tile(spread_as(deps[1], np.ravel(b)), np.size(a))[inside]
-    return unions.grouped(np.concatenate([places[inside], places[inside]]), np.concatenate([left, right]), np.size(y))
+    return unions.grouped(np.concatenate([places[inside], places[inside]]),
+                          np.concatenate([left, right]), np.size(y))
 
 
 def solved(unions, y, deps, a, b):
     """All of the matrix, and the column on the right."""
     left = np.asarray(unions.along(spread_as(deps[0], a), (a.ndim - 2, a.ndim - 1)))
     if b.ndim == 1:
-        return np.full(b.shape, unions.union(int(left), unions.along(spread_as(deps[1], b), (0,))), np.int64)
+        return np.full(b.shape, unions.union(int(left), unions.along(spread_as(deps[1], b), (0,))),
+                       np.int64)
     right = unions.along(spread_as(deps[1], b), (b.ndim - 2,), keepdims=True)
     return np.broadcast_to(unions.union(left[..., None, None], right), y.shape).copy()
 
@@ -197,7 +219,8 @@ def written(unions, y, deps, x, v, *operands, pattern):
 
 def added(unions, y, deps, x, v, *operands, pattern):
     """x[...] += v, each."""
-    return add_into(unions, np.array(spread_as(deps[0], x)), deps[1], python_index(pattern, operands))
+    return add_into(unions, np.array(spread_as(deps[0], x)), deps[1],
+                    python_index(pattern, operands))
 
 
 def add_into(unions, found: np.ndarray, deps, index):
@@ -209,7 +232,8 @@ def add_into(unions, found: np.ndarray, deps, index):
     named, groups = np.unique(places, return_inverse=True)
     members = np.broadcast_to(deps, places.shape).ravel()
     all_groups = np.concatenate([np.arange(named.size), groups.ravel()])
-    found.flat[named] = unions.grouped(all_groups, np.concatenate([found.flat[named], members]), named.size)
+    found.flat[named] = unions.grouped(all_groups, np.concatenate([found.flat[named], members]),
+                                       named.size)
     return found
 
 
@@ -243,7 +267,7 @@ def _both(unions, a, b):
     return unions.union(a, b)
 
 
-# --------------------------------------------------------------------------------------------- tables
+# ------------------------------------------------------------------------------------------- tables
 
 ALL = tuple(range(1024))
 
@@ -268,20 +292,31 @@ _say("list_pop_at item tape_pop", moves=(0,))
 _say("array", joined, moves=ALL)
 _say("setitem", written, moves=(0, 1))
 _say("additem", added, moves=(0, 1))
-_say("root", lambda unions, y, deps, squares, *xs, **attrs: spread_as(deps[0], y), moves=ALL)  # which are made of the xs
-_say("root_forward", lambda unions, y, deps, *xs, **attrs: spread_as(unions.union(*deps[:4]), y), moves=ALL)
+# which are made of the xs
+_say("root", lambda unions, y, deps, squares, *xs, **attrs: spread_as(deps[0], y), moves=ALL)
+_say("root_forward", lambda unions, y, deps, *xs, **attrs: spread_as(unions.union(*deps[:4]), y),
+     moves=ALL)
 _say("complex_as_if", lambda unions, y, deps, *xs: spread_as(unions.union(*deps), y), moves=ALL)
 _say("sum added_up prod max min nanmax nanmin", reduced, moves=(0,))
 _say("cumsum cumprod", running, moves=(0,))
 _say("cholesky inv det log_of_det", matrices, moves=(0,))
-_say("cofactors cofactors_along cofactors_of_each cofactors_along_each inverse_or_nan inverse_or_nan_of_each", anything, moves=ALL)
-_say("sum_to", gathered(lambda places, bar, x, **attrs: np.broadcast_to(places, np.shape(bar))), moves=(0,))
-_say("unrepeat", gathered(lambda places, bar, x, count, *, axis: RECORDS["repeat"].evaluate(places, count, axis=axis)), moves=(0,))
-_say("untile", gathered(lambda places, bar, x, *counts: RECORDS["tile"].evaluate(places, *counts)), moves=(0,))
-_say("add_along_axis", gathered(lambda places, bar, indices, x, *, axis:
-                                RECORDS["take_along_axis"].evaluate(places, indices, axis=axis)), moves=(0,))
+_say(
+    "cofactors cofactors_along cofactors_of_each cofactors_along_each inverse_or_nan inverse_or_nan_of_each",
+    anything, moves=ALL)
+_say("sum_to", gathered(lambda places, bar, x, **attrs: np.broadcast_to(places, np.shape(bar))),
+     moves=(0,))
+_say("unrepeat",
+     gathered(lambda places, bar, x, count, *, axis: RECORDS["repeat"].evaluate(places, count,
+                                                                                axis=axis)),
+     moves=(0,))
+_say("untile", gathered(lambda places, bar, x, *counts: RECORDS["tile"].evaluate(places, *counts)),
+     moves=(0,))
+_say("add_along_axis",
+     gathered(lambda places, bar, indices, x, *, axis: RECORDS["take_along_axis"].evaluate(
+         places, indices, axis=axis)), moves=(0,))
 _say("matmul dot", product, moves=(0, 1))
-_say("inner list_sum list_total list_max list_min exact_sum dot_left dot_right", anything, moves=(0, 1, 2))
+_say("inner list_sum list_total list_max list_min exact_sum dot_left dot_right", anything,
+     moves=(0, 1, 2))
 _say("outer", outer, moves=(0, 1))
 _say("einsum", summed, moves=ALL)
 _say("solve", solved, moves=(0, 1))
@@ -293,7 +328,9 @@ _say("list_plus", member_by_member, moves=(0, 1))
 _say("list_add", added_to_item, moves=(0, 1))
 _say("slice_plus nested_slice_plus", anything, moves=(0, 1))
 _say("foreign", anything, moves=ALL)
-_say("""empty_like length list_zeros ndim ones_like print raise shape size tape_len tape_new undefined zeros_like""", nothing, moves=ALL)
+_say(
+    """empty_like length list_zeros ndim ones_like print raise shape size tape_len tape_new undefined zeros_like""",
+    nothing, moves=ALL)
 _say("""all any argmax argmin argsort at_least_zero broadcast_length count_of digitize in_bounds insertion is_indefinite
      is_singular isin lexsort list_contains list_count list_index list_order masked_step narrow natural_exponent nonempty_length on_tape supposed_length
      direction_length place_in rule_length same_lanes same_length searchsorted sign_of_det slice_bound spread_length stays_inside gap within is_last""", anything, moves=ALL)

@@ -25,7 +25,7 @@ from ..core.shape import (
 )
 from .reshape import only, rearranged, reshape_like, unknown_like
 
-# ------------------------------------------------------------------------------------------- new axes
+# ----------------------------------------------------------------------------------------- new axes
 
 
 def _subscript(x: ast.expr, axes: tuple[int, ...], count: int) -> ast.expr:
@@ -198,7 +198,7 @@ atleast_1d = _at_least("atleast_1d", np.atleast_1d, 1, {0: 0})
 atleast_2d = _at_least("atleast_2d", np.atleast_2d, 2, {0: (0, 1), 1: 0})
 atleast_3d = _at_least("atleast_3d", np.atleast_3d, 3, {0: (0, 1, 2), 1: (0, 2), 2: 2})
 
-# ------------------------------------------------------------------------------------- order of the axes
+# -------------------------------------------------------------------------------- order of the axes
 
 
 def _infer_transpose(x: Value, *, axes) -> Type:
@@ -339,7 +339,7 @@ def moveaxis(x: Value, source, destination) -> Value:
     return moveaxis_record(value(x), a=static_axis(source), b=static_axis(destination))
 
 
-# -------------------------------------------------------------------------------------- turning around
+# ----------------------------------------------------------------------------------- turning around
 
 
 def _same_type(x: Value, *rest: Value, axis) -> Type:
@@ -405,9 +405,12 @@ def roll(x: Value, shift, axis=None) -> Value:
     axis, shifts = static_axis(axis), members(shift)
     shifts = [value(shift)] if shifts is None else shifts
     axes = axis if isinstance(axis, tuple) else (axis,)
-    if any(not isinstance(s.type, Scalar) for s in shifts) or 1 not in (len(shifts), len(axes)) and len(shifts) != len(axes):
-        raise UnsupportedError("np.roll by these shifts", current().line, "give an integer, or one for each of the axes")
+    if (any(not isinstance(s.type, Scalar) for s in shifts)
+        or 1 not in (len(shifts), len(axes)) and len(shifts) != len(axes)):
+        raise UnsupportedError("np.roll by these shifts", current().line,
+                               "give an integer, or one for each of the axes")
     x, count = value(x), max(len(shifts), len(axes))
-    for s, a in zip(shifts * (count if len(shifts) == 1 else 1), axes * (count if len(axes) == 1 else 1)):
+    for s, a in zip(shifts * (count if len(shifts) == 1 else 1),
+                    axes * (count if len(axes) == 1 else 1)):
         x = roll_record(x, s, axis=a)
     return x

@@ -1,4 +1,6 @@
-"""Arrays built of arrays: np.kron, np.cross, np.rot90, np.dstack, np.meshgrid, np.vander, np.tri and indices of triangles, np.pad."""
+"""Arrays built of arrays: np.kron, np.cross, np.rot90, np.dstack, np.meshgrid, np.vander, np.tri
+and indices of triangles, np.pad.
+"""
 
 from __future__ import annotations
 
@@ -28,16 +30,19 @@ from .selection import taken, tril, triu
 
 @numpy_function(np.kron)
 def kron(a, b) -> Value:
-    """np.kron: each axis of the result runs over one of `a` and, within its steps, over one of `b`."""
+    """np.kron: each axis of the result runs over one of `a` and, within its steps, over one of `b`.
+    """
     a, b = as_array(a), as_array(b)
     if None in (rank(a), rank(b)):
-        raise UnsupportedError("np.kron of an array of unknown rank", current().line, "call the function once, or annotate the parameter")
+        raise UnsupportedError("np.kron of an array of unknown rank", current().line,
+                               "call the function once, or annotate the parameter")
     axes = max(rank(a), rank(b))
     if 0 in (rank(a), rank(b)):
         return a * b
     a, b = (expand_dims(x, tuple(range(axes - rank(x)))) if rank(x) < axes else x for x in (a, b))
     sizes = [length(a, axis=k) * length(b, axis=k) for k in range(axes)]
-    return reshape(expand_dims(a, tuple(range(1, 2 * axes, 2))) * expand_dims(b, tuple(range(0, 2 * axes, 2))), *sizes)
+    return reshape(expand_dims(a, tuple(range(1, 2 * axes, 2)))
+                   * expand_dims(b, tuple(range(0, 2 * axes, 2))), *sizes)
 
 
 @numpy_function(np.rot90)
@@ -71,7 +76,8 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy") -> Value:  # noqa: A00
     grids = []
     for x, axis in zip(xs, order):
         lengths[axis] = length(x, axis=0)
-        grids.append(expand_dims(x, tuple(k for k in range(len(xs)) if k != axis)) if len(xs) > 1 else x)
+        grids.append(expand_dims(x, tuple(k for k in range(len(xs)) if k != axis)) if len(xs) > 1
+                     else x)
     if not static(sparse):
         grids = [own(broadcast_to(grid, tuple(lengths))) for grid in grids]
     return value(tuple(grids))
@@ -109,11 +115,14 @@ def diag_indices(n, ndim=2) -> Value:
 def _cross(a: Value, b: Value) -> Value:
     a, b = ([take(x, along(-1, k)) for k in range(3)] for x in map(_in_space, (a, b)))
     parts = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
-    return FUNCTIONS[np.stack](tuple(parts), axis=-1) if rank(parts[0]) else FUNCTIONS[np.array](tuple(parts))
+    return (FUNCTIONS[np.stack](tuple(parts), axis=-1) if rank(parts[0])
+            else FUNCTIONS[np.array](tuple(parts)))
 
 
 def _in_space(x: Value) -> Value:
-    """`x`, whose last axis is of length 3: where only the run knows it, the reshape raises if it is not, as NumPy does."""
+    """`x`, whose last axis is of length 3: where only the run knows it, the reshape raises if it is
+    not, as NumPy does.
+    """
     *others, last = dims_of(x.type)
     check_inner(last, 3, "np.cross")
     return x if last == 3 else reshape(x, *(length(x, axis=k) for k in range(len(others))), 3)
@@ -142,7 +151,9 @@ def pad(array, pad_width, mode="constant", constant_values=0) -> Value:
 
 
 def _constants(given, axes: int) -> list[tuple]:
-    """What each axis is padded with, before and after: a number for all, a pair for all, or a pair for each axis."""
+    """What each axis is padded with, before and after: a number for all, a pair for all, or a pair
+    for each axis.
+    """
     pair = members(given)
     if pair is None:
         return [(given, given)] * axes
@@ -150,17 +161,22 @@ def _constants(given, axes: int) -> list[tuple]:
     if all(p is None for p in pairs) and len(pair) in (1, 2):
         return [(pair[0], pair[-1])] * axes
     if None in pairs or len(pairs) not in (1, axes) or any(len(p) not in (1, 2) for p in pairs):
-        raise UnsupportedError("np.pad with other constants than one, a pair, or a pair for each axis", current().line, "write the pairs out")
+        raise UnsupportedError(
+            "np.pad with other constants than one, a pair, or a pair for each axis", current().line,
+            "write the pairs out")
     return [(p[0], p[-1]) for p in (pairs * axes if len(pairs) == 1 else pairs)]
 
 
-def _padded(x: Value, n: Value, axis: int, before: int, after: int, mode: str, constants: tuple) -> Value:
+def _padded(x: Value, n: Value, axis: int, before: int, after: int, mode: str,
+            constants: tuple) -> Value:
     if mode == "constant":
         def block(width: int, constant) -> list[Value]:
             sizes = tuple(width if k == axis else length(x, axis=k) for k in range(rank(x)))
-            return [FUNCTIONS[np.full](sizes, constant, value(np.dtype(x.type.dtype)))] if width else []
+            return ([FUNCTIONS[np.full](sizes, constant, value(np.dtype(x.type.dtype)))] if width
+                    else [])
 
-        return concatenate_record(*block(before, constants[0]), x, *block(after, constants[1]), axis=axis)
+        return concatenate_record(*block(before, constants[0]), x, *block(after, constants[1]),
+                                  axis=axis)
     places = arange(-before, n + after)
     match mode:
         case "edge":
@@ -174,5 +190,6 @@ def _padded(x: Value, n: Value, axis: int, before: int, after: int, mode: str, c
             places = remainder(places, 2 * n)
             places = where(places < n, places, 2 * n - 1 - places)
         case _:
-            raise UnsupportedError(f"np.pad with mode={mode!r}", current().line, "use constant, edge, wrap, reflect or symmetric")
+            raise UnsupportedError(f"np.pad with mode={mode!r}", current().line,
+                                   "use constant, edge, wrap, reflect or symmetric")
     return taken(x, axis, places)

@@ -59,7 +59,8 @@ def arrays(xs) -> list[Value]:
         found = [take(xs, k) for k in range(dims[0])]
     if not found:
         raise TypeMismatchError("no arrays to join", current().line, "give at least one")
-    return [array(x) if isinstance(x.type, Tuple) else x for x in map(value, found)]  # np.concatenate(([0.0], x))
+    # np.concatenate(([0.0], x))
+    return [array(x) if isinstance(x.type, Tuple) else x for x in map(value, found)]
 
 
 def _sum_extents(extents: list):
@@ -68,12 +69,14 @@ def _sum_extents(extents: list):
     symbols = [d for d in extents if isinstance(d, Extent)]
     if not symbols:
         return number
-    if len(symbols) == 1 and not symbols[0].accepts_any and (symbols[0].offset >= 0 or symbols[0].least):
+    if (len(symbols) == 1 and not symbols[0].accepts_any
+        and (symbols[0].offset >= 0 or symbols[0].least)):
         return replace(symbols[0], offset=symbols[0].offset + number)
     if any(d.accepts_any for d in symbols):
         return fresh_extent()
     found = named_extent(("end to end", number, *sorted(symbols, key=str)))
-    return found if number == 1 or any(d.may_be_one for d in symbols) else replace(found, symbol_may_be_one=False)
+    return (found if number == 1 or any(d.may_be_one for d in symbols)
+            else replace(found, symbol_may_be_one=False))
 
 
 def _infer_concatenate(*xs: Value, axis: int) -> Type:
@@ -122,7 +125,8 @@ def along(axis: int, entry) -> tuple:
 
 def _is_one_row(x: Value, axis: int) -> bool:
     """Whether `x` is an array that was given this axis, of length 1, to be joined along it."""
-    if rank(x) is None or x.op is None or x.op.name != "expand_dims" or not isinstance(x.op.attrs["axis"], int):
+    if (rank(x) is None or x.op is None or x.op.name != "expand_dims"
+        or not isinstance(x.op.attrs["axis"], int)):
         return False
     return normal_axis(x.op.attrs["axis"], rank(x)) == normal_axis(axis, rank(x))
 
@@ -228,7 +232,7 @@ def as_operand(x) -> Value:
     return value(x) if members(x) is None else array(x)
 
 
-# --------------------------------------------------------------------------------------------- stack
+# -------------------------------------------------------------------------------------------- stack
 
 
 def _infer_stack(*xs: Value, axis: int) -> Type:
@@ -327,7 +331,8 @@ def _parts_between(x: Value, sections, axis: int) -> Value:
 
 
 def _split_along(axis: int):
-    return lambda x, sections: split(x, sections, axis if len(dims_of(value(x).type)) > 1 or axis > 1 else 0)
+    return lambda x, sections: split(x, sections,
+                                     axis if len(dims_of(value(x).type)) > 1 or axis > 1 else 0)
 
 
 numpy_function(np.vsplit)(_split_along(0))

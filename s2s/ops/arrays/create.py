@@ -1,7 +1,7 @@
 """Making arrays: from a shape, from a range, from numbers, from another array.
 
-The extents of a shape are operands, so `np.zeros((n, m))` reads n and m, and its type says so: arrays made with
-the same n have provably the same length.
+The extents of a shape are operands, so `np.zeros((n, m))` reads n and m, and its type says so:
+arrays made with the same n have provably the same length.
 """
 
 from __future__ import annotations
@@ -50,18 +50,20 @@ from ..core.shape import extent_of, length, lengths_of, numpy_call, sum_to, zero
 from ..core.shape import zeros_like as zeros_like_record
 from .index import take
 
-# ------------------------------------------------------------------------------------ shapes as operands
+# ------------------------------------------------------------------------------- shapes as operands
 
 
 def extents_of(shape) -> tuple[Value, ...]:
-    """The extents that `shape`, a length or a tuple of lengths, stands for: operands of the ops below.
+    """The extents that `shape`, a length or a tuple of lengths, stands for: operands of the ops
+    below.
 
     A shape of unknown rank is one operand.
     """
     extents = lengths_of(shape)
     for n in extents or ():
         if not isinstance(n.type, (Scalar, Unknown)) or is_inexact(dtype_of(n.type) or "int64"):
-            raise TypeMismatchError(f"a shape of type {n.type}", current().line, "use an integer or a tuple of integers")
+            raise TypeMismatchError(f"a shape of type {n.type}", current().line,
+                                    "use an integer or a tuple of integers")
     return (value(shape),) if extents is None else tuple(extents)
 
 
@@ -85,11 +87,15 @@ def _shape_syntax(extents: Sequence[ast.expr]) -> ast.expr:
 
 
 def shape_tuple(extents: Sequence[ast.expr]) -> ast.expr:
-    """(n, m), or x.shape where these are the lengths of all axes of x, of which the text of a length says how many there are."""
+    """(n, m), or x.shape where these are the lengths of all axes of x, of which the text of a
+    length says how many there are.
+    """
     match extents:
-        case [ast.Call(ast.Name("len"), [x]), *rest] if rest and getattr(rest[-1], "lengths", None) == len(extents) and all(
-                ast.dump(n) == ast.dump(ast.Subscript(ast.Attribute(x, "shape", ast.Load()), ast.Constant(k), ast.Load()))
-                for k, n in enumerate(rest, 1)):
+        case [ast.Call(ast.Name("len"), [x]), *rest] if (
+                rest and getattr(rest[-1], "lengths", None) == len(extents)
+                and all(ast.dump(n) == ast.dump(ast.Subscript(ast.Attribute(x, "shape", ast.Load()),
+                                                              ast.Constant(k), ast.Load()))
+                        for k, n in enumerate(rest, 1))):
             return ast.Attribute(x, "shape", ast.Load())
     return ast.Tuple(list(extents), ast.Load())
 
@@ -171,12 +177,13 @@ def _as_number(v: Value, dtype) -> Value:
     if is_none(dtype):
         return v
     name = dtype_name(dtype)
-    if type(v.constant) in (bool, int, float) and name in ("bool", "int64", "float64", "complex128"):
+    if (type(v.constant) in (bool, int, float)
+        and name in ("bool", "int64", "float64", "complex128")):
         return value(np.dtype(name).type(v.constant).item())
     return as_dtype(v, name)
 
 
-# --------------------------------------------------------------------------------------- like another
+# ------------------------------------------------------------------------------------- like another
 
 
 def _infer_like(x: Value, dtype: str | None) -> Type:
@@ -219,7 +226,8 @@ def _own_dtype(x: Value, dtype) -> str | None:
 @numpy_function(np.zeros_like)
 def zeros_like(a: Value, dtype=None) -> Value:
     dtype = _own_dtype(a, dtype) or dtype_of(a.type) or "float64"
-    return value(np.dtype(dtype).type(0)) if isinstance(a.type, Scalar) else zeros_like_record(a, dtype=dtype)
+    return (value(np.dtype(dtype).type(0)) if isinstance(a.type, Scalar)
+            else zeros_like_record(a, dtype=dtype))
 
 
 @numpy_function(np.ones_like)
@@ -238,7 +246,7 @@ def full_like(a: Value, fill_value, dtype=None) -> Value:
     return full_like_record(_as_number(value(fill_value), dtype), a)
 
 
-# ---------------------------------------------------------------------------------------------- ranges
+# ------------------------------------------------------------------------------------------- ranges
 
 
 def _infer_arange(start: Value, stop: Value, step: Value) -> Type:
@@ -247,7 +255,8 @@ def _infer_arange(start: Value, stop: Value, step: Value) -> Type:
         raise TypeMismatchError("np.arange of arrays", current().line, "use numbers")
     if any(dtype_of(t) is None for t in types):
         return Unknown()
-    dtype = _type_of_arange(*(Scalar(t.dtype, isinstance(t, Scalar) and t.weak) for t in types)).dtype
+    dtype = _type_of_arange(*(Scalar(t.dtype, isinstance(t, Scalar) and t.weak)
+                              for t in types)).dtype
     return Array(dtype, (_range_extent(start, stop, step),))
 
 
@@ -271,7 +280,8 @@ def _range_extent(start: Value, stop: Value, step: Value) -> int | Extent:
 def _measured(n: Value) -> int | Extent | None:
     """The extent of `n`, if that is the length of an axis or more, and so not negative."""
     base, offset = base_offset(n)
-    is_length = offset >= 0 and base is not None and base.op is not None and base.op.name == "length"
+    is_length = (offset >= 0 and base is not None and base.op is not None
+                 and base.op.name == "length")
     return extent_of(n) if is_length and getattr(extent_of(base), "offset", -1) >= 0 else None
 
 
@@ -281,7 +291,8 @@ def _arange_syntax(start: ast.expr, stop: ast.expr, step: ast.expr) -> ast.expr:
 
     if not is_literally(step, 1):
         return numpy_call("arange", start, stop, step)
-    return numpy_call("arange", stop) if is_literally(start, 0) else numpy_call("arange", start, stop)
+    return (numpy_call("arange", stop) if is_literally(start, 0)
+            else numpy_call("arange", start, stop))
 
 
 def _vjp_arange(bar, y, start, stop, step):
@@ -298,8 +309,8 @@ def _jvp_arange(dots, y, start, stop, step):
     return slope if start_dot is None else start_dot + slope
 
 
-arange_record = define("arange", evaluate=np.arange, infer=_infer_arange, syntax=_arange_syntax, vjp=_vjp_arange,
-                       jvp=_jvp_arange, cheap=True, raises=raise_conditions.RANGE)
+arange_record = define("arange", evaluate=np.arange, infer=_infer_arange, syntax=_arange_syntax,
+                       vjp=_vjp_arange, jvp=_jvp_arange, cheap=True, raises=raise_conditions.RANGE)
 
 
 @numpy_function(np.arange)
@@ -312,10 +323,12 @@ def arange(start, stop=None, step=1, dtype=None) -> Value:
 def _infer_linspace(start: Value, stop: Value, num: Value, *, endpoint: bool) -> Type:
     for x in (start, stop):
         if isinstance(x.type, Array):
-            raise UnsupportedError("np.linspace between arrays", current().line, "a + (b - a) * np.linspace(0, 1, n)[:, None]")
+            raise UnsupportedError("np.linspace between arrays", current().line,
+                                   "a + (b - a) * np.linspace(0, 1, n)[:, None]")
     if dtype_of(start.type) is None or dtype_of(stop.type) is None:
         return Unknown()
-    dtype = _type_of_linspace(*(Scalar(x.type.dtype, getattr(x.type, "weak", False)) for x in (start, stop))).dtype
+    dtype = _type_of_linspace(*(Scalar(x.type.dtype, getattr(x.type, "weak", False))
+                                for x in (start, stop))).dtype
     return Array(dtype, (extent_of(num),))
 
 
@@ -323,7 +336,8 @@ _type_of_linspace = sampled(lambda a, b: np.linspace(a, b, 2)[0], "np.linspace")
 
 
 def _linspace_syntax(start, stop, num, *, endpoint):
-    return numpy_call("linspace", start, stop, num, **({} if endpoint else {"endpoint": ast.Constant(False)}))
+    return numpy_call("linspace", start, stop, num,
+                      **({} if endpoint else {"endpoint": ast.Constant(False)}))
 
 
 def _weights(num: Value, endpoint: bool) -> Value:
@@ -343,19 +357,22 @@ def _jvp_linspace(dots, y, start, stop, num, *, endpoint):
                            zeros_of(stop) if stop_dot is None else stop_dot, num, endpoint=endpoint)
 
 
-linspace_record = define(
-    "linspace", evaluate=lambda start, stop, num, *, endpoint: np.linspace(start, stop, num, endpoint=endpoint),
-    infer=_infer_linspace, syntax=_linspace_syntax, vjp=_vjp_linspace, jvp=_jvp_linspace,
-    raises=raise_conditions.COUNTS_AFTER_TWO)
+linspace_record = define("linspace",
+                         evaluate=lambda start, stop, num, *, endpoint: np.linspace(
+                             start, stop, num, endpoint=endpoint), infer=_infer_linspace,
+                         syntax=_linspace_syntax, vjp=_vjp_linspace, jvp=_jvp_linspace,
+                         raises=raise_conditions.COUNTS_AFTER_TWO)
 
 
 @numpy_function(np.linspace)
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0) -> Value:
     start, stop, num, endpoint = value(start), value(stop), value(num), static(endpoint)
     if static(axis) != 0:
-        raise UnsupportedError("np.linspace along another axis than the first", current().line, "move the axis with np.moveaxis")
+        raise UnsupportedError("np.linspace along another axis than the first", current().line,
+                               "move the axis with np.moveaxis")
     found = as_dtype(linspace_record(start, stop, num, endpoint=endpoint), dtype)
-    return value((found, (stop - start) / (num - 1 if endpoint else num))) if static(retstep) else found
+    return (value((found, (stop - start) / (num - 1 if endpoint else num))) if static(retstep)
+            else found)
 
 
 def _eye_syntax(n: ast.expr, m: ast.expr, *, k: int, dtype: str) -> ast.expr:
@@ -385,7 +402,7 @@ def identity(n, dtype=None) -> Value:
     return eye(n, dtype=dtype)
 
 
-# -------------------------------------------------------------------------------------- from numbers
+# ------------------------------------------------------------------------------------- from numbers
 
 
 def _nested(leaves: Sequence, shape: tuple[int, ...], make: Callable):
@@ -393,7 +410,8 @@ def _nested(leaves: Sequence, shape: tuple[int, ...], make: Callable):
     if len(shape) == 1:
         return make(list(leaves))
     size = len(leaves) // shape[0]
-    return make([_nested(leaves[k * size:(k + 1) * size], shape[1:], make) for k in range(shape[0])])
+    return make([_nested(leaves[k * size:(k + 1) * size], shape[1:], make)
+                 for k in range(shape[0])])
 
 
 def _infer_array(*leaves: Value, shape: tuple[int, ...], dtype: str | None) -> Type:
@@ -402,12 +420,14 @@ def _infer_array(*leaves: Value, shape: tuple[int, ...], dtype: str | None) -> T
     dims = dims_of(leaves[0].type)
     for x in leaves:
         if len(dims_of(x.type)) != len(dims):
-            raise TypeMismatchError(f"an array of rows of {len(dims)} and {len(dims_of(x.type))} axes", current().line,
-                                    "give all rows the same shape")
+            raise TypeMismatchError(
+                f"an array of rows of {len(dims)} and {len(dims_of(x.type))} axes", current().line,
+                "give all rows the same shape")
         dims = tuple(m if isinstance(m, int) else n for m, n in zip(dims, dims_of(x.type)))
     for x in leaves:
         if dtype_of(x.type) is None:
-            raise TypeMismatchError(f"an array of {x.type}", current().line, "make arrays of numbers")
+            raise TypeMismatchError(f"an array of {x.type}", current().line,
+                                    "make arrays of numbers")
     return Array(dtype or np.result_type(*(x.type.dtype for x in leaves)).name, shape + dims)
 
 
@@ -417,7 +437,8 @@ def _array_syntax(*leaves: ast.expr, shape: tuple[int, ...], dtype: str | None) 
 
 
 def _vjp_array(bar, y, *leaves, shape, dtype):
-    return tuple(like_operand(take(bar, index), x) for index, x in zip(np.ndindex(shape), leaves, strict=True))
+    return tuple(like_operand(take(bar, index), x)
+                 for index, x in zip(np.ndindex(shape), leaves, strict=True))
 
 
 def _jvp_array(dots, y, *leaves, shape, dtype):
@@ -442,12 +463,14 @@ def _leaves(x: Value) -> tuple[list[Value], tuple[int, ...]]:
     if not isinstance(x.type, Tuple):
         return [x], ()
     if not is_listed(x.type):
-        raise TypeMismatchError(f"an array of {x.type}", current().line, "make arrays of numbers, or of lists and tuples of them")
+        raise TypeMismatchError(f"an array of {x.type}", current().line,
+                                "make arrays of numbers, or of lists and tuples of them")
     rows = [_leaves(item(x, index=k)) for k in range(len(x.type.items))]
     shapes = {shape for _, shape in rows}
     if len(shapes) > 1:
         raise TypeMismatchError("a ragged array", current().line, "give all rows the same length")
-    return [leaf for leaves, _ in rows for leaf in leaves], (len(rows), *(shapes.pop() if shapes else ()))
+    return ([leaf for leaves, _ in rows for leaf in leaves],
+            (len(rows), *(shapes.pop() if shapes else ())))
 
 
 def _as_tuple(x):
@@ -462,7 +485,7 @@ def _from_members(x: Value, dtype) -> Value:
     return array_record(*leaves, shape=shape, dtype=name)
 
 
-# ---------------------------------------------------------------------------------- from another array
+# ------------------------------------------------------------------------------- from another array
 
 
 def _fold_as_array(x: Value, *, function: str):
@@ -517,5 +540,6 @@ def copy_method(x: Value, order="C") -> Value:
 def view_method(x: Value, dtype=None) -> Value:
     """x.view(): the array by another name; not its bytes as another type."""
     if not is_none(dtype):
-        raise UnsupportedError("the bytes of an array taken for another dtype", current().line, "use x.astype(dtype), or x.real and x.imag")
+        raise UnsupportedError("the bytes of an array taken for another dtype", current().line,
+                               "use x.astype(dtype), or x.real and x.imag")
     return x

@@ -1,4 +1,5 @@
-"""Sums and products that run along an axis: cumsum, cumprod, and prod, whose rule is of their kind."""
+"""Sums and products that run along an axis: cumsum, cumprod, and prod, whose rule is of their kind.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ from .reduce import (
 )
 from .reshape import ravel, reshape, reshape_like
 
-# -------------------------------------------------------------------------------------------- running sums
+# ------------------------------------------------------------------------------------- running sums
 
 
 def _fold_running(record: str) -> Callable:
@@ -93,12 +94,12 @@ def cumsum_(x, axis=None, dtype=None, out=None) -> Value:
     return in_dtype(cumsum(ravel(x), axis=0) if axis is None else cumsum(x, axis=axis), dtype)
 
 
-# ----------------------------------------------------------------------------------------------- products
+# ----------------------------------------------------------------------------------------- products
 #
 # Note [Derivatives of products]
-# The derivative of a product by one factor is the product of the others; dividing the product by the factor
-# fails where the factor is 0.  So each rule is a loop along the axis, over what precedes an element and what
-# follows it, made of ordinary ops, with derivatives of their own:
+# The derivative of a product by one factor is the product of the others; dividing the product by
+# the factor fails where the factor is 0.  So each rule is a loop along the axis, over what precedes
+# an element and what follows it, made of ordinary ops, with derivatives of their own:
 #
 #     prod       x_bar[k] = y_bar * before[k] * after[k]
 #     cumprod    x_bar[k] = before[k] * s[k],   s[k] = y_bar[k] + x[k + 1] * s[k + 1]
@@ -121,7 +122,8 @@ def _filled_like_element(x: Value, number: float) -> Value:
         return value(number)
     if rank(x) is None:
         return (ones_like if number else zeros_of)(take(x, 0))
-    return (ones if number else zeros)(tuple(length(x, axis=k) for k in range(1, rank(x))), dtype=float_dtype(x.type))
+    return (ones if number else zeros)(tuple(length(x, axis=k) for k in range(1, rank(x))),
+                                       dtype=float_dtype(x.type))
 
 
 def _on_first_axis(rule: Callable) -> Callable:
@@ -144,7 +146,9 @@ def _on_first_axis(rule: Callable) -> Callable:
 
 
 def _as_one_axis(rule: Callable, bar: Value, x: Value, axes: tuple[int, ...]) -> Value:
-    """A rule along the first axis, as a rule along several, which are moved to the front and made one."""
+    """A rule along the first axis, as a rule along several, which are moved to the front and made
+    one.
+    """
     others = tuple(k for k in range(rank(x)) if k not in axes)
     front = transpose_record(x, axes=(*axes, *others))
     size = value(1)
@@ -175,7 +179,8 @@ def _cumprod_bar(bar: Value, x: Value) -> Value:
         return [put(x_bar, k, s * take(before, k)), s * take(x, k)]
 
     last = length(x, axis=0) - 1
-    return for_loop(last, -1, -1, [empty_like(x), _filled_like_element(x, 0.0)], step, names=["x_bar", "s"], index="k")[0]
+    return for_loop(last, -1, -1, [empty_like(x), _filled_like_element(x, 0.0)], step,
+                    names=["x_bar", "s"], index="k")[0]
 
 
 _prod_vjp, _cumprod_vjp = _on_first_axis(_prod_bar), _on_first_axis(_cumprod_bar)
@@ -199,7 +204,8 @@ def _jvp_cumprod(dots, y, x, *, axis):
         slope = slope * take(x, k) + product * take(x_dot, k)
         return [put(y_dot, k, slope), product * take(x, k), slope]
 
-    inits, names = [empty_like(y), _filled_like_element(x, 1.0), _filled_like_element(x, 0.0)], ["y_dot", "product", "slope"]
+    inits, names = ([empty_like(y), _filled_like_element(x, 1.0), _filled_like_element(x, 0.0)],
+                    ["y_dot", "product", "slope"])
     y_dot = for_loop(0, length(x, axis=0), 1, inits, step, names=names, index="k")[0]
     return y_dot if not axis else shaped_like(moveaxis(y_dot, 0, axis), dots[0])
 

@@ -1,14 +1,18 @@
 """Cosine and sine transforms of scipy.fft: dct, idct, dst, idst, of the types 1 to 4.
 
-Two ops, `dct` and `dst`: the inverse of one type is another type, or the same, with the norm of the other direction, as in SciPy.
+Two ops, `dct` and `dst`: the inverse of one type is another type, or the same, with the norm of the
+other direction, as in SciPy.
 
 Note [Cosine transforms transposed]
-The matrices of type 4, and that of dst of type 1, are symmetric.  Types 2 and 3 are each other's transpose but for one number of those
-that type 3 is given, the first of a cosine transform and the last of a sine transform, which counts once where all others count
-twice: type 2 transposed is type 3 of numbers of which that one is doubled, and type 3 transposed is type 2, of whose result it is halved.  In
-the dct of type 1 the first and the last count once.  With norm="ortho" there are no such numbers: SciPy scales them.
+The matrices of type 4, and that of dst of type 1, are symmetric.  Types 2 and 3 are each other's
+transpose but for one number of those that type 3 is given, the first of a cosine transform and the
+last of a sine transform, which counts once where all others count twice: type 2 transposed is type
+3 of numbers of which that one is doubled, and type 3 transposed is type 2, of whose result it is
+halved.  In the dct of type 1 the first and the last count once.  With norm="ortho" there are no
+such numbers: SciPy scales them.
 
-Considered: transforms of Fourier of four times the length, differentiated as they are: SciPy's bits would be others, and it takes longer.
+Considered: transforms of Fourier of four times the length, differentiated as they are: SciPy's bits
+would be others, and it takes longer.
 """
 
 from __future__ import annotations
@@ -51,16 +55,19 @@ ends_record = define(
     helper=ends_doubled,
     partials=(None,),
     cheap=True,
-    syntax=lambda n, *, first, last: ast.Call(ast.Name("ends_doubled", ast.Load()), [n, ast.Constant(first), ast.Constant(last)], []),
+    syntax=lambda n, *, first, last: ast.Call(ast.Name("ends_doubled", ast.Load()),
+                                              [n, ast.Constant(first), ast.Constant(last)], []),
 )
 
 
 def _infer(x: Value, *lengths: Value, type: int, axis: int, norm) -> Type:
     if rank(x) == 0:
-        raise TypeMismatchError(f"a cosine transform of {x.type}", current().line, "give it an array")
+        raise TypeMismatchError(f"a cosine transform of {x.type}", current().line,
+                                "give it an array")
     dtype = dtype_of(x.type) or "float64"  # before a call
     if dtype == "float16":
-        raise UnsupportedError("a cosine transform of float16", current().line, "convert it to np.float32")
+        raise UnsupportedError("a cosine transform of float16", current().line,
+                               "convert it to np.float32")
     dtype = dtype if dtype in ("float32", "complex64", "complex128") else "float64"
     if rank(x) is None:
         return Unknown(fresh_shape() if lengths else x.type.shape, dtype)
@@ -74,7 +81,9 @@ def _syntax(name: str) -> Callable:
     def syntax(x: ast.expr, *lengths: ast.expr, type, axis, norm) -> ast.expr:
         by_name = {"axis": None if axis == -1 else literal(axis), "norm": literal(norm)}
         keywords = [ast.keyword(k, v) for k, v in by_name.items() if v is not None]
-        return ast.Call(spelled("scipy", name), [x, *([ast.Constant(type)] if lengths or type != 2 else []), *lengths], keywords)
+        return ast.Call(spelled("scipy", name),
+                        [x, *([ast.Constant(type)] if lengths or type != 2 else []), *lengths],
+                        keywords)
 
     return syntax
 
@@ -85,7 +94,8 @@ def _vjp(name: str) -> Callable:
             once = type == 1 or name == "dct", type == 1 or name == "dst"
             n = lengths[0] if lengths else length(x, axis=axis)
             after = -axis - 1 if axis < 0 else rank(x) - axis - 1
-            return expand_dims(ends_record(n, first=once[0], last=once[1]), tuple(range(1, after + 1)))
+            return expand_dims(ends_record(n, first=once[0], last=once[1]),
+                               tuple(range(1, after + 1)))
 
         is_even = norm == "ortho" or type == 4 or (name, type) == ("dst", 1)
         found = bar if is_even or type == 3 else bar * counted()
@@ -100,7 +110,9 @@ def _vjp(name: str) -> Callable:
 
 def _transform(name: str) -> Record:
     function = Named("scipy.fft", name)
-    return define(name, evaluate=lambda x, *lengths, type, axis, norm: function(x, type, *lengths, axis=axis, norm=norm),
+    return define(name,
+                  evaluate=lambda x, *lengths, type, axis, norm: function(x, type, *lengths,
+                                                                          axis=axis, norm=norm),
                   infer=_infer, vjp=_vjp(name), linear=(0,), syntax=_syntax(name))
 
 
@@ -111,22 +123,28 @@ def _mean(name: str) -> None:
     """Say what scipy.fft.name means."""
     record, is_inverse = TRANSFORMS[name.removeprefix("i")], name.startswith("i")
 
-    def transform(x, type=2, n=None, axis=-1, norm=None, overwrite_x=False, workers=None, orthogonalize=None):
+    def transform(x, type=2, n=None, axis=-1, norm=None, overwrite_x=False, workers=None,
+                  orthogonalize=None):
         defaults_only(overwrite_x=overwrite_x, workers=workers)
         if not is_none(orthogonalize):
             raise UnsupportedError("scipy.fft with orthogonalize=", current().line, "leave it out")
-        x, type, axis, norm = as_array(x), static(type, "type"), static_axis(axis), checked_norm(norm)
+        x, type, axis, norm = (as_array(x), static(type, "type"), static_axis(axis),
+                               checked_norm(norm))
         if type not in INVERSE:
-            raise TypeMismatchError(f"scipy.fft.{name} of type {type}", current().line, "use a type from 1 to 4")
+            raise TypeMismatchError(f"scipy.fft.{name} of type {type}", current().line,
+                                    "use a type from 1 to 4")
         if not isinstance(axis, int):
-            raise TypeMismatchError(f"a cosine transform along axis={axis}", current().line, "name one axis")
+            raise TypeMismatchError(f"a cosine transform along axis={axis}", current().line,
+                                    "name one axis")
         if rank(x):
             normal_axes(axis, rank(x))
         elif rank(x) is None and axis >= 0:
-            raise UnsupportedError("a cosine transform along this axis of an array of unknown rank", current().line,
+            raise UnsupportedError("a cosine transform along this axis of an array of unknown rank",
+                                   current().line,
                                    "call the function once, or count the axis from the end")
         lengths = [] if is_none(n) else [checked_length(n)]
-        return record(value(x), *lengths, type=INVERSE[type] if is_inverse else type, axis=axis, norm=OTHER_WAY[norm] if is_inverse else norm)
+        return record(value(x), *lengths, type=INVERSE[type] if is_inverse else type, axis=axis,
+                      norm=OTHER_WAY[norm] if is_inverse else norm)
 
     transform.__qualname__ = transform.__name__ = name
     numpy_function(Named("scipy.fft", name))(transform)

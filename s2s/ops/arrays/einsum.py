@@ -1,4 +1,5 @@
-"""np.einsum: a product of arrays whose axes have names, summed over the names that the result lacks.
+"""np.einsum: a product of arrays whose axes have names, summed over the names that the result
+lacks.
 
 It is linear in each operand, and the cotangent of an operand is an einsum again:
 
@@ -44,7 +45,8 @@ def split(subscripts: str) -> tuple[list[str], str]:
 
 
 def canonical(subscripts: str, ranks: list[int | None]) -> str:
-    """Subscripts without spaces, with the result written out and a name for each axis that an ellipsis stands for.
+    """Subscripts without spaces, with the result written out and a name for each axis that an
+    ellipsis stands for.
 
     `ranks` are those of the operands.
     """
@@ -63,18 +65,21 @@ def canonical(subscripts: str, ranks: list[int | None]) -> str:
         result = dots + "".join(sorted(name for name in set(names) if names.count(name) == 1))
     if "." in subscripts:
         if None in ranks:
-            raise UnsupportedError("np.einsum with an ellipsis of an array of unknown rank", current().line,
-                                   "call the function once, or name all axes")
+            raise UnsupportedError("np.einsum with an ellipsis of an array of unknown rank",
+                                   current().line, "call the function once, or name all axes")
         free = [letter for letter in string.ascii_letters if letter not in subscripts]
         counts = [n - len(names) + 3 if "..." in names else 0 for names, n in zip(operands, ranks)]
         spare = "".join(free[: max(counts)])
         if min(counts) < 0 or "." in "".join([*operands, result]).replace("...", ""):
-            raise TypeMismatchError(f"np.einsum of {subscripts!r}: more axes are named than there are", current().line,
-                                    "name each axis once, or let `...` stand for several")
+            raise TypeMismatchError(
+                f"np.einsum of {subscripts!r}: more axes are named than there are", current().line,
+                "name each axis once, or let `...` stand for several")
         if max(counts) and "..." not in result:
-            raise TypeMismatchError(f"np.einsum of {subscripts!r}: the result lacks the axes of the ellipsis", current().line,
-                                    "put `...` into the result, or name the axes that are summed over")
-        operands = [names.replace("...", spare[len(spare) - n :]) for names, n in zip(operands, counts)]
+            raise TypeMismatchError(
+                f"np.einsum of {subscripts!r}: the result lacks the axes of the ellipsis",
+                current().line, "put `...` into the result, or name the axes that are summed over")
+        operands = [names.replace("...", spare[len(spare) - n :])
+                    for names, n in zip(operands, counts)]
         result = result.replace("...", spare)
     return f"{','.join(operands)}->{result}"
 
@@ -88,7 +93,9 @@ def without_twins(names: str, x: Value) -> tuple[str, Value]:
             m, n = dims_of(x.type)[first], dims_of(x.type)[second]
             meet(m, n)
             if m != n:  # for the run to tell: NumPy raises where they differ
-                x = reshape(x, *(length(x, axis=first if k == second else k) for k in range(len(names))))
+                x = reshape(x,
+                            *(length(x, axis=first if k == second else k)
+                              for k in range(len(names))))
             rest = [k for k in range(len(names)) if k not in (first, second)]
             if rest:
                 places = arange(length(x, axis=first))
@@ -126,17 +133,20 @@ def _infer(*xs: Value, subscripts: str) -> Type:
 
 
 def _fold(*xs: Value, subscripts: str):
-    """A number among the operands is a factor; one operand with all its axes is itself, or a transpose.
+    """A number among the operands is a factor; one operand with all its axes is itself, or a
+    transpose.
 
-    Of that NumPy returns a view, and a record says of all its results alike what they share: a cotangent that was
-    np.einsum("ji->ij", A) was written into, and with it A.
+    Of that NumPy returns a view, and a record says of all its results alike what they share: a
+    cotangent that was np.einsum("ji->ij", A) was written into, and with it A.
     """
     operands, result = split(subscripts)
     if len(xs) == 1:
         names = operands[0]
-        if len(set(names)) < len(names) or set(names) != set(result) or rank(xs[0]) not in (None, len(names)):
+        if (len(set(names)) < len(names) or set(names) != set(result)
+            or rank(xs[0]) not in (None, len(names))):
             return None
-        return xs[0] if names == result and rank(xs[0]) is not None else transpose_record(xs[0], axes=tuple(map(names.index, result)))
+        return (xs[0] if names == result and rank(xs[0]) is not None
+                else transpose_record(xs[0], axes=tuple(map(names.index, result))))
     for k, (names, x) in enumerate(zip(operands, xs)):
         if not names and rank(x) == 0:
             rest = [*operands[:k], *operands[k + 1 :]]
@@ -149,14 +159,18 @@ def _vjp(bar, y, *xs, subscripts):
 
 
 def _cotangent(bar: Value, y: Value, xs: tuple, k: int, subscripts: str) -> Value:
-    """The cotangent of the k-th operand; axes that are summed over in it alone, or of another length elsewhere, are spread over."""
+    """The cotangent of the k-th operand; axes that are summed over in it alone, or of another
+    length elsewhere, are spread over.
+    """
     operands, result = split(subscripts)
     others, rest = [*operands[:k], *operands[k + 1 :]], [*xs[:k], *xs[k + 1 :]]
     elsewhere = _elsewhere([result, *others], [y, *rest])
     is_same = {name: None if elsewhere is None else _is_as_long(d, elsewhere[name])
-               for name, d in zip(operands[k], dims_of(xs[k].type)) if elsewhere is None or name in elsewhere}
+               for name, d in zip(operands[k], dims_of(xs[k].type))
+               if elsewhere is None or name in elsewhere}
     if rank(xs[k]) is None or None in is_same.values():  # the run tells what was spread to what
-        every = einsum(bar, *rest, ones_like(xs[k]), subscripts=f"{','.join([result, *others, operands[k]])}->{operands[k]}")
+        every = einsum(bar, *rest, ones_like(xs[k]),
+                       subscripts=f"{','.join([result, *others, operands[k]])}->{operands[k]}")
         return sum_to(every, xs[k])
     found = "".join(name for name in operands[k] if is_same.get(name))
     bar = einsum(bar, *rest, subscripts=f"{','.join([result, *others])}->{found}")
@@ -178,7 +192,9 @@ def _elsewhere(names: list[str], xs: list[Value]) -> dict[str, list[Dim]] | None
 
 
 def _is_as_long(d: Dim, others: list[Dim]) -> bool | None:
-    """Whether an axis of length d is as long as all of these that are longer than 1; None if only a run knows."""
+    """Whether an axis of length d is as long as all of these that are longer than 1; None if only a
+    run knows.
+    """
     longer = [e for e in others if e != 1]
     if all(e == d for e in longer):
         return d == 1 or (bool(longer) or (None if may_be_one(d) else False))
@@ -229,6 +245,7 @@ def einsum_(subscripts, *operands, optimize=False) -> Value:
         if len(set(own)) < len(own) and rank(x) == len(own):
             names[k], xs[k] = without_twins(own, x)
         elif len(set(own)) < len(own):
-            raise UnsupportedError("np.einsum with an axis named twice of an array of unknown rank", current().line,
+            raise UnsupportedError("np.einsum with an axis named twice of an array of unknown rank",
+                                   current().line,
                                    "call the function once, or use np.diagonal first")
     return einsum(*xs, subscripts=f"{','.join(names)}->{result}")

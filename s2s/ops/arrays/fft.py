@@ -1,22 +1,30 @@
 """Discrete Fourier transforms: np.fft, and what of scipy.fft is the same.
 
-Four ops, `fft`, `ifft`, `rfft` and `irfft`, along one axis or several, are all there are: fft2 and fftn are an `fft` with more axes, hfft is an
-`irfft` of the conjugate with the norm of the other direction, as in NumPy, and ihfft likewise.  The lengths that a transform crops or pads to are operands, for
-they may be computed: none where it takes those that it finds.  `axes` is what the program says: a number for np.fft.fft, a tuple or None for np.fft.fftn.
+Four ops, `fft`, `ifft`, `rfft` and `irfft`, along one axis or several, are all there are: fft2 and
+fftn are an `fft` with more axes, hfft is an `irfft` of the conjugate with the norm of the other
+direction, as in NumPy, and ihfft likewise.  The lengths that a transform crops or pads to are
+operands, for they may be computed: none where it takes those that it finds.  `axes` is what the
+program says: a number for np.fft.fft, a tuple or None for np.fft.fftn.
 
 Note [Transforms transposed]
-Cotangents are multiplied without conjugation (ops/core/chain_rule.py), so an adjoint is the transposed matrix.  That of fft, w ** (j * k), is symmetric: the
-adjoint of fft is fft and that of ifft is ifft, with the same norm.  rfft is the first n // 2 + 1 rows of that matrix, on real numbers.  Its adjoint
-is the real part of the sum over those rows, and irfft without its factor 1 / n is the real part of a sum with w ** (-j * k) in which every
-bin counts twice that stands for its mirror image, too; so it is irfft of the conjugate, divided by these counts, with the norm of the other
-direction.  The adjoint of irfft is the conjugate of rfft multiplied by them.  So the ops close under differentiation.  What was cropped is
-padded with zeros and what was padded is cropped by the op `fitted`, which is nothing where the lengths prove to be equal.
+Cotangents are multiplied without conjugation (ops/core/chain_rule.py), so an adjoint is the
+transposed matrix.  That of fft, w ** (j * k), is symmetric: the adjoint of fft is fft and that of
+ifft is ifft, with the same norm.  rfft is the first n // 2 + 1 rows of that matrix, on real
+numbers.  Its adjoint is the real part of the sum over those rows, and irfft without its factor 1 /
+n is the real part of a sum with w ** (-j * k) in which every bin counts twice that stands for its
+mirror image, too; so it is irfft of the conjugate, divided by these counts, with the norm of the
+other direction.  The adjoint of irfft is the conjugate of rfft multiplied by them.  So the ops
+close under differentiation.  What was cropped is padded with zeros and what was padded is cropped
+by the op `fitted`, which is nothing where the lengths prove to be equal.
 
-Considered: the adjoint of rfft as np.real(np.fft.fft(y_bar, n)), which needs no counts and takes twice the time; counts written as two
-elements and a slice that are halved in place, whose derivatives are writes again; np.fft.hfft for irfft of the conjugate, which few know and there is
-along one axis only; an op for each function of np.fft, sixteen for four; matrices of w ** (j * k), which take n ** 2 steps.
+Considered: the adjoint of rfft as np.real(np.fft.fft(y_bar, n)), which needs no counts and takes
+twice the time; counts written as two elements and a slice that are halved in place, whose
+derivatives are writes again; np.fft.hfft for irfft of the conjugate, which few know and there is
+along one axis only; an op for each function of np.fft, sixteen for four; matrices of w ** (j * k),
+which take n ** 2 steps.
 
-In compiled code NumPy is called for each transform: Numba knows none.  That takes some microseconds, and the loops around it stay compiled.
+In compiled code NumPy is called for each transform: Numba knows none.  That takes some
+microseconds, and the loops around it stay compiled.
 """
 
 from __future__ import annotations
@@ -55,16 +63,19 @@ from .reduce import as_array, sum_record
 
 OTHER_WAY = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": None}
 
-# ------------------------------------------------------------------------------------------------ types
+# -------------------------------------------------------------------------------------------- types
 
 
 def axes_of(x: Value, axes) -> tuple[int, ...]:
-    """The axes that a transform is along, the last one first transformed: counted from 0 where the rank is known."""
+    """The axes that a transform is along, the last one first transformed: counted from 0 where the
+    rank is known.
+    """
     if rank(x) is not None:
         return normal_axes(axes, rank(x))
     axes = axes if isinstance(axes, tuple) else (axes,)
     if any(axis is None or axis >= 0 for axis in axes):
-        raise UnsupportedError("a Fourier transform along these axes of an array of unknown rank", current().line,
+        raise UnsupportedError("a Fourier transform along these axes of an array of unknown rank",
+                               current().line,
                                "call the function once, or count the axes from the end")
     return axes
 
@@ -91,9 +102,11 @@ def _dtype(name: str, dtype: str | None) -> str:
     if dtype is None:  # before a call it is taken to be double precision
         return "float64" if name == "irfft" else "complex128"
     if dtype == "float16":
-        raise UnsupportedError("a Fourier transform of float16", current().line, "convert it to np.float32")
+        raise UnsupportedError("a Fourier transform of float16", current().line,
+                               "convert it to np.float32")
     if name == "rfft" and dtype.startswith("complex"):
-        raise TypeMismatchError(f"np.fft.rfft of {dtype}", current().line, "use np.fft.fft, or the real part")
+        raise TypeMismatchError(f"np.fft.rfft of {dtype}", current().line,
+                                "use np.fft.fft, or the real part")
     is_single = dtype in ("float32", "complex64")
     if name == "irfft":
         return "float32" if is_single else "float64"
@@ -103,10 +116,12 @@ def _dtype(name: str, dtype: str | None) -> str:
 def _infer(name: str) -> Callable:
     def infer(x: Value, *lengths: Value, axes, norm, library) -> Type:
         if rank(x) == 0:
-            raise TypeMismatchError(f"a Fourier transform of {x.type}", current().line, "give it an array")
+            raise TypeMismatchError(f"a Fourier transform of {x.type}", current().line,
+                                    "give it an array")
         dtype = _dtype(name, dtype_of(x.type))
         if rank(x) is None:
-            return Unknown(fresh_shape() if lengths or name in ("rfft", "irfft") else x.type.shape, dtype)
+            return Unknown(fresh_shape() if lengths or name in ("rfft", "irfft") else x.type.shape,
+                           dtype)
         dims, along = list(x.type.dims), axes_of(x, axes)
         for axis, n in zip(along, lengths):
             dims[axis] = extent_of(n)
@@ -119,7 +134,7 @@ def _infer(name: str) -> Callable:
     return infer
 
 
-# -------------------------------------------------------------------------------------------- the ops
+# ------------------------------------------------------------------------------------------ the ops
 
 
 def _spelling(name: str, axes) -> str:
@@ -150,7 +165,8 @@ def _syntax(name: str) -> Callable:
         else:
             sizes = [shape_tuple(lengths)] if lengths else []
             by_name = {"axes": literal(axes) if spelling.endswith("n") else None}
-        keywords = [ast.keyword(k, v) for k, v in {**by_name, "norm": literal(norm)}.items() if v is not None]
+        keywords = [ast.keyword(k, v)
+                    for k, v in {**by_name, "norm": literal(norm)}.items() if v is not None]
         return ast.Call(spelled(library, spelling), [x, *sizes], keywords)
 
     return syntax
@@ -163,7 +179,8 @@ def spelled(library: str, name: str) -> ast.expr:
 
 def _vjp(name: str) -> Callable:
     def vjp(bar, y, x, *lengths, axes, norm, library):
-        found = TRANSPOSED[name](unconverted(real_if(bar, y)), x, lengths, axes, {"axes": axes, "norm": norm, "library": library})
+        found = TRANSPOSED[name](unconverted(real_if(bar, y)), x, lengths, axes,
+                                 {"axes": axes, "norm": norm, "library": library})
         found = like_operand(found, x)
         for axis in axes_of(x, axes) if lengths else ():
             found = fitted_record(found, length(x, axis=axis), axis=axis)
@@ -173,15 +190,19 @@ def _vjp(name: str) -> Callable:
 
 
 def unconverted(bar: Value) -> Value:
-    """`bar`, or the real numbers that it was made complex from: they are transformed as well, and faster."""
+    """`bar`, or the real numbers that it was made complex from: they are transformed as well, and
+    faster.
+    """
     if bar.op is None or bar.op.name != "astype":
         return bar
     pair = dtype_of(bar.op.inputs[0].type), dtype_of(bar.type)
-    return bar.op.inputs[0] if pair in (("float64", "complex128"), ("float32", "complex64")) else bar
+    return (bar.op.inputs[0] if pair in (("float64", "complex128"), ("float32", "complex64"))
+            else bar)
 
 
 def _transform(name: str) -> Record:
-    return define(name, evaluate=_evaluate(name), infer=_infer(name), vjp=_vjp(name), linear=(0,), syntax=_syntax(name))
+    return define(name, evaluate=_evaluate(name), infer=_infer(name), vjp=_vjp(name), linear=(0,),
+                  syntax=_syntax(name))
 
 
 fft, ifft, rfft, irfft = map(_transform, ("fft", "ifft", "rfft", "irfft"))
@@ -197,7 +218,8 @@ def _transposed_rfft(bar: Value, x: Value, lengths: Sequence[Value], axes, attrs
 def _transposed_irfft(bar: Value, x: Value, lengths: Sequence[Value], axes, attrs: dict) -> Value:
     last = axes_of(x, axes)[-1]
     n = lengths[-1] if lengths else length(bar, axis=last)
-    return _counts(n, x, last) * _conjugate(rfft(bar, **{**attrs, "norm": OTHER_WAY[attrs["norm"]]}))
+    return (_counts(n, x, last)
+            * _conjugate(rfft(bar, **{**attrs, "norm": OTHER_WAY[attrs["norm"]]})))
 
 
 TRANSPOSED = {  # (bar, x, lengths, axes, attrs): Note [Transforms transposed]
@@ -214,7 +236,7 @@ def _conjugate(x: Value) -> Value:
     return x.op.inputs[0] if x.op is not None and x.op.record is conjugate else conjugate(x)
 
 
-# ------------------------------------------------------------------------------- cropping and padding
+# ----------------------------------------------------------------------------- cropping and padding
 
 
 def fitted(x, n, axis):
@@ -246,7 +268,8 @@ def _fold_fitted(x: Value, n: Value, *, axis: int):
 def _is_longer(have, want) -> bool:
     if isinstance(have, int) and isinstance(want, int):
         return have > want
-    return isinstance(have, Extent) and isinstance(want, Extent) and have.symbol == want.symbol and have.offset > want.offset
+    return (isinstance(have, Extent) and isinstance(want, Extent) and have.symbol == want.symbol
+            and have.offset > want.offset)
 
 
 fitted_record = define(
@@ -268,7 +291,7 @@ def as_writes(x: Value, n: Value, axis: int) -> Value:
     return put(zeros_record(*lengths, dtype=x.type.dtype), part, take(x, part))
 
 
-# ------------------------------------------------------------------------------- how often a bin counts
+# --------------------------------------------------------------------------- how often a bin counts
 
 
 def bin_counts(n):
@@ -297,30 +320,34 @@ def _counts(n: Value, x: Value, axis: int) -> Value:
     return expand_dims(bin_counts_record(n), tuple(range(1, after + 1)))
 
 
-# ------------------------------------------------------------------------------------ functions of NumPy
+# ------------------------------------------------------------------------------- functions of NumPy
 
 
 def checked_norm(norm):
     norm = known(norm, "norm")
     if norm not in (None, "backward", "ortho", "forward"):
-        raise TypeMismatchError(f"a Fourier transform with norm={norm!r}", current().line, 'use "backward", "ortho" or "forward"')
+        raise TypeMismatchError(f"a Fourier transform with norm={norm!r}", current().line,
+                                'use "backward", "ortho" or "forward"')
     return None if norm == "backward" else norm
 
 
 def checked_length(n) -> Value:
     n = value(n)
     if not isinstance(n.type, (Scalar, Unknown)) or is_inexact(dtype_of(n.type) or "int64"):
-        raise TypeMismatchError(f"a Fourier transform of {n.type} numbers", current().line, "use an integer")
+        raise TypeMismatchError(f"a Fourier transform of {n.type} numbers", current().line,
+                                "use an integer")
     return n
 
 
 def _along_one(record: Record, x: Value, n, axis, norm: str | None, library: str) -> Value:
     axis = static_axis(axis)
     if not isinstance(axis, int):
-        raise TypeMismatchError(f"a Fourier transform along axis={axis}", current().line, "name one axis")
+        raise TypeMismatchError(f"a Fourier transform along axis={axis}", current().line,
+                                "name one axis")
     if rank(x):
         normal_axes(axis, rank(x))
-    return record(x, *([] if is_none(n) else [checked_length(n)]), axes=axis, norm=norm, library=library)
+    return record(x, *([] if is_none(n) else [checked_length(n)]), axes=axis, norm=norm,
+                  library=library)
 
 
 def _along_many(record: Record, x: Value, s, axes, norm: str | None, library: str) -> Value:
@@ -338,12 +365,15 @@ def _lengths_along(x: Value, s, axes) -> tuple[list[Value], tuple[int, ...]]:
     """The lengths `s`, and what they are along; -1 stands for that of x."""
     found = members(s)
     if found is None:
-        raise UnsupportedError("a Fourier transform with an s that is no tuple of lengths", current().line, "write it as a tuple")
+        raise UnsupportedError("a Fourier transform with an s that is no tuple of lengths",
+                               current().line, "write it as a tuple")
     axes = tuple(range(-len(found), 0)) if axes is None else axes
     if len(axes) != len(found):
-        raise TypeMismatchError(f"a Fourier transform along {len(axes)} axes, of {len(found)} lengths", current().line,
-                                "give as many of one as of the other")
-    return [length(x, axis=axis) if n.constant == -1 else checked_length(n) for n, axis in zip(found, axes)], axes
+        raise TypeMismatchError(
+            f"a Fourier transform along {len(axes)} axes, of {len(found)} lengths", current().line,
+            "give as many of one as of the other")
+    return ([length(x, axis=axis) if n.constant == -1 else checked_length(n)
+             for n, axis in zip(found, axes)], axes)
 
 
 def defaults_only(**options) -> None:
@@ -353,7 +383,9 @@ def defaults_only(**options) -> None:
 
 
 def _mean(name: str, rule: Callable, default) -> None:
-    """Say what a function of both libraries means: rule(record, x, lengths, axes, norm, library), `default` being its axes."""
+    """Say what a function of both libraries means: rule(record, x, lengths, axes, norm, library),
+    `default` being its axes.
+    """
     is_turned = name in ("hfft", "ihfft")
     record = RECORDS[{"hfft": "irfft", "ihfft": "rfft"}.get(name, name.rstrip("2n"))]
 
@@ -369,14 +401,16 @@ def _mean(name: str, rule: Callable, default) -> None:
         def numpys(a, n=None, axis=default, norm=None):
             return transformed(a, n, axis, norm, "np")
 
-        def scipys(x, n=None, axis=default, norm=None, overwrite_x=False, workers=None, *, plan=None):
+        def scipys(x, n=None, axis=default, norm=None, overwrite_x=False, workers=None, *,
+                   plan=None):
             defaults_only(overwrite_x=overwrite_x, workers=workers, plan=plan)
             return transformed(x, n, axis, norm, "scipy")
     else:
         def numpys(a, s=None, axes=default, norm=None):
             return transformed(a, s, axes, norm, "np")
 
-        def scipys(x, s=None, axes=default, norm=None, overwrite_x=False, workers=None, *, plan=None):
+        def scipys(x, s=None, axes=default, norm=None, overwrite_x=False, workers=None, *,
+                   plan=None):
             defaults_only(overwrite_x=overwrite_x, workers=workers, plan=plan)
             return transformed(x, s, axes, norm, "scipy")
 
@@ -392,7 +426,7 @@ for _name in ("fft", "ifft", "rfft", "irfft"):
 for _name in ("hfft", "ihfft"):
     _mean(_name, _along_one, -1)
 
-# ------------------------------------------------------------------------------------------- frequencies
+# -------------------------------------------------------------------------------------- frequencies
 
 
 def _of_both(name: str) -> Callable:
@@ -403,7 +437,8 @@ def _turned(x, axes, ahead: bool) -> Value:
     """`x`, each axis rolled by half of its length."""
     x = as_array(x)
     if rank(x) is None and is_none(axes):
-        raise UnsupportedError("np.fft.fftshift of an array of unknown rank", current().line, "call the function once, or name the axes")
+        raise UnsupportedError("np.fft.fftshift of an array of unknown rank", current().line,
+                               "call the function once, or name the axes")
     axes = axes_of(x, static_axis(axes)) if rank(x) is not None or not is_none(axes) else ()
     for axis in axes:
         half = length(x, axis=axis) // 2
@@ -428,7 +463,8 @@ def _frequencies(name: str, extent: Callable) -> Record:
 
     def infer(n: Value, d: Value) -> Type:
         if rank(d) != 0 or (dtype_of(d.type) or "").startswith("complex"):
-            raise TypeMismatchError(f"np.fft.{name} with samples {d.type} apart", current().line, "give it a real number")
+            raise TypeMismatchError(f"np.fft.{name} with samples {d.type} apart", current().line,
+                                    "give it a real number")
         return Array("float64", (extent(extent_of(n)),))
 
     def vjp(bar, y, n, d):
@@ -438,7 +474,8 @@ def _frequencies(name: str, extent: Callable) -> Record:
         return None if dots[1] is None else -(y * dots[1] / d)
 
     return define(name, evaluate=getattr(np.fft, name), infer=infer, vjp=vjp, jvp=jvp,
-                  syntax=lambda n, d: ast.Call(spelled("np", name), [n] if is_one(d) else [n, d], []))
+                  syntax=lambda n, d: ast.Call(spelled("np", name), [n] if is_one(d) else [n, d],
+                                               []))
 
 
 def is_one(d: ast.expr) -> bool:

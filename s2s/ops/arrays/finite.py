@@ -1,7 +1,8 @@
-"""np.asarray_chkfinite(x): x itself, which raises ValueError where it holds NaN or an infinite number, as SciPy's `check_finite` does.
+"""np.asarray_chkfinite(x): x itself, which raises ValueError where it holds NaN or an infinite
+number, as SciPy's `check_finite` does.
 
-An op of its own, not a branch that raises: of all lanes of a batch it is one question, and a function whose matrices are known to be of integers
-has none.
+An op of its own, not a branch that raises: of all lanes of a batch it is one question, and a
+function whose matrices are known to be of integers has none.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ finite = define(
     "finite",
     evaluate=np.asarray_chkfinite,
     infer=lambda x: x.type,
-    fold=lambda x: None if isinstance(x.type, Unknown) or rank(x) and is_inexact(dtype_of(x.type)) else x,
+    fold=lambda x: None if isinstance(x.type, Unknown) or rank(x) and is_inexact(dtype_of(x.type))
+        else x,
     syntax=lambda x: numpy_call("asarray_chkfinite", x),
     vjp=lambda bar, y, x: (bar,),
     jvp=lambda dots, y, x: dots[0],

@@ -1,6 +1,7 @@
 """Reading and writing parts of arrays.
 
-The index is a pattern and its operands (see index_pattern.py), which follow the array in the op's inputs.
+The index is a pattern and its operands (see index_pattern.py), which follow the array in the op's
+inputs.
 
     getitem(x, *operands)      x[...]
     setitem(x, v, *operands)   a new array, equal to x except there; prints as `x[...] = v`
@@ -125,7 +126,7 @@ def _shown(dims: tuple) -> str:
     return f"({', '.join(map(str, dims))}{',' * (len(dims) == 1)})"
 
 
-# ------------------------------------------------------------------------------------------ identities
+# --------------------------------------------------------------------------------------- identities
 
 
 def _written(x: Value, operands, pattern: Pattern) -> Value | None:
@@ -138,8 +139,11 @@ def _written(x: Value, operands, pattern: Pattern) -> Value | None:
 
 
 def _stands_for_nothing(x: Value, pattern: Pattern) -> bool:
-    """Whether the index says `...` although it names every axis: of a vector, NumPy's x[..., 0] is a view of rank 0, no number."""
-    return isinstance(x.type, Array) and any(p is ... for p in pattern) and count_named(pattern) == x.type.rank
+    """Whether the index says `...` although it names every axis: of a vector, NumPy's x[..., 0] is
+    a view of rank 0, no number.
+    """
+    return (isinstance(x.type, Array) and any(p is ... for p in pattern)
+            and count_named(pattern) == x.type.rank)
 
 
 def _without_ellipsis(pattern: Pattern) -> Pattern:
@@ -189,7 +193,9 @@ def _fold_getitem(x: Value, *operands: Value, pattern: Pattern):
 
 
 def _zero(dtype: str) -> Value:
-    """An element that is 0: NumPy's in the user's lines, where 1 / x must not raise; 0.0 in adjoints."""
+    """An element that is 0: NumPy's in the user's lines, where 1 / x must not raise; 0.0 in
+    adjoints.
+    """
     if dtype == "float64" and runs_backwards():
         return value(0.0)
     return value(np.dtype(dtype).type(0))
@@ -219,8 +225,8 @@ def _fold_member(x: Value, operands, pattern: Pattern):
 def _is_unread(x: Value) -> bool:
     """Whether nothing in the current block has read `x`, made there, so far.
 
-    A fold that skips a version of an array must not skip one that is read: the one before it would have to
-    outlive the write, that is, be copied.
+    A fold that skips a version of an array must not skip one that is read: the one before it would
+    have to outlive the write, that is, be copied.
     """
     for op in reversed(current().block.ops):
         if op is x.op:
@@ -231,8 +237,9 @@ def _is_unread(x: Value) -> bool:
 
 
 def _fold_setitem(x: Value, v: Value, *operands: Value, pattern: Pattern):
-    """Storing what is there already changes nothing; what is overwritten at once need not be written; the whole of an array of
-    no axes is its number."""
+    """Storing what is there already changes nothing; what is overwritten at once need not be
+    written; the whole of an array of no axes is its number.
+    """
     if isinstance(x.type, Scalar) and isinstance(v.type, Scalar) and pattern in ((), (...,)):
         return v if v.type == x.type else astype(v, dtype=x.type.dtype)
     if _stands_for_nothing(x, pattern):
@@ -252,8 +259,11 @@ def _fold_setitem(x: Value, v: Value, *operands: Value, pattern: Pattern):
 
 
 def _written_elsewhere(x: Value, operands: Sequence[Value], pattern: Pattern) -> bool:
-    """Whether `x` comes of a write to another element than the one there: one index is another number, counted from the same end."""
-    if x.op is None or x.op.record not in (setitem, additem) or x.op.attrs["pattern"] != pattern or set(pattern) != {"i"}:
+    """Whether `x` comes of a write to another element than the one there: one index is another
+    number, counted from the same end.
+    """
+    if (x.op is None or x.op.record not in (setitem, additem) or x.op.attrs["pattern"] != pattern
+        or set(pattern) != {"i"}):
         return False
     pairs = [(a.constant, b.constant) for a, b in zip(operands, x.op.inputs[2:])]
     return any(type(a) is type(b) is int and a != b and (a < 0) == (b < 0) for a, b in pairs)
@@ -283,7 +293,7 @@ def _fold_additem(x: Value, v: Value, *operands: Value, pattern: Pattern):
     return None
 
 
-# ------------------------------------------------------------------------------------- as Python has it
+# --------------------------------------------------------------------------------- as Python has it
 
 
 def _set(x, v, *operands, pattern):
@@ -298,12 +308,12 @@ def _add(x, v, *operands, pattern):
     return result
 
 
-# ----------------------------------------------------------------------------------------- derivatives
+# -------------------------------------------------------------------------------------- derivatives
 #
 # Note [Writes that meet]
-# Where an array of integers names an element twice, `x[i] = v` keeps what is written last, so only that part
-# of v has a derivative: `last_writes` says which.  `x[i] += v` in the user's program is x[i] = x[i] + v, as in
-# NumPy; `additem`, which is np.add.at, adds every one.
+# Where an array of integers names an element twice, `x[i] = v` keeps what is written last, so only
+# that part of v has a derivative: `last_writes` says which.  `x[i] += v` in the user's program is
+# x[i] = x[i] + v, as in NumPy; `additem`, which is np.add.at, adds every one.
 
 
 def _vjp_getitem(bar, y, x, *operands, pattern):
@@ -318,8 +328,10 @@ def _vjp_setitem(bar, y, x, v, *operands, pattern):
         rest = setitem(bar, 0.0, *operands, pattern=pattern)
         return rest if x_bar is None else x_bar + rest
 
-    is_of_all = all(p == "..." or p is ... for p in pattern)  # of what was there before nothing is left
-    return None if is_of_all else restore, _part_of(bar, v, operands, pattern, written=True), *(None for _ in operands)
+    # of what was there before nothing is left
+    is_of_all = all(p == "..." or p is ... for p in pattern)
+    return (None if is_of_all else restore, _part_of(bar, v, operands, pattern, written=True),
+            *(None for _ in operands))
 
 
 def _vjp_additem(bar, y, x, v, *operands, pattern):
@@ -342,7 +354,8 @@ def _part_of(
 
 
 def _was_as_long(v: Value, part: Value) -> bool:
-    """Whether `v`, which was written where `part` is now, was broadcast to no more and had no more to be broadcast: `x += y` raises otherwise.
+    """Whether `v`, which was written where `part` is now, was broadcast to no more and had no more
+    to be broadcast: `x += y` raises otherwise.
 
     It is made of an operand of this shape, so it has that or a longer one, and it had room.
     """
@@ -496,7 +509,8 @@ additem = define(
     writes=0,
     views=(0,),
 )
-getitem.raises, setitem.raises, additem.raises = raise_conditions.READ, raise_conditions.WRITE, raise_conditions.WRITE
+getitem.raises, setitem.raises, additem.raises = (raise_conditions.READ, raise_conditions.WRITE,
+                                                  raise_conditions.WRITE)
 setitem.jvp, additem.jvp = _jvp_written(setitem), _jvp_written(additem)
 
 

@@ -1,4 +1,5 @@
-"""An index, `x[1:-1, None, i]`, taken apart: what is fixed when code is generated, and what it reads.
+"""An index, `x[1:-1, None, i]`, taken apart: what is fixed when code is generated, and what it
+reads.
 
 An index is split in two: a static `pattern`, one entry per position,
 
@@ -102,7 +103,8 @@ def _axes_of(p, operand) -> int:
 
 
 def _picked(dims: list, operand: Value) -> tuple:
-    """The extents that an integer or array puts in place of the axes it names, which leave `dims`."""
+    """The extents that an integer or array puts in place of the axes it names, which leave `dims`.
+    """
     match operand.type:
         case Scalar("bool"):
             raise UnsupportedError(
@@ -167,11 +169,13 @@ def _slice_extent(extent, lo, hi, step):
     key = "slice", extent, *(k if k != "?" else b for k, b in zip(known, bounds))
     supposes = is_supposing() and not _comes_to_one(extent, lo, hi)
     if isinstance(extent, int):
-        return (supposed_extent if supposes else named_extent)(key) if "?" in known else len(range(extent)[slice(*known)])
+        return ((supposed_extent if supposes else named_extent)(key) if "?" in known
+                else len(range(extent)[slice(*known)]))
     if stop == "?" and isinstance(start, int | None) and (start or 0) >= 0:
         stop = _from_the_end(extent, bounds[1])
     if stride not in (None, 1) or "?" in (start, stop) or extent.accepts_any:
-        return fresh_extent() if extent.accepts_any else supposed_extent(key) if supposes and stride in (None, 1) else named_extent(key)
+        return (fresh_extent() if extent.accepts_any else supposed_extent(key)
+                if supposes and stride in (None, 1) else named_extent(key))
     start = start or 0
     if start >= 0 and (stop is None or stop < 0):
         rest = replace(extent, offset=extent.offset - start + (stop or 0))
@@ -183,7 +187,9 @@ def _slice_extent(extent, lo, hi, step):
 
 
 def _comes_to_one(extent: Dim, lo: Value | None, hi: Value | None) -> bool:
-    """Whether a slice that grows or shrinks with the trips of a loop, x[:i] or x[i:], has length 1 in one of them."""
+    """Whether a slice that grows or shrinks with the trips of a loop, x[:i] or x[i:], has length 1
+    in one of them.
+    """
     if hi is not None and (lo is None or lo.constant == 0):
         shortest = _extreme(hi, of_all=min)
     elif lo is not None and (hi is None or extent_of(hi) == extent):
@@ -194,20 +200,25 @@ def _comes_to_one(extent: Dim, lo: Value | None, hi: Value | None) -> bool:
 
 
 def _extreme(bound: Value, of_all: Callable) -> Dim | None:
-    """The least, or the greatest, of all values of a bound that changes by 1 from trip to trip of a loop, as an extent; None of other bounds."""
+    """The least, or the greatest, of all values of a bound that changes by 1 from trip to trip of a
+    loop, as an extent; None of other bounds.
+    """
     base, offset = base_offset(bound)
     if base is None:
         return None
     if base.op is not None and base.op.name == "subtract":
-        found = _difference(extent_of(base.op.inputs[0]), _extreme(base.op.inputs[1], max if of_all is min else min))
+        found = _difference(extent_of(base.op.inputs[0]),
+                            _extreme(base.op.inputs[1], max if of_all is min else min))
         return None if found is None else found + offset
     trips = trips_of(base)
     if trips is None or trips[2].constant not in (1, -1):
         return None
     start, stop, step = trips
     is_first = (step.constant == 1) == (of_all is min)
-    found, offset = extent_of(start if is_first else stop), offset if is_first else offset - step.constant
-    return found + offset if isinstance(found, int) else replace(found, offset=found.offset + offset)
+    found, offset = (extent_of(start if is_first else stop),
+                     offset if is_first else offset - step.constant)
+    return (found + offset if isinstance(found, int)
+            else replace(found, offset=found.offset + offset))
 
 
 def _difference(n: Dim, m: Dim | None) -> int | None:
@@ -218,16 +229,21 @@ def _difference(n: Dim, m: Dim | None) -> int | None:
 
 
 def _length_inside(extent: Extent, start: int, stop: int | None) -> int | None:
-    """The length of x[start:stop] where both are counted from the same end, and the axis is known to reach so far."""
+    """The length of x[start:stop] where both are counted from the same end, and the axis is known
+    to reach so far.
+    """
     if start >= 0 and stop is not None and stop >= 0:
         return max(stop - start, 0) if stop <= start or stop <= extent.least else None
     if start < 0 and (stop is None or stop < 0):
-        return max((stop or 0) - start, 0) if (stop or 0) <= start or -start <= extent.least else None
+        return (max((stop or 0) - start, 0) if (stop or 0) <= start or -start <= extent.least
+                else None)
     return None
 
 
 def _from_the_end(extent: Extent, stop: Value):
-    """x[:len(x) - 1] is x[:-1]; not for more than 2, where a short x would count from its end again."""
+    """x[:len(x) - 1] is x[:-1]; not for more than 2, where a short x would count from its end
+    again.
+    """
     bound = extent_of(stop)
     if (
         isinstance(bound, Extent)
@@ -251,11 +267,13 @@ def is_same_index(pattern: Pattern, operands, other: Pattern, others) -> bool:
     )
 
 
-# ------------------------------------------------------------------------------------- as Python has it
+# --------------------------------------------------------------------------------- as Python has it
 
 
 def parse_index(key) -> tuple[Pattern, list[Value]]:
-    """Pattern and operands of what stands between the brackets: Values, numbers, slices, None, ..., tuples."""
+    """Pattern and operands of what stands between the brackets: Values, numbers, slices, None, ...,
+    tuples.
+    """
     pattern, operands = [], []
     for k in key if isinstance(key, tuple) else (key,):
         if k is None or k is ...:

@@ -38,8 +38,9 @@ def _shorter(extent, x: Value):
     k = x.constant
     if isinstance(extent, int):
         if not extent or isinstance(k, int) and not -extent <= k < extent:
-            raise TypeMismatchError(f"index {k} is out of range for an axis of length {extent}", current().line,
-                                    f"use an index from {-extent} to {extent - 1}" if extent else "")
+            raise TypeMismatchError(
+                f"index {k} is out of range for an axis of length {extent}", current().line,
+                f"use an index from {-extent} to {extent - 1}" if extent else "")
         return extent - 1
     return fresh_extent() if extent.accepts_any else replace(extent, offset=extent.offset - 1)
 
@@ -64,7 +65,9 @@ def _vjp_delete(bar, y, x, places, *, axis):
 
 
 delete_record = define(
-    "delete",  # (x, places; axis), None for that of a vector: an integer, or an array of integers or truth values
+    # (x, places; axis), None for that of a vector: an integer, or an array of integers or truth
+    # values
+    "delete",
     evaluate=lambda x, places, *, axis: np.delete(x, places, axis),
     infer=_infer_delete,
     vjp=_vjp_delete,
@@ -78,9 +81,11 @@ def delete(x: Value, obj, axis=None) -> Value:
     """np.delete at an integer, or at an array of integers or truth values."""
     x = value(x)
     if isinstance(value(obj).constant, slice):
-        raise UnsupportedError("np.delete of a slice", current().line, "put together what stays with np.concatenate")
+        raise UnsupportedError("np.delete of a slice", current().line,
+                               "put together what stays with np.concatenate")
     if rank(x) is None:
-        raise UnsupportedError("np.delete from an array of unknown rank", current().line, "call the function once")
+        raise UnsupportedError("np.delete from an array of unknown rank", current().line,
+                               "call the function once")
     if is_none(axis):
         x, axis = ravel(x), 0
     axis = normal_axis(static(axis, "an axis"), rank(x))
@@ -90,8 +95,8 @@ def delete(x: Value, obj, axis=None) -> Value:
 def _infer_insert(x: Value, place: Value, v: Value) -> Type:
     _check_places(place, "np.insert")
     if not isinstance(place.type, Scalar) or rank(x) != 1 or rank(v) not in (0, 1):
-        raise UnsupportedError(f"np.insert of {v.type} into {x.type} at {place.type}", current().line,
-                               "put slices together with np.concatenate")
+        raise UnsupportedError(f"np.insert of {v.type} into {x.type} at {place.type}",
+                               current().line, "put slices together with np.concatenate")
     (extent,) = dims_of(x.type)
     more = 1 if rank(v) == 0 else v.type.dims[0]
     if not isinstance(more, int):
@@ -122,7 +127,8 @@ def _jvp_insert(dots, y, x, place, v):
     x_dot, _, v_dot = dots
     if x_dot is None and v_dot is None:
         return None
-    return insert_record(zeros_of(x) if x_dot is None else x_dot, place, zeros_of(v) if v_dot is None else v_dot)
+    return insert_record(zeros_of(x) if x_dot is None else x_dot, place,
+                         zeros_of(v) if v_dot is None else v_dot)
 
 
 insert_record = define(

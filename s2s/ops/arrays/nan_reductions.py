@@ -1,7 +1,8 @@
-"""Reductions that pass over NaN: np.nansum and its family.  What is NaN has no influence, and derivative 0.
+"""Reductions that pass over NaN: np.nansum and its family.  What is NaN has no influence, and
+derivative 0.
 
-Each is what NumPy computes, bit for bit: sums of `np.where(np.isnan(x), 0, x)`, counts of what is no NaN, and extremes, which are
-ops of their own because of nothing but NaN they make NaN.
+Each is what NumPy computes, bit for bit: sums of `np.where(np.isnan(x), 0, x)`, counts of what is
+no NaN, and extremes, which are ops of their own because of nothing but NaN they make NaN.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None) -
     x, axis, keepdims = _arguments(a, axis, keepdims)
     if not is_inexact(dtype_of(x.type)):
         return mean(x, axis, keepdims=keepdims)
-    return as_dtype(sum_record(_filled(x, 0.0), axis=axis, keepdims=keepdims) / _count(x, axis, keepdims), dtype_of(x.type))
+    return as_dtype(sum_record(_filled(x, 0.0), axis=axis, keepdims=keepdims)
+                    / _count(x, axis, keepdims), dtype_of(x.type))
 
 
 @numpy_function(np.nanvar)
@@ -83,13 +85,15 @@ def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=
     if not is_inexact(dtype_of(x.type)):
         return var(x, axis, ddof=ddof, keepdims=keepdims)
     if str(dtype_of(x.type)).startswith("complex"):
-        raise UnsupportedError("np.nanvar of complex numbers", current().line, "add up those of the real and the imaginary parts")
+        raise UnsupportedError("np.nanvar of complex numbers", current().line,
+                               "add up those of the real and the imaginary parts")
     return _squares(x, axis, ddof, keepdims)[0]
 
 
 def _squares(x: Value, axis, ddof, keepdims: bool) -> tuple[Value, Value, Value]:
     """The variance, what the sum of squares is divided by in it, and what is squared."""
-    centre = as_dtype(sum_record(_filled(x, 0.0), axis=axis, keepdims=axis is not None) / _count(x, axis, axis is not None), dtype_of(x.type))
+    centre = as_dtype(sum_record(_filled(x, 0.0), axis=axis, keepdims=axis is not None)
+                      / _count(x, axis, axis is not None), dtype_of(x.type))
     centred = where_(isnan(x), 0.0, x - centre)
     left = _count(x, axis, keepdims) - ddof
     left = left if value(ddof).constant == 0 else where_(greater(left, 0), left, np.nan)
@@ -110,7 +114,9 @@ def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=
 
 nanmax_record, nanmin_record = extreme("nanmax", np.nanmax), extreme("nanmin", np.nanmin)
 for _each in (nanmax_record, nanmin_record):
-    kinked(_each, Kink("a tie: each of the elements gets an equal share of the derivative", ties_of_extreme))
+    kinked(_each,
+           Kink("a tie: each of the elements gets an equal share of the derivative",
+                ties_of_extreme))
 
 
 @numpy_function(np.nanmax)

@@ -1,22 +1,26 @@
-"""Sizes, which grow like a distance, and their derivatives at 0: abs, hypot, norms, standard deviations.
+"""Sizes, which grow like a distance, and their derivatives at 0: abs, hypot, norms, standard
+deviations.
 
-The slope of y = sqrt(x * x + ...) in x is x / y, and 0 where y is 0, by convention: the middle of the subgradients.
-That convention holds for first derivatives only.  Of g(y) with g'(0) = 0 a second derivative exists, g''(0), although
-the slope of y jumps; a convention of 0 for x / y would make it 0.
+The slope of y = sqrt(x * x + ...) in x is x / y, and 0 where y is 0, by convention: the middle of
+the subgradients. That convention holds for first derivatives only.  Of g(y) with g'(0) = 0 a second
+derivative exists, g''(0), although the slope of y jumps; a convention of 0 for x / y would make it
+0.
 
 Note [Second derivatives at a size of 0]
-So `bar * x / y`, the cotangent of x, is an op, `over_size`, and its own derivative at y = 0 is no convention:
+So `bar * x / y`, the cotangent of x, is an op, `over_size`, and its own derivative at y = 0 is no
+convention:
 
     forwards, along x_dot    a step along x_dot makes x / y what x_dot / |x_dot| is, and y grow by |x_dot|.  Both modes of
                              the second pass agree on that direction, so g''(0) comes out as it is, whatever g is; and it is
                              NaN where bar is not 0, for the cotangent jumps there.
     backwards                no direction is known: NaN, but 0 where nothing is asked (a cotangent of 0).
 
-A size that the program computes has its one-sided derivative |x_dot| only while a derivative is differentiated
-(`forwards.one_sided`): elsewhere its tangent at 0 is 0, as its gradient is.
+A size that the program computes has its one-sided derivative |x_dot| only while a derivative is
+differentiated (`forwards.one_sided`): elsewhere its tangent at 0 is 0, as its gradient is.
 
-Considered: NaN in both modes, which loses Hessians that exist and poisons those of kernel matrices, whose diagonal is
-such a zero; to let rules look for an x that cancels y, which sees some spellings and not others.
+Considered: NaN in both modes, which loses Hessians that exist and poisons those of kernel matrices,
+whose diagonal is such a zero; to let rules look for an x that cancels y, which sees some spellings
+and not others.
 """
 
 from __future__ import annotations
@@ -44,7 +48,7 @@ def has_slopes_of_sizes(block: Block) -> bool:
     return any(op.record in SLOPES or op.record is root_forward for op in walk(block))
 
 
-# ---------------------------------------------------------------------------------- of lengths and absolute values
+# ------------------------------------------------------------------- of lengths and absolute values
 
 
 def _is_one(x: ast.expr) -> bool:
@@ -61,7 +65,8 @@ def _syntax(bar: ast.expr, x: ast.expr, divisor: ast.expr, y: ast.expr) -> ast.e
 
 def _zero_or_nan(y: Value, x: Value) -> Value:
     """`y`, with what makes 0 of x = 0 and NaN of any other where it is 0, to divide by."""
-    if isinstance(y.type, Scalar) and dtype_of(y.type) == "float32":  # of 1 and NaN, NumPy would make float64
+    # of 1 and NaN, NumPy would make float64
+    if isinstance(y.type, Scalar) and dtype_of(y.type) == "float32":
         return ew.where(_jumps(y, x), math.nan, y + ew.equal(y, 0))
     return ew.where(_jumps(y, x), math.nan, ew.not_zero(y))
 
@@ -77,7 +82,8 @@ def zero_or_quotient(x: Value, y: Value) -> Value:
 
 
 def times_slope(bar: Value, slope: Value) -> Value | None:
-    """The product of a cotangent and the slope of a size, which is one op; None if `slope` is none."""
+    """The product of a cotangent and the slope of a size, which is one op; None if `slope` is none.
+    """
     if slope.op is None:
         return None
     record, inputs = slope.op.record, slope.op.inputs
@@ -117,9 +123,11 @@ def _jvp_over_size(dots, out, bar, x, divisor, y):
 
 
 def _over_size(name: str, forward: bool) -> Record:
-    """The op (bar, x, divisor, y): bar * x / y, where `divisor` is y, and no 0; `forward` if bar is a tangent."""
-    record = elementwise(name, 1, 1, 1, 1, syntax=_syntax, evaluate=lambda bar, x, divisor, y: bar / divisor * x,
-                         slope="steep")
+    """The op (bar, x, divisor, y): bar * x / y, where `divisor` is y, and no 0; `forward` if bar is
+    a tangent.
+    """
+    record = elementwise(name, 1, 1, 1, 1, syntax=_syntax,
+                         evaluate=lambda bar, x, divisor, y: bar / divisor * x, slope="steep")
     record.vjp, record.jvp = functools.partial(_vjp_over_size, forward=forward), _jvp_over_size
     return record
 
@@ -144,23 +152,29 @@ def _jvp_times_sign(dots, out, bar, x, *, forward):
     bar_dot, x_dot = dots
     along = x if x_dot is None else ew.where(ew.equal(x, 0), x_dot, x)
     dot = None if bar_dot is None else times_sign(bar_dot, along)
-    if x_dot is not None and (forward or bar_dot is not None):  # of a slope that is the same everywhere, 0 on both sides
+    # of a slope that is the same everywhere, 0 on both sides
+    if x_dot is not None and (forward or bar_dot is not None):
         dot = ew.where(_jumps(x, bar * x_dot), math.nan, zeros_of(x) if dot is None else dot)
     return None if dot is None else like_tangent(dot, out)
 
 
 def _times_sign(name: str, forward: bool) -> Record:
     """The op (bar, x): bar * sign(x); `forward` if bar is a tangent."""
-    record = elementwise(name, 1, 1 if forward else None, syntax=_syntax_of_product, evaluate=lambda bar, x: bar * np.sign(x))
-    record.vjp, record.jvp = (functools.partial(f, forward=forward) for f in (_vjp_times_sign, _jvp_times_sign))
+    record = elementwise(name, 1, 1 if forward else None, syntax=_syntax_of_product,
+                         evaluate=lambda bar, x: bar * np.sign(x))
+    record.vjp, record.jvp = (functools.partial(f, forward=forward)
+                              for f in (_vjp_times_sign, _jvp_times_sign))
     return record
 
 
-times_sign, times_sign_forward = _times_sign("times_sign", False), _times_sign("times_sign_forward", True)
+times_sign, times_sign_forward = (_times_sign("times_sign", False),
+                                  _times_sign("times_sign_forward", True))
 
 
 def _made_one_sided(record) -> None:
-    """Let the tangent of a size at 0 be the size of the tangents while a derivative is differentiated."""
+    """Let the tangent of a size at 0 be the size of the tangents while a derivative is
+    differentiated.
+    """
     plain = record.jvp
 
     def jvp(dots, y, *xs, **attrs):
@@ -179,7 +193,7 @@ for _name in ("absolute", "abs_", "fabs", "math.fabs", "hypot", "math.hypot"):
 SLOPES = (over_size, over_size_forward, times_sign, times_sign_forward)
 SLOPES_OF_SIZES.update({record.name: times_slope for record in SLOPES})
 
-# ------------------------------------------------------------------------------------------------- of arrays
+# ---------------------------------------------------------------------------------------- of arrays
 
 
 def _infer_root(squares: Value, *xs: Value, axis, keepdims) -> Type:
@@ -203,7 +217,9 @@ def _aligned(reduced: Value, axis, keepdims: bool, x: Value) -> Value:
 def _vjp_root(bar, y, squares, count, *xs, axis, keepdims):
     bar = bar if count.constant == 1 else RECORDS["quotient"](bar, count)
     bar, divisor, y = (_aligned(v, axis, keepdims, xs[0]) for v in (bar, ew.not_zero(y), y))
-    return None, None, *(like_operand(times(bar, over_size(1.0, x, divisor, y), (bar, x, divisor, y)), x) for x in xs)
+    return (None, None,
+            *(like_operand(times(bar, over_size(1.0, x, divisor, y), (bar, x, divisor, y)), x)
+              for x in xs))
 
 
 def _total(a: Value, b: Value, axis, keepdims: bool) -> Value:
@@ -223,11 +239,13 @@ def _jvp_root(dots, y, squares, count, *xs, axis, keepdims):
     if forwards.one_sided:
         squares = functools.reduce(ew.add, [_total(dot, dot, axis, keepdims) for dot in dots])
         squares = squares if count.constant == 1 else RECORDS["quotient"](squares, count)
-        dot = ew.where(ew.equal(y, 0), root(squares, count, *dots, axis=axis, keepdims=keepdims), dot)
+        dot = ew.where(ew.equal(y, 0), root(squares, count, *dots, axis=axis, keepdims=keepdims),
+                       dot)
     return like_tangent(dot, y)
 
 
-def _infer_root_forward(total: Value, count: Value, divisor: Value, y: Value, *pairs: Value, axis, keepdims) -> Type:
+def _infer_root_forward(total: Value, count: Value, divisor: Value, y: Value, *pairs: Value, axis,
+                        keepdims) -> Type:
     return over_size.infer(total, count, divisor, y)
 
 
@@ -236,9 +254,11 @@ def _vjp_root_forward(c, out, total, count, divisor, y, *pairs, axis, keepdims):
     c = c if count.constant == 1 else RECORDS["quotient"](c, count)
     c, divisor, y = (_aligned(v, axis, keepdims, pairs[-1]) for v in (c, divisor, y))
     xs, dots = pairs[:len(pairs) // 2], pairs[len(pairs) // 2:]
-    x_bars = [over_size(dot, c, _zero_or_nan(y, dot), y) for dot in dots]  # as those of `over_size_forward`
+    # as those of `over_size_forward`
+    x_bars = [over_size(dot, c, _zero_or_nan(y, dot), y) for dot in dots]
     dot_bars = [over_size(c, x, divisor, y) for x in xs]
-    return None, None, None, y_bar, *(_as_cotangent(bar, x) for bar, x in zip([*x_bars, *dot_bars], pairs, strict=True))
+    return (None, None, None, y_bar,
+            *(_as_cotangent(bar, x) for bar, x in zip([*x_bars, *dot_bars], pairs, strict=True)))
 
 
 def _jvp_root_forward(dots, out, total, count, divisor, y, *pairs, axis, keepdims):
@@ -247,20 +267,24 @@ def _jvp_root_forward(dots, out, total, count, divisor, y, *pairs, axis, keepdim
         if dot is not None:
             found = _total(dot, pairs[(k + half) % len(pairs)], axis, keepdims)
             found = found if count.constant == 1 else RECORDS["quotient"](found, count)
-            terms.append(zero_or_quotient(found, y) if k < half else over_size(1.0, found, divisor, y))
+            terms.append(zero_or_quotient(found, y) if k < half
+                         else over_size(1.0, found, divisor, y))
     if dots[3] is not None:
         terms.append(-over_size(1.0, out * dots[3], divisor, y))
     return like_tangent(functools.reduce(ew.add, terms), out) if terms else None
 
 
-def _syntax_root_forward(total: ast.expr, count: ast.expr, divisor: ast.expr, *rest: ast.expr, axis, keepdims) -> ast.expr:
+def _syntax_root_forward(total: ast.expr, count: ast.expr, divisor: ast.expr, *rest: ast.expr, axis,
+                         keepdims) -> ast.expr:
     """total / count / divisor"""
     is_one = isinstance(count, ast.Constant) and count.value == 1
     return _quotient(total if is_one else _quotient(total, count), divisor)
 
 
 root_forward = define(
-    "root_forward",  # (total, count, divisor, y, *xs, *x_dots): the tangent of y = root(..., count, *xs), as `over_size_forward`
+    # (total, count, divisor, y, *xs, *x_dots): the tangent of y = root(..., count, *xs), as
+    # `over_size_forward`
+    "root_forward",
     evaluate=lambda total, count, divisor, *rest, axis, keepdims: total / count / divisor,
     infer=_infer_root_forward,
     partials=(None, None, None),  # differentiated by y, the xs and their tangents
@@ -272,7 +296,9 @@ root_forward = define(
 
 
 root = define(
-    "root",  # (squares, count, *xs): the square root of `squares`, which are x * x of all xs, added up along axes, over `count`
+    # (squares, count, *xs): the square root of `squares`, which are x * x of all xs, added up along
+    # axes, over `count`
+    "root",
     evaluate=lambda squares, *xs, axis, keepdims: np.sqrt(squares),
     infer=_infer_root,
     partials=(None, None),  # differentiated by xs
@@ -283,23 +309,28 @@ root = define(
 )
 
 
-kinked(root, Kink("a size at 0: the derivative is taken as 0, that of all directions at once", size_zero))
+kinked(root,
+       Kink("a size at 0: the derivative is taken as 0, that of all directions at once", size_zero))
 
-# ---------------------------------------------------------------------------------------------- squares
+# ------------------------------------------------------------------------------------------ squares
 
 
 
 def _as_if(name: str, elementwise: bool) -> Record:
     """The op (y, under): y, differentiated as `under`, which is the same but for rounding."""
-    return define(name, evaluate=lambda y, under: y, infer=lambda y, under: y.type, partials=(None, 1), elementwise=elementwise, cheap=True, slope="finite",
+    return define(name, evaluate=lambda y, under: y, infer=lambda y, under: y.type,
+                  partials=(None, 1), elementwise=elementwise, cheap=True, slope="finite",
                   vjp=lambda bar, y, x, under: (None, bar), jvp=lambda dots, y, x, under: dots[1],
                   syntax=lambda y, under: y, stands_for=lambda op, out: op.inputs[0])
 
 
-as_if, complex_as_if = _as_if("as_if", True), _as_if("complex_as_if", False)  # of elements left out only the first has to know
-_SQUARED = ("square", "absolute", "abs_", "fabs", "math.fabs", "exp", "math.exp", "sqrt", "math.sqrt", "root", "hypot", "math.hypot", "cosh")
+# of elements left out only the first has to know
+as_if, complex_as_if = _as_if("as_if", True), _as_if("complex_as_if", False)
+_SQUARED = ("square", "absolute", "abs_", "fabs", "math.fabs", "exp", "math.exp", "sqrt",
+            "math.sqrt", "root", "hypot", "math.hypot", "cosh")
 _BOTH = ("add", "multiply", "divide", "quotient", "maximum", "minimum")
-_KEPT = ("sum", "expand_dims", "reshape", "ravel", "transpose", "getitem", "spread", "astype", "as_if", "item")
+_KEPT = ("sum", "expand_dims", "reshape", "ravel", "transpose", "getitem", "spread", "astype",
+         "as_if", "item")
 
 
 def is_never_negative(x: Value, depth: int = 12) -> bool:
@@ -332,7 +363,8 @@ def not_negative(x: Value) -> Value:
     return x if is_never_negative(x) else no_negative(x)
 
 
-no_negative = elementwise("no_negative", lambda y, x: ew.where(ew.less(x, 0), math.nan, 1), evaluate=lambda x: x, syntax=lambda x: x)
+no_negative = elementwise("no_negative", lambda y, x: ew.where(ew.less(x, 0), math.nan, 1),
+                          evaluate=lambda x: x, syntax=lambda x: x)
 
 
 def plainly(op: Op, inputs: Sequence[Value]) -> Value | None:

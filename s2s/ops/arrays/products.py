@@ -4,9 +4,9 @@
     dot(a, b)        the same, or a product where one of them is a number
 
 Where ranks are known, the cotangents of a product are products again, as a person would write them:
-`y_bar @ X`, `X.T @ y_bar`, `np.outer(y_bar, w)`.  Where they are not, two ops stand for them until they
-are: `dot_left(y_bar, a, b)` and `dot_right(y_bar, a, b)`, the cotangents of a and of b, which are bilinear
-and so are each other's derivatives.
+`y_bar @ X`, `X.T @ y_bar`, `np.outer(y_bar, w)`.  Where they are not, two ops stand for them until
+they are: `dot_left(y_bar, a, b)` and `dot_right(y_bar, a, b)`, the cotangents of a and of b, which
+are bilinear and so are each other's derivatives.
 """
 
 from __future__ import annotations
@@ -76,7 +76,9 @@ def _infer_matmul(a: Value, b: Value) -> Type:
 
 
 def _fold_matmul(a: Value, b: Value):
-    """`y.T @ A.T`, which reverse mode makes of transposed products, where y is a vector, is `A @ y`."""
+    """`y.T @ A.T`, which reverse mode makes of transposed products, where y is a vector, is `A @
+    y`.
+    """
     if rank(a) == 1 and rank(b) == 2 and _is_transpose(b):
         return matmul(b.op.inputs[0], a)
     if rank(a) == 2 and rank(b) == 1 and _is_transpose(a):
@@ -94,13 +96,18 @@ def matrix_transposed(x: Value) -> Value:
 
 
 def _matched_factor(x: Value, y: Value, axis: int, other: int) -> Value:
-    """The other factor of a cotangent, checked to be as long as the operand is where both lengths may be 1.
+    """The other factor of a cotangent, checked to be as long as the operand is where both lengths
+    may be 1.
 
-    Of two matrices of which one has a length that is known not to be, the cotangent is of that length: where it is added up, NumPy
-    raises.  A check would keep a network's gradient, of `h.reshape(n, -1) @ V`, from running strip by strip.
+    Of two matrices of which one has a length that is known not to be, the cotangent is of that
+    length: where it is added up, NumPy raises.  A check would keep a network's gradient, of
+    `h.reshape(n, -1) @ V`, from running strip by strip.
     """
     are_matrices = rank(x) > 1 and rank(y) > 1
-    return x if are_matrices and not (may_be_one(x.type.dims[axis]) and may_be_one(y.type.dims[other])) else matched(x, y, axis, other)
+    return (x
+            if are_matrices
+            and not (may_be_one(x.type.dims[axis]) and may_be_one(y.type.dims[other]))
+            else matched(x, y, axis, other))
 
 
 def _matmul_left(bar: Value, a: Value, b: Value) -> Value:
@@ -203,7 +210,8 @@ def _vjp_dot(bar, y, a, b):
     right = tuple(range(rows, rank(y)))
     a_bar = tensordot(bar, moveaxis(b, -2, -1), axes=(right, tuple(range(rank(b) - 1))))
     b_bar = tensordot(a, bar, axes=(tuple(range(rows)), tuple(range(rows))))
-    return like_operand(shaped_like(a_bar, a), a), like_operand(shaped_like(moveaxis(b_bar, 0, -2), b), b)
+    return (like_operand(shaped_like(a_bar, a), a),
+            like_operand(shaped_like(moveaxis(b_bar, 0, -2), b), b))
 
 
 dot_record = define(
@@ -392,9 +400,11 @@ def tensordot(a, b, axes=2) -> Value:
             normal_axes(tuple(x) if isinstance(x, (tuple, list)) else x, rank(y))
             for x, y in zip(axes, (a, b))
         )
-    if len(left) != len(right) or any(not 0 <= p < rank(a) for p in left) or any(not 0 <= q < rank(b) for q in right):
-        raise TypeMismatchError(f"np.tensordot along {len(left)} axes of arrays of {rank(a)} and {rank(b)}", current().line,
-                                "name axes that both have")
+    if (len(left) != len(right) or any(not 0 <= p < rank(a) for p in left)
+        or any(not 0 <= q < rank(b) for q in right)):
+        raise TypeMismatchError(
+            f"np.tensordot along {len(left)} axes of arrays of {rank(a)} and {rank(b)}",
+            current().line, "name axes that both have")
     for p, q in zip(left, right):
         check_inner(a.type.dims[p], b.type.dims[q], "np.tensordot")
         a = matched(a, b, p, q) if len(left) > 1 else a

@@ -1,6 +1,7 @@
 """Medians, quantiles and percentiles: elements of the sorted array, or points between two of them.
 
-Between equal elements the derivative goes to those that sorting puts there, as in JAX.  With a NaN, all are NaN.
+Between equal elements the derivative goes to those that sorting puts there, as in JAX.  With a NaN,
+all are NaN.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from .reshape import ravel
 
 
 def _sorted(x, axis) -> tuple[Value, Value]:
-    """`x`, sorted along its first axis, which was `axis` (None: raveled), and how many there are."""
+    """`x`, sorted along its first axis, which was `axis` (None: raveled), and how many there are.
+    """
     x, axis = as_array(x), static_axis(axis)
     if isinstance(axis, tuple):
-        raise UnsupportedError("a quantile along several axes", current().line, "reshape them into one axis")
+        raise UnsupportedError("a quantile along several axes", current().line,
+                               "reshape them into one axis")
     x = ravel(x) if axis is None else x if axis == 0 else moveaxis(x, axis, 0)
     return FUNCTIONS[np.sort](x, axis=0 if rank(x) != 1 else -1), length(x, axis=0)
 
@@ -40,7 +43,8 @@ def _kept(result: Value, axis, keepdims) -> Value:
         return result
     axis = static_axis(axis)
     if axis is None:
-        raise UnsupportedError("a quantile of all elements with keepdims", current().line, "give it an axis, or leave keepdims out")
+        raise UnsupportedError("a quantile of all elements with keepdims", current().line,
+                               "give it an axis, or leave keepdims out")
     return expand_dims(result, axis)
 
 
@@ -49,15 +53,18 @@ def median(a, axis=None, out=None, overwrite_input=False, keepdims=False) -> Val
     """np.median."""
     ordered, n = _sorted(a, axis)
     middle = mean(take(ordered, slice((n - 1) // 2, n // 2 + 1)), axis=0)
-    is_nan = any_record(isnan(take(ordered, slice(-1, None))), axis=0, keepdims=False)  # of nothing the mean is
+    # of nothing the mean is
+    is_nan = any_record(isnan(take(ordered, slice(-1, None))), axis=0, keepdims=False)
     return _kept(where(is_nan, np.nan, middle), axis, keepdims)
 
 
 @numpy_function(np.quantile)
-def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False) -> Value:
+def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear",
+             keepdims=False) -> Value:
     """np.quantile by linear interpolation; `q`, a number or a vector of them, has no derivative."""
     if static(method) != "linear":
-        raise UnsupportedError(f"a quantile with method={static(method)!r}", current().line, "use method='linear'")
+        raise UnsupportedError(f"a quantile with method={static(method)!r}", current().line,
+                               "use method='linear'")
     ordered, n = _sorted(a, axis)
     q = as_array(q)
     if q.type == Scalar("float64", weak=True) and ordered.type.dtype == "float32":
@@ -75,6 +82,7 @@ def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", 
 
 
 @numpy_function(np.percentile)
-def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False) -> Value:
+def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear",
+               keepdims=False) -> Value:
     """np.percentile, as np.quantile."""
     return quantile(a, as_array(q) / value(100), axis, out, overwrite_input, method, keepdims)

@@ -61,7 +61,7 @@ from .create import asarray, full
 from .norms import root
 from .reshape import ravel
 
-# -------------------------------------------------------------------------------------------- in common
+# ---------------------------------------------------------------------------------------- in common
 
 
 def reduced(x: Value, axis, keepdims: bool, dtype: str | None) -> Type:
@@ -82,13 +82,17 @@ def result_dtype(function: Callable) -> Callable:
     return lambda dtype: None if dtype is None else function(np.ones(1, dtype)).dtype.name
 
 
-def reduction(name: str, function: Callable, dtype: Callable | None = None, fold: Callable | None = None, **fields):
+def reduction(name: str, function: Callable, dtype: Callable | None = None,
+              fold: Callable | None = None, **fields):
     """Define an op (x; axis, keepdims) like np.sum."""
     dtype = dtype or result_dtype(function)
 
     def folded(x: Value, *, axis, keepdims: bool) -> Value | None:
-        """Along no axis, `axis=()`, the elements are what they are; `fold` says what else there is to say."""
-        if axis == () and isinstance(x.type, Array) and x.type.dtype is not None and not name.startswith("arg"):
+        """Along no axis, `axis=()`, the elements are what they are; `fold` says what else there is
+        to say.
+        """
+        if (axis == () and isinstance(x.type, Array) and x.type.dtype is not None
+            and not name.startswith("arg")):
             made = dtype(x.type.dtype)
             return copy(x) if made == x.type.dtype else as_dtype(x, made)
         return fold(x, axis=axis, keepdims=keepdims) if fold is not None else None
@@ -143,9 +147,12 @@ def where_only(x: Value, where, otherwise) -> Value:
 
 
 def in_dtype(x: Value, dtype) -> Value:
-    """`x`, which NumPy has added up or multiplied in `dtype`: as modulo 2**32 what wider integers give; truth values are no numbers then."""
+    """`x`, which NumPy has added up or multiplied in `dtype`: as modulo 2**32 what wider integers
+    give; truth values are no numbers then.
+    """
     if not is_none(dtype) and dtype_name(dtype) == "bool":
-        raise UnsupportedError("a sum or product with dtype=bool", current().line, "use np.any or np.all, or np.logical_or.accumulate")
+        raise UnsupportedError("a sum or product with dtype=bool", current().line,
+                               "use np.any or np.all, or np.logical_or.accumulate")
     return as_dtype(x, dtype)
 
 
@@ -153,20 +160,27 @@ def counted(x: Value, axis, where) -> Value:
     """How many elements a reduction takes together."""
     if not is_given(where):
         return count_along(x, axis)
-    count = sum_record(chosen(as_array(where), spread(value(1.0), x), 0.0), axis=axis, keepdims=False)
-    return as_dtype(count, "float32") if dtype_of(x.type) in ("float16", "float32", "complex64") else count
+    count = sum_record(chosen(as_array(where), spread(value(1.0), x), 0.0), axis=axis,
+                       keepdims=False)
+    return (as_dtype(count, "float32") if dtype_of(x.type) in ("float16", "float32", "complex64")
+            else count)
 
 
 def begun(x: Value, axis, keepdims, initial) -> tuple[Value, int | None]:
-    """`x` with `initial` as one element more along the axis, which makes it the result where there is no other, and the axis."""
+    """`x` with `initial` as one element more along the axis, which makes it the result where there
+    is no other, and the axis.
+    """
     x, axis = as_array(x), static_axis(axis)
-    if rank(x) is None or isinstance(axis, tuple) or axis is None and static(keepdims) and rank(x) > 1:
-        raise UnsupportedError("the argument initial= of a reduction along several axes, or of an array of unknown rank", current().line,
-                               "use np.maximum or np.minimum of the result")
+    if (rank(x) is None or isinstance(axis, tuple)
+        or axis is None and static(keepdims) and rank(x) > 1):
+        raise UnsupportedError(
+            "the argument initial= of a reduction along several axes, or of an array of unknown rank",
+            current().line, "use np.maximum or np.minimum of the result")
     if axis is None:
         x, axis = ravel(x), 0 if rank(x) == 1 and static(keepdims) else None
     along = (axis or 0) % rank(x)
-    more = full(tuple(value(1) if k == along else length(x, axis=k) for k in range(rank(x))), as_dtype(value(initial), dtype_of(x.type)))
+    more = full(tuple(value(1) if k == along else length(x, axis=k) for k in range(rank(x))),
+                as_dtype(value(initial), dtype_of(x.type)))
     return concatenate_record(x, more, axis=along), axis
 
 
@@ -181,12 +195,15 @@ def over(reduced_value: Value, axis, keepdims: bool) -> Value:
 
 
 def _fold_sum(x: Value, *, axis, keepdims: bool):
-    """The sum of one number spread over an array is a product; in an adjoint, a sign and a divisor come out of a sum."""
+    """The sum of one number spread over an array is a product; in an adjoint, a sign and a divisor
+    come out of a sum.
+    """
     if runs_backwards() and x.op is not None and x.op.name == "negative":
         return -sum_record(x.op.inputs[0], axis=axis, keepdims=keepdims)
     if runs_backwards() and x.op is not None and x.op.name in ("divide", "quotient"):
         dividend, divisor = x.op.inputs
-        if isinstance(divisor.type, Scalar) and dtype_of(dividend.type) == dtype_of(x.type) in ("float64", "complex128"):
+        if (isinstance(divisor.type, Scalar)
+            and dtype_of(dividend.type) == dtype_of(x.type) in ("float64", "complex128")):
             return sum_record(dividend, axis=axis, keepdims=keepdims) / divisor
     if axis is None and not keepdims and x.op is not None and x.op.name == "spread":
         s, like = x.op.inputs
@@ -208,18 +225,21 @@ sum_record = reduction(
 def sum_(x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None) -> Value:
     """np.sum."""
     refuse(out=out)
-    total = in_dtype(_reduce(sum_record, where_only(as_dtype(as_array(x), dtype), where, 0), axis, keepdims), dtype)
+    total = in_dtype(_reduce(sum_record, where_only(as_dtype(as_array(x), dtype), where, 0), axis,
+                             keepdims), dtype)
     return total + as_dtype(value(initial), dtype_of(total.type)) if is_given(initial) else total
 
 
 def _infer_added_up(x: Value, *, axis) -> Type:
     if rank(x) == 0:
-        raise TypeMismatchError(f"sum of a number, {x.type}", current().line, "give it an array or a list")
+        raise TypeMismatchError(f"sum of a number, {x.type}", current().line,
+                                "give it an array or a list")
     dtype = dtype_of(x.type)
     return reduced(x, axis, False, dtype and (0 + np.ones(1, dtype)[0]).dtype.name)
 
 
-added_up = define(  # Python's sum, one element (or row) after another, where np.sum adds in pairs of pairs
+# Python's sum, one element (or row) after another, where np.sum adds in pairs of pairs
+added_up = define(
     "added_up",
     evaluate=lambda x, *, axis: builtins.sum(x),
     infer=_infer_added_up,
@@ -255,8 +275,10 @@ def count_along(x: Value, axis) -> Value:
 def mean(x, axis=None, dtype=None, out=None, keepdims=False, where=None) -> Value:
     """np.mean: the sum divided by the number of elements."""
     refuse(out=out)
-    x, axis, keepdims = as_dtype(as_array(x), dtype), static_axis(axis), builtins.bool(static(keepdims))
-    if getattr(x.type, "dtype", None) in ("int64", "uint64"):  # whose sum may be larger than any integer of theirs
+    x, axis, keepdims = (as_dtype(as_array(x), dtype), static_axis(axis),
+                         builtins.bool(static(keepdims)))
+    # whose sum may be larger than any integer of theirs
+    if getattr(x.type, "dtype", None) in ("int64", "uint64"):
         x = as_dtype(x, np.float64)
     total = sum_record(where_only(x, where, 0), axis=axis, keepdims=keepdims)
     count = counted(x, axis, where)
@@ -265,7 +287,9 @@ def mean(x, axis=None, dtype=None, out=None, keepdims=False, where=None) -> Valu
 
 
 def _as_long_as(weights: Value, x: Value, axes: tuple[int, ...]) -> Value:
-    """`weights`, which raise where they are not as long as `x` along `axes`: a product would raise, but for a length of 1."""
+    """`weights`, which raise where they are not as long as `x` along `axes`: a product would raise,
+    but for a length of 1.
+    """
     pairs = [(d, dims_of(x.type)[axis]) for d, axis in zip(dims_of(weights.type), axes)]
     if all(d == e or not (may_be_one(d) or may_be_one(e)) for d, e in pairs):
         return weights
@@ -298,7 +322,8 @@ def average(x, axis=None, weights=None, returned=False, *, keepdims=False) -> Va
 def var(x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None) -> Value:
     """np.var, of complex numbers the mean square of the distance from their mean."""
     refuse(out=out)
-    x, dtype, axis, keepdims = *_of_precision(x, dtype), static_axis(axis), builtins.bool(static(keepdims))
+    x, dtype, axis, keepdims = (*_of_precision(x, dtype), static_axis(axis),
+                                builtins.bool(static(keepdims)))
     if is_given(where):
         found = _squares_where(x, axis, ddof, where, dtype)[0]
         return as_dtype(_with_axes(found, axis, x) if keepdims else found, dtype)
@@ -306,16 +331,19 @@ def var(x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Non
 
 
 def _of_precision(x, dtype) -> tuple[Value, str | None]:
-    """The array `x` of a variance, and the precision of its mean and its sum of squares, None where it is that of `x`.
+    """The array `x` of a variance, and the precision of its mean and its sum of squares, None where
+    it is that of `x`.
 
-    NumPy rounds neither `x` nor what is squared to it: of 1e8 + x in single precision only the mean is 1e8.
+    NumPy rounds neither `x` nor what is squared to it: of 1e8 + x in single precision only the mean
+    is 1e8.
     """
     x = as_array(x)
     if is_none(dtype):
         return x, None
     if not dtype_name(dtype).startswith("float") or is_complex(x):
-        raise UnsupportedError(f"a variance of {dtype_of(x.type)} with dtype={dtype_name(dtype)}", current().line,
-                               "give real numbers and a real dtype, such as np.float64, and convert the result")
+        raise UnsupportedError(
+            f"a variance of {dtype_of(x.type)} with dtype={dtype_name(dtype)}", current().line,
+            "give real numbers and a real dtype, such as np.float64, and convert the result")
     return x, None if dtype_name(dtype) == dtype_of(x.type) else dtype_name(dtype)
 
 
@@ -324,22 +352,28 @@ def _with_axes(found: Value, axis, x: Value) -> Value:
     return expand_dims(found, tuple(range(rank(x))) if axis is None else axis)
 
 
-def _squares(x: Value, axis, ddof, keepdims: bool, dtype: str | None = None) -> tuple[Value, Value, list[Value]]:
+def _squares(x: Value, axis, ddof, keepdims: bool,
+             dtype: str | None = None) -> tuple[Value, Value, list[Value]]:
     """The variance, what the sum of squares is divided by in it, and what is squared."""
     count = count_along(x, axis)
-    centre = as_dtype(sum_record(as_dtype(x, dtype), axis=axis, keepdims=axis is not None) / count, dtype)
+    centre = as_dtype(sum_record(as_dtype(x, dtype), axis=axis, keepdims=axis is not None) / count,
+                      dtype)
     parts = _parts(x - centre)
-    squares = sum_record(as_dtype(functools.reduce(add, [part * part for part in parts]), dtype), axis=axis, keepdims=keepdims)
+    squares = sum_record(as_dtype(functools.reduce(add, [part * part for part in parts]), dtype),
+                         axis=axis, keepdims=keepdims)
     count = count if value(ddof).constant == 0 else RECORDS["max_"](count - value(ddof), 0)
     return squares / count, count, parts
 
 
-def _squares_where(x: Value, axis, ddof, where, dtype: str | None = None) -> tuple[Value, Value, list[Value]]:
+def _squares_where(x: Value, axis, ddof, where,
+                   dtype: str | None = None) -> tuple[Value, Value, list[Value]]:
     """The same of some of the elements."""
     count = counted(x, axis, where)
-    centre = as_dtype(sum_record(where_only(as_dtype(x, dtype), where, 0), axis=axis, keepdims=False) / count, dtype)
+    centre = as_dtype(sum_record(where_only(as_dtype(x, dtype), where, 0), axis=axis,
+                                 keepdims=False) / count, dtype)
     parts = _parts(where_only(x - over(centre, axis, False), where, 0))
-    squares = sum_record(as_dtype(functools.reduce(add, [part * part for part in parts]), dtype), axis=axis, keepdims=False)
+    squares = sum_record(as_dtype(functools.reduce(add, [part * part for part in parts]), dtype),
+                         axis=axis, keepdims=False)
     count = maximum(count - value(ddof), 0)
     return squares / count, count, parts
 
@@ -348,7 +382,8 @@ def _squares_where(x: Value, axis, ddof, where, dtype: str | None = None) -> tup
 def std(x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None) -> Value:
     """np.std."""
     refuse(out=out)
-    x, dtype, axis, keepdims = *_of_precision(x, dtype), static_axis(axis), builtins.bool(static(keepdims))
+    x, dtype, axis, keepdims = (*_of_precision(x, dtype), static_axis(axis),
+                                builtins.bool(static(keepdims)))
     if is_given(where):
         squares, count, parts = _squares_where(x, axis, ddof, where, dtype)
         found = root(squares, count, *parts, axis=axis, keepdims=False)
@@ -363,14 +398,18 @@ def count_nonzero(x, axis=None, *, keepdims=False) -> Value:
     return _reduce(sum_record, not_equal(as_array(x), 0), axis, keepdims)
 
 
-# ------------------------------------------------------------------------------------------ extremes
+# ----------------------------------------------------------------------------------------- extremes
 
 
 def _share(x: Value, y: Value, axis, keepdims: bool) -> tuple[Value, Value]:
-    """Where `x` is its extreme `y`, and how often: in the precision of x, which a number of integers would raise."""
+    """Where `x` is its extreme `y`, and how often: in the precision of x, which a number of
+    integers would raise.
+    """
     hit = equal(x, over(y, axis, keepdims))
     count = sum_record(hit, axis=axis, keepdims=keepdims)
-    return hit, as_dtype(count, dtype_of(x.type)) if dtype_of(x.type) in ("float16", "float32") else count
+    return (hit,
+            as_dtype(count, dtype_of(x.type)) if dtype_of(x.type) in ("float16", "float32")
+            else count)
 
 
 def _vjp_extreme(bar, y, x, *, axis, keepdims):
@@ -391,7 +430,8 @@ def _same_dtype(dtype: str | None) -> str | None:
 
 def extreme(name: str, function: Callable):
     """Define an op like np.max."""
-    return reduction(name, function, _same_dtype, vjp=_vjp_extreme, jvp=_jvp_extreme, raises=EXTREME)
+    return reduction(name, function, _same_dtype, vjp=_vjp_extreme, jvp=_jvp_extreme,
+                     raises=EXTREME)
 
 
 def _extreme(record, x, axis, out, keepdims, initial, where) -> Value:
@@ -400,7 +440,8 @@ def _extreme(record, x, axis, out, keepdims, initial, where) -> Value:
         x = where_only(as_array(x), where, as_dtype(value(initial), dtype_of(as_array(x).type)))
         x, axis = begun(x, axis, keepdims, initial)
     elif is_given(where):
-        raise TypeMismatchError(f"np.{record.name} with where= and without initial=", current().line, "say what it is of nothing, with initial=")
+        raise TypeMismatchError(f"np.{record.name} with where= and without initial=",
+                                current().line, "say what it is of nothing, with initial=")
     return _reduce(record, x, axis, keepdims)
 
 
@@ -438,7 +479,9 @@ all_record = reduction("all", np.all, _boolean, partials=(None,))
 argmax_record = reduction("argmax", np.argmax, _position, partials=(None,), raises=EXTREME)
 argmin_record = reduction("argmin", np.argmin, _position, partials=(None,), raises=EXTREME)
 for _each in (max_record, min_record):
-    kinked(_each, Kink("a tie: each of the elements gets an equal share of the derivative", ties_of_extreme))
+    kinked(_each,
+           Kink("a tie: each of the elements gets an equal share of the derivative",
+                ties_of_extreme))
 for _each in (argmax_record, argmin_record):
     kinked(_each, Kink("a tie: the first of the elements is taken", ties_of_place))
 
@@ -447,14 +490,17 @@ for _each in (argmax_record, argmin_record):
 def any_(x, axis=None, out=None, keepdims=False, *, where=None) -> Value:
     """np.any."""
     refuse(out=out)
-    return _reduce(any_record, logical_and(as_array(where), as_array(x)) if is_given(where) else x, axis, keepdims)
+    return _reduce(any_record, logical_and(as_array(where), as_array(x)) if is_given(where) else x,
+                   axis, keepdims)
 
 
 @numpy_function(np.all, method="all")
 def all_(x, axis=None, out=None, keepdims=False, *, where=None) -> Value:
     """np.all."""
     refuse(out=out)
-    return _reduce(all_record, logical_or(logical_not(as_array(where)), as_array(x)) if is_given(where) else x, axis, keepdims)
+    return _reduce(all_record,
+                   logical_or(logical_not(as_array(where)), as_array(x)) if is_given(where) else x,
+                   axis, keepdims)
 
 
 @numpy_function(np.argmax, method="argmax")
@@ -471,7 +517,7 @@ def argmin(x, axis=None, out=None, *, keepdims=False) -> Value:
     return _reduce(argmin_record, x, axis, keepdims)
 
 
-# ------------------------------------------------------------------------------------- norms and the like
+# ------------------------------------------------------------------------------- norms and the like
 
 
 def is_complex(x: Value) -> bool:
@@ -486,11 +532,14 @@ def _parts(x: Value) -> list[Value]:
 
 @numpy_function(np.linalg.norm)
 def norm(x, ord=None, axis=None, keepdims=False) -> Value:
-    """np.linalg.norm: of vectors; of matrices the Frobenius norm (the others: front/eval/numpy_calls.py)."""
+    """np.linalg.norm: of vectors; of matrices the Frobenius norm (the others:
+    front/eval/numpy_calls.py).
+    """
     x, ord, axis, keepdims = as_array(x), static(ord, "ord"), static_axis(axis), static(keepdims)
     vector = rank(x) == 1 or isinstance(axis, int)
     if vector and isinstance(ord, str):
-        raise TypeMismatchError(f"np.linalg.norm of a vector with ord={ord!r}", current().line, "leave ord= out: it is the root of the sum of squares")
+        raise TypeMismatchError(f"np.linalg.norm of a vector with ord={ord!r}", current().line,
+                                "leave ord= out: it is the root of the sum of squares")
     if ord is not None and not vector and not (ord == "fro" and rank(x) in (2, None)):
         raise UnsupportedError(
             f"np.linalg.norm of a matrix with ord={ord!r}",
@@ -499,12 +548,15 @@ def norm(x, ord=None, axis=None, keepdims=False) -> Value:
         )
     match ord:
         case None | 2 | "fro":
-            if axis is None and not keepdims and rank(x) is not None and is_inexact(dtype_of(x.type)):
+            if (axis is None and not keepdims and rank(x) is not None
+                and is_inexact(dtype_of(x.type))):
                 parts = _parts(RECORDS["ravel"](x))
-                squares = functools.reduce(add, [RECORDS["matmul"](part, part) for part in parts])  # as NumPy does, bit for bit
+                # as NumPy does, bit for bit
+                squares = functools.reduce(add, [RECORDS["matmul"](part, part) for part in parts])
                 return root(squares, 1, *parts, axis=None, keepdims=False)
             parts = _parts(x)
-            squares = sum_record(functools.reduce(add, [part * part for part in parts]), axis=axis, keepdims=keepdims)
+            squares = sum_record(functools.reduce(add, [part * part for part in parts]), axis=axis,
+                                 keepdims=keepdims)
             return root(squares, 1, *parts, axis=axis, keepdims=keepdims)
         case 1:
             return sum_record(absolute(x), axis=axis, keepdims=keepdims)
@@ -525,7 +577,9 @@ def _finite(top: Value) -> Value:
 
 
 def below_maximum(x, axis) -> tuple[Value, Value]:
-    """x less its maximum where that is finite, which carries no derivative, and the sum of the exponentials, with all axes."""
+    """x less its maximum where that is finite, which carries no derivative, and the sum of the
+    exponentials, with all axes.
+    """
     x, axis = as_array(x), static_axis(axis)
     below = x - _finite(max_record(x, axis=axis, keepdims=True))
     return below, sum_record(exp(below), axis=axis, keepdims=True)
@@ -533,11 +587,14 @@ def below_maximum(x, axis) -> tuple[Value, Value]:
 
 @numpy_function(Named("scipy.special", "logsumexp"))
 def logsumexp(x, axis=None, b=None, keepdims=False, return_sign=False) -> Value:
-    """scipy.special.logsumexp: the maximum is taken out if it is finite, and carries no derivative; where all are -inf it is 0, as of logaddexp."""
+    """scipy.special.logsumexp: the maximum is taken out if it is finite, and carries no derivative;
+    where all are -inf it is 0, as of logaddexp.
+    """
     x, axis, keepdims = as_array(x), static_axis(axis), static(keepdims)
     if is_none(b):
         if static(return_sign):
-            raise UnsupportedError("logsumexp with return_sign= and without b=", current().line, "leave it out: the sign is 1")
+            raise UnsupportedError("logsumexp with return_sign= and without b=", current().line,
+                                   "leave it out: the sign is 1")
         top = _finite(max_record(x, axis=axis, keepdims=keepdims))
         total = sum_record(exp(x - over(top, axis, keepdims)), axis=axis, keepdims=keepdims)
         none = equal(total, 0.0)
@@ -545,5 +602,7 @@ def logsumexp(x, axis=None, b=None, keepdims=False, return_sign=False) -> Value:
     b = as_array(b)
     counts = not_equal(b, 0)
     top = _finite(max_record(where(counts, x, -np.inf), axis=axis, keepdims=keepdims))
-    total = sum_record(b * exp(where(counts, x - over(top, axis, keepdims), 0.0)), axis=axis, keepdims=keepdims)
-    return value((log(absolute(total)) + top, sign(total))) if static(return_sign) else log(total) + top
+    total = sum_record(b * exp(where(counts, x - over(top, axis, keepdims), 0.0)), axis=axis,
+                       keepdims=keepdims)
+    return (value((log(absolute(total)) + top, sign(total))) if static(return_sign)
+            else log(total) + top)

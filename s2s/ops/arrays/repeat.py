@@ -1,7 +1,7 @@
 """Elements more than once: repeated, tiled, broadcast.
 
-Each is linear, and its transpose sums what was one element: where that takes more than a sum along an axis,
-a function that is printed along does it.
+Each is linear, and its transpose sums what was one element: where that takes more than a sum along
+an axis, a function that is printed along does it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from .index_pattern import parse_index
 from .reduce import as_array
 from .reshape import like_shape, only, product_extent, ravel, rearranged, unknown_like
 
-# ------------------------------------------------------------------------------------------ repeating
+# ---------------------------------------------------------------------------------------- repeating
 
 
 def _infer_repeat(x: Value, count: Value, *, axis) -> Type:
@@ -48,7 +48,8 @@ def _infer_repeat(x: Value, count: Value, *, axis) -> Type:
     k = normal_axis(axis or 0, len(dims))
     times = count.constant
     if isinstance(count.type, Array) and (count.type.rank != 1 or is_inexact(count.type.dtype)):
-        raise TypeMismatchError(f"np.repeat with counts {count.type}", current().line, "give a vector of integers")
+        raise TypeMismatchError(f"np.repeat with counts {count.type}", current().line,
+                                "give a vector of integers")
     if isinstance(times, int) and (times == 1 or isinstance(dims[k], int)):
         dims[k] = product_extent((dims[k], times))
     else:
@@ -107,11 +108,14 @@ def repeat(x: Value, repeats, axis=None) -> Value:
 
 
 def _added_up(bar: Value, x: Value, counts: Value, axis):
-    """The cotangent of x, whose elements along an axis were repeated as often as `counts` says of each."""
+    """The cotangent of x, whose elements along an axis were repeated as often as `counts` says of
+    each.
+    """
     axis = axis or 0
     places = repeat_record(arange(length(x, axis=axis)), counts, axis=None)
     pattern, operands = parse_index(along(axis, places))
-    return lambda x_bar: additem(zeros_of(x) if x_bar is None else x_bar, bar, *operands, pattern=pattern)
+    return lambda x_bar: additem(zeros_of(x) if x_bar is None else x_bar, bar, *operands,
+                                 pattern=pattern)
 
 
 def sum_tiles(y_bar, shape, counts):
@@ -184,7 +188,7 @@ def tile(x: Value, reps) -> Value:
     return tile_record(value(x), *counts)
 
 
-# ----------------------------------------------------------------------------------------- broadcast_to
+# ------------------------------------------------------------------------------------- broadcast_to
 
 
 def _infer_broadcast(x: Value, *sizes: Value) -> Type:

@@ -81,7 +81,8 @@ def _infer_reshape(x: Value, *sizes: Value) -> Type:
             if known
             else fresh_extent()
         )
-    elif isinstance(whole, int) and isinstance(product_extent(tuple(dims)), int) and whole != product_extent(tuple(dims)):
+    elif (isinstance(whole, int) and isinstance(product_extent(tuple(dims)), int)
+          and whole != product_extent(tuple(dims))):
         raise TypeMismatchError(
             f"{whole} elements do not fill the shape {tuple(dims)}",
             current().line,
@@ -191,7 +192,8 @@ def reshape_(x: Value, shape, order="C", *, copy=None) -> Value:
         if giver is not None and rank(giver) is not None:
             sizes = [length(giver, axis=k) for k in range(rank(giver))]
         if sizes is None or rank(x) is None:
-            raise UnsupportedError("reshape with order='F' of arrays or to shapes of unknown rank", current().line,
+            raise UnsupportedError("reshape with order='F' of arrays or to shapes of unknown rank",
+                                   current().line,
                                    "call the function once, or write the lengths one by one")
         return _turned(reshape(_turned(x), *reversed(sizes)))
     if giver is not None:
@@ -206,7 +208,8 @@ def reshape_(x: Value, shape, order="C", *, copy=None) -> Value:
 def _is_of_fortran(order) -> bool:
     """Whether the first index runs fastest."""
     if static(order) not in ("C", "F"):
-        raise UnsupportedError(f"reshape with order={static(order)!r}", current().line, "say 'C' or 'F'")
+        raise UnsupportedError(f"reshape with order={static(order)!r}", current().line,
+                               "say 'C' or 'F'")
     return static(order) == "F"
 
 
@@ -249,7 +252,8 @@ def ravel_(x: Value, order="C") -> Value:
     if not _is_of_fortran(order):
         return ravel(x)
     if rank(x) is None:
-        raise UnsupportedError("ravel with order='F' of an array of unknown rank", current().line, "call the function once, or annotate the parameter")
+        raise UnsupportedError("ravel with order='F' of an array of unknown rank", current().line,
+                               "call the function once, or annotate the parameter")
     return ravel(_turned(x))
 
 

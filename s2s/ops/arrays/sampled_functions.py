@@ -1,4 +1,6 @@
-"""Functions given by samples: np.trapezoid, np.gradient, np.interp, np.convolve and np.correlate, np.ediff1d, np.unwrap."""
+"""Functions given by samples: np.trapezoid, np.gradient, np.interp, np.convolve and np.correlate,
+np.ediff1d, np.unwrap.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ from .reshape import ravel
 from .search import searchsorted
 from .selection import diff
 
-# ------------------------------------------------------------------------------- integrals and derivatives
+# ------------------------------------------------------------------------ integrals and derivatives
 
 
 @numpy_function(np.trapezoid)
@@ -46,7 +48,8 @@ def trapezoid(y, x=None, dx=1.0, axis=-1) -> Value:
     """np.trapezoid, with sample points along the axis, or of y's shape."""
     y, axis = as_array(y), static_axis(axis)
     if rank(y) == 0:
-        raise TypeMismatchError("np.trapezoid of a number", current().line, "give it an array of samples")
+        raise TypeMismatchError("np.trapezoid of a number", current().line,
+                                "give it an array of samples")
     if is_none(x):
         width = value(dx)
     else:
@@ -56,7 +59,8 @@ def trapezoid(y, x=None, dx=1.0, axis=-1) -> Value:
             width = expand_dims(width, tuple(range(1, 1 + behind)))
     ends = take(y, along(axis, slice(1, None))) + take(y, along(axis, slice(None, -1)))
     if rank(y) is None and rank(width) == 1 and axis != -1:
-        areas = moveaxis(width * moveaxis(ends, axis, -1), -1, axis)  # laid out as `ends`, so that they are summed in NumPy's order
+        # laid out as `ends`, so that they are summed in NumPy's order
+        areas = moveaxis(width * moveaxis(ends, axis, -1), -1, axis)
     else:
         areas = width * ends
     return sum_record(areas / 2.0, axis=None if rank(y) == 1 else axis, keepdims=False)
@@ -68,21 +72,24 @@ def gradient(f, *varargs, axis=None, edge_order=1) -> Value:
     f, axis = as_array(f), static_axis(axis)
     order = static(edge_order)
     if order not in (1, 2) or len(varargs) > 1 or (varargs and rank(value(varargs[0])) != 0):
-        raise UnsupportedError("np.gradient of samples at unequal distances, or of higher order", current().line,
-                               "write the differences with slices")
+        raise UnsupportedError("np.gradient of samples at unequal distances, or of higher order",
+                               current().line, "write the differences with slices")
     if rank(f) != 1 and axis is None:
-        raise UnsupportedError("np.gradient along all axes", current().line, "call it for each axis, with axis=")
+        raise UnsupportedError("np.gradient along all axes", current().line,
+                               "call it for each axis, with axis=")
     axis = -1 if axis is None else axis
     step = value(varargs[0]) if varargs else value(1.0)
     f = f if is_inexact(dtype_of(f.type)) else as_dtype(f, "float64")
-    inner = (take(f, along(axis, slice(2, None))) - take(f, along(axis, slice(None, -2)))) / (2.0 * step)
+    inner = ((take(f, along(axis, slice(2, None))) - take(f, along(axis, slice(None, -2))))
+             / (2.0 * step))
     slopes = put(empty_like(f), along(axis, slice(1, -1)), inner)
     for end, inwards in ((0, 1), (-1, -1)):
         first, second, *third = (take(f, along(axis, end + k * inwards)) for k in range(order + 1))
         if order == 1:
             slope = (second - first if inwards == 1 else first - second) / step
         else:
-            slope = first * (-1.5 * inwards / step) + second * (2.0 * inwards / step) + third[0] * (-0.5 * inwards / step)
+            slope = (first * (-1.5 * inwards / step) + second * (2.0 * inwards / step)
+                     + third[0] * (-0.5 * inwards / step))
         slopes = put(slopes, along(axis, end), slope)
     return slopes
 
@@ -99,13 +106,14 @@ def ediff1d(ary, to_end=None, to_begin=None) -> Value:
 def interp(x, xp, fp, left=None, right=None, period=None) -> Value:
     """np.interp; at a sample point the derivative in x is that to the right, beyond the ends 0.
 
-    `xp` must increase, as NumPy asks without looking: of points out of order NumPy makes what its search happens to find, which depends
-    on the points asked before, and s2s makes something else.
+    `xp` must increase, as NumPy asks without looking: of points out of order NumPy makes what its
+    search happens to find, which depends on the points asked before, and s2s makes something else.
 
         np.interp(0.5, np.array([0.0, 1.0]), np.array([2.0, 4.0]))  # 3.0
     """
     if not is_none(period):
-        raise UnsupportedError("np.interp with a period", current().line, "take x modulo the period, and repeat the samples")
+        raise UnsupportedError("np.interp with a period", current().line,
+                               "take x modulo the period, and repeat the samples")
     x, xp = (as_dtype(as_array(each), "float64") for each in (x, xp))
     fp = as_array(fp)
     fp = as_dtype(fp, "complex128" if is_complex(fp) else "float64")
@@ -116,7 +124,8 @@ def interp(x, xp, fp, left=None, right=None, period=None) -> Value:
     left = take(fp, 0) if is_none(left) else value(left)
     right = take(fp, -1) if is_none(right) else value(right)
     last = take(xp, -1)
-    beyond = where(greater(x, last), right, where(equal(x, last), take(fp, -1), slope * (x - start) + low))
+    beyond = where(greater(x, last), right,
+                   where(equal(x, last), take(fp, -1), slope * (x - start) + low))
     return where(less(x, take(xp, 0)), left, beyond)
 
 
@@ -132,16 +141,18 @@ def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi) -> Value:
     wrapped = remainder(step - low, period) + low
     wrapped = where(bitwise_and(equal(wrapped, low), greater(step, 0)), -low, wrapped)
     jump = where(less(absolute(step), period / 2), 0, wrapped - step)
-    return put(put(empty_like(p), along(axis, slice(None, 1)), take(p, along(axis, slice(None, 1)))), along(axis, slice(1, None)),
+    return put(put(empty_like(p), along(axis, slice(None, 1)),
+                   take(p, along(axis, slice(None, 1)))), along(axis, slice(1, None)),
                take(p, along(axis, slice(1, None))) + cumsum_(jump, axis=axis))
 
 
-# -------------------------------------------------------------------------------------------- convolutions
+# ------------------------------------------------------------------------------------- convolutions
 
 
 def _infer_convolve(a: Value, v: Value) -> Type:
     if rank(a) != 1 or rank(v) != 1:
-        raise UnsupportedError("np.convolve of something else than two vectors", current().line, "call the function once, or convolve row by row")
+        raise UnsupportedError("np.convolve of something else than two vectors", current().line,
+                               "call the function once, or convolve row by row")
     return Array(product_dtype(a, v), (fresh_extent(),))
 
 
@@ -151,7 +162,9 @@ def _vjp_convolve(bar, y, a, v):
 
 
 def _vjp_correlate(bar, y, a, v, *, conj):
-    """y[k] = sum of a[k + j] * v[j], so a_bar[i] = sum of y_bar[k] * v[i - k], v_bar[j] = sum of a[k + j] * y_bar[k]."""
+    """y[k] = sum of a[k + j] * v[j], so a_bar[i] = sum of y_bar[k] * v[i - k], v_bar[j] = sum of
+    a[k + j] * y_bar[k].
+    """
     return _like(convolve_record(bar, v), a), _like(_correlated(a, bar), v)
 
 
@@ -160,7 +173,9 @@ def _like(x: Value, operand: Value) -> Value:
 
 
 def _correlated(a: Value, v: Value) -> Value:
-    """Sums of v times as many elements of a, which is no shorter: what np.convolve(a, v[::-1], "valid") gives, in as many steps as there are products."""
+    """Sums of v times as many elements of a, which is no shorter: what np.convolve(a, v[::-1],
+    "valid") gives, in as many steps as there are products.
+    """
     return correlate_record(a, v, conj=is_complex(v))
 
 
@@ -178,7 +193,8 @@ convolve_record = define(
 convolve_record.jvp = jvp_bilinear(convolve_record)
 
 correlate_record = define(
-    "correlate",  # where one lies inside the other; NumPy conjugates the second, which `conj` takes back
+    # where one lies inside the other; NumPy conjugates the second, which `conj` takes back
+    "correlate",
     evaluate=lambda a, v, *, conj: np.correlate(a, np.conj(v) if conj else v),
     infer=lambda a, v, *, conj: _infer_convolve(a, v),
     vjp=_vjp_correlate,
@@ -187,8 +203,11 @@ correlate_record = define(
 correlate_record.jvp = lambda dots, y, a, v, *, conj: jvp_bilinear(_correlated)(dots, y, a, v)
 
 
-def _cut(full: Value, a: Value, v: Value, mode: str, begins: Callable[[Value, Value], Value]) -> Value:
-    """The part of a full convolution that NumPy keeps; that which is as long as the longer one `begins` there."""
+def _cut(full: Value, a: Value, v: Value, mode: str,
+         begins: Callable[[Value, Value], Value]) -> Value:
+    """The part of a full convolution that NumPy keeps; that which is as long as the longer one
+    `begins` there.
+    """
     n, m = length(a, axis=0), length(v, axis=0)
     shorter, longer = RECORDS["min_"](n, m), RECORDS["max_"](n, m)
     match mode:
@@ -198,21 +217,26 @@ def _cut(full: Value, a: Value, v: Value, mode: str, begins: Callable[[Value, Va
             return take(full, slice(begins(n, m), begins(n, m) + longer))
         case "valid":
             return take(full, slice(shorter - 1, longer))
-    raise UnsupportedError(f"np.convolve with mode={mode!r}", current().line, "use 'full', 'same' or 'valid'")
+    raise UnsupportedError(f"np.convolve with mode={mode!r}", current().line,
+                           "use 'full', 'same' or 'valid'")
 
 
 @numpy_function(np.convolve)
 def convolve(a, v, mode="full") -> Value:
     """np.convolve."""
     a, v = as_array(a), as_array(v)
-    return _cut(convolve_record(a, v), a, v, static(mode), lambda n, m: (RECORDS["min_"](n, m) - 1) // 2)
+    return _cut(convolve_record(a, v), a, v, static(mode),
+                lambda n, m: (RECORDS["min_"](n, m) - 1) // 2)
 
 
 @numpy_function(np.correlate)
 def correlate(a, v, mode="valid") -> Value:
-    """np.correlate: where the second is longer NumPy changes places, and turns the result round, its middle with it."""
+    """np.correlate: where the second is longer NumPy changes places, and turns the result round,
+    its middle with it.
+    """
     a, v = as_array(a), as_array(v)
     turned = flip(conjugate(v) if is_complex(v) else v)
-    return _cut(convolve_record(a, turned), a, v, static(mode), lambda n, m: RECORDS["min_"](n, m - 1) // 2)
+    return _cut(convolve_record(a, turned), a, v, static(mode),
+                lambda n, m: RECORDS["min_"](n, m - 1) // 2)
 
 

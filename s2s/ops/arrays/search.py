@@ -4,8 +4,9 @@
     np.unique, np.isin, np.setdiff1d, np.union1d, ...         values as sets
     np.searchsorted, np.digitize, np.bincount, np.histogram   values among others
 
-Positions and counts have no derivative; values picked by them do, and so have the weights that are counted.
-What is found with the same condition has one length, so `x[np.flatnonzero(c)] * x[c]` needs no un-broadcasting.
+Positions and counts have no derivative; values picked by them do, and so have the weights that are
+counted. What is found with the same condition has one length, so `x[np.flatnonzero(c)] * x[c]`
+needs no un-broadcasting.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def known_rank(x: Value, what: str) -> int:
     return count
 
 
-# ---------------------------------------------------------------------------------- where it is true
+# --------------------------------------------------------------------------------- where it is true
 
 
 def _infer_nonzero(c: Value) -> list[Type]:
@@ -117,7 +118,8 @@ def compress(condition: Value, x: Value, axis=None, out=None) -> Value:
     x, axis = value(x), None if is_none(axis) else static(axis, "an axis")
     condition = as_array(condition)
     if rank(condition) != 1:
-        raise TypeMismatchError(f"np.compress with a condition that is {condition.type}", current().line, "give it a vector")
+        raise TypeMismatchError(f"np.compress with a condition that is {condition.type}",
+                                current().line, "give it a vector")
     found = flatnonzero_record(condition)
     return take(ravel(x), found) if axis is None else take(x, along(axis, found))
 
@@ -145,14 +147,15 @@ def _infer_unique(x: Value, *, index: bool, inverse: bool, counts: bool) -> Type
         raise UnsupportedError("np.unique of values of unknown dtype", current().line,
                                "call the function once, or annotate the parameter")
     places = Array("int64", (named_extent(("unique", x)),))
-    types = [Array(x.type.dtype, places.dims), *[places] * index, *[Array("int64", dims_of(x.type))] * inverse,
-             *[places] * counts]
+    types = [Array(x.type.dtype, places.dims), *[places] * index,
+             *[Array("int64", dims_of(x.type))] * inverse, *[places] * counts]
     return types if len(types) > 1 else types[0]
 
 
 def _unique_syntax(x: ast.expr, *, index: bool, inverse: bool, counts: bool) -> ast.expr:
     flags = {"return_index": index, "return_inverse": inverse, "return_counts": counts}
-    return numpy_call("unique", x, **{name: ast.Constant(True) for name, flag in flags.items() if flag})
+    return numpy_call("unique", x,
+                      **{name: ast.Constant(True) for name, flag in flags.items() if flag})
 
 
 def _first_places(x: Value) -> Value:
@@ -162,7 +165,8 @@ def _first_places(x: Value) -> Value:
 def _vjp_unique(bars, ys, x, **flags):
     pattern, operands = parse_index(_first_places(x))
     bar = bars[0] if isinstance(bars, tuple) else bars
-    return (lambda x_bar: additem(zeros_of(x) if x_bar is None else x_bar, bar, *operands, pattern=pattern),)
+    return (lambda x_bar: additem(zeros_of(x) if x_bar is None else x_bar, bar, *operands,
+                                  pattern=pattern),)
 
 
 def _jvp_unique(dots, ys, x, **flags):
@@ -174,18 +178,23 @@ unique_record = define(
     "unique",  # (x), a vector: its values in order, and what the flags ask for
     evaluate=lambda x, *, index, inverse, counts: np.unique(x, index, inverse, counts),
     infer=_infer_unique, syntax=_unique_syntax, vjp=_vjp_unique, jvp=_jvp_unique)
-kinked(unique_record, Kink("a tie: the first of equal elements gets the derivative", lambda ys, x, **flags: np.size(np.unique(x)) < np.size(x)))
+kinked(unique_record,
+       Kink("a tie: the first of equal elements gets the derivative",
+            lambda ys, x, **flags: np.size(np.unique(x)) < np.size(x)))
 
 
 @numpy_function(np.unique)
-def unique(x: Value, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True,
-           sorted=True) -> Value:
+def unique(x: Value, return_index=False, return_inverse=False, return_counts=False, axis=None, *,
+           equal_nan=True, sorted=True) -> Value:
     """np.unique of all elements."""
     if not is_none(axis) or not static(equal_nan):
-        raise UnsupportedError("np.unique with axis= or equal_nan=False", current().line, "compare the rows in a loop")
+        raise UnsupportedError("np.unique with axis= or equal_nan=False", current().line,
+                               "compare the rows in a loop")
     x = as_array(x)
-    flags = {"index": static(return_index), "inverse": static(return_inverse), "counts": static(return_counts)}
-    found = unique_record(ravel(x), **{name: bool(flag) for name, flag in flags.items()})  # one array, or several
+    flags = {"index": static(return_index), "inverse": static(return_inverse),
+             "counts": static(return_counts)}
+    # one array, or several
+    found = unique_record(ravel(x), **{name: bool(flag) for name, flag in flags.items()})
     if not any(flags.values()):
         return found
     found = list(found)
@@ -242,7 +251,8 @@ def union1d(ar1: Value, ar2: Value) -> Value:
 
 def _infer_searchsorted(a: Value, v: Value, *, side: str) -> Type:
     if rank(a) not in (1, None):
-        raise TypeMismatchError(f"np.searchsorted in {a.type}", current().line, "search in a sorted vector")
+        raise TypeMismatchError(f"np.searchsorted in {a.type}", current().line,
+                                "search in a sorted vector")
     return _elementwise_type(v, "int64")
 
 
@@ -250,17 +260,20 @@ searchsorted_record = define(
     "searchsorted",
     evaluate=lambda a, v, *, side: np.searchsorted(a, v, side),
     infer=_infer_searchsorted,
-    syntax=lambda a, v, *, side: numpy_call("searchsorted", a, v, side=None if side == "left" else ast.Constant(side)),
+    syntax=lambda a, v, *, side: numpy_call("searchsorted", a, v,
+                                            side=None if side == "left" else ast.Constant(side)),
     partials=(None, None),
 )
-kinked(searchsorted_record, Kink("on an edge: the derivative is that of the side that is chosen", among))
+kinked(searchsorted_record,
+       Kink("on an edge: the derivative is that of the side that is chosen", among))
 
 
 @numpy_function(np.searchsorted, method="searchsorted")
 def searchsorted(a: Value, v: Value, side="left", sorter=None) -> Value:
     """np.searchsorted: where in a sorted vector values belong."""
     if not is_none(sorter):
-        raise UnsupportedError("np.searchsorted with sorter=", current().line, "search in a[sorter]")
+        raise UnsupportedError("np.searchsorted with sorter=", current().line,
+                               "search in a[sorter]")
     return searchsorted_record(value(a), value(v), side=static(side))
 
 
@@ -268,7 +281,8 @@ digitize_record = define(
     "digitize",
     evaluate=lambda x, bins, *, right: np.digitize(x, bins, right),
     infer=lambda x, bins, *, right: _elementwise_type(x, "int64"),
-    syntax=lambda x, bins, *, right: numpy_call("digitize", x, bins, right=ast.Constant(True) if right else None),
+    syntax=lambda x, bins, *, right: numpy_call("digitize", x, bins,
+                                                right=ast.Constant(True) if right else None),
     partials=(None, None),
 )
 kinked(digitize_record, Kink("on an edge: the derivative is that of the side that is chosen",
@@ -313,8 +327,11 @@ bincount_record = define(
 
 @numpy_function(np.bincount)
 def bincount(x: Value, weights=None, minlength=0) -> Value:
-    """np.bincount: how often each number occurs, or the sums of what is said of it; the weights have derivatives."""
-    return bincount_record(as_array(x), value(minlength), *([] if is_none(weights) else [as_array(weights)]))
+    """np.bincount: how often each number occurs, or the sums of what is said of it; the weights
+    have derivatives.
+    """
+    return bincount_record(as_array(x), value(minlength),
+                           *([] if is_none(weights) else [as_array(weights)]))
 
 
 def _infer_histogram(x: Value, edges: Value, *weights: Value) -> Type:
@@ -325,7 +342,8 @@ def _infer_histogram(x: Value, edges: Value, *weights: Value) -> Type:
     if isinstance(extent, int):
         count = max(extent - 1, 0)
     else:
-        count = named_extent(("bins", extent)) if extent.accepts_any else replace(extent, offset=extent.offset - 1)
+        count = (named_extent(("bins", extent)) if extent.accepts_any
+                 else replace(extent, offset=extent.offset - 1))
     return Array(dtype_of(weights[0].type) if weights else "int64", (count,))
 
 
@@ -359,7 +377,8 @@ def _bounds(x: Value) -> tuple[Value, Value]:
 
 @numpy_function(np.histogram)
 def histogram(x: Value, bins=10, range=None, density=None, weights=None) -> Value:
-    """np.histogram between edges that are an array, or as many equal bins between given bounds: (counts, edges).
+    """np.histogram between edges that are an array, or as many equal bins between given bounds:
+    (counts, edges).
 
     Counts have no derivative, weights and edges have.
     """
@@ -367,7 +386,8 @@ def histogram(x: Value, bins=10, range=None, density=None, weights=None) -> Valu
     if members(edges) is not None:
         edges = as_array(edges)
     if isinstance(edges.type, Static) and isinstance(edges.type.value, str):
-        raise UnsupportedError("np.histogram whose number of bins NumPy chooses", current().line, "say how many there are")
+        raise UnsupportedError("np.histogram whose number of bins NumPy chooses", current().line,
+                               "say how many there are")
     if isinstance(edges.type, Scalar):
         lo, hi = _bounds(x) if is_none(range) else members(range)
         edges = linspace(lo, hi, edges + 1)
@@ -379,7 +399,8 @@ def histogram(x: Value, bins=10, range=None, density=None, weights=None) -> Valu
 
 def _infer_lexsort(*keys: Value) -> Type:
     if any(rank(k) != 1 for k in keys):
-        raise UnsupportedError("np.lexsort of other than vectors", current().line, "sort by vectors")
+        raise UnsupportedError("np.lexsort of other than vectors", current().line,
+                               "sort by vectors")
     return Array("int64", keys[0].type.dims)
 
 

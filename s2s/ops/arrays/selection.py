@@ -1,4 +1,6 @@
-"""Parts of arrays picked by rule: along an axis, the diagonal, a triangle, in order of size, differences."""
+"""Parts of arrays picked by rule: along an axis, the diagonal, a triangle, in order of size,
+differences.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ from .reshape import ravel
 
 @numpy_function(np.take, method="take")
 def take_(x: Value, indices, axis=None, out=None, mode="raise") -> Value:
-    """np.take: along an axis, or of the raveled array; with mode="wrap" and "clip" no index is out of bounds."""
+    """np.take: along an axis, or of the raveled array; with mode="wrap" and "clip" no index is out
+    of bounds.
+    """
     x, axis = value(x), static_axis(axis)
     entry = indices if members(indices) is None else array(indices)
     x, axis = (ravel(x), 0) if axis is None else (x, axis)
@@ -58,12 +62,15 @@ def take_(x: Value, indices, axis=None, out=None, mode="raise") -> Value:
         case "clip":
             entry = RECORDS["clip"](value(entry), value(0), length(x, axis=axis) - 1)
         case other if other != "raise":
-            raise UnsupportedError(f"np.take with mode={other!r}", current().line, 'say "raise", "wrap" or "clip"')
+            raise UnsupportedError(f"np.take with mode={other!r}", current().line,
+                                   'say "raise", "wrap" or "clip"')
     return taken(x, axis, entry)
 
 
 def taken(x: Value, axis: int, entry) -> Value:
-    """np.take along an axis: x[:, entry] in C order, which an index that is not the first one alone does not give."""
+    """np.take along an axis: x[:, entry] in C order, which an index that is not the first one alone
+    does not give.
+    """
     part = take(x, along(axis, entry))
     return copy(part) if axis != 0 and rank(x) != 1 and rank(value(entry)) != 0 else part
 
@@ -90,17 +97,16 @@ def _fold_picked(x: Value, indices: Value, *, axis: int):
             "give the indices as many axes as the array",
         )
     axis = normal_axis(axis, count)
-    grid = [
-        indices
-        if k == axis
-        else expand_dims(arange(length(_counted(x, indices, k), axis=k)), tuple(j for j in range(count) if j != k))
-        for k in range(count)
-    ]
+    grid = [indices if k == axis
+            else expand_dims(arange(length(_counted(x, indices, k), axis=k)),
+                             tuple(j for j in range(count) if j != k)) for k in range(count)]
     return take(x, tuple(grid))
 
 
 def _counted(x: Value, indices: Value, axis: int) -> Value:
-    """The one of the two by which places along an axis are counted: the array, or the indices if they are as long, where one array of indices is read in step."""
+    """The one of the two by which places along an axis are counted: the array, or the indices if
+    they are as long, where one array of indices is read in step.
+    """
     n, m = x.type.dims[axis], indices.type.dims[axis]
     if n == m or may_be_one(n) or may_be_one(m):
         return x
@@ -169,18 +175,23 @@ argsort = define(
     partials=(None,),
 )
 
-kinked(argsort, Kink("a tie: equal elements are taken in the order in which they came to stand", ties_in_order))
+kinked(argsort,
+       Kink("a tie: equal elements are taken in the order in which they came to stand",
+            ties_in_order))
 
 
 @numpy_function(np.argsort, method="argsort")
 def argsort_(x: Value, axis=-1, kind=None, *, stable=None) -> Value:
-    """np.argsort; it has no derivative.  Equal elements stay in order where that is asked for, which np.lexsort does."""
+    """np.argsort; it has no derivative.  Equal elements stay in order where that is asked for,
+    which np.lexsort does.
+    """
     x, axis = value(x), static_axis(axis)
     x, axis = (ravel(x), 0) if axis is None else (x, axis)
     if not (static(kind) in ("stable", "mergesort") or static(stable)):
         return argsort(x, axis=axis)
     if rank(x) != 1:
-        raise UnsupportedError("a stable np.argsort of something else than a vector", current().line, "sort row by row, or leave kind= out")
+        raise UnsupportedError("a stable np.argsort of something else than a vector",
+                               current().line, "sort row by row, or leave kind= out")
     return FUNCTIONS[np.lexsort]((x,))
 
 
@@ -188,7 +199,8 @@ argpartition = define(
     "argpartition",
     evaluate=lambda x, *, kth, axis: np.argpartition(x, kth, axis=axis),
     infer=lambda x, *, kth, axis: argsort.infer(x, axis=axis),
-    syntax=lambda x, *, kth, axis: numpy_call("argpartition", x, literal(kth), axis=literal(axis) if axis != -1 else None),
+    syntax=lambda x, *, kth, axis: numpy_call("argpartition", x, literal(kth),
+                                              axis=literal(axis) if axis != -1 else None),
     partials=(None,),
 )
 
@@ -209,12 +221,14 @@ def argpartition_(x: Value, kth, axis=-1) -> Value:
 
 @numpy_function(np.partition)
 def partition(x: Value, kth, axis=-1) -> Value:
-    """np.partition, in the order that np.argpartition finds: the derivative goes where the elements went."""
+    """np.partition, in the order that np.argpartition finds: the derivative goes where the elements
+    went.
+    """
     x, order, axis = _partitioned(x, kth, axis)
     return take(x, order) if rank(x) == 1 else take_along_axis(x, order, axis)
 
 
-# ------------------------------------------------------------------------------------------ diagonals
+# ---------------------------------------------------------------------------------------- diagonals
 
 
 def _infer_diagonal(x: Value, *, k: int) -> Type:
@@ -265,14 +279,17 @@ def diagonal(x: Value, offset=0, axis1=0, axis2=1) -> Value:
     if rank(x) in (None, 2) and (first, second) == (0, 1):
         return diagonal_record(x, k=k)
     if rank(x) is None:
-        raise UnsupportedError("the diagonal along some axes of an array of unknown rank", current().line, "call the function once, or annotate the parameter")
+        raise UnsupportedError("the diagonal along some axes of an array of unknown rank",
+                               current().line, "call the function once, or annotate the parameter")
     first, second = normal_axis(first, rank(x)), normal_axis(second, rank(x))
     if first == second:
-        raise TypeMismatchError(f"the diagonal along axes {first} and {second}", current().line, "name two axes")
+        raise TypeMismatchError(f"the diagonal along axes {first} and {second}", current().line,
+                                "name two axes")
     front = moveaxis(x, (first, second), (0, 1))
     if rank(x) == 2:
         return diagonal_record(front, k=k)
-    rows, columns = (length(front, axis=n) - abs(k) if shortened else length(front, axis=n) for n, shortened in ((0, k < 0), (1, k > 0)))
+    rows, columns = (length(front, axis=n) - abs(k) if shortened else length(front, axis=n)
+                     for n, shortened in ((0, k < 0), (1, k > 0)))
     along_it = arange(maximum_of(minimum_of(rows, columns), 0))
     places = along_it + -k if k < 0 else along_it, along_it + k if k > 0 else along_it
     return moveaxis(take(front, places), 0, -1)
@@ -329,7 +346,7 @@ def _of_matrix(x: Value, what: str) -> Type:
 
 triu, tril = _triangle("triu", np.triu), _triangle("tril", np.tril)
 
-# ---------------------------------------------------------------------------------------- differences
+# -------------------------------------------------------------------------------------- differences
 
 
 def _end(x: Value, end: Value, axis: int) -> Value:
@@ -337,7 +354,9 @@ def _end(x: Value, end: Value, axis: int) -> Value:
     if rank(end) != 0 or rank(x) is None:
         return end
     axis = normal_axis(axis, rank(x))
-    return RECORDS["broadcast_to"](end, *(value(1) if k == axis else length(x, axis=k) for k in range(rank(x))))
+    return RECORDS["broadcast_to"](end,
+                                   *(value(1) if k == axis else length(x, axis=k)
+                                     for k in range(rank(x))))
 
 
 @numpy_function(np.diff)

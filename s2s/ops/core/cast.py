@@ -20,7 +20,7 @@ from .define_elementwise import builtin_syntax, is_none
 from .kinks import Kink, at_integers, at_zero, kinked
 from .record import FUNCTIONS, METHODS, Record, array_type, define, dims_of, dtype_of, static, value
 
-# ------------------------------------------------------------------------------------- NumPy's dtypes
+# ----------------------------------------------------------------------------------- NumPy's dtypes
 
 
 def dtype_name(dtype) -> str:
@@ -29,7 +29,8 @@ def dtype_name(dtype) -> str:
     try:
         name = np.dtype(dtype).name
     except TypeError:
-        raise UnsupportedError(f"{dtype!r} is not a dtype", current().line, "write np.float64, for example") from None
+        raise UnsupportedError(f"{dtype!r} is not a dtype", current().line,
+                               "write np.float64, for example") from None
     if np.dtype(dtype).kind not in "biufc":
         raise UnsupportedError(f"the dtype {name}", current().line, "use numbers or booleans")
     return name
@@ -37,7 +38,8 @@ def dtype_name(dtype) -> str:
 
 def dtype_syntax(dtype: str) -> ast.expr:
     """np.float32; Python's bool for booleans."""
-    return ast.Name("bool", ast.Load()) if dtype == "bool" else ast.Attribute(ast.Name("np", ast.Load()), dtype, ast.Load())
+    return (ast.Name("bool", ast.Load()) if dtype == "bool"
+            else ast.Attribute(ast.Name("np", ast.Load()), dtype, ast.Load()))
 
 
 def _infer(x: Value, *, dtype: str) -> Type:
@@ -58,13 +60,17 @@ def _converted(x, *, dtype: str):
 
 
 def _define(name: str, syntax) -> Record:
-    record = define(name, evaluate=_converted, infer=_infer, syntax=syntax, partials=(1,), jvp=_jvp, elementwise=True,
-                    cheap=True, slope="finite")
-    record.vjp = lambda bar, y, x, *, dtype: elementwise_vjp(bar, y, x, record=record) if is_inexact(dtype) else (None,)
+    record = define(name, evaluate=_converted, infer=_infer, syntax=syntax, partials=(1,), jvp=_jvp,
+                    elementwise=True, cheap=True, slope="finite")
+    record.vjp = lambda bar, y, x, *, dtype: elementwise_vjp(bar, y, x,
+                                                             record=record) if is_inexact(dtype) else (
+                                                                 None,)
     return record
 
 
-astype = _define("astype", lambda x, *, dtype: ast.Call(ast.Attribute(x, "astype", ast.Load()), [dtype_syntax(dtype)], []))
+astype = _define("astype",
+                 lambda x, *, dtype: ast.Call(ast.Attribute(x, "astype", ast.Load()),
+                                              [dtype_syntax(dtype)], []))
 convert = _define(  # of numbers: np.float32(x)
     "convert", lambda x, *, dtype: ast.Call(ast.Attribute(ast.Name("np", ast.Load()), "bool_" if dtype == "bool" else dtype,
                                                           ast.Load()), [x], []))
@@ -80,12 +86,16 @@ def _fold_convert(x: Value, *, dtype: str):
 
 astype.fold, convert.fold = _fold_astype, _fold_convert
 for _each in (astype, convert):
-    kinked(_each, Kink("a step: the derivative is taken as 0",
-                       lambda y, x, *, dtype: at_integers(y, x) if dtype.startswith(("int", "uint")) else at_zero(y, x) & (dtype == "bool")))
+    kinked(_each,
+           Kink("a step: the derivative is taken as 0",
+                lambda y, x, *, dtype: at_integers(y, x) if dtype.startswith(("int", "uint"))
+                    else at_zero(y, x) & (dtype == "bool")))
 
 
 def as_dtype(x: Value, dtype) -> Value:
-    """`x` itself if it has that dtype (a Python number: if it becomes that in NumPy), otherwise converted."""
+    """`x` itself if it has that dtype (a Python number: if it becomes that in NumPy), otherwise
+    converted.
+    """
     if is_none(dtype):
         return x
     name = dtype_name(dtype)
@@ -101,28 +111,34 @@ METHODS["astype"] = astype_method
 
 for _name in ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
               "float16", "float32", "float64", "complex64", "complex128"):
-    FUNCTIONS[np.dtype(_name).type] = functools.partial(lambda x, *, dtype: convert(x, dtype=dtype), dtype=_name)
+    FUNCTIONS[np.dtype(_name).type] = functools.partial(lambda x, *, dtype: convert(x, dtype=dtype),
+                                                        dtype=_name)
 
-# -------------------------------------------------------------------------------------- Python's types
+# ----------------------------------------------------------------------------------- Python's types
 
 
 def _python_type(kind: type, dtype: str) -> Record:
     def infer(x: Value) -> Type:
         if isinstance(x.type, Array):
-            raise TypeMismatchError(f"{kind.__name__}() of an array", current().line, "use .astype, or index one element")
+            raise TypeMismatchError(f"{kind.__name__}() of an array", current().line,
+                                    "use .astype, or index one element")
         return Scalar(dtype, weak=True)
 
     def fold(x: Value):
         if x.type == Scalar(dtype, weak=True):
             return x
         if type(x.constant) in (bool, int, float):
-            return value(kind(x.constant)) if x.constant == x.constant and abs(x.constant) < 2**63 else None
+            return (value(kind(x.constant)) if x.constant == x.constant and abs(x.constant) < 2**63
+                    else None)
         return None
 
-    record = define(f"{kind.__name__}_", evaluate=kind, infer=infer, fold=fold, syntax=builtin_syntax(kind.__name__),
-                    partials=(1 if is_inexact(dtype) else None,), elementwise=True, cheap=True, slope="finite")
+    record = define(f"{kind.__name__}_", evaluate=kind, infer=infer, fold=fold,
+                    syntax=builtin_syntax(kind.__name__),
+                    partials=(1 if is_inexact(dtype) else None,), elementwise=True, cheap=True,
+                    slope="finite")
     record.vjp = functools.partial(elementwise_vjp, record=record)
-    record.jvp = lambda dots, y, x: (record(dots[0]) if dots[0] is not None and is_inexact(dtype) else None)
+    record.jvp = lambda dots, y, x: (record(dots[0]) if dots[0] is not None and is_inexact(dtype)
+                                     else None)
     FUNCTIONS[kind] = lambda x=MISSING: value(kind()) if x is MISSING else record(x)
     return record
 

@@ -4,10 +4,10 @@
     forward   y_dot = Σ x_dot * ∂y/∂x
 
 Note [Complex numbers]
-For complex operands the partials are those of holomorphic functions, and a cotangent is multiplied by
-them without conjugation, as in JAX: the gradient of a real function of z = u + iv is ∂/∂u - i ∂/∂v.
-Where a real value meets a complex derivative, in either mode, the real part is taken, which is also what
-`abs` and `real`, which are not holomorphic, need.
+For complex operands the partials are those of holomorphic functions, and a cotangent is multiplied
+by them without conjugation, as in JAX: the gradient of a real function of z = u + iv is ∂/∂u - i
+∂/∂v. Where a real value meets a complex derivative, in either mode, the real part is taken, which
+is also what `abs` and `real`, which are not holomorphic, need.
 """
 
 from __future__ import annotations
@@ -28,29 +28,44 @@ from .shape import shaped_like, spread, spread_as, sum_to
 
 MOST_TERMS = 32  # of one cotangent
 FIRST_OF = ("negative", "divide", "quotient", "single_quotient", "astype", "convert", "real", "imag", "conjugate",
-            "over_size", "over_size_forward", "times_sign", "times_sign_forward")  # 0 where the first operand is
-SLOPES_OF_SIZES: dict = {}  # the op of a slope -> what its product with a cotangent is (ops/arrays/norms.py)
+            # 0 where the first operand is
+            "over_size", "over_size_forward", "times_sign", "times_sign_forward")
+# the op of a slope -> what its product with a cotangent is (ops/arrays/norms.py)
+SLOPES_OF_SIZES: dict = {}
 
 # Note [Strong zeros]
-# What a program throws away (`d[1:]`, np.triu(d, 1), `d[k, k] = 0.0`, a row that no trip of a loop reads) has a cotangent that is exactly 0,
-# and no influence, though its slope may be infinite: np.sqrt at 0.  So where entries may have been thrown away and a slope may be infinite
-# (analysis/discarded_entries.py, Note [Slopes]) the rule makes a strong product, `a * b`, and 0 where a is 0 whatever b is.  It stays outermost, as
-# masks do: what follows multiplies b, so that `a` is the cotangent as it came from where entries were thrown away, and what happens to
+# What a program throws away (`d[1:]`, np.triu(d, 1), `d[k, k] = 0.0`, a row that no trip of a loop
+# reads) has a cotangent that is exactly 0,
+# and no influence, though its slope may be infinite: np.sqrt at 0.  So where entries may have been
+# thrown away and a slope may be infinite
+# (analysis/discarded_entries.py, Note [Slopes]) the rule makes a strong product, `a * b`, and 0
+# where a is 0 whatever b is.  It stays outermost, as
+# masks do: what follows multiplies b, so that `a` is the cotangent as it came from where entries
+# were thrown away, and what happens to
 # be 0 further on, as 2 * y at y = 0, does not hide an infinite slope.
-#     np.sum(np.triu(np.sqrt(z * z), 1))     d_bar = np.triu(np.ones_like(d), 1);  z_bar = np.where(d_bar != 0.0, d_bar / d * z, 0.0)
-# It is an op of its own until the code is written (transform/spell_strong.py), because its derivative is not that of np.where: in
-# sum of np.triu((d - 1) ** 2) a cotangent is 0 at d = 1, of an entry that counts, and its tangent times the slope is what a Hessian asks for.
-# Tangents are treated alike where they are 0 because the direction does not touch what they belong to (transform/forward/jvp.py).
+# np.sum(np.triu(np.sqrt(z * z), 1))     d_bar = np.triu(np.ones_like(d), 1);  z_bar =
+# np.where(d_bar != 0.0, d_bar / d * z, 0.0)
+# It is an op of its own until the code is written (transform/spell_strong.py), because its
+# derivative is not that of np.where: in
+# sum of np.triu((d - 1) ** 2) a cotangent is 0 at d = 1, of an entry that counts, and its tangent
+# times the slope is what a Hessian asks for.
+# Tangents are treated alike where they are 0 because the direction does not touch what they belong
+# to (transform/forward/jvp.py).
 #
-# Considered: masks that say which entries were picked, for gathers and scatters as for `x[mask]`.  They are exact for entries that count and
-# have a cotangent of 0 (there a strong zero gives 0, the masks NaN), but cost an array of truth values each, and loops that
-# read elements one by one would have to fill them.  To apply the slope to the picked entries only computes nothing in vain, but
+# Considered: masks that say which entries were picked, for gathers and scatters as for `x[mask]`.
+# They are exact for entries that count and
+# have a cotangent of 0 (there a strong zero gives 0, the masks NaN), but cost an array of truth
+# values each, and loops that
+# read elements one by one would have to fill them.  To apply the slope to the picked entries only
+# computes nothing in vain, but
 # several uses are several chains, and loops have none.
 
 
 @contextmanager
 def strong_zeros(wanted: bool | Container[Value] = True) -> Iterator[None]:
-    """Inside this, `times` makes strong products of cotangents and tangents: Note [Strong zeros]; of those in `wanted`, if it is a set."""
+    """Inside this, `times` makes strong products of cotangents and tangents: Note [Strong zeros];
+    of those in `wanted`, if it is a set.
+    """
     before, _strong[0] = _strong[0], wanted
     try:
         yield
@@ -59,12 +74,14 @@ def strong_zeros(wanted: bool | Container[Value] = True) -> Iterator[None]:
 
 
 _strong: list[bool | Container[Value]] = [False]
-_of_tangents = [False]  # whether `times` multiplies tangents, which a factor may be of a larger shape than
+# whether `times` multiplies tangents, which a factor may be of a larger shape than
+_of_tangents = [False]
 
 
 def _asks_strong(bar: Value) -> bool:
     wanted = _strong[0]
-    return wanted if isinstance(wanted, bool) else bar in wanted or bar.op is not None and bar.op.name == "strong_product"
+    return (wanted if isinstance(wanted, bool)
+            else bar in wanted or bar.op is not None and bar.op.name == "strong_product")
 
 
 def _times_strongly(bar: Value, partial: Value, atoms: tuple):
@@ -76,17 +93,23 @@ def _times_strongly(bar: Value, partial: Value, atoms: tuple):
             a, b = bar.op.inputs
             return RECORDS["strong_product"](a, times(b, partial, (b, *atoms)))
         number, rest = _number_in(bar) or (1, bar)
-        return RECORDS["strong_product"](rest, _times_number(partial, number) if number else partial)
+        return RECORDS["strong_product"](rest,
+                                         _times_number(partial, number) if number else partial)
 
 
 def strong_sum(x: Value, y: Value, plus: Callable) -> Value | None:
-    """x + y as one strong product, where both are products of one cotangent, and one of them strong; `plus` adds what that is multiplied by."""
-    if all(z.op is None or z.op.name != "strong_product" for z in (x, y)) or not same_shape(x.type, y.type):
+    """x + y as one strong product, where both are products of one cotangent, and one of them
+    strong; `plus` adds what that is multiplied by.
+    """
+    if (all(z.op is None or z.op.name != "strong_product" for z in (x, y))
+        or not same_shape(x.type, y.type)):
         return None
     (a, p), (other, q) = _cotangent_in(x), _cotangent_in(y)
     if a is not other:
         return None
-    return RECORDS["strong_product"](a, plus(p, q) if isinstance(p, Value) and isinstance(q, Value) else q + p if isinstance(q, Value) else p + q)
+    return RECORDS["strong_product"](a,
+                                     plus(p, q) if isinstance(p, Value) and isinstance(q, Value)
+                                     else q + p if isinstance(q, Value) else p + q)
 
 
 def _cotangent_in(x: Value) -> tuple[Value, object]:
@@ -101,35 +124,42 @@ def _cotangent_in(x: Value) -> tuple[Value, object]:
 
 
 def times(bar, partial, atoms: tuple = (), left_out: bool = False):
-    """`bar * partial` as a person would write it: bar, -bar, bar / b, 2 * bar * x, where(c, bar, 0).
+    """`bar * partial` as a person would write it: bar, -bar, bar / b, 2 * bar * x, where(c, bar,
+    0).
 
-    If `bar` is spread over a shape, the partial must broadcast to that shape, unless `bar` is a tangent.
-    `partial` is taken apart where a rule has just put it together; `atoms` are the values that existed
-    before and stay whole.
+    If `bar` is spread over a shape, the partial must broadcast to that shape, unless `bar` is a
+    tangent. `partial` is taken apart where a rule has just put it together; `atoms` are the values
+    that existed before and stay whole.
 
-    Note [Masks stay outermost]: a choice with a constant side, `where(c, p, 0)`, becomes a choice between
-    products, in the partial as in the cotangent, and so through a whole chain of ops: what belongs to the
-    side not taken never multiplies, so an inf or a nan there stays there.  A sum of which each term is such a choice is one, too:
-    what no term chooses has no part in it.  With `left_out` that is seen to.  So it is with partials that are inf or nan themselves.
+    Note [Masks stay outermost]: a choice with a constant side, `where(c, p, 0)`, becomes a choice
+    between products, in the partial as in the cotangent, and so through a whole chain of ops: what
+    belongs to the side not taken never multiplies, so an inf or a nan there stays there.  A sum of
+    which each term is such a choice is one, too: what no term chooses has no part in it.  With
+    `left_out` that is seen to.  So it is with partials that are inf or nan themselves.
     """
     if not isinstance(partial, Value):
         return _times_number(bar, partial)
-    if type(partial.constant) is int or type(partial.constant) in (float, complex) and cmath.isfinite(partial.constant):
+    if (type(partial.constant) is int
+        or type(partial.constant) in (float, complex) and cmath.isfinite(partial.constant)):
         return _times_number(bar, partial.constant)  # of what a mask has made 0, 0 as well
     if not isinstance(bar, Value):
         bar = value(bar)
-    if bar.constant is not MISSING and bar.constant == 1 and is_inexact(dtype_of(partial.type) or "float64"):
+    if (bar.constant is not MISSING and bar.constant == 1
+        and is_inexact(dtype_of(partial.type) or "float64")):
         return partial
     if bar.op is not None and bar.op.name == "spread":
         s, like = bar.op.inputs
         product = times(s, partial, atoms, left_out)
         if not same_shape(product.type, bar.type) and _of_tangents[0]:
             return bar * partial
-        return product if same_shape(product.type, bar.type) else spread_as(product, like, bar.op.attrs.get("dtype"))
+        return (product if same_shape(product.type, bar.type)
+                else spread_as(product, like, bar.op.attrs.get("dtype")))
     choice = bar.op.inputs[0].op if bar.op is not None and bar.op.record is shaped_like else bar.op
-    if choice is not None and choice.name in ("where", "select") and any(_is_zero(x) for x in choice.inputs[1:]):
+    if (choice is not None and choice.name in ("where", "select")
+        and any(_is_zero(x) for x in choice.inputs[1:])):
         condition, *sides = choice.inputs
-        return RECORDS["where"](condition, *(x if _is_zero(x) else times(x, partial, atoms) for x in sides))
+        return RECORDS["where"](condition,
+                                *(x if _is_zero(x) else times(x, partial, atoms) for x in sides))
     if bar.op is not None and bar.op.name == "negative":
         return -times(bar.op.inputs[0], partial, atoms, left_out)
     if not left_out and (chosen := chosen_by_a_term(bar)) is not None:
@@ -138,25 +168,32 @@ def times(bar, partial, atoms: tuple = (), left_out: bool = False):
         return product
     if partial.op is not None and all(partial is not atom for atom in atoms):
         inputs = partial.op.inputs
-        if partial.op.name in SLOPES_OF_SIZES and (product := SLOPES_OF_SIZES[partial.op.name](bar, partial)) is not None:
+        if (partial.op.name in SLOPES_OF_SIZES
+            and (product := SLOPES_OF_SIZES[partial.op.name](bar, partial)) is not None):
             return product
         match partial.op.name:
             case "negative":
                 return -times(bar, inputs[0], atoms, left_out)
-            case "divide" | "quotient" | "single_quotient" if MISSING is inputs[0].constant is inputs[1].constant is bar.constant \
-                    and same_shape(inputs[1].type, bar.type) and not _is_seed(bar):
-                return times(bar / inputs[1], inputs[0], atoms, left_out)  # where y is a / b, the cotangent of a; if b is of fewer numbers, sums come first
+            case "divide" | "quotient" | "single_quotient" if (
+                    MISSING is inputs[0].constant is inputs[1].constant is bar.constant
+                    and same_shape(inputs[1].type, bar.type) and not _is_seed(bar)):
+                # where y is a / b, the cotangent of a; if b is of fewer numbers, sums come first
+                return times(bar / inputs[1], inputs[0], atoms, left_out)
             case "divide" | "quotient" | "single_quotient":
                 return times(bar, inputs[0], atoms, left_out) / inputs[1]
             case "multiply" if not (_is_seed(bar) and inputs[0].constant is not MISSING):
                 return times(times(bar, inputs[0], atoms, left_out), inputs[1], atoms, left_out)
             case "where" | "select" if any(x.constant is not MISSING for x in inputs[1:]):
-                return RECORDS["where"](inputs[0], times(bar, inputs[1], atoms, left_out), times(bar, inputs[2], atoms, left_out))
-    return _times_number(bar, partial.constant) if type(partial.constant) in (float, complex) else bar * partial
+                return RECORDS["where"](inputs[0], times(bar, inputs[1], atoms, left_out),
+                                        times(bar, inputs[2], atoms, left_out))
+    return (_times_number(bar, partial.constant) if type(partial.constant) in (float, complex)
+            else bar * partial)
 
 
 def chosen_by_a_term(*bars: Value) -> Value | None:
-    """Where one of `bars`, or of the terms of which it is the sum, is not left out; None if not all terms are choices with 0."""
+    """Where one of `bars`, or of the terms of which it is the sum, is not left out; None if not all
+    terms are choices with 0.
+    """
     terms, conditions, seen = [*bars], {}, 0
     while terms:
         x, seen = terms.pop(), seen + 1
@@ -170,7 +207,8 @@ def chosen_by_a_term(*bars: Value) -> Value | None:
             terms += reversed(x.op.inputs)
         elif x.op.record is shaped_like or x.op.name in FIRST_OF:
             terms.append(x.op.inputs[0])
-        elif x.op.name == "multiply" and (factor := next((y for y in x.op.inputs if _is_left_out(y)), None)) is not None:
+        elif (x.op.name == "multiply"
+              and (factor := next((y for y in x.op.inputs if _is_left_out(y)), None)) is not None):
             terms.append(factor)
         else:
             return None
@@ -181,7 +219,9 @@ def chosen_by_a_term(*bars: Value) -> Value | None:
 
 
 def _choice(x: Value) -> tuple[Value, bool] | None:
-    """The condition of a choice between something and 0, and whether 0 is what is taken where it does not hold."""
+    """The condition of a choice between something and 0, and whether 0 is what is taken where it
+    does not hold.
+    """
     if x.op.name not in ("where", "select") or dtype_of(x.op.inputs[0].type) != "bool":
         return None
     is_zero = [_is_zero(side) for side in x.op.inputs[1:]]
@@ -189,7 +229,9 @@ def _choice(x: Value) -> tuple[Value, bool] | None:
 
 
 def _is_left_out(x: Value) -> bool:
-    """Whether an earlier derivative has left elements of `x` out: what the program itself multiplies by may stay in the product."""
+    """Whether an earlier derivative has left elements of `x` out: what the program itself
+    multiplies by may stay in the product.
+    """
     while x.op is not None and x.op.line is not None and x.op.line.backwards:
         if x.op.name in ("multiply", "add", "subtract") or _choice(x) is not None:
             return chosen_by_a_term(x) is not None
@@ -202,7 +244,8 @@ def _is_left_out(x: Value) -> bool:
 def where_chosen(chosen: Value, x: Value) -> Value:
     """`x`, and 0 where it is not chosen."""
     is_not = chosen.op is not None and chosen.op.name == "logical_not"
-    return RECORDS["where"](chosen.op.inputs[0], 0.0, x) if is_not else RECORDS["where"](chosen, x, 0.0)
+    return (RECORDS["where"](chosen.op.inputs[0], 0.0, x) if is_not
+            else RECORDS["where"](chosen, x, 0.0))
 
 
 def _is_zero(x: Value) -> bool:
@@ -210,7 +253,9 @@ def _is_zero(x: Value) -> bool:
 
 
 def _is_seed(bar: Value) -> bool:
-    """Whether 1.0 may take the place of `bar` later, which 2 * x should not show: an argument of the function."""
+    """Whether 1.0 may take the place of `bar` later, which 2 * x should not show: an argument of
+    the function.
+    """
     return bar.op is None and current().outer is None
 
 
@@ -228,22 +273,30 @@ def _times_number(bar, number):
         case "negative":
             return -_times_number(bar.op.inputs[0], number)
         case "spread":
-            return spread_as(_times_number(bar.op.inputs[0], number), bar.op.inputs[1], bar.op.attrs.get("dtype"))
+            return spread_as(_times_number(bar.op.inputs[0], number), bar.op.inputs[1],
+                             bar.op.attrs.get("dtype"))
         case "strong_product":
             return bar.op.record(bar.op.inputs[0], _times_number(bar.op.inputs[1], number))
         case "where" | "select" if any(_is_zero(x) for x in bar.op.inputs[1:]):
             condition, *sides = bar.op.inputs
-            return RECORDS["where"](condition, *(x if _is_zero(x) else _times_number(x, number) for x in sides))
-        case "multiply" if (found := _number_in(bar)) is not None and is_normal(number * found[0], bar):
+            return RECORDS["where"](condition,
+                                    *(x if _is_zero(x) else _times_number(x, number)
+                                      for x in sides))
+        case "multiply" if ((found := _number_in(bar)) is not None
+                            and is_normal(number * found[0], bar)):
             return _times_number(found[1], number * found[0])
-        case "divide" | "quotient" if (n := bar.op.inputs[0]).op is not None and n.op.name == "multiply" \
-                and type(n.op.inputs[0].constant) in (int, float):
-            return bar.op.record(_times_number(n, number), bar.op.inputs[1])  # np.divide stays np.divide
+        case "divide" | "quotient" if ((n := bar.op.inputs[0]).op is not None
+                                       and n.op.name == "multiply"
+                                       and type(n.op.inputs[0].constant) in (int, float)):
+            # np.divide stays np.divide
+            return bar.op.record(_times_number(n, number), bar.op.inputs[1])
     return number * bar
 
 
 def _number_in(product: Value) -> tuple | None:
-    """(n, rest), where `product` is n * rest for a number n that stands in it; of arrays, in front only."""
+    """(n, rest), where `product` is n * rest for a number n that stands in it; of arrays, in front
+    only.
+    """
     if product.op is None or product.op.name != "multiply":
         return None
     a, b = product.op.inputs
@@ -259,7 +312,9 @@ def _number_in(product: Value) -> tuple | None:
 
 
 def elementwise_vjp(bar, y, *xs, record, **attrs) -> tuple:
-    """The contribution of y's cotangent to the cotangent of each operand, in that operand's shape and dtype."""
+    """The contribution of y's cotangent to the cotangent of each operand, in that operand's shape
+    and dtype.
+    """
     return tuple(None if partial is None or not _differentiable(x) else
                  like_operand(sum_to(_product(bar, partial, y, xs, attrs, record), x), x)
                  for partial, x in zip(record.partials, xs, strict=True))
@@ -286,12 +341,15 @@ def elementwise_jvp(dots, y, *xs, record, **attrs):
 
 
 def _sum_of_tangents(a, b):
-    found = strong_sum(a, b, lambda p, q: times(p, 2) if p is q else p + q) if isinstance(a, Value) and isinstance(b, Value) else None
+    found = (strong_sum(a, b, lambda p, q: times(p, 2) if p is q else p + q)
+             if isinstance(a, Value) and isinstance(b, Value) else None)
     return a + b if found is None else found
 
 
 def like_tangent(total, y, covered: bool = False):
-    """`total` as the tangent of `y`: real where y is, and of its shape, which it has already if `covered`."""
+    """`total` as the tangent of `y`: real where y is, and of its shape, which it has already if
+    `covered`.
+    """
     total = real_if(total, y)
     return total if covered else spread(total, y)
 
@@ -317,30 +375,38 @@ def _dtype(x) -> str | None:
 
 def real_if(bar, x):
     """The real part of `bar` where `x` is real."""
-    if (_dtype(bar) or "").startswith("complex") and (_dtype(x) or "float").startswith("float"):  # what is not known before a call is real
+    # what is not known before a call is real
+    if (_dtype(bar) or "").startswith("complex") and (_dtype(x) or "float").startswith("float"):
         return RECORDS["real"](bar)
     return bar
 
 
 # Note [A cotangent has its primal's dtype]
-# So has a tangent.  What a rule contributes is converted where it is added (transform/reverse/adjoint.py), a tangent where it is set
-# (transform/forward/jvp.py), so that no rule can widen either.  Numbers of Python's, 1.0 and 0.0 above all, stay as they are as long
-# as they are computed with, since they take the dtype of what they meet (NEP 50), and are converted where a value leaves a
-# branch, a loop or the function: `like_operand(bar, x, firm=True)`.  What has the shape of an array, `spread`, names its dtype.
-# Considered: seeds and zeros of type np.float32, which spoil the products from which a factor of 1.0 is left out.
+# So has a tangent.  What a rule contributes is converted where it is added
+# (transform/reverse/adjoint.py), a tangent where it is set (transform/forward/jvp.py), so that no
+# rule can widen either.  Numbers of Python's, 1.0 and 0.0 above all, stay as they are as long as
+# they are computed with, since they take the dtype of what they meet (NEP 50), and are converted
+# where a value leaves a branch, a loop or the function: `like_operand(bar, x, firm=True)`.  What
+# has the shape of an array, `spread`, names its dtype.
+# Considered: seeds and zeros of type np.float32, which spoil the products from which a factor of
+# 1.0 is left out.
 
 
 def like_operand(bar, x, firm: bool = False):
-    """`bar` as a cotangent of `x`: real where x is, and of its dtype; with `firm`, where it is a number of Python's, too."""
+    """`bar` as a cotangent of `x`: real where x is, and of its dtype; with `firm`, where it is a
+    number of Python's, too.
+    """
     bar = real_if(bar, x)
     if not isinstance(bar, Value) or not isinstance(x, Value) or not firm and _is_weak(bar.type):
         return bar
     dtype, own = dtype_of(x.type), dtype_of(bar.type)
-    if dtype is None or own is None or dtype == own and not _is_weak(bar.type) or not is_inexact(dtype):
+    if (dtype is None or own is None or dtype == own and not _is_weak(bar.type)
+        or not is_inexact(dtype)):
         return bar
     if isinstance(x.type, Scalar) and isinstance(bar.type, Scalar):
         if _is_weak(x.type):
-            return bar if dtype == own or _is_weak(bar.type) else RECORDS["float_" if dtype == "float64" else "complex_"](bar)
+            return (bar if dtype == own or _is_weak(bar.type)
+                    else RECORDS["float_" if dtype == "float64" else "complex_"](bar))
         if _is_weak(bar.type) and dtype in ("float64", "complex128"):
             return bar  # Python's are of these
         if not firm and (own, dtype) in (("float32", "complex64"), ("float64", "complex128")):
@@ -349,4 +415,5 @@ def like_operand(bar, x, firm: bool = False):
 
 
 def _is_weak(type: Type) -> bool:
-    return isinstance(type, Scalar) and type.weak or not isinstance(type, (Scalar, Array)) and type.dtype is None
+    return (isinstance(type, Scalar) and type.weak
+            or not isinstance(type, (Scalar, Array)) and type.dtype is None)

@@ -5,13 +5,14 @@
     while_  (*carries)                test(*carries) -> condition,  body(*carries) -> carries
     call    (*arguments)              a function the user wrote, kept as a call
 
-A loop may have a `plan` (ops/program/checkpoint.py): its reverse sweep runs trips again instead of saving each of them.
-With `breaks` set, the first yield of a loop's body is a flag: True ends the loop after this iteration
-(with the yielded carries), so `break`, and `return` inside a loop, need no op of their own.
+A loop may have a `plan` (ops/program/checkpoint.py): its reverse sweep runs trips again instead of
+saving each of them. With `breaks` set, the first yield of a loop's body is a flag: True ends the
+loop after this iteration (with the yielded carries), so `break`, and `return` inside a loop, need
+no op of their own.
 
-The builders below (`if_`, `for_loop`, `while_loop`) find the types of carries by emitting the body until
-its yields agree with its parameters: a carry that is an int before and a float after the first trip is a
-float.  The lattice is of finite height, so this ends.
+The builders below (`if_`, `for_loop`, `while_loop`) find the types of carries by emitting the body
+until its yields agree with its parameters: a carry that is an int before and a float after the
+first trip is a float.  The lattice is of finite height, so this ends.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ def _yielding(body: Callable, params: Sequence[Value] = (), inits: Sequence[Valu
     return block, block.yields
 
 
-def if_(condition, then: Callable, otherwise: Callable, names: Sequence[str] = ()) -> tuple[Value, ...]:
+def if_(condition, then: Callable, otherwise: Callable,
+        names: Sequence[str] = ()) -> tuple[Value, ...]:
     """Emit an `if`; `then()` and `otherwise()` emit the branches and return equally many values."""
     condition = value(condition)
     if condition.constant is not MISSING:
@@ -87,22 +89,27 @@ def if_(condition, then: Callable, otherwise: Callable, names: Sequence[str] = (
 
 
 # Note [Types of carries, again]
-# `total = 0.0` before a loop is Python's number, and NumPy's after the first trip that adds an element to it: the
-# body is emitted twice, and that of a loop in a loop four times.  When a loop is emitted again, its carries most
-# likely become what they were before.  So such a carry starts as NumPy's number at once; and that is the type that
-# starting from the inits would have given, if what each trip ends with is NumPy's without it, or once others are, of which that has been found.  Likewise
-# an empty tape, of which nothing says what it will hold, starts as one of the numbers that were pushed onto it, if what is pushed is just that.  If not,
-# the loop is emitted from its inits.
+# `total = 0.0` before a loop is Python's number, and NumPy's after the first trip that adds an
+# element to it: the body is emitted twice, and that of a loop in a loop four times.  When a loop is
+# emitted again, its carries most likely become what they were before.  So such a carry starts as
+# NumPy's number at once; and that is the type that starting from the inits would have given, if
+# what each trip ends with is NumPy's without it, or once others are, of which that has been found.
+# Likewise an empty tape, of which nothing says what it will hold, starts as one of the numbers that
+# were pushed onto it, if what is pushed is just that.  If not, the loop is emitted from its inits.
 
 
-def _carries(inits: list[Value], names: Sequence[str], emit_body: Callable, before: Sequence[Type] = (),
+def _carries(inits: list[Value], names: Sequence[str], emit_body: Callable,
+             before: Sequence[Type] = (),
              spread: Callable | None = None) -> tuple[list[Type], list]:
     """Emit a loop's body until the types of its carries settle; returns them and its blocks.
 
-    `before` are the types that the carries had, if the loop is emitted again; spread(init, type, body, name) may be what a
-    carry begins with in place of a number, where a trip makes an array of it: then `inits` has that.
+    `before` are the types that the carries had, if the loop is emitted again; spread(init, type,
+    body, name) may be what a carry begins with in place of a number, where a trip makes an array of
+    it: then `inits` has that.
     """
-    likely = [old if init.type == FLOAT and old == _NUMPYS or init.type == Tape(UNDEFINED) and _is_of_numbers(old) else init.type
+    likely = [old
+              if init.type == FLOAT and old == _NUMPYS
+              or init.type == Tape(UNDEFINED) and _is_of_numbers(old) else init.type
               for init, old in zip(inits, before)]
     if before and any(init.type != type for init, type in zip(inits, likely)):
         try:
@@ -110,7 +117,8 @@ def _carries(inits: list[Value], names: Sequence[str], emit_body: Callable, befo
         except S2SError:  # of what a carry is before the first trip: below
             types = []
         if types == likely:
-            guessed = [k - len(inits) for k, (init, type) in enumerate(zip(inits, likely)) if init.type != type]
+            guessed = [k - len(inits)
+                       for k, (init, type) in enumerate(zip(inits, likely)) if init.type != type]
             if _become(yields, blocks[-1], guessed):
                 return _settled(inits, types), blocks
     types = [init.type for init in inits]
@@ -124,7 +132,9 @@ def _carries(inits: list[Value], names: Sequence[str], emit_body: Callable, befo
             types, unbound = _types_of_unbound(types, unbound, names, emit_body, error), []
             continue
         if attempt == 0 and spread is not None:
-            arrays = {k: array for k, (init, y) in enumerate(zip(inits, yields)) if isinstance(init.type, Scalar) and isinstance(y.type, Array)
+            arrays = {k: array
+                      for k, (init, y) in enumerate(zip(inits, yields))
+                      if isinstance(init.type, Scalar) and isinstance(y.type, Array)
                       and (array := spread(init, y.type, blocks[-1], names[k])) is not None}
             if arrays:
                 inits[:] = [arrays.get(k, init) for k, init in enumerate(inits)]
@@ -140,7 +150,9 @@ def _carries(inits: list[Value], names: Sequence[str], emit_body: Callable, befo
 
 def _attempt(inits: Sequence[Value], types: list[Type], names: Sequence[str],
              emit_body: Callable) -> tuple[list[Type], list[Block], list[Value]]:
-    """Emit a loop's body for carries of `types`: what these and the ends of a trip are together, its blocks, the ends."""
+    """Emit a loop's body for carries of `types`: what these and the ends of a trip are together,
+    its blocks, the ends.
+    """
     blocks, yields = emit_body([Value(type, names[k]) for k, type in enumerate(types)])
     for init, type, y in zip(inits, types, yields, strict=True):
         _say_equal_extents(init, type, y, blocks[-1])
@@ -153,17 +165,20 @@ _NUMPYS = forget_weak(FLOAT)
 
 
 def _is_numpys(x: Value, known: dict[Value, bool], depth: int = 40) -> bool:
-    """Whether `x` is NumPy's float64 even if what is `known` not to be is Python's; see Note [Types of carries, again]."""
+    """Whether `x` is NumPy's float64 even if what is `known` not to be is Python's; see Note [Types
+    of carries, again].
+    """
     if x not in known:
-        known[x] = depth > 0 and getattr(x.type, "dtype", "") == _NUMPYS.dtype and x.type != FLOAT and (
-            x.op is None or _makes_numpys(x, known, depth - 1))
+        known[x] = (depth > 0 and getattr(x.type, "dtype", "") == _NUMPYS.dtype and x.type != FLOAT
+                    and (x.op is None or _makes_numpys(x, known, depth - 1)))
     return known[x]
 
 
 def _makes_numpys(x: Value, known: dict[Value, bool], depth: int) -> bool:
     op = x.op
     if op.name == "if":  # a join is NumPy's if either side is
-        return any(_is_numpys(block.yields[op.outputs.index(x)], known, depth) for block in op.blocks)
+        return any(_is_numpys(block.yields[op.outputs.index(x)], known, depth)
+                   for block in op.blocks)
     if op.name in ("for", "while"):
         body, count = op.blocks[-1], len(op.outputs)
         for init, param in zip(op.inputs[-count:], body.params[-count:]):
@@ -181,11 +196,16 @@ def _is_of_numbers(type: Type) -> bool:
 
 
 def _become(yields: Sequence[Value], body: Block, guessed: Sequence[int]) -> bool:
-    """Whether the carries that are `guessed` become what they were said to be from the start: NumPy's numbers, and tapes of what they hold."""
+    """Whether the carries that are `guessed` become what they were said to be from the start:
+    NumPy's numbers, and tapes of what they hold.
+    """
     tapes = {k for k in guessed if isinstance(yields[k].type, Tape)}
     unsure = {*guessed} - tapes
-    popped = {op.outputs[-1]: False for op in walk(body) if op.record is tape_pop} if tapes else {}  # is NumPy's only if the tape holds what was guessed
-    while found := {k for k in unsure if _is_numpys(yields[k], popped | {body.params[j]: False for j in unsure})}:
+    # is NumPy's only if the tape holds what was guessed
+    popped = {op.outputs[-1]: False for op in walk(body) if op.record is tape_pop} if tapes else {}
+    while found := {k
+                    for k in unsure
+                    if _is_numpys(yields[k], popped | {body.params[j]: False for j in unsure})}:
         unsure -= found
     return not unsure and all(_holds(yields[k], body.params[k]) for k in tapes)
 
@@ -220,28 +240,35 @@ def _holds(tape: Value, start: Value) -> bool:
 def _say_what_fills(init: Value, type: Type) -> None:
     """Give the empty list that a loop starts with the type that its trips make of it.
 
-    A trip may read of the list, behind a condition, what an earlier one has put there: whatever emits the loop
-    anew must know at once what that is.
+    A trip may read of the list, behind a condition, what an earlier one has put there: whatever
+    emits the loop anew must know at once what that is.
     """
-    if init.type == List(UNDEFINED) and init.op is not None and init.op.name == "list_of" and isinstance(type, List):
+    if (init.type == List(UNDEFINED) and init.op is not None and init.op.name == "list_of"
+        and isinstance(type, List)):
         init.op.attrs["item"], init.type = type.item, type
 
 
 # Note [Extents that meet]
-# `h = np.tanh(U @ x + W @ h)` is as long as U has rows, and as long as W has, or the addition raises: neither
-# extent can be 1.  So a carry that starts as long as W has rows stays so, whichever operand comes first, and
-# what a loop saves of it has a known size.
-# Of a wave, `un = np.zeros(len(c)); un[1:-1] = 2 * u[1:-1] + c[1:-1] * lap; u = un`, the next u is as long as c, and the first as long
-# as u0.  That is one length where both axes are long: the first trip puts u[1:-1] and c[1:-1] side by side, of which neither has length 1, and
-# so does every trip that follows.  What counts is what the end of the trip is computed of, in the block of the loop: that runs in each trip, and
-# goes on being there.
+# `h = np.tanh(U @ x + W @ h)` is as long as U has rows, and as long as W has, or the addition
+# raises: neither extent can be 1.  So a carry that starts as long as W has rows stays so, whichever
+# operand comes first, and what a loop saves of it has a known size. Of a wave, `un =
+# np.zeros(len(c)); un[1:-1] = 2 * u[1:-1] + c[1:-1] * lap; u = un`, the next u is as long as c, and
+# the first as long as u0.  That is one length where both axes are long: the first trip puts u[1:-1]
+# and c[1:-1] side by side, of which neither has length 1, and so does every trip that follows.
+# What counts is what the end of the trip is computed of, in the block of the loop: that runs in
+# each trip, and goes on being there.
 
 
 def _say_equal_extents(init: Value, type: Type, y: Value, body: Block) -> None:
-    """Give `y`, the end of a carry, the extents of the carry's type where they are proved to be its own."""
-    if not (isinstance(type, Array) and isinstance(y.type, Array) and y.op is not None and type.rank == y.type.rank):
+    """Give `y`, the end of a carry, the extents of the carry's type where they are proved to be its
+    own.
+    """
+    if not (isinstance(type, Array) and isinstance(y.type, Array) and y.op is not None
+            and type.rank == y.type.rank):
         return
-    dims = tuple(m if m != n and not getattr(m, "accepts_any", False) and (_met(init, axis) & _met(y, axis) or _meet_behind(m, n, y, body)) else n
+    dims = tuple(m
+                 if m != n and not getattr(m, "accepts_any", False)
+                 and (_met(init, axis) & _met(y, axis) or _meet_behind(m, n, y, body)) else n
                  for axis, (m, n) in zip(range(-type.rank, 0), zip(type.dims, y.type.dims)))
     if dims != y.type.dims:
         y.type = Array(y.type.dtype, dims)
@@ -259,7 +286,8 @@ def _meet_behind(m: Dim, n: Dim, y: Value, body: Block) -> bool:
             pending += op.inputs
     met = [pair for op in behind if op.record.elementwise for pair in _side_by_side(op)]
     equal = {m.symbol}
-    while found := {symbol for pair in met if not equal.isdisjoint(pair) for symbol in pair} - equal:
+    while (found := {symbol for pair in met if not equal.isdisjoint(pair) for symbol in pair}
+           - equal):
         equal |= found
     return n.symbol in equal
 
@@ -268,10 +296,12 @@ def _side_by_side(op: Op) -> Iterator[set[str]]:
     """The symbols of extents that an elementwise op proves to be equal."""
     shapes = [dims_of(x.type) for x in op.inputs]
     for here in zip_longest(*map(reversed, shapes)):
-        found = {d for d in here if isinstance(d, Extent) and not d.accepts_any and not d.may_be_one}
+        found = {d
+                 for d in here if isinstance(d, Extent) and not d.accepts_any and not d.may_be_one}
         for offset in {d.offset for d in found}:
             alike = [d for d in found if d.offset == offset]
-            if len(alike) > 1 and (offset >= 0 or any(d.least > 0 for d in alike)):  # of n - 2 and m - 2, both 0 where n is 1 and m is 2
+            # of n - 2 and m - 2, both 0 where n is 1 and m is 2
+            if len(alike) > 1 and (offset >= 0 or any(d.least > 0 for d in alike)):
                 yield {d.symbol for d in alike}
 
 
@@ -295,7 +325,8 @@ def _of_that_length(v: Value) -> Sequence[Value]:
     match v.op:
         case None:
             return ()
-        case op if op.record.elementwise or op.name in ("shaped_like", "copy", "stop_gradient", "again"):
+        case op if (op.record.elementwise
+                    or op.name in ("shaped_like", "copy", "stop_gradient", "again")):
             return op.inputs
         case op if op.record.writes is not None:
             before = op.inputs[op.record.writes]
@@ -303,14 +334,16 @@ def _of_that_length(v: Value) -> Sequence[Value]:
             before = op.inputs[op.outputs.index(v) - len(op.outputs)]
         case _:
             return ()
-    return [before] if before.type == v.type else []  # a loop may change the lengths of what it carries
+    # a loop may change the lengths of what it carries
+    return [before] if before.type == v.type else []
 
 
-def _types_of_unbound(types: list[Type], unbound: list[int], names: Sequence[str], emit_body: Callable,
-                      error: S2SError) -> list[Type]:
+def _types_of_unbound(types: list[Type], unbound: list[int], names: Sequence[str],
+                      emit_body: Callable, error: S2SError) -> list[Type]:
     """The types of the carries, where the body reads what nothing has bound before the first trip.
 
-    Python allows that where the read is behind a condition; what the trips before it bind says the type.
+    Python allows that where the read is behind a condition; what the trips before it bind says the
+    type.
     """
     params = [Value(UNKNOWN if k in unbound else type, names[k]) for k, type in enumerate(types)]
     _, yields = emit_body(params)
@@ -327,7 +360,8 @@ def _settled(inits: Sequence[Value], types: list[Type]) -> list[Type]:
 
 
 def _after(type: Type) -> Type:
-    """The type of a carry after the loop: an extent that may change from trip to trip is a new one."""
+    """The type of a carry after the loop: an extent that may change from trip to trip is a new one.
+    """
     match type:
         case Array(dtype, dims):
             return Array(dtype, tuple(replace(fresh_extent(), symbol_may_be_one=d.may_be_one)
@@ -342,12 +376,14 @@ def for_loop(lo, hi, step, inits: Sequence, body: Callable, breaks: bool = False
              spread: Callable | None = None) -> tuple[Value, ...]:
     """Emit `for index in range(lo, hi, step)`; `body(i, *carries)` returns `[stop,] *carries`.
 
-    `before` are the types of the carries of the loop that this is, emitted again; `spread`: see `_carries`.
+    `before` are the types of the carries of the loop that this is, emitted again; `spread`: see
+    `_carries`.
     """
     lo, hi, step = value(lo), value(hi), value(step)
     inits = [value(x) for x in inits]
     names = [names[k] if k < len(names) else x.name for k, x in enumerate(inits)]
-    if MISSING not in (lo.constant, hi.constant, step.constant) and not range(lo.constant, hi.constant, step.constant):
+    if (MISSING not in (lo.constant, hi.constant, step.constant)
+        and not range(lo.constant, hi.constant, step.constant)):
         return tuple(inits)
 
     def emit_body(params):
@@ -355,7 +391,8 @@ def for_loop(lo, hi, step, inits: Sequence, body: Callable, breaks: bool = False
         return [block], yields[1:] if breaks else yields
 
     types, blocks = _carries(inits, names, emit_body, before, spread)
-    return tuple(add_op(for_record, [lo, hi, step, *inits], _attrs(breaks, plan), types, blocks, names).outputs)
+    return tuple(add_op(for_record, [lo, hi, step, *inits], _attrs(breaks, plan), types, blocks,
+                        names).outputs)
 
 
 def _attrs(breaks: bool, plan) -> dict:
@@ -363,8 +400,10 @@ def _attrs(breaks: bool, plan) -> dict:
 
 
 def while_loop(inits: Sequence, test: Callable, body: Callable, breaks: bool = False,
-               names: Sequence[str] = (), plan=None, before: Sequence[Type] = ()) -> tuple[Value, ...]:
-    """Emit `while test(*carries)`; `body(*carries)` returns `[stop,] *carries`, `test` one condition.
+               names: Sequence[str] = (), plan=None,
+               before: Sequence[Type] = ()) -> tuple[Value, ...]:
+    """Emit `while test(*carries)`; `body(*carries)` returns `[stop,] *carries`, `test` one
+    condition.
 
     `before` are the types of the carries of the loop that this is, emitted again.
     """
@@ -372,7 +411,8 @@ def while_loop(inits: Sequence, test: Callable, body: Callable, breaks: bool = F
     names = [names[k] if k < len(names) else x.name for k, x in enumerate(inits)]
 
     def emit_body(params):
-        head, (condition,) = _yielding(lambda *c: [test(*c)], [Value(p.type, p.name) for p in params], inits)
+        head, (condition,) = _yielding(lambda *c: [test(*c)],
+                                       [Value(p.type, p.name) for p in params], inits)
         block, yields = _yielding(body, params, inits)
         return [head, block], yields[1:] if breaks else yields
 
@@ -383,24 +423,27 @@ def while_loop(inits: Sequence, test: Callable, body: Callable, breaks: bool = F
     return tuple(add_op(while_record, inits, _attrs(breaks, plan), types, blocks, names).outputs)
 
 
-# ----------------------------------------------------------------------------- rebuilding and running
+# --------------------------------------------------------------------------- rebuilding and running
 
 
 def _rebuild_if(op: Op, inputs: list[Value], inner: Callable) -> Sequence[Value]:
-    return if_(inputs[0], lambda: inner(op.blocks[0]), lambda: inner(op.blocks[1]), [o.name for o in op.outputs])
+    return if_(inputs[0], lambda: inner(op.blocks[0]), lambda: inner(op.blocks[1]),
+               [o.name for o in op.outputs])
 
 
 def _rebuild_for(op: Op, inputs: list[Value], inner: Callable) -> Sequence[Value]:
     block = op.blocks[0]
-    return for_loop(*inputs[:3], inputs[3:], lambda *params: inner(block, params), op.attrs["breaks"],
-                    [p.name for p in block.params[1:]], block.params[0].name, op.attrs.get("plan"),
-                    [p.type for p in block.params[1:]])
+    return for_loop(*inputs[:3], inputs[3:], lambda *params: inner(block, params),
+                    op.attrs["breaks"], [p.name for p in block.params[1:]], block.params[0].name,
+                    op.attrs.get("plan"), [p.type for p in block.params[1:]])
 
 
 def _rebuild_while(op: Op, inputs: list[Value], inner: Callable) -> Sequence[Value]:
     head, block = op.blocks
-    return while_loop(inputs, lambda *params: inner(head, params)[0], lambda *params: inner(block, params),
-                      op.attrs["breaks"], [p.name for p in block.params], op.attrs.get("plan"), [p.type for p in block.params])
+    return while_loop(inputs, lambda *params: inner(head, params)[0],
+                      lambda *params: inner(block, params), op.attrs["breaks"],
+                      [p.name for p in block.params], op.attrs.get("plan"),
+                      [p.type for p in block.params])
 
 
 def _run_if(op: Op, inputs: list, run_block: Callable) -> list:
@@ -431,7 +474,8 @@ def _run_while(op: Op, inputs: list, run_block: Callable) -> list:
 
 def _check_if(op: Op) -> None:
     counts = {len(block.yields) for block in op.blocks} | {len(op.outputs)}
-    if len(op.inputs) != 1 or len(op.blocks) != 2 or len(counts) != 1 or any(b.params for b in op.blocks):
+    if (len(op.inputs) != 1 or len(op.blocks) != 2 or len(counts) != 1
+        or any(b.params for b in op.blocks)):
         raise VerifyError(f"a malformed if: {op}", op.line)
 
 
@@ -441,8 +485,10 @@ def _check_loop(op: Op, inits: list[Value], block: Block, params: list[Value]) -
         raise VerifyError(f"a loop whose carries do not match: {op}", op.line)
     for init, param, end, output in zip(inits, params, yields, op.outputs):
         for incoming in (init.type, end.type):
-            if join(param.type, incoming) != param.type or join(param.type, output.type) != param.type:
-                raise VerifyError(f"a carry of type {param.type} is given {incoming}: {op}", op.line)
+            if (join(param.type, incoming) != param.type
+                or join(param.type, output.type) != param.type):
+                raise VerifyError(f"a carry of type {param.type} is given {incoming}: {op}",
+                                  op.line)
 
 
 def _check_for(op: Op) -> None:
@@ -461,19 +507,23 @@ def _no_infer(*inputs, **attrs):
     raise AssertionError("ops with blocks are emitted by if_, for_loop and while_loop")
 
 
-if_record = define("if", evaluate=None, infer=_no_infer, rebuild=_rebuild_if, run=_run_if, check=_check_if)
-for_record = define("for", evaluate=None, infer=_no_infer, rebuild=_rebuild_for, run=_run_for, check=_check_for)
-while_record = define("while", evaluate=None, infer=_no_infer, rebuild=_rebuild_while, run=_run_while,
-                      check=_check_while)
+if_record = define("if", evaluate=None, infer=_no_infer, rebuild=_rebuild_if, run=_run_if,
+                   check=_check_if)
+for_record = define("for", evaluate=None, infer=_no_infer, rebuild=_rebuild_for, run=_run_for,
+                    check=_check_for)
+while_record = define("while", evaluate=None, infer=_no_infer, rebuild=_rebuild_while,
+                      run=_run_while, check=_check_while)
 
-# ----------------------------------------------------------------------------------------------- calls
+# -------------------------------------------------------------------------------------------- calls
 #
 # `callee` is an object with a `name` and `function_for(values) -> Function`, the callee's IR for
 # arguments like these.  The op itself does not know where functions come from.
 
 
 def _infer_call(*args: Value, callee) -> list[Type]:
-    """The callee's result types, in the caller's words: a symbol means another length in each function."""
+    """The callee's result types, in the caller's words: a symbol means another length in each
+    function.
+    """
     function = callee.function_for(args)
     known = _known_to_caller((function.params, args))
     for m in function.meetings:
@@ -482,17 +532,20 @@ def _infer_call(*args: Value, callee) -> list[Type]:
 
 
 def types_for_caller(callee, call_op: Op, values: Sequence[Value]) -> list[Type]:
-    """The types of `values` of `callee`, in the words of the function that has `call_op`, a call of it.
+    """The types of `values` of `callee`, in the words of the function that has `call_op`, a call of
+    it.
 
-    A value must never be handed from one function to another with the type that it has there: the `n` of one is not that of the
-    other, however they are spelled.
+    A value must never be handed from one function to another with the type that it has there: the
+    `n` of one is not that of the other, however they are spelled.
     """
     known = _known_to_caller((callee.params, call_op.inputs), (callee.results, call_op.outputs))
     return [_translated(v.type, known) for v in values]
 
 
 def _known_to_caller(*pairs: tuple[Sequence[Value], Sequence[Value]]) -> dict[str, object]:
-    """What a callee's symbols stand for, given values of the callee and what the caller has for them."""
+    """What a callee's symbols stand for, given values of the callee and what the caller has for
+    them.
+    """
     known: dict[str, object] = {}
     for inner, outer in pairs:
         for mine, theirs in zip(inner, outer):
@@ -565,7 +618,7 @@ class Known:
         return self.function
 
 
-# ---------------------------------------------------------------------------------------------- tuples
+# ------------------------------------------------------------------------------------------- tuples
 
 
 def _infer_item(t: Value, *, index: int) -> Type:
@@ -591,8 +644,9 @@ def _fold_item(t: Value, *, index: int):
 
 def _infer_container(*items: Value, form: Form | None = None) -> Type:
     if len(items) > MOST_MEMBERS:
-        raise UnsupportedError(f"a container of {len(items)} members", current().line,
-                               f"make it an array, or nest it: one level holds at most {MOST_MEMBERS}")
+        raise UnsupportedError(
+            f"a container of {len(items)} members", current().line,
+            f"make it an array, or nest it: one level holds at most {MOST_MEMBERS}")
     return Tuple(tuple(x.type for x in items), form)
 
 
@@ -608,7 +662,9 @@ def container_syntax(*items: ast.expr, form: Form | None = None) -> ast.expr:
             if form.cls is dict:
                 return display
             factory = [] if form.factory is None else [_class_name(form.factory)]
-            return ast.Call(_class_name(form.cls), [*([] if form.cls is not defaultdict else factory or [ast.Constant(None)]), display], [])
+            return ast.Call(_class_name(form.cls),
+                            [*([] if form.cls is not defaultdict
+                               else factory or [ast.Constant(None)]), display], [])
     named = [ast.keyword(key, x) for key, x in zip(form.keys, items)]
     cls = _class_name(form.cls)
     if stores_its_arguments(form):
@@ -628,7 +684,8 @@ def member_syntax(container: ast.expr, form: Form | None, index: int) -> ast.exp
     """How member `index` of a container is read."""
     if form is not None and form.kind in ("namedtuple", "attributes"):
         return ast.Attribute(container, form.keys[index], ast.Load())
-    return ast.Subscript(container, ast.Constant(index if form is None else form.keys[index]), ast.Load())
+    return ast.Subscript(container, ast.Constant(index if form is None else form.keys[index]),
+                         ast.Load())
 
 
 tuple_record = define(
@@ -660,7 +717,8 @@ item = define(
     infer=_infer_item,
     fold=_fold_item,
     syntax=lambda t, *, index: ast.Subscript(t, ast.Constant(index), ast.Load()),
-    vjp=None,  # see ops/program/list_ops.py: tuples that are known member by member have no need of it
+    # see ops/program/list_ops.py: tuples that are known member by member have no need of it
+    vjp=None,
     cheap=True,
     views=(0,),
 )
@@ -679,17 +737,19 @@ def make_undefined() -> Value:
     return emit(undefined)
 
 
-# ----------------------------------------------------------------------------------------------- tapes
+# -------------------------------------------------------------------------------------------- tapes
 #
 # Note [Kept tapes]
-# What the first half of a derivative hands to a second half that may be called never, once or often is no tape, but a list
-# (`tape_kept`), which each call copies into a tape of its own (`tape_copy`).  So its cotangent is as long as it is, and what
-# the calls contribute adds up; that of a tape starts empty, as a tape is emptied once.
+# What the first half of a derivative hands to a second half that may be called never, once or often
+# is no tape, but a list (`tape_kept`), which each call copies into a tape of its own (`tape_copy`).
+# So its cotangent is as long as it is, and what the calls contribute adds up; that of a tape starts
+# empty, as a tape is emptied once.
 #
 # Note [Tapes are values]
-# A growing tape is a value like any other: push and pop return a new tape.  They are linear, and each is
-# the other's adjoint, so a derivative of a derivative needs nothing new.  In print a tape is a list that
-# is appended to and popped in place.  A tape of fixed length is an ordinary array (`empty`, `setitem`).
+# A growing tape is a value like any other: push and pop return a new tape.  They are linear, and
+# each is the other's adjoint, so a derivative of a derivative needs nothing new.  In print a tape
+# is a list that is appended to and popped in place.  A tape of fixed length is an ordinary array
+# (`empty`, `setitem`).
 
 
 def _infer_push(tape: Value, x: Value) -> Type:
@@ -710,20 +770,23 @@ def item_type(type: List) -> Type:
 
 tape_new = define("tape_new", evaluate=lambda: [], infer=lambda: Tape(UNDEFINED),
                   syntax=lambda: ast.List([], ast.Load()))
-tape_push = define("tape_push", evaluate=lambda tape, x: [*tape, x], infer=_infer_push, writes=0, views=(0, 1),
-                   linear=(0, 1), vjp=lambda bar, y, tape, x: tape_pop(bar))
-tape_pop = define("tape_pop", evaluate=lambda tape: (tape[:-1], tape[-1]), infer=_infer_pop, writes=0, views=(0,),
-                  linear=(0,), vjp=lambda bars, y, tape: (tape_push(*bars),))
-tape_kept = define("tape_kept", evaluate=lambda tape: tape, infer=lambda tape: List(tape.type.item), linear=(0,), views=(0,),
-                   vjp=lambda bar, y, tape: (tape_copy(bar),), syntax=lambda tape: tape)
-tape_copy = define("tape_copy", evaluate=lambda tape: tape[:], infer=lambda tape: Tape(tape.type.item), linear=(0,), views=(0,),
+tape_push = define("tape_push", evaluate=lambda tape, x: [*tape, x], infer=_infer_push, writes=0,
+                   views=(0, 1), linear=(0, 1), vjp=lambda bar, y, tape, x: tape_pop(bar))
+tape_pop = define("tape_pop", evaluate=lambda tape: (tape[:-1], tape[-1]), infer=_infer_pop,
+                  writes=0, views=(0,), linear=(0,), vjp=lambda bars, y, tape: (tape_push(*bars),))
+tape_kept = define("tape_kept", evaluate=lambda tape: tape, infer=lambda tape: List(tape.type.item),
+                   linear=(0,), views=(0,), vjp=lambda bar, y, tape: (tape_copy(bar),),
+                   syntax=lambda tape: tape)
+tape_copy = define("tape_copy", evaluate=lambda tape: tape[:],
+                   infer=lambda tape: Tape(tape.type.item), linear=(0,), views=(0,),
                    fold=lambda tape: tape_copy(tape.op.inputs[0]) if _is_kept(tape) else None,
                    vjp=lambda bar, y, tape: (_like_read(bar, tape),),
                    syntax=lambda tape: ast.Call(ast.Attribute(tape, "copy", ast.Load()), [], []))
-tape_reversed = define("tape_reversed", evaluate=lambda tape: tape[::-1], infer=lambda tape: Tape(tape.type.item), linear=(0,),
-                       fold=lambda tape: tape_reversed(tape.op.inputs[0]) if _is_kept(tape) else None, views=(0,),
-                       vjp=lambda bar, y, tape: (_like_read(tape_reversed(bar), tape),),
-                       syntax=lambda tape: ast.Subscript(tape, ast.Slice(None, None, ast.Constant(-1)), ast.Load()))
+tape_reversed = define(
+    "tape_reversed", evaluate=lambda tape: tape[::-1], infer=lambda tape: Tape(tape.type.item),
+    linear=(0,), fold=lambda tape: tape_reversed(tape.op.inputs[0]) if _is_kept(tape) else None,
+    views=(0,), vjp=lambda bar, y, tape: (_like_read(tape_reversed(bar), tape),),
+    syntax=lambda tape: ast.Subscript(tape, ast.Slice(None, None, ast.Constant(-1)), ast.Load()))
 tape_len = define("tape_len", evaluate=len, infer=lambda tape: INT,
                   fold=lambda tape: value(0) if tape.type == List(UNDEFINED) else
                   tape_len(tape_source(tape)) if tape_source(tape) is not tape else None,
@@ -741,7 +804,9 @@ def _like_read(bar: Value, tape: Value) -> Value:
 
 def tape_source(tape: Value) -> Value:
     """The tape that `tape` is a copy of, in whatever order; itself if it is none."""
-    return tape.op.inputs[0] if tape.op is not None and tape.op.name in ("tape_copy", "tape_reversed", "tape_kept") else tape
+    return (tape.op.inputs[0]
+            if tape.op is not None and tape.op.name in ("tape_copy", "tape_reversed", "tape_kept")
+            else tape)
 
 
 at_least_zero = define(

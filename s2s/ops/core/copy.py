@@ -1,9 +1,10 @@
 """`copy(x)`: x again, in memory of its own.
 
-The IR has no memory, so nothing but the printer needs this op: it inserts one where an array is about to
-be written into that somebody else may still read.  Such a copy keeps the order in which the elements stand in
-memory ("K", as NumPy calls it), for the program was to write into the array itself, and np.sum of its
-transpose, say, adds in another order and so rounds otherwise.  The method x.copy() does not keep it ("C"), np.copy(x) does.
+The IR has no memory, so nothing but the printer needs this op: it inserts one where an array is
+about to be written into that somebody else may still read.  Such a copy keeps the order in which
+the elements stand in memory ("K", as NumPy calls it), for the program was to write into the array
+itself, and np.sum of its transpose, say, adds in another order and so rounds otherwise.  The method
+x.copy() does not keep it ("C"), np.copy(x) does.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from ...ir.types import Array, Scalar, Type, Unknown
 from .record import define, value
 
 MADE_IN_ORDER = {"full", "arange", "linspace", "eye", "array"}  # ops whose results are in C order
-ORDERED_LIKE = {"full_like", "zeros_like", "copy"}  # ops whose results are ordered as their arguments are
+# ops whose results are ordered as their arguments are
+ORDERED_LIKE = {"full_like", "zeros_like", "copy"}
 
 
 def _evaluate(x, *, order: str):
@@ -51,9 +53,12 @@ def copy(x: Value, order: str = "C") -> Value:
 
 
 def copy_again(x: Value) -> Value:
-    """A copy of `x` that the program did not ask for, its elements in the order that they have in `x`."""
+    """A copy of `x` that the program did not ask for, its elements in the order that they have in
+    `x`.
+    """
     ordered = not isinstance(x.type, (Array, Unknown)) or is_made_in_order(x)
-    return add_op(copy_record, [x], {"order": "C" if ordered else order_for(x.type, "K")}, [x.type]).output
+    return add_op(copy_record, [x], {"order": "C" if ordered else order_for(x.type, "K")},
+                  [x.type]).output
 
 
 def order_for(type: Type, order: str) -> str:
@@ -62,7 +67,9 @@ def order_for(type: Type, order: str) -> str:
 
 
 def is_made_in_order(x: Value) -> bool:
-    """Whether what made `x` always makes it contiguous: its elements stand in memory in C order, without gaps."""
+    """Whether what made `x` always makes it contiguous: its elements stand in memory in C order,
+    without gaps.
+    """
     left, seen = [x], set()
     while left:
         y = left.pop()

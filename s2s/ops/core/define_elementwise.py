@@ -1,7 +1,7 @@
 """How an elementwise op is defined: one line of its table gives a whole record.
 
-Types are NumPy's by construction: the op is run once on samples of the operands' dtypes, and what comes
-out is what it makes of them (NEP 50, Python's own numbers included).
+Types are NumPy's by construction: the op is run once on samples of the operands' dtypes, and what
+comes out is what it makes of them (NEP 50, Python's own numbers included).
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def sample(type: Type):
 
 
 def sampled(compute: Callable, name: str) -> Callable:
-    """The function from operand types to the Scalar that `compute` makes of numbers of these types."""
+    """The function from operand types to the Scalar that `compute` makes of numbers of these types.
+    """
 
     @functools.cache
     def result(*types: Scalar) -> Scalar:
@@ -85,14 +86,18 @@ def sampled(compute: Callable, name: str) -> Callable:
 
 
 def joined(*types: Scalar) -> Scalar:
-    """The type of a choice between Python objects: each stays what it is, so the wider describes both."""
+    """The type of a choice between Python objects: each stays what it is, so the wider describes
+    both.
+    """
     if any(t.dtype is None for t in types):
         return Scalar(None)
     return functools.reduce(join, types)
 
 
 def shape_symbol(types: list[Type]) -> str | None:
-    """The shape of an elementwise result of unknown rank: a function of its operands' shapes, if they have names."""
+    """The shape of an elementwise result of unknown rank: a function of its operands' shapes, if
+    they have names.
+    """
     parts = set()
     for type in types:
         match type:
@@ -120,7 +125,8 @@ def _infer(name: str, result: Callable) -> Callable:
             kinds.append((type.dtype, type.__class__ is Scalar and type.weak))
         y = of_kinds(*kinds)
         if Unknown in classes:
-            known = y.dtype is not None and (y.dtype == "bool" or y.dtype.startswith("complex")) or all(dtype is not None for dtype, _ in kinds)
+            known = (y.dtype is not None and (y.dtype == "bool" or y.dtype.startswith("complex"))
+                     or all(dtype is not None for dtype, _ in kinds))
             return Unknown(shape_symbol([x.type for x in xs]), y.dtype if known else None)
         if Array not in classes:
             return y
@@ -135,12 +141,14 @@ def _infer(name: str, result: Callable) -> Callable:
 
 def numpy_syntax(name: str) -> Callable:
     """np.name(...)."""
-    return lambda *args: ast.Call(ast.Attribute(ast.Name("np", ast.Load()), name, ast.Load()), list(args), [])
+    return lambda *args: ast.Call(ast.Attribute(ast.Name("np", ast.Load()), name, ast.Load()),
+                                  list(args), [])
 
 
 def math_syntax(name: str) -> Callable:
     """math.name(...)."""
-    return lambda *args: ast.Call(ast.Attribute(ast.Name("math", ast.Load()), name, ast.Load()), list(args), [])
+    return lambda *args: ast.Call(ast.Attribute(ast.Name("math", ast.Load()), name, ast.Load()),
+                                  list(args), [])
 
 
 def builtin_syntax(name: str) -> Callable:
@@ -161,7 +169,8 @@ def _with_operands(tree: ast.expr, operands: dict[str, ast.expr]) -> ast.expr:
         case ast.Name(id) if id in operands:
             return operands[id]
         case ast.AST():
-            return type(tree)(**{field: _with_operands(child, operands) for field, child in ast.iter_fields(tree)})
+            return type(tree)(**{field: _with_operands(child, operands)
+                                 for field, child in ast.iter_fields(tree)})
         case list():
             return [_with_operands(child, operands) for child in tree]
     return tree
@@ -172,8 +181,8 @@ def _with_operands(tree: ast.expr, operands: dict[str, ast.expr]) -> ast.expr:
 
 def elementwise(name: str, *partials, python: str = "", math: Callable | None = None,
                 evaluate: Callable | None = None, syntax: Callable | None = None,
-                fold: Callable | None = None, result: Callable | None = None, also: tuple = (), vector: bool = False,
-                slope: str | Callable = "") -> Record:
+                fold: Callable | None = None, result: Callable | None = None, also: tuple = (),
+                vector: bool = False, slope: str | Callable = "") -> Record:
     """Define an elementwise op.
 
     partials  per operand ∂y/∂x: a number, None for no derivative, or a function of (y, *xs)
@@ -204,14 +213,16 @@ def elementwise(name: str, *partials, python: str = "", math: Callable | None = 
         simpler = fold(record, *xs) if fold is not None else None
         return simpler if simpler is not None else _absorb_broadcast(record, xs)
 
-    record = define(name, evaluate=compute, syntax=syntax or numpy_syntax(name), fold=folded, partials=partials,
-                    infer=_infer(name, result or sampled(compute, name)), elementwise=True, cheap=True,
-                    vector=name if vector else "", slope=slope or ("pole" if any(map(callable, partials)) else "finite"))
+    record = define(name, evaluate=compute, syntax=syntax or numpy_syntax(name), fold=folded,
+                    partials=partials, infer=_infer(name, result or sampled(compute, name)),
+                    elementwise=True, cheap=True, vector=name if vector else "",
+                    slope=slope or ("pole" if any(map(callable, partials)) else "finite"))
     record.vjp = functools.partial(elementwise_vjp, record=record)
     record.jvp = functools.partial(elementwise_jvp, record=record)
     for function in (getattr(np, name, None) if name != "select" else None, *also):
         if function is not None:
-            FUNCTIONS[function] = of_numpys_numbers(record, len(partials)) if python else called(record, len(partials))
+            FUNCTIONS[function] = (of_numpys_numbers(record, len(partials)) if python
+                                   else called(record, len(partials)))
     if math is not None:
         _define_in_math(record, math)
     return record
@@ -228,8 +239,8 @@ def called(record: Record, arity: int) -> Callable:
     def call(*args, **keywords):
         for keyword, argument in keywords.items():
             if not is_none(argument):
-                raise UnsupportedError(f"{record.name} with the argument {keyword}=", current().line,
-                                       f"call {record.name} without it")
+                raise UnsupportedError(f"{record.name} with the argument {keyword}=",
+                                       current().line, f"call {record.name} without it")
         if len(args) != arity:
             raise UnsupportedError(f"{record.name} of {len(args)} arguments", current().line,
                                    f"give it {arity}")
@@ -242,13 +253,17 @@ def called(record: Record, arity: int) -> Callable:
 
 
 def of_numpys_numbers(record: Record, arity: int) -> Callable:
-    """`record`, an operator of Python's, as the meaning of a call of NumPy's function: of Python's numbers that makes NumPy's, and raises nothing."""
+    """`record`, an operator of Python's, as the meaning of a call of NumPy's function: of Python's
+    numbers that makes NumPy's, and raises nothing.
+    """
     call = called(record, arity)
 
     def called_by_name(*args, **keywords):
         xs = [value(x) for x in args]
-        if xs and all(isinstance(x.type, Scalar) and x.type.weak and x.constant is MISSING and x.type.dtype is not None for x in xs[:1]) \
-                and all(isinstance(x.type, Scalar) and x.type.weak for x in xs):
+        if (xs
+            and all(isinstance(x.type, Scalar) and x.type.weak and x.constant is MISSING
+                    and x.type.dtype is not None for x in xs[:1])
+            and all(isinstance(x.type, Scalar) and x.type.weak for x in xs)):
             args = [RECORDS["convert"](xs[0], dtype=xs[0].type.dtype), *args[1:]]
         return call(*args, **keywords)
 
@@ -256,19 +271,24 @@ def of_numpys_numbers(record: Record, arity: int) -> Callable:
 
 
 def _define_in_math(record: Record, function: Callable) -> None:
-    """The twin of `record` in Python's math module: of one number, a Python number, and with math's own errors."""
+    """The twin of `record` in Python's math module: of one number, a Python number, and with math's
+    own errors.
+    """
     name = f"math.{function.__name__}"
-    y = BOOL if name.startswith("math.is") else INT if name in ("math.floor", "math.ceil", "math.trunc") else FLOAT
+    y = (BOOL if name.startswith("math.is") else INT
+         if name in ("math.floor", "math.ceil", "math.trunc") else FLOAT)
     partials = tuple(_in_math(p) if callable(p) else p for p in record.partials)
 
     def infer(*xs: Value) -> Type:
         for x in xs:
             if isinstance(x.type, Array):
-                raise TypeMismatchError(f"{name} of an array", current().line, f"use np.{record.name}")
+                raise TypeMismatchError(f"{name} of an array", current().line,
+                                        f"use np.{record.name}")
         return y
 
-    twin = define(name, evaluate=function, syntax=math_syntax(function.__name__), infer=infer, partials=partials,
-                  elementwise=True, cheap=True, vector=record.vector, slope=record.slope, raises=raise_conditions.IN_MATH.get(function.__name__, ()))
+    twin = define(name, evaluate=function, syntax=math_syntax(function.__name__), infer=infer,
+                  partials=partials, elementwise=True, cheap=True, vector=record.vector,
+                  slope=record.slope, raises=raise_conditions.IN_MATH.get(function.__name__, ()))
     twin.vjp = functools.partial(elementwise_vjp, record=twin)
     twin.jvp = functools.partial(elementwise_jvp, record=twin)
     IN_MATH[record] = twin
@@ -276,7 +296,8 @@ def _define_in_math(record: Record, function: Callable) -> None:
 
 
 def _in_math(partial: Callable) -> Callable:
-    """The same partial derivative, computed with Python's math module too: d math.sin = math.cos."""
+    """The same partial derivative, computed with Python's math module too: d math.sin = math.cos.
+    """
 
     def respelled(y, *xs):
         if not isinstance(y, Value):
@@ -292,14 +313,18 @@ def _in_math(partial: Callable) -> Callable:
 
 
 def _twin(op, inputs: list[Value]):
-    """`op` with Python's math module, if that has it; a number that the rule has made NumPy's stays that."""
+    """`op` with Python's math module, if that has it; a number that the rule has made NumPy's stays
+    that.
+    """
     if op.record not in IN_MATH or inputs[0].op is not None and inputs[0].op.name == "convert":
         return None
     return IN_MATH[op.record](*inputs)
 
 
 def _fold_python(name: str, compute: Callable, constants: list):
-    """An operator on Python numbers, as Python computes it; None where that is not a number of the same kind."""
+    """An operator on Python numbers, as Python computes it; None where that is not a number of the
+    same kind.
+    """
     if name == "power" and isinstance(constants[1], int) and abs(constants[1]) > 64:
         return None
     try:
@@ -314,12 +339,15 @@ def _fold_python(name: str, compute: Callable, constants: list):
 
 
 def _absorb_broadcast(record: Record, xs: tuple[Value, ...]):
-    """Note [Broadcasts are absorbed]: `full(shape of x, s) * x` is `s * x` where the shapes are proved equal.
+    """Note [Broadcasts are absorbed]: `full(shape of x, s) * x` is `s * x` where the shapes are
+    proved equal.
 
-    The cotangent of a sum is a number spread over an array; almost always something elementwise reads it.
+    The cotangent of a sum is a number spread over an array; almost always something elementwise
+    reads it.
     """
     for k, x in enumerate(xs):
-        if x.op is not None and x.op.record.name in ("spread", "broadcast_to") and x.constant is MISSING:
+        if (x.op is not None and x.op.record.name in ("spread", "broadcast_to")
+            and x.constant is MISSING):
             others = [*xs[:k], x.op.inputs[0], *xs[k + 1:]]
             result = record.infer(*others)
             whole = record.infer(*xs)
@@ -330,11 +358,14 @@ def _absorb_broadcast(record: Record, xs: tuple[Value, ...]):
             if x.op.record.name == "spread" and _agree(result, whole):
                 like = next((x for x in xs if same_shape(x.type, whole)), None)
                 made = emit(record, *others)
-                return made if like is None else shaped_like(made, like)  # it may be of more axes than what was spread
+                # it may be of more axes than what was spread
+                return made if like is None else shaped_like(made, like)
     return None
 
 
 def _agree(a: Type, b: Type) -> bool:
-    """Whether two shapes that met in the primal are equal: neither has an extent that could be 1."""
+    """Whether two shapes that met in the primal are equal: neither has an extent that could be 1.
+    """
     return (isinstance(a, Array) and isinstance(b, Array) and a.rank == b.rank
-            and not any(m != n and (may_be_one(m) or may_be_one(n)) for m, n in zip(a.dims, b.dims)))
+            and not any(m != n and (may_be_one(m) or may_be_one(n))
+                        for m, n in zip(a.dims, b.dims)))

@@ -1,13 +1,15 @@
 """Elementwise ops: a table of the derivatives learned at school.
 
-Each row: the op's name in NumPy, and ∂y/∂x for each operand as a function of the result `y` and the operands.
-Both modes, batching and fusion follow from that.  A partial of 1 or -1 is written as the number; None says
-that the operand carries no derivative.  `python` is the op as Python itself spells it, if it does; `math` is its
-twin in Python's math module; `vector` says that runtime/kernels/vector_math has it; `fold` are identities that hold bit for bit.
+Each row: the op's name in NumPy, and ∂y/∂x for each operand as a function of the result `y` and the
+operands. Both modes, batching and fusion follow from that.  A partial of 1 or -1 is written as the
+number; None says that the operand carries no derivative.  `python` is the op as Python itself
+spells it, if it does; `math` is its twin in Python's math module; `vector` says that
+runtime/kernels/vector_math has it; `fold` are identities that hold bit for bit.
 
-Where calculus is silent: at a tie, maximum, minimum and clip give each operand half, as JAX does; Python's max and
-min follow the operand they return; abs has derivative 0 at 0, and so have hypot, norms and standard deviations; a ** b has
-derivative 0 with respect to b where a is not positive.  docs/non-smooth.md is a table of it.
+Where calculus is silent: at a tie, maximum, minimum and clip give each operand half, as JAX does;
+Python's max and min follow the operand they return; abs has derivative 0 at 0, and so have hypot,
+norms and standard deviations; a ** b has derivative 0 with respect to b where a is not positive.
+docs/non-smooth.md is a table of it.
 """
 
 from __future__ import annotations
@@ -80,14 +82,18 @@ square = elementwise("square",            lambda y, x: 2 * x, slope="finite")
 reciprocal = elementwise("reciprocal",    lambda y, x: -y * y, slope=signs.pole_at_zero)
 #                                         ∂y/∂a                       ∂y/∂b
 def _share(y, a, b, exponential):
-    """The share of exp(a) in exp(y) = exp(a) + exp(b): exp(a - y), 0 where all are 0, and by a - b where y is infinite.
+    """The share of exp(a) in exp(y) = exp(a) + exp(b): exp(a - y), 0 where all are 0, and by a - b
+    where y is infinite.
 
-    Where one of the terms is a known finite number, the sum is none of nothing, and infinite because of the other.
+    Where one of the terms is a known finite number, the sum is none of nothing, and infinite
+    because of the other.
     """
-    if any(isinstance(n := getattr(x, "constant", x), (int, float)) and math.isfinite(n) for x in (a, b)):
+    if any(isinstance(n := getattr(x, "constant", x), (int, float)) and math.isfinite(n)
+           for x in (a, b)):
         return where(equal(a, math.inf), 1.0, exponential(a - y))
     infinite = equal(y, math.inf)
-    return exponential(where(infinite, minimum(a - b, 0.0), a - where(bitwise_or(infinite, equal(y, -math.inf)), 0.0, y)))
+    return exponential(where(infinite, minimum(a - b, 0.0),
+                             a - where(bitwise_or(infinite, equal(y, -math.inf)), 0.0, y)))
 
 
 logaddexp = elementwise("logaddexp",      lambda y, a, b: _share(y, a, b, exp), lambda y, a, b: _share(y, b, a, exp), vector=True, slope="finite")
@@ -231,7 +237,9 @@ kinked(round_, Kink("a step: the derivative is taken as 0", at_halves))
 kinked(heaviside, Kink("a step: the derivative is taken as 0", lambda y, a, b: np.equal(a, 0), of=(0,)))
 kinked(copysign, Kink("a size at 0: the derivative is taken as 0", lambda y, a, b: np.equal(a, 0)))
 for _each in (remainder, fmod):
-    kinked(_each, Kink("a step, where the remainder begins again: that of the next period is taken", size_zero))
+    kinked(_each,
+           Kink("a step, where the remainder begins again: that of the next period is taken",
+                size_zero))
 kinked(floor_divide, Kink("a step: the derivative is taken as 0", lambda y, a, b: np.equal(a, y * b)))
 for _each in (maximum, minimum, fmax, fmin):
     kinked(_each, Kink("a tie: each operand gets half of the derivative", equal_operands))
@@ -245,10 +253,15 @@ kinked(arctan2, Kink("the angle of 0 has no derivative, and nan is taken", zero_
 kinked(power, Kink("0 ** 0: the derivative in the base is taken as that of a constant", zero_over_zero, of=(0,)),
        Kink("a power of what is not positive: the derivative in the exponent is taken as 0", lambda y, a, b: np.real(a) <= 0, of=(1,)))
 for _each in (less, less_equal, greater, greater_equal, equal, not_equal):
-    kinked(_each, Kink("a comparison of equals: the derivative is that of the side that it chose", equal_operands))
+    kinked(_each,
+           Kink("a comparison of equals: the derivative is that of the side that it chose",
+                equal_operands))
 for _each in (logical_and, logical_or, logical_xor, logical_not, not_):
-    kinked(_each, Kink("a number is asked whether it is 0, and is: the derivative is that of the side that it chose",
-                       lambda y, *xs: np.any([np.equal(x, 0) for x in np.broadcast_arrays(*xs)], axis=0)))
+    kinked(
+        _each,
+        Kink(
+            "a number is asked whether it is 0, and is: the derivative is that of the side that it chose",
+            lambda y, *xs: np.any([np.equal(x, 0) for x in np.broadcast_arrays(*xs)], axis=0)))
 
 # ------------------------------------------------------------------------- what does not fit in a row
 
@@ -257,11 +270,15 @@ for _each in (logical_and, logical_or, logical_xor, logical_not, not_):
 
 def _in_single(call: ast.Call) -> ast.Call:
     """The call with dtype=np.float32."""
-    return ast.Call(call.func, call.args, [ast.keyword("dtype", ast.Attribute(ast.Name("np", ast.Load()), "float32", ast.Load()))])
+    return ast.Call(call.func, call.args,
+                    [ast.keyword("dtype",
+                                 ast.Attribute(ast.Name("np", ast.Load()), "float32", ast.Load()))])
 
 
 def _power_slope(y, a, b):
-    """∂(a ** b)/∂a: 2 * a for a ** 2, 0.5 / y for a ** 0.5; 0, not 0 * a ** -1, for b = 0 (a may be 0)."""
+    """∂(a ** b)/∂a: 2 * a for a ** 2, 0.5 / y for a ** 0.5; 0, not 0 * a ** -1, for b = 0 (a may be
+    0).
+    """
     match getattr(b, "constant", b):
         case bool():
             return b * a ** 0
@@ -272,10 +289,12 @@ def _power_slope(y, a, b):
         case int() | float() as n if n == 0.5:
             return 0.5 / y
         case int() | float() as n if n < 1 and _is_pythons(a):
-            return n / a ** (1 - n) if n > 0 else n * y / a  # a power of 0 would raise, and one of a large number
+            # a power of 0 would raise, and one of a large number
+            return n / a ** (1 - n) if n > 0 else n * y / a
         case int() | float() as n:
             return n * a ** (n - 1)
-    base = RECORDS["convert"](a, dtype="float64") if _is_pythons(a) and _is_pythons(b) and b.type.dtype == "float64" else a
+    base = (RECORDS["convert"](a, dtype="float64")
+            if _is_pythons(a) and _is_pythons(b) and b.type.dtype == "float64" else a)
     return b * base ** where(equal(b, 0), 1, b - 1)
 
 
@@ -284,7 +303,9 @@ def _is_pythons(x) -> bool:
 
 
 def _positive(a):
-    """`a`, with 1 where it is not positive (complex: where it is 0): its logarithm is finite, and 0 there."""
+    """`a`, with 1 where it is not positive (complex: where it is 0): its logarithm is finite, and 0
+    there.
+    """
     constant = getattr(a, "constant", a)
     if isinstance(constant, (int, float)) and constant > 0:
         return a
@@ -301,9 +322,11 @@ def _length_with_one(x):
 
 
 def quotient_near_zero(numerator, x, series):
-    """numerator / x, and `series(x)` where |x| < 0.1: there the numerator has lost its digits, and at 0 it is 0 / 0.
+    """numerator / x, and `series(x)` where |x| < 0.1: there the numerator has lost its digits, and
+    at 0 it is 0 / 0.
 
-    The series is right in any order of derivative.  Considered: the limit at 0 alone, which is right in no other than the first and at no other number.
+    The series is right in any order of derivative.  Considered: the limit at 0 alone, which is
+    right in no other than the first and at no other number.
     """
     near = less(absolute(x), 0.1)
     return where(near, series(where(near, x, 0)), numerator / where(near, 1, x))
@@ -315,7 +338,9 @@ def _sinc_slope(y, x):
 
 
 def _series_of_sinc(x):
-    """The derivative of sinc for |x| < 0.1: Σ (-1)**k (2 k) / (2 k + 1)! π**(2 k) x**(2 k - 1) from k = 1 on."""
+    """The derivative of sinc for |x| < 0.1: Σ (-1)**k (2 k) / (2 k + 1)! π**(2 k) x**(2 k - 1) from
+    k = 1 on.
+    """
     terms = [(-1) ** k * 2 * k / math.factorial(2 * k + 1) * pi ** (2 * k) for k in range(1, 7)]
     square = x * x
     return x * functools.reduce(lambda total, term: term + square * total, reversed(terms))
@@ -342,7 +367,9 @@ def _above(x, lo, hi):
 
 
 def _direction(y, x):
-    """x / |x|, conjugated, with y = |x|; 0 at 0.  Of a real number it is the sign, which is constant on both sides."""
+    """x / |x|, conjugated, with y = |x|; 0 at 0.  Of a real number it is the sign, which is
+    constant on both sides.
+    """
     if _is_complex(x):
         return slope_of_size(y, conjugate(x))
     return RECORDS["times_sign_forward" if forwards.active else "times_sign"](1.0, x)
@@ -365,19 +392,25 @@ def _strong_product(a, b, other=1):
 
 
 def _strong_vjp(bar, y, a, b):
-    """Where a is 0, what b is does not matter; how a may change does.  To b, which has slopes of its own, goes 0 where either is 0."""
-    return like_operand(sum_to(times(bar, b, (y, a, b)), a), a), like_operand(sum_to(strong_both(bar, a), b), b)
+    """Where a is 0, what b is does not matter; how a may change does.  To b, which has slopes of
+    its own, goes 0 where either is 0.
+    """
+    return (like_operand(sum_to(times(bar, b, (y, a, b)), a), a),
+            like_operand(sum_to(strong_both(bar, a), b), b))
 
 
 def _strong_jvp(dots, y, a, b):
     """Two strong products: a tangent of a that is 0 is one of what was thrown away."""
     with strong_zeros():
-        terms = [times(x, other) for x, other in ((dots[0], b), (a, dots[1])) if x is not None and other is not None]
+        terms = [times(x, other)
+                 for x, other in ((dots[0], b), (a, dots[1]))
+                 if x is not None and other is not None]
     return like_tangent(functools.reduce(add, terms), y) if terms else None
 
 
 def _strong_both_jvp(dots, y, a, b):
-    terms = [strong_both(x, other) for x, other in ((dots[0], b), (a, dots[1])) if x is not None and other is not None]
+    terms = [strong_both(x, other)
+             for x, other in ((dots[0], b), (a, dots[1])) if x is not None and other is not None]
     return like_tangent(functools.reduce(add, terms), y) if terms else None
 
 

@@ -1,7 +1,7 @@
 """Identities that hold bit for bit, for any operands, NaN, infinities and -0.0 included.
 
-So there is no x + 0.0 -> x (it turns -0.0 into 0.0) and no x * 0 -> 0 here.  Each takes the record of the op
-and its operands, and returns a Value of the very type the op would have, or None.
+So there is no x + 0.0 -> x (it turns -0.0 into 0.0) and no x * 0 -> 0 here.  Each takes the record
+of the op and its operands, and returns a Value of the very type the op would have, or None.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from .record import RECORDS, deriving, dtype_of, runs_backwards, value
 
 def _is(x: Value, number) -> bool:
     c = x.constant
-    return type(c) in (int, float) and c == number and math.copysign(1, c) == math.copysign(1, number)
+    return (type(c) in (int, float) and c == number
+            and math.copysign(1, c) == math.copysign(1, number))
 
 
 def _same_type(y: Value | None, record, *xs: Value):
@@ -26,7 +27,8 @@ def _same_type(y: Value | None, record, *xs: Value):
 
 
 def _negated(x: Value) -> Value | None:
-    """What x is the negative of.  Not for integers, whose negatives wrap before they are promoted."""
+    """What x is the negative of.  Not for integers, whose negatives wrap before they are promoted.
+    """
     if x.op is None or x.op.record.name != "negative":
         return None
     return x.op.inputs[0] if is_inexact(x.type.dtype or "float64") else None
@@ -38,7 +40,9 @@ def _is_less_than_zero(x: Value) -> bool:
 
 
 def _surely_inexact(x: Value, depth: int = 4) -> bool:
-    """Whether `x`, whose dtype is not known, can only be floating-point: a quotient, a sine, a product with one."""
+    """Whether `x`, whose dtype is not known, can only be floating-point: a quotient, a sine, a
+    product with one.
+    """
     if x.type.dtype is not None:
         return is_inexact(x.type.dtype)
     if x.op is None or not x.op.record.elementwise or not depth:
@@ -48,12 +52,14 @@ def _surely_inexact(x: Value, depth: int = 4) -> bool:
     return x.op.name in _FLOATS
 
 
-_FLOATS = frozenset("divide quotient single_quotient exp expm1 log log2 log10 log1p sqrt sin cos tan arcsin arccos arctan arctan2 "
-                    "sinh cosh tanh arcsinh arccosh arctanh".split())
+_FLOATS = frozenset(
+    "divide quotient single_quotient exp expm1 log log2 log10 log1p sqrt sin cos tan arcsin arccos arctan arctan2 "
+    "sinh cosh tanh arcsinh arccosh arctanh".split())
 
 
 def _integers(*xs: Value) -> bool:
-    return all(isinstance(x.type, Scalar) and not is_inexact(x.type.dtype) and x.type.dtype != "bool" for x in xs)
+    return all(isinstance(x.type, Scalar) and not is_inexact(x.type.dtype)
+               and x.type.dtype != "bool" for x in xs)
 
 
 def add(record, a: Value, b: Value):
@@ -64,12 +70,14 @@ def add(record, a: Value, b: Value):
         return a - _negated(b)
     if _negated(a) is not None:
         return b - _negated(a)
-    return _same_type(_affine(a, b, 1), record, a, b) if _integers(a, b) else _masked_alike(record, a, b)
+    return (_same_type(_affine(a, b, 1), record, a, b) if _integers(a, b)
+            else _masked_alike(record, a, b))
 
 
 def _masked_alike(record, a: Value, b: Value):
     """where(c, p, 0) + where(c, q, 0) is where(c, p + q, 0), and so with minus."""
-    if a.op is None or b.op is None or a.op is b.op or not a.op.name == b.op.name in ("where", "select"):
+    if (a.op is None or b.op is None or a.op is b.op
+        or not a.op.name == b.op.name in ("where", "select")):
         return None
     (condition, *sides), (other, *sides_of_b) = a.op.inputs, b.op.inputs
     for k in (0, 1):
@@ -88,7 +96,8 @@ def subtract(record, a: Value, b: Value):
         return _same_type(a + -b.constant, record, a, b)
     if _is(b, 0):
         return _same_type(a, record, a, b)
-    return _same_type(_affine(a, b, -1), record, a, b) if _integers(a, b) else _masked_alike(record, a, b)
+    return (_same_type(_affine(a, b, -1), record, a, b) if _integers(a, b)
+            else _masked_alike(record, a, b))
 
 
 def _affine(a: Value, b: Value, sign: int):
@@ -114,7 +123,8 @@ def base_offset(x: Value) -> tuple[Value | None, int]:
     if type(x.constant) is int:
         return None, x.constant
     op = x.op
-    if op is not None and op.record.name in ("add", "subtract") and type(op.inputs[1].constant) is int:
+    if (op is not None and op.record.name in ("add", "subtract")
+        and type(op.inputs[1].constant) is int):
         base, offset = base_offset(op.inputs[0])
         sign = 1 if op.record.name == "add" else -1
         return base, offset + sign * op.inputs[1].constant
@@ -122,7 +132,8 @@ def base_offset(x: Value) -> tuple[Value | None, int]:
 
 
 def _number_times(x: Value, times) -> tuple[int | float, Value] | None:
-    """The number and the rest of a product with a number before it: of 0.5 * a / b, 0.5 and a / b."""
+    """The number and the rest of a product with a number before it: of 0.5 * a / b, 0.5 and a / b.
+    """
     if x.op is None or len(x.op.inputs) != 2:
         return None
     first, second = x.op.inputs
@@ -135,7 +146,8 @@ def _number_times(x: Value, times) -> tuple[int | float, Value] | None:
 
 
 def is_normal(product: complex, x: Value) -> bool:
-    """Whether the product of two numbers that multiply `x` is neither too large nor too small for its dtype.
+    """Whether the product of two numbers that multiply `x` is neither too large nor too small for
+    its dtype.
 
     Else they stay two: of x * 1e200 * 1e200 * v the derivative is 1e100 where v is 1e-300.
     """
@@ -145,15 +157,20 @@ def is_normal(product: complex, x: Value) -> bool:
 
 
 def multiply(record, a: Value, b: Value):
-    """1 * a is a; -1 * a is -a; (-a) * b is -(a * b); 0 * i is 0 and 1.0 * i * x is i * x for an integer i; in adjoints 2 * (0.5 * a) is a."""
+    """1 * a is a; -1 * a is -a; (-a) * b is -(a * b); 0 * i is 0 and 1.0 * i * x is i * x for an
+    integer i; in adjoints 2 * (0.5 * a) is a.
+    """
     for x, y in ((a, b), (b, a)):
         if _is(x, 1) or _is(x, -1):
-            if _same_type(y, record, a, b) is None and not (y.type.dtype is None and _surely_inexact(y)):
+            if (_same_type(y, record, a, b) is None
+                and not (y.type.dtype is None and _surely_inexact(y))):
                 return None
             return y if x.constant == 1 else -y
         if _is(x, 0) and type(x.constant) is int and _integers(y):
             return _same_type(x, record, a, b)
-    if runs_backwards() and type(a.constant) in (int, float) and (found := _number_times(b, record)) is not None and is_normal(a.constant * found[0], b):
+    if (runs_backwards() and type(a.constant) in (int, float)
+        and (found := _number_times(b, record)) is not None
+        and is_normal(a.constant * found[0], b)):
         number, rest = found
         return value(a.constant * number) * rest
     if _is_less_than_zero(a) and is_inexact(dtype_of(b.type)):
@@ -180,11 +197,15 @@ def _counted(x: Value) -> Value | None:
 
 
 def divide(record, a: Value, b: Value):
-    """a / 1 is a; (-a) / b is -(a / b); 1.0 * i / x is i / x for an integer i; in adjoints a * x / sqrt(x) is a * sqrt(x)."""
+    """a / 1 is a; (-a) / b is -(a / b); 1.0 * i / x is i / x for an integer i; in adjoints a * x /
+    sqrt(x) is a * sqrt(x).
+    """
     if runs_backwards() and (rest := _over_root(a, b)) is not None:
         return _same_type(rest, record, a, b)
     if deriving.quietly and may_raise(a, b):
-        return RECORDS["single_quotient" if deriving.single and _beside_single(a) and _beside_single(b) else "quotient"](a, b)
+        return RECORDS["single_quotient"
+                       if deriving.single and _beside_single(a) and _beside_single(b)
+                       else "quotient"](a, b)
     if _is(b, 1):
         return _same_type(a, record, a, b)
     if _is_less_than_zero(a) and is_inexact(dtype_of(b.type)):
@@ -197,11 +218,13 @@ def divide(record, a: Value, b: Value):
 
 
 def _over_root(a: Value, root: Value, depth: int = 4) -> Value | None:
-    """a / root, where root is a square root and `a` a product of what it is the root of: what x * sqrt(x) has for a derivative.
+    """a / root, where root is a square root and `a` a product of what it is the root of: what x *
+    sqrt(x) has for a derivative.
 
     It is finite where x is 0, and so is the derivative of x * sqrt(x) there.
     """
-    if root.op is None or root.op.name not in ("sqrt", "math.sqrt") or not is_inexact(dtype_of(root.op.inputs[0].type) or "int64"):
+    if (root.op is None or root.op.name not in ("sqrt", "math.sqrt")
+        or not is_inexact(dtype_of(root.op.inputs[0].type) or "int64")):
         return None
     if a is root.op.inputs[0]:
         return root
@@ -214,7 +237,9 @@ def _over_root(a: Value, root: Value, depth: int = 4) -> Value | None:
 
 
 def quotient(record, a: Value, b: Value):
-    """Python's division where it does not raise; (-a) / b is -(a / b); in adjoints a * x / sqrt(x) is a * sqrt(x)."""
+    """Python's division where it does not raise; (-a) / b is -(a / b); in adjoints a * x / sqrt(x)
+    is a * sqrt(x).
+    """
     if runs_backwards() and (rest := _over_root(a, b)) is not None:
         return _same_type(rest, record, a, b)
     if not may_raise(a, b):
@@ -235,12 +260,16 @@ def _beside_single(x: Value) -> bool:
 
 
 def may_raise(a: Value, b: Value) -> bool:
-    """Whether a / b might be a division of Python's own numbers, by zero.  See Note [Derivatives do not raise]."""
+    """Whether a / b might be a division of Python's own numbers, by zero.  See Note [Derivatives do
+    not raise].
+    """
     return not _is_numpys(b) and not _is_numpys(a) and not _is_not_zero(b)
 
 
 def _is_numpys(x: Value, depth: int = 8) -> bool:
-    """Whether `x` is surely no Python number: where one comes from another path, or from a caller, its type does not tell."""
+    """Whether `x` is surely no Python number: where one comes from another path, or from a caller,
+    its type does not tell.
+    """
     if not isinstance(x.type, Scalar):
         return True
     if x.type.weak or x.op is None or x.op.blocks or not depth:
@@ -256,7 +285,8 @@ def _is_numpys(x: Value, depth: int = 8) -> bool:
 
 
 def _is_not_zero(x: Value) -> bool:
-    """Whether `x` is surely not 0: a number that is not, 1 + x * x, x where the program has asked."""
+    """Whether `x` is surely not 0: a number that is not, 1 + x * x, x where the program has asked.
+    """
     if type(x.constant) in (int, float, complex):
         return x.constant != 0
     match x.op.name if x.op is not None else "":
@@ -267,7 +297,8 @@ def _is_not_zero(x: Value) -> bool:
             return _is_not_zero(x.op.inputs[0])
         case "select":
             condition, *sides = x.op.inputs
-            asked = condition.op.inputs if condition.op is not None and condition.op.name == "equal" else ()
+            asked = (condition.op.inputs
+                     if condition.op is not None and condition.op.name == "equal" else ())
             return _is_not_zero(sides[0]) and sides[1] in asked and any(_is(v, 0) for v in asked)
         case name:
             return name == "math.cosh"
@@ -277,38 +308,50 @@ def _is_not_negative(x: Value) -> bool:
     if x.op is None:
         return False
     squared = x.op.name == "multiply" and x.op.inputs[0] is x.op.inputs[1]
-    even = x.op.name == "power" and type(x.op.inputs[1].constant) is int and x.op.inputs[1].constant in (2, 4)
+    even = (x.op.name == "power" and type(x.op.inputs[1].constant) is int
+            and x.op.inputs[1].constant in (2, 4))
     return squared or even or x.op.name in ("abs_", "math.exp", "math.fabs", "math.cosh")
 
 
 def power(record, a: Value, b: Value):
-    """a ** 1 is a; truth values ** 2 are their squares; an int to a negative power is a float, and Python goes by way of float(a)."""
+    """a ** 1 is a; truth values ** 2 are their squares; an int to a negative power is a float, and
+    Python goes by way of float(a).
+    """
     if a.type == INT and type(b.constant) is int and b.constant < 0:
         return RECORDS["float_"](a) ** b
-    if isinstance(a.type, Array) and a.type.dtype == "bool" and type(b.constant) is int and b.constant == 2:
+    if (isinstance(a.type, Array) and a.type.dtype == "bool" and type(b.constant) is int
+        and b.constant == 2):
         return RECORDS["square"](a)  # of int8, as NumPy has it, which no other power of them is
     return _same_type(a, record, a, b) if _is(b, 1) else None
 
 
 def negative(record, a: Value):
-    """-(-a) is a, for integers too; in adjoints the sign goes to the side of a choice that is not 0."""
+    """-(-a) is a, for integers too; in adjoints the sign goes to the side of a choice that is not
+    0.
+    """
     if a.op is not None and a.op.record is record:
         return a.op.inputs[0]
     if a.op is not None and a.op.name in ("where", "select") and runs_backwards() \
             and [_is(side, 0) for side in a.op.inputs[1:]].count(True) == 1:
         condition, *sides = a.op.inputs
-        return _same_type(RECORDS["where"](condition, *(x if _is(x, 0) else -x for x in sides)), record, a)
+        return _same_type(RECORDS["where"](condition, *(x if _is(x, 0) else -x for x in sides)),
+                          record, a)
     return None
 
 
 def where(record, condition: Value, a: Value, b: Value):
-    """A choice known beforehand; a choice between equals; a choice between numbers is Python's own."""
+    """A choice known beforehand; a choice between equals; a choice between numbers is Python's own.
+    """
     if type(condition.constant) is bool:
         chosen = a if condition.constant else b
-        if type(chosen.constant) in (int, float) and RECORDS["select"].infer(condition, a, b) == FLOAT:  # of Python's numbers
+        # of Python's numbers
+        if (type(chosen.constant) in (int, float)
+            and RECORDS["select"].infer(condition, a, b) == FLOAT):
             return value(float(chosen.constant))
         return _same_type(chosen, record, condition, a, b)
-    if a is b or type(a.constant) in (int, float) and type(a.constant) is type(b.constant) and repr(a.constant) == repr(b.constant):
+    if (a is b
+        or type(a.constant) in (int, float) and type(a.constant) is type(b.constant)
+        and repr(a.constant) == repr(b.constant)):
         return _same_type(a, record, condition, a, b)
     if all(isinstance(x.type, Scalar) for x in (condition, a, b)):
         return RECORDS["select"](condition, a, b)

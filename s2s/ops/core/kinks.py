@@ -1,7 +1,8 @@
 """Where calculus is silent about an op: at a corner, a tie, a step, a 0 / 0.
 
-There the derivative that a rule states is a convention.  An op says of itself where that is (`Record.kinks`), as
-questions about the numbers that it was given; nothing else reads them than `s2s.conventions`, which asks them of one run.
+There the derivative that a rule states is a convention.  An op says of itself where that is
+(`Record.kinks`), as questions about the numbers that it was given; nothing else reads them than
+`s2s.conventions`, which asks them of one run.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from .record import Record
 
 @dataclass(frozen=True)
 class Kink:
-    """`where(y, *xs, **attrs)` says of which elements calculus is silent, as truth values; `what` says why, and what is chosen.
+    """`where(y, *xs, **attrs)` says of which elements calculus is silent, as truth values; `what`
+    says why, and what is chosen.
 
-    `of` numbers the operands whose derivative is meant, None for all: a power is smooth in its base where it is not in its exponent.
+    `of` numbers the operands whose derivative is meant, None for all: a power is smooth in its base
+    where it is not in its exponent.
     """
 
     what: str

@@ -1,17 +1,22 @@
-"""When Python raises instead of computing an op: stated once, in the op's record, as a rule on Values.
+"""When Python raises instead of computing an op: stated once, in the op's record, as a rule on
+Values.
 
     divide.raises = (Raises(ZeroDivisionError, is_zero, (1.0, 0.0), operands=(1,)),)
 
-A `try` asks the rule before the op, and makes a branch of what it says (front/values/raise_guards.py); native code asks it where nobody
-catches anything (back/arrays/python_errors.py); a pass asks whether it can hold at all, before it moves the op (analysis/side_effects.py).
+A `try` asks the rule before the op, and makes a branch of what it says
+(front/values/raise_guards.py); native code asks it where nobody catches anything
+(back/arrays/python_errors.py); a pass asks whether it can hold at all, before it moves the op
+(analysis/side_effects.py).
 
-Python's own numbers raise in arithmetic where NumPy's warn; functions of `math`, int() and their like raise for both.
-Functions that are written in Python (library/sequences.py) need no rules: they say `raise`.
+Python's own numbers raise in arithmetic where NumPy's warn; functions of `math`, int() and their
+like raise for both. Functions that are written in Python (library/sequences.py) need no rules: they
+say `raise`.
 
-Considered: to try, in generated Python, what the program tries, with a `try` of its own.  Its derivative would have to know which
-of the ops in it has raised, compiled code has no such exceptions, and lanes of a batch cannot raise one by one; a
-condition is a branch to all of them.  Where Python's condition is no simple one (does a ** b overflow?), the op `overflows`
-tries that op alone.
+Considered: to try, in generated Python, what the program tries, with a `try` of its own.  Its
+derivative would have to know which of the ops in it has raised, compiled code has no such
+exceptions, and lanes of a batch cannot raise one by one; a condition is a branch to all of them.
+Where Python's condition is no simple one (does a ** b overflow?), the op `overflows` tries that op
+alone.
 """
 
 from __future__ import annotations
@@ -35,12 +40,14 @@ from .record import RECORDS, define, value
 class Raises:
     """One exception that an op raises.
 
-    `kind` is its class; None says that Python gives what has no place in the op's type: an integer of more than 64 bits, a
-    complex number.  `condition` is given the operands with the numbers `operands` (all, if there are none) and the attributes,
-    and gives whether it is raised, as a truth value, or None where it cannot be.  `example` are operands for which it is.
-    It is `pythons` if it is for Python's own numbers alone; where the condition `tries` the op, that need not be known.  Native code asks `natively`, a rule of the result that it has
-    computed and the operands, where that is given; where it is False, another rule of the op says it.  `at_poles` says that the
-    op raises wherever one of its slopes would divide by zero.
+    `kind` is its class; None says that Python gives what has no place in the op's type: an integer
+    of more than 64 bits, a complex number.  `condition` is given the operands with the numbers
+    `operands` (all, if there are none) and the attributes, and gives whether it is raised, as a
+    truth value, or None where it cannot be.  `example` are operands for which it is. It is
+    `pythons` if it is for Python's own numbers alone; where the condition `tries` the op, that need
+    not be known.  Native code asks `natively`, a rule of the result that it has computed and the
+    operands, where that is given; where it is False, another rule of the op says it.  `at_poles`
+    says that the op raises wherever one of its slopes would divide by zero.
     """
 
     kind: type[Exception] | None
@@ -56,13 +63,17 @@ class Raises:
         """The operands that the condition is about."""
         if self.operands is None:
             return list(xs)
-        return list(xs[self.operands]) if isinstance(self.operands, slice) else [xs[k] for k in self.operands]
+        return (list(xs[self.operands]) if isinstance(self.operands, slice)
+                else [xs[k] for k in self.operands])
 
     def asked(self, xs, attrs: dict) -> Value | None:
-        """Whether it is raised for the operands `xs`, asked with ops that are emitted now; None where it cannot be."""
+        """Whether it is raised for the operands `xs`, asked with ops that are emitted now; None
+        where it cannot be.
+        """
         with not_watched():
             found = self.condition(*self.of(xs), **attrs)
-        if found is None or found is False or isinstance(found, Value) and found.constant is not MISSING and not found.constant:
+        if (found is None or found is False
+            or isinstance(found, Value) and found.constant is not MISSING and not found.constant):
             return None
         return value(found)
 
@@ -72,7 +83,8 @@ class Raises:
             return self.asked(xs, attrs) is not None
 
     def arguments(self, evaluate: Callable, xs) -> tuple:
-        """What the exception is made of, for operands like `xs`: what Python says of the example."""
+        """What the exception is made of, for operands like `xs`: what Python says of the example.
+        """
         try:
             evaluate(*(_like(x, y) for x, y in zip(self.example, xs)))
         except Exception as error:
@@ -90,7 +102,7 @@ def _like(x, operand: Value):
     return int(x) if dtype.startswith(("int", "bool")) and x == x and abs(x) < math.inf else x
 
 
-# ------------------------------------------------------------------------------------------------ truth values
+# ------------------------------------------------------------------------------------- truth values
 
 
 def both(a, b):
@@ -109,8 +121,11 @@ def both(a, b):
 
 
 def _are_one_number(a, b) -> bool | None:
-    """Of two conditions that say of one value which number it is: whether it is the same number; None of others."""
-    ops = [x.op for x in (a, b) if isinstance(x, Value) and x.op is not None and x.op.name == "equal"]
+    """Of two conditions that say of one value which number it is: whether it is the same number;
+    None of others.
+    """
+    ops = [x.op
+           for x in (a, b) if isinstance(x, Value) and x.op is not None and x.op.name == "equal"]
     if len(ops) < 2 or ops[0].inputs[0] is not ops[1].inputs[0]:
         return None
     known = [_known(op.inputs[1]) for op in ops]
@@ -142,7 +157,7 @@ def all_of(*conditions):
     return found
 
 
-# ------------------------------------------------------------------------------------------- of one number
+# ------------------------------------------------------------------------------------ of one number
 
 
 def _dtype(x: Value) -> str:
@@ -252,7 +267,9 @@ def is_whole(x: Value):
 
 
 def has_no_word(x: Value):
-    """Whether x, as an integer, is none of 64 bits, or no integer at all: NaN, infinite, or too large."""
+    """Whether x, as an integer, is none of 64 bits, or no integer at all: NaN, infinite, or too
+    large.
+    """
     if is_integral(x):
         return None
     known = _known(x)
@@ -269,7 +286,7 @@ def _imag(z: Value) -> Value:
     return OPERATORS["imag"](z)
 
 
-# ------------------------------------------------------------------------------------------------- overflow
+# ----------------------------------------------------------------------------------------- overflow
 
 
 def overflows(function, *numbers):
@@ -286,7 +303,9 @@ BUILTINS = {"power": pow, "abs_": abs, "round": round}  # ops that Python's own 
 
 def _function_of(name: str) -> Callable:
     """What Python calls the op of that name."""
-    return BUILTINS.get(name) or getattr({"math": math, "cmath": cmath}[name.partition(".")[0]], name.partition(".")[2])
+    return (BUILTINS.get(name)
+            or getattr({"math": math, "cmath": cmath}[name.partition(".")[0]],
+                       name.partition(".")[2]))
 
 
 def op_of(function: Callable) -> str:
@@ -296,7 +315,8 @@ def op_of(function: Callable) -> str:
 
 
 def _spelled(function: Callable) -> ast.expr:
-    return ast.parse(function.__name__ if function in BUILTINS.values() else op_of(function), mode="eval").body
+    return ast.parse(function.__name__ if function in BUILTINS.values() else op_of(function),
+                     mode="eval").body
 
 
 def _overflows_somewhere(*xs, function: Callable):
@@ -309,19 +329,26 @@ def _overflows_somewhere(*xs, function: Callable):
 
 
 overflows_record = define(
-    "overflows", evaluate=_overflows_somewhere, infer=lambda *xs, function: Scalar("bool", weak=True), elementwise=True, cheap=True,
-    syntax=lambda *xs, function: ast.Call(ast.Name("overflows", ast.Load()), [_spelled(function), *xs], []), helper=overflows,
+    "overflows", evaluate=_overflows_somewhere,
+    infer=lambda *xs, function: Scalar("bool", weak=True), elementwise=True, cheap=True,
+    syntax=lambda *xs, function: ast.Call(ast.Name("overflows", ast.Load()),
+                                          [_spelled(function), *xs], []), helper=overflows,
     vjp=lambda bar, y, *xs, function: (None,) * len(xs), jvp=lambda dots, y, *xs, function: None,
-    raises=(Raises(None, lambda *xs, function: None, natively=lambda y, *xs, function: y if any(map(is_complex, xs)) else None),))
+    raises=(Raises(None, lambda *xs, function: None,
+                   natively=lambda y, *xs, function: y if any(map(is_complex, xs)) else None),))
 
 
 def has_overflown(y: Value, *xs: Value):
-    """Whether y is infinite, computed of finite numbers: what native code makes where Python raises OverflowError.
+    """Whether y is infinite, computed of finite numbers: what native code makes where Python raises
+    OverflowError.
 
-    Of complex numbers, whether that may be so: Python computes some of them by others that overflow.
+    Of complex numbers, whether that may be so: Python computes some of them by others that
+    overflow.
     """
     if any(map(is_complex, (y, *xs))):
-        return either(negated(is_finite(y)), is_infinite(RECORDS["abs_"](xs[0])) if is_complex(xs[0]) and is_complex(y) else None)
+        return either(negated(is_finite(y)),
+                      is_infinite(RECORDS["abs_"](xs[0])) if is_complex(xs[0]) and is_complex(y)
+                      else None)
     return all_of(is_infinite(y), *map(is_finite, xs))
 
 
@@ -336,7 +363,7 @@ def _overflows(name: str, *xs: Value):
     return overflows_record(*xs, function=_function_of(name))
 
 
-# -------------------------------------------------------------------------------------------------- powers
+# ------------------------------------------------------------------------------------------- powers
 
 
 def divides_by_zero(a: Value, b: Value):
@@ -360,14 +387,17 @@ def _power_overflows(a: Value, b: Value):
 def _is_tame_power(a: Value, b: Value) -> bool:
     """Whether no finite number to this power overflows."""
     exponent, base = _known(b), _known(a)
-    tame = base is not None and (base in (0, 1, -1) or not math.isfinite(base))  # what is infinite does not become so
+    # what is infinite does not become so
+    tame = base is not None and (base in (0, 1, -1) or not math.isfinite(base))
     return not is_complex(a) and (exponent is not None and -0.95 < exponent <= 1 or tame)
 
 
 def _leaves_known_power(a: Value, b: Value):
-    """Whether Python does not give what native code makes of a ** b, where one of the two is known, asked of the other alone.
+    """Whether Python does not give what native code makes of a ** b, where one of the two is known,
+    asked of the other alone.
 
-    Bounds are a little too narrow where they are rounded, and infinity is beyond them: then Python, asked in vain, gives the result.
+    Bounds are a little too narrow where they are rounded, and infinity is beyond them: then Python,
+    asked in vain, gives the result.
     """
     exponent, base = _known(b), _known(a)
     if any(map(is_complex, (a, b))) or is_integral(a) and is_integral(b):
@@ -377,7 +407,8 @@ def _leaves_known_power(a: Value, b: Value):
         if exponent == int(exponent):
             if exponent in (0, 1):
                 return None
-            return is_more(RECORDS["abs_"](a), bound) if exponent > 0 else is_less(RECORDS["abs_"](a), bound)
+            return (is_more(RECORDS["abs_"](a), bound) if exponent > 0
+                    else is_less(RECORDS["abs_"](a), bound))
         if exponent > 0:
             return is_less(a, 0) if exponent < 1 else either(is_less(a, 0), is_more(a, bound))
         return is_less(a, bound) if bound > 0 else is_at_most(a, 0)
@@ -388,7 +419,9 @@ def _leaves_known_power(a: Value, b: Value):
 
 
 def _bound(exponent: float) -> float:
-    """The number whose power with this exponent is nearly the largest number there is, on the side of smaller powers."""
+    """The number whose power with this exponent is nearly the largest number there is, on the side
+    of smaller powers.
+    """
     return math.exp(math.log(MAX) / exponent) * (1 - 1e-12 if exponent > 0 else 1 + 1e-12)
 
 
@@ -396,7 +429,9 @@ MAX = 1.7976931348623157e308
 
 
 def _has_no_power(y: Value, a: Value, b: Value):
-    """Whether Python does not give y, which native code has made of a ** b: it raises, or gives a complex number or a long integer."""
+    """Whether Python does not give y, which native code has made of a ** b: it raises, or gives a
+    complex number or a long integer.
+    """
     exponent, base = _known(b), _known(a)
     if is_complex(y) or is_complex(a) or is_complex(b):
         return either(has_overflown(y, a, b), divides_by_zero(a, b) if is_complex(b) else None)
@@ -405,19 +440,23 @@ def _has_no_power(y: Value, a: Value, b: Value):
             return None if exponent <= 3 else is_more(RECORDS["abs_"](a), int(2 ** (63 / exponent)))
         if base is not None and base > 1:
             return is_more(b, max(n for n in range(63) if base**n < 2**63))
-        return OPERATORS["greater_equal"](RECORDS["abs_"](OPERATORS["power"](RECORDS["float_"](RECORDS["int_"](a)), b)), value(2.0**63))
-    if exponent is not None and math.isfinite(exponent) or base is not None and base > 0 and math.isfinite(base):
+        return OPERATORS["greater_equal"](RECORDS["abs_"](OPERATORS["power"](RECORDS["float_"](
+            RECORDS["int_"](a)), b)), value(2.0**63))
+    if (exponent is not None and math.isfinite(exponent)
+        or base is not None and base > 0 and math.isfinite(base)):
         return None  # the other has been asked
     return both(negated(is_finite(y)), are_finite(a, b))
 
 
 def _is_outside_of_pow(a: Value, b: Value):
     """Whether math.pow(a, b) has no real value: math.pow(0, -1), math.pow(-8, 1 / 3)."""
-    fractional = None if is_whole(b) is True else True if is_whole(b) is False else OPERATORS["less"](RECORDS["floor"](b), b)
-    return either(divides_by_zero(a, b), both(both(is_less(a, 0), is_more(a, -math.inf)), fractional))
+    fractional = (None if is_whole(b) is True else True if is_whole(b) is False
+                  else OPERATORS["less"](RECORDS["floor"](b), b))
+    return either(divides_by_zero(a, b),
+                  both(both(is_less(a, 0), is_more(a, -math.inf)), fractional))
 
 
-# --------------------------------------------------------------------------------------------------- shifts
+# ------------------------------------------------------------------------------------------- shifts
 
 
 def _shifts_out(a: Value, b: Value):
@@ -425,7 +464,7 @@ def _shifts_out(a: Value, b: Value):
     return None if b.constant in range(32) else is_more(b, 62)
 
 
-# --------------------------------------------------------------------------------------- what Python raises
+# ------------------------------------------------------------------------------- what Python raises
 
 TO_INTEGER = (
     Raises(ValueError, is_nan, (math.nan,), natively=False),
@@ -433,7 +472,8 @@ TO_INTEGER = (
     Raises(None, has_no_word),
 )
 DIVISION = (Raises(ZeroDivisionError, is_zero, (1.0, 0.0), pythons=True, operands=(1,)),)
-TRUE_DIVISION = (Raises(ZeroDivisionError, is_zero, (1.0, 0.0), pythons=True, operands=(1,), at_poles=True),)
+TRUE_DIVISION = (Raises(ZeroDivisionError, is_zero, (1.0, 0.0), pythons=True, operands=(1,),
+                        at_poles=True),)
 POWER = (
     Raises(ZeroDivisionError, divides_by_zero, (0.0, -1.0), pythons=True, natively=False),
     Raises(OverflowError, _power_overflows, (1e300, 2.0), pythons=True, natively=False, tries=True),
@@ -506,31 +546,41 @@ def _unless_nan(infinite: Callable, other: Callable) -> Callable:
 
 def _is(real: float, imag: float) -> Callable:
     """The rule: whether z is one of the numbers ±real ± imag * 1j."""
-    return lambda z: both(equals(RECORDS["abs_"](_real(z)), real), equals(RECORDS["abs_"](_imag(z)), imag))
+    return lambda z: both(equals(RECORDS["abs_"](_real(z)), real),
+                          equals(RECORDS["abs_"](_imag(z)), imag))
 
 
 IN_CMATH = {
     "log": _domain(is_zero, 0j, at_poles=True),
     "log10": _domain(is_zero, 0j, at_poles=True),
-    "exp": _domain(lambda z: all_of(is_infinite(_imag(z)), negated(is_nan(_real(z))), differs(_real(z), -math.inf)),
-                   complex(0, math.inf)) + _overflow_in("exp"),
+    "exp": _domain(lambda z: all_of(is_infinite(_imag(z)), negated(is_nan(_real(z))),
+                                    differs(_real(z), -math.inf)), complex(0, math.inf))
+    + _overflow_in("exp"),
     "sinh": _domain(_unless_nan(_imag, _real), complex(1, math.inf)) + _overflow_in("sinh"),
     "cosh": _domain(_unless_nan(_imag, _real), complex(1, math.inf)) + _overflow_in("cosh"),
     "sin": _domain(_unless_nan(_real, _imag), complex(math.inf, 1)) + _overflow_in("sin"),
     "cos": _domain(_unless_nan(_real, _imag), complex(math.inf, 1)) + _overflow_in("cos"),
-    "tanh": _domain(lambda z: both(is_infinite(_imag(z)), is_finite(_real(z))), complex(1, math.inf)),
-    "tan": _domain(lambda z: both(is_infinite(_real(z)), is_finite(_imag(z))), complex(math.inf, 1)),
+    "tanh": _domain(lambda z: both(is_infinite(_imag(z)), is_finite(_real(z))),
+                    complex(1, math.inf)),
+    "tan": _domain(lambda z: both(is_infinite(_real(z)), is_finite(_imag(z))),
+                   complex(math.inf, 1)),
     "atanh": _domain(_is(1.0, 0.0), 1 + 0j),
     "atan": _domain(_is(0.0, 1.0), 1j),
 }
-ABSOLUTE = (Raises(OverflowError, lambda z: _overflows("abs_", z) if is_complex(z) else None, (1.7e308 + 1.7e308j,), pythons=True,
-                   natively=lambda y, z: has_overflown(y, z) if is_complex(z) else None, tries=True),)
-ROUND = (Raises(OverflowError, lambda x, n: None if (_known(n) or 0) >= 0 and _known(n) is not None or is_integral(x) else _overflows("round", x, n),
-                (1.7e308, -308), natively=False, tries=True),)  # native code calls Python for it
-TRUTH = (Raises(ValueError, lambda *xs: None if all(isinstance(x.type, Scalar) for x in xs) else True),)  # of an array there is none
+ABSOLUTE = (Raises(OverflowError, lambda z: _overflows("abs_", z) if is_complex(z) else None,
+                   (1.7e308 + 1.7e308j,), pythons=True,
+                   natively=lambda y, z: has_overflown(y, z) if is_complex(z) else None,
+                   tries=True),)
+ROUND = (Raises(OverflowError,  # native code calls Python for it
+                lambda x, n: None
+                    if (_known(n) or 0) >= 0 and _known(n) is not None or is_integral(x)
+                    else _overflows("round", x, n), (1.7e308, -308), natively=False, tries=True),)
+# of an array there is none
+TRUTH = (Raises(ValueError,
+                lambda *xs: None if all(isinstance(x.type, Scalar) for x in xs) else True),)
 
 
-# --------------------------------------------------------------------------------------- of arrays and lists
+# ------------------------------------------------------------------------------ of arrays and lists
 
 
 def extent(x: Value, axis: int) -> Value:
@@ -543,7 +593,8 @@ def unlike(n: Value, m: Value):
     if n is m or _known(n) is not None and _known(n) == _known(m):
         return None
     known = n if _known(n) is not None else m
-    return differs(m if known is n else n, known.constant) if _known(known) is not None else OPERATORS["not_equal"](n, m)
+    return (differs(m if known is n else n, known.constant) if _known(known) is not None
+            else OPERATORS["not_equal"](n, m))
 
 
 def do_not_agree(n: Value, m: Value, broadcasts: bool):
@@ -554,7 +605,8 @@ def do_not_agree(n: Value, m: Value, broadcasts: bool):
 def _is_length(n: Value) -> bool:
     """Whether n is a length, or larger than one."""
     base, offset = base_offset(n)
-    return base is not None and base.op is not None and base.op.name in ("length", "size", "tape_len") and offset >= 0
+    return (base is not None and base.op is not None
+            and base.op.name in ("length", "size", "tape_len") and offset >= 0)
 
 
 def is_negative_count(n: Value):
@@ -593,7 +645,8 @@ def fills_not(x: Value, *sizes: Value):
             part = part * n
     if not is_open:
         return unlike(whole, part)
-    rest = both(is_more(part, 0), differs(OPERATORS["remainder"](whole, RECORDS["max_"](part, value(1))), 0))
+    rest = both(is_more(part, 0),
+                differs(OPERATORS["remainder"](whole, RECORDS["max_"](part, value(1))), 0))
     return either(is_at_most(part, 0), rest) if _known(part) != 1 else None
 
 
@@ -612,9 +665,12 @@ def steps_by_zero(x: Value, *operands: Value, pattern: tuple):
 
 
 def fits_not(x: Value, v: Value, *operands: Value, pattern: tuple):
-    """Whether v does not broadcast to the slices of x that it is written to; whole axes are known to agree."""
-    if not isinstance(v.type, Array) or not isinstance(x.type, Array) or not any(isinstance(p, str) and p != "i" and p != "..." for p in pattern) \
-            or not all(p is None or p is ... or isinstance(p, str) for p in pattern):
+    """Whether v does not broadcast to the slices of x that it is written to; whole axes are known
+    to agree.
+    """
+    if (not isinstance(v.type, Array) or not isinstance(x.type, Array)
+        or not any(isinstance(p, str) and p != "i" and p != "..." for p in pattern)
+        or not all(p is None or p is ... or isinstance(p, str) for p in pattern)):
         return None
     place, found = RECORDS["getitem"](x, *operands, pattern=pattern), None
     if not isinstance(place.type, Array) or place.type.rank < v.type.rank:
@@ -635,7 +691,8 @@ def is_not_finite_somewhere(a: Value, *_, **attrs):
 
 def _any(x):
     """Whether one element of an array of truth values holds; a truth value itself."""
-    return RECORDS["any"](x, axis=None, keepdims=False) if isinstance(x, Value) and isinstance(x.type, Array) else x
+    return (RECORDS["any"](x, axis=None, keepdims=False)
+            if isinstance(x, Value) and isinstance(x.type, Array) else x)
 
 
 def indexed_outside(x: Value, *operands: Value, pattern: tuple):
@@ -675,7 +732,8 @@ def written_outside(x: Value, v: Value, *operands: Value, pattern: tuple):
 def is_outside(xs: Value, i: Value):
     """Whether there is no xs[i] in a list."""
     n = RECORDS["tape_len"](xs)
-    return either(is_less(i, -n) if _known(i) is None or _known(i) < 0 else None, OPERATORS["greater_equal"](i, n))
+    return either(is_less(i, -n) if _known(i) is None or _known(i) < 0 else None,
+                  OPERATORS["greater_equal"](i, n))
 
 
 def has_no_items(xs: Value, *_):
@@ -693,12 +751,15 @@ COUNTS_AFTER_ONE = (Raises(ValueError, any_is_negative, (0.0, -1), operands=slic
 COUNTS_AFTER_TWO = (Raises(ValueError, any_is_negative, (0.0, 1.0, -1), operands=slice(2, None)),)
 EXTREME = (Raises(ValueError, is_empty, (np.zeros(0),), natively=False),)
 RESHAPE = (Raises(ValueError, fills_not, (np.zeros(3), 2), natively=False),)
-READ = (Raises(IndexError, indexed_outside, natively=False), Raises(ValueError, steps_by_zero, natively=False))
+READ = (Raises(IndexError, indexed_outside, natively=False),
+        Raises(ValueError, steps_by_zero, natively=False))
 WRITE = (Raises(IndexError, written_outside, natively=False),
-         Raises(ValueError, lambda x, v, *operands, pattern: steps_by_zero(x, *operands, pattern=pattern), natively=False),
-         Raises(ValueError, fits_not, natively=False))
+         Raises(ValueError,
+                lambda x, v, *operands, pattern: steps_by_zero(x, *operands, pattern=pattern),
+                natively=False), Raises(ValueError, fits_not, natively=False))
 RANGE = (Raises(ZeroDivisionError, is_zero, (0, 1, 0), operands=(2,)),)
 POP_LAST = (Raises(IndexError, has_no_items, ([],), natively=False),)
-POP = (Raises(IndexError, has_no_items, ([], 0), natively=False), Raises(IndexError, is_outside, ([0], 3), natively=False))
+POP = (Raises(IndexError, has_no_items, ([], 0), natively=False),
+       Raises(IndexError, is_outside, ([0], 3), natively=False))
 FIND = (Raises(ValueError, is_missing, ([], 0), natively=False),)
 EXTREME_OF_LIST = (Raises(ValueError, has_no_items, ([],), natively=False),)

@@ -3,11 +3,11 @@
 Calling a record on Values emits the op; calling it on arrays computes it.  So a derivative rule is
 ordinary Python that can be tested with no compiler at all.
 
-A derivative is stated once.  An elementwise op states its partial derivatives as functions of the result
-and the operands; a linear op states its transpose; both modes follow.  `vjp` returns one contribution
-per input: None for none, a Value to be added to the input's cotangent, or a function that takes the
-cotangent accumulated so far (None if there is none yet) and returns the new one, for ops whose adjoint
-writes into that buffer (`x_bar[i] += y_bar`).
+A derivative is stated once.  An elementwise op states its partial derivatives as functions of the
+result and the operands; a linear op states its transpose; both modes follow.  `vjp` returns one
+contribution per input: None for none, a Value to be added to the input's cotangent, or a function
+that takes the cotangent accumulated so far (None if there is none yet) and returns the new one, for
+ops whose adjoint writes into that buffer (`x_bar[i] += y_bar`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ from ...ir.graph import MISSING, Value
 from ...ir.types import Array, Scalar, Static, Type, Unknown, is_inexact
 from ...lazy_import import Meanings
 
-WITH_ARGUMENTS = "call it first, or ask with arguments: .lower(*args).source"  # for what only they tell
+# for what only they tell
+WITH_ARGUMENTS = "call it first, or ask with arguments: .lower(*args).source"
 RECORDS: dict[str, Record] = {}
-FUNCTIONS: dict[object, Callable] = Meanings()  # np.sum -> what it means here: called on Values, emits ops
+# np.sum -> what it means here: called on Values, emits ops
+FUNCTIONS: dict[object, Callable] = Meanings()
 METHODS: dict[str, Callable] = {}  # x.sum(...) -> the same
 ATTRIBUTES: dict[str, Callable] = {}  # x.shape -> a function of x
 
@@ -36,34 +38,48 @@ class Record:
     """Everything s2s knows of one operation."""
 
     name: str
-    evaluate: Callable | None  # (*arrays, **attrs) -> result: what NumPy computes; None: `run` does it
+    # (*arrays, **attrs) -> result: what NumPy computes; None: `run` does it
+    evaluate: Callable | None
     infer: Callable  # (*values, **attrs) -> Type, or a list of Types for several outputs
-    syntax: Callable | None = None  # (*ast expressions, **attrs) -> ast expression; None: the printer knows the statement
-    fold: Callable | None = None  # (*values, **attrs) -> Value(s) that stand for the result, or None
+    # (*ast expressions, **attrs) -> ast expression; None: the printer knows the statement
+    syntax: Callable | None = None
+    # (*values, **attrs) -> Value(s) that stand for the result, or None
+    fold: Callable | None = None
     partials: tuple = ()  # elementwise: one (y, *xs) -> ∂y/∂x per operand; None: no derivative
     vjp: Callable | None = None  # (y_bar, y, *xs, **attrs) -> one contribution per input
     jvp: Callable | None = None  # (x_dots, y, *xs, **attrs) -> y_dot or None
     batch: Callable | None = None  # see transform/batch/vmap
-    depends: Callable | None = None  # see ops/depends.py; None: element by element, or everything on everything
-    moves: tuple[int, ...] = ()  # for sparse derivatives: inputs that do not decide which element goes where
+    # see ops/depends.py; None: element by element, or everything on everything
+    depends: Callable | None = None
+    # for sparse derivatives: inputs that do not decide which element goes where
+    moves: tuple[int, ...] = ()
     elementwise: bool = False
     cheap: bool = False  # recomputed in the reverse sweep rather than saved
     pure: bool = True  # may be dropped if unused, shared if repeated
-    only_raises: bool = False  # is not pure, but does nothing else than raise: independent trips stay independent
+    # is not pure, but does nothing else than raise: independent trips stay independent
+    only_raises: bool = False
     views: tuple[int, ...] = ()  # inputs whose memory the result may share
     shapes: tuple[int, ...] = ()  # inputs of which only the shape is read
     writes: int | None = None  # the input that prints as overwritten in place: `a[i] = v`
-    slope: str | Callable = "pole"  # elementwise: see Note [Slopes]; or a function of the operands that says it
+    # elementwise: see Note [Slopes]; or a function of the operands that says it
+    slope: str | Callable = "pole"
     warns_at_poles: bool = True  # elementwise: NumPy warns where its value is infinite
-    raises: tuple = ()  # when Python raises instead of computing it: Raises, of raise_conditions.py, in the order in which they are asked
-    vector: str = ""  # what runtime/kernels/vector_math, which loops over arrays call, has for it: "sin"
-    helper: Callable | None = None  # a module-level function the spelling calls; its source is printed along
-    rebuild: Callable | None = None  # ops with blocks: (op, inputs, inner) -> outputs, emitted again
+    # when Python raises instead of computing it: Raises, of raise_conditions.py, in the order in
+    # which they are asked
+    raises: tuple = ()
+    # what runtime/kernels/vector_math, which loops over arrays call, has for it: "sin"
+    vector: str = ""
+    # a module-level function the spelling calls; its source is printed along
+    helper: Callable | None = None
+    # ops with blocks: (op, inputs, inner) -> outputs, emitted again
+    rebuild: Callable | None = None
     run: Callable | None = None  # ops with blocks: (op, inputs, run_block) -> list of results
     check: Callable | None = None  # ops with blocks: (op) -> raises VerifyError
     kinks: tuple = ()  # where its derivative is a convention: see kinks.py
-    stands_for: Callable | None = None  # (op, output) -> the input that the output is, where it is one
-    linear: tuple[int, ...] = field(default=())  # inputs in which it is linear: jvp applies the op to x_dot
+    # (op, output) -> the input that the output is, where it is one
+    stands_for: Callable | None = None
+    # inputs in which it is linear: jvp applies the op to x_dot
+    linear: tuple[int, ...] = field(default=())
 
     def __call__(self, *args, **attrs):
         if any(isinstance(a, Value) for a in args):
@@ -74,19 +90,28 @@ class Record:
         return f"<op {self.name}>"
 
     def is_silently_steep(self, inputs) -> bool:
-        """Whether NumPy may compute it without a warning where a slope is infinite: where the value is finite, and SciPy everywhere."""
+        """Whether NumPy may compute it without a warning where a slope is infinite: where the value
+        is finite, and SciPy everywhere.
+        """
         slope = self.slope_at(inputs)
-        return slope == "steep" or slope == "pole" and (not self.warns_at_poles or self.name == "power" and inputs[1].constant is MISSING
-                                                        and is_inexact(dtype_of(inputs[1].type) or "float64"))
+        return (slope == "steep"
+                or slope == "pole"
+                and (not self.warns_at_poles
+                     or self.name == "power" and inputs[1].constant is MISSING
+                     and is_inexact(dtype_of(inputs[1].type) or "float64")))
 
     def slope_at(self, inputs) -> str:
-        """What the slopes of an elementwise op may be with these operands: "finite", "steep" or "pole"."""
+        """What the slopes of an elementwise op may be with these operands: "finite", "steep" or
+        "pole".
+        """
         return self.slope(*inputs) if callable(self.slope) else self.slope
 
 
 # Note [Slopes]
-# "finite": at finite operands all slopes are finite, unless they overflow (exp, multiply).  "steep": a value that is finite has a slope
-# that may be infinite (sqrt at 0, arccos at 1).  "pole": the value may be infinite, too (log, 1 / x), and so may what is made of it.
+# "finite": at finite operands all slopes are finite, unless they overflow (exp, multiply).
+# "steep": a value that is finite has a slope
+# that may be infinite (sqrt at 0, arccos at 1).  "pole": the value may be infinite, too (log, 1 /
+# x), and so may what is made of it.
 
 
 def define(name: str, **fields) -> Record:
@@ -101,9 +126,10 @@ def define(name: str, **fields) -> Record:
 class Macro:
     """A function of functions, such as `grad`: what calling it inside a program means.
 
-    `expand(call, *args, **keywords)` is given what the arguments stand for and returns what the result does;
-    `call(f, *args)` calls `f` in the program.  After the function come `data` arguments, `...` for any number; all others are options,
-    of which it is given the Python objects, known when code is generated.
+    `expand(call, *args, **keywords)` is given what the arguments stand for and returns what the
+    result does; `call(f, *args)` calls `f` in the program.  After the function come `data`
+    arguments, `...` for any number; all others are options, of which it is given the Python
+    objects, known when code is generated.
     """
 
     expand: Callable
@@ -116,11 +142,13 @@ class Macro:
         return argument > len(self.data) and self.data != (...,)
 
 
-MACROS: dict[object, Macro] = {}  # s2s.grad -> what it means inside a program; the public module fills it
+# s2s.grad -> what it means inside a program; the public module fills it
+MACROS: dict[object, Macro] = {}
 
 
 def numpy_function(*functions, method: str = "", attribute: str = ""):
-    """Say that calls of these functions, this method or this attribute mean the decorated function."""
+    """Say that calls of these functions, this method or this attribute mean the decorated function.
+    """
 
     def register(rule: Callable) -> Callable:
         for function in functions:
@@ -135,9 +163,12 @@ def numpy_function(*functions, method: str = "", attribute: str = ""):
 
 
 def common_dtype(*dtypes: str | None) -> str | None:
-    """NumPy's dtype of what is made of these; of numbers that are not known before a call, which are real, and complex ones it is complex."""
+    """NumPy's dtype of what is made of these; of numbers that are not known before a call, which
+    are real, and complex ones it is complex.
+    """
     if None in dtypes:
-        return "complex128" if any(d is not None and d.startswith("complex") for d in dtypes) else None
+        return ("complex128" if any(d is not None and d.startswith("complex") for d in dtypes)
+                else None)
     return np.result_type(*map(np.dtype, dtypes)).name
 
 
@@ -145,7 +176,9 @@ def common_dtype(*dtypes: str | None) -> str | None:
 
 
 def type_of_constant(x) -> Type:
-    """The type of a Python or NumPy object that stands in the program text or is fixed from outside."""
+    """The type of a Python or NumPy object that stands in the program text or is fixed from
+    outside.
+    """
     match x:
         case bool():
             return Scalar("bool", weak=True)
@@ -186,8 +219,9 @@ def static(x, what: str = "this argument"):
         return x.constant
     if x.op is not None and x.op.name == "tuple":
         return tuple(static(item, what) for item in x.op.inputs)
-    error = UndecidedError(f"{what} must be known when code is generated, and depends on run-time data",
-                           current().line, "write it as a literal, or make the argument static")
+    error = UndecidedError(
+        f"{what} must be known when code is generated, and depends on run-time data",
+        current().line, "write it as a literal, or make the argument static")
     error.value = x
     raise error
 
@@ -199,7 +233,7 @@ def is_static(x) -> bool:
     return x.op is not None and x.op.name == "tuple" and all(map(is_static, x.op.inputs))
 
 
-# -------------------------------------------------------------------------------------------- shapes
+# ------------------------------------------------------------------------------------------- shapes
 
 
 def rank(x: Value) -> int | None:
@@ -239,7 +273,9 @@ def array_type(dtype: str, dims: tuple) -> Type:
 
 
 def broadcast_dim(a, b):
-    """The extent that `a` and `b` broadcast to, None where only the run knows.  See Note [Which extents are 1]."""
+    """The extent that `a` and `b` broadcast to, None where only the run knows.  See Note [Which
+    extents are 1].
+    """
     if a == b or b == 1:
         return a
     if a == 1:
@@ -280,7 +316,8 @@ def broadcast_dims(*shapes: tuple) -> tuple:
 def promote(*types: Type) -> tuple[str, bool]:
     """NEP 50: (dtype, weak) of an elementwise result, from types with known dtypes."""
     weak = all(isinstance(t, Scalar) and t.weak for t in types)
-    samples = [_weak_sample(t) if isinstance(t, Scalar) and t.weak else np.dtype(t.dtype) for t in types]
+    samples = [_weak_sample(t) if isinstance(t, Scalar) and t.weak else np.dtype(t.dtype)
+               for t in types]
     return np.result_type(*samples).name, weak
 
 
@@ -288,40 +325,48 @@ def _weak_sample(t: Scalar):
     return {"bool": False, "int64": 0, "float64": 0.0, "complex128": 0j}[t.dtype]
 
 
-# --------------------------------------------------------------------------------------------- directions
+# --------------------------------------------------------------------------------------- directions
 
 
 def runs_backwards() -> bool:
-    """Whether what is emitted now belongs to an adjoint, where the sign of a zero does not matter."""
+    """Whether what is emitted now belongs to an adjoint, where the sign of a zero does not matter.
+    """
     line = current().line
     return line is not None and line.backwards
 
 
 # Note [Derivatives do not raise]
-# Python's own numbers raise when divided by zero, and NumPy's do not.  Of a Python number x, `np.sin(x) / x` is NumPy's
-# and nan at 0; its derivative has the factor 1.0 / x, which is Python's and would raise.  What runs without raising
-# has a derivative that does: inf or nan, as in NumPy.  So where a rule divides by a Python number, it divides as
-# np.divide does (the op `quotient`), unless the other operand is surely NumPy's, the divisor surely not 0, or the op
-# itself has raised where it is: then `1 / x` stays what it is, and x = 0 stays a ZeroDivisionError.
-# Considered: to convert the divisor, np.float64(x), which makes the derivatives of float32 programs float64; to let
-# cotangents start as np.float64(1.0), which spoils every product that the seed is multiplied away from, and does not
-# help where the zeros of another path, Python's, are what is divided.
+# Python's own numbers raise when divided by zero, and NumPy's do not.  Of a Python number x,
+# `np.sin(x) / x` is NumPy's and nan at 0; its derivative has the factor 1.0 / x, which is Python's
+# and would raise.  What runs without raising has a derivative that does: inf or nan, as in NumPy.
+# So where a rule divides by a Python number, it divides as np.divide does (the op `quotient`),
+# unless the other operand is surely NumPy's, the divisor surely not 0, or the op itself has raised
+# where it is: then `1 / x` stays what it is, and x = 0 stays a ZeroDivisionError.
+# Considered: to convert the divisor, np.float64(x), which makes the derivatives of float32 programs
+# float64; to let cotangents start as np.float64(1.0), which spoils every product that the seed is
+# multiplied away from, and does not help where the zeros of another path, Python's, are what is
+# divided.
 #
-# np.divide makes a float64 of Python's numbers, and that makes float64 of all it meets.  In the derivative of a result in
-# single precision, of np.mean or x / len(x), it is np.divide(1.0, n, dtype=np.float32) (the op `single_quotient`).  Considered:
-# np.float32(1.0) / n, but a converted constant is a constant, and is taken for Python's once it is in the text as 1.0.
+# np.divide makes a float64 of Python's numbers, and that makes float64 of all it meets.  In the
+# derivative of a result in single precision, of np.mean or x / len(x), it is np.divide(1.0, n,
+# dtype=np.float32) (the op `single_quotient`).  Considered: np.float32(1.0) / n, but a converted
+# constant is a constant, and is taken for Python's once it is in the text as 1.0.
 
 
 class deriving:
-    """`with deriving(record, y):` makes divisions emitted inside it those of the derivative of y = record(...)."""
+    """`with deriving(record, y):` makes divisions emitted inside it those of the derivative of y =
+    record(...).
+    """
 
     quietly = False  # whether a division by zero may not raise now
     single = False  # whether what it makes of Python's numbers is to be float32
 
     def __init__(self, record: Record, y):
-        self.quiet = not (any(each.at_poles for each in record.raises) and isinstance(y, Value) and isinstance(y.type, Scalar) and y.type.weak)
+        self.quiet = not (any(each.at_poles for each in record.raises) and isinstance(y, Value)
+                          and isinstance(y.type, Scalar) and y.type.weak)
         self.of_single = isinstance(y, Value) and dtype_of(y.type) == "float32"
-        self.steep = isinstance(y, Value) and y.op is not None and record.is_silently_steep(y.op.inputs)
+        self.steep = (isinstance(y, Value) and y.op is not None
+                      and record.is_silently_steep(y.op.inputs))
 
     def __enter__(self) -> None:
         self.builder = current()
@@ -335,7 +380,9 @@ class deriving:
 
 
 class forwards:
-    """`with forwards(one_sided):` says that what is emitted inside are tangents, of a derivative if `one_sided` (ops/arrays/norms.py)."""
+    """`with forwards(one_sided):` says that what is emitted inside are tangents, of a derivative if
+    `one_sided` (ops/arrays/norms.py).
+    """
 
     active = False
     one_sided = False

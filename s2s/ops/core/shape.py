@@ -1,15 +1,15 @@
 """Shapes: asking for them, spreading over them, summing back, and saying them.
 
-`spread(s, x)` is a number or array spread over the shape of x; `sum_to(x_bar, x)` is its transpose, what
-un-broadcasts a cotangent.  Both vanish where the types prove the shapes equal, and `sum_to` becomes plain
-sums where ranks and extents of 1 are known.
+`spread(s, x)` is a number or array spread over the shape of x; `sum_to(x_bar, x)` is its transpose,
+what un-broadcasts a cotangent.  Both vanish where the types prove the shapes equal, and `sum_to`
+becomes plain sums where ranks and extents of 1 are known.
 
 Note [Shapes are asked of what lives]
-A rule often has a value at hand that the derivative needs only for its shape: the argument of a sum, say.
-If that is `y * np.log(p)`, the shape is asked of `y`, and the product is dead.  Likewise the length of an
-array that a loop carries is asked, before the loop, of the array that the carry starts as, as long as the
-types say that the loop does not change it.  Records list in `shapes` the inputs of which only the shape
-is read.
+A rule often has a value at hand that the derivative needs only for its shape: the argument of a
+sum, say. If that is `y * np.log(p)`, the shape is asked of `y`, and the product is dead.  Likewise
+the length of an array that a loop carries is asked, before the loop, of the array that the carry
+starts as, as long as the types say that the loop does not change it.  Records list in `shapes` the
+inputs of which only the shape is read.
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ def literal(x) -> ast.expr | None:
 
 
 def shape_syntax(x: ast.expr, known: bool) -> ast.expr:
-    """x.shape; of what may be a Python number, np.shape(x); of a shape that is said by lengths, these."""
+    """x.shape; of what may be a Python number, np.shape(x); of a shape that is said by lengths,
+    these.
+    """
     if is_said_by_lengths(x):
         lengths = x.args[1]
         return lengths if isinstance(lengths, ast.Tuple) else ast.Tuple([lengths], ast.Load())
@@ -79,7 +81,9 @@ def shape_syntax(x: ast.expr, known: bool) -> ast.expr:
 
 
 def is_said_by_lengths(x: ast.expr) -> bool:
-    """Whether this is a number under a shape, of which only the shape is of interest: np.broadcast_to(0.0, (n, m))."""
+    """Whether this is a number under a shape, of which only the shape is of interest:
+    np.broadcast_to(0.0, (n, m)).
+    """
     match x:
         case ast.Call(ast.Attribute(ast.Name("np"), "broadcast_to"), [ast.Constant(), _]):
             return True
@@ -87,7 +91,8 @@ def is_said_by_lengths(x: ast.expr) -> bool:
 
 
 def float_dtype(type: Type) -> str:
-    """The dtype of a cotangent of a value of this type: inexact even where the value is an integer."""
+    """The dtype of a cotangent of a value of this type: inexact even where the value is an integer.
+    """
     dtype = dtype_of(type)
     return dtype if dtype is not None and is_inexact(dtype) else "float64"
 
@@ -97,7 +102,7 @@ def is_array(x: Value) -> bool:
     return isinstance(x.type, Array)
 
 
-# ---------------------------------------------------------------------------------------------- axes
+# --------------------------------------------------------------------------------------------- axes
 
 
 def normal_axis(axis: int, count: int) -> int:
@@ -136,23 +141,28 @@ def _as_axis(axis) -> int:
     try:
         return operator.index(axis)
     except TypeError:
-        raise TypeMismatchError(f"axis={axis!r}", current().line, "name an axis by an integer") from None
+        raise TypeMismatchError(f"axis={axis!r}", current().line,
+                                "name an axis by an integer") from None
 
 
-# ------------------------------------------------------------------------------------- asking for shapes
+# -------------------------------------------------------------------------------- asking for shapes
 
 
 def said_by(x: Value) -> tuple[Value, ...] | None:
-    """The lengths, if `x` is a number under a shape: what stands for a value that is not there, where only its shape is read."""
+    """The lengths, if `x` is a number under a shape: what stands for a value that is not there,
+    where only its shape is read.
+    """
     if x.op is None or x.op.name != "broadcast_to" or not isinstance(x.op.inputs[0].type, Scalar):
         return None
     return tuple(x.op.inputs[1:])
 
 
 def shape_source(x: Value, number: bool = False) -> Value:
-    """A value that has the shape of `x` and needs less to be computed.  Note [Shapes are asked of what lives].
+    """A value that has the shape of `x` and needs less to be computed.  Note [Shapes are asked of
+    what lives].
 
-    With `number` set, only lengths are asked for, so its type need not say that the shapes are equal.
+    With `number` set, only lengths are asked for, so its type need not say that the shapes are
+    equal.
     """
     leaf, stack, seen = None, [x], {x}
     while stack:
@@ -192,7 +202,9 @@ def _of_equal_shape(x: Value, number: bool) -> list[Value]:
 
 
 def _fills(part: Type, whole: Type) -> bool:
-    """Whether an operand of an elementwise op has the shape of its result, since it has no axis to be broadcast."""
+    """Whether an operand of an elementwise op has the shape of its result, since it has no axis to
+    be broadcast.
+    """
     return (
         isinstance(part, Array)
         and isinstance(whole, Array)
@@ -215,7 +227,9 @@ def _before_loops(x: Value, same: Callable[[Type, Type], bool]):
 
 
 def _asked_outside(record, x: Value, same: Callable, **attrs):
-    """`record` asked of what `x` was before the loops that carry it.  Note [Shapes are asked of what lives]."""
+    """`record` asked of what `x` was before the loops that carry it.  Note [Shapes are asked of
+    what lives].
+    """
     outside = _before_loops(x, same)
     if outside is None:
         return None
@@ -381,9 +395,11 @@ def dtype(x: Value) -> Value:
 
 
 def extent_of(n: Value):
-    """The extent of an axis that is to be `n` long: a number, the extent of another axis, or a new one.
+    """The extent of an axis that is to be `n` long: a number, the extent of another axis, or a new
+    one.
 
-    The same `n` always gives the same extent, so `np.zeros(n) + np.ones(n)` needs no un-broadcasting.
+    The same `n` always gives the same extent, so `np.zeros(n) + np.ones(n)` needs no
+    un-broadcasting.
     """
     if isinstance(n.constant, (int, np.integer)) and not isinstance(n.constant, bool):
         return int(n.constant)
@@ -412,7 +428,9 @@ def named_extent(key) -> Extent:
 
 
 def supposed_extent(key) -> Extent:
-    """The extent of this key, supposed not to be 1: ir/length_assumptions.py, Note [Supposed lengths]."""
+    """The extent of this key, supposed not to be 1: ir/length_assumptions.py, Note [Supposed
+    lengths].
+    """
     extents = current().extents
     if key not in extents:
         extents[key] = replace(fresh_extent("supposed"), symbol_may_be_one=False)
@@ -433,7 +451,9 @@ def members(x) -> list[Value] | None:
 
 
 def lengths_of(shape) -> list[Value] | None:
-    """A shape argument (an int, a tuple, one argument per axis) as one Value per axis; None if unknown."""
+    """A shape argument (an int, a tuple, one argument per axis) as one Value per axis; None if
+    unknown.
+    """
     shape = shape[0] if isinstance(shape, tuple) and len(shape) == 1 else shape
     found = members(shape)
     if found is not None:
@@ -458,22 +478,25 @@ def shape_giver(shape) -> Value | None:
     return None
 
 
-# ------------------------------------------------------------------------------- spreading and summing back
+# ----------------------------------------------------------------------- spreading and summing back
 
 
-NARROW = ("float16", "float32", "complex64")  # dtypes that a number of Python's, written by itself, does not have
+# dtypes that a number of Python's, written by itself, does not have
+NARROW = ("float16", "float32", "complex64")
 
 
 def _narrow_dtype(s: Type, x: Type) -> str | None:
-    """The dtype of `s` spread over the shape of `x`, where NumPy would make another of a number of Python's.
+    """The dtype of `s` spread over the shape of `x`, where NumPy would make another of a number of
+    Python's.
 
-    A number of Python's takes the dtype of `x`, as it does in arithmetic (NEP 50).  A typed number is named, too: where it is a
-    seed, Python's 1.0 takes its place.
+    A number of Python's takes the dtype of `x`, as it does in arithmetic (NEP 50).  A typed number
+    is named, too: where it is a seed, Python's 1.0 takes its place.
     """
     if not isinstance(s, Scalar) or s.dtype is None:
         return None
     own = dtype_of(x)
-    found = promote(s, Scalar(own))[0] if s.weak and own is not None and is_inexact(own) else s.dtype
+    found = (promote(s, Scalar(own))[0] if s.weak and own is not None and is_inexact(own)
+             else s.dtype)
     return found if found in NARROW else None
 
 
@@ -489,7 +512,8 @@ def _infer_spread(s: Value, x: Value, *, known: bool = False, dtype: str | None 
 
 def _fold_spread(s: Value, x: Value, *, known: bool = False, dtype: str | None = None):
     if same_shape(s.type, x.type):
-        return s if dtype in (None, dtype_of(s.type)) or not is_array(s) else RECORDS["astype"](s, dtype=dtype)
+        return (s if dtype in (None, dtype_of(s.type)) or not is_array(s)
+                else RECORDS["astype"](s, dtype=dtype))
     if dtype is None and (dtype := _narrow_dtype(s.type, x.type)) is not None:
         return emit(spread, s, x, known=known, dtype=dtype)
     if shape_source(x) is not x:
@@ -501,7 +525,9 @@ def _fold_spread(s: Value, x: Value, *, known: bool = False, dtype: str | None =
 
 
 def spread_as(s, x, dtype: str | None):
-    """`s` with the shape of `x`: a factor times what was of `dtype`, where that is not what NumPy makes of it."""
+    """`s` with the shape of `x`: a factor times what was of `dtype`, where that is not what NumPy
+    makes of it.
+    """
     if dtype is not None and isinstance(s, Value):
         dtype = promote(s.type, Scalar(dtype))[0]
     return spread(s, x) if dtype is None else spread(s, x, dtype=dtype)
@@ -544,7 +570,8 @@ def sum_to_shape(x_bar, shape):
 def _fold_sum_to(x_bar: Value, x: Value, *, known: bool = False):
     if same_shape(x_bar.type, x.type):
         return x_bar
-    if x_bar.op is not None and x_bar.op.record is shaped_like and same_shape(x_bar.op.inputs[0].type, x.type):
+    if (x_bar.op is not None and x_bar.op.record is shaped_like
+        and same_shape(x_bar.op.inputs[0].type, x.type)):
         return x_bar.op.inputs[0]  # it has both shapes
     if rank(x_bar) is None or rank(x) is None:
         pass
@@ -561,7 +588,8 @@ def _fold_sum_to(x_bar: Value, x: Value, *, known: bool = False):
 
 
 def _sum(x: Value, axis, keepdims: bool) -> Value:
-    return RECORDS["sum"](x, axis=axis, keepdims=keepdims)  # by name: ops/arrays/reduce.py needs this module
+    # by name: ops/arrays/reduce.py needs this module
+    return RECORDS["sum"](x, axis=axis, keepdims=keepdims)
 
 
 def _summed_axes(whole: tuple, part: tuple) -> tuple[int, ...] | None:
@@ -619,13 +647,16 @@ def _infer_shaped(x: Value, like: Value, *, leading: int | None = None) -> Type:
 
 
 def _needs_no_saying(type: Type, like: Type) -> bool:
-    """Whether un-broadcasting is ruled out anyway: the shapes are one, or no axis can be of length 1."""
+    """Whether un-broadcasting is ruled out anyway: the shapes are one, or no axis can be of length
+    1.
+    """
     return (
         same_shape(type, like)
         or isinstance(type, Scalar)
         or _fills(type, like)
         and _fills(like, type)
-        or any(getattr(d, "accepts_any", False) for d in dims_of(like))  # that of one trip says nothing
+        # that of one trip says nothing
+        or any(getattr(d, "accepts_any", False) for d in dims_of(like))
     )
 
 
@@ -636,7 +667,9 @@ def _fold_shaped(x: Value, like: Value, *, leading: int | None = None):
 
 
 shaped_like = define(
-    "shaped_like",  # x, of which a rule knows that it has the shape of another value, or its `leading` axes: no code, a better type
+    # x, of which a rule knows that it has the shape of another value, or its `leading` axes: no
+    # code, a better type
+    "shaped_like",
     evaluate=lambda x, like, *, leading=None: x,
     infer=_infer_shaped,
     fold=_fold_shaped,
@@ -651,10 +684,12 @@ shaped_like = define(
 
 
 # Note [Sums over two axes]
-# A matrix product raises where the axes that it sums over differ in length; the product of elements that stands for it, in a derivative
-# or in native code, spreads one of length 1.  Where the lengths are those of two arguments a call asks for them (ir/graph.py, Meeting).  Of others
-# only the run knows: what stands for the product says `as_long_as`.  Considered: to leave a check where dead-code elimination drops
-# the product; but each slice that meets another would leave one, and most derivatives of slices raise by themselves.
+# A matrix product raises where the axes that it sums over differ in length; the product of elements
+# that stands for it, in a derivative or in native code, spreads one of length 1.  Where the lengths
+# are those of two arguments a call asks for them (ir/graph.py, Meeting).  Of others only the run
+# knows: what stands for the product says `as_long_as`.  Considered: to leave a check where
+# dead-code elimination drops the product; but each slice that meets another would leave one, and
+# most derivatives of slices raise by themselves.
 
 
 def check_length(x, y, axis, other):
@@ -687,29 +722,38 @@ as_long_as = define(
 
 
 def matched(x: Value, y: Value, axis: int, other: int) -> Value:
-    """`x`, checked that its axis is as long as one of `y`, unless both are of known length or of arguments, which a call asks for.  Note [Sums over two axes]
+    """`x`, checked that its axis is as long as one of `y`, unless both are of known length or of
+    arguments, which a call asks for.  Note [Sums over two axes]
 
-    What a loop carries is not checked either: trips that change its length have taken it through the product itself.
+    What a loop carries is not checked either: trips that change its length have taken it through
+    the product itself.
     """
     axis, other = axis % x.type.rank, other % y.type.rank
     dims = x.type.dims[axis], y.type.dims[other]
     if any(isinstance(d, Extent) and d.accepts_any for d in dims):
         return x
-    is_asked = all(isinstance(d, int) or "." in d.symbol for d in dims) and not any(map(may_be_one, dims))
+    is_asked = (all(isinstance(d, int) or "." in d.symbol for d in dims)
+                and not any(map(may_be_one, dims)))
     return x if is_asked else as_long_as(x, y, axis=axis, other=other)
 
 
 def of_length(x: Value, y: Value, axis: int, other: int, what: str) -> Value:
-    """`x`, where its axis is as long as one of `y`, as the function `what` wants it, which what is made for it would not ask."""
+    """`x`, where its axis is as long as one of `y`, as the function `what` wants it, which what is
+    made for it would not ask.
+    """
     n, m = x.type.dims[axis], y.type.dims[other]
     if isinstance(n, int) and isinstance(m, int) and n != m:
-        raise TypeMismatchError(f"{what} of axes of lengths {n} and {m}", current().line, "make the lengths equal")
+        raise TypeMismatchError(f"{what} of axes of lengths {n} and {m}", current().line,
+                                "make the lengths equal")
     meet(n, m)
-    return as_long_as(x, y, axis=axis, other=other) if current().meetings is None else matched(x, y, axis, other)
+    return (as_long_as(x, y, axis=axis, other=other) if current().meetings is None
+            else matched(x, y, axis, other))
 
 
 def of_width(x, y, what):
-    """The matrix x, which has as many columns as y has: said so to functions that are written in Python."""
+    """The matrix x, which has as many columns as y has: said so to functions that are written in
+    Python.
+    """
     return check_length(x, y, -1, -1)
 
 
@@ -719,13 +763,15 @@ def _of_width(x: Value, y: Value, what) -> Value:
     return of_length(x, y, -1, -1, static(what)) if rank(x) == rank(y) == 2 else x
 
 
-# ------------------------------------------------------------------------------------------------ zeros
+# -------------------------------------------------------------------------------------------- zeros
 
 
 def kind_of_item(type: Type):
-    """What a value is, as far as its zeros and sums are concerned: "number", "array", "fixed", or of which kinds it is made.
+    """What a value is, as far as its zeros and sums are concerned: "number", "array", "fixed", or
+    of which kinds it is made.
 
-    Numbers and arrays of another dtype than float64 are ("number", dtype) and ("array", dtype).  A container is ("members", form, *kinds): its cotangent is one of the same form.
+    Numbers and arrays of another dtype than float64 are ("number", dtype) and ("array", dtype).  A
+    container is ("members", form, *kinds): its cotangent is one of the same form.
     """
     match type:
         case List(item_type):

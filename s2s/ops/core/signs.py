@@ -1,4 +1,5 @@
-"""Which values are surely positive, or not negative, by what they are made of; and which slopes are finite for that reason.
+"""Which values are surely positive, or not negative, by what they are made of; and which slopes are
+finite for that reason.
 
     1 + x * x      positive            np.sum(np.exp(x), axis=1)    positive, as far as exp does not underflow
     np.abs(x)      not negative        np.sqrt(np.maximum(x, 1e-9)) positive
@@ -13,10 +14,12 @@ from ...ir.graph import MISSING, Value
 DEEPEST = 12  # ops that a sign is followed through
 POSITIVE, NOT_NEGATIVE, UNKNOWN = 2, 1, 0
 _ABOVE_ZERO = {"exp", "exp2", "cosh", "math.exp", "math.cosh", "expit", "ndtr"}
-_SQUARES = {"square", "absolute", "abs_", "fabs", "math.fabs", "hypot", "math.hypot", "length", "size"}
+_SQUARES = {"square", "absolute", "abs_", "fabs", "math.fabs", "hypot", "math.hypot", "length",
+            "size"}
 _ROOTS = {"sqrt", "root", "math.sqrt", "cbrt", "math.cbrt"}
 _MOVES = {"getitem", "reshape", "ravel", "expand_dims", "squeeze", "transpose", "swapaxes", "moveaxis", "flip", "broadcast_to",
-          "spread", "repeat", "copy", "astype", "convert", "float_", "shaped_like", "sum", "max", "min"}  # elements of one sign
+          # elements of one sign
+          "spread", "repeat", "copy", "astype", "convert", "float_", "shaped_like", "sum", "max", "min"}
 
 
 def sign_of(x, depth: int = 0) -> int:
@@ -35,10 +38,12 @@ def sign_of(x, depth: int = 0) -> int:
 
     if name in _ABOVE_ZERO:
         return POSITIVE
-    if name in ("multiply", "power") and (name == "multiply" and inputs[0] is inputs[1] or _is_even(inputs[1])):
+    if (name in ("multiply", "power")
+        and (name == "multiply" and inputs[0] is inputs[1] or _is_even(inputs[1]))):
         return POSITIVE if of(0) == POSITIVE else NOT_NEGATIVE
     if name in _SQUARES:
-        return POSITIVE if inputs and name in ("absolute", "abs_", "fabs") and of(0) == POSITIVE else NOT_NEGATIVE
+        return (POSITIVE if inputs and name in ("absolute", "abs_", "fabs") and of(0) == POSITIVE
+                else NOT_NEGATIVE)
     if name in _ROOTS:
         return POSITIVE if of(0) == POSITIVE else NOT_NEGATIVE if name != "cbrt" else of(0)
     if name in _MOVES:
@@ -58,14 +63,16 @@ def sign_of(x, depth: int = 0) -> int:
         case "where" | "select":
             return min(of(1), of(2))
         case "clip":
-            return min(max(of(0), of(1)), of(2)) if inputs[2].constant is not None else max(of(0), of(1))
+            return (min(max(of(0), of(1)), of(2)) if inputs[2].constant is not None
+                    else max(of(0), of(1)))
         case "log1p" | "expm1":
             return of(0)
     return UNKNOWN
 
 
 def _is_even(exponent: Value) -> bool:
-    return type(exponent.constant) in (int, float) and exponent.constant % 2 == 0 and exponent.constant > 0
+    return (type(exponent.constant) in (int, float) and exponent.constant % 2 == 0
+            and exponent.constant > 0)
 
 
 def is_nonzero(x) -> bool:
@@ -76,7 +83,7 @@ def is_nonzero(x) -> bool:
     return sign_of(x) == POSITIVE
 
 
-# -------------------------------------------------------------------------------- Note [Slopes], record.py
+# ------------------------------------------------------------------------- Note [Slopes], record.py
 
 
 def steep_at_zero(x) -> str:

@@ -22,7 +22,8 @@ barrier = define(
 
 
 def stop_gradient(x):
-    """`x` itself; where a function that is differentiated calls it, its result counts as constant."""
+    """`x` itself; where a function that is differentiated calls it, its result counts as constant.
+    """
     return x
 
 
@@ -35,7 +36,9 @@ def stopped(x: Value) -> Value:
 
 
 aside = define(
-    "aside",  # what is returned beside a number that is differentiated: constant for that derivative, and for no other
+    # what is returned beside a number that is differentiated: constant for that derivative, and for
+    # no other
+    "aside",
     evaluate=lambda x: x,
     infer=lambda x: x.type,
     partials=(None,),

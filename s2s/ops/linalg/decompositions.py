@@ -1,19 +1,24 @@
-"""Matrices taken apart: eigh, svd, qr; and what solves systems of any shape: pinv, lstsq, and powers.
+"""Matrices taken apart: eigh, svd, qr; and what solves systems of any shape: pinv, lstsq, and
+powers.
 
-A factorisation is one op of several results.  Two other designs were weighed: an op for each factor, as slogdet has, would
-factorise once for each that is read; and the factors computed by ops that are differentiated already would be neither NumPy's
-bits nor as fast.  The rules are those of Giles, An extended collection of matrix derivative results for forward and reverse mode AD
-(2008), and Seeger et al., Auto-differentiating linear algebra (2017); that of the pseudo-inverse is of Golub and Pereyra (1973).
+A factorisation is one op of several results.  Two other designs were weighed: an op for each
+factor, as slogdet has, would factorise once for each that is read; and the factors computed by ops
+that are differentiated already would be neither NumPy's bits nor as fast.  The rules are those of
+Giles, An extended collection of matrix derivative results for forward and reverse mode AD (2008),
+and Seeger et al., Auto-differentiating linear algebra (2017); that of the pseudo-inverse is of
+Golub and Pereyra (1973).
 
 Note [Values that coincide]
-The derivatives of eigenvectors and singular vectors divide by the gaps between values, and where two coincide there is no such
-derivative: the vectors may be any of a plane.  A quotient whose numerator is 0 is 0 there, for nothing is asked of these two; any
-other is NaN.  What does not depend on how the vectors are chosen, f(w) between them and their adjoints, has a derivative
-that needs no such quotient: matrix_function.py.
+The derivatives of eigenvectors and singular vectors divide by the gaps between values, and where
+two coincide there is no such derivative: the vectors may be any of a plane.  A quotient whose
+numerator is 0 is 0 there, for nothing is asked of these two; any other is NaN.  What does not
+depend on how the vectors are chosen, f(w) between them and their adjoints, has a derivative that
+needs no such quotient: matrix_function.py.
 
 Note [Squares of singular values]
-s_j ** 2 - s_i ** 2 overflows where the values do not, and underflows.  So it is divided by s_j - s_i and by s_j + s_i, one after the other, and what is multiplied
-by s_i or s_j is divided by the sum first.
+s_j ** 2 - s_i ** 2 overflows where the values do not, and underflows.  So it is divided by s_j -
+s_i and by s_j + s_i, one after the other, and what is multiplied by s_i or s_j is divided by the
+sum first.
 """
 
 from __future__ import annotations
@@ -53,16 +58,20 @@ def _matrix(a, what: str, real: bool = True) -> Value:
     a = as_array(a)
     if rank(a) != 2:
         raise UnsupportedError(f"{what} of something else than one matrix", current().line,
-                               "call it for each matrix, in a loop or under s2s.vmap" if rank(a) is not None else
-                               "call the function once, or annotate the parameter")
+                               "call it for each matrix, in a loop or under s2s.vmap"
+                               if rank(a) is not None
+                               else "call the function once, or annotate the parameter")
     if real and is_complex(a):
-        raise UnsupportedError(f"{what} of a complex matrix", current().line, "split it into its real and imaginary parts")
+        raise UnsupportedError(f"{what} of a complex matrix", current().line,
+                               "split it into its real and imaginary parts")
     return a
 
 
 def is_zero(bar: Value) -> bool:
     """Whether a cotangent is that of what nothing reads."""
-    return bar.op is not None and (bar.op.name in ("zeros", "zeros_like") or bar.constant is not MISSING and bar.constant == 0)
+    return (bar.op is not None
+            and (bar.op.name in ("zeros", "zeros_like")
+                 or bar.constant is not MISSING and bar.constant == 0))
 
 
 def _over(x: Value) -> Value:
@@ -96,7 +105,7 @@ def _size_dtype(dtype: str | None) -> str | None:
     return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
 
 
-# ------------------------------------------------------------------------------------------------ eigh
+# --------------------------------------------------------------------------------------------- eigh
 
 
 def _infer_eigh(a: Value, **triangle) -> list[Type]:
@@ -124,7 +133,9 @@ def _jvp_eigh(dots, ys, a, *, upper, of_scipy):
 
 
 def _eigh_syntax(a: ast.expr, *, upper: bool, of_scipy: bool) -> ast.expr:
-    """np.linalg.eigh(a), np.linalg.eigh(a, "U"), scipy.linalg.eigh(a), scipy.linalg.eigh(a, lower=False)"""
+    """np.linalg.eigh(a), np.linalg.eigh(a, "U"), scipy.linalg.eigh(a), scipy.linalg.eigh(a,
+    lower=False)
+    """
     if not of_scipy:
         return linalg_call("eigh", a, *[ast.Constant("U")] * upper)
     call = scipy_call("eigh", a)
@@ -133,7 +144,9 @@ def _eigh_syntax(a: ast.expr, *, upper: bool, of_scipy: bool) -> ast.expr:
 
 
 eigh_record = define(
-    "eigh",  # of one triangle: solve.py, Note [Which triangle is read]; SciPy asks another routine of LAPACK, whose vectors have other signs
+    # of one triangle: solve.py, Note [Which triangle is read]; SciPy asks another routine of
+    # LAPACK, whose vectors have other signs
+    "eigh",
     evaluate=lambda a, *, upper, of_scipy: tuple(scipys("eigh")(a, lower=not upper) if of_scipy else np.linalg.eigh(a, "LU"[upper])),
     infer=_infer_eigh,
     vjp=_vjp_eigh,
@@ -145,14 +158,16 @@ eigh_record = define(
 def _is_upper(UPLO) -> bool:  # noqa: N803  NumPy's own name
     half = static(UPLO, "UPLO=")
     if half not in ("L", "U", "l", "u"):
-        raise TypeMismatchError("UPLO argument must be 'L' or 'U'", current().line, "say which half holds the matrix")
+        raise TypeMismatchError("UPLO argument must be 'L' or 'U'", current().line,
+                                "say which half holds the matrix")
     return half in "Uu"
 
 
 @numpy_function(np.linalg.eigh)
 def eigh(a, UPLO="L") -> Value:  # noqa: N803  NumPy's own name
     """np.linalg.eigh of one symmetric or Hermitian matrix: eigenvalues and eigenvectors."""
-    return value(eigh_record(_matrix(a, "np.linalg.eigh", real=False), upper=_is_upper(UPLO), of_scipy=False))
+    return value(eigh_record(_matrix(a, "np.linalg.eigh", real=False), upper=_is_upper(UPLO),
+                             of_scipy=False))
 
 
 def eigh_of_scipy(a, upper):
@@ -162,7 +177,8 @@ def eigh_of_scipy(a, upper):
 
 @numpy_function(eigh_of_scipy)
 def _eigh_of_scipy(a, upper) -> Value:
-    return value(eigh_record(_matrix(a, "scipy.linalg.eigh", real=False), upper=static(upper, "lower="), of_scipy=True))
+    return value(eigh_record(_matrix(a, "scipy.linalg.eigh", real=False),
+                             upper=static(upper, "lower="), of_scipy=True))
 
 
 def _vjp_eigenvalues(bar, y, a, *, upper):
@@ -193,13 +209,14 @@ def eigvalsh(a, UPLO="L") -> Value:  # noqa: N803  NumPy's own name
     return eigenvalues(_matrix(a, "np.linalg.eigvalsh", real=False), upper=_is_upper(UPLO))
 
 
-# ------------------------------------------------------------------------------------------------- svd
+# ---------------------------------------------------------------------------------------------- svd
 
 
 def _shorter(a: Value):
     """The extent min(m, n) of a matrix."""
     m, n = a.type.dims
-    return m if m == n else min(m, n) if isinstance(m, int) and isinstance(n, int) else 1 if 1 in (m, n) else fresh_extent()
+    return (m if m == n else min(m, n) if isinstance(m, int) and isinstance(n, int) else 1
+            if 1 in (m, n) else fresh_extent())
 
 
 def _infer_svd(a: Value) -> list[Type]:
@@ -250,7 +267,8 @@ def _jvp_svd(dots, ys, a):
     if is_complex(a):
         turn = turn + eye(length(s, axis=0)) * (0.5 * (inner - _conjugate(inner)) * over)
     u_dot = matmul(u, turn) + (beside_u - matmul(u, matmul(_adjoint(u), beside_u))) * over
-    v_dot = matmul(v, (over_gaps(column * inner, s) + over_gaps(_adjoint(inner) * row, s))) + (beside_v - matmul(v, matmul(vt, beside_v))) * over
+    v_dot = (matmul(v, (over_gaps(column * inner, s) + over_gaps(_adjoint(inner) * row, s)))
+             + (beside_v - matmul(v, matmul(vt, beside_v))) * over)
     return u_dot, _real(diagonal(inner)), _adjoint(v_dot)
 
 
@@ -296,18 +314,21 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False) -> Value:
     """np.linalg.svd of one matrix, with full_matrices=False unless it is square."""
     a = _matrix(a, "np.linalg.svd", real=False)
     if static(hermitian):
-        raise UnsupportedError("np.linalg.svd with hermitian=", current().line, "leave it out, or use np.linalg.eigh")
+        raise UnsupportedError("np.linalg.svd with hermitian=", current().line,
+                               "leave it out, or use np.linalg.eigh")
     if not static(compute_uv):
         return singular_values(a)
     if static(full_matrices) and a.type.dims[0] != a.type.dims[1]:
-        raise UnsupportedError("np.linalg.svd with all of U and V", current().line, "pass full_matrices=False")
+        raise UnsupportedError("np.linalg.svd with all of U and V", current().line,
+                               "pass full_matrices=False")
     return value(svd_record(a))
 
 
 if hasattr(np.linalg, "svdvals"):
-    numpy_function(np.linalg.svdvals)(lambda x: singular_values(_matrix(x, "np.linalg.svdvals", real=False)))
+    numpy_function(np.linalg.svdvals)(lambda x: singular_values(_matrix(x, "np.linalg.svdvals",
+                                                                        real=False)))
 
-# -------------------------------------------------------------------------------------------------- qr
+# ----------------------------------------------------------------------------------------------- qr
 
 
 def _infer_qr(a: Value) -> list[Type]:
@@ -315,7 +336,8 @@ def _infer_qr(a: Value) -> list[Type]:
     return [Array(dtype, (m, k)), Array(dtype, (k, n))]
 
 
-# Of a matrix with more columns than rows, a = [x, y] with a square x, r is [u, v], and [q, u] the factors of x; v = q.T @ y.
+# Of a matrix with more columns than rows, a = [x, y] with a square x, r is [u, v], and [q, u] the
+# factors of x; v = q.T @ y.
 
 
 def _may_be_wide(a: Value) -> bool:
@@ -331,7 +353,8 @@ def _vjp_qr(bars, ys, a):
     count = length(q, axis=1)
     first, rest = (slice(None), slice(None, count)), (slice(None), slice(count, None))
     rest_bar = take(r_bar, rest)
-    x_bar = _vjp_tall_qr(q_bar + matmul(take(a, rest), t(rest_bar)), take(r_bar, first), q, take(r, first))
+    x_bar = _vjp_tall_qr(q_bar + matmul(take(a, rest), t(rest_bar)), take(r_bar, first), q,
+                         take(r, first))
     return (shaped_like(concatenate_record(x_bar, matmul(q, rest_bar), axis=1), a),)
 
 
@@ -362,7 +385,9 @@ def _jvp_tall_qr(dot, q, r):
 
 
 qr_record = define(
-    "qr",  # its derivative: where the first columns, as many as there are rows at the most, are independent
+    # its derivative: where the first columns, as many as there are rows at the most, are
+    # independent
+    "qr",
     evaluate=lambda a: tuple(np.linalg.qr(a)),
     infer=_infer_qr,
     vjp=_vjp_qr,
@@ -375,17 +400,19 @@ qr_record = define(
 def qr(a, mode="reduced") -> Value:
     """np.linalg.qr of one matrix, reduced."""
     if static(mode) != "reduced":
-        raise UnsupportedError(f"np.linalg.qr with mode={static(mode)!r}", current().line, "leave the mode out")
+        raise UnsupportedError(f"np.linalg.qr with mode={static(mode)!r}", current().line,
+                               "leave the mode out")
     return value(qr_record(_matrix(a, "np.linalg.qr")))
 
 
-# --------------------------------------------------------------------------------- pseudo-inverse, least squares
+# -------------------------------------------------------------------- pseudo-inverse, least squares
 
 
 def _vjp_pinv(bar, y, a):
     across = matmul(t(bar), matmul(y, t(y)))
     along = matmul(matmul(t(y), y), t(bar))
-    return (across - matmul(a, matmul(y, across)) + along - matmul(matmul(along, y), a) - matmul(matmul(t(y), bar), t(y)),)
+    return (across - matmul(a, matmul(y, across)) + along - matmul(matmul(along, y), a)
+            - matmul(matmul(t(y), bar), t(y)),)
 
 
 def _jvp_pinv(dots, y, a):
@@ -393,7 +420,8 @@ def _jvp_pinv(dots, y, a):
         return None
     dot = dots[0]
     across, along = matmul(matmul(y, t(y)), t(dot)), matmul(t(dot), matmul(t(y), y))
-    return across - matmul(matmul(across, a), y) + along - matmul(y, matmul(a, along)) - matmul(matmul(y, dot), y)
+    return (across - matmul(matmul(across, a), y) + along - matmul(y, matmul(a, along))
+            - matmul(matmul(y, dot), y))
 
 
 pinv_record = define(
@@ -416,7 +444,8 @@ def _infer_lstsq(a: Value, b: Value) -> list[Type]:
     check_inner(a.type.dims[0], b.type.dims[0], "np.linalg.lstsq")
     dtype = real_dtype(product_dtype(a, b))
     x = Array(dtype, (a.type.dims[1], *b.type.dims[1:]))
-    return [x, Array(dtype, (fresh_extent(),)), value(0).type, Array(real_dtype(dtype_of(a.type)), (_shorter(a),))]
+    return [x, Array(dtype, (fresh_extent(),)), value(0).type,
+            Array(real_dtype(dtype_of(a.type)), (_shorter(a),))]
 
 
 def _columns(b: Value, x: Value) -> tuple[Value, Value]:
@@ -432,7 +461,8 @@ def _vjp_lstsq(bars, ys, a, b):
     y, (right, x), (bar, _) = pinv_record(a), _columns(b, ys[0]), _columns(bars[0], ys[0])
     b_bar, left = matmul(t(y), bar), matmul(t(y), x)
     rest = right - matmul(a, x)
-    a_bar = matmul(rest, t(matmul(y, b_bar))) + matmul(left, t(bar - matmul(y, matmul(a, bar)))) - matmul(b_bar, t(x))
+    a_bar = (matmul(rest, t(matmul(y, b_bar))) + matmul(left, t(bar - matmul(y, matmul(a, bar))))
+             - matmul(b_bar, t(x)))
     if not is_zero(bars[1]):  # of sums of squares, where there are any
         weights = put(zeros_like(take(x, 0)), slice(None, length(ys[1], axis=0)), bars[1])
         turned = 2.0 * weights * rest
@@ -457,8 +487,11 @@ def _jvp_lstsq(dots, ys, a, b):
         moved.append(turned - matmul(y, matmul(a, turned)) - matmul(y, matmul(dot, x)))
         rest_dot = -matmul(dot, x) if dots[1] is None else of_right - matmul(dot, x)
     total = reduce(operator.add, moved)
-    sums = take(sum_record(2.0 * rest * rest_dot, axis=0, keepdims=False), slice(None, length(ys[1], axis=0)))  # none where NumPy has none
-    return total if rank(b) == 2 else _vector(total), sums, None, None if dots[0] is None else _along_svd(dots[0], a)
+    # none where NumPy has none
+    sums = take(sum_record(2.0 * rest * rest_dot, axis=0, keepdims=False),
+                slice(None, length(ys[1], axis=0)))
+    return (total if rank(b) == 2 else _vector(total), sums, None,
+            None if dots[0] is None else _along_svd(dots[0], a))
 
 
 lstsq_record = define(
@@ -473,16 +506,19 @@ lstsq_record = define(
 
 @numpy_function(np.linalg.lstsq)
 def lstsq(a, b, rcond=None) -> Value:
-    """np.linalg.lstsq: the solution, the sums of squares that are left, the rank, which has no derivative, and the singular values."""
+    """np.linalg.lstsq: the solution, the sums of squares that are left, the rank, which has no
+    derivative, and the singular values.
+    """
     if static(rcond) is not None:
         raise UnsupportedError("np.linalg.lstsq with rcond=", current().line, "leave it out")
     a, b = _matrix(a, "np.linalg.lstsq"), as_array(b)
     if rank(b) not in (1, 2):
-        raise TypeMismatchError(f"np.linalg.lstsq with {b.type} on the right", current().line, "give it a vector or a matrix")
+        raise TypeMismatchError(f"np.linalg.lstsq with {b.type} on the right", current().line,
+                                "give it a vector or a matrix")
     return value(lstsq_record(a, b))
 
 
-# ------------------------------------------------------------------------------------------------ powers
+# ------------------------------------------------------------------------------------------- powers
 
 
 @numpy_function(np.linalg.matrix_power)
@@ -505,5 +541,8 @@ def matrix_power(a, n) -> Value:
     return power
 
 for _record in (svd_record, singular_values, pinv_record):
-    _record.raises = (Raises(np.linalg.LinAlgError, is_not_finite_somewhere, (np.full((2, 2), np.nan),), natively=False),)
-lstsq_record.raises = (Raises(np.linalg.LinAlgError, is_not_finite_somewhere, (np.full((2, 2), np.nan), np.ones(2)), operands=(0,), natively=False),)
+    _record.raises = (Raises(np.linalg.LinAlgError, is_not_finite_somewhere,
+                             (np.full((2, 2), np.nan),), natively=False),)
+lstsq_record.raises = (Raises(np.linalg.LinAlgError, is_not_finite_somewhere,
+                              (np.full((2, 2), np.nan), np.ones(2)), operands=(0,),
+                              natively=False),)

@@ -1,11 +1,13 @@
 """Determinants: det, and slogdet, which is their sign and the logarithm of their size.
 
 Note [Determinants of singular matrices]
-The determinant is a polynomial of the elements, and so are its derivatives: the first is the matrix of cofactors, which is
-det(a) inv(a).T where there is an inverse, and finite where there is none.  The ops here are that derivative and the second; both
-close under differentiation, for the second is linear in its direction and symmetric.  Where a matrix has an inverse it gives them, at the
-cost of one.  Otherwise a is u diag(s) vt by the singular values, so det(a + e) is det(u) det(vt) det(diag(s) + u.T e vt.T), and of a diagonal
-matrix the derivatives are products of the other elements: no division.  Considered:
+The determinant is a polynomial of the elements, and so are its derivatives: the first is the matrix
+of cofactors, which is det(a) inv(a).T where there is an inverse, and finite where there is none.
+The ops here are that derivative and the second; both close under differentiation, for the second is
+linear in its direction and symmetric.  Where a matrix has an inverse it gives them, at the cost of
+one.  Otherwise a is u diag(s) vt by the singular values, so det(a + e) is det(u) det(vt)
+det(diag(s) + u.T e vt.T), and of a diagonal matrix the derivatives are products of the other
+elements: no division.  Considered:
 
 * rules made of det and inv alone, which raise where there is no inverse, at [[1.0, 2.0], [2.0, 4.0]];
 * products of the pivots of a decomposition into triangles, as JAX has it: right where the rank is less by one only, and not
@@ -14,8 +16,9 @@ matrix the derivatives are products of the other elements: no division.  Conside
 * one op of a matrix and any number of directions, for derivatives of any order: from the third on there is the formula with the
   inverse, which raises LinAlgError at a singular matrix.
 
-That a determinant is 0 says that a matrix is singular: the same factorisation would raise in np.linalg.inv.  The second derivative cancels
-where s[-1] is small beside s[-2], so it asks how well the inverse is known.
+That a determinant is 0 says that a matrix is singular: the same factorisation would raise in
+np.linalg.inv.  The second derivative cancels where s[-1] is small beside s[-2], so it asks how well
+the inverse is known.
 """
 
 from __future__ import annotations
@@ -63,14 +66,15 @@ def _trace_of_product(a: Value, b: Value) -> Value:
     return _sum_of_matrix(multiply(a, matrix_transposed(b)))
 
 
-# ------------------------------------------------------------------------------------------------- det
+# ---------------------------------------------------------------------------------------------- det
 
 det = define(
     "det",
     evaluate=np.linalg.det,
     infer=_infer_per_matrix("np.linalg.det"),
     vjp=lambda bar, y, a: (_per_matrix(bar) * cofactors_of(y, a),),
-    jvp=lambda dots, y, a: None if dots[0] is None else _sum_of_matrix(cofactors_of(y, a) * dots[0]),
+    jvp=lambda dots, y, a: None if dots[0] is None
+        else _sum_of_matrix(cofactors_of(y, a) * dots[0]),
     syntax=lambda a: linalg_call("det", a),
 )
 numpy_function(np.linalg.det)(det)
@@ -198,7 +202,9 @@ def inverse_or_nan_in_loops(size, a):
 
 
 def _of_matrix(helper: Callable) -> Record:
-    """An op on what is known of the determinant of a matrix, the matrix, and maybe a direction, with the type of the last."""
+    """An op on what is known of the determinant of a matrix, the matrix, and maybe a direction,
+    with the type of the last.
+    """
 
     def infer(det: Value, *xs: Value) -> Type:
         dtypes = [dtype_of(x.type) for x in xs]
@@ -220,7 +226,8 @@ def _of_matrix(helper: Callable) -> Record:
 one, each = _of_matrix(cofactors), _of_matrix(cofactors_of_each)
 one_along, each_along = _of_matrix(cofactors_along), _of_matrix(cofactors_along_each)
 inverse, each_inverse = _of_matrix(inverse_or_nan), _of_matrix(inverse_or_nan_of_each)
-IN_LOOPS = {each.name: _of_matrix(cofactors_in_loops), each_along.name: _of_matrix(cofactors_along_in_loops),
+IN_LOOPS = {each.name: _of_matrix(cofactors_in_loops),
+            each_along.name: _of_matrix(cofactors_along_in_loops),
             each_inverse.name: _of_matrix(inverse_or_nan_in_loops)}
 
 
@@ -240,12 +247,15 @@ def inverse_of(size: Value, a: Value) -> Value:
 
 
 def _third_of(det: Value, a: Value, b: Value, c: Value) -> Value:
-    """What that changes by along c, where there is an inverse: derivatives of det(a) tr(x b) x - x b x, x being it."""
+    """What that changes by along c, where there is an inverse: derivatives of det(a) tr(x b) x - x
+    b x, x being it.
+    """
     x = inv(a)
     p, q = matmul(x, b), matmul(x, c)
     s, t, both = (_per_matrix(_trace_of_product(*pair)) for pair in ((x, b), (x, c), (p, q)))
     of_both = matmul(p, matmul(q, x)) + matmul(q, matmul(p, x))
-    return _per_matrix(det) * matrix_transposed((s * t - both) * x - s * matmul(q, x) - t * matmul(p, x) + of_both)
+    return (_per_matrix(det)
+            * matrix_transposed((s * t - both) * x - s * matmul(q, x) - t * matmul(p, x) + of_both))
 
 
 def _vjp_first(bar, y, det, a):
@@ -257,7 +267,8 @@ def _jvp_first(dots, y, det, a):
 
 
 def _vjp_second(bar, y, det, a, b):
-    return None, like_operand(sum_to(_third_of(det, a, b, bar), a), a), shaped_like(second_of(det, a, bar), b)
+    return (None, like_operand(sum_to(_third_of(det, a, b, bar), a), a),
+            shaped_like(second_of(det, a, bar), b))
 
 
 def _jvp_second(dots, y, det, a, b):
@@ -273,7 +284,7 @@ one.jvp = each.jvp = _jvp_first
 one_along.vjp = each_along.vjp = _vjp_second
 one_along.jvp = each_along.jvp = _jvp_second
 
-# --------------------------------------------------------------------------------------------- slogdet
+# ------------------------------------------------------------------------------------------ slogdet
 
 inverse.vjp = each_inverse.vjp = lambda bar, y, size, a: (None, *inv.vjp(bar, y, a))
 inverse.jvp = each_inverse.jvp = lambda dots, y, size, a: inv.jvp(dots[1:], y, a)
@@ -290,7 +301,9 @@ def _vjp_sign_of_det(bar, y, a):
 
 
 def _jvp_sign_of_det(dots, y, a):
-    """Of complex matrices it turns: d log det is the trace of inv(a) da, whose imaginary part is the change of the angle."""
+    """Of complex matrices it turns: d log det is the trace of inv(a) da, whose imaginary part is
+    the change of the angle.
+    """
     if dots[0] is None or not _is_complex(a):
         return None
     return 1j * y * imag(_trace_of_product(inverse_of(log_of_det(a), a), dots[0]))

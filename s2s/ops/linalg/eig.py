@@ -1,12 +1,15 @@
 """np.linalg.eig and eigvals: of any square matrix, and complex, as JAX has them.
 
-NumPy gives real results where no imaginary part is left over, which only a run knows; here they are complex always, with NumPy's numbers.
+NumPy gives real results where no imaginary part is left over, which only a run knows; here they are
+complex always, with NumPy's numbers.
 
 Note [Eigenvectors as LAPACK scales them]
-With P = inv(V) dA V, an eigenvalue moves by P's diagonal, and V by V C with C = P / (w_j - w_i) and anything on the diagonal (Giles, An extended
-collection of matrix derivative results, 2008).  LAPACK chooses it: each vector has length 1, and its largest component is real.  So from V C
-with zeros on the diagonal v Re(v^H dv), which would change the length, is taken, and i v times what would turn that component.  What depends on
-eigenvectors in no way that scaling would change does not see it.  Where eigenvalues coincide: decompositions.py, Note [Values that coincide].
+With P = inv(V) dA V, an eigenvalue moves by P's diagonal, and V by V C with C = P / (w_j - w_i) and
+anything on the diagonal (Giles, An extended collection of matrix derivative results, 2008).  LAPACK
+chooses it: each vector has length 1, and its largest component is real.  So from V C with zeros on
+the diagonal v Re(v^H dv), which would change the length, is taken, and i v times what would turn
+that component.  What depends on eigenvectors in no way that scaling would change does not see it.
+Where eigenvalues coincide: decompositions.py, Note [Values that coincide].
 """
 
 from __future__ import annotations
@@ -44,8 +47,10 @@ def _infer(a: Value) -> list[Type]:
 def _syntax(a: ast.expr) -> ast.expr:
     """[y.astype(complex) for y in np.linalg.eig(a)]"""
     y = ast.Name("y", ast.Load())
-    converted = ast.Call(ast.Attribute(y, "astype", ast.Load()), [ast.Name("complex", ast.Load())], [])
-    return ast.ListComp(converted, [ast.comprehension(ast.Name("y", ast.Store()), linalg_call("eig", a), [], 0)])
+    converted = ast.Call(ast.Attribute(y, "astype", ast.Load()), [ast.Name("complex", ast.Load())],
+                         [])
+    return ast.ListComp(
+        converted, [ast.comprehension(ast.Name("y", ast.Store()), linalg_call("eig", a), [], 0)])
 
 
 def _sum_of_each(x: Value) -> Value:
@@ -56,7 +61,8 @@ def _sum_of_each(x: Value) -> Value:
 def _real_one(v: Value) -> tuple[Value, Value]:
     """Where the component of each vector is that LAPACK makes real, and what it is."""
     sizes = where(equal(imag(v), 0.0), absolute(v), -1.0)
-    is_it = equal(expand_dims(arange(length(v, axis=0)), 1), expand_dims(argmax_record(sizes, axis=0, keepdims=False), 0))
+    is_it = equal(expand_dims(arange(length(v, axis=0)), 1),
+                  expand_dims(argmax_record(sizes, axis=0, keepdims=False), 0))
     return is_it, _sum_of_each(where(is_it, real(v), 0.0))
 
 
@@ -81,12 +87,15 @@ def _jvp(dots, ys, a):
     moved = solve(v, matmul(dots[0], v))
     v_dot = matmul(v, over_gaps(moved, w))
     is_it, size = _real_one(v)
-    longer, turned = _sum_of_each(real(conjugate(v) * v_dot)), _sum_of_each(where(is_it, imag(v_dot), 0.0)) / size
+    longer, turned = (_sum_of_each(real(conjugate(v) * v_dot)),
+                      _sum_of_each(where(is_it, imag(v_dot), 0.0)) / size)
     return diagonal(moved), v_dot - v * longer - 1j * (v * turned)
 
 
-eig_record = define(
-    "eig", evaluate=lambda a: tuple(y.astype(np.result_type(y, np.complex64)) for y in np.linalg.eig(a)), infer=_infer, vjp=_vjp, jvp=_jvp, syntax=_syntax)
+eig_record = define("eig",
+                    evaluate=lambda a: tuple(y.astype(np.result_type(y, np.complex64))
+                                             for y in np.linalg.eig(a)), infer=_infer, vjp=_vjp,
+                    jvp=_jvp, syntax=_syntax)
 
 
 def _matrix(a, what: str) -> Value:
@@ -104,4 +113,5 @@ def eig(a) -> Value:
 def eigvals(a) -> Value:
     """np.linalg.eigvals of one matrix, complex: the first of np.linalg.eig."""
     return eig_record(_matrix(a, "np.linalg.eigvals"))[0]
-eig_record.raises = (Raises(np.linalg.LinAlgError, is_not_finite_somewhere, (np.full((2, 2), np.nan),), natively=False),)
+eig_record.raises = (Raises(np.linalg.LinAlgError, is_not_finite_somewhere,
+                            (np.full((2, 2), np.nan),), natively=False),)

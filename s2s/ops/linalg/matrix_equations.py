@@ -1,8 +1,10 @@
 """SciPy's matrix equations: solve_sylvester, solve_banded, and the square root of a matrix.
 
-Each is an op of its own, because its derivative is such an equation again: of a x + x b = q it is a dx + dx b = dq - da x - x db, of x x = a
-it is x dx + dx x = da (Higham, Functions of Matrices, 2008, 6.1), and of a banded system it is one with the same bands.  Said in Python, as
-compositions (library/scipy_functions.py), a system of n**2 unknowns would have to be solved for the first two, and one that is not banded for the third.
+Each is an op of its own, because its derivative is such an equation again: of a x + x b = q it is a
+dx + dx b = dq - da x - x db, of x x = a it is x dx + dx x = da (Higham, Functions of Matrices,
+2008, 6.1), and of a banded system it is one with the same bands.  Said in Python, as compositions
+(library/scipy_functions.py), a system of n**2 unknowns would have to be solved for the first two,
+and one that is not banded for the third.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ def one_matrix(x, what: str) -> Value:
     x = as_array(x)
     if rank(x) != 2:
         raise UnsupportedError(f"{what} of something else than one matrix", current().line,
-                               "call it for each matrix, in a loop or under s2s.vmap" if rank(x) is not None else "call the function once, or annotate the parameter")
+                               "call it for each matrix, in a loop or under s2s.vmap"
+                               if rank(x) is not None
+                               else "call the function once, or annotate the parameter")
     return x
 
 
@@ -52,7 +56,7 @@ def _common(*xs: Value) -> str | None:
     return real_dtype(common_dtype(*(dtype_of(x.type) for x in xs)))
 
 
-# --------------------------------------------------------------------------------------- a x + x b = q
+# ------------------------------------------------------------------------------------ a x + x b = q
 
 
 def _infer_sylvester(a: Value, b: Value, q: Value) -> Type:
@@ -69,15 +73,16 @@ def _vjp_sylvester(bar, y, a, b, q):
 
 def _jvp_sylvester(dots, y, a, b, q):
     right = dots[2]
-    for moved in (None if dots[0] is None else matmul(dots[0], y), None if dots[1] is None else matmul(y, dots[1])):
+    for moved in (None if dots[0] is None else matmul(dots[0], y),
+                  None if dots[1] is None else matmul(y, dots[1])):
         if moved is not None:
             right = -moved if right is None else right - moved
     return None if right is None else sylvester(a, b, right)
 
 
-sylvester = define(
-    "solve_sylvester", evaluate=lambda a, b, q: scipys("solve_sylvester")(a, b, q), infer=_infer_sylvester, vjp=_vjp_sylvester,
-    jvp=_jvp_sylvester, syntax=lambda a, b, q: scipy_call("solve_sylvester", a, b, q))
+sylvester = define("solve_sylvester", evaluate=lambda a, b, q: scipys("solve_sylvester")(a, b, q),
+                   infer=_infer_sylvester, vjp=_vjp_sylvester, jvp=_jvp_sylvester,
+                   syntax=lambda a, b, q: scipy_call("solve_sylvester", a, b, q))
 
 
 @numpy_function(scipys("solve_sylvester"))
@@ -93,7 +98,7 @@ def solve_lyapunov(a, q) -> Value:
     return solve_sylvester(a, FUNCTIONS[np.conj](t(a)), q)
 
 
-# ----------------------------------------------------------------------------------------------- x x = a
+# ------------------------------------------------------------------------------------------ x x = a
 
 
 def _infer_sqrtm(a: Value, *, dtype: str) -> Type:
@@ -101,32 +106,39 @@ def _infer_sqrtm(a: Value, *, dtype: str) -> Type:
 
 
 def _sqrtm_syntax(a: ast.expr, *, dtype: str) -> ast.expr:
-    """scipy.linalg.sqrtm(a).astype(dtype, casting="same_kind"), which raises where the root of a real matrix is complex."""
-    return ast.Call(ast.Attribute(scipy_call("sqrtm", a), "astype", ast.Load()), [ast.Attribute(ast.Name("np", ast.Load()), dtype, ast.Load())],
+    """scipy.linalg.sqrtm(a).astype(dtype, casting="same_kind"), which raises where the root of a
+    real matrix is complex.
+    """
+    return ast.Call(ast.Attribute(scipy_call("sqrtm", a), "astype", ast.Load()),
+                    [ast.Attribute(ast.Name("np", ast.Load()), dtype, ast.Load())],
                     [ast.keyword("casting", ast.Constant("same_kind"))])
 
 
 sqrtm_record = define(
-    "sqrtm", evaluate=lambda a, *, dtype: scipys("sqrtm")(a).astype(dtype, casting="same_kind"), infer=_infer_sqrtm, syntax=_sqrtm_syntax,
+    "sqrtm", evaluate=lambda a, *, dtype: scipys("sqrtm")(a).astype(dtype, casting="same_kind"),
+    infer=_infer_sqrtm, syntax=_sqrtm_syntax,
     vjp=lambda bar, y, a, *, dtype: (like_operand(sylvester(t(y), t(y), bar), a),),
     jvp=lambda dots, y, a, *, dtype: None if dots[0] is None else sylvester(y, y, dots[0]))
 
 
 @numpy_function(scipys("sqrtm"))
 def sqrtm(A) -> Value:  # noqa: N803  SciPy's own name
-    """scipy.linalg.sqrtm of a matrix, real where that is: of a real matrix whose root is complex, A.astype(complex) has it."""
+    """scipy.linalg.sqrtm of a matrix, real where that is: of a real matrix whose root is complex,
+    A.astype(complex) has it.
+    """
     a = one_matrix(A, "scipy.linalg.sqrtm")
     return sqrtm_record(a, dtype=_common(a) or "float64")
 
 
-# -------------------------------------------------------------------------------------------- banded systems
+# ----------------------------------------------------------------------------------- banded systems
 
 
 def _infer_banded(ab: Value, b: Value, *, below: int, above: int) -> Type:
     rows = ab.type.dims[0]
     if isinstance(rows, int) and rows != below + above + 1:
-        raise TypeMismatchError(f"scipy.linalg.solve_banded of {rows} diagonals, {below} below and {above} above the main one", current().line,
-                                "give it a row for each diagonal")
+        raise TypeMismatchError(
+            f"scipy.linalg.solve_banded of {rows} diagonals, {below} below and {above} above the main one",
+            current().line, "give it a row for each diagonal")
     return Array(_common(ab, b), b.type.dims)
 
 
@@ -146,7 +158,8 @@ def _diagonals(ab: Value, below: int, above: int) -> dict[int, Value]:
 def _transposed(ab: Value, below: int, above: int) -> Value:
     """The bands of the transposed matrix, of which `above` are below the main diagonal."""
     diagonals = _diagonals(ab, below, above)
-    return FUNCTIONS[np.stack](tuple(_moved(diagonals[-k], k) for k in range(below, -above - 1, -1)))
+    return FUNCTIONS[np.stack](tuple(_moved(diagonals[-k], k)
+                                     for k in range(below, -above - 1, -1)))
 
 
 def _times_banded(ab: Value, x: Value, below: int, above: int) -> Value:
@@ -178,9 +191,11 @@ def _jvp_banded(dots, y, ab, b, *, below, above):
 
 
 banded = define(
-    "solve_banded", evaluate=lambda ab, b, *, below, above: scipys("solve_banded")((below, above), ab, b), infer=_infer_banded,
-    vjp=_vjp_banded, jvp=_jvp_banded,
-    syntax=lambda ab, b, *, below, above: scipy_call("solve_banded", ast.Tuple([ast.Constant(below), ast.Constant(above)], ast.Load()), ab, b))
+    "solve_banded",
+    evaluate=lambda ab, b, *, below, above: scipys("solve_banded")((below, above), ab, b),
+    infer=_infer_banded, vjp=_vjp_banded, jvp=_jvp_banded,
+    syntax=lambda ab, b, *, below, above: scipy_call(
+        "solve_banded", ast.Tuple([ast.Constant(below), ast.Constant(above)], ast.Load()), ab, b))
 
 
 @numpy_function(scipys("solve_banded"))
@@ -189,5 +204,8 @@ def solve_banded(l_and_u, ab, b, overwrite_ab=False, overwrite_b=False, check_fi
     below, above = static(l_and_u, "how many diagonals there are")
     b = as_array(b)
     if rank(b) not in (1, 2):
-        raise UnsupportedError("scipy.linalg.solve_banded of something else than a vector or a matrix", current().line, "call it for each, under s2s.vmap")
-    return banded(one_matrix(ab, "scipy.linalg.solve_banded"), b, below=int(below), above=int(above))
+        raise UnsupportedError(
+            "scipy.linalg.solve_banded of something else than a vector or a matrix", current().line,
+            "call it for each, under s2s.vmap")
+    return banded(one_matrix(ab, "scipy.linalg.solve_banded"), b, below=int(below),
+                  above=int(above))

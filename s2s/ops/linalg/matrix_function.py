@@ -1,22 +1,26 @@
-"""Functions of a matrix, f(A) = V diag(f(w)) V^H: their derivatives of first and second order, at equal eigenvalues, too.
+"""Functions of a matrix, f(A) = V diag(f(w)) V^H: their derivatives of first and second order, at
+equal eigenvalues, too.
 
 Daleckii and Krein (1965): along a step E, with e = V^H E V,
 
     f(A)'         is  V (D * e) V^H                       D[i, j] = (f(w_j) - f(w_i)) / (w_j - w_i), and f'(w_i) where they are equal
     f(A)''        is  V (sum over k of f[i, k, j] (e1[i, k] e2[k, j] + e2[i, k] e1[k, j])) V^H      of second divided differences
 
-The derivatives of eigenvectors, which divide by gaps between values, do not occur in it.  The program has f(w) from `eigh` or
-`svd` and multiplies by vectors in whatever way; transform/stabilise/spectral_functions.py sees that, and emits f'(w) and f''(w) beside f(w).
+The derivatives of eigenvectors, which divide by gaps between values, do not occur in it.  The
+program has f(w) from `eigh` or `svd` and multiplies by vectors in whatever way;
+transform/stabilise/spectral_functions.py sees that, and emits f'(w) and f''(w) beside f(w).
 
 Note [Singular values are eigenvalues]
-Of A = U diag(s) V^H, the Hermitian matrix H = [[0, A], [A^H, 0]] has eigenvalues s and -s, with vectors (u, v) and (u, -v), and 0 with those that A
-does not reach.  U g(s) V^H is a block of f(H) for the odd f that is g; U g(s) U^H one for the even f.  Vectors of the rest
-are not there: of them only the projector I - Q Q^H is needed.
+Of A = U diag(s) V^H, the Hermitian matrix H = [[0, A], [A^H, 0]] has eigenvalues s and -s, with
+vectors (u, v) and (u, -v), and 0 with those that A does not reach.  U g(s) V^H is a block of f(H)
+for the odd f that is g; U g(s) U^H one for the even f.  Vectors of the rest are not there: of them
+only the projector I - Q Q^H is needed.
 
 Note [Near and far]
-A quotient of differences loses digits where its gap is small.  There it is the mean of slopes at both ends, with its
-correction of second order; where both agree best, 1e-11 is left of them (in double precision), and 1e-8 in second order.
-Nothing depends on how large the matrix is: gaps are compared with the values beside them.
+A quotient of differences loses digits where its gap is small.  There it is the mean of slopes at
+both ends, with its correction of second order; where both agree best, 1e-11 is left of them (in
+double precision), and 1e-8 in second order. Nothing depends on how large the matrix is: gaps are
+compared with the values beside them.
 """
 
 from __future__ import annotations
@@ -39,7 +43,8 @@ from ..core.shape import length
 from .solve import completed, onto_triangle
 
 t = matrix_transposed
-NEAR, NEAR_TWICE = 1 / 3, 1 / 4  # powers of the precision, relative gaps below which differences are not divided
+# powers of the precision, relative gaps below which differences are not divided
+NEAR, NEAR_TWICE = 1 / 3, 1 / 4
 
 
 def conjugated(x: Value) -> Value:
@@ -56,16 +61,20 @@ def _product(*xs: Value) -> Value:
     return functools.reduce(matmul, xs)
 
 
-def _gaps(w: Value, power: float, g: Value, slope: Value, jumps: bool) -> tuple[Value, Value, Value]:
+def _gaps(w: Value, power: float, g: Value, slope: Value,
+          jumps: bool) -> tuple[Value, Value, Value]:
     """w_j - w_i; where that is too small to divide by; and what to divide by.
 
-    With `jumps` f may have two values at neighbours, of which one is chosen and the other is not: they are never near.
+    With `jumps` f may have two values at neighbours, of which one is chosen and the other is not:
+    they are never near.
     """
     column, row = expand_dims(w, 1), expand_dims(w, 0)
     gap, eps = row - column, float(np.finfo(dtype_of(w.type) or "float64").eps)
-    near = ew.less_equal(ew.absolute(gap), eps**power * ew.maximum(ew.absolute(row), ew.absolute(column)))
+    near = ew.less_equal(ew.absolute(gap),
+                         eps**power * ew.maximum(ew.absolute(row), ew.absolute(column)))
     if jumps:
-        rise, size = expand_dims(g, 0) - expand_dims(g, 1), expand_dims(ew.absolute(g), 0) + expand_dims(ew.absolute(g), 1)
+        rise, size = (expand_dims(g, 0) - expand_dims(g, 1),
+                      expand_dims(ew.absolute(g), 0) + expand_dims(ew.absolute(g), 1))
         most = ew.absolute(gap * (expand_dims(slope, 0) + expand_dims(slope, 1)))
         near = ew.bitwise_and(near, ew.less_equal(ew.absolute(rise), most + 8 * eps * size))
         return gap, near, ew.where(ew.bitwise_or(near, ew.equal(gap, 0)), 1.0, gap)
@@ -73,13 +82,18 @@ def _gaps(w: Value, power: float, g: Value, slope: Value, jumps: bool) -> tuple[
 
 
 def differences(w: Value, g: Value, slope: Value, second: Value, jumps: bool = False) -> Value:
-    """The divided differences of f, from f(w), f'(w) and f''(w); with `jumps` NaN where f has two values at one w."""
+    """The divided differences of f, from f(w), f'(w) and f''(w); with `jumps` NaN where f has two
+    values at one w.
+    """
     gap, near, divisor = _gaps(w, NEAR, g, slope, jumps)
-    rise, bend = expand_dims(g, 0) - expand_dims(g, 1), expand_dims(second, 0) - expand_dims(second, 1)
+    rise, bend = (expand_dims(g, 0) - expand_dims(g, 1),
+                  expand_dims(second, 0) - expand_dims(second, 1))
     is_one = ew.equal(gap, 0)
-    mean = 0.5 * (expand_dims(slope, 0) + expand_dims(slope, 1)) - ew.where(is_one, 0.0, gap * bend) / 12
+    mean = (0.5 * (expand_dims(slope, 0) + expand_dims(slope, 1))
+            - ew.where(is_one, 0.0, gap * bend) / 12)
     found = ew.where(near, mean, rise / divisor)
-    return ew.where(ew.bitwise_and(is_one, ew.not_equal(rise, 0)), math.nan, found) if jumps else found
+    return (ew.where(ew.bitwise_and(is_one, ew.not_equal(rise, 0)), math.nan, found) if jumps
+            else found)
 
 
 def _over(x: Value, w: Value, at_zero: Value) -> Value:
@@ -89,7 +103,9 @@ def _over(x: Value, w: Value, at_zero: Value) -> Value:
 
 
 class Spectrum:
-    """The vectors of a matrix, or their conjugates, and a function of its values with two derivatives."""
+    """The vectors of a matrix, or their conjugates, and a function of its values with two
+    derivatives.
+    """
 
     def __init__(self, w, v, g, slope, second, *, conjugate: bool, complete: bool, jumps: bool):
         self.w, self.g, self.slope, self.second, self.complete = w, g, slope, second, complete
@@ -126,9 +142,13 @@ class Spectrum:
         a, b, first = self.inside(e), self.inside(d), self.first
         gap, near, divisor = self.gaps(NEAR_TWICE)
         slope, second = expand_dims(self.slope, 1), expand_dims(self.second, 1)
-        twice = ew.where(near, (2 * second + expand_dims(self.second, 0)) / 6, (first - slope) / divisor)  # f[i, i, k]
-        far = matmul(a, first * b) + matmul(b, first * a) - matmul(first * a, b) - matmul(first * b, a)
-        close = matmul(twice * a, b) + matmul(twice * b, a) + matmul(a, t(twice) * b) + matmul(b, t(twice) * a)
+        # f[i, i, k]
+        twice = ew.where(near, (2 * second + expand_dims(self.second, 0)) / 6,
+                         (first - slope) / divisor)
+        far = (matmul(a, first * b) + matmul(b, first * a) - matmul(first * a, b)
+               - matmul(first * b, a))
+        close = (matmul(twice * a, b) + matmul(twice * b, a) + matmul(a, t(twice) * b)
+                 + matmul(b, t(twice) * a))
         inner = ew.where(near, 0.5 * close, far / divisor)
         if self.complete:
             return self.outside(inner)
@@ -163,7 +183,8 @@ class Spectrum:
         return found + matmul(self.v * scale, row) + matmul(column * scale, self.adjoint)
 
     def changing(self, c: Value, e: Value) -> tuple[Value, Value]:
-        """The adjoint of `changed`: the cotangents of f(w) and f'(w), for `c` that of its result."""
+        """The adjoint of `changed`: the cotangents of f(w) and f'(w), for `c` that of its result.
+        """
         _, near, divisor = self.gaps(NEAR)
         plain = conjugated(self.v)
         left, right = matmul(t(self.v), c), matmul(c, plain)
@@ -194,9 +215,11 @@ def _read(bar: Value, upper: bool | None, a: Value) -> Value:
     return like_operand(bar if upper is None else onto_triangle(bar, upper), a)
 
 
-def _along(e: Value, a: Value, *spectrum: Value, conjugate: bool, complete: bool, jumps: bool, **attrs) -> Value:
+def _along(e: Value, a: Value, *spectrum: Value, conjugate: bool, complete: bool, jumps: bool,
+           **attrs) -> Value:
     found = Spectrum(*spectrum, conjugate=conjugate, complete=complete, jumps=jumps).along(e)
-    return matrix_function_along(found, e, a, *spectrum, conjugate=conjugate, complete=complete, jumps=jumps, **attrs)
+    return matrix_function_along(found, e, a, *spectrum, conjugate=conjugate, complete=complete,
+                                 jumps=jumps, **attrs)
 
 
 def _apart(spectrum: Spectrum) -> Spectrum:
@@ -208,11 +231,13 @@ def _apart(spectrum: Spectrum) -> Spectrum:
 
 def _vjp(bar, y, of, a, *spectrum, apart: bool, upper, complete, jumps, alone):
     if not apart:
-        a_bar = _along(bar, a, *spectrum, conjugate=True, upper=upper, complete=complete, jumps=jumps, alone=alone)
+        a_bar = _along(bar, a, *spectrum, conjugate=True, upper=upper, complete=complete,
+                       jumps=jumps, alone=alone)
         return None, _read(a_bar, upper, a), None, None, None, None, None
     known = Spectrum(*spectrum, conjugate=True, complete=complete, jumps=jumps)
     g_bar = known._like_values(diagonal(known.inside(bar)))
-    return None, _read(_apart(known).along(bar), upper, a), None, None, like_operand(g_bar, spectrum[2]), None, None
+    return (None, _read(_apart(known).along(bar), upper, a), None, None,
+            like_operand(g_bar, spectrum[2]), None, None)
 
 
 def _jvp(dots, y, of, a, *spectrum, apart: bool, upper, complete, jumps, alone):
@@ -220,7 +245,9 @@ def _jvp(dots, y, of, a, *spectrum, apart: bool, upper, complete, jumps, alone):
     if a_dot is not None:
         a_dot = _whole(a_dot, upper)
     if not apart:
-        return None if a_dot is None else _along(a_dot, a, *spectrum, conjugate=False, upper=upper, complete=complete, jumps=jumps, alone=alone)
+        return (None if a_dot is None
+                else _along(a_dot, a, *spectrum, conjugate=False, upper=upper, complete=complete,
+                            jumps=jumps, alone=alone))
     known = Spectrum(*spectrum, conjugate=False, complete=complete, jumps=jumps)
     terms = [] if g_dot is None else [_product(known.v * g_dot, known.adjoint)]
     terms += [] if a_dot is None else [_apart(known).along(a_dot)]
@@ -236,10 +263,13 @@ def _vjp_along(c, y, of, e, a, *spectrum, conjugate: bool, upper, complete, jump
     a_bar = conjugated(a_bar) if conjugate else a_bar
     if alone:
         return None, e_bar, _read(a_bar, upper, a), None, None, None, None, None
-    g_bar, slope_bar = Spectrum(*spectrum, conjugate=conjugate, complete=complete, jumps=jumps).changing(c, e)
-    moved = conjugated(v) * (g_bar * slope + slope_bar * second)  # what reaches `a` through g and slope
+    g_bar, slope_bar = Spectrum(*spectrum, conjugate=conjugate, complete=complete,
+                                jumps=jumps).changing(c, e)
+    # what reaches `a` through g and slope
+    moved = conjugated(v) * (g_bar * slope + slope_bar * second)
     a_bar = a_bar - matmul(moved, t(v))
-    return None, e_bar, _read(a_bar, upper, a), None, None, like_operand(g_bar, g), like_operand(slope_bar, slope), None
+    return (None, e_bar, _read(a_bar, upper, a), None, None, like_operand(g_bar, g),
+            like_operand(slope_bar, slope), None)
 
 
 def _jvp_along(dots, y, of, e, a, *spectrum, conjugate: bool, upper, complete, jumps, alone):

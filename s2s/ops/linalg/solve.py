@@ -48,17 +48,20 @@ def _infer_solve(a: Value, b: Value) -> Type:
         case Unknown(shape):
             return Unknown(shape, dtype)
     if rank(b) == 0:
-        raise TypeMismatchError("np.linalg.solve with a number on the right", current().line, "give it a vector or a matrix")
+        raise TypeMismatchError("np.linalg.solve with a number on the right", current().line,
+                                "give it a vector or a matrix")
     if rank(a) is not None:
         check_inner(a.type.dims[-1], b.type.dims[0 if rank(b) == 1 else -2], "np.linalg.solve")
-        if rank(a) > 2 and rank(b) == rank(a) - 1 and np.lib.NumpyVersion(np.__version__) < "2.0.0":  # which later is a matrix
+        # which later is a matrix
+        if rank(a) > 2 and rank(b) == rank(a) - 1 and np.lib.NumpyVersion(np.__version__) < "2.0.0":
             raise UnsupportedError(
                 "np.linalg.solve of a stack of systems with a stack of vectors",
                 current().line,
                 "give the vectors one more axis: b[..., None]",
             )
         if rank(a) > 2:
-            return Array(dtype, (*broadcast_dims(a.type.dims[:-2], b.type.dims[:-2]), *b.type.dims[-2:]))
+            return Array(dtype,
+                         (*broadcast_dims(a.type.dims[:-2], b.type.dims[:-2]), *b.type.dims[-2:]))
     return Array(dtype, b.type.dims)
 
 
@@ -66,7 +69,8 @@ def _vjp_solve(bar, y, a, b):
     b_bar = solve(matrix_transposed(a), bar)
     a_bar = -dot_left(b_bar, a, y)  # b is a @ y
     are_single = rank(a) == 2 and rank(b) in (1, 2)  # of stacks one may be spread along another
-    return tuple(like_operand((shaped_like if are_single else sum_to)(x_bar, x), x) for x_bar, x in ((a_bar, a), (b_bar, b)))
+    return tuple(like_operand((shaped_like if are_single else sum_to)(x_bar, x), x)
+                 for x_bar, x in ((a_bar, a), (b_bar, b)))
 
 
 def _jvp_solve(dots, y, a, b):
@@ -139,24 +143,32 @@ def _adjoint(x: Value) -> Value:
 
 
 def _lower_half(x: Value) -> Value:
-    """The lower triangle with half of the diagonal: Φ of Murray, Differentiation of the Cholesky decomposition, 2016."""
+    """The lower triangle with half of the diagonal: Φ of Murray, Differentiation of the Cholesky
+    decomposition, 2016.
+    """
     return 0.5 * (tril(x) + tril(x, -1))
 
 
 # Note [Which triangle is read]
-# Of a symmetric or Hermitian matrix LAPACK reads one triangle, and of a Hermitian diagonal the real part.  The result is a function of
-# these elements alone: others get no cotangent, and their tangents count for nothing.  With H the matrix that is meant by a triangle of a,
+# Of a symmetric or Hermitian matrix LAPACK reads one triangle, and of a Hermitian diagonal the real
+# part.  The result is a function of these elements alone: others get no cotangent, and their
+# tangents count for nothing.  With H the matrix that is meant by a triangle of a,
 #
-#     forward   H_dot is the triangle of a_dot and its adjoint        np.tril(a_dot) + np.tril(a_dot, -1).T
-#     reverse   a_bar is the triangle of H_bar and what its mirror    np.tril(H_bar) + np.triu(H_bar, 1).T
+# forward   H_dot is the triangle of a_dot and its adjoint        np.tril(a_dot) + np.tril(a_dot,
+# -1).T
+# reverse   a_bar is the triangle of H_bar and what its mirror    np.tril(H_bar) + np.triu(H_bar,
+# 1).T
 #               image adds to it
 #
-# Considered: to make the matrix symmetric before, 0.5 * (a + a.T), as JAX does: where both triangles are written the sum over them
-# is the same, and a matrix of which one is written gets half of its gradient.
+# Considered: to make the matrix symmetric before, 0.5 * (a + a.T), as JAX does: where both
+# triangles are written the sum over them is the same, and a matrix of which one is written gets
+# half of its gradient.
 
 
 def completed(a: Value, upper: bool = False) -> Value:
-    """Return the symmetric or Hermitian matrix of which LAPACK reads one triangle of `a`: Note [Which triangle is read]."""
+    """Return the symmetric or Hermitian matrix of which LAPACK reads one triangle of `a`: Note
+    [Which triangle is read].
+    """
     read = triu if upper else tril
     if _is_complex(a):
         half = 0.5 * (read(a) + read(a, 1 if upper else -1))
@@ -165,7 +177,9 @@ def completed(a: Value, upper: bool = False) -> Value:
 
 
 def onto_triangle(bar: Value, upper: bool = False) -> Value:
-    """Return the cotangent of the triangle that LAPACK reads, from `bar`, that of the whole symmetric or Hermitian matrix."""
+    """Return the cotangent of the triangle that LAPACK reads, from `bar`, that of the whole
+    symmetric or Hermitian matrix.
+    """
     read, other = (triu, tril) if upper else (tril, triu)
     if _is_complex(bar):
         bar = bar + _adjoint(bar)
@@ -174,7 +188,9 @@ def onto_triangle(bar: Value, upper: bool = False) -> Value:
 
 
 def _vjp_cholesky(bar, y, a):
-    """Murray's, with adjoints for transposes; cotangents are multiplied without conjugation (ops/core/chain_rule.py), hence those of bar and result."""
+    """Murray's, with adjoints for transposes; cotangents are multiplied without conjugation
+    (ops/core/chain_rule.py), hence those of bar and result.
+    """
     middle = _lower_half(matmul(_adjoint(y), _conjugate(bar)))
     middle = middle + _adjoint(middle)
     left = solve(_adjoint(y), middle)
@@ -198,7 +214,7 @@ cholesky = define(
 )
 numpy_function(np.linalg.cholesky)(cholesky)
 
-# ------------------------------------------------------------------------------- which matrices raise LinAlgError
+# ----------------------------------------------------------------- which matrices raise LinAlgError
 
 
 def is_singular(a):
@@ -235,7 +251,9 @@ singular, indefinite = _question(is_singular), _question(is_indefinite)
 
 
 def _asks(question: Callable, name: str) -> Callable:
-    """The rule that asks `question` of a matrix, which is factorised once to know, and again to compute: LAPACK alone knows what it refuses."""
+    """The rule that asks `question` of a matrix, which is factorised once to know, and again to
+    compute: LAPACK alone knows what it refuses.
+    """
 
     def rule(a: Value) -> Value:
         if rank(a) != 2:
@@ -250,7 +268,8 @@ def _asks(question: Callable, name: str) -> Callable:
 
 
 def _refuses(question: Callable, name: str, *example: np.ndarray) -> tuple[Raises, ...]:
-    return (Raises(np.linalg.LinAlgError, _asks(question, name), example, operands=(0,), natively=False),)
+    return (Raises(np.linalg.LinAlgError, _asks(question, name), example, operands=(0,),
+                   natively=False),)
 
 
 solve.raises = _refuses(singular, "solve", np.zeros((2, 2)), np.zeros(2))

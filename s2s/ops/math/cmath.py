@@ -1,4 +1,6 @@
-"""Python's cmath: functions of one complex number, with the derivatives of NumPy's of the same name."""
+"""Python's cmath: functions of one complex number, with the derivatives of NumPy's of the same
+name.
+"""
 
 from __future__ import annotations
 
@@ -22,21 +24,25 @@ OF_COMPLEX_NUMBERS: dict[Record, Record] = {}  # cmath.exp -> np.exp: the same f
 def _infer(result: Scalar):
     def infer(x: Value) -> Type:
         if not isinstance(x.type, Scalar):
-            raise TypeMismatchError(f"a function of cmath is given {x.type}", current().line, "use NumPy's function")
+            raise TypeMismatchError(f"a function of cmath is given {x.type}", current().line,
+                                    "use NumPy's function")
         return result
 
     return infer
 
 
 def _syntax(name: str):
-    return lambda x: ast.Call(ast.Attribute(ast.Name("cmath", ast.Load()), name, ast.Load()), [x], [])
+    return lambda x: ast.Call(ast.Attribute(ast.Name("cmath", ast.Load()), name, ast.Load()), [x],
+                              [])
 
 
 def _function(name: str, like: str) -> Record:
     """cmath.name, whose derivative is that of np.like."""
     function = getattr(cmath, name)
-    record = define(f"cmath.{name}", evaluate=function, infer=_infer(Scalar("complex128", weak=True)), syntax=_syntax(name),
-                    partials=RECORDS[like].partials, elementwise=True, cheap=True, raises=raise_conditions.IN_CMATH.get(name, ()))
+    record = define(f"cmath.{name}", evaluate=function,
+                    infer=_infer(Scalar("complex128", weak=True)), syntax=_syntax(name),
+                    partials=RECORDS[like].partials, elementwise=True, cheap=True,
+                    raises=raise_conditions.IN_CMATH.get(name, ()))
     record.vjp = functools.partial(elementwise_vjp, record=record)
     record.jvp = functools.partial(elementwise_jvp, record=record)
     numpy_function(function)(record)
@@ -44,17 +50,18 @@ def _function(name: str, like: str) -> Record:
     return record
 
 
-for _name, _like in {"exp": "exp", "log10": "log10", "sqrt": "sqrt", "sin": "sin", "cos": "cos", "tan": "tan", "sinh": "sinh",
-                     "cosh": "cosh", "tanh": "tanh", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh",
-                     "acosh": "arccosh", "atanh": "arctanh"}.items():
+for _name, _like in {"exp": "exp", "log10": "log10", "sqrt": "sqrt", "sin": "sin", "cos": "cos",
+                     "tan": "tan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "asin": "arcsin",
+                     "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh",
+                     "atanh": "arctanh"}.items():
     _function(_name, _like)
 
 _function("log", "log")  # to a base: library/sequences.py
 
 for _name in ("isfinite", "isinf", "isnan"):
-    _record = define(
-        f"cmath.{_name}", evaluate=getattr(cmath, _name), infer=_infer(BOOL), syntax=_syntax(_name), partials=(None,),
-        elementwise=True, cheap=True, vjp=lambda bar, y, x: (None,), jvp=lambda dots, y, x: None)
+    _record = define(f"cmath.{_name}", evaluate=getattr(cmath, _name), infer=_infer(BOOL),
+                     syntax=_syntax(_name), partials=(None,), elementwise=True, cheap=True,
+                     vjp=lambda bar, y, x: (None,), jvp=lambda dots, y, x: None)
     numpy_function(getattr(cmath, _name))(_record)
     OF_COMPLEX_NUMBERS[_record] = RECORDS[_name]
 

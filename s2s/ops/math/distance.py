@@ -1,8 +1,9 @@
 """math.hypot of any number of coordinates, and math.dist.
 
-Python computes them more exactly than the root of a sum of squares, and without overflow, so they are an op of
-their own; of two coordinates math.hypot is the twin of np.hypot (ops/core/elementwise.py).  Numba knows
-neither; compiled, they are hypots of hypots (back/arrays/legalise.py): as safe from overflow, and a few last bits away.
+Python computes them more exactly than the root of a sum of squares, and without overflow, so they
+are an op of their own; of two coordinates math.hypot is the twin of np.hypot
+(ops/core/elementwise.py).  Numba knows neither; compiled, they are hypots of hypots
+(back/arrays/legalise.py): as safe from overflow, and a few last bits away.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def _infer(*xs: Value) -> Type:
 
 
 def _jvp(dots, y: Value, *xs: Value):
-    terms = [times(dot, ew.slope_of_size(y, x), (y, *xs)) for dot, x in zip(dots, xs, strict=True) if dot is not None]
+    terms = [times(dot, ew.slope_of_size(y, x), (y, *xs))
+             for dot, x in zip(dots, xs, strict=True) if dot is not None]
     return functools.reduce(operator.add, terms) if terms else None
 
 

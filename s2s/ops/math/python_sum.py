@@ -1,9 +1,10 @@
 """Python's sum() of floats that stand one by one in the program.
 
-From 3.12 on it is compensated (Neumaier 1974, in Python/bltinmodule.c): of Python's own floats, of which there
-are three or more, it has digits that a + b + c has not.  So there, it is an op of its own that prints as sum();
-before, and of NumPy's numbers, it is a chain of + (front/eval/sequence_calls.py).  Compiled, it is one everywhere
-(back/arrays/legalise.py), as the sum() of a list is: a few last bits away.
+From 3.12 on it is compensated (Neumaier 1974, in Python/bltinmodule.c): of Python's own floats, of
+which there are three or more, it has digits that a + b + c has not.  So there, it is an op of its
+own that prints as sum(); before, and of NumPy's numbers, it is a chain of +
+(front/eval/sequence_calls.py).  Compiled, it is one everywhere (back/arrays/legalise.py), as the
+sum() of a list is: a few last bits away.
 """
 
 from __future__ import annotations
@@ -44,4 +45,5 @@ def is_compensated(terms: list) -> bool:
     """Whether Python's sum() of these is not the sum of + and +."""
     types = [getattr(x, "type", None) for x in terms]
     return (sys.version_info >= (3, 12) and len(terms) > 2 and FLOAT in types
-            and all(isinstance(t, Scalar) and t.weak and t.dtype in ("float64", "int64", "bool") for t in types))
+            and all(isinstance(t, Scalar) and t.weak and t.dtype in ("float64", "int64", "bool")
+                    for t in types))

@@ -1,7 +1,7 @@
 """Special functions: scipy.special's, and those of Python's math module.
 
-Arrays go to SciPy.  A single number goes to `math`, or to a few lines printed along with the generated code:
-compiled code is made of single numbers, and Numba cannot call SciPy's.
+Arrays go to SciPy.  A single number goes to `math`, or to a few lines printed along with the
+generated code: compiled code is made of single numbers, and Numba cannot call SciPy's.
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ OF_ORDER: dict[str, int] = {}  # those of them whose first arguments are attribu
 
 
 def is_scipys_of_complex(op: Op) -> bool:
-    """Whether `op` is a function of scipy.special of complex numbers, which native code calls SciPy for."""
+    """Whether `op` is a function of scipy.special of complex numbers, which native code calls SciPy
+    for.
+    """
     return op.name in OF_REAL_NUMBERS and any((dtype_of(x.type) or "").startswith("complex") for x in op.inputs)
 
 
@@ -79,7 +81,9 @@ def in_precision(y: Value, *xs: Value) -> Value:
 
 def _special(name: str, *partials, of_numbers: Callable | None = None, math: Callable | None = None,
              vector: bool = False, slope: str = "") -> Record:
-    """A function of scipy.special; `of_numbers(*xs)` says it for single numbers, if `math` has no twin, else SciPy does."""
+    """A function of scipy.special; `of_numbers(*xs)` says it for single numbers, if `math` has no
+    twin, else SciPy does.
+    """
 
     def fold(record: Record, *xs: Value):
         if not all(isinstance(x.type, Scalar) and not x.type.dtype.startswith("complex") for x in xs):
@@ -99,7 +103,8 @@ def _special(name: str, *partials, of_numbers: Callable | None = None, math: Cal
 
 
 def _helper(function: Callable, like: Callable, vector: str = "") -> Record:
-    """A function of one number whose source is printed along; `like()` is the op it stands in for."""
+    """A function of one number whose source is printed along; `like()` is the op it stands in for.
+    """
     name = function.__name__
     record = define(f"{name}_of_number", evaluate=function, infer=lambda x, **attrs: Scalar("float64"), helper=function,
                     syntax=lambda x, **attrs: builtin_syntax(name)(*map(ast.Constant, attrs.values()), x),
@@ -230,18 +235,24 @@ betaln = _special("betaln",                    lambda y, a, b: digamma(a) - diga
 
 
 def _real(x):
-    """The real part of `x`, by which complex numbers are told apart, of which none is less than another."""
+    """The real part of `x`, by which complex numbers are told apart, of which none is less than
+    another.
+    """
     return RECORDS["real"](x) if str(dtype_of(value(x).type)).startswith("complex") else x
 
 
 def _slope_of_dawsn(y, x):
-    """1 - 2 x y; of complex numbers no other, whose tail has a term of exp(-x * x), which need not be small."""
+    """1 - 2 x y; of complex numbers no other, whose tail has a term of exp(-x * x), which need not
+    be small.
+    """
     slope = 1 - 2 * x * y
     return slope if _real(x) is not x else where(greater(absolute(x), 50.0), -_tail(x, 1), slope)
 
 
 def _tail(x, sign: int):
-    """Σ (2 k - 1)!! (sign / (2 x**2))**k from k = 1 on: NIST's Digital Library 7.12.1, exact for |x| > 50."""
+    """Σ (2 k - 1)!! (sign / (2 x**2))**k from k = 1 on: NIST's Digital Library 7.12.1, exact for
+    |x| > 50.
+    """
     far = greater(absolute(x), 50.0)
     t, total = sign * 0.5 / (where(far, x, 50.0) * where(far, x, 50.0)), 0.0
     for k in range(7, 0, -1):
@@ -250,7 +261,9 @@ def _tail(x, sign: int):
 
 
 def _slope_of_log_ndtr(y, x):
-    """The density over ndtr(x), which both underflow where x is far below 0: their quotient is one of erfcx."""
+    """The density over ndtr(x), which both underflow where x is far below 0: their quotient is one
+    of erfcx.
+    """
     below = less(_real(x), 0.0)
     return where(below, math.sqrt(2 / math.pi) / erfcx(where(below, -x, 0.0) / math.sqrt(2)), exp(-0.5 * x * x - y) / math.sqrt(2 * math.pi))
 
@@ -268,7 +281,8 @@ log_ndtr = _special("log_ndtr",                lambda y, x: _slope_of_log_ndtr(y
 #                                              ∂y/∂x
 
 
-# Differences of orders in place of y / x, of which neither the value nor any derivative can be had at 0.
+# Differences of orders in place of y / x, of which neither the value nor any derivative can be had
+# at 0.
 
 i0 = _special("i0",                            lambda y, x: i1(x))
 i1 = _special("i1",                            lambda y, x: 0.5 * (i0(x) + iv(x, order=2)))
@@ -291,7 +305,9 @@ def _number(x, what: str):
 
 @functools.lru_cache(maxsize=None, typed=True)
 def _dtype_of_order(name: str, dtype: str, *known) -> str:
-    """The dtype that SciPy gives of operands of that dtype: float64 of float32 where its loop for that stands first."""
+    """The dtype that SciPy gives of operands of that dtype: float64 of float32 where its loop for
+    that stands first.
+    """
     return scipys(name)(*known, np.ones(1, dtype)).dtype.name
 
 
@@ -302,7 +318,9 @@ def _type_of_order(name: str, x: Value, known: tuple) -> Type:
 
 
 def _of_order(name: str, partial: Callable, orders: tuple = ("order",)) -> Record:
-    """A function (order, x) of an order that is known; derivatives as in NIST's Digital Library of Mathematical Functions (8.8, 8.17, 8.19, 10.6, 10.29)."""
+    """A function (order, x) of an order that is known; derivatives as in NIST's Digital Library of
+    Mathematical Functions (8.8, 8.17, 8.19, 10.6, 10.29).
+    """
     record = define(
         name,  # (x, order)
         evaluate=lambda x, **known: scipys(name)(*known.values(), x)[()], infer=lambda x, **known: _type_of_order(name, x, tuple(known.values())),
@@ -335,7 +353,9 @@ for _record in (cbrt, exp2, expm1, log1p):  # which scipy.special has as well
 #                                              ∂y/∂x
 
 def _reflected(x):
-    """The derivative of 1 / gamma(x) = gamma(1 - x) * sin(pi * x) / pi, which is finite at the poles of gamma."""
+    """The derivative of 1 / gamma(x) = gamma(1 - x) * sin(pi * x) / pi, which is finite at the
+    poles of gamma.
+    """
     return gamma(1 - x) * (cos(math.pi * x) - digamma(1 - x) * sin(math.pi * x) / math.pi)
 
 
@@ -429,7 +449,9 @@ tandg = _special("tandg",                      lambda y, x: math.pi / 180 * (1 +
 
 
 def _numpys(x):
-    """`x`, as NumPy's if it is a number of Python's, of which a power would raise where it is infinite."""
+    """`x`, as NumPy's if it is a number of Python's, of which a power would raise where it is
+    infinite.
+    """
     return RECORDS["convert"](x, dtype="float64") if isinstance(x, Value) and isinstance(x.type, Scalar) and x.type.weak else x
 
 
@@ -490,7 +512,9 @@ log_expit_of_number = _helper(log_logistic, lambda: log_expit)
 
 
 def _finite(a, b, least):
-    """`b`; where `a` is 0 and the logarithm of b - `least` is not finite, what has the logarithm 0: a * log is 0 there, and constant in b."""
+    """`b`; where `a` is 0 and the logarithm of b - `least` is not finite, what has the logarithm 0:
+    a * log is 0 there, and constant in b.
+    """
     choose = select if all(isinstance(x.type, Scalar) for x in map(value, (a, b))) else where  # np.where makes arrays of numbers
     return choose(equal(a, 0), choose(bitwise_or(less_equal(b, least), equal(b, math.inf)), least + 1.0, b), b)
 
@@ -507,7 +531,9 @@ entr = _special("entr",                        lambda y, x: -log(x) - 1)
 
 @numpy_function(scipys("log_softmax"))
 def log_softmax(x: Value, axis=None) -> Value:
-    """scipy.special.log_softmax: x less its maximum, less a logarithm that would be lost beside a large maximum."""
+    """scipy.special.log_softmax: x less its maximum, less a logarithm that would be lost beside a
+    large maximum.
+    """
     below, total = below_maximum(x, axis)
     return below - log(total)
 

@@ -37,8 +37,8 @@ from ..core.shape import members
 
 FUNCTIONS[abs] = ew.abs_
 FUNCTIONS.update({operator.add: ew.add, operator.sub: ew.subtract, operator.mul: ew.multiply,
-                  operator.truediv: ew.divide, operator.floordiv: ew.floor_divide, operator.mod: ew.remainder,
-                  operator.pow: ew.power, operator.neg: ew.negative})
+                  operator.truediv: ew.divide, operator.floordiv: ew.floor_divide,
+                  operator.mod: ew.remainder, operator.pow: ew.power, operator.neg: ew.negative})
 METHODS["is_integer"] = lambda x: ew.equal(ew.remainder(x, 1), 0)
 METHODS["conj"] = METHODS["conjugate"] = ew.conjugate
 ATTRIBUTES["real"], ATTRIBUTES["imag"] = ew.real, ew.imag
@@ -62,7 +62,8 @@ def _given(*arguments):
 def where(condition: Value, *branches: Value) -> Value:
     """np.where(condition, a, b), or np.where(condition): the places where it is true."""
     if len(branches) == 1:
-        raise UnsupportedError("np.where of two arguments", current().line, "say what both sides are, or neither")
+        raise UnsupportedError("np.where of two arguments", current().line,
+                               "say what both sides are, or neither")
     return ew.where(condition, *branches) if branches else FUNCTIONS[np.nonzero](condition)
 
 
@@ -71,10 +72,12 @@ def select(condlist, choicelist, default=0) -> Value:
     """np.select: the choice that goes with the first condition that holds."""
     conditions, choices = members(condlist), members(choicelist)
     if conditions is None or choices is None:
-        raise UnsupportedError("np.select of something other than lists", current().line, "write the conditions and choices as lists")
+        raise UnsupportedError("np.select of something other than lists", current().line,
+                               "write the conditions and choices as lists")
     if len(conditions) != len(choices):
-        raise TypeMismatchError(f"np.select with {len(conditions)} conditions and {len(choices)} choices", current().line,
-                                "give one choice for each condition")
+        raise TypeMismatchError(
+            f"np.select with {len(conditions)} conditions and {len(choices)} choices",
+            current().line, "give one choice for each condition")
     found = value(default)
     for condition, choice in zip(conditions[::-1], choices[::-1]):
         found = ew.where(condition, choice, found)
@@ -86,24 +89,29 @@ def round_(x: Value, decimals=0) -> Value:
     return ew.round_(x, decimals)
 
 
-round_to_int = define(
-    "round_to_int", evaluate=round, infer=lambda x: INT, syntax=builtin_syntax("round"), partials=(None,), raises=raise_conditions.TO_INTEGER,
-    elementwise=True, cheap=True, vjp=lambda bar, y, x: (None,), jvp=lambda dots, y, x: None)
+round_to_int = define("round_to_int", evaluate=round, infer=lambda x: INT,
+                      syntax=builtin_syntax("round"), partials=(None,),
+                      raises=raise_conditions.TO_INTEGER, elementwise=True, cheap=True,
+                      vjp=lambda bar, y, x: (None,), jvp=lambda dots, y, x: None)
 kinked(round_to_int, Kink("a step: the derivative is taken as 0", at_halves))
 
 
-round_decimal = define(
-    "round_decimal", evaluate=round, infer=lambda x, n: INT if x.type == BOOL else x.type, syntax=builtin_syntax("round"),
-    partials=(None, None), elementwise=True, cheap=True, raises=raise_conditions.ROUND, vjp=lambda bar, y, x, n: (None, None),
-    jvp=lambda dots, y, x, n: None)
+round_decimal = define("round_decimal", evaluate=round,
+                       infer=lambda x, n: INT if x.type == BOOL else x.type,
+                       syntax=builtin_syntax("round"), partials=(None, None), elementwise=True,
+                       cheap=True, raises=raise_conditions.ROUND,
+                       vjp=lambda bar, y, x, n: (None, None), jvp=lambda dots, y, x, n: None)
 
 
 @numpy_function(round)
 def python_round(number: Value, ndigits=None) -> Value:
-    """round(x) is an int; round(x, n) keeps its type, and derivative 0; Python's numbers are rounded as decimals."""
+    """round(x) is an int; round(x, n) keeps its type, and derivative 0; Python's numbers are
+    rounded as decimals.
+    """
     if is_none(ndigits):
         return round_to_int(number)
-    return round_decimal(number, ndigits) if number.type in (BOOL, INT, FLOAT) else ew.round_(number, ndigits)
+    return (round_decimal(number, ndigits) if number.type in (BOOL, INT, FLOAT)
+            else ew.round_(number, ndigits))
 
 
 def _choice(record, reduction):
@@ -111,8 +119,8 @@ def _choice(record, reduction):
 
     def choose(*args: Value, **keywords) -> Value:
         if keywords:
-            raise UnsupportedError(f"{record.name[:-1]} with {', '.join(keywords)}=", current().line,
-                                   "write the comparison out")
+            raise UnsupportedError(f"{record.name[:-1]} with {', '.join(keywords)}=",
+                                   current().line, "write the comparison out")
         if len(args) == 1 and isinstance(args[0].type, Tuple):
             args = tuple(item(args[0], index=k) for k in range(len(args[0].type.items)))
         if len(args) == 1 and rank(args[0]) in (None, 0, 1):
@@ -120,8 +128,9 @@ def _choice(record, reduction):
         if len(args) == 1 and dims_of(args[0].type)[:1] == (1,):
             return take(args[0], 0)
         if any(isinstance(a.type, Array) for a in args):
-            raise UnsupportedError(f"{record.name[:-1]} of arrays compares them as a whole", current().line,
-                                   f"use np.{record.name[:-1]}imum, or np.{record.name[:-1]} of all elements")
+            raise UnsupportedError(
+                f"{record.name[:-1]} of arrays compares them as a whole", current().line,
+                f"use np.{record.name[:-1]}imum, or np.{record.name[:-1]} of all elements")
         return functools.reduce(record, args)
 
     return choose
@@ -150,9 +159,11 @@ def math_log(x: Value, base=None) -> Value:
 @numpy_function(np.isclose)
 def isclose(a: Value, b: Value, rtol=1e-05, atol=1e-08, equal_nan=False) -> Value:
     """|a - b| <= atol + rtol * |b|, or a == b (infinities)."""
-    near = ew.logical_and(ew.isfinite(b), ew.less_equal(ew.absolute(a - b), atol + rtol * ew.absolute(b)))
+    near = ew.logical_and(ew.isfinite(b),
+                          ew.less_equal(ew.absolute(a - b), atol + rtol * ew.absolute(b)))
     near = ew.logical_or(near, ew.equal(a, b))
-    return ew.logical_or(near, ew.logical_and(ew.isnan(a), ew.isnan(b))) if static(equal_nan) else near
+    return (ew.logical_or(near, ew.logical_and(ew.isnan(a), ew.isnan(b))) if static(equal_nan)
+            else near)
 
 
 @numpy_function(np.allclose)
@@ -163,15 +174,20 @@ def allclose(a: Value, b: Value, rtol=1e-05, atol=1e-08, equal_nan=False) -> Val
 
 @numpy_function(method="item")
 def item_method(x: Value, *places) -> Value:
-    """x.item(), of a number or of an array of one; x.item(i, j), the element there, x.item(k), that of the raveled array."""
+    """x.item(), of a number or of an array of one; x.item(i, j), the element there, x.item(k), that
+    of the raveled array.
+    """
     if not isinstance(x.type, Scalar):
         if rank(x) is None:
-            raise UnsupportedError("the method item of an array of unknown rank", current().line, "call the function once, or annotate the parameter")
+            raise UnsupportedError("the method item of an array of unknown rank", current().line,
+                                   "call the function once, or annotate the parameter")
         if len(places) > 1:
             x = take(x, tuple(places))
         else:
-            x = take(FUNCTIONS[np.ravel](x if places else FUNCTIONS[np.reshape](x, 1)), places[0] if places else 0)
-    return {"b": bool_, "i": int_, "u": int_, "f": float_, "c": complex_}[np.dtype(x.type.dtype).kind](x)
+            x = take(FUNCTIONS[np.ravel](x if places else FUNCTIONS[np.reshape](x, 1)),
+                     places[0] if places else 0)
+    return {"b": bool_, "i": int_, "u": int_, "f": float_, "c": complex_}[
+        np.dtype(x.type.dtype).kind](x)
 
 
 @numpy_function(complex)
@@ -181,7 +197,8 @@ def complex_call(real: Value = 0.0, imag=None) -> Value:
         return value(complex(real)) if not isinstance(real, Value) else complex_(real)
     for x in (value(real), value(imag)):
         if not isinstance(x.type, (Scalar, Unknown)) or (x.type.dtype or "").startswith("complex"):
-            raise TypeMismatchError(f"complex() of parts of which one is {x.type}", current().line, "write x + 1j * y")
+            raise TypeMismatchError(f"complex() of parts of which one is {x.type}", current().line,
+                                    "write x + 1j * y")
     return ew.complex_of(value(real), value(imag))
 
 

@@ -1,1 +1,2 @@
-"""Ops that are more than arithmetic: effects, random draws, lists, checkpoints, calls with rules."""
+"""Ops that are more than arithmetic: effects, random draws, lists, checkpoints, calls with rules.
+"""

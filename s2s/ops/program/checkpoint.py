@@ -1,14 +1,16 @@
-"""`checkpoint`: memory for time.  What a reverse sweep reads of a function or a loop is computed again, not saved.
+"""`checkpoint`: memory for time.  What a reverse sweep reads of a function or a loop is computed
+again, not saved.
 
     layer = s2s.checkpoint(layer)                              # of a call, only the arguments are saved
     for i in s2s.checkpoint(range(n), snapshots=20): ...       # of n trips, the state before 20 of them
     while s2s.checkpoint(x > 1e-3, snapshots=20): ...          # likewise
 
-Run by Python, both are what is inside them.  In the IR a call that is checkpointed has a `Rerun` as its callee,
-a loop a `Plan` among its attributes; transform/reverse/checkpoint_adjoint.py says what the reverse sweep makes of them.
+Run by Python, both are what is inside them.  In the IR a call that is checkpointed has a `Rerun` as
+its callee, a loop a `Plan` among its attributes; transform/reverse/checkpoint_adjoint.py says what
+the reverse sweep makes of them.
 
-Why an iterable, or a test, and not a `with` or a decorator: the loop is what is checkpointed, its header is where a reader looks
-for how it runs, and `range(n)` stays what it is when s2s is away.
+Why an iterable, or a test, and not a `with` or a decorator: the loop is what is checkpointed, its
+header is where a reader looks for how it runs, and `range(n)` stays what it is when s2s is away.
 """
 
 from __future__ import annotations
@@ -29,14 +31,15 @@ from ..core.record import define
 from .custom_rules import is_ruled
 from .recursive_callee import Recursive
 
-# ------------------------------------------------------------------------------------------- what users call
+# ---------------------------------------------------------------------------------- what users call
 
 
 @dataclass(frozen=True)
 class Plan:
     """How a loop is run again: from at most `snapshots` states, or as many as `memory` bytes hold.
 
-    Neither: from as many as it takes for each trip to be run again no more than twice, about the root of 2 n.
+    Neither: from as many as it takes for each trip to be run again no more than twice, about the
+    root of 2 n.
     """
 
     snapshots: int | None = None
@@ -57,38 +60,46 @@ class Checkpointed:
         return self if instance is None else functools.partial(self, instance)
 
     def __reduce__(self):
-        """Where another process finds it: under its own name, if it is a decorated function; else made of the function."""
+        """Where another process finds it: under its own name, if it is a decorated function; else
+        made of the function.
+        """
         module = sys.modules.get(getattr(self, "__module__", None))
-        found = functools.reduce(lambda x, name: getattr(x, name, None), getattr(self, "__qualname__", "").split("."), module)
+        found = functools.reduce(lambda x, name: getattr(x, name, None),
+                                 getattr(self, "__qualname__", "").split("."), module)
         return self.__qualname__ if found is self else (Checkpointed, (self.function,))
 
     def __repr__(self) -> str:
         return f"<s2s.checkpoint of {getattr(self.function, '__name__', self.function)!r}>"
 
 
-def checkpoint(f: Callable | Iterable | None = None, snapshots: int | None = None, memory: int | str | None = None,
-               *, static_argnums: int | Sequence[int] = (), policy: None = None, prevent_cse: bool = True):
+def checkpoint(f: Callable | Iterable | None = None, snapshots: int | None = None,
+               memory: int | str | None = None, *, static_argnums: int | Sequence[int] = (),
+               policy: None = None, prevent_cse: bool = True):
     """`f`, of which a reverse sweep saves less and runs more again.
 
-    Of a function: a function that computes the same.  Where it is called in a program that is differentiated, only its
-    arguments are saved; the reverse sweep runs it again.  It may be written as a decorator.
+    Of a function: a function that computes the same.  Where it is called in a program that is
+    differentiated, only its arguments are saved; the reverse sweep runs it again.  It may be
+    written as a decorator.
 
-    Of what a `for` runs over, such as `range(n)`, or what a `while` tests: that itself.  Of the loop's trips, the state before `snapshots`
-    of them is saved, or before as many as `memory` bytes hold (an integer, or a text such as "64MB"); the others
-    are computed again from these, by the schedule that does so with the fewest trips (Griewank & Walther,
-    Algorithm 799: revolve, ACM TOMS 26, 2000).  With s snapshots and n <= C(s + r, s) trips, no trip runs more than r times
-    again.  With neither, s is about sqrt(2 n), and r is 2.  A loop that does not know on entry how often it runs (a `while`,
-    one with a `break`) runs once more, and so does one inside a loop that is not checkpointed.
+    Of what a `for` runs over, such as `range(n)`, or what a `while` tests: that itself.  Of the
+    loop's trips, the state before `snapshots` of them is saved, or before as many as `memory` bytes
+    hold (an integer, or a text such as "64MB"); the others are computed again from these, by the
+    schedule that does so with the fewest trips (Griewank & Walther, Algorithm 799: revolve, ACM
+    TOMS 26, 2000).  With s snapshots and n <= C(s + r, s) trips, no trip runs more than r times
+    again.  With neither, s is about sqrt(2 n), and r is 2.  A loop that does not know on entry how
+    often it runs (a `while`, one with a `break`) runs once more, and so does one inside a loop that
+    is not checkpointed.
 
-    `static_argnums` and `prevent_cse` are accepted for programs that come from JAX, and change nothing: no argument needs to be
-    marked, and what runs again is not merged with what ran before.
+    `static_argnums` and `prevent_cse` are accepted for programs that come from JAX, and change
+    nothing: no argument needs to be marked, and what runs again is not merged with what ran before.
 
-    Raises TypeMismatchError where `snapshots` or `memory` is no positive number, or is given for a function; and where there is
-    a `policy`: what is saved of a function is its arguments.
+    Raises TypeMismatchError where `snapshots` or `memory` is no positive number, or is given for a
+    function; and where there is a `policy`: what is saved of a function is its arguments.
     """
     if policy is not None:
-        raise TypeMismatchError("checkpoint with a policy", None,
-                                "leave it out: the arguments are saved; or checkpoint the parts whose results are not to be saved")
+        raise TypeMismatchError(
+            "checkpoint with a policy", None,
+            "leave it out: the arguments are saved; or checkpoint the parts whose results are not to be saved")
     if f is None:
         return functools.partial(checkpoint, snapshots=snapshots, memory=memory)
     plan = planned(snapshots, memory)
@@ -97,38 +108,46 @@ def checkpoint(f: Callable | Iterable | None = None, snapshots: int | None = Non
     if not callable(f):
         return f
     if plan != Plan():
-        raise TypeMismatchError("checkpoint of a function with snapshots or memory", None,
-                                "give those to the loop: `for i in s2s.checkpoint(range(n), snapshots=20)`")
+        raise TypeMismatchError(
+            "checkpoint of a function with snapshots or memory", None,
+            "give those to the loop: `for i in s2s.checkpoint(range(n), snapshots=20)`")
     return Checkpointed(f)
 
 
 def planned(snapshots, memory) -> Plan:
     """The Plan of these options of `checkpoint`."""
-    if snapshots is not None and (isinstance(snapshots, bool) or not isinstance(snapshots, int) or snapshots < 1):
-        raise TypeMismatchError(f"checkpoint with snapshots={snapshots!r}", None, "give a number of at least 1")
+    if (snapshots is not None
+        and (isinstance(snapshots, bool) or not isinstance(snapshots, int) or snapshots < 1)):
+        raise TypeMismatchError(f"checkpoint with snapshots={snapshots!r}", None,
+                                "give a number of at least 1")
     if snapshots is not None and memory is not None:
         raise TypeMismatchError("checkpoint with snapshots and memory", None, "give one of the two")
     return Plan(snapshots, None if memory is None else bytes_of(memory))
 
 
-UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20,
+         "GIB": 2**30}
 
 
 def bytes_of(size: int | str) -> int:
     """A number of bytes: 65536, "64kB", "1.5 GB", "64MiB"."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([a-zA-Z]*)\s*", size) if isinstance(size, str) else None
+    found = (re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([a-zA-Z]*)\s*", size) if isinstance(size, str)
+             else None)
     if found and found[2].upper() in UNITS:
         size = int(float(found[1]) * UNITS[found[2].upper()])
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise TypeMismatchError(f"{size!r} is no number of bytes", None, 'give an integer, or a text such as "64MB"')
+        raise TypeMismatchError(f"{size!r} is no number of bytes", None,
+                                'give an integer, or a text such as "64MB"')
     return size
 
 
-# ----------------------------------------------------------------------------------------------------- in the IR
+# ---------------------------------------------------------------------------------------- in the IR
 
 
 class Rerun:
-    """A callee that a reverse sweep calls again, instead of keeping what its forward part would hand over."""
+    """A callee that a reverse sweep calls again, instead of keeping what its forward part would
+    hand over.
+    """
 
     def __init__(self, callee):
         self.callee, self.name = callee, callee.name
@@ -147,7 +166,9 @@ class Rerun:
 
 
 def is_plain(callee) -> bool:
-    """Whether a callee is a function and no more: not one to be run again, or that calls itself, or that has rules of its own."""
+    """Whether a callee is a function and no more: not one to be run again, or that calls itself, or
+    that has rules of its own.
+    """
     return not isinstance(callee, (Rerun, Recursive)) and not is_ruled(callee)
 
 
@@ -178,10 +199,11 @@ def gap(trips, free):
 
 
 # Note [The schedule]
-# With s snapshots, that of the state before the first trip among them (s = free + 1), C(s + r, s) trips can be reversed
-# if none is run more than r times.  `reach` is that for r = again, `before` for one less.  The trips to the
-# next snapshot are reversed with s snapshots, those behind it with s - 1: every split that needs r no higher
-# than for all is optimal, and this is the longest first part (Griewank & Walther 2000, sections 2 and 3).
+# With s snapshots, that of the state before the first trip among them (s = free + 1), C(s + r, s)
+# trips can be reversed if none is run more than r times.  `reach` is that for r = again, `before`
+# for one less.  The trips to the next snapshot are reversed with s snapshots, those behind it with
+# s - 1: every split that needs r no higher than for all is optimal, and this is the longest first
+# part (Griewank & Walther 2000, sections 2 and 3).
 gap_record = define(
     "gap",
     evaluate=gap,
@@ -195,7 +217,8 @@ gap_record = define(
 )
 
 
-# What is computed from it is not what was computed from x, nor in another run: so cse leaves it to be computed again.
+# What is computed from it is not what was computed from x, nor in another run: so cse leaves it to
+# be computed again.
 again = define(
     "again",
     evaluate=lambda x, *, run: x,
@@ -210,7 +233,9 @@ again = define(
 
 
 def anew(x: Value, run: int) -> Value:
-    """`x`, such that what is computed from it in this run is computed anew; tuples member by member."""
+    """`x`, such that what is computed from it in this run is computed anew; tuples member by
+    member.
+    """
     if isinstance(x.type, Tuple):
         return packed([anew(item(x, index=k), run) for k in range(len(x.type.items))], x.type.form)
     return again(x, run=run)

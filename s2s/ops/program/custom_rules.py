@@ -1,12 +1,14 @@
 """Functions that have rules of their own for their derivatives: `custom_jvp`, `custom_vjp`.
 
-A call of one is a `call` op whose callee is `ruled`: it can say what its derivative is, as functions.  Three designs
-were considered.  (1) An op of its own, which owns the function and its rules as blocks: every pass, the printer and
-the loop form would have to learn what they know of calls.  (2) To replace the call, while the program is read, by what
-the rule computes: then the value would be computed by the rule where nobody asks for a derivative, and a second
-derivative could not ask the rule of the call in the rule.  (3), which this is: it stays a call through every pass, is
-printed as one, and is inlined by none until no derivative is asked any more.  Whoever differentiates asks the callee,
-at each level anew; what the rule itself does is then an ordinary program, for the next derivative, too.
+A call of one is a `call` op whose callee is `ruled`: it can say what its derivative is, as
+functions.  Three designs were considered.  (1) An op of its own, which owns the function and its
+rules as blocks: every pass, the printer and the loop form would have to learn what they know of
+calls.  (2) To replace the call, while the program is read, by what the rule computes: then the
+value would be computed by the rule where nobody asks for a derivative, and a second derivative
+could not ask the rule of the call in the rule.  (3), which this is: it stays a call through every
+pass, is printed as one, and is inlined by none until no derivative is asked any more.  Whoever
+differentiates asks the callee, at each level anew; what the rule itself does is then an ordinary
+program, for the next derivative, too.
 
 What a ruled callee is asked, besides `name` and `function_for(values)`:
 
@@ -33,7 +35,8 @@ from ...ir.types import NONE, Array, Unknown, carries_derivative
 from ..core.record import Record, define, value
 from ..core.shape import length, shaped_like
 
-RULES: dict[object, object] = {}  # a library's function -> the one with rules of its own that it means in programs
+# a library's function -> the one with rules of its own that it means in programs
+RULES: dict[object, object] = {}
 
 
 def rules_given() -> tuple:
@@ -43,12 +46,14 @@ def rules_given() -> tuple:
 
 @dataclass(frozen=True, eq=False)
 class Halves:
-    """forward(*xs, *captures) -> (*ys, *residuals), and
-    backward(*xs at `arguments`, *residuals, *y_bars, *captures) -> x_bars, of the arguments `covers`."""
+    """forward(*xs, *captures) -> (*ys, *residuals), and backward(*xs at `arguments`, *residuals,
+    *y_bars, *captures) -> x_bars, of the arguments `covers`.
+    """
 
     forward: Function
     backward: Function
-    arguments: tuple[int, ...]  # which arguments, and after them captures of the forward part, the backward part reads
+    # which arguments, and after them captures of the forward part, the backward part reads
+    arguments: tuple[int, ...]
     covers: tuple[int, ...]  # the arguments that get a cotangent; that of others is zero
 
     def residuals(self, results: int) -> list[Value]:
@@ -63,7 +68,9 @@ def is_ruled(callee) -> bool:
 
 def differentiable_arguments(callee, values: Sequence[Value]) -> list[int]:
     """The arguments of a ruled callee that have a tangent."""
-    return [k for k in range(callee.count) if k not in callee.fixed and carries_derivative(values[k].type)]
+    return [k
+            for k in range(callee.count)
+            if k not in callee.fixed and carries_derivative(values[k].type)]
 
 
 def captured(op: Op) -> dict[Callable, Value]:
@@ -72,8 +79,8 @@ def captured(op: Op) -> dict[Callable, Value]:
     return dict(zip(callee.getters(op.inputs), op.inputs[callee.count:]))
 
 
-# Considered: to compare shapes in one op that hands the array on.  A length is a number in every lane, so this needs no rule for batches,
-# and native code has a comparison.
+# Considered: to compare shapes in one op that hands the array on.  A length is a number in every
+# lane, so this needs no rule for batches, and native code has a comparison.
 def check_rule_length(n, m):
     if n != m:
         raise ValueError("a rule gives an array of another length than that of what it belongs to")
@@ -89,25 +96,31 @@ REFUSALS = dict.fromkeys(  # checks of s2s's own -> the remedy
 
 
 def _length_check(name: str, check: Callable) -> Record:
-    return define(
-        name, evaluate=check, infer=lambda n, m: NONE, helper=check, pure=False,
-        fold=lambda n, m: value(None) if n is m or n.constant is not MISSING and n.constant == m.constant else None,
-        vjp=lambda bar, y, n, m: (None, None), jvp=lambda dots, y, n, m: None,
-        syntax=lambda n, m: ast.Call(ast.Name(check.__name__, ast.Load()), [n, m], []))
+    return define(name, evaluate=check, infer=lambda n, m: NONE, helper=check, pure=False,
+                  fold=lambda n, m: value(None)
+                      if n is m or n.constant is not MISSING and n.constant == m.constant else None,
+                  vjp=lambda bar, y, n, m: (None, None), jvp=lambda dots, y, n, m: None,
+                  syntax=lambda n, m: ast.Call(ast.Name(check.__name__, ast.Load()), [n, m], []))
 
 
-rule_length = _length_check("rule_length", check_rule_length)  # of an axis of what a rule gives, and of what that belongs to
-direction_length = _length_check("direction_length", check_direction_length)  # of what a program gives jvp, a pullback, ...
+# of an axis of what a rule gives, and of what that belongs to
+rule_length = _length_check("rule_length", check_rule_length)
+# of what a program gives jvp, a pullback, ...
+direction_length = _length_check("direction_length", check_direction_length)
 
 
 def in_shape(bar: Value, x: Value, check: Record | None = None) -> Value:
-    """`bar`, which a rule gives for `x`, with the extents of `x`: checked by the run where types do not prove them."""
-    if isinstance(bar.type, Array) and isinstance(x.type, Array) and bar.type.rank == x.type.rank and bar.type.dims != x.type.dims:
+    """`bar`, which a rule gives for `x`, with the extents of `x`: checked by the run where types do
+    not prove them.
+    """
+    if (isinstance(bar.type, Array) and isinstance(x.type, Array) and bar.type.rank == x.type.rank
+        and bar.type.dims != x.type.dims):
         for axis, (n, m) in enumerate(zip(bar.type.dims, x.type.dims)):
             if n != m:
                 (check or rule_length)(length(bar, axis=axis), length(x, axis=axis))
         return shaped_like(bar, x)
-    return shaped_like(bar, x) if isinstance(bar.type, Unknown) and isinstance(x.type, Array) else bar
+    return (shaped_like(bar, x) if isinstance(bar.type, Unknown) and isinstance(x.type, Array)
+            else bar)
 
 
 class Lifted:
@@ -115,7 +128,8 @@ class Lifted:
 
     def __init__(self, callee, extra: Sequence[Callable], types: Sequence):
         self.callee, self.extra, self.types = callee, tuple(extra), tuple(types)
-        self.name, self.count, self.own, self.fixed = callee.name, callee.count, callee.own, callee.fixed
+        self.name, self.count, self.own, self.fixed = (callee.name, callee.count, callee.own,
+                                                       callee.fixed)
         self.jvp, self.vjp, self.missing = callee.jvp, callee.vjp, callee.missing
 
     def function_for(self, values: Sequence[Value]) -> Function:
@@ -128,8 +142,11 @@ class Lifted:
         return (*self.callee.getters(values), *self.extra)
 
 
-def with_cotangents(results: Sequence[Value], arguments: Sequence[Value], given: Sequence[Value], backward: Callable) -> tuple:
-    """The op that is `results` and whose cotangents `backward(*given, *y_bars)` hands on to `arguments`; and its inputs."""
+def with_cotangents(results: Sequence[Value], arguments: Sequence[Value], given: Sequence[Value],
+                    backward: Callable) -> tuple:
+    """The op that is `results` and whose cotangents `backward(*given, *y_bars)` hands on to
+    `arguments`; and its inputs.
+    """
     count, first = len(results), len(results) + len(arguments)
     wanted = [k for k, y in enumerate(results) if carries_derivative(y.type)]
 
@@ -141,7 +158,8 @@ def with_cotangents(results: Sequence[Value], arguments: Sequence[Value], given:
         found = backward(inputs[count:first], inputs[first:], [bars[k] for k in wanted])
         return (*[None] * count, *found, *[None] * len(given))
 
-    record = Record("ruled", evaluate=themselves, infer=lambda *xs: [x.type for x in xs[:count]], fold=themselves, vjp=vjp,
-                    partials=(*[None] * count, *[1] * len(arguments), *[None] * len(given)), cheap=True,
-                    stands_for=lambda op, out: op.inputs[op.outputs.index(out)])
+    record = Record("ruled", evaluate=themselves, infer=lambda *xs: [x.type for x in xs[:count]],
+                    fold=themselves, vjp=vjp,
+                    partials=(*[None] * count, *[1] * len(arguments), *[None] * len(given)),
+                    cheap=True, stands_for=lambda op, out: op.inputs[op.outputs.index(out)])
     return record, [*results, *arguments, *given]

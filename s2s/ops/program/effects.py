@@ -1,11 +1,13 @@
-"""Ops that act on the world: `print`, and `raise`; a warning and a message for a logger are what another function prints.
+"""Ops that act on the world: `print`, and `raise`; a warning and a message for a logger are what
+another function prints.
 
-They have no results.  What they say is a template, fixed when code is generated, whose leaves are the op's
-inputs: `print(f"{n}: {x:.3f}")` is one op on n and x.  So a text that holds run-time data needs no type of
-its own, and vanishes from programs as tuples do.
+They have no results.  What they say is a template, fixed when code is generated, whose leaves are
+the op's inputs: `print(f"{n}: {x:.3f}")` is one op on n and x.  So a text that holds run-time data
+needs no type of its own, and vanishes from programs as tuples do.
 
 An op that acts is never dropped, shared, hoisted or recomputed, and what acts keeps its order
-(analysis/side_effects.py, back/lower/fusion_groups.py).  Derivatives do not see it: it stands in the forward sweep alone.
+(analysis/side_effects.py, back/lower/fusion_groups.py).  Derivatives do not see it: it stands in
+the forward sweep alone.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from ..core.record import define
 
 logging = later("logging")
 
-# --------------------------------------------------------------------------------------------- templates
+# ---------------------------------------------------------------------------------------- templates
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,8 @@ class Pairs:
         return {key: item.make(xs) for key, item in zip(self.keys, self.items)}
 
     def spell(self, xs):
-        return ast.Dict([ast.Constant(key) for key in self.keys], [item.spell(xs) for item in self.items])
+        return ast.Dict([ast.Constant(key) for key in self.keys],
+                        [item.spell(xs) for item in self.items])
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,8 @@ class Field:
         return format(content, self.spec.make(xs) if self.spec is not None else "")
 
     def spell(self, xs):
-        return ast.FormattedValue(self.content.spell(xs), self.conversion, self.spec.spell(xs) if self.spec else None)
+        return ast.FormattedValue(self.content.spell(xs), self.conversion,
+                                  self.spec.spell(xs) if self.spec else None)
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,8 @@ class Joined:
         return "".join(part if isinstance(part, str) else part.make(xs) for part in self.parts)
 
     def spell(self, xs):
-        return ast.JoinedStr([ast.Constant(part) if isinstance(part, str) else part.spell(xs) for part in self.parts])
+        return ast.JoinedStr([ast.Constant(part) if isinstance(part, str) else part.spell(xs)
+                              for part in self.parts])
 
 
 @dataclass(frozen=True)
@@ -133,7 +138,8 @@ class Filled:
         if self.method == "%":
             return ast.BinOp(ast.Constant(self.text), ast.Mod(), items[0])
         function = ast.Attribute(ast.Constant(self.text), "format", ast.Load())
-        return ast.Call(function, items, [ast.keyword(name, item.spell(xs)) for name, item in self.keywords])
+        return ast.Call(function, items,
+                        [ast.keyword(name, item.spell(xs)) for name, item in self.keywords])
 
 
 @dataclass(frozen=True)
@@ -161,7 +167,8 @@ class Made:
     bare: bool = False  # `raise ValueError`, without parentheses
 
     def make(self, xs):
-        return self.kind(*(item.make(xs) for item in self.items), **{name: x.make(xs) for name, x in self.keywords})
+        return self.kind(*(item.make(xs) for item in self.items),
+                         **{name: x.make(xs) for name, x in self.keywords})
 
     def spell(self, xs):
         if self.bare:
@@ -173,13 +180,15 @@ class Made:
 def within(template) -> Iterator:
     """`template` and all templates in it."""
     yield template
-    for inner in (*(getattr(template, name, None) for name in ("content", "spec", "first", "second")), *getattr(template, "items", ()),
-                  *getattr(template, "parts", ()), *(x for _, x in getattr(template, "keywords", ()))):
+    for inner in (*(getattr(template, name, None)
+                    for name in ("content", "spec", "first", "second")),
+                  *getattr(template, "items", ()), *getattr(template, "parts", ()),
+                  *(x for _, x in getattr(template, "keywords", ()))):
         if hasattr(inner, "spell"):
             yield from within(inner)
 
 
-# --------------------------------------------------------------------------------- classes of exceptions
+# ---------------------------------------------------------------------------- classes of exceptions
 
 
 def is_exception(x) -> bool:
@@ -207,10 +216,11 @@ def builtin_base(kind: type) -> type:
 def is_importable(kind) -> bool:
     """Whether `from module import name` finds the class or function in any process."""
     module, name = getattr(kind, "__module__", None), getattr(kind, "__name__", None)
-    return module != "__main__" and name is not None and getattr(sys.modules.get(module), name, None) is kind
+    return (module != "__main__" and name is not None
+            and getattr(sys.modules.get(module), name, None) is kind)
 
 
-# --------------------------------------------------------------------------------------------------- ops
+# ---------------------------------------------------------------------------------------------- ops
 
 def has_effects(op: Op) -> bool:
     """Whether `op` does something even if nobody reads its results."""
@@ -244,7 +254,9 @@ def _raise(*xs, thrown, cause=None, again=False):
 
 def _say(*xs, items, keywords=(), function="print"):
     given = [item.kind if isinstance(item, Made) and item.bare else item.make(xs) for item in items]
-    eval(function, {"warnings": warnings, "logging": logging})(*given, **{name: x.make(xs) for name, x in keywords})
+    eval(function, {"warnings": warnings, "logging": logging})(*given,
+                                                               **{name: x.make(xs)
+                                                                  for name, x in keywords})
     return ()
 
 
@@ -253,10 +265,12 @@ def _spell_say(*xs, items, keywords=(), function="print"):
                     [ast.keyword(name, x.spell(xs)) for name, x in keywords])
 
 
-# `again` says that Python decides what is raised, when the interpreted form runs again; only compiled code has it
+# `again` says that Python decides what is raised, when the interpreted form runs again; only
+# compiled code has it
 raise_record = define("raise", evaluate=_raise, infer=lambda *xs, **attrs: [], pure=False)
 # `function` is the text of what says it
-print_record = define("print", evaluate=_say, infer=lambda *xs, **attrs: [], pure=False, syntax=_spell_say)
+print_record = define("print", evaluate=_say, infer=lambda *xs, **attrs: [], pure=False,
+                      syntax=_spell_say)
 
 
 def is_pure(op: Op) -> bool:

@@ -1,4 +1,5 @@
-"""Lists that grow at run time: what can be done with them besides append, pop and len (see ops/core/control.py).
+"""Lists that grow at run time: what can be done with them besides append, pop and len (see
+ops/core/control.py).
 
     list_of(*items)           [a, b, c]            list_get(xs, i)           xs[i]
     list_set(xs, v, i)        xs[i] = v            list_add(xs, v, i)        xs[i] += v
@@ -7,9 +8,9 @@
     list_join(a, b)           a + b                list_stack(xs)            np.array(xs)
     list_unstack(a)           list(a)              list_sum(xs)              sum(xs)
 
-The cotangent of a list is a list of the same length, whose items are the cotangents of its items.  So
-append and pop are each other's adjoints, and so are insert and pop(i), a stack and the list of its rows.
-An op that writes makes a new list in the IR, and prints as what Python does in place.
+The cotangent of a list is a list of the same length, whose items are the cotangents of its items.
+So append and pop are each other's adjoints, and so are insert and pop(i), a stack and the list of
+its rows. An op that writes makes a new list in the IR, and prints as what Python does in place.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def _method(base: ast.expr, name: str, *args: ast.expr) -> ast.expr:
     return ast.Call(ast.Attribute(base, name, ast.Load()), list(args), [])
 
 
-# --------------------------------------------------------------------------------------- making lists
+# ------------------------------------------------------------------------------------- making lists
 
 
 def _infer_list(*items: Value, item: Type = UNDEFINED) -> Type:
@@ -117,10 +118,11 @@ def total_of(xs: Value, like: Value) -> Value:
             return list_sum(xs)
         case Array() | Unknown():
             return shaped_like(list_total(xs, zeros_of(like)), like)
-    raise UnsupportedError(f"the derivative of a repeated {like.type}", current().line, "append the items one by one")
+    raise UnsupportedError(f"the derivative of a repeated {like.type}", current().line,
+                           "append the items one by one")
 
 
-# ------------------------------------------------------------------------------------------- elements
+# ----------------------------------------------------------------------------------------- elements
 
 
 def _item(xs, indices):
@@ -151,16 +153,19 @@ def _nested(type: Type, count: int) -> Type:
 
 def _added_at(bar: Value, xs: Value, *indices: Value):
     """How the cotangent of `xs[i]` enters that of `xs`."""
-    return lambda old: list_add(zeros_of(xs) if old is None else old, bar, *indices, kind=kind_of_item(bar.type))
+    return lambda old: list_add(zeros_of(xs) if old is None else old, bar, *indices,
+                                kind=kind_of_item(bar.type))
 
 
 def _fold_get(xs: Value, *indices: Value):
     """xs[i][j] is an item of xs; an item of a list that has just been made."""
     if xs.op is not None and xs.op.record is list_get:
         return list_get(*xs.op.inputs, *indices)
-    if xs.op is not None and xs.op.record is list_of and len(indices) == 1 and type(indices[0].constant) is int:
+    if (xs.op is not None and xs.op.record is list_of and len(indices) == 1
+        and type(indices[0].constant) is int):
         items = xs.op.inputs
-        if -len(items) <= indices[0].constant < len(items) and items[indices[0].constant].type == item_type(xs.type):
+        if (-len(items) <= indices[0].constant < len(items)
+            and items[indices[0].constant].type == item_type(xs.type)):
             return items[indices[0].constant]
     return None
 
@@ -196,8 +201,9 @@ def _fold_set(xs: Value, v: Value, *indices: Value):
     if inner.op is None or inner.op.record is not list_get or inner.op.inputs[0] is not xs:
         return None
     places = inner.op.inputs[1:]
-    if len(places) != len(indices) or any(a is not b and (a.constant is MISSING or a.constant != b.constant)
-                                          for a, b in zip(places, indices)):
+    if (len(places) != len(indices)
+        or any(a is not b and (a.constant is MISSING or a.constant != b.constant)
+               for a, b in zip(places, indices))):
         return None
     return list_set(xs, new, *indices, *rest)
 
@@ -262,11 +268,14 @@ def taken_out(xs, i):
     return x
 
 
-native_pop_at = replace(list_pop_at, syntax=lambda xs, i: _call("taken_out", xs, i), helper=taken_out)
+native_pop_at = replace(list_pop_at, syntax=lambda xs, i: _call("taken_out", xs, i),
+                        helper=taken_out)
 
 
 def place(xs: Value, i: Value, more: int = 0) -> Value:
-    """The index, counted from the start, at which `xs.insert(i, v)` puts v; `more`: where pop(i) of one more took it."""
+    """The index, counted from the start, at which `xs.insert(i, v)` puts v; `more`: where pop(i) of
+    one more took it.
+    """
     return insertion(i, tape_len(xs) + more if more else tape_len(xs))
 
 
@@ -289,7 +298,7 @@ insertion = define(
 )
 
 
-# --------------------------------------------------------------------------------------- whole lists
+# -------------------------------------------------------------------------------------- whole lists
 
 
 def _zero(kind, x):
@@ -312,13 +321,15 @@ def _zero(kind, x):
 def _zero_syntax(kind, x: ast.expr, depth: int = 0) -> ast.expr:
     match kind:
         case ("list", "number" | ("number", _)):
-            return ast.BinOp(ast.List([_zero_syntax(kind[1], x)], ast.Load()), ast.Mult(), _call("len", x))
+            return ast.BinOp(ast.List([_zero_syntax(kind[1], x)], ast.Load()), ast.Mult(),
+                             _call("len", x))
         case ("list", inner):
             name = "x" if depth == 0 else f"x_{depth}"
             element = _zero_syntax(inner, ast.Name(name, ast.Load()), depth + 1)
             return ast.ListComp(element, [ast.comprehension(ast.Name(name, ast.Store()), x, [], 0)])
         case ("members", form, *inner):
-            return container_syntax(*(_zero_syntax(k, member_syntax(x, form, n), depth) for n, k in enumerate(inner)), form=form)
+            return container_syntax(*(_zero_syntax(k, member_syntax(x, form, n), depth)
+                                      for n, k in enumerate(inner)), form=form)
         case "number":
             return ast.Constant(0.0)
         case ("number", "complex128"):
@@ -326,7 +337,8 @@ def _zero_syntax(kind, x: ast.expr, depth: int = 0) -> ast.expr:
         case ("number", dtype):
             return numpy_call(dtype, ast.Constant(0.0))
         case ("array", dtype):
-            return numpy_call("zeros", numpy_call("shape", x), ast.Attribute(ast.Name("np", ast.Load()), dtype, ast.Load()))
+            return numpy_call("zeros", numpy_call("shape", x),
+                              ast.Attribute(ast.Name("np", ast.Load()), dtype, ast.Load()))
         case "fixed":
             return x
     return numpy_call("zeros", numpy_call("shape", x))
@@ -347,11 +359,13 @@ def plus_syntax(kind, x: ast.expr, y: ast.expr, depth: int = 0) -> ast.expr:
     match kind:
         case ("list", inner):
             a, b = ("a", "b") if depth == 0 else (f"a_{depth}", f"b_{depth}")
-            element = plus_syntax(inner, ast.Name(a, ast.Load()), ast.Name(b, ast.Load()), depth + 1)
+            element = plus_syntax(inner, ast.Name(a, ast.Load()), ast.Name(b, ast.Load()),
+                                  depth + 1)
             pair = ast.Tuple([ast.Name(a, ast.Store()), ast.Name(b, ast.Store())], ast.Store())
             return ast.ListComp(element, [ast.comprehension(pair, _call("zip", x, y), [], 0)])
         case ("members", form, *inner):
-            return container_syntax(*(plus_syntax(k, member_syntax(x, form, n), member_syntax(y, form, n), depth)
+            return container_syntax(*(plus_syntax(k, member_syntax(x, form, n),
+                                                  member_syntax(y, form, n), depth)
                                       for n, k in enumerate(inner)), form=form)
         case "fixed":
             return x
@@ -399,7 +413,8 @@ list_plus = define(
     evaluate=lambda a, b, *, kind: _plus(kind, a, b),
     infer=lambda a, b, *, kind: join_types(a.type, b.type, "a cotangent"),
     syntax=lambda a, b, *, kind: plus_syntax(kind, a, b),
-    vjp=lambda bar, y, a, b, *, kind: (bar, tape_copy(bar) if isinstance(bar.type, Tape) else bar),  # each empties its own
+    # each empties its own
+    vjp=lambda bar, y, a, b, *, kind: (bar, tape_copy(bar) if isinstance(bar.type, Tape) else bar),
     linear=(0, 1),
 )
 
@@ -414,7 +429,8 @@ def sum_of(a: Value, b: Value) -> Value:
         case List():
             return list_plus(a, b, kind=kind_of_item(a.type))
         case Tuple(items):
-            return packed([sum_of(item(a, index=k), item(b, index=k)) for k in range(len(items))], a.type.form)
+            return packed([sum_of(item(a, index=k), item(b, index=k)) for k in range(len(items))],
+                          a.type.form)
         case Static():
             return a
     return a + b
@@ -423,8 +439,9 @@ def sum_of(a: Value, b: Value) -> Value:
 def _into_member(bar: Value, t: Value, index: int):
     """How the cotangent of a member enters that of a tuple that came out of a list."""
     if isinstance(t.type, Unknown):
-        raise UnsupportedError(f"whether {t.name or 'what is taken apart'} is a tuple or an array is known only at a call",
-                               current().line, WITH_ARGUMENTS)
+        raise UnsupportedError(
+            f"whether {t.name or 'what is taken apart'} is a tuple or an array is known only at a call",
+            current().line, WITH_ARGUMENTS)
 
     def enter(old):
         whole = zeros_of(t) if old is None else old
@@ -437,7 +454,7 @@ def _into_member(bar: Value, t: Value, index: int):
 
 item.vjp = lambda bar, y, t, *, index: (_into_member(bar, t, index),)
 
-# ------------------------------------------------------------------------------- slices, joined lists
+# ----------------------------------------------------------------------------- slices, joined lists
 
 
 def _bounds(flags, operands):
@@ -520,7 +537,8 @@ nested_slice_plus = _define_slice_plus("nested_slice_plus", nested_added_to_slic
 
 def _vjp_join(bar, y, a, b):
     n = tape_len(a)
-    return list_slice(bar, n, flags=(False, True, False)), list_slice(bar, n, flags=(True, False, False))
+    return (list_slice(bar, n, flags=(False, True, False)),
+            list_slice(bar, n, flags=(True, False, False)))
 
 
 list_join = define(
@@ -536,8 +554,8 @@ list_join = define(
 def copy_syntax(type: List | Tuple, x: ast.expr, depth: int = 0) -> ast.expr:
     """A copy of a list, and of the lists in it; of a tuple, of what it holds."""
     if isinstance(type, Tuple):
-        return container_syntax(*(_copied(t, member_syntax(x, type.form, k), depth) for k, t in enumerate(type.items)),
-                                form=type.form)
+        return container_syntax(*(_copied(t, member_syntax(x, type.form, k), depth)
+                                  for k, t in enumerate(type.items)), form=type.form)
     if not _holds_lists(type.item):
         return _method(x, "copy")
     name = "row" if depth == 0 else f"row_{depth}"
@@ -568,12 +586,12 @@ list_copy = define(
 )
 
 
-# ------------------------------------------------------------------------------------ lists and arrays
+# --------------------------------------------------------------------------------- lists and arrays
 
 
 def _fresh_dims(dims: tuple) -> tuple:
-    return tuple(replace(fresh_extent(), symbol_may_be_one=d.may_be_one) if isinstance(d, Extent) and d.accepts_any else d
-                 for d in dims)
+    return tuple(replace(fresh_extent(), symbol_may_be_one=d.may_be_one)
+                 if isinstance(d, Extent) and d.accepts_any else d for d in dims)
 
 
 def _infer_stack(xs: Value) -> Type:
@@ -590,7 +608,8 @@ def _infer_stack(xs: Value) -> Type:
                     return Array(dtype, (fresh_extent(), fresh_extent()))
     if xs.type.item == UNDEFINED:
         return Array("float64", (0,))
-    raise UnsupportedError(f"an array of a {xs.type}", current().line, "put numbers or arrays of one shape into the list")
+    raise UnsupportedError(f"an array of a {xs.type}", current().line,
+                           "put numbers or arrays of one shape into the list")
 
 
 def stacked(xs):
@@ -630,9 +649,8 @@ def stacked_lists(xs):
     return y
 
 
-native_nested = define(
-    "native_nested", evaluate=stacked_lists, infer=_infer_stack, syntax=lambda xs: _call("stacked_lists", xs),
-    helper=stacked_lists)
+native_nested = define("native_nested", evaluate=stacked_lists, infer=_infer_stack,
+                       syntax=lambda xs: _call("stacked_lists", xs), helper=stacked_lists)
 
 
 def array_of(xs):
@@ -640,8 +658,8 @@ def array_of(xs):
     return np.array(xs)
 
 
-native_array = define(
-    "native_array", evaluate=array_of, infer=_infer_stack, syntax=lambda xs: _call("array_of", xs), helper=array_of)
+native_array = define("native_array", evaluate=array_of, infer=_infer_stack,
+                      syntax=lambda xs: _call("array_of", xs), helper=array_of)
 native_stack = define(
     "native_stack",  # the same, where Numba knows no np.array of it
     evaluate=stacked,
@@ -655,7 +673,8 @@ def _infer_unstack(a: Value, *, depth: int) -> Type:
     match a.type:
         case Array(dtype, dims):
             if len(dims) < depth:
-                raise TypeMismatchError("a list of the items of a number", current().line, "pass an array")
+                raise TypeMismatchError("a list of the items of a number", current().line,
+                                        "pass an array")
             inner = array_type(dtype, dims[depth:])
             for _ in range(depth):
                 inner = List(inner)
@@ -669,7 +688,8 @@ def _unstack_syntax(a: ast.expr, *, depth: int) -> ast.expr:
     if depth == 1:
         return _call("list", a)
     row = ast.Name("row", ast.Load())
-    return ast.ListComp(_call("list", row), [ast.comprehension(ast.Name("row", ast.Store()), a, [], 0)])
+    return ast.ListComp(_call("list", row),
+                        [ast.comprehension(ast.Name("row", ast.Store()), a, [], 0)])
 
 
 list_unstack = define(
@@ -693,11 +713,12 @@ def rows_of_each(a):
     return [[a[k, j] for j in range(a.shape[1])] for k in range(len(a))]
 
 
-native_unstack = define(
-    "native_unstack", evaluate=rows_of, infer=lambda a: _infer_unstack(a, depth=1), syntax=lambda a: _call("rows_of", a), helper=rows_of, views=(0,))
+native_unstack = define("native_unstack", evaluate=rows_of,
+                        infer=lambda a: _infer_unstack(a, depth=1),
+                        syntax=lambda a: _call("rows_of", a), helper=rows_of, views=(0,))
 native_unstack_each = define(
-    "native_unstack_each", evaluate=rows_of_each, infer=lambda a: _infer_unstack(a, depth=2), syntax=lambda a: _call("rows_of_each", a),
-    helper=rows_of_each, views=(0,))
+    "native_unstack_each", evaluate=rows_of_each, infer=lambda a: _infer_unstack(a, depth=2),
+    syntax=lambda a: _call("rows_of_each", a), helper=rows_of_each, views=(0,))
 
 
 def joined_end_to_end(xs):
@@ -730,7 +751,8 @@ def _infer_concatenated(xs: Value) -> Type:
             return Array(dtype, (fresh_extent(), *_fresh_dims(dims[1:])))
         case Unknown():
             return Unknown()
-    raise TypeMismatchError(f"np.concatenate of a {xs.type}", current().line, "put arrays into the list, or use np.array")
+    raise TypeMismatchError(f"np.concatenate of a {xs.type}", current().line,
+                            "put arrays into the list, or use np.array")
 
 
 list_concatenate = define(
@@ -761,7 +783,7 @@ list_cut = define(
 )
 
 
-# --------------------------------------------------------------------------------------- what lists say
+# ----------------------------------------------------------------------------------- what lists say
 
 
 def _infer_sum(xs: Value) -> Type:
@@ -772,7 +794,8 @@ def _infer_sum(xs: Value) -> Type:
             return item_type(List(type))
     if xs.type.item == UNDEFINED:
         return INT
-    raise TypeMismatchError(f"sum of a {xs.type}", current().line, "put numbers or arrays into the list")
+    raise TypeMismatchError(f"sum of a {xs.type}", current().line,
+                            "put numbers or arrays into the list")
 
 
 def _vjp_sum(bar, y, xs):
@@ -812,8 +835,8 @@ exact_sum = define(
 def parts_of_sum(xs):
     """Three sums of `xs`: of the finite ones, of the others, and of the infinite ones among these.
 
-    The first is given in parts, numbers whose bits do not overlap (Shewchuk 1997).  The last part is
-    infinite where the sum overflows on the way; what comes after that is passed over.
+    The first is given in parts, numbers whose bits do not overlap (Shewchuk 1997).  The last part
+    is infinite where the sum overflows on the way; what comes after that is passed over.
     """
     parts = [0.0][:0]
     special, infinite = 0.0, 0.0
@@ -872,9 +895,8 @@ def summed_exactly(xs):
     return high
 
 
-native_exact_sum = define(
-    "native_exact_sum", evaluate=summed_exactly, infer=lambda xs: FLOAT, syntax=lambda xs: _call("summed_exactly", xs),
-    helper=summed_exactly)
+native_exact_sum = define("native_exact_sum", evaluate=summed_exactly, infer=lambda xs: FLOAT,
+                          syntax=lambda xs: _call("summed_exactly", xs), helper=summed_exactly)
 native_sum_overflows = define(
     "native_sum_overflows", evaluate=overflows_on_the_way, infer=lambda xs: BOOL,
     syntax=lambda xs: _call("overflows_on_the_way", xs), helper=overflows_on_the_way)
@@ -902,7 +924,9 @@ def _extreme(name: str, function) -> Record:
 
 list_max, list_min = _extreme("list_max", max), _extreme("list_min", min)
 for _each in (list_max, list_min):
-    kinked(_each, Kink("a tie: the first of the items gets the derivative", lambda y, xs: list(xs).count(y) > 1))
+    kinked(_each,
+           Kink("a tie: the first of the items gets the derivative",
+                lambda y, xs: list(xs).count(y) > 1))
 
 list_contains = define(
     "list_contains",
@@ -928,7 +952,9 @@ def _question(name: str) -> Record:
 
 
 list_index, list_count = _question("index"), _question("count")
-list_index.raises, list_pop_at.raises, tape_pop.raises = raise_conditions.FIND, raise_conditions.POP, raise_conditions.POP_LAST
+list_index.raises, list_pop_at.raises, tape_pop.raises = (raise_conditions.FIND,
+                                                          raise_conditions.POP,
+                                                          raise_conditions.POP_LAST)
 
 
 def sorting_order(keys, reverse):
@@ -949,7 +975,9 @@ list_order = define(
     vjp=lambda bar, y, keys, *, reverse: (None,),
     jvp=lambda dots, y, keys, *, reverse: None,
 )
-kinked(list_order, Kink("a tie: equal items stay in the order in which they stand", lambda y, keys, *, reverse: len(set(keys)) < len(keys)))
+kinked(list_order,
+       Kink("a tie: equal items stay in the order in which they stand",
+            lambda y, keys, *, reverse: len(set(keys)) < len(keys)))
 
 
 def scattered(values, order, xs):
@@ -966,7 +994,8 @@ def _pick_syntax(xs: ast.expr, order: ast.expr) -> ast.expr:
     k = "k"
     while k in taken:
         k += "_"
-    return ast.ListComp(ast.Subscript(xs, ast.Name(k, ast.Load()), ast.Load()), [ast.comprehension(ast.Name(k, ast.Store()), order, [], 0)])
+    return ast.ListComp(ast.Subscript(xs, ast.Name(k, ast.Load()), ast.Load()),
+                        [ast.comprehension(ast.Name(k, ast.Store()), order, [], 0)])
 
 
 list_pick = define(
@@ -990,7 +1019,7 @@ list_put = define(
 )
 
 
-# --------------------------------------------------------------------- NumPy's functions of such a list
+# ----------------------------------------------------------------- NumPy's functions of such a list
 
 
 def _array(xs: Value, dtype=None, copy=True) -> Value:
@@ -1008,7 +1037,8 @@ def _concatenate(xs: Value, axis=0) -> Value:
         return list_concatenate(xs)
     inner = rank(list_get(xs, value(0)))
     if inner is None:
-        raise UnsupportedError("np.concatenate of a list of arrays of unknown rank", current().line, "use np.stack")
+        raise UnsupportedError("np.concatenate of a list of arrays of unknown rank", current().line,
+                               "use np.stack")
     axis = normal_axis(static_axis(axis), inner)
     turned = list_concatenate(_each(xs, lambda x: FUNCTIONS[np.moveaxis](x, axis, 0)))
     return FUNCTIONS[np.moveaxis](turned, 0, axis)
@@ -1017,7 +1047,8 @@ def _concatenate(xs: Value, axis=0) -> Value:
 def _each(xs: Value, function) -> Value:
     """[function(x) for x in xs]."""
     n = tape_len(xs)
-    (ys,) = for_loop(0, n, 1, [emit(list_of)], lambda i, ys: [tape_push(ys, function(list_get(xs, i)))])
+    (ys,) = for_loop(0, n, 1, [emit(list_of)],
+                     lambda i, ys: [tape_push(ys, function(list_get(xs, i)))])
     return ys
 
 
@@ -1042,13 +1073,24 @@ def _sum(xs: Value, start=0) -> Value:
         return list_sum(xs)
     y = list_sum(xs) + start  # the type of the result
     if isinstance(start.type, Scalar) and isinstance(y.type, Scalar):
-        start = FUNCTIONS[float](start) if y.type.dtype == "float64" and start.type.dtype == "int64" else start
+        start = (FUNCTIONS[float](start)
+                 if y.type.dtype == "float64" and start.type.dtype == "int64" else start)
     return list_total(xs, start)
 
 
-OF_LISTS = {  # what NumPy's and Python's functions make of a run-time list; all others are given np.array(xs)
-    np.array: _array, np.asarray: _array, np.stack: _stack, np.concatenate: _concatenate, np.vstack: _vstack,
-    np.hstack: _hstack, np.column_stack: _column_stack, sum: _sum, max: list_max, min: list_min, len: tape_len,
+# what NumPy's and Python's functions make of a run-time list; all others are given np.array(xs)
+OF_LISTS = {
+    np.array: _array,
+    np.asarray: _array,
+    np.stack: _stack,
+    np.concatenate: _concatenate,
+    np.vstack: _vstack,
+    np.hstack: _hstack,
+    np.column_stack: _column_stack,
+    sum: _sum,
+    max: list_max,
+    min: list_min,
+    len: tape_len,
 }
 
 

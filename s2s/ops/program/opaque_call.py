@@ -1,9 +1,11 @@
-"""`foreign`: a call of a Python function that s2s does not read, of SciPy or in C: Python calls it when the code runs.
+"""`foreign`: a call of a Python function that s2s does not read, of SciPy or in C: Python calls it
+when the code runs.
 
-What it returns is said beforehand.  It must not write into what it is given, and its results depend on nothing else,
-so a call may be shared, or left out if nobody wants its result.  Two other designs: to run the function while code is
-generated and look at what it returns, which needs arguments that nobody has then; and a result of unknown rank, which
-makes generated code general and native code impossible.
+What it returns is said beforehand.  It must not write into what it is given, and its results depend
+on nothing else, so a call may be shared, or left out if nobody wants its result.  Two other
+designs: to run the function while code is generated and look at what it returns, which needs
+arguments that nobody has then; and a result of unknown rank, which makes generated code general and
+native code impossible.
 """
 
 from __future__ import annotations
@@ -25,14 +27,18 @@ from .effects import is_importable
 
 @dataclass(frozen=True, eq=False)
 class Inside:
-    """An argument that is a function of the program: its IR, of arguments and then of `held` values, operands of the op."""
+    """An argument that is a function of the program: its IR, of arguments and then of `held`
+    values, operands of the op.
+    """
 
     function: Function
     held: int
 
 
 def _interleaved(xs: Sequence, arguments: Sequence, fixed: Callable, inside: Callable) -> list:
-    """The arguments: the next of `xs` where `arguments` has None, a function of the next few for an Inside, else what is fixed."""
+    """The arguments: the next of `xs` where `arguments` has None, a function of the next few for an
+    Inside, else what is fixed.
+    """
     rest, found = iter(xs), []
     for a in arguments:
         if isinstance(a, Inside):
@@ -53,7 +59,8 @@ def _infer_foreign(*xs: Value, function, arguments: tuple[Static | Inside | None
 
 
 def _spell_foreign(*xs: ast.expr, function, arguments, like) -> ast.expr:
-    return ast.Call(spelled(function), _interleaved(xs, arguments, spelled_fixed, spelled_inside), [])
+    return ast.Call(spelled(function), _interleaved(xs, arguments, spelled_fixed, spelled_inside),
+                    [])
 
 
 def spelled_inside(function: Function, held: Sequence[ast.expr]) -> ast.expr:
@@ -62,20 +69,24 @@ def spelled_inside(function: Function, held: Sequence[ast.expr]) -> ast.expr:
     name.function = function
     if not held:
         return name
-    params = [p.name or f"x{k}" for k, p in enumerate(function.params[:len(function.params) - len(held)])]
+    params = [p.name or f"x{k}"
+              for k, p in enumerate(function.params[:len(function.params) - len(held)])]
     taken = {node.id for x in held for node in ast.walk(x) if isinstance(node, ast.Name)}
     for k, p in enumerate(params):
         while p in taken:
             p += "_"
         params[k] = p
         taken.add(p)
-    arguments = ast.arguments(posonlyargs=[], args=[ast.arg(p) for p in params], kwonlyargs=[], kw_defaults=[], defaults=[])
-    return ast.Lambda(arguments, ast.Call(name, [*(ast.Name(p, ast.Load()) for p in params), *held], []))
+    arguments = ast.arguments(posonlyargs=[], args=[ast.arg(p) for p in params], kwonlyargs=[],
+                              kw_defaults=[], defaults=[])
+    return ast.Lambda(arguments,
+                      ast.Call(name, [*(ast.Name(p, ast.Load()) for p in params), *held], []))
 
 
 def functions_in(op: Op) -> list[Function]:
     """The functions of the program that a `foreign` op hands on."""
-    return [a.function for a in op.attrs["arguments"] if isinstance(a, Inside)] if op.record is foreign else []
+    return ([a.function for a in op.attrs["arguments"] if isinstance(a, Inside)]
+            if op.record is foreign else [])
 
 
 def spelled(function) -> ast.expr:
@@ -101,17 +112,23 @@ def called(x) -> str:
 
 
 def home_of(x) -> str | None:
-    """The module from which any process can import `x` under its own name; None where there is none."""
+    """The module from which any process can import `x` under its own name; None where there is
+    none.
+    """
     if isinstance(x, np.ufunc):
-        places = [module for module in ("numpy", "scipy.special") if getattr(sys.modules.get(module), x.__name__, None) is x]
+        places = [module
+                  for module in ("numpy", "scipy.special")
+                  if getattr(sys.modules.get(module), x.__name__, None) is x]
         return places[0] if places else None
     return x.__module__ if is_importable(x) or _is_inside(x) else None
 
 
 def _is_inside(x) -> bool:
     """Whether `x` is the function of one with rules of its own that has its name."""
-    kept = getattr(sys.modules.get(getattr(x, "__module__", None)), getattr(x, "__name__", ""), None)
-    return getattr(x, "__module__", "__main__") != "__main__" and hasattr(type(kept), "apply_in") and kept.function is x
+    kept = getattr(sys.modules.get(getattr(x, "__module__", None)), getattr(x, "__name__", ""),
+                   None)
+    return (getattr(x, "__module__", "__main__") != "__main__" and hasattr(type(kept), "apply_in")
+            and kept.function is x)
 
 
 def objects_named(op) -> list:
@@ -122,7 +139,8 @@ def objects_named(op) -> list:
         if isinstance(content, tuple):
             for x in content:
                 visit(x)
-        elif content is not None and not isinstance(content, (bool, int, float, complex, str, bytes)):
+        elif (content is not None
+              and not isinstance(content, (bool, int, float, complex, str, bytes))):
             found.append(content)
 
     for a in op.attrs["arguments"]:
@@ -132,20 +150,26 @@ def objects_named(op) -> list:
 
 
 def foreign_call(function: Function) -> Op | None:
-    """The `foreign` op that is all that `function` does, on its parameters as they come; None for other functions."""
+    """The `foreign` op that is all that `function` does, on its parameters as they come; None for
+    other functions.
+    """
     ops = [op for op in function.block.ops if op.name != "constant"]
-    if len(ops) == 1 and not functions_in(ops[0]) and ops[0].record is foreign and ops[0].inputs == function.params and ops[0].outputs == function.results:
+    if (len(ops) == 1 and not functions_in(ops[0]) and ops[0].record is foreign
+        and ops[0].inputs == function.params and ops[0].outputs == function.results):
         return ops[0]
     return None
 
 
 def printed_op(op: Op) -> Op | None:
-    """The op as which a `call` is printed: of a library's function, not of one that would be printed for it."""
+    """The op as which a `call` is printed: of a library's function, not of one that would be
+    printed for it.
+    """
     callee = op.attrs["callee"]
     function = callee.function_for(op.inputs)
     if getattr(callee, "is_bare", False):
         ops = function.block.ops
-        if len(ops) == 1 and ops[0].inputs == function.params and ops[0].outputs == function.results and ops[0].record.syntax:
+        if (len(ops) == 1 and ops[0].inputs == function.params
+            and ops[0].outputs == function.results and ops[0].record.syntax):
             return ops[0]
     return foreign_call(function)
 

@@ -1,4 +1,6 @@
-"""Containers as trees of Values: a parameter for each leaf, the leaves of a result, and the tree made of leaves again."""
+"""Containers as trees of Values: a parameter for each leaf, the leaves of a result, and the tree
+made of leaves again.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from ..core.control import item, packed
 def parameter_tree(type, name: str, params: list[Value]):
     """A parameter for each leaf of `type`, appended to `params`; the tree of them."""
     if isinstance(type, Tuple):
-        return packed([parameter_tree(t, member_name(name, type, k), params) for k, t in enumerate(type.items)], type.form)
+        return packed([parameter_tree(t, member_name(name, type, k), params)
+                       for k, t in enumerate(type.items)], type.form)
     params.append(Value(type, name))
     return params[-1]
 
@@ -32,7 +35,8 @@ def member_name(name: str, type: Tuple, k: int) -> str:
 
 def leaf_types(type: Type) -> list[Type]:
     """The types of the leaves of a tuple, in order."""
-    return [t for inner in type.items for t in leaf_types(inner)] if isinstance(type, Tuple) else [type]
+    return ([t for inner in type.items for t in leaf_types(inner)] if isinstance(type, Tuple)
+            else [type])
 
 
 def leaves_of(x: Value) -> list[Value]:

@@ -1,9 +1,11 @@
-"""Random numbers drawn from a `numpy.random.Generator`: ops that act, since each draw changes the generator.
+"""Random numbers drawn from a `numpy.random.Generator`: ops that act, since each draw changes the
+generator.
 
-So a draw happens once, in the forward sweep, in the user's order, and the generator that the caller handed in ends up
-where plain Python would leave it.  What is drawn is a constant to a derivative: `loc + scale * z`, with z drawn
-from the standard distribution, is what `rng.normal(loc, scale)` computes, and is differentiated as it stands.
-A draw that depends on its parameters in another way has no derivative in them.
+So a draw happens once, in the forward sweep, in the user's order, and the generator that the caller
+handed in ends up where plain Python would leave it.  What is drawn is a constant to a derivative:
+`loc + scale * z`, with z drawn from the standard distribution, is what `rng.normal(loc, scale)`
+computes, and is differentiated as it stands. A draw that depends on its parameters in another way
+has no derivative in them.
 """
 
 from __future__ import annotations
@@ -33,19 +35,23 @@ def _name_of(method: str) -> str:
     return f"rng.{method}"
 
 
-def _draw(method: str, params: int, number: Type, dtype: str, native: bool = True, first: bool = False) -> Record:
-    """The record of `rng.method(*params, size=extents)`; `first`: the size is its first parameter."""
+def _draw(method: str, params: int, number: Type, dtype: str, native: bool = True,
+          first: bool = False) -> Record:
+    """The record of `rng.method(*params, size=extents)`; `first`: the size is its first parameter.
+    """
 
     def size(extents: Sequence):
         return None if not extents else extents[0] if len(extents) == 1 else tuple(extents)
 
     def evaluate(rng, *xs, **attrs):
         extents = size(xs[params:])
-        return getattr(rng, method)(*xs[:params], **({} if extents is None else {"size": extents}), **attrs)
+        return getattr(rng, method)(*xs[:params], **({} if extents is None else {"size": extents}),
+                                    **attrs)
 
     def infer(rng: Value, *xs: Value, **attrs) -> Type:
         if not isinstance(rng.type, Generator):
-            raise TypeMismatchError(f"a draw from {rng.type}", current().line, "draw from a np.random.Generator")
+            raise TypeMismatchError(f"a draw from {rng.type}", current().line,
+                                    "draw from a np.random.Generator")
         kind = attrs.get("dtype", dtype)
         return number if len(xs) == params else shaped(kind, xs[params:])
 
@@ -59,7 +65,8 @@ def _draw(method: str, params: int, number: Type, dtype: str, native: bool = Tru
             else:
                 keywords.append(ast.keyword("size", spelled))
         for name, content in attrs.items():
-            spelled = ast.parse(f"np.{content}" if name == "dtype" else repr(content), mode="eval").body
+            spelled = ast.parse(f"np.{content}" if name == "dtype" else repr(content),
+                                mode="eval").body
             keywords.append(ast.keyword(name, spelled))
         return ast.Call(ast.Attribute(rng, method, ast.Load()), given, keywords)
 
@@ -81,25 +88,30 @@ logistic = _draw("logistic", 2, FLOAT, "float64")
 gumbel = _draw("gumbel", 2, FLOAT, "float64", native=False)
 rayleigh = _draw("rayleigh", 1, FLOAT, "float64")
 integers = _draw("integers", 2, INTEGER, "int64")
-permuted_range = define(
-    _name_of("permutation"), evaluate=lambda rng, n: rng.permutation(n),
-    infer=lambda rng, n: shaped("int64", [n]),
-    syntax=lambda rng, n: ast.Call(ast.Attribute(rng, "permutation", ast.Load()), [n], []), pure=False,
-    vjp=lambda bar, y, rng, n: (None, None), jvp=lambda dots, y, rng, n: None)
+permuted_range = define(_name_of("permutation"), evaluate=lambda rng, n: rng.permutation(n),
+                        infer=lambda rng, n: shaped("int64", [n]),
+                        syntax=lambda rng, n: ast.Call(ast.Attribute(rng, "permutation",
+                                                                     ast.Load()), [n], []),
+                        pure=False, vjp=lambda bar, y, rng, n: (None, None),
+                        jvp=lambda dots, y, rng, n: None)
 NATIVE_DRAWS.add(_name_of("permutation"))
 chosen = _draw("choice", 1, INT, "int64", native=False)
 chosen_by = define(
-    "rng.choice_by_p", evaluate=lambda rng, n, p, *extents, replace: rng.choice(
+    "rng.choice_by_p",
+    evaluate=lambda rng, n, p, *extents, replace: rng.choice(
         n, None if not extents else extents[0] if len(extents) == 1 else extents, replace, p),
     infer=lambda rng, n, p, *extents, replace: shaped("int64", extents) if extents else INT,
     syntax=lambda rng, n, p, *extents, replace: ast.Call(
         ast.Attribute(rng, "choice", ast.Load()),
-        [n, *([] if not extents else [extents[0] if len(extents) == 1 else ast.Tuple(list(extents), ast.Load())])],
-        [ast.keyword("p", p), *([] if replace else [ast.keyword("replace", ast.Constant(False))])]), pure=False,
-    vjp=lambda bar, y, *xs, replace: (None,) * len(xs), jvp=lambda dots, y, *xs, replace: None)
+        [n,
+         *([] if not extents
+           else [extents[0] if len(extents) == 1 else ast.Tuple(list(extents), ast.Load())])],
+        [ast.keyword("p", p), *([] if replace else [ast.keyword("replace", ast.Constant(False))])]),
+    pure=False, vjp=lambda bar, y, *xs, replace: (None,) * len(xs),
+    jvp=lambda dots, y, *xs, replace: None)
 
-OF_NUMBERS = {"standard_gamma": 1, "chisquare": 1, "standard_t": 1, "beta": 2, "f": 2, "pareto": 1, "weibull": 1, "power": 1,
-              "lognormal": 2, "wald": 2}
+OF_NUMBERS = {"standard_gamma": 1, "chisquare": 1, "standard_t": 1, "beta": 2, "f": 2, "pareto": 1,
+              "weibull": 1, "power": 1, "lognormal": 2, "wald": 2}
 OF_COUNTS = {"poisson": 1, "binomial": 2, "geometric": 1, "negative_binomial": 2}
 DRAWS = {name: _draw(name, n, FLOAT, "float64") for name, n in OF_NUMBERS.items()}
 DRAWS.update({name: _draw(name, n, INT, "int64") for name, n in OF_COUNTS.items()})
@@ -117,7 +129,7 @@ def first_draw(function: Function, seen: frozenset = frozenset()) -> Op | None:
     return None
 
 
-# -------------------------------------------------------------------------------------------- generators
+# --------------------------------------------------------------------------------------- generators
 
 default_rng_record = define(
     "default_rng", evaluate=np.random.default_rng, infer=lambda seed: GENERATOR, pure=False,
@@ -135,11 +147,12 @@ def default_rng(seed=None) -> Value:
     if isinstance(seed.type, Generator):
         return seed
     if not isinstance(seed.type, Scalar) or np.dtype(seed.type.dtype).kind not in "iu":
-        raise UnsupportedError(f"np.random.default_rng of {seed.type}", current().line, "seed it with an integer")
+        raise UnsupportedError(f"np.random.default_rng of {seed.type}", current().line,
+                               "seed it with an integer")
     return default_rng_record(seed)
 
 
-# --------------------------------------------------------------------------------------------- methods
+# ------------------------------------------------------------------------------------------ methods
 
 
 def _method(*names: str):
@@ -171,7 +184,8 @@ def _size_for(size, *params: Value) -> tuple[Value, ...]:
 
 def _scalars(method: str, params: Sequence[Value]) -> None:
     if not all(isinstance(p.type, Scalar) for p in params):
-        raise UnsupportedError(f"rng.{method} with array parameters", current().line, "draw for each number in a loop")
+        raise UnsupportedError(f"rng.{method} with array parameters", current().line,
+                               "draw for each number in a loop")
 
 
 def _standard(record: Record):
@@ -188,7 +202,8 @@ def _standard(record: Record):
 
 for _record in (standard_normal, random, standard_exponential):
     METHODS_OF_GENERATORS[_record.name.removeprefix("rng.")] = _standard(_record)
-METHODS_OF_GENERATORS["standard_cauchy"] = lambda rng, size=None: standard_cauchy(rng, *_extents(size))
+METHODS_OF_GENERATORS["standard_cauchy"] = lambda rng, size=None: standard_cauchy(rng,
+                                                                                  *_extents(size))
 
 
 @_method("normal")
@@ -204,7 +219,8 @@ NEVER_NEGATIVE = ("exp", "exp2", "absolute", "abs_", "sqrt", "root", "square", "
 def _not_negative(scale: Value) -> Value:
     """`scale`, for which NumPy raises where it is negative."""
     made_by = scale.op.name if scale.op is not None else ""
-    if made_by not in NEVER_NEGATIVE and not (isinstance(scale.constant, (int, float)) and scale.constant >= 0):
+    if (made_by not in NEVER_NEGATIVE
+        and not (isinstance(scale.constant, (int, float)) and scale.constant >= 0)):
         below = scale < 0 if isinstance(scale.type, Scalar) else FUNCTIONS[np.any](scale < 0)
 
         def complain() -> tuple:
@@ -245,7 +261,8 @@ def gamma(rng: Value, shape, scale=1.0, size=None) -> Value:
 def _of_location(record: Record):
     def draw(rng: Value, loc=0.0, scale=1.0, size=None) -> Value:
         loc, scale = value(loc), _not_negative(value(scale))
-        return _located(loc, scale, record(rng, value(0.0), value(1.0), *_size_for(size, loc, scale)))
+        return _located(loc, scale,
+                        record(rng, value(0.0), value(1.0), *_size_for(size, loc, scale)))
 
     return draw
 
@@ -268,7 +285,8 @@ def _of_params(name: str, record: Record, count: int):
         params = [value(p) for p in params]
         _scalars(name, params)
         if len(params) != count:
-            raise TypeMismatchError(f"rng.{name} of {len(params)} parameters", current().line, f"give it {count}")
+            raise TypeMismatchError(f"rng.{name} of {len(params)} parameters", current().line,
+                                    f"give it {count}")
         return record(rng, *params, *_extents(size))
 
     return draw
@@ -282,7 +300,8 @@ for _name, _record in DRAWS.items():
 def integers_(rng: Value, low, high=None, size=None, dtype=np.int64, endpoint=False) -> Value:
     """rng.integers, of numbers, as int64."""
     if np.dtype(getattr(dtype, "constant", dtype)) != np.int64:
-        raise UnsupportedError("rng.integers of another dtype than int64", current().line, "convert with .astype")
+        raise UnsupportedError("rng.integers of another dtype than int64", current().line,
+                               "convert with .astype")
     low, high = (value(0), value(low)) if is_none(high) else (value(low), value(high))
     _scalars("integers", [low, high])
     ending = {"endpoint": True} if getattr(endpoint, "constant", endpoint) else {}
@@ -318,7 +337,8 @@ def choice(rng: Value, a, size=None, replace=True, p=None, axis=0, shuffle=True)
 
 def _first_axis(name: str, axis) -> None:
     if getattr(axis, "constant", axis) != 0:
-        raise UnsupportedError(f"rng.{name} along another axis than the first", current().line, "transpose the array")
+        raise UnsupportedError(f"rng.{name} along another axis than the first", current().line,
+                               "transpose the array")
 
 
 def shuffled(rng: Value, x: Value) -> Value:

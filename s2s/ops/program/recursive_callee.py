@@ -1,4 +1,6 @@
-"""Callees that may call themselves, and what can be said of all the functions that call one another."""
+"""Callees that may call themselves, and what can be said of all the functions that call one
+another.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from ...ir.types import Array, Tape, Unknown
 
 
 class Recursive:
-    """A callee that may call itself: one function, whose calls, in itself too, are calls of this object.
+    """A callee that may call itself: one function, whose calls, in itself too, are calls of this
+    object.
 
     While the function is being made, `function` has its parameters and results, and no ops.
     """
@@ -29,12 +32,16 @@ class Recursive:
 
     @property
     def given(self) -> frozenset[int]:
-        """The parameters whose memory a caller gives away: the function, or one that it calls, changes them."""
+        """The parameters whose memory a caller gives away: the function, or one that it calls,
+        changes them.
+        """
         return frozenset(self.changes.written)
 
     @property
     def handed_on(self) -> dict[int, int]:
-        """By result: the tape among the parameters that it is, filled or emptied; the caller has it already."""
+        """By result: the tape among the parameters that it is, filled or emptied; the caller has it
+        already.
+        """
         found = {}
         for k, (y, sources) in enumerate(zip(self.function.results, self.changes.results)):
             if isinstance(y.type, Tape) and len(sources) == 1 and NEW not in sources:
@@ -72,8 +79,10 @@ def recursive_callees(function: Function) -> list[Recursive]:
 
 
 def with_callees(function: Function, run: Callable[[Function], Function]) -> Function:
-    """`function`, with what `run` makes of each recursive function in place of those that it calls."""
-    new = {callee: Recursive(callee.name, callee.function) for callee in recursive_callees(function)}
+    """`function`, with what `run` makes of each recursive function in place of those that it calls.
+    """
+    new = {callee: Recursive(callee.name, callee.function)
+           for callee in recursive_callees(function)}
     if not new:
         return function
 
@@ -99,7 +108,8 @@ def calls_itself(callee) -> bool:
 
 def written_params(members: Iterable[Recursive]) -> dict[Recursive, set[int]]:
     """Of each function, the arrays among its parameters that it, or what it calls, changes."""
-    return {member: each.written for member, each in changes_of(list(dict.fromkeys(members))).items()}
+    return {member: each.written
+            for member, each in changes_of(list(dict.fromkeys(members))).items()}
 
 
 def changes_of(members: list[Recursive]) -> dict[Recursive, Changes]:
@@ -118,7 +128,9 @@ NEW = -1  # among the sources of a result: a tape that no parameter is
 
 @dataclass
 class Changes:
-    """The parameters that a function writes into, and for each result those of which it may be a later version."""
+    """The parameters that a function writes into, and for each result those of which it may be a
+    later version.
+    """
 
     written: set[int]
     results: list[set[int]]
@@ -139,7 +151,8 @@ def _changes(function: Function, known: dict[Recursive, Changes]) -> Changes:
         for op in block.ops:
             if op.name in ("for", "while"):
                 body, count = op.blocks[-1], len(op.outputs)
-                carried = zip(op.inputs[len(op.inputs) - count:], body.params[len(body.params) - count:],
+                carried = zip(op.inputs[len(op.inputs) - count:],
+                              body.params[len(body.params) - count:],
                               body.yields[len(body.yields) - count:], op.outputs)
                 for init, param, end, out in [*carried] * 2:
                     for x, y in ((init, param), (end, param), (param, out), (end, out)):

@@ -436,8 +436,8 @@ class Expressions:
                       or named is larger and any(naturals) or named is smaller and all(naturals))
         return self.note(found, is_natural and types.unliteral(found.kind) == types.intp)
 
-    def arguments(self, args: list[ast.expr], keywords: list[ast.keyword]) -> tuple[
-            list[Given], dict[str, Given]]:
+    def arguments(self, args: list[ast.expr],
+                  keywords: list[ast.keyword]) -> tuple[list[Given], dict[str, Given]]:
         given = self.expressions([*args, *(k.value for k in keywords)])
         return given[:len(args)], {k.arg: x for k, x in zip(keywords, given[len(args):])}
 

@@ -266,8 +266,8 @@ class Handed:
                                 for promise in self.data.values()
                                 if promise is not None and is_promise(promise))
 
-    def values(self, builder, args: Sequence[ir.Argument]) -> Iterator[tuple[str, types.Type,
-                                                                             ir.Value]]:
+    def values(self, builder,
+               args: Sequence[ir.Argument]) -> Iterator[tuple[str, types.Type, ir.Value]]:
         """The values inside the outlined function, rebuilt from its arguments."""
         inside = dict(zip(self.given, args))
         promises = [id(promise) for promise in self.data.values()]

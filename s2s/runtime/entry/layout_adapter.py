@@ -58,8 +58,8 @@ def overlaps_itself(x: object) -> bool:
     return sum((n - 1) * abs(step) for n, step in zip(x.shape, x.strides)) + x.itemsize < x.nbytes
 
 
-def in_order(kinds: Sequence[types.Type], text: str, entry: str, count: int) -> tuple[types.Type,
-                                                                                      ...]:
+def in_order(kinds: Sequence[types.Type], text: str, entry: str,
+             count: int) -> tuple[types.Type, ...]:
     """The argument types that the code is compiled for, given arguments of types `kinds`; if they
     differ, an adapter converts.
 

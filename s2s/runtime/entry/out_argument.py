@@ -35,8 +35,8 @@ FEW = 12  # arrays, each of which is compared with each
 HELPERS = ("taken", "cleared", "copied", "apart", "low", "high", "overlapping")
 
 
-def into_form(module: Module, parameters: Sequence[Type], results: Sequence[Type]) -> tuple[Module,
-                                                                                            str]:
+def into_form(module: Module, parameters: Sequence[Type],
+              results: Sequence[Type]) -> tuple[Module, str]:
     """`module`, whose entry gets an extra parameter per array among its `results`, and returns a
     tuple of the numbers alone.
 
