@@ -157,7 +157,7 @@ def without_addresses(text: str) -> str:
 REFUSED = "s2s: "
 
 
-def refusal_said(error: BaseException, line: Line | None) -> CaseError | None:
+def library_refusal(error: BaseException, line: Line | None) -> CaseError | None:
     """Return the refusal in `error`, raised by a NumPy or SciPy function of s2s.library: "s2s:
     what: what instead".
     """

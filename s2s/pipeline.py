@@ -44,24 +44,24 @@ from .runtime.debug.load_source import load
 from .transform.batch import vmap
 from .transform.cleanup.cse import cse
 from .transform.cleanup.dce import dce
-from .transform.cleanup.dead_stores import unread
-from .transform.cleanup.erase_classes import as_tuples
-from .transform.cleanup.hoist_common import heads
-from .transform.cleanup.inline import apart, inline, inline_ruled
-from .transform.cleanup.jump_threading import decided
+from .transform.cleanup.dead_stores import drop_dead_stores
+from .transform.cleanup.erase_classes import erase_classes
+from .transform.cleanup.hoist_common import hoist_common
+from .transform.cleanup.inline import drop_rerun_barriers, inline, inline_ruled
+from .transform.cleanup.jump_threading import thread_jumps
 from .transform.cleanup.licm import licm, licm_of_values
-from .transform.cleanup.list_to_array import arrays
-from .transform.cleanup.merge_branches import merge
+from .transform.cleanup.list_to_array import lists_to_arrays
+from .transform.cleanup.merge_branches import merge_branches
 from .transform.cleanup.simplify import simplify
-from .transform.cleanup.split_aggregates import members
-from .transform.cleanup.store_merging import stores
-from .transform.cleanup.strong_products import spell_strong
+from .transform.cleanup.split_aggregates import split_aggregates
+from .transform.cleanup.store_merging import merge_stores
+from .transform.cleanup.strong_products import lower_strong_products
 from .transform.forward import jvp
 from .transform.forward.linearize import linearize as linear
 from .transform.reverse import vjp
 from .transform.reverse.custom_rule_calls import lifted
-from .transform.reverse.fuse_sweeps import has_ii_loops, ii_loops
-from .transform.reverse.tape_limit import limited
+from .transform.reverse.fuse_sweeps import fuse_sweeps, has_ii_loops
+from .transform.reverse.tape_limit import limit_tapes
 
 numba = later("numba")
 numba_code, modules, worth, lengths = (later(f"s2s.runtime.{name}")
@@ -94,51 +94,50 @@ def ordered(*passes: Pass) -> tuple[Pass, ...]:
 
 
 PREPARE = ordered(
-    Pass(inline, "a derivative rule is better applied to what a small function does than to a call "
-         "of it"),
+    Pass(inline, "a derivative rule applies better to the body of a small function than to a call"),
     Pass(simplify, "carries and branch results that never change would each get a cotangent",
          after=inline),
-    Pass(decided, "a flag that one branch sets and another asks is gone, however deep inside it is "
-         "set", after=simplify),
-    Pass(cse, "what is computed once is differentiated once", after=simplify),
-    Pass(merge, "branches on one condition, which cse has found to be one, are one branch",
-         after=cse),
-    Pass(arrays, "of an array that a loop fills nothing is saved, of a list all", after=simplify),
-    Pass(licm, "what leaves a loop needs no tape", after=cse),
-    Pass(simplify, "an element read at an index that is now the same is what was written there",
-         after=licm),
-    Pass(cse, "and what is computed from it is computed once", after=simplify),
-    Pass(dce, "what the result does not need has no cotangent", after=cse),
+    Pass(thread_jumps, "flags set in one branch and tested in another would be saved",
+         after=simplify),
+    Pass(cse, "a value computed once is differentiated once", after=simplify),
+    Pass(merge_branches, "cse has found which branches test the same condition", after=cse),
+    Pass(lists_to_arrays, "a tape would save every version of a list, but nothing of an array that "
+         "a loop fills", after=simplify),
+    Pass(licm, "a hoisted value needs no tape", after=cse),
+    Pass(simplify, "reads at hoisted indices now meet the writes to the same element", after=licm),
+    Pass(cse, "and their users become common subexpressions", after=simplify),
+    Pass(dce, "dead values need no cotangent", after=cse),
 )
 
 FINISH = ordered(
     Pass(simplify, "seeds of 1 and zeros of untouched cotangents fold away"),
-    Pass(dce, "a value that only the result wanted is gone, and its name with it", after=simplify),
-    Pass(cse, "the reverse sweep recomputes what the forward sweep still has", after=simplify),
-    Pass(heads, "both sides of a branch start the same cotangents from zero", after=cse),
-    Pass(dce, "of the forward sweep, only what the reverse sweep reads remains", after=cse),
-    Pass(licm, "adjoints repeat factors that no trip changes", after=cse),
+    Pass(dce, "a value that only the result needed is gone, and its name with it", after=simplify),
+    Pass(cse, "the reverse sweep recomputes values of the forward sweep", after=simplify),
+    Pass(hoist_common, "both arms of a branch start the same cotangents from zero", after=cse),
+    Pass(dce, "only what the reverse sweep reads remains of the forward sweep", after=cse),
+    Pass(licm, "adjoints repeat loop-invariant factors", after=cse),
     Pass(simplify, "carries that lost their other readers are constant now", after=dce),
-    Pass(cse, "hoisted ops meet their equals", after=licm),
-    Pass(stores, "an adjoint clears an element and adds to it again", after=cse),
-    Pass(unread, "what is left to clear is seen once elements are written once", after=stores),
-    Pass(dce, "what folded away leaves operands behind", after=simplify),
+    Pass(cse, "hoisted ops repeat ops before the loop", after=licm),
+    Pass(merge_stores, "an adjoint clears an element and adds to it again", after=cse),
+    Pass(drop_dead_stores, "dead stores are visible once elements are written once",
+         after=merge_stores),
+    Pass(dce, "folding has left operands behind", after=simplify),
 )
 
-ONE_SWEEP = ordered(  # of a gradient, whose two sweeps are one function for good
-    Pass(ii_loops, "what the way back needs, and what it reads of the tapes, is settled"),
-    Pass(licm_of_values, "what a trip saved for the way back it may compute before the loop",
-         after=ii_loops),
-    Pass(simplify, "an element read where it was written is what was written there",
-         after=ii_loops),
-    Pass(merge, "what the trip has decided it need not decide again on its way back",
-         after=simplify),
-    Pass(cse, "the way back repeats what the same trip has done", after=merge),
-    Pass(merge, "decisions inside decisions are one when cse has found that they are", after=cse),
-    Pass(cse, "and both ways meet in the arms", after=merge),
-    Pass(stores, "what was put on tapes was their elements' only use", after=cse),
-    Pass(unread, "and is seen once elements are written once", after=stores),
-    Pass(dce, "tapes that nobody reads are gone", after=simplify),
+ONE_SWEEP = ordered(  # of a gradient, whose two sweeps stay one function
+    Pass(fuse_sweeps, "it is known by now what the reverse sweep needs and reads from tapes"),
+    Pass(licm_of_values, "a value that a trip saved for the reverse sweep may be loop-invariant",
+         after=fuse_sweeps),
+    Pass(simplify, "reads of elements now meet the writes to them in the same trip",
+         after=fuse_sweeps),
+    Pass(merge_branches, "both sweeps of a trip branch on the same conditions", after=simplify),
+    Pass(cse, "the reverse sweep repeats values of the same trip", after=merge_branches),
+    Pass(merge_branches, "cse has found which nested branches test the same condition", after=cse),
+    Pass(cse, "and both sweeps meet in the arms", after=merge_branches),
+    Pass(merge_stores, "tapes were the only readers of elements in between", after=cse),
+    Pass(drop_dead_stores, "dead stores are visible once elements are written once",
+         after=merge_stores),
+    Pass(dce, "tapes that nothing reads are dead", after=simplify),
 )
 
 
@@ -150,22 +149,22 @@ def in_one_sweep(function: Function) -> Function:
 
 
 COMPILE = ordered(
-    Pass(inline_ruled, "one loop nest can fuse only what stands in one function"),
-    Pass(as_tuples, "native code knows no classes; no call is left whose other end would have to "
-         "agree", after=inline_ruled),
-    Pass(simplify, "the bodies of calls meet their arguments, and members of tuples their values",
-         after=as_tuples),
-    Pass(spell_strong, "no more derivatives are taken, and loops compute choices", after=as_tuples),
-    Pass(in_pairs, "sums of many factors are products of two, some of which several have",
+    Pass(inline_ruled, "loop nests fuse only within one function"),
+    Pass(erase_classes, "native code has no classes; after inlining no call boundary has to agree",
+         after=inline_ruled),
+    Pass(simplify, "inlined bodies meet their arguments, and tuple members their values",
+         after=erase_classes),
+    Pass(lower_strong_products, "no more derivatives are taken, and loops compute np.where",
+         after=erase_classes),
+    Pass(in_pairs, "contractions of many factors become pairwise products, some of them common",
          after=simplify),
-    Pass(cse, "two calls often compute the same, and so do sums of many factors", after=in_pairs),
+    Pass(cse, "two calls often compute the same, and so do contractions", after=in_pairs),
     Pass(dce, "inlined bodies return more than is used", after=cse),
-    Pass(in_one_sweep, "the two sweeps of a function that is called stand in one function now",
-         after=dce),
-    Pass(licm_of_values, "what calls in a loop do is done by its own ops now", after=inline_ruled),
-    Pass(cse, "what has left a loop meets what stood before it", after=licm_of_values),
-    Pass(apart, "what is checkpointed has been kept from cse, and stands apart as it is",
-         after=cse),
+    Pass(in_one_sweep, "both sweeps of an inlined derivative are in one function now", after=dce),
+    Pass(licm_of_values, "bodies of calls in loops are ops of the loop now", after=inline_ruled),
+    Pass(cse, "hoisted ops repeat ops before the loop", after=licm_of_values),
+    Pass(drop_rerun_barriers, "they have kept checkpointed reruns from cse, and are not needed any "
+         "more", after=cse),
 )
 
 
@@ -200,9 +199,9 @@ def differentiate(function: Function, wrt: Sequence[int],
     """Transform f(*xs) -> *ys to f_vjp(*xs, *y_bars) -> (*ys, *x_bars); its loops save at most
     `tape_limit` bytes each.
     """
-    function = stage(members(function), "members")
+    function = stage(split_aggregates(function), "split_aggregates")
     if tape_limit is not None:
-        function = stage(limited(function, wrt, tape_limit), "limited")
+        function = stage(limit_tapes(function, wrt, tape_limit), "limit_tapes")
     return stage(vjp.vjp(function, wrt), "vjp")
 
 

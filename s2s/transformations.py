@@ -213,7 +213,7 @@ def pullback_of(t, types: tuple) -> Function:
 
 def jacobian_of(t, types: tuple) -> Function:
     options = {**t.options, "argnums": resolved(t.options["argnums"], t.inner, types)}
-    return JACOBIANS[t.kind](t.inner_function(types), jacobians.Asked(**options))
+    return JACOBIANS[t.kind](t.inner_function(types), jacobians.JacobianOptions(**options))
 
 
 def curvature_of(t, types: tuple) -> Function:

@@ -27,7 +27,7 @@ NOT = ("not_", "logical_not")
 
 
 @dataclass(frozen=True)
-class Asked:
+class ExitCondition:
     """A condition in a loop body: equal to `of` (or its negation), and to `otherwise` in each trip
     that does not leave the loop.
     """
@@ -37,18 +37,18 @@ class Asked:
     otherwise: bool = False
 
 
-def asked_to_leave(body: Block, stop: Value) -> dict[Value, Asked]:
+def exit_conditions(body: Block, stop: Value) -> dict[Value, ExitCondition]:
     """Return what is known of the conditions in a loop body, where `stop` says that the trip is the
     last.
     """
-    found: dict[Value, Asked] = {}
+    found: dict[Value, ExitCondition] = {}
     if stop.constant is MISSING and stop.op in body.ops:
-        found[stop] = Asked(stop)
+        found[stop] = ExitCondition(stop)
         _gather(body, stop, found, body)
     return found
 
 
-def _gather(block: Block, end: Value, found: dict[Value, Asked], body: Block) -> None:
+def _gather(block: Block, end: Value, found: dict[Value, ExitCondition], body: Block) -> None:
     """Add what follows from `end`, a value of `block`, being the exit condition there."""
     stop = body.yields[0]
     for op in block.ops:
@@ -58,21 +58,21 @@ def _gather(block: Block, end: Value, found: dict[Value, Asked], body: Block) ->
             asked = op.inputs[0]
             if asked.op in block.ops:
                 if constants in ([True, False], [False, True]):
-                    found.setdefault(asked, Asked(stop, opposite=constants[1]))
+                    found.setdefault(asked, ExitCondition(stop, opposite=constants[1]))
                 elif True in constants and block is body:
-                    found.setdefault(asked, Asked(asked, otherwise=constants[1] is True))
+                    found.setdefault(asked, ExitCondition(asked, otherwise=constants[1] is True))
             for inner, y in zip(op.blocks, ends):
                 if y.op in inner.ops and y.constant is MISSING:
-                    found.setdefault(y, Asked(stop))
+                    found.setdefault(y, ExitCondition(stop))
                     _gather(inner, y, found, body)
     for op in block.ops:
         if op.name in NOT and op.inputs[0] is end:
-            found.setdefault(op.output, Asked(stop, opposite=True))
+            found.setdefault(op.output, ExitCondition(stop, opposite=True))
         elif op.name in NOT and op.output is end and op.inputs[0].op in block.ops:
-            found.setdefault(op.inputs[0], Asked(stop, opposite=True))
+            found.setdefault(op.inputs[0], ExitCondition(stop, opposite=True))
 
 
-def carry_of(op: Op, asked: dict[Value, Asked], v: Value) -> Value | None:
+def carry_of(op: Op, asked: dict[Value, ExitCondition], v: Value) -> Value | None:
     """Return the output of a loop that equals the value of `v` in the last trip, if a trip was
     made.
     """

@@ -43,18 +43,18 @@ MOST = 4_000  # pairs of an access and a write that are looked at in one loop
 
 
 @dataclass(frozen=True)
-class Kept:
+class FinalElement:
     """The location of a value after the loops: an element (or a row) of a finished array."""
 
     array: Value
     indices: tuple[Value, ...]
 
 
-def kept_values(function: Function) -> dict[Value, Kept]:
+def final_elements(function: Function) -> dict[Value, FinalElement]:
     """Return the values inside the loops of `function` that can be read from an array after them.
     """
     counters = {op.blocks[0].params[0]: op for op in walk(function.block) if op.name == "for"}
-    found: dict[Value, Kept] = {}
+    found: dict[Value, FinalElement] = {}
     for op in function.block.ops:
         if op.name == "for":
             for k, out in enumerate(op.outputs):
@@ -63,9 +63,9 @@ def kept_values(function: Function) -> dict[Value, Kept]:
     return found
 
 
-def _kept_by(outer: Op, k: int, counters: dict[Value, Op]) -> dict[Value, Kept]:
+def _kept_by(outer: Op, k: int, counters: dict[Value, Op]) -> dict[Value, FinalElement]:
     """Return the values that can be read from the carry `k` of an outermost loop."""
-    uses, later = Uses.of(outer, k), Later(outer, counters)
+    uses, later = Uses.of(outer, k), LaterWrites(outer, counters)
     if (uses is None or not uses.writes or (len(uses.reads) + len(uses.writes)) * len(uses.writes)
             > MOST or not all(map(later.is_natural, uses.writes))):
         return {}
@@ -78,10 +78,10 @@ def _kept_by(outer: Op, k: int, counters: dict[Value, Op]) -> dict[Value, Kept]:
         v, block = write.op.inputs[1], write.steps[-1].block
         if (write.op.name == "setitem" and (v in block.params or v.op in block.ops)
                 and _fills(v, array.type, len(write.indices)) and is_kept(write)):
-            found[v] = Kept(array, tuple(write.indices))
+            found[v] = FinalElement(array, tuple(write.indices))
     for read in uses.reads:
         if later.is_natural(read) and is_kept(read):
-            found[read.op.output] = Kept(array, tuple(read.indices))
+            found[read.op.output] = FinalElement(array, tuple(read.indices))
     return found
 
 
@@ -223,7 +223,7 @@ class Affine:
         return Affine(self.number + other.number * times, {x: n for x, n in terms.items() if n})
 
 
-class Later:
+class LaterWrites:
     """The test whether a later write, in the loop `outer`, may overwrite the element of an access.
     """
 

@@ -34,7 +34,7 @@ from ..ops.core.shape import length, shape_source
 from ..ops.program.effects import has_effects
 from ..ops.program.list_ops import list_get, list_set
 from ..ops.program.recursive_callee import recursive_callees, with_callees
-from ..transform.cleanup.hoist_tape_lengths import measured_again
+from ..transform.cleanup.hoist_tape_lengths import hoist_tape_lengths
 from .arrays.assume_equal_lengths import ask_alike, supposed
 from .arrays.fuse_matvec_pairs import share_passes
 from .arrays.hoist_tables import tables
@@ -100,7 +100,7 @@ def lower(function: Function, asks: bool = True, supposes: bool = False,
     if supposes:
         with supposing():
             return lower(supposed(function), asks, of=function)
-    function = measured_again(function)
+    function = hoist_tape_lengths(function)
     lowered = _lowered(with_callees(function, lambda callee: _lowered(callee, asks)), asks, of)
     if asks:  # kernels are launched from Python, which needs no types of lists
         for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):

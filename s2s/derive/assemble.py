@@ -343,14 +343,14 @@ def with_scalar_result(function: Function, has_aux: bool = False,
         function = with_ranks(function, function.results[:1])
         y = function.results[0] if function.results else None
     if has_aux and y is not None and len(function.results) < 2 and not isinstance(y.type, Unknown):
-        raise TypeMismatchError(f"has_aux=True, and {function.name} returns {said_of(function)}",
-                                line_of_result(function), "return a tuple: the number first, and "
-                                "more beside it")
+        raise TypeMismatchError(f"has_aux=True, and {function.name} returns "
+                                f"{describe_result(function)}", line_of_result(function),
+                                "return a tuple: the number first, and " "more beside it")
     several = function.tupled and not (has_aux and len(function.results) >= 2)
     fits = is_holomorphic if holomorphic else is_real
     if (y is None or several or indexed or not isinstance(y.type, (Scalar, Unknown))
             or not fits(y.type)):
-        said = "nothing" if y is None else said_of(function)
+        said = "nothing" if y is None else describe_result(function)
         wanted = "complex number, with holomorphic=True," if holomorphic else "real number"
         raise TypeMismatchError(
             f"grad needs a function that returns one {wanted}, and {function.name} returns {said}"
@@ -489,7 +489,7 @@ def line_of_result(function: Function) -> Line | None:
     return first_line(function)
 
 
-def said_of(function: Function) -> str:
+def describe_result(function: Function) -> str:
     """Describe the result of `function`."""
     kinds = ", ".join(describe(y.type) for y in function.results)
     return f"a tuple ({kinds})" if function.tupled else kinds

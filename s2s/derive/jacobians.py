@@ -56,7 +56,7 @@ from .assemble import (
 
 
 @dataclass(frozen=True)
-class Asked:
+class JacobianOptions:
     """The requested derivative: its arguments, auxiliary results and kind."""
 
     argnums: int | tuple[int, ...]
@@ -72,7 +72,7 @@ class Asked:
 # ------------------------------------------------------------------------------------ the two modes
 
 
-def columns(function: Function, asked: Asked, name: str = "") -> Function:
+def columns(function: Function, asked: JacobianOptions, name: str = "") -> Function:
     """Transform f(*xs) -> y to f_jacfwd(*xs) -> J, by forward mode."""
     name = name or f"{function.name}_jacfwd"
     function = checked(function, asked, "jacfwd")
@@ -105,7 +105,7 @@ def columns(function: Function, asked: Asked, name: str = "") -> Function:
     return finished(function, block, name, tupled, asked)
 
 
-def rows(function: Function, asked: Asked, name: str = "") -> Function:
+def rows(function: Function, asked: JacobianOptions, name: str = "") -> Function:
     """Transform f(*xs) -> y to f_jacrev(*xs) -> J, by reverse mode."""
     name = name or f"{function.name}_jacrev"
     function = checked(function, asked, "jacrev")
@@ -149,7 +149,7 @@ def rows(function: Function, asked: Asked, name: str = "") -> Function:
     return finished(function, block, name, tupled, asked)
 
 
-def second(function: Function, asked: Asked) -> Function:
+def second(function: Function, asked: JacobianOptions) -> Function:
     """Transform f(*xs) -> y to f_hessian(*xs) -> H: forward over reverse."""
     first = rows(function, asked)
     if never_returns(first):
@@ -160,7 +160,7 @@ def second(function: Function, asked: Asked) -> Function:
     return made
 
 
-def either(function: Function, asked: Asked) -> Function:
+def either(function: Function, asked: JacobianOptions) -> Function:
     """Transform f(*xs) -> y to f_jacobian(*xs) -> J, by whichever mode has fewer directions.
 
     Where lengths decide that, and code is not specialised on lengths, the generated code holds both
@@ -337,7 +337,7 @@ def in_dtype(bar: Value, x: Value) -> Value:
 # ------------------------------------------------------------------------------------------ results
 
 
-def results(function: Function, asked: Asked, ys: Sequence[Value], xs: Sequence[Value],
+def results(function: Function, asked: JacobianOptions, ys: Sequence[Value], xs: Sequence[Value],
             leaves: dict[int, list[int]],
             blocks: dict[tuple[int, int], Value]) -> tuple[list[Value], bool]:
     """Return the results of the Jacobian, and whether they are a tuple: the tree of y, with trees
@@ -382,7 +382,8 @@ def argument_starts(function: Function, wrt: Sequence[int]) -> dict[int, int]:
     return starts
 
 
-def finished(function: Function, block: Block, name: str, tupled: bool, asked: Asked) -> Function:
+def finished(function: Function, block: Block, name: str, tupled: bool,
+             asked: JacobianOptions) -> Function:
     """Clean up the Jacobian and describe it."""
     subject = " and ".join(function.params[k].name for k in asked.wrt)
     doc = f"The Jacobian of {function.name}{place(function)} with respect to {subject}."
@@ -392,7 +393,7 @@ def finished(function: Function, block: Block, name: str, tupled: bool, asked: A
 # ----------------------------------------------------------------------------------------- checking
 
 
-def checked(function: Function, asked: Asked, what: str) -> Function:
+def checked(function: Function, asked: JacobianOptions, what: str) -> Function:
     """Check that `function` has the requested Jacobian, with ranks as far as they are known;
     TypeMismatchError otherwise.
     """
@@ -420,7 +421,8 @@ def checked(function: Function, asked: Asked, what: str) -> Function:
     return function
 
 
-def check_kind(type: Type, name: str, asked: Asked, what: str, function: Function) -> None:
+def check_kind(type: Type, name: str, asked: JacobianOptions, what: str,
+               function: Function) -> None:
     """Raise TypeMismatchError where an argument is complex and should not be, or the other way
     round.
     """
@@ -435,7 +437,7 @@ def check_kind(type: Type, name: str, asked: Asked, what: str, function: Functio
                                 "use s2s.jacrev for real results, or s2s.jvp")
 
 
-def check_result(type: Type, asked: Asked, what: str, function: Function) -> None:
+def check_result(type: Type, asked: JacobianOptions, what: str, function: Function) -> None:
     """Raise TypeMismatchError where a result has no Jacobian."""
     line = line_of_result(function)
     if not isinstance(type, Static) and not carries_derivative(type):

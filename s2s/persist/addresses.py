@@ -24,7 +24,7 @@ OF_GETTERS = {"length": Length, "keys": Keys, "kind": Kind, "library": Library, 
 WITH_NAMES = {"member": Member, "item": Item}
 
 
-class Nowhere(Exception):
+class NoAddress(Exception):
     """Raised for an object without an address that another process could resolve."""
 
 
@@ -57,7 +57,7 @@ class Places:
         return found(self.objects, x)
 
     def of_getter(self, getter: Callable) -> tuple:
-        """Return the address of a getter; raise Nowhere where it reads something that cannot be
+        """Return the address of a getter; raise NoAddress where it reads something that cannot be
         reached yet.
         """
         for name, kind in OF_FUNCTIONS.items():
@@ -83,12 +83,12 @@ class Places:
                 return "imported", name
         if getter is rules_given:
             return ("rules",)
-        raise Nowhere(repr(getter))
+        raise NoAddress(repr(getter))
 
 
 def found(places: dict[int, tuple], x) -> tuple:
     if id(x) not in places:
-        raise Nowhere(type(x).__name__)
+        raise NoAddress(type(x).__name__)
     return places[id(x)]
 
 
@@ -111,7 +111,7 @@ class Finder:
                 return self.getter(getter)()
             case ("module", name):
                 return sys.modules[name]
-        raise Nowhere(place)
+        raise NoAddress(place)
 
     def getter(self, place: tuple) -> Callable:
         if place not in self.getters:
@@ -138,7 +138,7 @@ class Finder:
                 return Imported(name)
             case ("rules",):
                 return rules_given
-        raise Nowhere(place)
+        raise NoAddress(place)
 
 
 def is_transformed(x) -> bool:

@@ -3,7 +3,7 @@ is the same.
 
 Of functions that is their code, where it stands and the text it stands in; of what libraries
 define, its name; of data, what code is specialised on.  An object of any other kind, such as one of
-a class of the user's, has no such words: Untold.
+a class of the user's, has no such words: NoFingerprint.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ OWN = __name__.partition(".")[0]
 MOST = 2_000  # members of what is told one by one
 
 
-class Untold(Exception):
+class NoFingerprint(Exception):
     """Raised for an object that has no fingerprint."""
 
 
-def told(x) -> object:
+def fingerprint_of(x) -> object:
     """Return the fingerprint of `x`, an object known when code is generated: tuples, strings and
     numbers.
     """
@@ -43,30 +43,32 @@ def told(x) -> object:
         return kind.__name__, repr(x)
     if kind in CONTAINERS:
         if len(x) > MOST:
-            raise Untold(kind.__name__)
+            raise NoFingerprint(kind.__name__)
         members = ((z for item in x.items() for z in item) if kind is dict else sorted(x, key=repr)
                    if kind is frozenset else x)
-        return kind.__name__, *map(told, members)
+        return kind.__name__, *map(fingerprint_of, members)
     if kind is CodeType:
-        return "code", told_code(x, {})
+        return "code", code_fingerprint(x, {})
     if kind is FunctionType:
         if x.__dict__.keys() - {"__wrapped__"} and not (x.__module__ or "").startswith(OWN):
-            raise Untold("a function with attributes")
-        return ("function", x.__module__, x.__qualname__, told_code(x.__code__, x.__globals__),
-                told(x.__defaults__), told(x.__kwdefaults__))
+            raise NoFingerprint("a function with attributes")
+        return ("function", x.__module__, x.__qualname__,
+                code_fingerprint(x.__code__, x.__globals__), fingerprint_of(x.__defaults__),
+                fingerprint_of(x.__kwdefaults__))
     if kind is ModuleType and sys.modules.get(x.__name__) is x:
         return "module", x.__name__
     if is_transformed(x):
-        return ("transformed", x.kind, told({name: option for name, option in x.options.items()}),
-                told(x.inner))
+        return ("transformed", x.kind,
+                fingerprint_of({name: option for name, option in x.options.items()}),
+                fingerprint_of(x.inner))
     if isinstance(x, np.dtype) and x.isbuiltin == 1:
         return "dtype", str(x)
     if isinstance(x, int) and kind.__module__.partition(".")[0] == OWN:
         return kind.__qualname__, int(x)
-    return "library", *told_name(x)
+    return "library", *name_fingerprint(x)
 
 
-def told_name(x) -> tuple[str, str]:
+def name_fingerprint(x) -> tuple[str, str]:
     """Return the module and the name of what a library, or Python, defines."""
     name = getattr(x, "__qualname__", None) or getattr(x, "__name__", None)
     module = getattr(x, "__module__", None) or ("numpy" if isinstance(x, np.ufunc) else None)
@@ -76,27 +78,28 @@ def told_name(x) -> tuple[str, str]:
             for place in (module, "numpy", "scipy.special"):
                 if getattr(sys.modules.get(place), name, None) is x:
                     return place, name
-    raise Untold(type(x).__name__)
+    raise NoFingerprint(type(x).__name__)
 
 
-def told_inside(x, left: list[int] | None = None) -> object:
+def container_fingerprint(x, left: list[int] | None = None) -> object:
     """Return the fingerprint of a list or dict outside, of whose data only the kind matters: values
     that decide anything are consulted by themselves.
     """
     left = [MOST] if left is None else left
     left[0] -= 1
     if left[0] < 0:
-        raise Untold("many members")
+        raise NoFingerprint("many members")
     if is_data(x):
-        return "data", told_type(type_of_data(x, ""))
+        return "data", type_fingerprint(type_of_data(x, ""))
     if type(x) in (list, tuple):
-        return type(x).__name__, *(told_inside(member, left) for member in x)
+        return type(x).__name__, *(container_fingerprint(member, left) for member in x)
     if type(x) is dict:
-        return "dict", *((told(key), told_inside(member, left)) for key, member in x.items())
-    return told(x)
+        return "dict", *((fingerprint_of(key), container_fingerprint(member, left))
+                         for key, member in x.items())
+    return fingerprint_of(x)
 
 
-def told_type(type: Type) -> object:
+def type_fingerprint(type: Type) -> object:
     """Return the fingerprint of the type of an argument, or of captured data."""
     match type:
         case Array(dtype, dims):
@@ -105,48 +108,48 @@ def told_type(type: Type) -> object:
         case Scalar(dtype, weak):
             return "scalar", dtype, weak
         case Tuple(items, form):
-            return "tuple", form and told_form(form), *map(told_type, items)
+            return "tuple", form and form_fingerprint(form), *map(type_fingerprint, items)
         case Static(value):
-            return "static", told(value)
+            return "static", fingerprint_of(value)
         case Generator():
             return ("generator",)
-    raise Untold(str(type))
+    raise NoFingerprint(str(type))
 
 
-def told_kind(content) -> object:
+def kind_fingerprint(content) -> object:
     """Return the fingerprint of what `consulted.Kind` reads."""
     if content is None or type(content) in (bool, str):
         return content
     if type(content) is tuple:
-        return tuple(map(told_kind, content))
+        return tuple(map(kind_fingerprint, content))
     if isinstance(content, Form):
-        return told_form(content)
-    return told_type(content)
+        return form_fingerprint(content)
+    return type_fingerprint(content)
 
 
-def told_form(form: Form) -> tuple:
+def form_fingerprint(form: Form) -> tuple:
     if form.cls not in CONTAINERS:
-        raise Untold(form.cls.__name__)
-    return form.kind, told(form.keys), form.cls.__name__
+        raise NoFingerprint(form.cls.__name__)
+    return form.kind, fingerprint_of(form.keys), form.cls.__name__
 
 
-def told_code(code: CodeType, globals: dict) -> str:
+def code_fingerprint(code: CodeType, globals: dict) -> str:
     """Return the fingerprint of a function with these globals: its code, location and text, which
     says more than the code where Python leaves things out.
     """
     name, lines = lines_of(code, globals)
     if not lines and name == NAMELESS:
-        raise Untold("code without its text")
-    return _told_code(name, "".join(lines[code.co_firstlineno - 1:last_line(code)]), code)
+        raise NoFingerprint("code without its text")
+    return _code_fingerprint(name, "".join(lines[code.co_firstlineno - 1:last_line(code)]), code)
 
 
 @functools.lru_cache(maxsize=4096)
-def _told_code(filename: str, text: str, code: CodeType) -> str:
+def _code_fingerprint(filename: str, text: str, code: CodeType) -> str:
     try:
         # later versions of the format note who else refers to what
         content = marshal.dumps(code, 2)
     except ValueError:
-        raise Untold("code") from None
+        raise NoFingerprint("code") from None
     return hashlib.sha256(content + text.encode()).hexdigest()
 
 

@@ -46,8 +46,15 @@ from ..ir.graph import Function, Recalled, Value
 from ..ir.types import Type
 from ..lazy_import import later
 from ..ops.program.custom_rules import rules_given
-from .addresses import Finder, Nowhere, Places, is_transformed
-from .fingerprints import Untold, told, told_code, told_inside, told_kind, told_type
+from .addresses import Finder, NoAddress, Places, is_transformed
+from .fingerprints import (
+    NoFingerprint,
+    code_fingerprint,
+    container_fingerprint,
+    fingerprint_of,
+    kind_fingerprint,
+    type_fingerprint,
+)
 
 store = later("s2s.runtime.cache.program_store")
 
@@ -68,8 +75,9 @@ def met(transformed, types: Sequence[Type]):
     if not isinstance(base, FunctionType):
         return None
     try:
-        said = repr((told(transformed), transformed.name, tuple(map(told_type, types))))
-    except Untold:
+        said = repr((fingerprint_of(transformed), transformed.name,
+                     tuple(map(type_fingerprint, types))))
+    except NoFingerprint:
         return None
     return store.Met.of(transformed.name, said)
 
@@ -110,7 +118,7 @@ def keep(transformed, function: Function, found: dict[Callable, object], kept):
             for getter, content in ahead.items():
                 try:
                     place = places.of_getter(getter)
-                except Nowhere:
+                except NoAddress:
                     left[getter] = content
                 else:
                     asked.append((place, what_is(getter, content)))
@@ -122,7 +130,7 @@ def keep(transformed, function: Function, found: dict[Callable, object], kept):
         facts = store.facts_of(flat)
         entry = {"asked": asked, "function": outline(function, places),
                  "flat": outline(flat, places), "facts": facts}
-    except (Untold, Nowhere):
+    except (NoFingerprint, NoAddress):
         return None
     return kept.program(asked, flat, facts, entry) if facts is not None else None
 
@@ -130,22 +138,23 @@ def keep(transformed, function: Function, found: dict[Callable, object], kept):
 def what_is(getter: Callable, content) -> object:
     """Return the fingerprint of what a getter reads."""
     if isinstance(getter, Kind):
-        return told_kind(content)
+        return kind_fingerprint(content)
     if getter is rules_given and content:  # their ids
-        raise Untold("rules of libraries' functions")
+        raise NoFingerprint("rules of libraries' functions")
     if isinstance(getter, Inside):
-        return told_inside(content)
+        return container_fingerprint(content)
     if isinstance(getter, Code):
-        return "code", told_code(content, getter.function.__globals__)
-    return told(content)
+        return "code", code_fingerprint(content, getter.function.__globals__)
+    return fingerprint_of(content)
 
 
 def outline(function: Function, places: Places) -> dict:
-    """Return the stored form of a function; raise Untold where that could not be read again."""
+    """Return the stored form of a function; raise NoFingerprint where that could not be read again.
+    """
     for x in (*function.params, *function.results):
-        told_type(x.type)
+        type_fingerprint(x.type)
     if any(isinstance(getter, Saved) for getter in function.captures.values()):
-        raise Nowhere("a second half")
+        raise NoAddress("a second half")
     return {"name": function.name, "tupled": function.tupled, "meetings": function.meetings,
             "params": [(p.name, p.type) for p in function.params],
             "results": [y.type for y in function.results],

@@ -15,7 +15,7 @@ from s2s.ir.graph import walk
 from s2s.ir.verify import verify
 from s2s.ops.core.record import RECORDS
 from s2s.pipeline import recorded
-from s2s.transform.cleanup.strong_products import spell_strong
+from s2s.transform.cleanup.strong_products import lower_strong_products
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 LINE = np.array([0.3, -1.2, 2.0, 0.9])
@@ -437,7 +437,7 @@ def test_strong_products_in_nested_loops_ask_where_they_stand():
 
     with recorded() as stages:
         s2s.vjp(s2s.grad(program, argnums=(0, 1)), (1.0, 0.99, 1.02, 1.01), np.ones((3, 4)))
-    spelled = [spell_strong(function) for _, function in stages]
+    spelled = [lower_strong_products(function) for _, function in stages]
     assert any(each is not function for each, (_, function) in zip(spelled, stages))
     for each in spelled:
         verify(each)

@@ -33,7 +33,7 @@ from s2s.ops.core.elementwise import absolute, exp, real, sign, sin
 from s2s.ops.core.record import define, value
 from s2s.ops.core.shape import length
 from s2s.pipeline import finish
-from s2s.transform.cleanup.store_merging import stores
+from s2s.transform.cleanup.store_merging import merge_stores
 from s2s.transform.forward.jvp import jvp
 from s2s.transform.reverse.vjp import vjp
 
@@ -215,7 +215,7 @@ def test_writes_that_may_meet_through_negative_indices_stay_in_order():
         return for_loop(0, n, 1, [u], step, names=["u"])
 
     f = function("f", {"u": V, "n": INT}, body)
-    g = verify(stores(f))
+    g = verify(merge_stores(f))
     for size, n in ((2, 1), (3, 2), (4, 3)):
         u = np.arange(1.0, size + 1)
         np.testing.assert_array_equal(interpret(f, u, n), interpret(g, u, n))

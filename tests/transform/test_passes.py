@@ -27,12 +27,12 @@ from s2s.ops.core import control
 from s2s.ops.core.record import RECORDS
 from s2s.transform.cleanup.cse import cse
 from s2s.transform.cleanup.dce import dce
-from s2s.transform.cleanup.hoist_common import heads
+from s2s.transform.cleanup.hoist_common import hoist_common
 from s2s.transform.cleanup.inline import inline, inline_all
 from s2s.transform.cleanup.licm import licm
 from s2s.transform.cleanup.simplify import simplify
 
-PASSES = [simplify, cse, heads, licm, dce, inline, inline_all]
+PASSES = [simplify, cse, hoist_common, licm, dce, inline, inline_all]
 FLOAT64 = Scalar("float64")
 VECTOR = Array("float64", (Extent("x.0", 0, False),))
 MATRIX = Array("float64", (Extent("A.0", 0, False), Extent("A.1", 0, False)))

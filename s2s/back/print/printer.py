@@ -28,7 +28,7 @@ from ...ir.treedef import stores_its_arguments, with_attributes
 from ...ir.types import Tape
 from ...ops.program.opaque_call import functions_in, printed_op
 from ...ops.program.recursive_callee import Recursive, recursive_callees
-from ...transform.cleanup.strong_products import spell_strong
+from ...transform.cleanup.strong_products import lower_strong_products
 from ..parallel.cost import Work
 from ..parallel.outline_parallel import PARTS, Split, rename_marks
 from ..syntax.ast_names import nodes_in
@@ -273,7 +273,7 @@ def definition(
 ) -> ast.FunctionDef:
     """`function` as a `def`; `spelled` has the names of it and its callees in the module."""
     name, given = spelled.get(function, function.name), function
-    function = owned(spell_strong(function), results=entry and not annotate, augmented=not annotate)
+    function = owned(lower_strong_products(function), results=entry and not annotate, augmented=not annotate)
     if not annotate:
         leave_shapes_unsaid(function)
     name_results(function)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import gast
 
-from ...errors import refusal_said
+from ...errors import library_refusal
 from ...ir.builder import current, emit
 from ...ir.graph import MISSING, Value
 from ...ir.types import List, Static, Tuple
@@ -234,7 +234,7 @@ def run_raise(frame: Frame, stmt: gast.Raise, evaluate) -> None:
         return
     if (thrown.kind is NotImplementedError and current().block is frame.session.block
             and all(isinstance(x, str) for x in thrown.args)
-            and (refusal := refusal_said(NotImplementedError(*thrown.args),
+            and (refusal := library_refusal(NotImplementedError(*thrown.args),
                                          current().line)) is not None):
         raise refusal  # for any arguments; in a branch, it is raised when that is taken
     raise_(frame, stmt, thrown, cause, bare)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...back.print.printer import Module
-from ...errors import refusal_said
+from ...errors import library_refusal
 from ...ir.graph import Op
 from ...ir.types import Scalar, Type
 from ...ops.program.effects import Made
@@ -39,7 +39,7 @@ def raised_again(error: Exception, op: Op) -> BaseException | None:
     values = error.args[len(error.args) - len(op.inputs):]
     xs = [as_python(x, v.type) for x, v in zip(values, op.inputs, strict=True)]
     made, cause = op.attrs["thrown"].make(xs), op.attrs["cause"]
-    if (refusal := refusal_said(made, op.line)) is not None:
+    if (refusal := library_refusal(made, op.line)) is not None:
         return refusal
     if isinstance(cause, Made):
         made.__cause__ = cause.make(xs)

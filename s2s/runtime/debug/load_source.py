@@ -13,7 +13,7 @@ import linecache
 import traceback
 from collections.abc import Callable
 
-from ...errors import Line, S2SError, ShapeMismatchError, refusal_said
+from ...errors import Line, S2SError, ShapeMismatchError, library_refusal
 from ...ops.program.custom_rules import REFUSALS
 from .nan_trap import LOCALS, REMEMBER, STOP, Trap, is_checking, remember, stop
 
@@ -67,7 +67,7 @@ def naming_the_line(function: Callable, filename: str, lines: dict[int, Line]) -
         except Exception as error:
             point_at(error, filename, lines)
             refused = (refusal(error, filename, lines)
-                       or refusal_said(error, running_line(error, filename, lines)))
+                       or library_refusal(error, running_line(error, filename, lines)))
             if refused is not None:
                 raise refused from None
             raise

@@ -1,6 +1,6 @@
 """Dead-store elimination in loops: drop writes to elements that nothing reads afterwards.
 
-    >>> show(unread(read('''
+    >>> show(drop_dead_stores(read('''
     ... def f(y_bar: 'float64[n]', x: 'float64[n]'):
     ...     y_bar = y_bar.copy()
     ...     x_bar = np.zeros_like(x)
@@ -32,7 +32,7 @@ from ...ir.substitute import substitute
 from ...ops.arrays.index_pattern import paired
 
 
-def unread(function: Function) -> Function:
+def drop_dead_stores(function: Function) -> Function:
     """Drop the writes of a loop's trips into elements that nothing else reads."""
     while True:
         readers = readers_of(function.block)

@@ -17,10 +17,10 @@ from ...ir.graph import Function, Value, walk
 from ...ir.types import Tuple, Type
 
 
-def as_tuples(function: Function) -> Function:
+def erase_classes(function: Function) -> Function:
     """Replace the containers in `function` by plain tuples, in place.
 
-    >>> show(as_tuples(read('''
+    >>> show(erase_classes(read('''
     ... def f(x: 'float64'):
     ...     xs = []
     ...     for i in range(3):
@@ -36,7 +36,7 @@ def as_tuples(function: Function) -> Function:
 
     def retype(values: list[Value]) -> None:
         for x in values:
-            x.type = without_forms(x.type)
+            x.type = without_classes(x.type)
 
     retype(function.params)
     for op in walk(function.block):
@@ -45,17 +45,17 @@ def as_tuples(function: Function) -> Function:
             retype(inner.params)
         if "form" in op.attrs:
             op.attrs = {name: x for name, x in op.attrs.items() if name != "form"}
-        op.attrs = {name: without_forms(x) if isinstance(x, Type) else _kind(x) if name == "kind"
+        op.attrs = {name: without_classes(x) if isinstance(x, Type) else _kind(x) if name == "kind"
                     else x for name, x in op.attrs.items()}
     return function
 
 
-def without_forms(type: Type) -> Type:
+def without_classes(type: Type) -> Type:
     """Return `type` with plain tuples for its containers."""
     if isinstance(type, Tuple):
-        return Tuple(tuple(map(without_forms, type.items)))
+        return Tuple(tuple(map(without_classes, type.items)))
     inner = {f.name: getattr(type, f.name) for f in fields(type)} if is_dataclass(type) else {}
-    changed = {name: without_forms(x) for name, x in inner.items() if isinstance(x, Type)}
+    changed = {name: without_classes(x) for name, x in inner.items() if isinstance(x, Type)}
     return replace(type, **changed) if changed else type
 
 

@@ -1,6 +1,6 @@
 """Hoist allocations that both arms of a branch begin with to before the branch.
 
-    >>> show(heads(read('''
+    >>> show(hoist_common(read('''
     ... def f(x: 'float64[n]', c: 'bool'):
     ...     if c:
     ...         y = np.zeros_like(x)
@@ -30,7 +30,7 @@ from ...ir.substitute import substitute
 MADE = ("zeros_like", "ones_like", "list_zeros")
 
 
-def heads(function: Function) -> Function:
+def hoist_common(function: Function) -> Function:
     """Hoist zero cotangents that both arms of a branch start from."""
     _hoist(function.block, maybe_unbound(function))
     return function

@@ -27,11 +27,11 @@ LENGTHS = frozenset({"constant", "length", "at_least_zero", "add", "subtract"})
 MOVED = 4  # ops that a length may take to be asked again
 
 
-def measured_again(function: Function) -> Function:
+def hoist_tape_lengths(function: Function) -> Function:
     """Replace taped lengths that no trip changes by the lengths themselves, now that types are
     known better.
     """
-    return (rebuild(again) if _saves_integers(function) and measure_again(again := clone(function))
+    return (rebuild(again) if _saves_integers(function) and hoist_in_place(again := clone(function))
             else function)
 
 
@@ -39,7 +39,7 @@ def _saves_integers(function: Function) -> bool:
     return any(op.name == "empty" and op.attrs["dtype"] == "int64" for op in function.block.ops)
 
 
-def measure_again(function: Function) -> bool:
+def hoist_in_place(function: Function) -> bool:
     """Replace, in place, reads of a tape of equal lengths by the length itself; return whether
     there is such a tape.
     """

@@ -225,7 +225,7 @@ def inlined(function: Function, wanted: Callable[[Function, bool, Op], bool],
     return rebuild(function, rule=rule)
 
 
-def apart(function: Function) -> Function:
+def drop_rerun_barriers(function: Function) -> Function:
     """Remove the barriers that keep values of checkpointed reruns from being shared, once their
     calls are inlined.
     """

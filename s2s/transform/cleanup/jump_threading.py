@@ -1,6 +1,6 @@
 """Jump threading: move an `if` into the branch that has just decided its condition.
 
-    >>> show(decided(read('''
+    >>> show(thread_jumps(read('''
     ... def f(x: 'float64'):
     ...     if x < 0:
     ...         raised = True
@@ -40,7 +40,7 @@ from ...ops.program.effects import has_effects
 ROUNDS = 10
 
 
-def decided(function: Function) -> Function:
+def thread_jumps(function: Function) -> Function:
     """Move each `if` into the preceding one that decides its condition."""
     for _ in range(ROUNDS):
         blocks = [function.block, *(inner for op in walk(function.block) for inner in op.blocks)]

@@ -1,7 +1,7 @@
 """Replace a list that a counted loop fills, and that is then made an array, by a preallocated
 array.
 
-    >>> show(arrays(read('''
+    >>> show(lists_to_arrays(read('''
     ... def f(x: 'float64[n]'):
     ...     ys = []
     ...     for i in range(len(x)):
@@ -88,7 +88,7 @@ class Read:
     at: Value | None = None  # the index of the item
 
 
-def arrays(function: Function) -> Function:
+def lists_to_arrays(function: Function) -> Function:
     """Replace lists that counted loops fill by preallocated arrays."""
     changed = False
     while True:

@@ -1,6 +1,6 @@
 """Merge consecutive branches on the same condition.
 
-    >>> show(merge(read('''
+    >>> show(merge_branches(read('''
     ... def f(x: 'float64', c: 'bool'):
     ...     if c:
     ...         y = np.sin(x)
@@ -36,7 +36,7 @@ COMPARISONS = {"less": operator.lt, "less_equal": operator.le, "greater": operat
                "greater_equal": operator.ge, "equal": operator.eq, "not_equal": operator.ne}
 
 
-def merge(function: Function) -> Function:
+def merge_branches(function: Function) -> Function:
     """Merge adjacent `if`s on one condition, and resolve those nested inside it."""
     same: dict[Value, Value] = {}
     _merge(function.block, {}, same)

@@ -31,7 +31,7 @@ from ...ir.substitute import substitute
 from ...ir.types import Array, Extent
 from ...ops.core.record import value
 from .dce import carry_offset
-from .hoist_tape_lengths import measure_again
+from .hoist_tape_lengths import hoist_in_place
 
 
 def simplify(function: Function) -> Function:
@@ -47,7 +47,7 @@ def simplify(function: Function) -> Function:
             _drop_equal_results(op, same, flags, function.block)
     substitute(function.block, same)
     ask_lengths_once(function.block, [function.params[k] for k in function.late])
-    measure_again(function)
+    hoist_in_place(function)
     return rebuild(function)
 
 

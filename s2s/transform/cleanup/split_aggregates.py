@@ -23,7 +23,7 @@ from ...ops.program.pytree import leaves_of, parameter_tree, result_tree
 _spread: WeakKeyDictionary[Function, Function] = WeakKeyDictionary()
 
 
-def members(function: Function) -> Function:
+def split_aggregates(function: Function) -> Function:
     """Split the tuple arguments and results of the calls in `function`, and of the functions they
     call, recursively.
     """

@@ -37,7 +37,7 @@ from ...ops.program.effects import has_effects
 MOVED = 8  # ops that a value may take to be computed earlier
 
 
-def stores(function: Function) -> Function:
+def merge_stores(function: Function) -> Function:
     """Merge writes to one element into the last of them."""
     counters = {op.blocks[0].params[0]: op for op in walk(function.block) if op.name == "for"}
     reads = Counter(_reads(function.block))

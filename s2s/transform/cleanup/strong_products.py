@@ -17,7 +17,7 @@ from ...ops.core.elementwise import and_, bitwise_and, not_equal, where
 from ...ops.core.record import deriving, dtype_of
 
 
-def spell_strong(function: Function) -> Function:
+def lower_strong_products(function: Function) -> Function:
     """Replace strong products by products selected where their first factor, or neither factor, is
     0.
     """

@@ -15,7 +15,7 @@ from functools import cached_property
 from ...analysis.activity import active_values, loop_parts
 from ...analysis.discarded_entries import DISCARDED, Discarded
 from ...analysis.elementwise_blocks import is_elementwise, may_be_infinite
-from ...analysis.exit_conditions import asked_to_leave
+from ...analysis.exit_conditions import exit_conditions
 from ...analysis.side_effects import handed_on
 from ...analysis.zero_cotangents import Unreached, Way
 from ...errors import DerivativeError
@@ -528,7 +528,7 @@ class Adjoint:
         if not op.attrs["breaks"]:
             return {}
         body, found = op.blocks[-1], {}
-        asked = asked_to_leave(body, body.yields[0])
+        asked = exit_conditions(body, body.yields[0])
         is_last = equal(trip, last) if asked else None
         for v, of in asked.items():
             then = region.last(of.of, asked)

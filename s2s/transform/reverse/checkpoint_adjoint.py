@@ -430,7 +430,7 @@ def is_narrow(block: Block) -> bool:
 
 
 @dataclass(frozen=True)
-class Again:
+class BackwardRerun:
     """The backward part of a checkpointed call, `backward(*xs, *drawn, *y_bars) -> x_bars`, which
     reruns it and is checkpointed too.
 
@@ -442,10 +442,10 @@ class Again:
     drawn: list[Value]
 
 
-_vjps: WeakKeyDictionary[Function, dict[tuple[int, ...], Again]] = WeakKeyDictionary()
+_vjps: WeakKeyDictionary[Function, dict[tuple[int, ...], BackwardRerun]] = WeakKeyDictionary()
 
 
-def rerun_vjp(op: Op, wrt: Sequence[int], whole: Callable) -> Again:
+def rerun_vjp(op: Op, wrt: Sequence[int], whole: Callable) -> BackwardRerun:
     """Split a checkpointed call into its parts for the two sweeps."""
     function = op.attrs["callee"].function_for(op.inputs)
     known = _vjps.setdefault(function, {})
@@ -464,7 +464,8 @@ def rerun_vjp(op: Op, wrt: Sequence[int], whole: Callable) -> Again:
                           [*inlined.results, *(draw.output for draw in draws)])
             forward = clone(inlined.remade(block, name=f"{function.name}_fwd", tupled=True,
                                            doc=f"{where}, and what it has drawn."))
-        known[tuple(wrt)] = Again(forward, Rerun(Outlined(made)), [draw.output for draw in draws])
+        known[tuple(wrt)] = BackwardRerun(forward, Rerun(Outlined(made)),
+                                          [draw.output for draw in draws])
     return known[tuple(wrt)]
 
 

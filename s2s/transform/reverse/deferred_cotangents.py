@@ -29,7 +29,7 @@ from ...ir.types import Array, Scalar
 from ...ops.arrays.index import getitem
 
 
-def waited_for(forth: Op, back: Op, block: Block,
+def deferrable_reads(forth: Op, back: Op, block: Block,
                equal: Collection[frozenset]) -> tuple[list[Op], dict[Value, Op]] | None:
     """Find the ops of `back` that read elements of arrays computed between the two loops from
     `forth`'s results, and the ops that compute these; None if they must stay whole.

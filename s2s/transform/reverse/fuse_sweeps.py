@@ -39,10 +39,10 @@ from ...ops.core.identities import base_offset
 from ..cleanup.cse import cse
 from ..cleanup.dce import dce
 from ..cleanup.simplify import simplify
-from .deferred_cotangents import take_elements, waited_for
+from .deferred_cotangents import deferrable_reads, take_elements
 
 
-def ii_loops(function: Function) -> Function:
+def fuse_sweeps(function: Function) -> Function:
     """Fuse the two sweeps of independent loops where the reverse sweep can begin at once."""
     found: Function | None = function
     while found is not None:
@@ -54,7 +54,7 @@ def ii_loops(function: Function) -> Function:
 
 
 def has_ii_loops(function: Function) -> bool:
-    """Test whether `ii_loops` would fuse a loop."""
+    """Test whether `fuse_sweeps` would fuse a loop."""
     return (any(next(_pairs(block), None) is not None for block in blocks_of(function.block))
             or _without_waiting(function) is not None)
 
@@ -69,11 +69,11 @@ def _without_waiting(function: Function) -> Function | None:
              if not (m.broadcasts and (may_be_one(m.a) or may_be_one(m.b)))
              and all(isinstance(d, int) or d.symbol in asked for d in (m.a, m.b))}
     for k, (block, forth, back) in enumerate(_sweeps(function)):
-        if waited_for(forth, back, block, equal) is None:
+        if deferrable_reads(forth, back, block, equal) is None:
             continue
         changed = clone(function)  # what cannot begin at once stays as it is
         block, forth, back = next(itertools.islice(_sweeps(changed), k, None))
-        take_elements(back, *waited_for(forth, back, block, equal))
+        take_elements(back, *deferrable_reads(forth, back, block, equal))
         if _pair(forth, back, block) is not None:
             return changed
     return None

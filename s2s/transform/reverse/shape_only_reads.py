@@ -48,7 +48,7 @@ from ...ops.core.shape import length, shape_source
 # they would do: then another value is read for its shape, or a shape is saved.
 
 
-def ask_shapes_here(adjoint: Block, home: dict[Value, Block],
+def replace_shape_only_reads(adjoint: Block, home: dict[Value, Block],
                     primal: Function) -> dict[Value, list[Value]]:
     """Redirect, in place, ops of `adjoint` that read only shapes to its own values or to lengths;
     return the lengths by the values they belong to.

@@ -18,7 +18,7 @@ import numpy as np
 from ...analysis.activity import loop_parts
 from ...analysis.bit_exact import firm_values
 from ...analysis.exit_conditions import carry_of
-from ...analysis.final_elements import kept_values
+from ...analysis.final_elements import final_elements
 from ...analysis.side_effects import maybe_unbound, without_shape
 from ...ir.builder import Builder, add_op, at, emit, join_types
 from ...ir.graph import MISSING, Block, Function, Op, Value, blocks_of, walk
@@ -46,7 +46,7 @@ from ...ops.core.control import (
 from ...ops.core.record import dtype_of, value
 from ...ops.core.shape import NARROW, length
 from .adjoint import Adjoint
-from .shape_only_reads import ask_shapes_here, sliced
+from .shape_only_reads import replace_shape_only_reads, sliced
 from .tape import Region, cut, known_trips, operands, unstable_values
 from .whole_array_tapes import read_again_and_again, read_throughout
 
@@ -65,7 +65,7 @@ class Sweeps:
         self.adjoint, self.primal = adjoint, adjoint.function
         self.home = adjoint.home
         root = adjoint.regions[self.primal.block]
-        self.lengths = ask_shapes_here(root.adjoint, self.home, self.primal)
+        self.lengths = replace_shape_only_reads(root.adjoint, self.home, self.primal)
         self.measured = {n for lengths in self.lengths.values() for n in lengths}
         reached = set(blocks_of(root.adjoint))
         self.regions = {b: region for b, region in adjoint.regions.items()
@@ -75,7 +75,7 @@ class Sweeps:
         self.unstable, self.made_again = (unstable_values(self.primal.block, stable=self.stable),
                                           adjoint.made_again)
         self.firm = firm_values(self.primal, root.adjoint, self.made_again)
-        self.kept = kept_values(self.primal)
+        self.kept = final_elements(self.primal)
         self.shapeless = without_shape(self.primal.block, maybe_unbound(self.primal))
         # what a branch saved, known around it
         self.stand_ins: dict[tuple[Region, Value], Value] = {}

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...analysis.exit_conditions import Asked, carry_of
-from ...analysis.final_elements import Kept
+from ...analysis.exit_conditions import ExitCondition, carry_of
+from ...analysis.final_elements import FinalElement
 from ...analysis.min_cut import sink_side
 from ...ir.graph import Block, Function, Op, Value, walk
 from ...ir.types import Array, List, Scalar, Tuple, Type, Unknown
@@ -101,7 +101,7 @@ class Region:
         """The regions from the outermost below the function down to this one."""
         return [] if self.parent is None else [*self.parent.path(), self]
 
-    def last(self, v: Value, asked: dict[Value, Asked] | None = None) -> Value:
+    def last(self, v: Value, asked: dict[Value, ExitCondition] | None = None) -> Value:
         """Return the stand-in for `v` in the last trip of this loop: Note [The trip that leaves].
         """
         carried = carry_of(self.op, asked or {}, v)
@@ -119,7 +119,7 @@ class Tape:
     stand_in: Value | None = None  # "result": the value that the region around it knows
 
 
-def cut(region: Region, needed: list[Value], unstable: set[Value], kept: dict[Value, Kept],
+def cut(region: Region, needed: list[Value], unstable: set[Value], kept: dict[Value, FinalElement],
         made_again: Container[Op] = (), given: set[Value] | None = None,
         handed_on: Container[Value] = (),
         firm: Container[Value] = ()) -> tuple[list[Value], list[Value]]:
@@ -183,7 +183,7 @@ def operands_first(roots: Iterable[Value], done: set[Value],
                 path.append((x, iter(inner(x))))
 
 
-def operands(v: Value, kept: dict[Value, Kept]) -> Sequence[Value]:
+def operands(v: Value, kept: dict[Value, FinalElement]) -> Sequence[Value]:
     """Return the values from which the reverse sweep recomputes `v`, where it does not read it from
     a tape.
     """

@@ -37,7 +37,7 @@ from .vjp import split_vjp, whole_vjp
 FEW = 64  # trips of a loop that is not worth a snapshot, if that many are known
 
 
-def limited(function: Function, wrt: Sequence[int], limit: int) -> Function:
+def limit_tapes(function: Function, wrt: Sequence[int], limit: int) -> Function:
     """Checkpoint loops of `function` so that each saves at most `limit` bytes for the cotangents of
     the parameters in `wrt`.
     """
@@ -55,7 +55,7 @@ def limited(function: Function, wrt: Sequence[int], limit: int) -> Function:
             if not isinstance(inner, Recursive) and not is_ruled(inner):
                 called = inner.function_for(op.inputs)
                 floats = [k for k, p in enumerate(called.params) if carries_derivative(p.type)]
-                made = Outlined(limited(called, floats, limit))
+                made = Outlined(limit_tapes(called, floats, limit))
                 op.attrs = {**op.attrs, "callee": Rerun(made) if inner is not callee else made}
     return function
 
