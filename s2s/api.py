@@ -203,7 +203,7 @@ def directions(f: Callable, primals: Sequence, tangents: Sequence | None,
         same_structure(x_dot, x, f"a tangent given to {what}", f)
     tangents = [tree.map(lambda v, d: d if np.iscomplexobj(d) and not np.iscomplexobj(v)
                          else direction_like(v, d, f), x, x_dot)
-                # a complex one of a real argument is refused where it is met
+                # a complex tangent of a real argument is refused later
                 for x, x_dot in zip(primals, tangents)]
     args = with_defaults(f, primals)
     return args, (*tangents, *(zeros(x) for x in args[len(primals):]))
@@ -388,7 +388,7 @@ def jit(f: Callable, static_argnums: int | Sequence[int] = (),
     return Transformed("jit", f, options)
 
 
-# ------------------------------------------------------------------------------------------ looking
+# --------------------------------------------------------------------------------------- inspection
 
 
 def source(t: Callable, *args) -> str:
@@ -505,7 +505,7 @@ def with_defaults(f: Callable, args: tuple, keywords: dict | None = None) -> tup
     """Return the arguments of a call of `f` in order, with the defaults of omitted parameters."""
     signature = signature_of(f)
     if not keywords and len(args) == len(signature.parameters):
-        # those that have to be named as well, from a caller who bound them before
+        # keyword-only ones too, from a caller who has bound them
         return tuple(args)
     try:
         return bind(signature, args, keywords or {})
@@ -659,7 +659,7 @@ def _halves_inside(call: Callable, f, primals: tuple, kind: str, has_aux: bool) 
     found = call(first, *args[:len(args) - len(named)])
     halves = first.halves
     given = [*(args[k] for k in halves.arguments), *(found[j] for j in halves.saved)]
-    # whatever is written into them later
+    # in case they are written into later
     now = Known(lambda frame, node, *bindings: [frame.value(x) for x in bindings])
     given = call(now, *given)
 
@@ -706,7 +706,7 @@ def like_primal(frame, dot, x):
                     if type(dot) in (tuple, list) else dot)
         if isinstance(dot, Container) and isinstance(x, Container):
             for name in x.members:
-                like_primal(frame, dot.members.get(name), x.members[name])  # for its checks
+                like_primal(frame, dot.members.get(name), x.members[name])  # only for its checks
         return dot
     given, x = frame.value(dot), frame.value(x)
     numbers = (Scalar, Array, Unknown)

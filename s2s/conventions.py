@@ -38,7 +38,7 @@ from .ir.types import carries_derivative, is_inexact
 from .ops.core.record import dtype_of
 from .specialisation import members_of_axes, normalised, type_of
 
-FEW = 4  # numbers of an array that are shown
+FEW = 4  # the most numbers of an array to show
 ONLY_THROUGH_CHOICES = ("the result depends on {} only through comparisons and steps: the "
                         "derivative is 0")
 
@@ -218,7 +218,7 @@ def _lane(x, axes, lane: int):
     return tree.unflatten(structure, taken)
 
 
-# --------------------------------------------------------------------------------- looking at a run
+# ---------------------------------------------------------------------------------- observing a run
 
 
 def run(function: Function, wrt: Sequence[int], args: Sequence, report: Report) -> None:

@@ -12,7 +12,7 @@ import re
 import sysconfig
 from dataclasses import dataclass, field, replace
 
-ERRORS = ("divide", "over", "under", "invalid")  # of floating-point numbers, as NumPy calls them
+ERRORS = ("divide", "over", "under", "invalid")  # of floating-point numbers, in NumPy's words
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Source:
     name: str = "<function>"
     # number, in the file, of the line with `def`, below the decorators; 0: the first line
     head: int = 0
-    # the errors of NumPy's that it ignores somewhere
+    # the NumPy floating-point errors that it ignores somewhere
     silent: set[str] = field(default_factory=set, repr=False, compare=False)
 
     @property
@@ -36,7 +36,7 @@ class Source:
     @property
     def place(self) -> str:
         """The location of the function, for a docstring: " (model.py, line 12)"."""
-        # a file that Jupyter made up, named after the hash of a cell
+        # a synthetic file of Jupyter's, named after the hash of a cell
         if "ipykernel" in self.filename:
             return f" (line {self.begins.number} of its cell)"
         return f" ({self.filename.rsplit('/', 1)[-1]}, line {self.begins.number})"
@@ -167,7 +167,7 @@ def library_refusal(error: BaseException, line: Line | None) -> CaseError | None
     return CaseError(what, line, remedy)
 
 
-# ----------------------------------------------------------------------------- faults of s2s itself
+# ------------------------------------------------------------------------- internal errors of s2s
 
 
 class InternalError(S2SError):
@@ -213,7 +213,7 @@ def _fault_class(raised: type) -> type:
         cls = type("InternalError", (InternalError, raised),
                    {"__module__": __name__, "__doc__": InternalError.__doc__})
         cls("", None, "")
-    except TypeError:  # it is made of other things than a message
+    except TypeError:  # its constructor takes something else than a message
         return InternalError
     return cls
 

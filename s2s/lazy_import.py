@@ -84,7 +84,7 @@ class Meanings(dict):
         """
         arrived = [module for module in list(self.waiting) if module in sys.modules]
         for name in arrived:
-            # waits until it is whole, if another thread is importing it
+            # waits until it is complete, if another thread is importing it
             module = import_module(name)
             for each, meaning in self.waiting.get(name, {}).items():
                 self.setdefault(attrgetter(each)(module), meaning)

@@ -256,7 +256,7 @@ def run(passes: Sequence[Pass], function: Function) -> Function:
     return function
 
 
-# ---------------------------------------------------------------------------- looking at the stages
+# ------------------------------------------------------------------------- inspection of the stages
 
 
 @contextmanager
@@ -315,7 +315,7 @@ def dump(text: Callable[[], str], name: str) -> None:
         (folder / f"{number:03d}_{name}.py").write_text(text())
 
 
-# ------------------------------------------------------------------------------------ out of the IR
+# ------------------------------------------------------------------------------------------- output
 
 
 def readable(function: Function) -> Module:

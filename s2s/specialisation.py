@@ -40,7 +40,7 @@ from .ir.types import (
 from .runtime.cuda import is_on_device
 
 _PLAIN = (float, int, bool, complex)
-MOST_GUESSED = 3  # parameters whose ranks are tried in turn
+MOST_GUESSED = 3  # the most parameters whose ranks are tried in turn
 
 
 def key_of(x) -> object:

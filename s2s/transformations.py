@@ -30,7 +30,7 @@ class Kind:
     function: Callable[[object, tuple], Function]
     signature: Callable[[object], inspect.Signature]
     callable: Callable[[object, Function], Callable]
-    # (t, number of arguments) -> what they are called
+    # (t, number of arguments) -> their names
     names: Callable[[object, int], list[str]] = names_of
 
 
@@ -50,9 +50,9 @@ def native_inside(transformed) -> Callable | None:
     inner = transformed.inner
     while isinstance(inner, Checkpointed):
         inner = inner.function
-    if not hasattr(inner, "function_for"):  # a wrapper that has copied what one says of itself
+    if not hasattr(inner, "function_for"):  # a wrapper that has copied the attributes of one
         return None
-    if not hasattr(inner, "kind"):  # what vjp or linearize has returned
+    if not hasattr(inner, "kind"):  # the result of vjp or linearize
         return inner.native
     return inner.compiled if inner.kind == "jit" else None
 
@@ -128,7 +128,8 @@ def batch_of(t, types: tuple) -> Function:
     if len(parameters) != len(types) or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
                                             for p in parameters):
         parameters = [inspect.Parameter("_", inspect.Parameter.POSITIONAL_ONLY)] * len(types)
-    if isinstance(in_axes, int):  # what is no data, such as the object of a method, all lanes share
+    # all lanes share non-numeric arguments, such as the object of a method
+    if isinstance(in_axes, int):
         shared = t.options.get("shared", 0)
         axes = [None if k < shared or isinstance(type, (Static, Generator))
                 else axis_left_open(t, p, type, in_axes)

@@ -59,11 +59,11 @@ class Specialised:
     consulted: dict[Callable, object]
     # which axes of the arguments are short, where the code depends on it
     short: tuple | None = None
-    # raises where the lengths of arguments do not go together
+    # raises where the lengths of arguments do not fit together
     check: Callable[..., None] | None = None
-    # runs calls like the first, and hands on those that are not (call/fast_path.py)
+    # runs calls like the first, and passes on others (call/fast_path.py)
     direct: Callable | None = None
-    into: Callable | None = None  # runs calls like one that gave arrays for the results
+    into: Callable | None = None  # runs calls like one with arrays for the results
     is_met: bool = False  # whether there has been a call
     getters: list[Callable] = field(init=False)
 
@@ -158,13 +158,13 @@ class Transformed:
         self.derive = KINDS[kind]
         self.signature = self.__signature__ = self.derive.signature(self)
         self.specialised: dict[tuple, list[Specialised]] = {}
-        # types -> the IR, and what was consulted for it
+        # types -> the IR, and the dependencies consulted for it
         self.functions: dict[tuple, tuple[Function, dict]] = {}
         self.begun: set[tuple] = set()  # types for which the IR is being generated
-        self.method: Transformed | None = None  # this, as a method
+        self.method: Transformed | None = None  # this as a bound method
         # number of arguments -> which of them are static
         self.fixed: dict[int, tuple[int, ...]] = {}
-        # names given to a `**` parameter -> this, taking them
+        # names passed to a `**` parameter -> this, taking them
         self.keyworded: dict[tuple[str, ...], Transformed] = {}
         self.last: Specialised | None = None
         self.arity = self._arity()
@@ -198,7 +198,7 @@ class Transformed:
             options = {name: as_method(x) if name == "argnums" else x
                        for name, x in self.options.items()}
             if self.kind == "vmap" and isinstance(options["in_axes"], int):
-                options["shared"] = 1  # the object, however it is made
+                options["shared"] = 1  # the object, however it is constructed
             unchanged = (inner is self.inner and options == self.options
                          and not isinstance(self.options.get("argnums"), First))
             self.method = self if unchanged else Transformed(self.kind, inner, options)
@@ -387,7 +387,7 @@ class Transformed:
         types = tuple(v.type for v in values)
         if self.arity is not None:
             return self.function_for_types(types[:self.arity])
-        # captured values may follow the arguments, whose number is open
+        # captured values may follow a variable number of arguments
         for count in range(len(types), -1, -1):
             found, _ = self.functions.get(types[:count], (None, None))
             if found is not None and count + len(found.captures) == len(types) != count:
@@ -454,7 +454,7 @@ class Transformed:
                    else {})
         return pipeline.compiled(function, options, kept)
 
-    # -------------------------------------------------------------------------------------- looking
+    # ----------------------------------------------------------------------------------- inspection
 
     @property
     @in_turn

@@ -66,7 +66,7 @@ def lower_bound(i: Value, counters: dict[Value, Op]) -> int | None:
     if base.op is not None and base.op.name == "add":
         low, other = (lower_bound(x, counters) for x in base.op.inputs)
         return None if low is None or other is None else low + other + offset
-    # by what is not negative; of 0, compiled code makes 0
+    # a remainder by a non-negative number; by 0 it is 0 in compiled code
     if base.op is not None and base.op.name == "remainder":
         least = lower_bound(base.op.inputs[1], counters)
         return offset if least is not None and least >= 0 else None

@@ -32,7 +32,7 @@ Site = object
 Roots = frozenset  # of (site, old)
 NOTHING: Roots = frozenset()
 
-# what puts its second input into its first
+# ops that store their second input in their first
 PUT_INTO = frozenset({"list_set", "list_insert", "list_join", "tape_push"})
 READ_ONLY = frozenset({"broadcast_to", "broadcast_arrays", "diagonal", "diag", "real", "imag"})
 
@@ -81,7 +81,7 @@ class Memory:
         self.copied, self.in_place = copied, in_place
         self.inside: dict[Op, set[int]] = {} if like is None else like.inside
         self.roots: dict[Value, Roots] = {}
-        self.repeating: set[Value] = set()  # lists in which one list may stand twice
+        self.repeating: set[Value] = set()  # lists that may hold one list twice
         self.borrowed: set[Site] = {"read-only"}  # sites whose memory is not the function's own
         for k, param in enumerate(function.params):
             if holds_memory(param.type):
@@ -91,7 +91,7 @@ class Memory:
                     self.borrowed.update(_sites_of(param, param.type))
         self.visit(function.block)
         self.layers = layers(self, function)
-        # by root: made when it is first asked for
+        # by root, computed on first use
         self.holders: dict[tuple, list[Value]] | None = None
 
     def alike(self) -> Memory:

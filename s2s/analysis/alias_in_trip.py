@@ -33,7 +33,7 @@ def _layer(memory, op: Op) -> dict[Value, frozenset] | None:
     entering = [memory.entering(op, first + k) for k in range(len(params))]
     group = [k for k, p in enumerate(params) if isinstance(p.type, (Array, Unknown))]
     if not _meeting([memory.of(p) for p in params], group):
-        return None  # over all trips they are apart
+        return None  # they are disjoint over all trips already
     together = _meeting(entering, group)
     while True:
         group = [k for k in group if k not in together]

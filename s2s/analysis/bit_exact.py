@@ -28,14 +28,14 @@ from ..ops.core.record import dtype_of
 OF_SHAPES = frozenset({"length", "size", "shape", "ndim"})
 SUMS = frozenset({"add", "subtract"})
 PRODUCTS = frozenset({"multiply", "square", "power"})
-ROUNDED_ONCE = frozenset({  # alone, whatever stands around them
+ROUNDED_ONCE = frozenset({  # each alone, whatever surrounds it
     "divide", "quotient", "single_quotient", "reciprocal", "sqrt", "math.sqrt", "root", "negative",
     "positive", "absolute", "abs_", "fabs", "math.fabs",
     "sign", "copysign", "math.copysign", "maximum", "minimum", "max_", "min_", "fmax", "fmin",
     "clip", "where", "select", "floor", "ceil", "trunc", "rint",
     "astype", "convert", "float_", "copy", "spread", "constant", "zeros", "ones", "eye", "arange",
     "nan_to_num", "real", "imag", "conjugate",
-    # and what only moves numbers
+    # and ops that only move numbers
     "roll", "concatenate", "stack", "append", "repeat", "tile", "triu", "tril", "take_along_axis",
     "full", "full_like", "array"})
 

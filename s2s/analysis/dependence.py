@@ -59,9 +59,9 @@ class Trip:
         self.body, self.index, self.least = body, body.params[0], least
         self.uses: dict[Value, list[tuple[Op | Block, int]]] = {}
         self.owner: dict[Block, Op] = {}
-        self.counted: dict[Value, Op] = {}  # by the counter of each `for` inside, its op
+        self.counted: dict[Value, Op] = {}  # counter -> its `for`, for each inside
         self.home: dict[Op, Block] = {}
-        self.carrier: dict[Value, Op] = {}  # by the parameter of each block inside, its op
+        self.carrier: dict[Value, Op] = {}  # parameter -> the op with its block, for each inside
         self._note(body)
 
     def _note(self, block: Block) -> None:
@@ -284,7 +284,7 @@ class Trip:
                 return op.inputs[3 + k] is param and self.is_sum(body.params[1 + k], body.yields[k])
         return False
 
-    # what is only added to
+    # accumulators
 
     def is_added_to(self, param: Value, end: Value) -> bool:
         """Test whether `end` is `param` plus terms independent of it, in whole or in parts, so that

@@ -30,8 +30,8 @@ from .activity import loop_parts
 # whether one of them is batched, or ragged, decides for all.  A ragged array is known by its
 # extent, which is new where it is made.
 
-ASKS_FOR_SHAPE = ("length", "shape", "size")  # what lanes have in common
-# what holds a value of one lane holds that of all
+ASKS_FOR_SHAPE = ("length", "shape", "size")  # shared by all lanes
+# containers of one lane's value hold all lanes' values
 KEPT_FOR_ALL = ("tuple", "item", "tape_push", "tape_pop", "tape_copy", "tape_reversed", "tape_kept")
 
 
@@ -79,7 +79,7 @@ class Lanes:
                     self.mark(op.output)
             elif op.name == "call" and isinstance(op.attrs["callee"], Recursive):
                 if any(x in self.batched for x in op.inputs):
-                    self.divergent.add(op)  # each lane goes as deep as it goes
+                    self.divergent.add(op)  # lanes recurse to different depths
                     for out in op.outputs:
                         self.mark(out)
             elif op.name == "call":
@@ -108,7 +108,7 @@ class Lanes:
             for x in (*op_free_values(op), *op.outputs):
                 if isinstance(x.type, List):
                     self.ragged.update(self.families.get(x, (x,)))
-            # each lane makes its own, though they may all be alike
+            # each lane creates its own, even if all are alike
             if not self.is_shared(op, made):
                 made.update(op.outputs)
                 self.batched.update(x for x in op.outputs if not isinstance(x.type, List))
@@ -150,7 +150,7 @@ class Lanes:
         return any(x in self.ragged or symbols_of(x.type) & self.ragged_extents
                    for x in (*op_free_values(op), *op.outputs))
 
-    # what runs together
+    # regions
 
     def regions(self, block: Block) -> list[Region]:
         """Partition a block into regions: array style where possible, lane style where necessary,
@@ -246,7 +246,7 @@ def batched_results(callee, flags: tuple[bool, ...], types: tuple[Type, ...]) ->
     for a recursive function.
     """
     function = callee.function_for([Value(t) for t in types])
-    # what its rules make of a result differs from lane to lane where the result does
+    # rules of a batched result are batched
     if is_ruled(callee):
         return (any(flags),) * len(function.results)
     known = _results.setdefault(function, {})

@@ -39,7 +39,7 @@ from ..ir.graph import MISSING, Block, Function, Op, Value, blocks_of, defined_v
 from ..ir.types import Array, Scalar
 from .affine import lower_bound
 
-MOST = 4_000  # pairs of an access and a write that are looked at in one loop
+MOST = 4_000  # the most pairs of an access and a write to examine in one loop
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _fills(v: Value, array: Array, count: int) -> bool:
             and dims == array.dims[count:] and v.constant is MISSING)
 
 
-# ------------------------------------------------------------------------- what is read and written
+# ----------------------------------------------------------------------------------------- accesses
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Access:
 class Uses:
     """The accesses of a loop body to one of its carries."""
 
-    reads: list[Access] = field(default_factory=list)  # of what the array is then
+    reads: list[Access] = field(default_factory=list)  # versions of the array at that point
     writes: list[Access] = field(default_factory=list)
     versions: set[Value] = field(default_factory=set)
 
@@ -203,9 +203,9 @@ def _is_at_one_place(op: Op) -> bool:
                                                      and i.type.dtype != "bool" for i in indices)
 
 
-# ------------------------------------------------------------------------- whether indices may meet
+# -------------------------------------------------------------------------------- index comparisons
 
-Counted = tuple[Value, bool]  # a value, and whether it is what it is when the later write is made
+Counted = tuple[Value, bool]  # a value, and whether it is that at the time of the later write
 SAME = -1  # the trip of all loops around both
 
 
@@ -229,7 +229,7 @@ class LaterWrites:
 
     def __init__(self, outer: Op, counters: dict[Value, Op]):
         self.outer, self.counters = outer, counters
-        # of arrays that the loop does not change: asked in several places, one number
+        # of loop-invariant arrays: one number, though queried in several places
         self.lengths: dict[tuple, Value] = {}
         self.inside = {v for body in outer.blocks for block in blocks_of(body)
                        for v in defined_values(block)}
@@ -243,7 +243,7 @@ class LaterWrites:
         if not all(self.differ(access, write, shared, k) for k in range(len(shared))):
             return True
         if n == len(access.steps) or access.steps[n].block is not write.steps[n].block:
-            return False  # they are one, or in the arms of a branch
+            return False  # the same op, or in different arms of a branch
         return (access.steps[n].place < write.steps[n].place
                 and not self.differ(access, write, shared, SAME))
 

@@ -132,7 +132,7 @@ def extents_named(block: Block, spelled: dict[str, str]) -> dict[Value, Range]:
         inner = without_clamp(n)
         found = Indices(known, {}).range_of(inner)
         if dim.symbol not in spelled and found.high is None:
-            # max(m, 0) long: m is at most that, which is all that the end of a range needs
+            # of length max(m, 0): m is at most that, which suffices for the end of a range
             known[inner] = (exactly(Bound(dim.symbol, 0)) if inner is n
                             else Range(None, Bound(dim.symbol, 1)))
         elif inner.op is not None and inner.op.name == "min_":
@@ -188,7 +188,7 @@ class Indices:
         self.known, self.made, self.spelled = known, made, spelled
         self.required: list[Requirement] = []
         self.unproven: list[tuple[Op, list[Place]]] = []
-        # s * 256 + j, of a loop in strips (back/loops/distribute_gathers.py): what it is below
+        # upper bounds of s * 256 + j in strip-mined loops (back/loops/distribute_gathers.py)
         self.strips: dict[Value, Value] = {}
 
     def block(self, block: Block) -> bool:
@@ -274,7 +274,8 @@ class Indices:
             if needed.symbol is None and needed.offset <= more:
                 return Bound(None, more)
             low = self.range_of(n).low
-            return large if low is None else low + more  # an array made n long is at least that
+            # an array of length n has at least n elements
+            return large if low is None else low + more
         return large
 
     def require(self, *pairs: tuple[Bound, Bound]) -> bool:
@@ -305,7 +306,7 @@ class Indices:
             r = self.range_of(op.inputs[0])
             return Range(None if r.low is None else r.low + shift, None if r.high is None
                          else r.high + shift, tuple(high + shift for high in r.also))
-        if op.name == "min_":  # below what either is below
+        if op.name == "min_":  # bounded by the bounds of either
             first, *others = ([high for x in op.inputs for high in self.range_of(x).highs()]
                               or [None])
             return Range(None, first, tuple(others))
@@ -315,7 +316,7 @@ class Indices:
                          difference(a.high, b.low))
         if (op.name == "remainder" and op.output.type == INT
                 and type(op.inputs[1].constant) is not int):
-            # of Python's own integers, of which a remainder by 0 raises
+            # of Python's integers, whose remainder by 0 raises
             r = self.range_of(op.inputs[1])
             is_length = (r.low is not None and r.high == r.low + 1
                          and "shape" in self.spelled.get(r.low.symbol, ""))

@@ -80,7 +80,7 @@ class Untouched:
         self.discarded = Discarded(function, varied)
         self.linear: set[Value] = set()
         self.awaited: set[Value] = set()
-        # differentiated as something else
+        # differentiated as another expression
         replaced = {op.inputs[0] for op in walk(function.block)
                     if op.name in ("as_if", "complex_as_if")}
         self.steep = {op for op in walk(function.block) if self.discarded.slope(op) == "steep"

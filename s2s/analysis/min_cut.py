@@ -19,7 +19,7 @@ def sink_side(edges: Iterable[tuple[int, int, int]], source: int, sink: int) -> 
     """Return the nodes on the side of `sink`; `edges` are (from, to, capacity), and capacities of
     parallel ones add up.
     """
-    # how much more can flow from a node to another
+    # residual capacities
     room: dict[int, dict[int, int]] = defaultdict(dict)
     for a, b, capacity in edges:
         room[a][b] = room[a].get(b, 0) + capacity
@@ -49,7 +49,7 @@ def push(room: dict[int, dict[int, int]], neighbours: dict[int, list[int]],
     """Augment the flow along paths on which each edge leads one nearer to the sink (a blocking
     flow).
     """
-    tried = dict.fromkeys(neighbours, 0)  # how many neighbours of each node lead nowhere any more
+    tried = dict.fromkeys(neighbours, 0)  # how many neighbours of each node are exhausted
     way = [source]
     while True:
         a = way[-1]

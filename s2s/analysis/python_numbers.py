@@ -25,9 +25,9 @@ from ..ir.types import Array, Scalar
 from ..ops.core.raise_conditions import all_of, either, equals, is_at_most, negated
 from ..ops.core.record import RECORDS
 
-SUMS = ("added_up", "list_sum")  # which begin with Python's 0
-EXTREMES = ("max_", "min_")  # which give one of their operands as it is
-DEPTH = 60  # ops behind a number that are looked at
+SUMS = ("added_up", "list_sum")  # reductions that start with Python's 0
+EXTREMES = ("max_", "min_")  # ops that return one of their operands unchanged
+DEPTH = 60  # the most ops to follow behind a number
 
 
 class PythonNumbers:
@@ -60,7 +60,7 @@ class PythonNumbers:
             found = (self._carry(x, open_, depth) if x in self.carries else x.op is not None
                      and self._output(x, open_, depth))
             if open_:
-                return found  # which may not hold by itself
+                return found  # valid only under these assumptions
             self.known[x] = found
         return self.known[x]
 
@@ -138,6 +138,6 @@ def _is_pythons_of_pythons(op: Op) -> bool:
              for x in op.inputs]
     try:
         type = op.record.infer(*plain, **op.attrs)
-    except Exception:  # of such numbers there is none
+    except Exception:  # no Python numbers have such dtypes
         return False
     return isinstance(type, Scalar) and type.weak

@@ -45,7 +45,7 @@ def demanded_numbers(function: Function, scalars: Iterable[Value]) -> tuple[set[
     """Return the values that must be numbers, and those among them that must be integers."""
     numbers, integers = set(), set()
     pending: list[tuple[Value, bool]] = [(v, False) for v in scalars]
-    carries: dict[Value, tuple[Value, ...]] = {}  # a loop's parameter -> what it is given
+    carries: dict[Value, tuple[Value, ...]] = {}  # a loop's parameter -> its initial value
     for op in walk(function.block):
         match op.name:
             case "for" | "while":

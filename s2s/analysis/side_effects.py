@@ -112,7 +112,7 @@ def handed_on(block: Block, values: set[Value],
                                 found.add(op.blocks[0].params[k])
                 case ("tape_push" | "tape_pop" | "tape_copy" | "tape_kept"
                       | "tape_reversed") if not found.isdisjoint(op.inputs):
-                    # what a first sweep has saved, a second one's reads again
+                    # tapes of a first sweep are read again by a second
                     found.update(op.outputs)
                 case _ if made and (made is True or made(op)) and not found.isdisjoint(op.inputs):
                     found.update(op.outputs)

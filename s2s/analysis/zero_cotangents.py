@@ -25,10 +25,11 @@ from ..ir.graph import MISSING, Value
 from ..ops.core.chain_rule import FIRST_OF
 from ..ops.core.shape import shaped_like
 
-Way = tuple[Value, bool]  # of a branch: its condition, and how it is there
+Way = tuple[Value, bool]  # a path through a branch: its condition, and the value of that
 ZEROS = ("zeros_like", "zeros", "list_zeros")
-TERMS = {"add": 0, "subtract": 0, "where": 1, "select": 1}  # after so many other operands
-DEEPEST = 50  # ops that a cotangent is made of
+# the number of operands before the carries
+TERMS = {"add": 0, "subtract": 0, "where": 1, "select": 1}
+DEEPEST = 50  # the most ops to follow behind a cotangent
 
 
 class Unreached:
@@ -37,7 +38,7 @@ class Unreached:
     """
 
     def __init__(self, primal: dict):
-        self.primal = primal  # its values are no cotangents
+        self.primal = primal  # not a cotangent
         self.said: dict[Value, tuple[Way, ...]] = {}
 
     def say(self, bar: Value, ways: Iterable[Way]) -> None:

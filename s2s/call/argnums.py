@@ -72,7 +72,7 @@ def resolved(argnums, function: Callable, types: Sequence) -> int | tuple[int, .
         if not types or not isinstance(types[0], Static) or isinstance(function, MethodType):
             return 0
         owner = types[0].value if isinstance(types[0].value, type) else type(types[0].value)
-        # of a method, the first argument after the object
+        # for a method, the first argument after the object
         return int(any(name_of(function) in vars(cls) for cls in owner.__mro__))
     if isinstance(argnums, str):
         names = names_of(function, len(types))

@@ -60,7 +60,7 @@ from .flatten import Compiled, result_expression
 numba_code = later("s2s.runtime.call.native_function")
 
 TooHard = np.exceptions.TooHardError if hasattr(np, "exceptions") else np.TooHardError
-MISSING = object()  # an argument that the caller has not given
+MISSING = object()  # marks an omitted argument
 SIMPLE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD,
           inspect.Parameter.KEYWORD_ONLY)
 

@@ -163,7 +163,7 @@ class Leaves:
                 text = f"({taken})"
             case "list":
                 text = f"[*{taken}]"
-            case "dict" if form.cls is dict:  # a copy has room for all of them
+            case "dict" if form.cls is dict:  # a copy is preallocated for all of them
                 text = self.names.new("made")
                 self.before.append(f"{text} = "
                                    f"{self.names.given(dict.fromkeys(form.keys), 'empty')}.copy()")

@@ -23,7 +23,7 @@ from ..ops.core.stop_gradient import put_aside, taken_back
 from ..ops.program.pytree import leaf_types, leaves_of, parameter_tree, result_tree
 from ..specialisation import members_of_axes
 
-MOST_IN_RETURN = 3  # leaves of a container that is written where it is returned
+MOST_IN_RETURN = 3  # the most leaves of a container to print inline in the `return`
 
 
 def value_of(function: Function) -> Function:

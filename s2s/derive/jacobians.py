@@ -183,7 +183,7 @@ def either(function: Function, asked: JacobianOptions) -> Function:
         return rows(function, asked, name)
     try:
         forward = columns(function, asked, name)
-    except DerivativeError:  # a function in it has a rule for reverse mode alone
+    except DerivativeError:  # it calls a function with a rule for reverse mode only
         return rows(function, asked, name)
     if xs not in ways or extents_of(xs) == extents_of(ys) or not known_before(function, ys):
         return forward
@@ -216,7 +216,7 @@ def batched(function: Function, positions: Sequence[int], count: int) -> Functio
     differ = batched_results(Known(function), flags, tuple(p.type for p in function.params))
     outs = [0 if k >= count or flag else None for k, flag in enumerate(differ)]
     made = pipeline.batch(function, axes, outs, types)
-    if any(differ[:count]):  # what a loop over lanes makes beside it, each alike
+    if any(differ[:count]):  # the auxiliary results of a loop over lanes, all alike
         with Builder(made.block):
             made.block.yields[:count] = [take(y, 0) if flag else y
                                          for y, flag in zip(made.results[:count], differ)]

@@ -77,8 +77,8 @@ class Halves:
     second: Function
     directions: int
     arguments: list[int]
-    saved: list[int]  # which results of the first the second reads, after that
-    together: bool  # whether what the second returns is one thing, or one for each argument
+    saved: list[int]  # the results of the first that the second reads, after the arguments
+    together: bool  # whether the second returns one value, or one for each argument
     others: dict = field(default_factory=dict)  # the second, for directions of other dtypes
 
 

@@ -15,8 +15,8 @@ from .graph import Block, Meeting, Op, Value
 from .types import Array, Dim, Extent, List, Scalar, Tuple, Type, Unknown, join
 
 _stack: list[Builder] = []
-_watcher: Callable | None = None  # is told of each op that is about to be emitted
-_met: list[tuple[Dim, Dim, bool]] = []  # the extents that its type needs alike
+_watcher: Callable | None = None  # called with each op about to be emitted
+_met: list[tuple[Dim, Dim, bool]] = []  # the extents that its type requires to be equal
 
 
 class Builder:
@@ -40,8 +40,8 @@ class Builder:
         outer = _stack[-1] if _stack else None
         self.outer = outer if inits is not None else None
         self.inits = inits or {}
-        self.asked: dict[tuple, Value] = {}  # shapes that inner blocks have asked for here
-        # by what they measure
+        self.asked: dict[tuple, Value] = {}  # shape queries of inner blocks, emitted here
+        # by the value they measure
         self.extents: dict[tuple, Extent] = outer.extents if outer is not None else {}
         self.line = line if line is not None or outer is None else outer.line
         self.counter = outer.counter if outer is not None else [0]
@@ -220,7 +220,7 @@ def _met_by(record, inputs: tuple, attrs: dict) -> tuple[tuple[Dim, Dim, bool], 
     _met.clear()
     try:
         record.infer(*inputs, **attrs)
-    except Exception:  # what is wrong will be said when it is emitted
+    except Exception:  # the error is reported when it is emitted
         return ()
     finally:
         builder.meetings = meetings

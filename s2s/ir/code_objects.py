@@ -11,7 +11,7 @@ import inspect
 import types
 import typing
 
-NAMELESS = "<dynamic-code>"  # the file of a function that was pickled by value
+NAMELESS = "<dynamic-code>"  # the file name of a function pickled by value
 KIND = sum(getattr(inspect, f"CO_{name}")
            for name in ("VARARGS", "VARKEYWORDS", "GENERATOR", "COROUTINE", "ASYNC_GENERATOR"))
 
@@ -21,7 +21,7 @@ def fingerprint(code: types.CodeType) -> tuple:
     parameters = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount,
                   code.co_flags & KIND)
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
-    handlers = getattr(code, "co_exceptiontable", b"")  # Python 3.10 has instructions for them
+    handlers = getattr(code, "co_exceptiontable", b"")  # Python 3.10 uses instructions for them
     return code.co_code, handlers, tuple(map(_constant, code.co_consts)), parameters, names
 
 

@@ -38,9 +38,9 @@ from collections.abc import Callable
 
 from ..errors import fault
 
-ROOM = 1 << 16  # words, of a frame
-YOUNG = 200_000  # how many objects are made between collections
-FIRST = 400_000  # so many are not looked at when a turn ends
+ROOM = 1 << 16  # the frame size to reserve, in words
+YOUNG = 200_000  # the collection threshold while generating
+FIRST = 400_000  # so many objects are not scanned when a turn ends
 # Python 3.12 begins with some 400 frozen objects; a program that freezes its own has 4,000 at the
 # least
 FROZEN = 1_000
@@ -51,20 +51,20 @@ _lock = threading.RLock()
 class Turn:
     """A context in which no other thread generates or compiles.  Turns may be nested."""
 
-    depth = 0  # of the turns that the thread that has the lock has taken
-    unseen = 0  # objects that have not been looked at when one ended
+    depth = 0  # the nesting depth of turns in the thread that has the lock
+    unseen = 0  # objects that were not scanned when a turn ended
 
     def __enter__(self) -> None:
         _lock.acquire()
         if Turn.depth == 0:
             Turn.threshold = gc.get_threshold()
-            if 0 < Turn.threshold[0] < YOUNG:  # 0: the program has switched it off
+            if 0 < Turn.threshold[0] < YOUNG:  # 0: the program has disabled collection
                 gc.set_threshold(YOUNG, *Turn.threshold[1:])
         Turn.depth += 1
 
     def __exit__(self, kind, error, place) -> None:
         Turn.depth -= 1
-        # nobody else has said anything meanwhile
+        # nobody else has changed it meanwhile
         if Turn.depth == 0 and gc.get_threshold()[0] == YOUNG:
             # the next object would be one too many, and have old ones looked through if it is their
             # turn: 50 ms
@@ -79,11 +79,11 @@ class Turn:
 
 def count_anew(young: int) -> None:
     """Let Python's garbage collector count from 0, and treat the objects created so far as old."""
-    # what the program has frozen stays so
+    # objects that the program has frozen stay frozen
     if Turn.unseen + young < FIRST and gc.get_freeze_count() < FROZEN:
         Turn.unseen += young
         gc.freeze()
-        gc.unfreeze()  # what was young is old
+        gc.unfreeze()  # young objects become old
     else:
         gc.collect(0)
 
@@ -134,7 +134,7 @@ class made_in_turn:
         return found[name]
 
 
-_held: list = []  # by the thread that is forking
+_held: list = []  # held by the forking thread
 
 
 def _before() -> None:

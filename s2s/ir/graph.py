@@ -19,14 +19,14 @@ from .compile_lock import made_in_turn
 from .types import Dim, Type
 
 OPERATORS: dict[str, Callable] = {}  # Python's operators on Values; the op tables fill it
-MISSING = object()  # what `Value.constant` is where the value is not known
+MISSING = object()  # `Value.constant` where the value is not known
 
 
 class Value:
     """One value: assigned once, typed.  `name` is its name in the user's program, if any."""
 
     __slots__ = ("name", "type", "op")
-    __array_ufunc__ = None  # so that `array * value` asks the Value
+    __array_ufunc__ = None  # so that `array * value` calls the Value's operator
 
     def __init__(self, type: Type, name: str = "", op: Op | None = None):
         self.type, self.name, self.op = type, name, op  # op: None for a block's parameter
@@ -77,7 +77,7 @@ class Op:
     outputs: list[Value] = field(default_factory=list)
     line: Line | None = None
 
-    # the most asked of all: a third faster than a function
+    # inlined, as it is called most of all: a third faster than a call
     name = property(attrgetter("record.name"))
 
     @property

@@ -57,7 +57,7 @@ def emit_op(op: Op, env: dict[Value, Value], rule: Rule | None = None) -> None:
         outputs = (outputs,)
     for old, new in zip(op.outputs, outputs, strict=True):
         if old.name and not new.name and new.op in emitted[before:]:
-            new.name = old.name  # not if it folded to what stands already: that has other readers
+            new.name = old.name  # unless it folded to an existing value, which has other readers
         env[old] = new
 
 

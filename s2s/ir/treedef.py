@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from .code_objects import is_of_dataclass
 
 DICTS = (dict, OrderedDict, defaultdict)
-_children: dict[type, Callable] = {}  # a registered class -> what lists the children of an instance
+# a registered class -> the function that lists the children of an instance
+_children: dict[type, Callable] = {}
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Form:
     """The structure of a container, apart from its members."""
 
     kind: str  # list, dict, namedtuple, attributes
-    keys: tuple  # what its members are called, in their order
+    keys: tuple  # the keys of its members, in order
     cls: type
     factory: Callable | None = None  # of a defaultdict
 

@@ -260,4 +260,4 @@ class Tally(Keyed):
         return self._values[self._keys.index(key)] if key in self._keys else 0
 
 
-STANDS_FOR = {Set: set, Deque: deque, Keyed: dict, Tally: Counter}  # what a program calls them
+STANDS_FOR = {Set: set, Deque: deque, Keyed: dict, Tally: Counter}  # their names in a program

@@ -634,7 +634,7 @@ def inverse_of_tensor(a, ind=2):
     return np.reshape(np.linalg.inv(np.reshape(a, (n, n))), (*after, *before))
 
 
-# --------------------------------------------------------------------------- put in, in other words
+# -------------------------------------------------------------------------- insertion, replacement
 
 
 def inserted(x, place, values):

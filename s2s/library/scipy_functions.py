@@ -821,7 +821,7 @@ def bernoulli_pmf(k, p, loc=0):
     return np.exp(bernoulli_logpmf(k, p, loc))
 
 
-SAID = Meanings()  # a function of SciPy -> what is run in its place
+SAID = Meanings()  # SciPy function -> its replacement
 for _name, _function in {"solve": solve, "inv": inverse, "det": determinant, "norm": norm,
                          "pinv": pseudo_inverse, "cholesky": cholesky,
                          "cho_factor": cholesky_factor, "cho_solve": solve_by_cholesky,

@@ -35,7 +35,7 @@ class Places:
         self.objects: dict[int, tuple] = {}
         self.namespaces: dict[int, tuple] = {}
         self.cells: dict[int, tuple] = {}
-        self.known: list = []  # which keeps their ids
+        self.known: list = []  # keeps them alive, and with that their ids
         self.know(root, ROOT)
 
     def know(self, x, place: tuple) -> None:

@@ -27,7 +27,7 @@ from .addresses import is_transformed
 PLAIN = (type(None), bool, int, float, complex, str, bytes)
 CONTAINERS = (tuple, list, dict, frozenset)
 OWN = __name__.partition(".")[0]
-MOST = 2_000  # members of what is told one by one
+MOST = 2_000  # the most members to fingerprint one by one
 
 
 class NoFingerprint(Exception):
@@ -146,7 +146,7 @@ def code_fingerprint(code: CodeType, globals: dict) -> str:
 @functools.lru_cache(maxsize=4096)
 def _code_fingerprint(filename: str, text: str, code: CodeType) -> str:
     try:
-        # later versions of the format note who else refers to what
+        # later versions of the format record shared references
         content = marshal.dumps(code, 2)
     except ValueError:
         raise NoFingerprint("code") from None

@@ -113,7 +113,7 @@ def keep(transformed, function: Function, found: dict[Callable, object], kept):
     places, asked = Places(transformed), []
     ahead = {getter: content for getter, content in found.items() if getter is not LENGTHS}
     try:
-        while ahead:  # what is found at one place is how others are reached
+        while ahead:  # the object at one address is how others are reached
             left = {}
             for getter, content in ahead.items():
                 try:
@@ -139,7 +139,7 @@ def what_is(getter: Callable, content) -> object:
     """Return the fingerprint of what a getter reads."""
     if isinstance(getter, Kind):
         return kind_fingerprint(content)
-    if getter is rules_given and content:  # their ids
+    if getter is rules_given and content:  # keyed by id
         raise NoFingerprint("rules of libraries' functions")
     if isinstance(getter, Inside):
         return container_fingerprint(content)

@@ -38,7 +38,7 @@ def _orders(counts: np.ndarray) -> list[list[int]]:
 
 
 def _columns(order: list[int], members: list[list[int]], rows: int) -> np.ndarray:
-    taken = [0] * rows  # the colours that stand in each row
+    taken = [0] * rows  # the colours used in each row
     colours = np.zeros(len(order), np.int64)
     for column in order:
         forbidden = 0

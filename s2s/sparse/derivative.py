@@ -41,7 +41,7 @@ from .leaves import Leaves, Structure, joined, parted, places
 from .pattern import Pattern, pattern_of, program
 
 sparse = later("scipy.sparse")
-KEPT = 8  # plans, for arguments of different lengths
+KEPT = 8  # the most plans to keep, for arguments of different lengths
 
 
 @dataclass
@@ -102,7 +102,7 @@ def planned(matrix: sparse.csr_array, shapes: list[tuple[int, ...]], reusable: b
         mode, colours = "symmetric", symmetric(matrix)
         _, inverse, counts = np.unique(row * (colours.max(initial=0) + 1) + colours[column],
                                        return_inverse=True, return_counts=True)
-        alone = (counts == 1)[inverse]  # in its row, of its colour
+        alone = (counts == 1)[inverse]  # alone in its row with its colour
         mirror = sparse.csr_array((np.arange(matrix.nnz), matrix.indices, matrix.indptr),
                                   shape=matrix.shape).T.tocsr().data
         # an entry and its mirror image are taken from one place
@@ -157,13 +157,14 @@ class SparseJacobian:
                          if hessian else self.value)
         self.structures: dict[Function, Structure] = {}
         self.plans: dict[tuple, Plan] = {}
-        self.method: SparseJacobian | None = None  # this, as a method
-        # by kind, arguments and whether they are batched
+        self.method: SparseJacobian | None = None  # this as a bound method
+        # sweeps by kind, arguments and whether they are batched
         self.sweeps: dict[tuple, Transformed] = {}
-        self.used: dict[tuple, Transformed] = {}  # the same as they are run
-        self.batched = True  # until the program turns out to be one that cannot be
-        self.programs: dict[Function, Function] = {}  # one sweep, as the pattern is found of it
-        self.last: Transformed | None = None  # run by the last call
+        self.used: dict[tuple, Transformed] = {}  # the callables of these
+        self.batched = True  # False once the program has turned out not to be batchable
+        # programs of one sweep, for finding the pattern
+        self.programs: dict[Function, Function] = {}
+        self.last: Transformed | None = None  # the sweeps of the last call
 
     def jitted(self, options: dict) -> SparseJacobian:
         """Return a copy of this with its sweeps compiled, for `s2s.jit`."""
@@ -182,7 +183,7 @@ class SparseJacobian:
         return tuple(tuple(matrix[a:b, c:d] for c, d in zip(bounds, bounds[1:]))
                      for a, b in zip(bounds, bounds[1:]))
 
-    # -------------------------------------------------------------------------------------- looking
+    # ----------------------------------------------------------------------------------- inspection
 
     def plan(self, *args, **keywords) -> Plan:
         """Return the plan for these arguments; printed, it is one line."""
@@ -294,7 +295,7 @@ class SparseJacobian:
         except S2SError:
             raise
         except Exception:
-            self.function(*args)  # raises what the program raises, and shows where
+            self.function(*args)  # raises as the program does, and shows where
             raise
 
     # ------------------------------------------------------------------------------------- sweeping
@@ -346,7 +347,7 @@ class SparseJacobian:
         self.last = self.used[key]
         return self.last
 
-    # ----------------------------------------------------------------------------- being a function
+    # ---------------------------------------------------------------------------- function protocol
 
     @property
     def function_for(self):

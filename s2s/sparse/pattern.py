@@ -126,10 +126,10 @@ class Run:
     def __init__(self, unions: Unions):
         self.unions = unions
         self.holds = True
-        self.supposed = 0  # sides of branches, around this place, that are not taken
+        self.supposed = 0  # the depth of branches around this point that are not taken
         self.values: dict[Value, object] = {}
         self.deps: dict[Value, object] = {}
-        self.data: set[Value] = set()  # what floats have a part in
+        self.data: set[Value] = set()  # values that depend on floats
         self.in_place = True
         self.steps: dict[Op, Step] = {}
 
@@ -262,7 +262,7 @@ class Run:
             return self.run(block)
         except Raised:
             return None
-        except Exception:  # what is computed there may fail for these arguments in any way
+        except Exception:  # the branch not taken may fail for these arguments in any way
             if self.supposed == 1:
                 self.holds = False
                 return None

@@ -81,7 +81,7 @@ class Unions:
 
     def _meet(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the elementwise union of two arrays of one shape."""
-        found = np.maximum(a, b)  # right where one is empty, or both are one set
+        found = np.maximum(a, b)  # correct where one is empty, or both are the same set
         meet = (a != b) & (a != NONE) & (b != NONE)
         nodes = self.new((int(np.count_nonzero(meet)),))
         if nodes.size:

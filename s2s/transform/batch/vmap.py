@@ -78,7 +78,7 @@ def vmap(function: Function, in_axes: Sequence[int | None], out_axes,
     Raises UnsupportedError where lanes make arrays whose shapes are not known beforehand.
     """
     if any(op.name == "call" and has_results_of_unknown_length(op) for op in walk(function.block)):
-        # what it returns may be ragged: analysis/divergence.py, Note [Ragged values]
+        # its results may be ragged: analysis/divergence.py, Note [Ragged values]
         function = inline_all(function)
     draw = first_draw(function)
     if draw is not None:
@@ -144,7 +144,7 @@ class Batched:
                         first = new
                     else:
                         require_as_many(counts[0], counts[-1], new)
-                        # what is made of either has as many lanes
+                        # their results have as many lanes
                         if isinstance(first.type, Array) and isinstance(new.type, Array):
                             new = shaped_like(new, first, leading=1)
                 self.env[old] = new
@@ -185,7 +185,7 @@ class Batched:
 
     def emit_ops(self, block: Block, yields: Sequence[Value]) -> None:
         regions = self.lanes.regions(block)
-        last: dict[Value, float] = {}  # where each value is read last, as a place among the ops
+        last: dict[Value, float] = {}  # the index of the last op that reads each value
         for k, op in enumerate(op for region in regions for op in region.ops):
             last.update(dict.fromkeys(op_free_values(op), k))
         last.update(dict.fromkeys(yields, math.inf))
@@ -250,7 +250,7 @@ class Batched:
             return None
         dtype = dtype_of(op.output.type)
         if dtype is not None and dtype != dtype_of(out.type) and out.constant is MISSING:
-            # a Python number promotes less than a batch of them
+            # a Python number is weaker in promotion than a batch of them
             return RECORDS["astype"](out, dtype=dtype)
         return out
 
@@ -408,7 +408,7 @@ class Batched:
                                "argument")
 
 
-# one function, one name in the text
+# so that one function has one name in the text
 _batched: WeakKeyDictionary[Function, dict[tuple, Function]] = WeakKeyDictionary()
 
 

@@ -26,7 +26,7 @@ from ...analysis.value_numbering import key_of
 from ...ir.graph import Block, Function, Op, Value
 from ...ir.substitute import substitute
 
-# as long as what there is already: these cannot raise
+# as long as an existing array: these cannot raise
 MADE = ("zeros_like", "ones_like", "list_zeros")
 
 

@@ -22,9 +22,9 @@ from ...ir.reemit import clone, emit_op, rebuild
 from ...ir.substitute import substitute
 from ...ir.types import Scalar
 
-# what lengths are made by
+# ops that compute lengths
 LENGTHS = frozenset({"constant", "length", "at_least_zero", "add", "subtract"})
-MOVED = 4  # ops that a length may take to be asked again
+MOVED = 4  # the most ops to repeat for a length
 
 
 def hoist_tape_lengths(function: Function) -> Function:

@@ -27,7 +27,7 @@ from ...ops.program.custom_rules import is_ruled
 from ...ops.program.random import first_draw
 from ...ops.program.recursive_callee import calls_itself
 
-SMALL = 6  # ops: what reads better in place than under a name of its own
+SMALL = 6  # ops: a function that reads better inlined than under its name
 
 
 # Note [Helpers that look into an array]

@@ -150,7 +150,7 @@ def _invariants(loop: Op, owned: set, unbound: set, runs: bool,
         # the test of a `while` runs at least once, and so does all that it computes
         certain = runs or (loop.name == "while" and block is loop.blocks[0])
         for op in block.ops:
-            certain = certain and not has_effects(op)  # what may raise stays behind what acts
+            certain = certain and not has_effects(op)  # an op that may raise stays after effects
             safe = certain or (is_total(op) and not any(x in unbound for x in op.inputs)
                                and not (differentiable and is_steep(op)
                                         and not (quick and op.name in _TAME_AT_ONE)))
@@ -219,7 +219,7 @@ def _behind_a_test(loop: Op, owned: set, unbound: set, above: set) -> list[Op]:
         runs = _makes_a_trip(loop)
         arm.ops = [*_leaving(loop, owned, unbound, True), loop]
         loop.outputs = [Value(y.type, y.name, loop) for y in outputs]
-        # a list of its own: carries that nothing needs leave the loop's
+        # a copy, since dead carries leave the loop's list
         arm.yields = [*loop.outputs]
         made = add_op(if_record, [runs], {}, [y.type for y in outputs], [arm, Block(yields=inits)],
                       [y.name for y in outputs])

@@ -99,7 +99,7 @@ def lists_to_arrays(function: Function) -> Function:
         changed = True
         substitute(function.block, _make_arrays(function, *found))
     if changed:
-        # the items that were read of the list, of which only parts are read now
+        # items read from the list, of which only parts are read now
         function = rebuild(dce(function))
         _drop_copies(function)
     return function

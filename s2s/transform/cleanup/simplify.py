@@ -94,7 +94,7 @@ def _drop_equal_results(op: Op, same: dict[Value, Value], flags: set[Value], top
                                               bool) and first.constant is second.constant:
             with Builder(line=op.line) as builder:
                 first = second = value(first.constant)
-            top.ops[:0] = builder.block.ops  # where what follows can see it
+            top.ops[:0] = builder.block.ops  # in scope of what follows
         said = (first.constant is True and second.constant is False
                 and getattr(asked.type, "dtype", "") == "bool")
         if first is second or said and (asked.type == op.outputs[k].type or op.outputs[k] in flags):
@@ -108,7 +108,7 @@ def only_asked(function: Function) -> set[Value]:
     """Return the truth values that are used only as conditions."""
     found: set[Value] = set()
     read: set[Value] = set(function.results)
-    flows: list[tuple[Value, Value]] = []  # what is asked of the second is asked of the first
+    flows: list[tuple[Value, Value]] = []  # the first is used as the second is
 
     def visit(block: Block) -> None:
         found.update(p for p in block.params)

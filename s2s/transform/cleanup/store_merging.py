@@ -34,7 +34,7 @@ from ...ops.arrays.index_pattern import is_basic, is_same_index
 from ...ops.core.identities import base_offset
 from ...ops.program.effects import has_effects
 
-MOVED = 8  # ops that a value may take to be computed earlier
+MOVED = 8  # the most ops to move up for a value
 
 
 def merge_stores(function: Function) -> Function:
@@ -101,7 +101,7 @@ def _start_with(op: Op, block: Block, position: dict[Op, int], reads: Counter) -
                                                            before.attrs["pattern"],
                                                            before.inputs[2:]):
         return
-    position = {other: k for k, other in enumerate(block.ops)}  # as they stand now
+    position = {other: k for k, other in enumerate(block.ops)}  # in their current order
     start = position[first]
     moved = _computed_between(op.inputs[1], start, position)
     if moved is None:
@@ -110,7 +110,7 @@ def _start_with(op: Op, block: Block, position: dict[Op, int], reads: Counter) -
     substitute(block, {op.output: op.inputs[0]})
     rest = [other for other in block.ops[start:] if other is not op and other not in moved]
     block.ops[start:] = [*(other for other in block.ops[start:] if other in moved), before, *rest]
-    block.ops.remove(before)  # where it stood, which is earlier
+    block.ops.remove(before)  # at its position, which is earlier
 
 
 def _computed_between(x: Value, start: int, position: dict[Op, int]) -> set[Op] | None:

@@ -23,8 +23,9 @@ def lower_strong_products(function: Function) -> Function:
     """
     if not any(op.name in ("strong_product", "strong_both") for op in walk(function.block)):
         return function
-    asked: dict[tuple[Block, Value], Value] = {}  # whether a value is not 0, by block
-    # a choice that is made here: where it is not 0, and what it is there
+    # block -> value -> the mask of where the value is not 0
+    asked: dict[tuple[Block, Value], Value] = {}
+    # result of a np.where emitted here -> its mask, and its value there
     spelled: dict[Value, tuple[Value, Value]] = {}
 
     def counts(x: Value) -> Value:

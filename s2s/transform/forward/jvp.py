@@ -212,7 +212,7 @@ class Tangents:
         for out in op.outputs:
             if carries_derivative(out.type):
                 dot = next(tangents)
-                # of a tape, zeros are an empty tape, from which nothing can be taken
+                # the zero of a tape is an empty tape, from which nothing can be popped
                 if out in self.varied:
                     self.set_tangent(out, dot)
 
@@ -277,7 +277,7 @@ def recursive_jvp(callee: Recursive, wrt: Sequence[int]) -> tuple[Recursive, lis
     if tuple(wrt) not in known:
         tapes = {k for k, p in enumerate(callee.function.params) if isinstance(p.type, Tape)
                  and carries_derivative(p.type)}
-        # a tape that is made has a type where it is made
+        # an allocated tape has its type at its allocation
         wanted = closed_wrt(callee, tapes.union(wrt), varied_values)
         for member, ks in wanted.items():
             function, made = member.function, Recursive(f"{member.name}_jvp")

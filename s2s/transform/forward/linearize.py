@@ -109,8 +109,8 @@ class Linear(Tangents):
                      for v in [*block.params, *(v for op in block.ops for v in op.outputs)]}
         self.made_again = calls_made_again(function)
         self.regions: dict[Block, Region] = {}  # by primal block
-        self.calls: dict[Op, tuple[Function, list[Value]]] = {}  # forward part, and what it keeps
-        self.pairs, self.reruns, self.incoming, self.leaving = {}, {}, {}, {}  # there are none
+        self.calls: dict[Op, tuple[Function, list[Value]]] = {}  # forward part, and its residuals
+        self.pairs, self.reruns, self.incoming, self.leaving = {}, {}, {}, {}  # unused here
         self.seeds = [Value(tangent_type(x.type), dot_name(x)) for x in wrt]
         self.seeded = self.reached = wrt
         root = self.regions[function.block] = Region(function.block)
@@ -141,7 +141,7 @@ class Linear(Tangents):
     def again_with_tangents(self, op: Op) -> None:
         """Rerun an op that saves nothing together with its tangents."""
         both = Tangents(self.primal, self.wrt)
-        # the map is called often
+        # copies, since the linear map is called many times
         before = {x: add_op(tape_copy, [kept], {}, [kept.type]).output
                   for x, kept in self.before.get(op, {}).items()}
         both.env, both.dots = _Itself(before), dict(self.dots)

@@ -80,19 +80,19 @@ class Adjoint:
         self.made_again = calls_made_again(function, alone)
         self.regions: dict[Block, Region] = {}  # by primal block
         self.bars: dict[Value, Value] = {}
-        # cotangents whose types say what shape they have, and what they stand for
+        # retyped cotangents -> the originals
         self.shaped: dict[Value, Value] = {}
-        self.calls: dict[Op, tuple[Function, list[Value]]] = {}  # forward part, and what it keeps
-        self.pairs: dict[Op, object] = {}  # of calls of recursive functions: their pairs
-        # calls of backward parts being made: the call, and the pair
+        self.calls: dict[Op, tuple[Function, list[Value]]] = {}  # forward part, and its residuals
+        self.pairs: dict[Op, object] = {}  # call of a recursive function -> its pair
+        # calls of backward parts under construction: the call, and the pair
         self.backs: dict[Op, tuple[Op, object]] = {}
-        # loops that are checkpointed, and what they keep
+        # checkpointed loops, and their residuals
         self.reruns: dict[Op, tuple[Rerunning, list[Value]]] = {}
-        # of cotangents that branches hand on: whether a branch that was run did
+        # cotangents from branches -> whether the branch contributed
         self.parts: dict[Value, Value] = {}
         self.unreached = Unreached(self.home)
-        self.stops: set[Value] = set()  # what trips ask before they leave loops
-        # what tells the trip that left a loop from those that went on: how it is in these
+        self.stops: set[Value] = set()  # exit conditions of loops
+        # conditions that hold in the trip that left a loop, or in the others -> which
         self.leaving: dict[Value, tuple[Region, bool]] = {}
         self.incoming = {x: Value(x.type, bar_name(x)) for x in summed}
         self.seeded = (differentiable_results(function) if seeded is None
@@ -149,7 +149,7 @@ class Adjoint:
         Note [Masks stay outermost], for what `x[mask]` did not pick, and for what branches did not
         read.
         """
-        # which rules see themselves
+        # its rules handle that themselves
         if (x not in self.infinite or not isinstance(bar.type, (Scalar, Array))
                 or chosen_by_a_term(bar) is not None):
             return None
@@ -170,7 +170,7 @@ class Adjoint:
         mask = mask_of(bar.op)
         if mask is None:
             return chosen_by_a_term(bar)
-        if not broadcasts(mask.type, bar.type):  # it is as long, or the program has raised
+        if not broadcasts(mask.type, bar.type):  # the lengths agree, or the program has raised
             mask = self.as_long(mask, bar)
         before = bar.op.inputs[0]
         if bar.op.name == "additem" and before.op is not None and before.op.name == "zeros_like":
@@ -510,8 +510,8 @@ class Adjoint:
         for out, start in zip(outs[len(carried):], starts[len(carried):]):
             self.say_left_out([out], self.unreached.also(ways, start))
         self.bars = outside
-        # what was accumulated includes what there was before, so it replaces it; what a carry
-        # started from adds
+        # an accumulated cotangent includes its initial value, so it replaces it; that of the
+        # initial value of a carry is added
         for x, out in zip(read, outs[len(carried):]):
             if chosen[x] is None:
                 self.bars[x] = out

@@ -426,7 +426,7 @@ def is_narrow(block: Block) -> bool:
     return any(getattr(v.type, "dtype", None) not in (None, *WIDE) for v in values)
 
 
-# ------------------------------------------------------------------------- functions that run again
+# ---------------------------------------------------------------------------------- rerun functions
 
 
 @dataclass(frozen=True)

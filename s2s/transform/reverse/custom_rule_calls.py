@@ -47,7 +47,7 @@ from ..cleanup.inline import inlined
 from .adjoint import drop_unread
 from .shape_only_reads import read_as_values
 
-# ------------------------------------------------------------------------------- what rules capture
+# ------------------------------------------------------------------------------ captures of rules
 
 
 def lifted(function: Function, wrt: Sequence[int], mode: str) -> Function:
@@ -78,7 +78,7 @@ def _lifted(function: Function, wrt: tuple[int, ...], mode: str,
     if (function, wrt) in done:
         return done[function, wrt]
     varied = varied_values(function, [function.params[k] for k in wrt])
-    changes: dict[Op, tuple] = {}  # call -> another callee, and what it is given besides
+    changes: dict[Op, tuple] = {}  # call -> its new callee and extra arguments
     for op in walk(function.block):
         if op.name != "call" or not any(out in varied for out in op.outputs):
             continue
@@ -139,7 +139,7 @@ def _captures_of_rule(callee, inputs: Sequence[Value], mode: str) -> dict[Callab
     return found
 
 
-# ------------------------------------------------------------------------------------ asking a rule
+# ---------------------------------------------------------------------------------- applying a rule
 
 
 BRIEF = 10  # ops
@@ -370,7 +370,7 @@ def transposed(callee, function: Function, values: Sequence[Value], wrt: Sequenc
     own = [k for k in wanted if k in wrt]
     halves = _without_shapes_of(halves, [params[k] for k in dots],
                                 {first + n: k for n, k in enumerate(own)})
-    # what is left is no multiple of them
+    # the remainder is not linear in them
     without = without_tangents(function, first, range(last - first)).block.yields[count:]
     if halves is None or any(y.constant is not MISSING and y.constant != 0 for y in without):
         raise DerivativeError(f"the rule {function.name} is not linear in the tangents, and "
@@ -421,13 +421,13 @@ def _without_shapes_of(halves, dots: Sequence[Value], primals: dict[int, int]):
                 given = {**given, primals[k]: Value(p.type, halves.forward.params[primals[k]].name)}
             stands_for[p] = given[primals[k]]
     results, forward = len(halves.forward.results) - len(kept), clone(halves.forward)
-    # what the forward part keeps, and the parameter that it is given to
+    # residuals of the forward part -> the parameters that take them
     pairs: list[tuple[Value, Value]] = []
     for r, again in zip(kept, forward.results[results:]):
         if r not in depends or not isinstance(r.type, Array):
             pairs.append((again, held[r]))
             continue
-        with Builder(forward.block):  # of an array of tangents, its lengths
+        with Builder(forward.block):  # axis lengths of an array of tangents
             lengths = [_length(again, k, [p for p in forward.params if p not in set(dots)])
                        for k in range(r.type.rank)]
         sizes, before = [Value(INT, "n") for _ in lengths], Block()

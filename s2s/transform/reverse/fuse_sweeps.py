@@ -71,7 +71,7 @@ def _without_waiting(function: Function) -> Function | None:
     for k, (block, forth, back) in enumerate(_sweeps(function)):
         if deferrable_reads(forth, back, block, equal) is None:
             continue
-        changed = clone(function)  # what cannot begin at once stays as it is
+        changed = clone(function)  # a loop that cannot start at once stays as it is
         block, forth, back = next(itertools.islice(_sweeps(changed), k, None))
         take_elements(back, *deferrable_reads(forth, back, block, equal))
         if _pair(forth, back, block) is not None:
@@ -105,7 +105,7 @@ class Pair:
     forth: Op
     back: Op
     needed: list[Op]
-    # which carry of `back` takes from the tape that is which carry of `forth`
+    # carry of `back` that pops a tape -> carry of `forth` that is the tape
     stacks: dict[int, int]
 
 

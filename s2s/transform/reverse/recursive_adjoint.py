@@ -43,10 +43,10 @@ class Pair:
 
     wrt: list[int]
     arguments: list[int]  # which arguments the backward part reads
-    summed: list[int]  # of `wrt`: those whose cotangents so far are handed in
+    summed: list[int]  # those of `wrt` whose partial cotangents are passed in
     forward: Recursive
     backward: Recursive
-    sketch: Known | None = None  # the backward part without the tapes, while they are being found
+    sketch: Known | None = None  # a stub of the backward part, until the tapes are known
     tapes: list[tuple[str, Type]] = field(default_factory=list)
 
 

@@ -51,9 +51,9 @@ from .tape import Region, cut, known_trips, operands, unstable_values
 from .whole_array_tapes import read_again_and_again, read_throughout
 
 DECIDED = ("saved", "recomputed", "outer", "once", "lasts", "again", "ends")  # of a region
-# what makes numbers of Python's
+# ops that convert to Python numbers
 PYTHONS = {"int64": int_, "float64": float_, "complex128": complex_}
-MANY = 100  # trips of a loop, and elements of an axis, of which nothing is known
+MANY = 100  # the assumed number of trips of a loop, and of elements of an axis, if unknown
 
 
 class Sweeps:
@@ -77,11 +77,11 @@ class Sweeps:
         self.firm = firm_values(self.primal, root.adjoint, self.made_again)
         self.kept = final_elements(self.primal)
         self.shapeless = without_shape(self.primal.block, maybe_unbound(self.primal))
-        # what a branch saved, known around it
+        # values saved by a branch, in scope around it
         self.stand_ins: dict[tuple[Region, Value], Value] = {}
-        # the trips of the loops around, known before them all
+        # trip counts of enclosing loops, computed before them all
         self.sizes: dict[Region, list[Value]] = {}
-        self.tapes: dict[tuple[Region, Value], Value] = {}  # the tapes as they are now
+        self.tapes: dict[tuple[Region, Value], Value] = {}  # the current versions of the tapes
         self.kinds: dict[tuple[Region, Value], str] = {}
         self.env: dict[Value, Value] = {}
         for region in self.regions.values():
@@ -114,7 +114,7 @@ class Sweeps:
         Of what is saved whole, no elements need be saved beside it, and of several slices that
         leave out few the array is less.
         """
-        # by the adjoint, before anything is decided
+        # read by the adjoint, before any decision
         self.asked = {region: dict(region.lasts) for region in self.regions.values()}
         self.decide(self.regions[self.primal.block])
         self.decide_again(read_throughout(self.primal))
@@ -421,9 +421,9 @@ class Sweeps:
         with Builder(block):
             results = self.forward(primal.block, params)
             for y, seed in zip(self.adjoint.seeded, seeds):
-                seed.type = self.env[y].type  # its extents are called otherwise now
+                seed.type = self.env[y].type  # its extents have other names now
             count = len(block.ops)
-            if self.adjoint.forwards:  # what was saved first is read first
+            if self.adjoint.forwards:  # the oldest item is read first
                 for key, tape in self.tapes.items():
                     self.tapes[key] = tape_reversed(tape) if self.kinds[key] == "stack" else tape
             for region in self.regions.values():

@@ -62,10 +62,10 @@ from .whole_array_tapes import made_anew
 # limit: return total * x[i]`, is read once: it goes to no tape, but comes out of the loop as it was
 # in the last trip, as another carry if it is not one.
 
-SHORT = 50  # ops of a function whose calls are made again
-FEW = 16  # numbers in an array that it makes
+SHORT = 50  # the most ops of a function whose calls are repeated
+FEW = 16  # the most numbers in an array that it creates
 AXIS = 64  # the price of saving a vector, in scalars: many, but finite
-MOST_AXES = 3  # that have a part in the price
+MOST_AXES = 3  # axes that count in the price
 INFINITE = AXIS ** (MOST_AXES + 3)
 
 
@@ -77,20 +77,21 @@ class Region:
     op: Op | None = None  # the primal op that owns the block; None for the function itself
     parent: Region | None = None
     adjoint: Block | None = None
-    trips: Value | None = None  # stands for the number of trips, where it is counted at run time
+    trips: Value | None = None  # stand-in for the trip count, where it is counted at run time
     saved: list[Value] = field(default_factory=list)
-    # or read where it is kept; operands first
+    # or read from finished arrays; operands first
     recomputed: list[Value] = field(default_factory=list)
-    outer: dict[Value, None] = field(default_factory=dict)  # what it needs of the blocks around it
+    # values needed from the blocks around it
+    outer: dict[Value, None] = field(default_factory=dict)
     # the loops that are left where it runs, innermost first
     leaves: list[Region] = field(default_factory=list)
-    # what it needs only where that many of the loops around it are left
+    # values needed only where that many enclosing loops are left
     once: dict[Value, int] = field(default_factory=dict)
-    # of a loop: what stands for a value as it was in the last trip
+    # for a loop: value -> the stand-in for it in the last trip
     lasts: dict[Value, Value] = field(default_factory=dict)
-    # of the block around, recomputed here: nothing else reads it
+    # values of the enclosing block, recomputed here: nothing else reads them
     again: list[Value] = field(default_factory=list)
-    # what a trip ends with: what the next begins with, whose tape has both
+    # end state of a trip -> start state of the next, whose tape holds both
     ends: dict[Value, Value] = field(default_factory=dict)
 
     @property
@@ -116,7 +117,7 @@ class Tape:
     value: Value
     region: Region
     kind: str  # "array", "stack", or "result": an extra result of the primal `if`
-    stand_in: Value | None = None  # "result": the value that the region around it knows
+    stand_in: Value | None = None  # "result": the value in the enclosing region
 
 
 def cut(region: Region, needed: list[Value], unstable: set[Value], kept: dict[Value, FinalElement],

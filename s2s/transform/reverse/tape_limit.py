@@ -34,7 +34,7 @@ from .sweeps import Sweeps
 from .tape import known_trips
 from .vjp import split_vjp, whole_vjp
 
-FEW = 64  # trips of a loop that is not worth a snapshot, if that many are known
+FEW = 64  # a loop known to make at most so many trips is not worth a snapshot
 
 
 def limit_tapes(function: Function, wrt: Sequence[int], limit: int) -> Function:

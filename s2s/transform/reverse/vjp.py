@@ -47,7 +47,7 @@ def whole_vjp(function: Function, wrt: Sequence[Value], summed: Sequence[Value] 
                         split_vjp)
     wrt, summed = ([function.params[k] for k in ks] for ks in places)
     seeds = [k for k, y in enumerate(function.results) if carries_derivative(y.type)]
-    # as those of a Jacobian's rows are
+    # as for the rows of a Jacobian
     partial = seeds if len(seeds) > 1 or any(not isinstance(function.results[k].type, Scalar)
                                              for k in seeds) else ()
     return plain(Sweeps(Adjoint(function, wrt, split_vjp, whole_vjp, summed,
@@ -62,10 +62,10 @@ class Halves:
 
     forward: Function
     backward: Function
-    residuals: list[Value]  # of the forward part
+    residuals: list[Value]  # residuals of the forward part
     arguments: list[int]  # which arguments the backward part reads
     wrt: list[int]  # which arguments get a cotangent from it
-    # which residuals some path leaves unbound: no length of theirs says how long something else is
+    # residuals unbound on some path: their lengths say nothing about other lengths
     loose: frozenset[int] = frozenset()
 
     def residuals_for(self, op: Op) -> list[Value]:
@@ -133,7 +133,7 @@ def split(function: Function, second: Adjoint, suffix: str = "bwd", again: bool 
                         len(rear.yields) != 1)
     loose = frozenset(k for k, v in enumerate(kept) if v in shapeless)
     types = {kept[k]: with_own_extents(kept[k].type, f"<saved {k}>") for k in loose}
-    forward = rebuild(forward, rule=without_squares)  # apart: they share no values
+    forward = rebuild(forward, rule=without_squares)  # separate: they share no values
     backward = rebuild(backward, [types.get(p, p.type) for p in rear.params], without_squares)
     wrt = [function.params.index(x) for x in second.reached]
     return Halves(forward, backward, forward.results[len(ys):], arguments, wrt, loose)

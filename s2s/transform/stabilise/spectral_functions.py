@@ -71,7 +71,7 @@ class Factor:
     of: Op | None = None
     conjugate: bool = False
     turned: bool = False
-    chosen: tuple | None = None  # which vectors: a part of an index, and its operands
+    chosen: tuple | None = None  # the selected vectors: a part of an index, and its operands
 
 
 def _marked(op: Op, inputs: list[Value], varied: set[Value]) -> Sequence[Value] | None:
@@ -306,7 +306,7 @@ def _multiplied(chain: list[Factor]) -> Value:
 
     def matrix(f: Factor) -> Value:
         x = f.x
-        if f.kind == "V":  # of which x has rows
+        if f.kind == "V":  # x has rows of these
             x = matrix_transposed(x) if not f.turned else x
             return conjugated(x) if f.conjugate != f.turned and is_complex(x) else x
         x = conjugated(x) if f.conjugate else x
@@ -328,7 +328,7 @@ def _multiplied(chain: list[Factor]) -> Value:
     return reduce(multiply, [total, *numbers])
 
 
-# --------------------------------------------------------------------------- the function of values
+# ------------------------------------------------------------------------- functions of eigenvalues
 
 
 class _Values:

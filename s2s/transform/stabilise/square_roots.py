@@ -40,7 +40,7 @@ from ...ops.arrays.norms import as_if, complex_as_if, not_negative
 from ...ops.core.elementwise import imag, real
 from ...ops.core.record import RECORDS, dtype_of, rank, same_shape, value
 
-DEPTH = 6  # ops between a square and its root
+DEPTH = 6  # the most ops between a square and its root
 _SQUARE_ROOTS = ("sqrt", "math.sqrt")
 _SIZES = ("absolute", "abs_", "fabs", "math.fabs", "hypot", "math.hypot", "hypotenuse")
 _MOVES = ("expand_dims", "reshape", "reshape_like", "ravel", "transpose", "swapaxes", "moveaxis",
@@ -239,7 +239,7 @@ def _product(factors: list[tuple[Value, bool]]) -> Value | None:
         rest = [(square, under),
                 *(factor for n, factor in enumerate(factors) if n not in (k, again))]
         tops = [factor for factor, below in rest if not below] or [value(1.0)]
-        # not a reciprocal: what is under a root may be an integer
+        # not a reciprocal: a radicand may be an integer
         bottoms = [factor for factor, below in rest if below]
         return functools.reduce(lambda a, b: a / b, bottoms,
                                 functools.reduce(lambda a, b: a * b, tops))
