@@ -1,4 +1,4 @@
-"""Every operation s2s knows, one record each, in tables by family."""
+"""The operations of the IR: one record each, in tables by family."""
 
 from .arrays import (  # noqa: F401
     axes,

@@ -1,12 +1,12 @@
-"""How ops carry one more, leading, axis: what `vmap` makes of each.
+"""Batching rules of ops: the result of `vmap` on each.
 
-A rule is `batch(flags, *xs, **attrs)`: the xs whose flag is set have the axis of lanes in front,
-and so has the result; None says that there is no rule for these operands, and the op runs lane by
-lane.  The rule of an elementwise op is `batch(*xs, **attrs)`, on operands whose axes already line
-up; most need none.
+A rule is `batch(flags, *xs, **attrs)`: the flagged xs have the lane axis in front, and so has the
+result; None means that there is no rule for these operands, and the op runs lane by lane. The rule
+of an elementwise op is `batch(*xs, **attrs)`, on operands with aligned axes; most need none.
 
-The rules stand together, apart from their ops, because they are made of one another's: a product of
-lanes is a sum, an index by lanes needs `arange`, a joined array needs its parts spread over lanes.
+The rules are in one file, apart from their ops, because they use one another's ops: a batched
+product is a sum, a batched index needs `arange`, a batched concatenation broadcasts its parts over
+the lanes.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ from .math.cmath import OF_COMPLEX_NUMBERS
 
 
 def align(x: Value, own: int, count: int, flag: bool = True) -> Value:
-    """A value of `own` axes in a lane, as one that broadcasts against values of `count` axes in a
+    """A value with `own` axes per lane, reshaped to broadcast against values with `count` axes per
     lane.
     """
     if not flag or own == count:
@@ -84,7 +84,7 @@ def align(x: Value, own: int, count: int, flag: bool = True) -> Value:
 
 
 def align_all(flags: Sequence[bool], xs: Sequence[Value]) -> list[Value]:
-    """All of `xs`, such that the axes of lanes line up."""
+    """All of `xs`, with their lane axes aligned."""
     ranks = [rank(x) - flag for x, flag in zip(xs, flags)]
     return [align(x, own, max(ranks), flag) for x, own, flag in zip(xs, ranks, flags)]
 
@@ -108,7 +108,7 @@ same_lanes = define(
 
 
 def batched_over(x: Value, count: Value, dtype: str | None = None) -> Value:
-    """`x` once for each of `count` lanes."""
+    """`x`, broadcast over `count` lanes."""
     dtype = dtype or dtype_of(x.type)
     shape = value((count, *(length(x, axis=k) for k in range(rank(x)))))
     match x.op.name if x.op is not None else "":
@@ -133,7 +133,7 @@ def _complex_array(z: Value) -> Value:
 
 
 def _define_array_twins() -> None:
-    """Python's own functions of one number, over many: math.sin becomes np.sin, `a if c else b`
+    """Define array versions of Python's scalar functions: math.sin becomes np.sin, `a if c else b`
     np.where.
     """
     select.batch = where
@@ -172,9 +172,7 @@ def _batch_spread(flags, s: Value, x: Value, *, known=False, dtype=None):
 
 
 def _batch_sum_to(flags, x_bar: Value, x: Value, *, known=False):
-    """The sums of un-broadcasting are known where ranks and extents of 1 are: otherwise lane by
-    lane.
-    """
+    """Batch un-broadcasting where ranks and extents of 1 are known; otherwise lane by lane."""
     if not flags[0]:
         return None
     own, part = dims_of(x_bar.type)[1:], dims_of(x.type)[flags[1]:]
@@ -228,13 +226,13 @@ def _entries(pattern: Pattern, flags, operands) -> list[tuple]:
 
 
 def _is_ragged(entries) -> bool:
-    """Whether lanes differ in a bound of a slice, or in a mask."""
+    """Whether lanes differ in a slice bound or in a mask."""
     return any(flag for p, part in entries
                for o, flag in part if p != "i" or dtype_of(o.type) == "bool")
 
 
 class _Index:
-    """An index into an array of `own` axes in a lane: which of its axes come from where."""
+    """An index into an array with `own` axes per lane: where each of its axes comes from."""
 
     def __init__(self, flags, operands, pattern: Pattern, own: int):
         entries = _entries(pattern, flags, operands)
@@ -255,12 +253,12 @@ class _Index:
         self.ragged = _is_ragged(entries)
 
     def aligned(self) -> list[Value]:
-        """The operands, where the axes of lanes line up."""
+        """The operands, with lane axes aligned."""
         return [align(o, rank(o) - flag, self.most, flag) if p == "i" else o
                 for p, part in self.entries for o, flag in part]
 
     def after_lanes(self, count: Value) -> tuple[Pattern, list[Value]]:
-        """The index into an array of all lanes."""
+        """The index into the array of all lanes."""
         if self.together and not self.differs:
             return ("...", *self.pattern), [o for _, part in self.entries for o, _ in part]
         lane = arange(count)
@@ -268,21 +266,17 @@ class _Index:
                 [align(lane, 0, self.most) if self.most else lane, *self.aligned()])
 
     def is_moved(self) -> bool:
-        """Whether the axes of the arrays of indices of such an index stand before those of slices,
-        and do not in a lane.
-        """
+        """Whether index-array axes come first in such an index, and do not in a lane."""
         return bool(self.most and self.place and self.differs)
 
     def moved(self, x: Value, first: int, back: bool) -> Value:
-        """`x`, whose axes from `first` on are those of the index in a lane, with those of arrays in
-        front, or `back` in their place.
-        """
+        """`x` with its index axes, from `first` on, moved to the front as in a lane, or `back`."""
         front, own = (tuple(range(k, k + self.most)) for k in (first, first + self.place))
         return moveaxis(x, *((front, own) if back else (own, front)))
 
 
 def _batch_getitem(flags, x: Value, *operands: Value, pattern: Pattern):
-    """None without a rule: what each lane takes may be of another length."""
+    """Batch x[...]; None, without a rule, if the lanes' results may differ in length."""
     if not isinstance(x.type, Array):
         return None
     index = _Index(flags[1:], operands, pattern, rank(x) - flags[0])
@@ -316,7 +310,9 @@ def _batch_written(record):
 
 
 def is_ragged(op: Op, batched: Set[Value]) -> bool:
-    """Whether lanes take parts of different lengths: what says how long is `batched`."""
+    """Whether lanes read parts of different lengths, because a `batched` operand determines the
+    length.
+    """
     if op.record is not getitem or not isinstance(op.inputs[0].type, Array):
         return False
     operands = op.inputs[1:]
@@ -338,7 +334,7 @@ setitem.batch, additem.batch = _batch_written(setitem), _batch_written(additem)
 
 
 def _shifted(axis, own: int):
-    """Axes of one lane, as axes of all lanes."""
+    """Axis numbers of one lane, as those of all lanes."""
     axes = tuple(k + 1 for k in normal_axes(axis, own))
     return axes[0] if len(axes) == 1 and not isinstance(axis, tuple) else axes
 
@@ -360,8 +356,8 @@ for _name in ("sum", "prod", "max", "min", "nanmax", "nanmin", "any", "all"):
 
 
 def _batch_root(record, reduced: int):
-    """The first `reduced` operands, of which the first has all axes of the result, are reduced
-    along the axes.
+    """Reduce the first `reduced` operands, of which the first has all axes of the result, along the
+    axes.
     """
     def batch(flags, *xs: Value, axis, keepdims):
         own, count = rank(xs[-1]) - flags[-1], rank(xs[0]) - 1
@@ -380,7 +376,7 @@ RECORDS["added_up"].batch = lambda flags, x, *, axis: RECORDS["added_up"](moveax
 
 
 def _batch_along(record):
-    """An op along one axis; along all of them, raveled, it has no rule unless there is only one."""
+    """Batch an op along one axis; along all of them, flattened, only if there is only one."""
     def batch(flags, x: Value, *rest: Value, axis, **attrs):
         own = rank(x) - 1
         if any(flags[1:]) or not flags[0] or axis is None and own != 1:
@@ -586,7 +582,7 @@ def _batch_of_matrix(rule: Callable) -> Callable:
 
 
 def _batch_cofactors_along(flags, det: Value, a: Value, b: Value):
-    """One matrix, whose inverse is computed once, may have many directions."""
+    """Batch many directions for one matrix, whose inverse is computed once."""
     if flags[0] != flags[1]:
         return None
     if not flags[2]:

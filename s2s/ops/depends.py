@@ -1,20 +1,19 @@
-"""Which elements of its operands each element of a result depends on: for the patterns of sparse
-derivatives.
+"""Dependence rules of ops: the elements of the operands on which each element of a result depends,
+for sparsity patterns.
 
-A rule is `depends(unions, y, deps, *xs, **attrs)`.  `y` is the result and `xs` are the operands, as
-NumPy has them; `deps` has the dependences of each x: for an array, integers in its shape, which
-name sets of inputs (see sparse/union_graph.py), for a list a list of such, and 0, the empty set,
-for a number without any.  The rule returns the dependences of y.  They may be too many, never too
-few.
+A rule is `depends(unions, y, deps, *xs, **attrs)`. `y` is the result and `xs` are the operands, as
+NumPy values; `deps` has the dependences of each x: for an array, integers in its shape, which
+denote sets of inputs (see sparse/union_graph.py), for a list a list of such, and 0, the empty set,
+for a number without any. The rule returns the dependences of y, a superset of the true ones.
 
-What is meant is which elements an element is computed from, not its derivative: the programs that
-are asked are derivatives already.  Most ops move elements, and are run on the dependences as they
-are on the elements.  Elementwise ops need no rule: the union of those of the operands.  Of an op
-without a rule, and where an index depends on something, every element of the result depends on
+A dependence means that an element is computed from another, not that a derivative is nonzero: the
+analysed programs are derivatives already. Most ops move elements, and are run on the dependences as
+they are on the elements. Elementwise ops need no rule: their result is the union over the operands.
+For an op without a rule, and for an index with dependences, every element of the result depends on
 everything.
 
-The rules stand together, as those for batching do, because they are made of a few shapes of
-dependence and not of the ops.
+The rules are in one file, like those for batching, because they follow from a few patterns of
+dependence and not from the ops.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ from .core.shape import normal_axes
 
 
 def nothing(unions, y, deps, *xs, **attrs):
-    """Only the shape of an operand is read."""
+    """Rule: only the shape of an operand is read."""
     return 0
 
 
 def moved(record: Record) -> Callable:
-    """Elements are moved, repeated or dropped: the op itself, on dependences."""
+    """Rule: elements are moved, repeated or dropped; run the op itself on dependences."""
 
     def depends(unions, y, deps, *xs, **attrs):
         operands = [spread_as(d, x) if k in record.moves else x
@@ -50,7 +49,7 @@ def moved(record: Record) -> Callable:
 
 
 def spread_as(deps, x):
-    """The dependences of `x` in its shape."""
+    """The dependences of `x`, broadcast to its shape."""
     if isinstance(x, np.ndarray):
         return (np.full(x.shape, deps, np.int64)
                 if np.ndim(deps) == 0 and not isinstance(deps, list) else deps)
@@ -62,13 +61,13 @@ def spread_as(deps, x):
 
 
 def reduced(unions, y, deps, x, *, axis, keepdims=False):
-    """Along axes."""
+    """Rule: a reduction along axes."""
     axes = normal_axes(axis, x.ndim) if isinstance(x, np.ndarray) else ()
     return unions.along(spread_as(deps[0], x), tuple(axes), keepdims)
 
 
 def running(unions, y, deps, x, *, axis):
-    """Everything before, along an axis."""
+    """Rule: all previous elements along an axis (a scan)."""
     found = spread_as(deps[0], x)
     found = np.moveaxis(found.ravel() if axis is None else found, -1 if axis is None else axis,
                         0).copy()
@@ -78,23 +77,21 @@ def running(unions, y, deps, x, *, axis):
 
 
 def transformed(unions, y, deps, x, *lengths, axes=None, axis=None, **attrs):
-    """All along the axes of a Fourier or cosine transform."""
+    """Rule: all elements along the axes of a Fourier or cosine transform."""
     found = unions.along(spread_as(deps[0], x), normal_axes(axes if axis is None else axis, x.ndim),
                          keepdims=True)
     return np.broadcast_to(found, y.shape).copy()
 
 
 def matrices(unions, y, deps, a, **attrs):
-    """All of each matrix of a stack."""
+    """Rule: all elements of each matrix of a stack."""
     found = np.asarray(unions.along(spread_as(deps[0], a), (a.ndim - 2, a.ndim - 1)))
     return np.broadcast_to(found.reshape(found.shape + (1,) * (np.ndim(y) - found.ndim)),
                            np.shape(y)).copy()
 
 
 def gathered(forward: Callable) -> Callable:
-    """The adjoint of an op that moves elements, `forward`: each element gets all that was taken
-    from it.
-    """
+    """Rule: the adjoint of a moving op `forward`: each element gets all that was read from it."""
 
     def depends(unions, y, deps, bar, *xs, **attrs):
         places = np.arange(np.size(y)).reshape(np.shape(y))
@@ -110,7 +107,7 @@ def gathered(forward: Callable) -> Callable:
 
 
 def anything(unions, y, deps, *xs, **attrs):
-    """Every element on everything."""
+    """Rule: every element depends on everything."""
     return everywhere(unions.all_of(*(part for d in deps for part in parts(d))), y)
 
 
@@ -126,7 +123,9 @@ def everywhere(node: int, y):
 
 
 def product(unions, y, deps, a, b, **attrs):
-    """Of vectors, matrices and stacks: a row of the first and a column of the second."""
+    """Rule: products of vectors, matrices and stacks: a row of the first and a column of the
+    second.
+    """
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return unions.union(*deps)
     left, right = spread_as(deps[0], a), spread_as(deps[1], b)
@@ -140,13 +139,13 @@ def product(unions, y, deps, a, b, **attrs):
 
 
 def outer(unions, y, deps, a, b, **attrs):
-    """Of two vectors."""
+    """Rule: the outer product of two vectors."""
     left, right = (spread_as(d, x) for d, x in zip(deps, (a, b)))
     return unions.union(np.ravel(left)[:, None], np.ravel(right)[None, :])
 
 
 def summed(unions, y, deps, *xs, subscripts):
-    """np.einsum: of each operand what the summed axes hold."""
+    """Rule: np.einsum: of each operand the elements along the summed axes."""
     terms, result = subscripts.replace(" ", "").split("->")
     if "." in subscripts:
         return anything(unions, y, deps, *xs)
@@ -169,7 +168,7 @@ def summed(unions, y, deps, *xs, subscripts):
 
 
 def convolved(unions, y, deps, a, b):
-    """np.convolve, in full: element n of what stands at k in the first and at n - k in the second.
+    """Rule: np.convolve in full mode: element n of elements k of the first and n - k of the second.
     """
     places = np.add.outer(np.arange(np.size(a)), np.arange(np.size(b))).ravel()
     left = np.repeat(spread_as(deps[0], np.ravel(a)), np.size(b))
@@ -179,8 +178,8 @@ def convolved(unions, y, deps, a, b):
 
 
 def correlated(unions, y, deps, a, b):
-    """np.correlate where one lies inside the other: element n of what stands at n + k in the first
-    and at k in the second.
+    """Rule: np.correlate in valid mode: element n of elements n + k of the first and k of the
+    second.
     """
     places = np.subtract.outer(np.arange(np.size(a)), np.arange(np.size(b))).ravel()
     inside = (places >= 0) & (places < np.size(y))
@@ -191,7 +190,7 @@ def correlated(unions, y, deps, a, b):
 
 
 def solved(unions, y, deps, a, b):
-    """All of the matrix, and the column on the right."""
+    """Rule: the whole matrix, and the column on the right."""
     left = np.asarray(unions.along(spread_as(deps[0], a), (a.ndim - 2, a.ndim - 1)))
     if b.ndim == 1:
         return np.full(b.shape, unions.union(int(left), unions.along(spread_as(deps[1], b), (0,))),
@@ -201,30 +200,30 @@ def solved(unions, y, deps, a, b):
 
 
 def spaced(unions, y, deps, start, stop, num, **attrs):
-    """np.linspace: of both ends."""
+    """Rule: np.linspace: both ends."""
     return np.broadcast_to(unions.union(deps[0], deps[1]), np.shape(y)).copy()
 
 
 def counted(unions, y, deps, x, least, *weights):
-    """np.bincount: the weights of each number."""
+    """Rule: np.bincount: the weights of each number."""
     return unions.grouped(x, spread_as(deps[2], weights[0]), y.size) if weights else 0
 
 
 def written(unions, y, deps, x, v, *operands, pattern):
-    """x[...] = v."""
+    """Rule: x[...] = v."""
     found = np.array(spread_as(deps[0], x))
     found[python_index(pattern, operands)] = deps[1]
     return found
 
 
 def added(unions, y, deps, x, v, *operands, pattern):
-    """x[...] += v, each."""
+    """Rule: x[...] += v."""
     return add_into(unions, np.array(spread_as(deps[0], x)), deps[1],
                     python_index(pattern, operands))
 
 
 def add_into(unions, found: np.ndarray, deps, index):
-    """`found`, with `deps` added to what `index` names, each as often as it is named."""
+    """`found`, with `deps` added at each element that `index` names, as often as it is named."""
     places = np.arange(found.size).reshape(found.shape)[index]
     if np.ndim(places) == 0:
         found[index] = unions.both(int(found[index]), int(deps))
@@ -238,17 +237,17 @@ def add_into(unions, found: np.ndarray, deps, index):
 
 
 def joined(unions, y, deps, *leaves, shape, dtype):
-    """np.array of numbers."""
+    """Rule: np.array of numbers."""
     return np.array(list(deps), np.int64).reshape(shape)
 
 
 def member_by_member(unions, y, deps, a, b, **attrs):
-    """Of lists of one nesting."""
+    """Rule: lists of equal nesting, item by item."""
     return _both(unions, spread_as(deps[0], a), spread_as(deps[1], b))
 
 
 def added_to_item(unions, y, deps, xs, v, *indices, kind):
-    """xs[i][j] += v, of nested lists."""
+    """Rule: xs[i][j] += v, for nested lists."""
     added = spread_as(deps[1], v)
 
     def at(found, indices):
@@ -301,8 +300,8 @@ _say("sum added_up prod max min nanmax nanmin", reduced, moves=(0,))
 _say("cumsum cumprod", running, moves=(0,))
 _say("cholesky inv det log_of_det", matrices, moves=(0,))
 _say(
-    "cofactors cofactors_along cofactors_of_each cofactors_along_each inverse_or_nan inverse_or_nan_of_each",
-    anything, moves=ALL)
+    "cofactors cofactors_along cofactors_of_each cofactors_along_each inverse_or_nan "
+    "inverse_or_nan_of_each", anything, moves=ALL)
 _say("sum_to", gathered(lambda places, bar, x, **attrs: np.broadcast_to(places, np.shape(bar))),
      moves=(0,))
 _say("unrepeat",

@@ -1,1 +1,1 @@
-"""Ops that make, index, rearrange, reduce and multiply arrays."""
+"""Array ops: creation, indexing, reshaping, reductions, products."""

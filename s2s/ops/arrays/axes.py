@@ -1,6 +1,6 @@
-"""The same elements along other axes: new axes, axes in another order, turned round.
+"""Ops that insert, remove, permute or reverse axes.
 
-All are linear, and each rule is the arrangement undone.
+All are linear; the transpose of each is the inverse rearrangement.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .reshape import only, rearranged, reshape_like, unknown_like
 
 
 def _subscript(x: ast.expr, axes: tuple[int, ...], count: int) -> ast.expr:
-    """x[:, None], with a new axis at each of `axes`."""
+    """The expression x[:, None], with a new axis at each of `axes`."""
     entries = [ast.Constant(None) if k in axes else ast.Slice() for k in range(count)]
     return ast.Subscript(x, only(entries), ast.Load())
 
@@ -87,7 +87,7 @@ numpy_function(np.expand_dims)(expand_dims)
 
 
 def _squeezed(x: Value, axis) -> tuple[int, ...]:
-    """The axes that go; they must be of length 1, or may be at run time."""
+    """The axes that are removed: of length 1, statically or checked at run time."""
     dims = dims_of(x.type)
     if axis is None:
         if any(isinstance(d, Extent) and d.may_be_one for d in dims):
@@ -173,7 +173,7 @@ def squeeze(x: Value, axis=None) -> Value:
 
 
 def _at_least(name: str, function, least: int, new_axes):
-    """An op that adds axes up to `least`; `new_axes` says which, by rank."""
+    """Define an op that adds axes up to rank `least`; `new_axes` gives them by rank."""
 
     def fold(x: Value):
         if rank(x) is None:
@@ -286,12 +286,12 @@ def transposed(x: Value) -> Value:
 
 @numpy_function(np.matrix_transpose, attribute="mT")
 def matrix_transpose(x: Value) -> Value:
-    """The last two axes in the opposite order."""
+    """np.matrix_transpose: swap the last two axes."""
     return swapaxes(x, -1, -2)
 
 
 def _two_axes(name: str, function, order, undo):
-    """An op (x; a, b) that reorders axes; of known rank it is a transpose."""
+    """Define an op (x; a, b) that permutes axes; for a known rank it is a transpose."""
     record = define(
         name,
         evaluate=lambda x, *, a, b: function(x, a, b),
@@ -401,7 +401,7 @@ roll_record = define(
 
 @numpy_function(np.roll)
 def roll(x: Value, shift, axis=None) -> Value:
-    """np.roll: along several axes, along one after another."""
+    """np.roll: for several axes, one after another."""
     axis, shifts = static_axis(axis), members(shift)
     shifts = [value(shift)] if shifts is None else shifts
     axes = axis if isinstance(axis, tuple) else (axis,)

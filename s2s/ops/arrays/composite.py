@@ -1,5 +1,5 @@
-"""Arrays built of arrays: np.kron, np.cross, np.rot90, np.dstack, np.meshgrid, np.vander, np.tri
-and indices of triangles, np.pad.
+"""Array builders composed of other ops: np.kron, np.cross, np.rot90, np.dstack, np.meshgrid,
+np.vander, np.tri and triangle indices, np.pad.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from .selection import taken, tril, triu
 
 @numpy_function(np.kron)
 def kron(a, b) -> Value:
-    """np.kron: each axis of the result runs over one of `a` and, within its steps, over one of `b`.
+    """np.kron: each axis of the result is the product of an axis of `a` (outer) and one of `b`
+    (inner).
     """
     a, b = as_array(a), as_array(b)
     if None in (rank(a), rank(b)):
@@ -68,7 +69,7 @@ def dstack(tup) -> Value:
 
 @numpy_function(np.meshgrid)
 def meshgrid(*xi, copy=True, sparse=False, indexing="xy") -> Value:  # noqa: A002  NumPy's own names
-    """np.meshgrid of vectors, and of numbers, which are vectors of one element."""
+    """np.meshgrid of vectors, or of numbers, taken as vectors of one element."""
     xs, order = [FUNCTIONS[np.atleast_1d](as_array(x)) for x in xi], list(range(len(xi)))
     if static(indexing) == "xy" and len(xs) > 1:
         order[:2] = 1, 0
@@ -120,8 +121,8 @@ def _cross(a: Value, b: Value) -> Value:
 
 
 def _in_space(x: Value) -> Value:
-    """`x`, whose last axis is of length 3: where only the run knows it, the reshape raises if it is
-    not, as NumPy does.
+    """`x` with a last axis of length 3: if that is known only at run time, a reshape raises as
+    NumPy does.
     """
     *others, last = dims_of(x.type)
     check_inner(last, 3, "np.cross")
@@ -151,8 +152,7 @@ def pad(array, pad_width, mode="constant", constant_values=0) -> Value:
 
 
 def _constants(given, axes: int) -> list[tuple]:
-    """What each axis is padded with, before and after: a number for all, a pair for all, or a pair
-    for each axis.
+    """The padding values of each axis, before and after, from a number, a pair, or a pair per axis.
     """
     pair = members(given)
     if pair is None:

@@ -1,4 +1,4 @@
-"""Arrays put together, end to end or side by side; the rules take them apart again."""
+"""Concatenation, stacking and splitting of arrays."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ from .reshape import ravel, reshape
 
 
 def joined_dtype(xs: tuple[Value, ...]) -> str | None:
-    """The dtype of arrays put together."""
+    """The common dtype of concatenated arrays."""
     return common_dtype(*(dtype_of(x.type) for x in xs))
 
 
 def arrays(xs) -> list[Value]:
-    """The members of a sequence argument; of an array, what its first axis holds."""
+    """The members of a sequence argument; for an array, its items along the first axis."""
     found = members(xs)
     if found is None:
         dims = dims_of(value(xs).type)
@@ -64,7 +64,7 @@ def arrays(xs) -> list[Value]:
 
 
 def _sum_extents(extents: list):
-    """The length of axes put end to end, where offsets say it exactly."""
+    """The length of concatenated axes, if symbolic offsets express it exactly."""
     number = sum(d for d in extents if isinstance(d, int))
     symbols = [d for d in extents if isinstance(d, Extent)]
     if not symbols:
@@ -101,7 +101,7 @@ def _infer_concatenate(*xs: Value, axis: int) -> Type:
 
 
 def _agreed(extents: list):
-    """The one extent that arrays side by side must have."""
+    """The common extent of axes that must be equal."""
     numbers = {d for d in extents if isinstance(d, int)}
     if len(numbers) > 1:
         raise TypeMismatchError(
@@ -115,7 +115,7 @@ def _agreed(extents: list):
 
 
 def along(axis: int, entry) -> tuple:
-    """The index that has `entry` on this axis and everything on the others."""
+    """The index with `entry` on this axis and full slices on the others."""
     return (
         (*(slice(None),) * axis, entry)
         if axis >= 0
@@ -124,7 +124,7 @@ def along(axis: int, entry) -> tuple:
 
 
 def _is_one_row(x: Value, axis: int) -> bool:
-    """Whether `x` is an array that was given this axis, of length 1, to be joined along it."""
+    """Whether `x` is an array with this axis, of length 1, inserted for the concatenation."""
     if (rank(x) is None or x.op is None or x.op.name != "expand_dims"
         or not isinstance(x.op.attrs["axis"], int)):
         return False
@@ -282,7 +282,7 @@ def stack(xs, axis=0, out=None) -> Value:
 
 @numpy_function(np.split)
 def split(x: Value, sections, axis=0) -> Value:
-    """np.split into equal parts, or at given places: a tuple of arrays."""
+    """np.split into equal parts, or at given indices: a tuple of arrays."""
     x, axis, places = value(x), static_axis(axis), members(sections)
     sections = static(sections, "where to split") if places is None else tuple(places)
     if isinstance(sections, int):
@@ -305,7 +305,7 @@ def split(x: Value, sections, axis=0) -> Value:
 
 @numpy_function(np.array_split)
 def array_split(x: Value, sections, axis=0) -> Value:
-    """np.array_split: the first parts are longer by one where they cannot be equal."""
+    """np.array_split: where the parts cannot be equal, the first ones are longer by one."""
     x, axis, sections = value(x), static_axis(axis), static(sections, "where to split")
     if isinstance(sections, int):
         whole = length(x, axis=_axis_to_split(x, axis))

@@ -1,4 +1,4 @@
-"""Making arrays: from a shape, from a range, from numbers, from another array.
+"""Array creation: from a shape, a range, numbers, or another array.
 
 The extents of a shape are operands, so `np.zeros((n, m))` reads n and m, and its type says so:
 arrays made with the same n have provably the same length.
@@ -54,8 +54,7 @@ from .index import take
 
 
 def extents_of(shape) -> tuple[Value, ...]:
-    """The extents that `shape`, a length or a tuple of lengths, stands for: operands of the ops
-    below.
+    """The extents in `shape`, a length or a tuple of lengths, as operands of the ops below.
 
     A shape of unknown rank is one operand.
     """
@@ -82,13 +81,13 @@ def _shape(extents: Sequence):
 
 
 def _shape_syntax(extents: Sequence[ast.expr]) -> ast.expr:
-    """The shape as a person would write it: n, (n, m), x.shape."""
+    """The shape in its simplest spelling: n, (n, m), x.shape."""
     return extents[0] if len(extents) == 1 else shape_tuple(extents)
 
 
 def shape_tuple(extents: Sequence[ast.expr]) -> ast.expr:
-    """(n, m), or x.shape where these are the lengths of all axes of x, of which the text of a
-    length says how many there are.
+    """The expression (n, m), or x.shape if these are the lengths of all axes of x, whose number the
+    length expressions show.
     """
     match extents:
         case [ast.Call(ast.Name("len"), [x]), *rest] if (
@@ -117,7 +116,8 @@ def _filled(name: str, function: Callable) -> Record:
         name,  # (*extents): as np.zeros(extents, dtype)
         evaluate=lambda *extents, dtype: function(_shape(extents), dtype),
         infer=lambda *extents, dtype: shaped(dtype, extents),
-        syntax=lambda *extents, dtype: numpy_call(name, _shape_syntax(extents), *_unless_float64(dtype)),
+        syntax=lambda *extents, dtype: numpy_call(name, _shape_syntax(extents),
+                                                  *_unless_float64(dtype)),
         vjp=_no_vjp, jvp=_no_jvp, cheap=name != "empty", raises=raise_conditions.COUNTS)
 
 
@@ -161,7 +161,7 @@ def empty(shape, dtype=None) -> Value:
 
 
 def _as_scalar(record: Record, number: int, shape, dtype: str) -> Value:
-    """An array of no axes is a number."""
+    """Convert an array of rank 0 to a number."""
     extents = extents_of(shape)
     return record(*extents, dtype=dtype) if extents else value(np.dtype(dtype).type(number))
 
@@ -173,7 +173,7 @@ def full(shape, fill_value, dtype=None) -> Value:
 
 
 def _as_number(v: Value, dtype) -> Value:
-    """`v` in that dtype; a Python number stays one where NumPy then makes that dtype of it."""
+    """`v` in that dtype; a Python number stays one if NumPy then converts it to that dtype."""
     if is_none(dtype):
         return v
     name = dtype_name(dtype)
@@ -200,8 +200,10 @@ def _like(name: str, function: Callable) -> Record:
         name,  # (x): the attribute dtype is None for the dtype of x
         evaluate=lambda x, *, dtype: function(x, dtype),
         infer=lambda x, *, dtype: _infer_like(x, dtype or dtype_of(x.type)),
-        fold=lambda x, *, dtype: value(function(0, dtype or x.type.dtype)[()]) if isinstance(x.type, Scalar) else None,
-        syntax=lambda x, *, dtype: numpy_call(name, x, *([] if dtype is None else [dtype_syntax(dtype)])),
+        fold=lambda x, *, dtype: (value(function(0, dtype or x.type.dtype)[()])
+                                  if isinstance(x.type, Scalar) else None),
+        syntax=lambda x, *, dtype: numpy_call(name, x,
+                                              *([] if dtype is None else [dtype_syntax(dtype)])),
         vjp=_no_vjp, jvp=_no_jvp)
 
 
@@ -218,7 +220,7 @@ full_like_record = define(
 
 
 def _own_dtype(x: Value, dtype) -> str | None:
-    """None for the dtype of x itself."""
+    """The dtype, or None if it is that of x itself."""
     name = None if is_none(dtype) else dtype_name(dtype)
     return None if name == dtype_of(x.type) else name
 
@@ -278,7 +280,7 @@ def _range_extent(start: Value, stop: Value, step: Value) -> int | Extent:
 
 
 def _measured(n: Value) -> int | Extent | None:
-    """The extent of `n`, if that is the length of an axis or more, and so not negative."""
+    """The extent of `n`, if that is an axis length or larger, and so not negative."""
     base, offset = base_offset(n)
     is_length = (offset >= 0 and base is not None and base.op is not None
                  and base.op.name == "length")
@@ -406,7 +408,7 @@ def identity(n, dtype=None) -> Value:
 
 
 def _nested(leaves: Sequence, shape: tuple[int, ...], make: Callable):
-    """`leaves` in row-major order as `make` of `make`s of this shape."""
+    """Nested `make`s of `leaves`, in row-major order, in this shape."""
     if len(shape) == 1:
         return make(list(leaves))
     size = len(leaves) // shape[0]
@@ -455,7 +457,7 @@ array_record = define(
 
 
 def _leaves(x: Value) -> tuple[list[Value], tuple[int, ...]]:
-    """The members of a tuple of tuples, in row-major order, and the shape it has."""
+    """The members of nested tuples, in row-major order, and their shape."""
     if isinstance(x.type, Static) and isinstance(x.constant, (tuple, list)):
         x = value(_as_tuple(x.constant))
     if isinstance(x.type, List):  # as long as a run says
@@ -538,7 +540,7 @@ def copy_method(x: Value, order="C") -> Value:
 
 @numpy_function(method="view")
 def view_method(x: Value, dtype=None) -> Value:
-    """x.view(): the array by another name; not its bytes as another type."""
+    """x.view() without a dtype: the same array; reinterpreting the bytes is not supported."""
     if not is_none(dtype):
         raise UnsupportedError("the bytes of an array taken for another dtype", current().line,
                                "use x.astype(dtype), or x.real and x.imag")

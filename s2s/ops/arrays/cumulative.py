@@ -1,4 +1,4 @@
-"""Sums and products that run along an axis: cumsum, cumprod, and prod, whose rule is of their kind.
+"""Cumulative ops (scans) along an axis: cumsum, cumprod; and prod, whose rule is of the same kind.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from .reshape import ravel, reshape, reshape_like
 
 
 def _fold_running(record: str) -> Callable:
-    """Of a vector, the axis is not worth mentioning."""
+    """Drop the axis argument for a vector."""
 
     def fold(x: Value, *, axis: int | None):
         if rank(x) != 1 or axis is None:
@@ -106,7 +106,7 @@ def cumsum_(x, axis=None, dtype=None, out=None) -> Value:
 
 
 def _before(x: Value) -> Value:
-    """The products of the elements before each, along the first axis."""
+    """The exclusive cumulative product along the first axis."""
     n = length(x, axis=0)
 
     def step(k, before, product):
@@ -117,7 +117,7 @@ def _before(x: Value) -> Value:
 
 
 def _filled_like_element(x: Value, number: float) -> Value:
-    """`number` in the shape of x[0], which an empty array has not."""
+    """An array of `number` in the shape of x[0]; x may be empty."""
     if rank(x) == 1:
         return value(number)
     if rank(x) is None:
@@ -127,7 +127,7 @@ def _filled_like_element(x: Value, number: float) -> Value:
 
 
 def _on_first_axis(rule: Callable) -> Callable:
-    """A rule along the first axis, as a rule along any: `rule(bar, x) -> x_bar`."""
+    """Turn a rule along the first axis into a rule along any axis: `rule(bar, x) -> x_bar`."""
 
     def vjp(bar, y, x, *, axis, keepdims=None):
         if keepdims:
@@ -146,8 +146,8 @@ def _on_first_axis(rule: Callable) -> Callable:
 
 
 def _as_one_axis(rule: Callable, bar: Value, x: Value, axes: tuple[int, ...]) -> Value:
-    """A rule along the first axis, as a rule along several, which are moved to the front and made
-    one.
+    """Turn a rule along the first axis into a rule along several, which are moved to the front and
+    merged.
     """
     others = tuple(k for k in range(rank(x)) if k not in axes)
     front = transpose_record(x, axes=(*axes, *others))

@@ -1,18 +1,17 @@
-"""Cosine and sine transforms of scipy.fft: dct, idct, dst, idst, of the types 1 to 4.
+"""Discrete cosine and sine transforms of scipy.fft: dct, idct, dst, idst, types 1 to 4.
 
 Two ops, `dct` and `dst`: the inverse of one type is another type, or the same, with the norm of the
 other direction, as in SciPy.
 
 Note [Cosine transforms transposed]
-The matrices of type 4, and that of dst of type 1, are symmetric.  Types 2 and 3 are each other's
-transpose but for one number of those that type 3 is given, the first of a cosine transform and the
-last of a sine transform, which counts once where all others count twice: type 2 transposed is type
-3 of numbers of which that one is doubled, and type 3 transposed is type 2, of whose result it is
-halved.  In the dct of type 1 the first and the last count once.  With norm="ortho" there are no
-such numbers: SciPy scales them.
+The matrices of type 4, and of dst type 1, are symmetric. Types 2 and 3 are each other's transpose
+except for one input of type 3, the first of a cosine and the last of a sine transform, which has
+weight 1 where all others have weight 2: the transpose of type 2 is type 3 with that input doubled,
+and the transpose of type 3 is type 2 with that output halved. In dct type 1 the first and the last
+input have weight 1. With norm="ortho" SciPy scales them, so there are no such exceptions.
 
-Considered: transforms of Fourier of four times the length, differentiated as they are: SciPy's bits
-would be others, and it takes longer.
+Considered: Fourier transforms of four times the length, with their own derivatives: the results
+would differ from SciPy's in the last bits, and take longer.
 """
 
 from __future__ import annotations
@@ -120,7 +119,7 @@ TRANSFORMS = {name: _transform(name) for name in ("dct", "dst")}
 
 
 def _mean(name: str) -> None:
-    """Say what scipy.fft.name means."""
+    """Register the meaning of scipy.fft.name."""
     record, is_inverse = TRANSFORMS[name.removeprefix("i")], name.startswith("i")
 
     def transform(x, type=2, n=None, axis=-1, norm=None, overwrite_x=False, workers=None,

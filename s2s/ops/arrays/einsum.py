@@ -39,14 +39,13 @@ from .selection import diagonal
 
 
 def split(subscripts: str) -> tuple[list[str], str]:
-    """The names of the axes of each operand, and of the result."""
+    """The axis names of each operand and of the result."""
     operands, _, result = subscripts.partition("->")
     return operands.split(","), result
 
 
 def canonical(subscripts: str, ranks: list[int | None]) -> str:
-    """Subscripts without spaces, with the result written out and a name for each axis that an
-    ellipsis stands for.
+    """Normalise subscripts: no spaces, an explicit result, and a name for each axis of an ellipsis.
 
     `ranks` are those of the operands.
     """
@@ -85,7 +84,7 @@ def canonical(subscripts: str, ranks: list[int | None]) -> str:
 
 
 def without_twins(names: str, x: Value) -> tuple[str, Value]:
-    """An operand of which an axis is named twice, as the diagonal of it."""
+    """Replace an operand with a repeated axis name by its diagonal."""
     for name in dict.fromkeys(names):
         while names.count(name) > 1:
             first = names.index(name)
@@ -133,7 +132,7 @@ def _infer(*xs: Value, subscripts: str) -> Type:
 
 
 def _fold(*xs: Value, subscripts: str):
-    """A number among the operands is a factor; one operand with all its axes is itself, or a
+    """Turn a scalar operand into a factor, and a single operand with all its axes into itself or a
     transpose.
 
     Of that NumPy returns a view, and a record says of all its results alike what they share: a
@@ -159,8 +158,8 @@ def _vjp(bar, y, *xs, subscripts):
 
 
 def _cotangent(bar: Value, y: Value, xs: tuple, k: int, subscripts: str) -> Value:
-    """The cotangent of the k-th operand; axes that are summed over in it alone, or of another
-    length elsewhere, are spread over.
+    """The cotangent of the k-th operand; axes summed in it alone, or of another length elsewhere,
+    are broadcast.
     """
     operands, result = split(subscripts)
     others, rest = [*operands[:k], *operands[k + 1 :]], [*xs[:k], *xs[k + 1 :]]
@@ -181,7 +180,7 @@ def _cotangent(bar: Value, y: Value, xs: tuple, k: int, subscripts: str) -> Valu
 
 
 def _elsewhere(names: list[str], xs: list[Value]) -> dict[str, list[Dim]] | None:
-    """The lengths of the axes of each name; None if they are not known."""
+    """The lengths of the axes of each name in the other operands; None if unknown."""
     if any(rank(x) is None for x in xs):
         return None
     found: dict[str, list[Dim]] = {}
@@ -192,8 +191,8 @@ def _elsewhere(names: list[str], xs: list[Value]) -> dict[str, list[Dim]] | None
 
 
 def _is_as_long(d: Dim, others: list[Dim]) -> bool | None:
-    """Whether an axis of length d is as long as all of these that are longer than 1; None if only a
-    run knows.
+    """Whether an axis of length d equals all of these lengths that are longer than 1; None if known
+    only at run time.
     """
     longer = [e for e in others if e != 1]
     if all(e == d for e in longer):
@@ -233,7 +232,7 @@ einsum = define(
 
 @numpy_function(np.einsum)
 def einsum_(subscripts, *operands, optimize=False) -> Value:
-    """np.einsum with subscripts known when code is generated."""
+    """np.einsum with static subscripts."""
     text = static(subscripts, "the subscripts of np.einsum")
     if not isinstance(text, str):
         raise UnsupportedError(

@@ -1,29 +1,29 @@
-"""Discrete Fourier transforms: np.fft, and what of scipy.fft is the same.
+"""Discrete Fourier transforms: np.fft, and the same functions of scipy.fft.
 
-Four ops, `fft`, `ifft`, `rfft` and `irfft`, along one axis or several, are all there are: fft2 and
-fftn are an `fft` with more axes, hfft is an `irfft` of the conjugate with the norm of the other
-direction, as in NumPy, and ihfft likewise.  The lengths that a transform crops or pads to are
-operands, for they may be computed: none where it takes those that it finds.  `axes` is what the
-program says: a number for np.fft.fft, a tuple or None for np.fft.fftn.
+All transforms are one of four ops, `fft`, `ifft`, `rfft` and `irfft`, along one axis or several:
+fft2 and fftn are an `fft` with more axes, hfft is an `irfft` of the conjugate with the norm of the
+other direction, as in NumPy, and ihfft likewise. The lengths to which a transform crops or pads are
+operands, because they may be computed; there are none if it keeps the lengths of its input. `axes`
+is as in the program: a number for np.fft.fft, a tuple or None for np.fft.fftn.
 
 Note [Transforms transposed]
 Cotangents are multiplied without conjugation (ops/core/chain_rule.py), so an adjoint is the
-transposed matrix.  That of fft, w ** (j * k), is symmetric: the adjoint of fft is fft and that of
-ifft is ifft, with the same norm.  rfft is the first n // 2 + 1 rows of that matrix, on real
-numbers.  Its adjoint is the real part of the sum over those rows, and irfft without its factor 1 /
-n is the real part of a sum with w ** (-j * k) in which every bin counts twice that stands for its
-mirror image, too; so it is irfft of the conjugate, divided by these counts, with the norm of the
-other direction.  The adjoint of irfft is the conjugate of rfft multiplied by them.  So the ops
-close under differentiation.  What was cropped is padded with zeros and what was padded is cropped
-by the op `fitted`, which is nothing where the lengths prove to be equal.
+transposed matrix. That of fft, w ** (j * k), is symmetric: the adjoint of fft is fft and that of
+ifft is ifft, with the same norm. rfft is the first n // 2 + 1 rows of that matrix, applied to real
+numbers. Its adjoint is the real part of the sum over those rows, and irfft without its factor 1 / n
+is the real part of a sum with w ** (-j * k) in which bins with a mirror image count twice; so the
+adjoint is irfft of the conjugate, divided by these counts, with the norm of the other direction.
+The adjoint of irfft is the conjugate of rfft, multiplied by them. So the ops are closed under
+differentiation. Cropping and padding with zeros are each other's adjoints: the op `fitted`, the
+identity where the lengths are proved equal.
 
 Considered: the adjoint of rfft as np.real(np.fft.fft(y_bar, n)), which needs no counts and takes
 twice the time; counts written as two elements and a slice that are halved in place, whose
-derivatives are writes again; np.fft.hfft for irfft of the conjugate, which few know and there is
-along one axis only; an op for each function of np.fft, sixteen for four; matrices of w ** (j * k),
-which take n ** 2 steps.
+derivatives are writes again; np.fft.hfft for irfft of the conjugate, which is little known and
+works along one axis only; an op for each function of np.fft, sixteen instead of four; matrices of w
+** (j * k), which take n ** 2 steps.
 
-In compiled code NumPy is called for each transform: Numba knows none.  That takes some
+Compiled code calls NumPy for each transform, because Numba supports none. That takes some
 microseconds, and the loops around it stay compiled.
 """
 
@@ -67,9 +67,7 @@ OTHER_WAY = {None: "forward", "backward": "forward", "ortho": "ortho", "forward"
 
 
 def axes_of(x: Value, axes) -> tuple[int, ...]:
-    """The axes that a transform is along, the last one first transformed: counted from 0 where the
-    rank is known.
-    """
+    """The transformed axes, the last one first; counted from 0 if the rank is known."""
     if rank(x) is not None:
         return normal_axes(axes, rank(x))
     axes = axes if isinstance(axes, tuple) else (axes,)
@@ -81,7 +79,7 @@ def axes_of(x: Value, axes) -> tuple[int, ...]:
 
 
 def _bins(extent):
-    """The length of np.fft.rfft of so many numbers."""
+    """The length of np.fft.rfft of n numbers."""
     if isinstance(extent, int):
         return extent // 2 + 1
     if extent.accepts_any:
@@ -91,7 +89,7 @@ def _bins(extent):
 
 
 def _from_bins(extent):
-    """The length of np.fft.irfft of so many numbers, unless it is said: never 1."""
+    """The default length of np.fft.irfft of so many bins; never 1."""
     if isinstance(extent, int):
         return 2 * (extent - 1)
     made = fresh_extent() if extent.accepts_any else named_extent(("from bins", extent))
@@ -138,7 +136,7 @@ def _infer(name: str) -> Callable:
 
 
 def _spelling(name: str, axes) -> str:
-    """What the function is called: np.fft.fft, fft2 or fftn."""
+    """The name of the function: np.fft.fft, fft2 or fftn."""
     return name if isinstance(axes, int) else f"{name}2" if axes == (-2, -1) else f"{name}n"
 
 
@@ -190,9 +188,7 @@ def _vjp(name: str) -> Callable:
 
 
 def unconverted(bar: Value) -> Value:
-    """`bar`, or the real numbers that it was made complex from: they are transformed as well, and
-    faster.
-    """
+    """`bar`, or the real array that it was converted from: real transforms are faster."""
     if bar.op is None or bar.op.name != "astype":
         return bar
     pair = dtype_of(bar.op.inputs[0].type), dtype_of(bar.type)
@@ -277,15 +273,17 @@ fitted_record = define(
     evaluate=lambda x, n, *, axis: fitted(x, n, axis),
     infer=_infer_fitted,
     fold=_fold_fitted,
-    vjp=lambda bar, y, x, n, *, axis: (shaped_like(fitted_record(bar, length(x, axis=axis), axis=axis), x), None),
+    vjp=lambda bar, y, x, n, *, axis: (
+        shaped_like(fitted_record(bar, length(x, axis=axis), axis=axis), x), None),
     linear=(0,),
     helper=fitted,
-    syntax=lambda x, n, *, axis: ast.Call(ast.Name("fitted", ast.Load()), [x, n, literal(axis)], []),
+    syntax=lambda x, n, *, axis: ast.Call(ast.Name("fitted", ast.Load()), [x, n, literal(axis)],
+                                          []),
 )
 
 
 def as_writes(x: Value, n: Value, axis: int) -> Value:
-    """`fitted` as what compiled code does: a part of zeros is written."""
+    """`fitted` for compiled code: write a slice of an array of zeros."""
     part = along(axis, slice(None, RECORDS["min_"](n, length(x, axis=axis))))
     lengths = [n if k == axis % rank(x) else length(x, axis=k) for k in range(rank(x))]
     return put(zeros_record(*lengths, dtype=x.type.dtype), part, take(x, part))
@@ -315,7 +313,7 @@ bin_counts_record = define(
 
 
 def _counts(n: Value, x: Value, axis: int) -> Value:
-    """bin_counts(n), along an axis of arrays like `x`."""
+    """bin_counts(n), shaped to broadcast along an axis of arrays like `x`."""
     after = (rank(x) - axis if axis >= 0 else -axis) - 1
     return expand_dims(bin_counts_record(n), tuple(range(1, after + 1)))
 
@@ -362,7 +360,7 @@ def _along_many(record: Record, x: Value, s, axes, norm: str | None, library: st
 
 
 def _lengths_along(x: Value, s, axes) -> tuple[list[Value], tuple[int, ...]]:
-    """The lengths `s`, and what they are along; -1 stands for that of x."""
+    """The lengths `s` and their axes; -1 means the length of x."""
     found = members(s)
     if found is None:
         raise UnsupportedError("a Fourier transform with an s that is no tuple of lengths",
@@ -383,8 +381,8 @@ def defaults_only(**options) -> None:
 
 
 def _mean(name: str, rule: Callable, default) -> None:
-    """Say what a function of both libraries means: rule(record, x, lengths, axes, norm, library),
-    `default` being its axes.
+    """Register the meaning of a function of both libraries: rule(record, x, lengths, axes, norm,
+    library), with `default` axes.
     """
     is_turned = name in ("hfft", "ihfft")
     record = RECORDS[{"hfft": "irfft", "ihfft": "rfft"}.get(name, name.rstrip("2n"))]
@@ -434,7 +432,7 @@ def _of_both(name: str) -> Callable:
 
 
 def _turned(x, axes, ahead: bool) -> Value:
-    """`x`, each axis rolled by half of its length."""
+    """`x`, each axis rolled by half its length."""
     x = as_array(x)
     if rank(x) is None and is_none(axes):
         raise UnsupportedError("np.fft.fftshift of an array of unknown rank", current().line,
@@ -448,13 +446,13 @@ def _turned(x, axes, ahead: bool) -> Value:
 
 @_of_both("fftshift")
 def fftshift(x, axes=None) -> Value:
-    """np.fft.fftshift: the frequency 0 in the middle."""
+    """np.fft.fftshift: move the frequency 0 to the middle."""
     return _turned(x, axes, True)
 
 
 @_of_both("ifftshift")
 def ifftshift(x, axes=None) -> Value:
-    """np.fft.ifftshift, which undoes fftshift."""
+    """np.fft.ifftshift, the inverse of fftshift."""
     return _turned(x, axes, False)
 
 
@@ -485,7 +483,8 @@ def is_one(d: ast.expr) -> bool:
 bin_numbers = define(
     "bin_numbers",  # which multiple of 1 / (n * d) each of them is: what compiled code has
     evaluate=lambda n, *, name: np.rint(getattr(np.fft, name)(n, 1 / n)).astype(np.int64),
-    infer=lambda n, *, name: Array("int64", ((_bins if name == "rfftfreq" else lambda extent: extent)(extent_of(n)),)),
+    infer=lambda n, *, name: Array(
+        "int64", ((_bins if name == "rfftfreq" else lambda extent: extent)(extent_of(n)),)),
     partials=(None,),
     cheap=True,
 )

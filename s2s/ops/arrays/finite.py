@@ -1,8 +1,8 @@
-"""np.asarray_chkfinite(x): x itself, which raises ValueError where it holds NaN or an infinite
-number, as SciPy's `check_finite` does.
+"""np.asarray_chkfinite(x): the identity, with a ValueError for NaN or infinities, as in SciPy's
+`check_finite`.
 
-An op of its own, not a branch that raises: of all lanes of a batch it is one question, and a
-function whose matrices are known to be of integers has none.
+An op of its own, not a branch that raises: for all lanes of a batch it is one test, and for integer
+matrices it is removed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reading and writing parts of arrays.
+"""Indexing: reading and writing elements and slices.
 
 The index is a pattern and its operands (see index_pattern.py), which follow the array in the op's
 inputs.
@@ -65,7 +65,8 @@ def _infer_getitem(x: Value, *operands: Value, pattern: Pattern):
         case Unknown(_, dtype):
             if any(isinstance(o.constant, str) for o in operands):
                 raise UnsupportedError(
-                    f"{x.name or 'this'} is indexed with a string, so it is a container, and what it holds is known only at a call",
+                    f"{x.name or 'this'} is indexed with a string, so it is a container, "
+                    "and what it holds is known only at a call",
                     current().line,
                     WITH_ARGUMENTS,
                 )
@@ -99,7 +100,7 @@ def _infer_setitem(x: Value, v: Value, *operands: Value, pattern: Pattern):
 
 
 def _check_fits(type: Type, dims: tuple) -> None:
-    """A value that is written must broadcast to the place it is written to."""
+    """Check that a written value broadcasts to the indexed part."""
     if not isinstance(type, (Scalar, Array, Unknown)):
         raise TypeMismatchError(
             f"{type} cannot be an element of an array", current().line, "write numbers or arrays"
@@ -130,7 +131,9 @@ def _shown(dims: tuple) -> str:
 
 
 def _written(x: Value, operands, pattern: Pattern) -> Value | None:
-    """What the op that made `x` wrote at this very place, if it did."""
+    """The value that the op that made `x` wrote at this very index, if it did (store-to-load
+    forwarding).
+    """
     op = x.op
     if op is None or op.record is not setitem or not is_basic(pattern, operands):
         return None
@@ -139,8 +142,8 @@ def _written(x: Value, operands, pattern: Pattern) -> Value | None:
 
 
 def _stands_for_nothing(x: Value, pattern: Pattern) -> bool:
-    """Whether the index says `...` although it names every axis: of a vector, NumPy's x[..., 0] is
-    a view of rank 0, no number.
+    """Whether the index has a redundant `...`: NumPy's x[..., 0] of a vector is a view of rank 0,
+    not a number.
     """
     return (isinstance(x.type, Array) and any(p is ... for p in pattern)
             and count_named(pattern) == x.type.rank)
@@ -193,7 +196,7 @@ def _fold_getitem(x: Value, *operands: Value, pattern: Pattern):
 
 
 def _zero(dtype: str) -> Value:
-    """An element that is 0: NumPy's in the user's lines, where 1 / x must not raise; 0.0 in
+    """A zero element: a NumPy number for the user's lines, where 1 / x must not raise; 0.0 in
     adjoints.
     """
     if dtype == "float64" and runs_backwards():
@@ -202,7 +205,7 @@ def _zero(dtype: str) -> Value:
 
 
 def _fold_member(x: Value, operands, pattern: Pattern):
-    """A member or slice of a tuple by literals."""
+    """Fold a member or slice of a tuple at literal indices."""
     if len(pattern) != 1 or not all(type(o.constant) is int for o in operands):
         return None
     key = python_index(pattern, [o.constant for o in operands])
@@ -223,7 +226,7 @@ def _fold_member(x: Value, operands, pattern: Pattern):
 
 
 def _is_unread(x: Value) -> bool:
-    """Whether nothing in the current block has read `x`, made there, so far.
+    """Whether nothing in the current block has read `x`, created there, so far.
 
     A fold that skips a version of an array must not skip one that is read: the one before it would
     have to outlive the write, that is, be copied.
@@ -259,8 +262,8 @@ def _fold_setitem(x: Value, v: Value, *operands: Value, pattern: Pattern):
 
 
 def _written_elsewhere(x: Value, operands: Sequence[Value], pattern: Pattern) -> bool:
-    """Whether `x` comes of a write to another element than the one there: one index is another
-    number, counted from the same end.
+    """Whether `x` comes from a write to a provably different element: another constant index from
+    the same end.
     """
     if (x.op is None or x.op.record not in (setitem, additem) or x.op.attrs["pattern"] != pattern
         or set(pattern) != {"i"}):
@@ -270,7 +273,7 @@ def _written_elsewhere(x: Value, operands: Sequence[Value], pattern: Pattern) ->
 
 
 def _fold_additem(x: Value, v: Value, *operands: Value, pattern: Pattern):
-    """In a reverse sweep, adding to a zero is storing; elsewhere -0.0 forbids it."""
+    """In a reverse sweep, adding to zero is storing; elsewhere -0.0 forbids that."""
     if _stands_for_nothing(x, pattern):
         return additem(x, v, *operands, pattern=_without_ellipsis(pattern))
     if not runs_backwards() or x.op is None or not is_basic(pattern, operands):
@@ -341,7 +344,7 @@ def _vjp_additem(bar, y, x, v, *operands, pattern):
 def _part_of(
     bar: Value, v: Value, operands, pattern: Pattern, written: bool = False
 ) -> Value | None:
-    """What the cotangent of the whole says of `v`."""
+    """The part of a cotangent that belongs to `v`."""
     if not carries_derivative(v.type):
         return None
     part = getitem(bar, *operands, pattern=pattern)
@@ -354,8 +357,8 @@ def _part_of(
 
 
 def _was_as_long(v: Value, part: Value) -> bool:
-    """Whether `v`, which was written where `part` is now, was broadcast to no more and had no more
-    to be broadcast: `x += y` raises otherwise.
+    """Whether writing `v` to `part` involved no broadcasting in either direction: `x += y` raises
+    otherwise.
 
     It is made of an operand of this shape, so it has that or a longer one, and it had room.
     """
@@ -370,7 +373,7 @@ def _was_as_long(v: Value, part: Value) -> bool:
 
 
 def _may_repeat(pattern: Pattern, operands) -> bool:
-    """Whether an index may name an element twice: not if an array of it counts, or is a mask."""
+    """Whether an index may name an element twice; a mask or an array that counts up does not."""
     arrays = [o for p, o in paired(pattern, operands) if p == "i" and not is_integer(o)]
     if any(isinstance(o.type, Unknown) for o in arrays):
         return True
@@ -380,7 +383,7 @@ def _may_repeat(pattern: Pattern, operands) -> bool:
 
 
 def _counts(x: Value) -> bool:
-    """Whether `x` is np.arange, give or take a number."""
+    """Whether `x` is np.arange plus or minus a number."""
     while (
         x.op is not None
         and x.op.name in ("add", "subtract")
@@ -446,7 +449,7 @@ def _with_dtype(type: Type, dtype: str) -> Type:
 
 
 def _index_as_object(pattern: Pattern, operands) -> ast.expr:
-    """The index as an argument: its slices spelled out."""
+    """The index as an argument, with its slices spelled out."""
     entries = []
     for p, entry in paired(pattern, operands):
         if p == "i":
@@ -515,12 +518,12 @@ setitem.jvp, additem.jvp = _jvp_written(setitem), _jvp_written(additem)
 
 
 def take(x: Value, key) -> Value:
-    """`x[key]`."""
+    """The expression `x[key]` as a Value."""
     pattern, operands = parse_index(key)
     return getitem(x, *operands, pattern=pattern)
 
 
 def put(x: Value, key, v) -> Value:
-    """The array that `x` is after `x[key] = v`."""
+    """The array `x` after `x[key] = v`."""
     pattern, operands = parse_index(key)
     return setitem(x, value(v), *operands, pattern=pattern)

@@ -1,5 +1,4 @@
-"""An index, `x[1:-1, None, i]`, taken apart: what is fixed when code is generated, and what it
-reads.
+"""Index patterns: an index such as `x[1:-1, None, i]`, split into a static part and its operands.
 
 An index is split in two: a static `pattern`, one entry per position,
 
@@ -30,17 +29,17 @@ Pattern = tuple
 
 
 def is_advanced(pattern: Pattern, operands) -> bool:
-    """Whether the index copies (some operand is an array) rather than views."""
+    """Whether the index is advanced (some operand is an array), so that it copies."""
     return any(p == "i" and not is_integer(x) for p, x in paired(pattern, operands) if p == "i")
 
 
 def is_integer(x: Value) -> bool:
-    """Whether an operand picks one place."""
+    """Whether an operand selects a single position."""
     return isinstance(x.type, Scalar) and x.type.dtype != "bool"
 
 
 def paired(pattern: Pattern, operands):
-    """Each entry with the operand(s) it consumes."""
+    """Each entry with its operand(s)."""
     rest = list(operands)
     for p in pattern:
         if p == "i":
@@ -52,7 +51,7 @@ def paired(pattern: Pattern, operands):
 
 
 def expand(pattern: Pattern, rank: int) -> Pattern:
-    """The pattern with its ellipsis, written or implied, spelled out as full slices."""
+    """The pattern with its explicit or implied ellipsis replaced by full slices."""
     named = sum(p is not None and p is not ... for p in pattern)
     if named > rank:
         raise TypeMismatchError(
@@ -103,7 +102,7 @@ def _axes_of(p, operand) -> int:
 
 
 def _picked(dims: list, operand: Value) -> tuple:
-    """The extents that an integer or array puts in place of the axes it names, which leave `dims`.
+    """The extents that replace the axes named by integers or arrays, which are removed from `dims`.
     """
     match operand.type:
         case Scalar("bool"):
@@ -148,7 +147,7 @@ def _picked(dims: list, operand: Value) -> tuple:
 
 
 def _slice_extent(extent, lo, hi, step):
-    """The length of a slice of an axis, exactly where offsets from its ends are known.
+    """The length of a slice of an axis, exact where offsets from its ends are known.
 
     Slices of equal bounds of axes of equal length have equal lengths, known or not.
     """
@@ -187,7 +186,7 @@ def _slice_extent(extent, lo, hi, step):
 
 
 def _comes_to_one(extent: Dim, lo: Value | None, hi: Value | None) -> bool:
-    """Whether a slice that grows or shrinks with the trips of a loop, x[:i] or x[i:], has length 1
+    """Whether a slice that grows or shrinks with the trips of a loop, x[:i] or x[i:], gets length 1
     in one of them.
     """
     if hi is not None and (lo is None or lo.constant == 0):
@@ -200,8 +199,8 @@ def _comes_to_one(extent: Dim, lo: Value | None, hi: Value | None) -> bool:
 
 
 def _extreme(bound: Value, of_all: Callable) -> Dim | None:
-    """The least, or the greatest, of all values of a bound that changes by 1 from trip to trip of a
-    loop, as an extent; None of other bounds.
+    """The minimum or maximum of a bound that changes by 1 per trip of a loop, as an extent; None
+    for other bounds.
     """
     base, offset = base_offset(bound)
     if base is None:
@@ -222,15 +221,15 @@ def _extreme(bound: Value, of_all: Callable) -> Dim | None:
 
 
 def _difference(n: Dim, m: Dim | None) -> int | None:
-    """n - m, if that is the same number for all lengths."""
+    """n - m, if it is constant."""
     if isinstance(n, Extent) and isinstance(m, Extent):
         return n.offset - m.offset if n.symbol == m.symbol else None
     return n - m if isinstance(n, int) and isinstance(m, int) else None
 
 
 def _length_inside(extent: Extent, start: int, stop: int | None) -> int | None:
-    """The length of x[start:stop] where both are counted from the same end, and the axis is known
-    to reach so far.
+    """The length of x[start:stop] if both are counted from the same end and the axis is known to be
+    long enough.
     """
     if start >= 0 and stop is not None and stop >= 0:
         return max(stop - start, 0) if stop <= start or stop <= extent.least else None
@@ -241,9 +240,7 @@ def _length_inside(extent: Extent, start: int, stop: int | None) -> int | None:
 
 
 def _from_the_end(extent: Extent, stop: Value):
-    """x[:len(x) - 1] is x[:-1]; not for more than 2, where a short x would count from its end
-    again.
-    """
+    """Turn x[:len(x) - 1] into x[:-1], for at most 2, since a shorter x would wrap around."""
     bound = extent_of(stop)
     if (
         isinstance(bound, Extent)
@@ -255,12 +252,12 @@ def _from_the_end(extent: Extent, stop: Value):
 
 
 def is_basic(pattern: Pattern, operands) -> bool:
-    """Whether the index is of integers and slices alone, so that it names no element twice."""
+    """Whether the index has only integers and slices, so that it names no element twice."""
     return all(is_integer(x) for p, x in paired(pattern, operands) if p == "i")
 
 
 def is_same_index(pattern: Pattern, operands, other: Pattern, others) -> bool:
-    """Whether two indices are one: the same values, or the same numbers."""
+    """Whether two indices are equal: the same values, or the same constants."""
     return pattern == other and all(
         a is b or (type(a.constant) is int and type(b.constant) is int and a.constant == b.constant)
         for a, b in zip(operands, others, strict=True)
@@ -271,7 +268,7 @@ def is_same_index(pattern: Pattern, operands, other: Pattern, others) -> bool:
 
 
 def parse_index(key) -> tuple[Pattern, list[Value]]:
-    """Pattern and operands of what stands between the brackets: Values, numbers, slices, None, ...,
+    """Pattern and operands of the expression in the brackets: Values, numbers, slices, None, ...,
     tuples.
     """
     pattern, operands = [], []
@@ -293,7 +290,7 @@ def parse_index(key) -> tuple[Pattern, list[Value]]:
 
 
 def python_index(pattern: Pattern, operands):
-    """The index as a Python object, from operands that are arrays and numbers."""
+    """The index as a Python object, for operands that are arrays and numbers."""
     entries = tuple(
         slice(*o) if isinstance(p, str) and p != "i" else o if p == "i" else p
         for p, o in paired(pattern, operands)

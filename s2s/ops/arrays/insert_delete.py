@@ -1,6 +1,6 @@
-"""Arrays with elements left out or put in: np.delete, np.insert.
+"""np.delete and np.insert: remove or insert elements.
 
-What became of the other elements is found by doing the same to a vector that says where they are.
+The new positions of the other elements are found by applying the op to a vector of indices.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _check_places(x: Value, what: str) -> None:
 
 
 def _shorter(extent, x: Value):
-    """The length of an axis without what `x` names."""
+    """The length of an axis after removing the elements at `x`."""
     if not isinstance(x.type, Scalar):
         return named_extent(("delete", extent, x))
     k = x.constant
@@ -71,14 +71,15 @@ delete_record = define(
     evaluate=lambda x, places, *, axis: np.delete(x, places, axis),
     infer=_infer_delete,
     vjp=_vjp_delete,
-    jvp=lambda dots, y, x, places, *, axis: None if dots[0] is None else delete_record(dots[0], places, axis=axis),
+    jvp=lambda dots, y, x, places, *, axis: (
+        None if dots[0] is None else delete_record(dots[0], places, axis=axis)),
     syntax=lambda x, places, *, axis: numpy_call("delete", x, places, axis=literal(axis)),
 )
 
 
 @numpy_function(np.delete)
 def delete(x: Value, obj, axis=None) -> Value:
-    """np.delete at an integer, or at an array of integers or truth values."""
+    """np.delete at an integer, or at an array of integers or booleans."""
     x = value(x)
     if isinstance(value(obj).constant, slice):
         raise UnsupportedError("np.delete of a slice", current().line,
@@ -110,7 +111,7 @@ def _infer_insert(x: Value, place: Value, v: Value) -> Type:
 
 
 def _places_of_new(x: Value, place: Value, v: Value) -> Value:
-    """A truth value for each element of the result: whether it was put in."""
+    """A mask of the result: True for inserted elements."""
     truth = value(np.dtype(bool))
     new = ones(length(v, axis=0), dtype=truth) if rank(v) else value(True)
     return insert_record(zeros(length(x, axis=0), dtype=truth), place, new)
@@ -143,7 +144,7 @@ insert_record = define(
 
 @numpy_function(np.insert)
 def insert(x: Value, obj, values, axis=None) -> Value:
-    """np.insert of a number or a vector at one place of a vector."""
+    """np.insert of a number or a vector at one position of a vector."""
     x = value(x)
     if not is_none(axis) and normal_axis(static(axis, "an axis"), rank(x) or 0):
         raise UnsupportedError("np.insert along another axis than the first", current().line,

@@ -1,8 +1,9 @@
-"""Reductions that pass over NaN: np.nansum and its family.  What is NaN has no influence, and
+"""NaN-ignoring reductions: np.nansum and its family.  NaN elements have no influence, and
 derivative 0.
 
-Each is what NumPy computes, bit for bit: sums of `np.where(np.isnan(x), 0, x)`, counts of what is
-no NaN, and extremes, which are ops of their own because of nothing but NaN they make NaN.
+Each computes what NumPy does, bit for bit: sums of `np.where(np.isnan(x), 0, x)`, counts of
+elements that are not NaN; and extremes, which are ops of their own because they return NaN only if
+all elements are NaN.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from .reduce import as_array, extreme, mean, refuse, sum_record, var
 
 
 def _filled(x: Value, number: float) -> Value:
-    """`x` with `number` in the place of NaN."""
+    """`x` with NaN replaced by `number`."""
     return where_(isnan(x), number, x) if is_inexact(dtype_of(x.type)) else x
 
 
@@ -68,7 +69,7 @@ def nancumprod(a, axis=None, dtype=None, out=None) -> Value:
 
 @numpy_function(np.nanmean)
 def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None) -> Value:
-    """np.nanmean: nan, with NumPy's warning of the division, where there is nothing else."""
+    """np.nanmean: nan, with NumPy's warning about the division, if all elements are NaN."""
     refuse(dtype=dtype, out=out, where=where)
     x, axis, keepdims = _arguments(a, axis, keepdims)
     if not is_inexact(dtype_of(x.type)):
@@ -79,7 +80,7 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None) -
 
 @numpy_function(np.nanvar)
 def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None) -> Value:
-    """np.nanvar of real numbers: nan, too, where so many are not left."""
+    """np.nanvar of real numbers: nan, too, if too few elements are left."""
     refuse(dtype=dtype, out=out, where=where)
     x, axis, keepdims = _arguments(a, axis, keepdims)
     if not is_inexact(dtype_of(x.type)):
@@ -91,7 +92,7 @@ def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=
 
 
 def _squares(x: Value, axis, ddof, keepdims: bool) -> tuple[Value, Value, Value]:
-    """The variance, what the sum of squares is divided by in it, and what is squared."""
+    """The variance, the divisor of its sum of squares, and the squared terms."""
     centre = as_dtype(sum_record(_filled(x, 0.0), axis=axis, keepdims=axis is not None)
                       / _count(x, axis, axis is not None), dtype_of(x.type))
     centred = where_(isnan(x), 0.0, x - centre)

@@ -1,5 +1,4 @@
-"""Sizes, which grow like a distance, and their derivatives at 0: abs, hypot, norms, standard
-deviations.
+"""Absolute values, hypot, norms and standard deviations, and their derivatives at 0.
 
 The slope of y = sqrt(x * x + ...) in x is x / y, and 0 where y is 0, by convention: the middle of
 the subgradients. That convention holds for first derivatives only.  Of g(y) with g'(0) = 0 a second
@@ -10,17 +9,17 @@ Note [Second derivatives at a size of 0]
 So `bar * x / y`, the cotangent of x, is an op, `over_size`, and its own derivative at y = 0 is no
 convention:
 
-    forwards, along x_dot    a step along x_dot makes x / y what x_dot / |x_dot| is, and y grow by |x_dot|.  Both modes of
-                             the second pass agree on that direction, so g''(0) comes out as it is, whatever g is; and it is
-                             NaN where bar is not 0, for the cotangent jumps there.
-    backwards                no direction is known: NaN, but 0 where nothing is asked (a cotangent of 0).
+    forward mode    a step along x_dot turns x / y into x_dot / |x_dot|, and increases y by |x_dot|.
+                    Both modes of the second pass use that direction, so g''(0) is right for any g;
+                    it is NaN where bar is not 0, because the cotangent jumps there.
+    reverse mode    no direction is known: NaN, but 0 for a cotangent of 0.
 
-A size that the program computes has its one-sided derivative |x_dot| only while a derivative is
-differentiated (`forwards.one_sided`): elsewhere its tangent at 0 is 0, as its gradient is.
+A norm that the program computes has the one-sided derivative |x_dot| only while a derivative is
+differentiated (`forwards.one_sided`): elsewhere its tangent at 0 is 0, like its gradient.
 
-Considered: NaN in both modes, which loses Hessians that exist and poisons those of kernel matrices,
-whose diagonal is such a zero; to let rules look for an x that cancels y, which sees some spellings
-and not others.
+Considered: NaN in both modes, which loses Hessians that exist, and poisons those of kernel
+matrices, whose diagonal has such zeros; rules that look for an x that cancels y, which recognise
+some spellings only.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from .axes import expand_dims
 
 
 def has_slopes_of_sizes(block: Block) -> bool:
-    """Whether `block` computes a derivative of a size."""
+    """Whether `block` computes a derivative of a norm."""
     return any(op.record in SLOPES or op.record is root_forward for op in walk(block))
 
 
@@ -59,12 +58,12 @@ _quotient, _product = python_syntax("a / b"), python_syntax("a * b")
 
 
 def _syntax(bar: ast.expr, x: ast.expr, divisor: ast.expr, y: ast.expr) -> ast.expr:
-    """bar / divisor * x"""
+    """The expression bar / divisor * x."""
     return _quotient(x, divisor) if _is_one(bar) else _product(_quotient(bar, divisor), x)
 
 
 def _zero_or_nan(y: Value, x: Value) -> Value:
-    """`y`, with what makes 0 of x = 0 and NaN of any other where it is 0, to divide by."""
+    """`y`, replaced where it is 0 by a divisor that turns x = 0 into 0 and any other x into NaN."""
     # of 1 and NaN, NumPy would make float64
     if isinstance(y.type, Scalar) and dtype_of(y.type) == "float32":
         return ew.where(_jumps(y, x), math.nan, y + ew.equal(y, 0))
@@ -77,12 +76,13 @@ def _jumps(y: Value, x: Value) -> Value:
 
 
 def zero_or_quotient(x: Value, y: Value) -> Value:
-    """x / y; where y is 0, NaN, but 0 where x is 0, too."""
+    """x / y; where y is 0: 0 if x is 0, else NaN."""
     return over_size(1.0, x, _zero_or_nan(y, x), y)
 
 
 def times_slope(bar: Value, slope: Value) -> Value | None:
-    """The product of a cotangent and the slope of a size, which is one op; None if `slope` is none.
+    """The product of a cotangent and the slope of a norm, as one op; None if `slope` is no such
+    slope.
     """
     if slope.op is None:
         return None
@@ -123,8 +123,8 @@ def _jvp_over_size(dots, out, bar, x, divisor, y):
 
 
 def _over_size(name: str, forward: bool) -> Record:
-    """The op (bar, x, divisor, y): bar * x / y, where `divisor` is y, and no 0; `forward` if bar is
-    a tangent.
+    """Define the op (bar, x, divisor, y): bar * x / y, where `divisor` is y without zeros;
+    `forward` if bar is a tangent.
     """
     record = elementwise(name, 1, 1, 1, 1, syntax=_syntax,
                          evaluate=lambda bar, x, divisor, y: bar / divisor * x, slope="steep")
@@ -136,7 +136,7 @@ over_size, over_size_forward = _over_size("over_size", False), _over_size("over_
 
 
 def _syntax_of_product(bar: ast.expr, x: ast.expr) -> ast.expr:
-    """bar * np.sign(x)"""
+    """The expression bar * np.sign(x)."""
     sign = numpy_syntax("sign")(x)
     return sign if _is_one(bar) else _product(bar, sign)
 
@@ -159,7 +159,7 @@ def _jvp_times_sign(dots, out, bar, x, *, forward):
 
 
 def _times_sign(name: str, forward: bool) -> Record:
-    """The op (bar, x): bar * sign(x); `forward` if bar is a tangent."""
+    """Define the op (bar, x): bar * sign(x); `forward` if bar is a tangent."""
     record = elementwise(name, 1, 1 if forward else None, syntax=_syntax_of_product,
                          evaluate=lambda bar, x: bar * np.sign(x))
     record.vjp, record.jvp = (functools.partial(f, forward=forward)
@@ -172,7 +172,7 @@ times_sign, times_sign_forward = (_times_sign("times_sign", False),
 
 
 def _made_one_sided(record) -> None:
-    """Let the tangent of a size at 0 be the size of the tangents while a derivative is
+    """Make the tangent of a norm at 0 the norm of the tangents while a derivative is
     differentiated.
     """
     plain = record.jvp
@@ -201,7 +201,7 @@ def _infer_root(squares: Value, *xs: Value, axis, keepdims) -> Type:
 
 
 def _aligned(reduced: Value, axis, keepdims: bool, x: Value) -> Value:
-    """The result of a reduction of `x` with its reduced axes back, as axes of length 1.
+    """The result of a reduction of `x` with its reduced axes restored with length 1.
 
     What all lanes have in common has fewer axes in front than `x`.
     """
@@ -276,7 +276,7 @@ def _jvp_root_forward(dots, out, total, count, divisor, y, *pairs, axis, keepdim
 
 def _syntax_root_forward(total: ast.expr, count: ast.expr, divisor: ast.expr, *rest: ast.expr, axis,
                          keepdims) -> ast.expr:
-    """total / count / divisor"""
+    """The expression total / count / divisor."""
     is_one = isinstance(count, ast.Constant) and count.value == 1
     return _quotient(total if is_one else _quotient(total, count), divisor)
 
@@ -317,7 +317,7 @@ kinked(root,
 
 
 def _as_if(name: str, elementwise: bool) -> Record:
-    """The op (y, under): y, differentiated as `under`, which is the same but for rounding."""
+    """Define the op (y, under): y, differentiated as `under`, which is equal up to rounding."""
     return define(name, evaluate=lambda y, under: y, infer=lambda y, under: y.type,
                   partials=(None, 1), elementwise=elementwise, cheap=True, slope="finite",
                   vjp=lambda bar, y, x, under: (None, bar), jvp=lambda dots, y, x, under: dots[1],
@@ -334,7 +334,7 @@ _KEPT = ("sum", "expand_dims", "reshape", "ravel", "transpose", "getitem", "spre
 
 
 def is_never_negative(x: Value, depth: int = 12) -> bool:
-    """Whether `x` is a sum of squares, or the like: never less than 0."""
+    """Whether `x` is provably not negative, such as a sum of squares."""
     if type(x.constant) in (int, float):
         return x.constant >= 0
     if x.op is None or not depth or str(dtype_of(x.type)).startswith("complex"):
@@ -359,7 +359,7 @@ def is_never_negative(x: Value, depth: int = 12) -> bool:
 
 
 def not_negative(x: Value) -> Value:
-    """`x`, whose derivative is NaN where it is negative, as that of its root is."""
+    """`x`, with derivative NaN where it is negative, as that of its root is."""
     return x if is_never_negative(x) else no_negative(x)
 
 
@@ -368,7 +368,7 @@ no_negative = elementwise("no_negative", lambda y, x: ew.where(ew.less(x, 0), ma
 
 
 def plainly(op: Op, inputs: Sequence[Value]) -> Value | None:
-    """What an op of this module is as arithmetic, for code that is not differentiated any more."""
+    """An op of this module as plain arithmetic, for code that is not differentiated any more."""
     match op.name:
         case "root":
             return ew.sqrt(inputs[0])
@@ -379,7 +379,8 @@ def plainly(op: Op, inputs: Sequence[Value]) -> Value | None:
             bar, x, divisor, _ = inputs
             is_slope = bar.constant == 1 and rank(x) == rank(divisor)
             return x / divisor if is_slope else bar / divisor * x
-        case "as_if" | "complex_as_if" | "no_negative" | "matrix_function" | "matrix_function_along":
+        case ("as_if" | "complex_as_if" | "no_negative" | "matrix_function"
+              | "matrix_function_along"):
             return inputs[0]
         case "times_sign" | "times_sign_forward":
             return ew.sign(inputs[1]) if inputs[0].constant == 1 else inputs[0] * ew.sign(inputs[1])

@@ -41,12 +41,12 @@ from .reshape import ravel, reshape
 
 
 def product_dtype(a: Value, b: Value) -> str | None:
-    """The dtype of a product; None if an operand's is not known."""
+    """The dtype of a product; None if an operand's is unknown."""
     return common_dtype(dtype_of(a.type), dtype_of(b.type))
 
 
 def check_inner(n, m, what: str) -> None:
-    """Two lengths that are summed over together must agree, where they are known."""
+    """Check that two contracted lengths agree, if they are known."""
     if isinstance(n, int) and isinstance(m, int) and n != m:
         raise TypeMismatchError(
             f"{what} of axes of lengths {n} and {m}",
@@ -76,9 +76,7 @@ def _infer_matmul(a: Value, b: Value) -> Type:
 
 
 def _fold_matmul(a: Value, b: Value):
-    """`y.T @ A.T`, which reverse mode makes of transposed products, where y is a vector, is `A @
-    y`.
-    """
+    """Fold `y.T @ A.T` for a vector y, as reverse mode makes it, into `A @ y`."""
     if rank(a) == 1 and rank(b) == 2 and _is_transpose(b):
         return matmul(b.op.inputs[0], a)
     if rank(a) == 2 and rank(b) == 1 and _is_transpose(a):
@@ -91,13 +89,13 @@ def _is_transpose(x: Value) -> bool:
 
 
 def matrix_transposed(x: Value) -> Value:
-    """The matrix, or each of a stack of matrices, transposed."""
+    """The transpose of a matrix, or of each matrix of a stack."""
     return transpose_record(x, axes=None) if rank(x) == 2 else swapaxes(x, -1, -2)
 
 
 def _matched_factor(x: Value, y: Value, axis: int, other: int) -> Value:
-    """The other factor of a cotangent, checked to be as long as the operand is where both lengths
-    may be 1.
+    """The other factor of a cotangent, with its length checked against the operand's if both may be
+    1.
 
     Of two matrices of which one has a length that is known not to be, the cotangent is of that
     length: where it is added up, NumPy raises.  A check would keep a network's gradient, of
@@ -268,7 +266,7 @@ def _like(k: int) -> Callable:
 
 
 def _when_known(rule: Callable) -> Callable:
-    """The product that a side's cotangent is, once ranks are known."""
+    """The cotangent as a product, once ranks are known."""
 
     def fold(bar: Value, a: Value, b: Value):
         if rank(a) is None or rank(b) is None:
@@ -334,7 +332,7 @@ outer_record.jvp = jvp_bilinear(outer_record)
 
 @numpy_function(np.outer)
 def outer(a, b, out=None) -> Value:
-    """np.outer: arrays are raveled."""
+    """np.outer: arrays are flattened."""
     return outer_record(_as_vector(value(a)), _as_vector(value(b)))
 
 
@@ -375,7 +373,7 @@ def inner(a, b) -> Value:
 
 @numpy_function(np.vdot)
 def vdot(a, b) -> Value:
-    """np.vdot: the first is conjugated, both are raveled."""
+    """np.vdot: the first argument is conjugated, both are flattened."""
     a, b = value(a), value(b)
     if rank(a) == 0 and rank(b) == 0:
         return a * b
@@ -385,7 +383,7 @@ def vdot(a, b) -> Value:
 
 @numpy_function(np.tensordot)
 def tensordot(a, b, axes=2) -> Value:
-    """np.tensordot: axes brought together by transposes, then one matrix product."""
+    """np.tensordot: transposes that group the axes, then one matrix product."""
     a, b, axes = value(a), value(b), static(axes, "axes")
     if rank(a) is None or rank(b) is None:
         raise UnsupportedError(
@@ -426,7 +424,7 @@ def tensordot(a, b, axes=2) -> Value:
 
 
 def _together(lengths: list[Value]) -> list[Value]:
-    """Axes taken as one, if there are any."""
+    """Merge axes into one, if there are any."""
     count = lengths[0] if lengths else None
     for n in lengths[1:]:
         count = count * n

@@ -1,7 +1,7 @@
-"""Medians, quantiles and percentiles: elements of the sorted array, or points between two of them.
+"""Medians, quantiles and percentiles, by sorting and linear interpolation.
 
-Between equal elements the derivative goes to those that sorting puts there, as in JAX.  With a NaN,
-all are NaN.
+Among equal elements the derivative goes to the ones that the sort puts there, as in JAX. If one
+element is NaN, so are all results.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from .reshape import ravel
 
 
 def _sorted(x, axis) -> tuple[Value, Value]:
-    """`x`, sorted along its first axis, which was `axis` (None: raveled), and how many there are.
-    """
+    """`x` sorted along `axis` (None: flattened), which is moved to the front, and its length."""
     x, axis = as_array(x), static_axis(axis)
     if isinstance(axis, tuple):
         raise UnsupportedError("a quantile along several axes", current().line,
@@ -61,7 +60,7 @@ def median(a, axis=None, out=None, overwrite_input=False, keepdims=False) -> Val
 @numpy_function(np.quantile)
 def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear",
              keepdims=False) -> Value:
-    """np.quantile by linear interpolation; `q`, a number or a vector of them, has no derivative."""
+    """np.quantile by linear interpolation; `q`, a number or vector, has no derivative."""
     if static(method) != "linear":
         raise UnsupportedError(f"a quantile with method={static(method)!r}", current().line,
                                "use method='linear'")
@@ -84,5 +83,5 @@ def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear",
 @numpy_function(np.percentile)
 def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear",
                keepdims=False) -> Value:
-    """np.percentile, as np.quantile."""
+    """np.percentile, like np.quantile."""
     return quantile(a, as_array(q) / value(100), axis, out, overwrite_input, method, keepdims)

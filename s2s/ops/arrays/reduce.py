@@ -1,4 +1,4 @@
-"""Reductions along axes: sums, extremes and truth, and what is stated with them.
+"""Reductions along axes: sums, extremes, any/all, and statistics built on them.
 
 Where several elements are the maximum, each gets an equal share of its cotangent, as in JAX.
 """
@@ -78,18 +78,17 @@ def reduced(x: Value, axis, keepdims: bool, dtype: str | None) -> Type:
 
 
 def result_dtype(function: Callable) -> Callable:
-    """The dtype that `function` makes of arrays of a dtype."""
+    """The dtype of `function` on arrays of this dtype."""
     return lambda dtype: None if dtype is None else function(np.ones(1, dtype)).dtype.name
 
 
 def reduction(name: str, function: Callable, dtype: Callable | None = None,
               fold: Callable | None = None, **fields):
-    """Define an op (x; axis, keepdims) like np.sum."""
+    """Define a reduction (x; axis, keepdims) like np.sum."""
     dtype = dtype or result_dtype(function)
 
     def folded(x: Value, *, axis, keepdims: bool) -> Value | None:
-        """Along no axis, `axis=()`, the elements are what they are; `fold` says what else there is
-        to say.
+        """Along no axis, `axis=()`, a reduction returns its operand; `fold` has further identities.
         """
         if (axis == () and isinstance(x.type, Array) and x.type.dtype is not None
             and not name.startswith("arg")):
@@ -110,7 +109,7 @@ def reduction(name: str, function: Callable, dtype: Callable | None = None,
 
 
 def _reduce(record, x, axis, keepdims) -> Value:
-    """`record` on the arguments as the front end gives them."""
+    """Apply `record` to arguments from the front end."""
     return record(as_array(x), axis=static_axis(axis), keepdims=builtins.bool(static(keepdims)))
 
 
@@ -125,7 +124,7 @@ def _members(x: Value) -> list[Value]:
 
 
 def refuse(**arguments) -> None:
-    """Arguments that are not supported must be absent."""
+    """Refuse unsupported arguments."""
     for name, argument in arguments.items():
         if argument is not None and not (is_static(argument) and static(argument) is None):
             raise UnsupportedError(
@@ -137,18 +136,18 @@ chosen = where  # of which `where`, the argument of reductions, has the name
 
 
 def is_given(argument) -> bool:
-    """Whether an argument is there, and is not None."""
+    """Whether an argument is present and not None."""
     return argument is not None and not (is_static(argument) and static(argument) is None)
 
 
 def where_only(x: Value, where, otherwise) -> Value:
-    """`x` with `otherwise`, which changes no result, where it does not count."""
+    """`x`, with the neutral element `otherwise` where the mask excludes it."""
     return chosen(as_array(where), x, otherwise) if is_given(where) else x
 
 
 def in_dtype(x: Value, dtype) -> Value:
-    """`x`, which NumPy has added up or multiplied in `dtype`: as modulo 2**32 what wider integers
-    give; truth values are no numbers then.
+    """`x` converted as NumPy sums or multiplies in `dtype`: modulo 2**32, the conversion gives what
+    wider integers give; booleans become numbers first.
     """
     if not is_none(dtype) and dtype_name(dtype) == "bool":
         raise UnsupportedError("a sum or product with dtype=bool", current().line,
@@ -157,7 +156,7 @@ def in_dtype(x: Value, dtype) -> Value:
 
 
 def counted(x: Value, axis, where) -> Value:
-    """How many elements a reduction takes together."""
+    """The number of elements that a reduction combines."""
     if not is_given(where):
         return count_along(x, axis)
     count = sum_record(chosen(as_array(where), spread(value(1.0), x), 0.0), axis=axis,
@@ -167,15 +166,15 @@ def counted(x: Value, axis, where) -> Value:
 
 
 def begun(x: Value, axis, keepdims, initial) -> tuple[Value, int | None]:
-    """`x` with `initial` as one element more along the axis, which makes it the result where there
-    is no other, and the axis.
+    """`x` with `initial` as an extra element along the axis (so an empty reduction gives it), and
+    the axis.
     """
     x, axis = as_array(x), static_axis(axis)
     if (rank(x) is None or isinstance(axis, tuple)
         or axis is None and static(keepdims) and rank(x) > 1):
         raise UnsupportedError(
-            "the argument initial= of a reduction along several axes, or of an array of unknown rank",
-            current().line, "use np.maximum or np.minimum of the result")
+            "the argument initial= of a reduction along several axes, "
+            "or of an array of unknown rank", current().line, "use np.maximum or np.minimum of the result")
     if axis is None:
         x, axis = ravel(x), 0 if rank(x) == 1 and static(keepdims) else None
     along = (axis or 0) % rank(x)
@@ -185,7 +184,7 @@ def begun(x: Value, axis, keepdims, initial) -> tuple[Value, int | None]:
 
 
 def over(reduced_value: Value, axis, keepdims: bool) -> Value:
-    """A reduction's result (or cotangent) with its reduced axes back, as axes of length 1."""
+    """A reduction's result (or cotangent) with its reduced axes restored with length 1."""
     if axis is None or keepdims:
         return reduced_value
     return expand_dims(reduced_value, axis)
@@ -195,8 +194,8 @@ def over(reduced_value: Value, axis, keepdims: bool) -> Value:
 
 
 def _fold_sum(x: Value, *, axis, keepdims: bool):
-    """The sum of one number spread over an array is a product; in an adjoint, a sign and a divisor
-    come out of a sum.
+    """The sum of a broadcast number is a product; in an adjoint, signs and divisors move out of a
+    sum.
     """
     if runs_backwards() and x.op is not None and x.op.name == "negative":
         return -sum_record(x.op.inputs[0], axis=axis, keepdims=keepdims)
@@ -251,7 +250,7 @@ added_up = define(
 
 @numpy_function(builtins.sum)
 def builtin_sum(x, start=0) -> Value:
-    """sum(x): of a tuple member by member, of an array along its first axis."""
+    """sum(x): over the members of a tuple, or along the first axis of an array."""
     x, start = value(x), value(start)
     if isinstance(x.type, Tuple):
         for member in _members(x):
@@ -262,7 +261,7 @@ def builtin_sum(x, start=0) -> Value:
 
 
 def count_along(x: Value, axis) -> Value:
-    """How many elements a reduction along `axis` takes together."""
+    """The number of elements that a reduction along `axis` combines."""
     if axis is None:
         return size_of(x)
     count = value(1)
@@ -287,8 +286,8 @@ def mean(x, axis=None, dtype=None, out=None, keepdims=False, where=None) -> Valu
 
 
 def _as_long_as(weights: Value, x: Value, axes: tuple[int, ...]) -> Value:
-    """`weights`, which raise where they are not as long as `x` along `axes`: a product would raise,
-    but for a length of 1.
+    """`weights`, checked to have the length of `x` along `axes`: a product would broadcast a length
+    of 1.
     """
     pairs = [(d, dims_of(x.type)[axis]) for d, axis in zip(dims_of(weights.type), axes)]
     if all(d == e or not (may_be_one(d) or may_be_one(e)) for d, e in pairs):
@@ -320,7 +319,7 @@ def average(x, axis=None, weights=None, returned=False, *, keepdims=False) -> Va
 
 @numpy_function(np.var, method="var")
 def var(x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None) -> Value:
-    """np.var, of complex numbers the mean square of the distance from their mean."""
+    """np.var; for complex numbers the mean squared distance from the mean."""
     refuse(out=out)
     x, dtype, axis, keepdims = (*_of_precision(x, dtype), static_axis(axis),
                                 builtins.bool(static(keepdims)))
@@ -331,8 +330,8 @@ def var(x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Non
 
 
 def _of_precision(x, dtype) -> tuple[Value, str | None]:
-    """The array `x` of a variance, and the precision of its mean and its sum of squares, None where
-    it is that of `x`.
+    """The array `x` of a variance, and the precision of its mean and sum of squares (None: that of
+    `x`).
 
     NumPy rounds neither `x` nor what is squared to it: of 1e8 + x in single precision only the mean
     is 1e8.
@@ -348,13 +347,13 @@ def _of_precision(x, dtype) -> tuple[Value, str | None]:
 
 
 def _with_axes(found: Value, axis, x: Value) -> Value:
-    """The reduction `found` of x with all axes back."""
+    """The reduction of x with all axes kept."""
     return expand_dims(found, tuple(range(rank(x))) if axis is None else axis)
 
 
 def _squares(x: Value, axis, ddof, keepdims: bool,
              dtype: str | None = None) -> tuple[Value, Value, list[Value]]:
-    """The variance, what the sum of squares is divided by in it, and what is squared."""
+    """The variance, the divisor of its sum of squares, and the squared terms."""
     count = count_along(x, axis)
     centre = as_dtype(sum_record(as_dtype(x, dtype), axis=axis, keepdims=axis is not None) / count,
                       dtype)
@@ -367,7 +366,7 @@ def _squares(x: Value, axis, ddof, keepdims: bool,
 
 def _squares_where(x: Value, axis, ddof, where,
                    dtype: str | None = None) -> tuple[Value, Value, list[Value]]:
-    """The same of some of the elements."""
+    """The same with a mask."""
     count = counted(x, axis, where)
     centre = as_dtype(sum_record(where_only(as_dtype(x, dtype), where, 0), axis=axis,
                                  keepdims=False) / count, dtype)
@@ -402,8 +401,8 @@ def count_nonzero(x, axis=None, *, keepdims=False) -> Value:
 
 
 def _share(x: Value, y: Value, axis, keepdims: bool) -> tuple[Value, Value]:
-    """Where `x` is its extreme `y`, and how often: in the precision of x, which a number of
-    integers would raise.
+    """A mask of the extreme `y` in `x`, and its count, in the precision of x, which integers would
+    widen.
     """
     hit = equal(x, over(y, axis, keepdims))
     count = sum_record(hit, axis=axis, keepdims=keepdims)
@@ -429,7 +428,7 @@ def _same_dtype(dtype: str | None) -> str | None:
 
 
 def extreme(name: str, function: Callable):
-    """Define an op like np.max."""
+    """Define a reduction like np.max."""
     return reduction(name, function, _same_dtype, vjp=_vjp_extreme, jvp=_jvp_extreme,
                      raises=EXTREME)
 
@@ -462,7 +461,7 @@ def amin(x, axis=None, out=None, keepdims=False, initial=None, where=None) -> Va
 
 @numpy_function(np.ptp)
 def ptp(x, axis=None, out=None, keepdims=False) -> Value:
-    """np.ptp: the maximum less the minimum."""
+    """np.ptp: maximum minus minimum."""
     return amax(x, axis, out, keepdims) - amin(x, axis, out, keepdims)
 
 
@@ -505,14 +504,14 @@ def all_(x, axis=None, out=None, keepdims=False, *, where=None) -> Value:
 
 @numpy_function(np.argmax, method="argmax")
 def argmax(x, axis=None, out=None, *, keepdims=False) -> Value:
-    """np.argmax; it has no derivative."""
+    """np.argmax, without derivative."""
     refuse(out=out)
     return _reduce(argmax_record, x, axis, keepdims)
 
 
 @numpy_function(np.argmin, method="argmin")
 def argmin(x, axis=None, out=None, *, keepdims=False) -> Value:
-    """np.argmin; it has no derivative."""
+    """np.argmin, without derivative."""
     refuse(out=out)
     return _reduce(argmin_record, x, axis, keepdims)
 
@@ -521,18 +520,18 @@ def argmin(x, axis=None, out=None, *, keepdims=False) -> Value:
 
 
 def is_complex(x: Value) -> bool:
-    """Whether `x` is of complex numbers."""
+    """Whether `x` has a complex dtype."""
     return (dtype_of(x.type) or "").startswith("complex")
 
 
 def _parts(x: Value) -> list[Value]:
-    """Real and imaginary parts; of real numbers, themselves."""
+    """Real and imaginary parts; real numbers as they are."""
     return [real(x), imag(x)] if is_complex(x) else [x]
 
 
 @numpy_function(np.linalg.norm)
 def norm(x, ord=None, axis=None, keepdims=False) -> Value:
-    """np.linalg.norm: of vectors; of matrices the Frobenius norm (the others:
+    """np.linalg.norm: vector norms, and for matrices the Frobenius norm (the others:
     front/eval/numpy_calls.py).
     """
     x, ord, axis, keepdims = as_array(x), static(ord, "ord"), static_axis(axis), static(keepdims)
@@ -572,13 +571,13 @@ def norm(x, ord=None, axis=None, keepdims=False) -> Value:
 
 
 def _finite(top: Value) -> Value:
-    """A largest number, 0 in place of an infinite one, without a derivative."""
+    """A maximum, with 0 in place of infinities, without derivative."""
     return barrier(where(isfinite(top), top, 0.0))
 
 
 def below_maximum(x, axis) -> tuple[Value, Value]:
-    """x less its maximum where that is finite, which carries no derivative, and the sum of the
-    exponentials, with all axes.
+    """x minus its finite maximum, which counts as constant, and the sum of the exponentials, with
+    all axes kept.
     """
     x, axis = as_array(x), static_axis(axis)
     below = x - _finite(max_record(x, axis=axis, keepdims=True))
@@ -587,8 +586,8 @@ def below_maximum(x, axis) -> tuple[Value, Value]:
 
 @numpy_function(Named("scipy.special", "logsumexp"))
 def logsumexp(x, axis=None, b=None, keepdims=False, return_sign=False) -> Value:
-    """scipy.special.logsumexp: the maximum is taken out if it is finite, and carries no derivative;
-    where all are -inf it is 0, as of logaddexp.
+    """scipy.special.logsumexp, shifted by the finite maximum, which counts as constant; where all
+    are -inf the derivative is 0, as for logaddexp.
     """
     x, axis, keepdims = as_array(x), static_axis(axis), static(keepdims)
     if is_none(b):

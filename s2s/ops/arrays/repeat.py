@@ -1,7 +1,7 @@
-"""Elements more than once: repeated, tiled, broadcast.
+"""Repetition and broadcasting: np.repeat, np.tile, np.broadcast_to.
 
-Each is linear, and its transpose sums what was one element: where that takes more than a sum along
-an axis, a function that is printed along does it.
+Each is linear, and its transpose sums the copies of an element: a sum along an axis, or else a
+helper function that is printed along.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ repeat_record = define(
     evaluate=lambda x, count, *, axis: np.repeat(x, count, axis),
     infer=_infer_repeat,
     vjp=lambda bar, y, x, count, *, axis: (
-        unrepeat(bar, x, count, axis=axis) if isinstance(count.type, Scalar) else _added_up(bar, x, count, axis),
+        unrepeat(bar, x, count, axis=axis) if isinstance(count.type, Scalar)
+        else _added_up(bar, x, count, axis),
         None,
     ),
     linear=(0,),
@@ -108,8 +109,8 @@ def repeat(x: Value, repeats, axis=None) -> Value:
 
 
 def _added_up(bar: Value, x: Value, counts: Value, axis):
-    """The cotangent of x, whose elements along an axis were repeated as often as `counts` says of
-    each.
+    """The cotangent of x, whose elements along an axis were repeated `counts` times (a segmented
+    sum).
     """
     axis = axis or 0
     places = repeat_record(arange(length(x, axis=axis)), counts, axis=None)

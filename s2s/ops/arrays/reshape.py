@@ -1,4 +1,4 @@
-"""The same elements, in the same order, in another shape."""
+"""Reshaping: the same elements, in the same order, in another shape."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ from .index import take
 
 
 def rearranged(x: Value, dims: tuple) -> Type:
-    """An array of x's dtype."""
+    """An array of x's dtype with these dims."""
     return array_type(dtype_of(x.type), dims)
 
 
 def unknown_like(x: Value) -> Unknown:
-    """Of unknown rank, of x's dtype, of a shape of its own."""
+    """A value of unknown rank, of x's dtype."""
     return Unknown(fresh_shape(), dtype_of(x.type))
 
 
 def only(entries: list) -> ast.expr:
-    """One expression, or a tuple of several."""
+    """A single expression as it is, several as a tuple."""
     return entries[0] if len(entries) == 1 else ast.Tuple(list(entries), ast.Load())
 
 
 def product_extent(dims: tuple):
-    """The extent of all of `dims` taken together: the same for the same dims."""
+    """The extent of the merged axes `dims`: the same for the same dims."""
     number = math.prod(d for d in dims if isinstance(d, int))
     extents = sorted((d for d in dims if isinstance(d, Extent)), key=str)
     if not extents or number == 0:
@@ -92,7 +92,7 @@ def _infer_reshape(x: Value, *sizes: Value) -> Type:
 
 
 def _open_extent(whole, others: list, dims: tuple):
-    """The length that -1 stands for."""
+    """The length that replaces -1."""
     rest = product_extent(tuple(others))
     if rest == 1:
         return whole
@@ -186,7 +186,7 @@ reshape_like = define(
 
 @numpy_function(np.reshape)
 def reshape_(x: Value, shape, order="C", *, copy=None) -> Value:
-    """np.reshape; in Fortran's order it is the transpose of the transpose, reshaped in C's."""
+    """np.reshape; Fortran order as the transpose of the reshaped transpose."""
     x, giver, sizes = value(x), shape_giver(shape), lengths_of(shape)
     if _is_of_fortran(order):
         if giver is not None and rank(giver) is not None:
@@ -206,7 +206,7 @@ def reshape_(x: Value, shape, order="C", *, copy=None) -> Value:
 
 
 def _is_of_fortran(order) -> bool:
-    """Whether the first index runs fastest."""
+    """Whether the order is Fortran's, with the first index fastest."""
     if static(order) not in ("C", "F"):
         raise UnsupportedError(f"reshape with order={static(order)!r}", current().line,
                                "say 'C' or 'F'")
@@ -247,7 +247,7 @@ ravel = define(
 
 @numpy_function(np.ravel, method="ravel")
 def ravel_(x: Value, order="C") -> Value:
-    """np.ravel; in Fortran's order that of the transpose."""
+    """np.ravel; Fortran order as that of the transpose."""
     x = value(x)
     if not _is_of_fortran(order):
         return ravel(x)

@@ -1,4 +1,4 @@
-"""Functions given by samples: np.trapezoid, np.gradient, np.interp, np.convolve and np.correlate,
+"""Functions given by samples: np.trapezoid, np.gradient, np.interp, np.convolve, np.correlate,
 np.ediff1d, np.unwrap.
 """
 
@@ -68,7 +68,7 @@ def trapezoid(y, x=None, dx=1.0, axis=-1) -> Value:
 
 @numpy_function(np.gradient)
 def gradient(f, *varargs, axis=None, edge_order=1) -> Value:
-    """np.gradient along one axis, of samples at equal distances."""
+    """np.gradient along one axis, with uniform spacing."""
     f, axis = as_array(f), static_axis(axis)
     order = static(edge_order)
     if order not in (1, 2) or len(varargs) > 1 or (varargs and rank(value(varargs[0])) != 0):
@@ -96,7 +96,7 @@ def gradient(f, *varargs, axis=None, edge_order=1) -> Value:
 
 @numpy_function(np.ediff1d)
 def ediff1d(ary, to_end=None, to_begin=None) -> Value:
-    """np.ediff1d: differences of neighbours in the raveled array."""
+    """np.ediff1d: differences of neighbours in the flattened array."""
     if not is_none(to_end) or not is_none(to_begin):
         raise UnsupportedError("np.ediff1d with ends", current().line, "concatenate them")
     return diff(ravel(as_array(ary)), 1, -1)
@@ -104,7 +104,8 @@ def ediff1d(ary, to_end=None, to_begin=None) -> Value:
 
 @numpy_function(np.interp)
 def interp(x, xp, fp, left=None, right=None, period=None) -> Value:
-    """np.interp; at a sample point the derivative in x is that to the right, beyond the ends 0.
+    """np.interp; the derivative in x is one-sided, from the right, at a sample point, and 0 beyond
+    the ends.
 
     `xp` must increase, as NumPy asks without looking: of points out of order NumPy makes what its
     search happens to find, which depends on the points asked before, and s2s makes something else.
@@ -131,7 +132,9 @@ def interp(x, xp, fp, left=None, right=None, period=None) -> Value:
 
 @numpy_function(np.unwrap)
 def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi) -> Value:
-    """np.unwrap of floats along one axis: the derivative is 1, as what is added is constant."""
+    """np.unwrap of floats along one axis: the derivative is 1, because the added multiples are
+    constant.
+    """
     if not is_none(discont):
         raise UnsupportedError("np.unwrap with discont=", current().line, "leave it out")
     p, axis, period = as_array(p), static_axis(axis), static(period)
@@ -173,8 +176,8 @@ def _like(x: Value, operand: Value) -> Value:
 
 
 def _correlated(a: Value, v: Value) -> Value:
-    """Sums of v times as many elements of a, which is no shorter: what np.convolve(a, v[::-1],
-    "valid") gives, in as many steps as there are products.
+    """The valid correlation of a with a shorter or equally long v, np.convolve(a, v[::-1],
+    "valid"), in as many steps as products.
     """
     return correlate_record(a, v, conj=is_complex(v))
 
@@ -205,8 +208,8 @@ correlate_record.jvp = lambda dots, y, a, v, *, conj: jvp_bilinear(_correlated)(
 
 def _cut(full: Value, a: Value, v: Value, mode: str,
          begins: Callable[[Value, Value], Value]) -> Value:
-    """The part of a full convolution that NumPy keeps; that which is as long as the longer one
-    `begins` there.
+    """The part of a full convolution that the mode keeps; `begins` is where that of the longer
+    operand's length starts.
     """
     n, m = length(a, axis=0), length(v, axis=0)
     shorter, longer = RECORDS["min_"](n, m), RECORDS["max_"](n, m)
@@ -231,8 +234,8 @@ def convolve(a, v, mode="full") -> Value:
 
 @numpy_function(np.correlate)
 def correlate(a, v, mode="valid") -> Value:
-    """np.correlate: where the second is longer NumPy changes places, and turns the result round,
-    its middle with it.
+    """np.correlate: if the second is longer, NumPy swaps the two and reverses the result, including
+    its middle.
     """
     a, v = as_array(a), as_array(v)
     turned = flip(conjugate(v) if is_complex(v) else v)

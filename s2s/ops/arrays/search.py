@@ -1,12 +1,13 @@
-"""Where things are: integers found in data, and how many of each; as many as the data say.
+"""Search and counting: ops whose results are indices or counts, of a length that depends on the
+data.
 
     np.nonzero, np.flatnonzero, np.argwhere, np.where(c)      where something is true
     np.unique, np.isin, np.setdiff1d, np.union1d, ...         values as sets
     np.searchsorted, np.digitize, np.bincount, np.histogram   values among others
 
-Positions and counts have no derivative; values picked by them do, and so have the weights that are
-counted. What is found with the same condition has one length, so `x[np.flatnonzero(c)] * x[c]`
-needs no un-broadcasting.
+Positions and counts have no derivative; values selected by them do, and so have the weights of
+counts. Results for the same condition have the same symbolic length, so `x[np.flatnonzero(c)] *
+x[c]` needs no un-broadcasting.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ from .selection import diff
 
 
 def known_rank(x: Value, what: str) -> int:
-    """The rank of `x`, of which the number of results depends on."""
+    """The rank of `x`, which determines the number of results."""
     count = rank(x)
     if count is None:
         raise UnsupportedError(f"{what} of a number or an array of unknown rank", current().line,
@@ -105,7 +106,7 @@ def flatnonzero(c: Value) -> Value:
 
 @numpy_function(np.argwhere)
 def argwhere(c: Value) -> Value:
-    """np.argwhere: one row for each place."""
+    """np.argwhere: one row of indices for each true element."""
     c = value(c)
     if known_rank(c, "np.argwhere") == 1:
         return take(flatnonzero_record(c), (slice(None), None))
@@ -114,7 +115,7 @@ def argwhere(c: Value) -> Value:
 
 @numpy_function(np.compress)
 def compress(condition: Value, x: Value, axis=None, out=None) -> Value:
-    """np.compress: the rows where the condition holds, which may be shorter than there are rows."""
+    """np.compress: the rows where the condition, which may be shorter, holds."""
     x, axis = value(x), None if is_none(axis) else static(axis, "an axis")
     condition = as_array(condition)
     if rank(condition) != 1:
@@ -126,7 +127,7 @@ def compress(condition: Value, x: Value, axis=None, out=None) -> Value:
 
 @numpy_function(method="compress")
 def compress_method(x: Value, condition: Value, axis=None, out=None) -> Value:
-    """x.compress(condition): the method takes the array first."""
+    """x.compress(condition), with the array first."""
     return compress(condition, x, axis, out)
 
 
@@ -228,21 +229,21 @@ def isin(element: Value, test_elements, assume_unique=False, invert=False) -> Va
 
 @numpy_function(np.setdiff1d)
 def setdiff1d(ar1: Value, ar2: Value) -> Value:
-    """np.setdiff1d: the values of one array that are not in another."""
+    """np.setdiff1d: the set difference."""
     values = unique(ar1)
     return take(values, logical_not(isin_record(values, as_array(ar2))))
 
 
 @numpy_function(np.intersect1d)
 def intersect1d(ar1: Value, ar2: Value) -> Value:
-    """np.intersect1d: the values that are in both arrays."""
+    """np.intersect1d: the set intersection."""
     values = unique(ar1)
     return take(values, isin_record(values, as_array(ar2)))
 
 
 @numpy_function(np.union1d)
 def union1d(ar1: Value, ar2: Value) -> Value:
-    """np.union1d: the values that are in one of two arrays."""
+    """np.union1d: the set union."""
     return unique(concatenate_record(ravel(as_array(ar1)), ravel(as_array(ar2)), axis=0))
 
 
@@ -270,7 +271,7 @@ kinked(searchsorted_record,
 
 @numpy_function(np.searchsorted, method="searchsorted")
 def searchsorted(a: Value, v: Value, side="left", sorter=None) -> Value:
-    """np.searchsorted: where in a sorted vector values belong."""
+    """np.searchsorted: insertion points in a sorted vector."""
     if not is_none(sorter):
         raise UnsupportedError("np.searchsorted with sorter=", current().line,
                                "search in a[sorter]")
@@ -291,7 +292,7 @@ kinked(digitize_record, Kink("on an edge: the derivative is that of the side tha
 
 @numpy_function(np.digitize)
 def digitize(x: Value, bins: Value, right=False) -> Value:
-    """np.digitize: the bin that each value is in."""
+    """np.digitize: the bin of each value."""
     return digitize_record(value(x), as_array(bins), right=bool(static(right)))
 
 
@@ -320,16 +321,15 @@ bincount_record = define(
     infer=_infer_bincount,
     syntax=_bincount_syntax,
     partials=(None, None, 1),
-    vjp=lambda bar, y, x, least, *weights: (None, None, *(like_operand(take(bar, x), w) for w in weights)),
+    vjp=lambda bar, y, x, least, *weights: (
+        None, None, *(like_operand(take(bar, x), w) for w in weights)),
     jvp=_jvp_bincount,
 )
 
 
 @numpy_function(np.bincount)
 def bincount(x: Value, weights=None, minlength=0) -> Value:
-    """np.bincount: how often each number occurs, or the sums of what is said of it; the weights
-    have derivatives.
-    """
+    """np.bincount: the count of each number, or the sums of its weights, which have derivatives."""
     return bincount_record(as_array(x), value(minlength),
                            *([] if is_none(weights) else [as_array(weights)]))
 
@@ -360,7 +360,8 @@ histogram_record = define(
     evaluate=lambda x, edges, *weights: np.histogram(x, edges, None, None, *weights)[0],
     infer=_infer_histogram,
     syntax=lambda x, edges, *weights: ast.Subscript(
-        numpy_call("histogram", x, edges, **({"weights": weights[0]} if weights else {})), ast.Constant(0), ast.Load()),
+        numpy_call("histogram", x, edges, **({"weights": weights[0]} if weights else {})),
+        ast.Constant(0), ast.Load()),
     partials=(None, None, 1),
     vjp=_vjp_histogram,
     jvp=lambda dots, y, x, edges, *weights: (
@@ -369,7 +370,7 @@ histogram_record = define(
 
 
 def _bounds(x: Value) -> tuple[Value, Value]:
-    """The least and the largest value, half a unit apart from it where all are one."""
+    """The minimum and maximum, widened by half a unit each if they are equal."""
     lo, hi = (extreme(x, axis=None, keepdims=False) for extreme in (RECORDS["min"], RECORDS["max"]))
     alike = equal(lo, hi)
     return where(alike, lo - 0.5, lo), where(alike, hi + 0.5, hi)
@@ -377,8 +378,7 @@ def _bounds(x: Value) -> tuple[Value, Value]:
 
 @numpy_function(np.histogram)
 def histogram(x: Value, bins=10, range=None, density=None, weights=None) -> Value:
-    """np.histogram between edges that are an array, or as many equal bins between given bounds:
-    (counts, edges).
+    """np.histogram between given edges, or with equal bins between given bounds: (counts, edges).
 
     Counts have no derivative, weights and edges have.
     """
@@ -415,7 +415,7 @@ lexsort_record = define(
 
 @numpy_function(np.lexsort)
 def lexsort(keys: Value) -> Value:
-    """np.lexsort: the order by the last key, then by the one before it, and so on."""
+    """np.lexsort: an indirect sort by several keys, the last one first."""
     found = members(keys)
     if found is None:
         raise UnsupportedError("np.lexsort of an array", current().line, "give a tuple of vectors")

@@ -1,6 +1,4 @@
-"""Parts of arrays picked by rule: along an axis, the diagonal, a triangle, in order of size,
-differences.
-"""
+"""Selection of elements: take, diagonals, sorting, partitions, differences."""
 
 from __future__ import annotations
 
@@ -48,8 +46,8 @@ from .reshape import ravel
 
 @numpy_function(np.take, method="take")
 def take_(x: Value, indices, axis=None, out=None, mode="raise") -> Value:
-    """np.take: along an axis, or of the raveled array; with mode="wrap" and "clip" no index is out
-    of bounds.
+    """np.take along an axis, or from the flattened array; with mode="wrap" and "clip" no index is
+    out of bounds.
     """
     x, axis = value(x), static_axis(axis)
     entry = indices if members(indices) is None else array(indices)
@@ -68,8 +66,8 @@ def take_(x: Value, indices, axis=None, out=None, mode="raise") -> Value:
 
 
 def taken(x: Value, axis: int, entry) -> Value:
-    """np.take along an axis: x[:, entry] in C order, which an index that is not the first one alone
-    does not give.
+    """np.take along an axis: x[:, entry] in C order, which plain indexing has only along the first
+    axis.
     """
     part = take(x, along(axis, entry))
     return copy(part) if axis != 0 and rank(x) != 1 and rank(value(entry)) != 0 else part
@@ -86,7 +84,7 @@ def add_along_axis(values, indices, shape, axis):
 
 
 def _fold_picked(x: Value, indices: Value, *, axis: int):
-    """Of known rank it is an index: `x[np.arange(n)[:, None], indices]`."""
+    """Fold for a known rank to an index: `x[np.arange(n)[:, None], indices]`."""
     count = rank(x)
     if count is None or rank(indices) is None:
         return None
@@ -104,8 +102,8 @@ def _fold_picked(x: Value, indices: Value, *, axis: int):
 
 
 def _counted(x: Value, indices: Value, axis: int) -> Value:
-    """The one of the two by which places along an axis are counted: the array, or the indices if
-    they are as long, where one array of indices is read in step.
+    """The operand whose lengths count positions along an axis: the array, or the indices if they
+    have its length, where one index array is read in step.
     """
     n, m = x.type.dims[axis], indices.type.dims[axis]
     if n == m or may_be_one(n) or may_be_one(m):
@@ -154,7 +152,7 @@ def take_along_axis(x: Value, indices, axis=-1) -> Value:
 
 @numpy_function(np.sort)
 def sort(x: Value, axis=-1, kind=None, *, stable=None) -> Value:
-    """np.sort: the derivative goes where the elements went."""
+    """np.sort: the derivative is permuted as the elements are."""
     x, axis = value(x), static_axis(axis)
     if axis is None:
         x, axis = ravel(x), -1
@@ -182,9 +180,7 @@ kinked(argsort,
 
 @numpy_function(np.argsort, method="argsort")
 def argsort_(x: Value, axis=-1, kind=None, *, stable=None) -> Value:
-    """np.argsort; it has no derivative.  Equal elements stay in order where that is asked for,
-    which np.lexsort does.
-    """
+    """np.argsort, without derivative.  A stable sort is np.lexsort."""
     x, axis = value(x), static_axis(axis)
     x, axis = (ravel(x), 0) if axis is None else (x, axis)
     if not (static(kind) in ("stable", "mergesort") or static(stable)):
@@ -206,7 +202,7 @@ argpartition = define(
 
 
 def _partitioned(x: Value, kth, axis) -> tuple[Value, Value, int]:
-    """The array, the order of it, and the axis."""
+    """The array, its partition order, and the axis."""
     x, axis = value(x), static_axis(axis)
     if axis is None:
         x, axis = ravel(x), -1
@@ -215,14 +211,14 @@ def _partitioned(x: Value, kth, axis) -> tuple[Value, Value, int]:
 
 @numpy_function(np.argpartition, method="argpartition")
 def argpartition_(x: Value, kth, axis=-1) -> Value:
-    """np.argpartition; it has no derivative."""
+    """np.argpartition, without derivative."""
     return _partitioned(x, kth, axis)[1]
 
 
 @numpy_function(np.partition)
 def partition(x: Value, kth, axis=-1) -> Value:
-    """np.partition, in the order that np.argpartition finds: the derivative goes where the elements
-    went.
+    """np.partition, in the order of np.argpartition: the derivative is permuted as the elements
+    are.
     """
     x, order, axis = _partitioned(x, kth, axis)
     return take(x, order) if rank(x) == 1 else take_along_axis(x, order, axis)
@@ -243,7 +239,7 @@ def _infer_diagonal(x: Value, *, k: int) -> Type:
 
 
 def _places(bar: Value, k: int) -> tuple[Value, Value]:
-    """Rows and columns of the k-th diagonal, of which `bar` has the length."""
+    """Rows and columns of the k-th diagonal, which is as long as `bar`."""
     along_it = arange(length(bar, axis=0))
     return (along_it + -k if k < 0 else along_it), (along_it + k if k > 0 else along_it)
 
@@ -273,7 +269,7 @@ diagonal_record = define(
 
 @numpy_function(np.diagonal, method="diagonal")
 def diagonal(x: Value, offset=0, axis1=0, axis2=1) -> Value:
-    """np.diagonal: of a stack of matrices, those along two of the axes."""
+    """np.diagonal: for a stack of matrices, along two of the axes."""
     x, k = value(x), static(offset)
     first, second = static_axis(axis1), static_axis(axis2)
     if rank(x) in (None, 2) and (first, second) == (0, 1):
@@ -305,7 +301,7 @@ def maximum_of(a, b) -> Value:
 
 @numpy_function(np.diag)
 def diag(x: Value, k=0) -> Value:
-    """np.diag: the diagonal of a matrix, or the matrix with this diagonal."""
+    """np.diag: the diagonal of a matrix, or a matrix with this diagonal."""
     x, k = value(x), static(k)
     if rank(x) != 1:
         return diagonal_record(x, k=k)
@@ -315,7 +311,7 @@ def diag(x: Value, k=0) -> Value:
 
 @numpy_function(np.trace, method="trace")
 def trace(x: Value, offset=0, axis1=0, axis2=1) -> Value:
-    """np.trace of a matrix, or of each of a stack."""
+    """np.trace of a matrix, or of each matrix of a stack."""
     found = diagonal(x, offset, axis1, axis2)
     return sum_record(found, axis=None if rank(found) in (None, 1) else -1, keepdims=False)
 
@@ -350,7 +346,8 @@ triu, tril = _triangle("triu", np.triu), _triangle("tril", np.tril)
 
 
 def _end(x: Value, end: Value, axis: int) -> Value:
-    """What goes before or after `x` along an axis: a number is one element, everywhere."""
+    """The `prepend` or `append` operand of `x` along an axis: a number is broadcast to one element.
+    """
     if rank(end) != 0 or rank(x) is None:
         return end
     axis = normal_axis(axis, rank(x))
@@ -361,7 +358,7 @@ def _end(x: Value, end: Value, axis: int) -> Value:
 
 @numpy_function(np.diff)
 def diff(x: Value, n=1, axis=-1, prepend=None, append=None) -> Value:
-    """np.diff, n times; of what is put before or after the array as well."""
+    """np.diff, n times, with `prepend` and `append`."""
     x, axis = value(x), static_axis(axis)
     ends = [None if is_none(end) else value(end) for end in (prepend, append)]
     if ends != [None, None]:

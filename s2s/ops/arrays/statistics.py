@@ -1,6 +1,4 @@
-"""Numbers spread by rule, and how samples vary together: np.logspace, geomspace, vander, cov,
-corrcoef, in NumPy's own steps.
-"""
+"""np.logspace, geomspace, vander, cov, corrcoef, composed in NumPy's own steps."""
 
 from __future__ import annotations
 
@@ -52,7 +50,7 @@ def geomspace(start, stop, num=50, endpoint=True) -> Value:
 
 @numpy_function(np.vander)
 def vander(x, N=None, increasing=False) -> Value:  # noqa: N803  NumPy's own name
-    """np.vander with a number of columns that is known."""
+    """np.vander with a static number of columns."""
     x, count = as_array(x), dims_of(as_array(x).type)[0] if static(N) is None else static(N)
     if not isinstance(count, int) or count < 1:
         raise _refuse("np.vander with a number of columns that depends on run-time data",
@@ -66,7 +64,7 @@ def vander(x, N=None, increasing=False) -> Value:  # noqa: N803  NumPy's own nam
 
 @numpy_function(np.cov)
 def cov(m, y=None, rowvar=True, bias=False, ddof=None) -> Value:
-    """np.cov of real samples of equal weights."""
+    """np.cov of real samples with equal weights."""
     parts = [as_array(x) for x in (m, y) if not is_none(x)]
     if any(rank(x) not in (1, 2) or (x.type.dtype or "").startswith("complex") for x in parts):
         raise _refuse("np.cov of something else than real vectors or matrices",

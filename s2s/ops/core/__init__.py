@@ -1,1 +1,2 @@
-"""Records and what all ops are defined by: rules, shapes, elementwise arithmetic, control flow."""
+"""Records and the mechanisms that define ops: rules, shapes, elementwise arithmetic, control flow.
+"""

@@ -1,4 +1,4 @@
-"""Changing the dtype: x.astype(np.float32), np.float32(x), float(x), int(x), bool(x).
+"""Type conversion: x.astype(np.float32), np.float32(x), float(x), int(x), bool(x).
 
 A conversion has derivative 1 where both sides can carry one, and none elsewhere.
 """
@@ -24,7 +24,7 @@ from .record import FUNCTIONS, METHODS, Record, array_type, define, dims_of, dty
 
 
 def dtype_name(dtype) -> str:
-    """NumPy's name of what the user gave as a dtype: np.float32, "f4", float."""
+    """NumPy's name of a dtype argument: np.float32, "f4", float."""
     dtype = static(dtype, "a dtype")
     try:
         name = np.dtype(dtype).name
@@ -37,7 +37,7 @@ def dtype_name(dtype) -> str:
 
 
 def dtype_syntax(dtype: str) -> ast.expr:
-    """np.float32; Python's bool for booleans."""
+    """The expression np.float32; Python's bool for booleans."""
     return (ast.Name("bool", ast.Load()) if dtype == "bool"
             else ast.Attribute(ast.Name("np", ast.Load()), dtype, ast.Load()))
 
@@ -62,9 +62,8 @@ def _converted(x, *, dtype: str):
 def _define(name: str, syntax) -> Record:
     record = define(name, evaluate=_converted, infer=_infer, syntax=syntax, partials=(1,), jvp=_jvp,
                     elementwise=True, cheap=True, slope="finite")
-    record.vjp = lambda bar, y, x, *, dtype: elementwise_vjp(bar, y, x,
-                                                             record=record) if is_inexact(dtype) else (
-                                                                 None,)
+    record.vjp = lambda bar, y, x, *, dtype: (
+        elementwise_vjp(bar, y, x, record=record) if is_inexact(dtype) else (None,))
     return record
 
 
@@ -72,8 +71,9 @@ astype = _define("astype",
                  lambda x, *, dtype: ast.Call(ast.Attribute(x, "astype", ast.Load()),
                                               [dtype_syntax(dtype)], []))
 convert = _define(  # of numbers: np.float32(x)
-    "convert", lambda x, *, dtype: ast.Call(ast.Attribute(ast.Name("np", ast.Load()), "bool_" if dtype == "bool" else dtype,
-                                                          ast.Load()), [x], []))
+    "convert", lambda x, *, dtype: ast.Call(
+        ast.Attribute(ast.Name("np", ast.Load()), "bool_" if dtype == "bool" else dtype,
+                      ast.Load()), [x], []))
 
 
 def _fold_astype(x: Value, *, dtype: str):
@@ -93,8 +93,8 @@ for _each in (astype, convert):
 
 
 def as_dtype(x: Value, dtype) -> Value:
-    """`x` itself if it has that dtype (a Python number: if it becomes that in NumPy), otherwise
-    converted.
+    """`x` converted to that dtype; unchanged if it has it (for a Python number: if NumPy converts
+    it to that).
     """
     if is_none(dtype):
         return x
@@ -103,7 +103,7 @@ def as_dtype(x: Value, dtype) -> Value:
 
 
 def astype_method(x: Value, dtype, copy=True) -> Value:
-    """x.astype(dtype): always new memory, unless copy=False and nothing changes."""
+    """x.astype(dtype): a copy, unless copy=False and nothing changes."""
     return astype(x, dtype=dtype_name(dtype)) if static(copy) else as_dtype(x, dtype)
 
 

@@ -1,4 +1,5 @@
-"""The chain rule for elementwise ops: both modes, from the partial derivatives alone.
+"""The chain rule for elementwise ops: reverse and forward rules derived from the partial
+derivatives.
 
     reverse   x_bar = sum_to(y_bar * ∂y/∂x, x)
     forward   y_dot = Σ x_dot * ∂y/∂x
@@ -27,7 +28,8 @@ from .record import RECORDS, deriving, dtype_of, same_shape, value
 from .shape import shaped_like, spread, spread_as, sum_to
 
 MOST_TERMS = 32  # of one cotangent
-FIRST_OF = ("negative", "divide", "quotient", "single_quotient", "astype", "convert", "real", "imag", "conjugate",
+FIRST_OF = ("negative", "divide", "quotient", "single_quotient", "astype", "convert", "real", "imag",
+            "conjugate",
             # 0 where the first operand is
             "over_size", "over_size_forward", "times_sign", "times_sign_forward")
 # the op of a slope -> what its product with a cotangent is (ops/arrays/norms.py)
@@ -63,8 +65,8 @@ SLOPES_OF_SIZES: dict = {}
 
 @contextmanager
 def strong_zeros(wanted: bool | Container[Value] = True) -> Iterator[None]:
-    """Inside this, `times` makes strong products of cotangents and tangents: Note [Strong zeros];
-    of those in `wanted`, if it is a set.
+    """Context manager: `times` emits strong products of cotangents and tangents (Note [Strong
+    zeros]), only of those in `wanted` if it is a set.
     """
     before, _strong[0] = _strong[0], wanted
     try:
@@ -85,7 +87,7 @@ def _asks_strong(bar: Value) -> bool:
 
 
 def _times_strongly(bar: Value, partial: Value, atoms: tuple):
-    """`bar * partial` as a strong product, or None where nothing was thrown away."""
+    """`bar * partial` as a strong product, or None if nothing was masked out."""
     if bar.constant is not MISSING:
         return value(0.0) if bar.constant == 0 else None
     with strong_zeros(False):
@@ -98,8 +100,8 @@ def _times_strongly(bar: Value, partial: Value, atoms: tuple):
 
 
 def strong_sum(x: Value, y: Value, plus: Callable) -> Value | None:
-    """x + y as one strong product, where both are products of one cotangent, and one of them
-    strong; `plus` adds what that is multiplied by.
+    """x + y as one strong product, if both are products of one cotangent, and one of them is
+    strong; `plus` adds the other factors.
     """
     if (all(z.op is None or z.op.name != "strong_product" for z in (x, y))
         or not same_shape(x.type, y.type)):
@@ -113,7 +115,7 @@ def strong_sum(x: Value, y: Value, plus: Callable) -> Value | None:
 
 
 def _cotangent_in(x: Value) -> tuple[Value, object]:
-    """(a, b), where `x` is the cotangent a times b."""
+    """(a, b), if `x` is the product of the cotangent a with b."""
     if x.op is not None and x.op.name == "strong_product":
         return tuple(x.op.inputs)
     if x.op is not None and x.op.name == "negative":
@@ -124,8 +126,8 @@ def _cotangent_in(x: Value) -> tuple[Value, object]:
 
 
 def times(bar, partial, atoms: tuple = (), left_out: bool = False):
-    """`bar * partial` as a person would write it: bar, -bar, bar / b, 2 * bar * x, where(c, bar,
-    0).
+    """The product `bar * partial`, simplified as a person would write it: bar, -bar, bar / b, 2 *
+    bar * x, where(c, bar, 0).
 
     If `bar` is spread over a shape, the partial must broadcast to that shape, unless `bar` is a
     tangent. `partial` is taken apart where a rule has just put it together; `atoms` are the values
@@ -191,7 +193,7 @@ def times(bar, partial, atoms: tuple = (), left_out: bool = False):
 
 
 def chosen_by_a_term(*bars: Value) -> Value | None:
-    """Where one of `bars`, or of the terms of which it is the sum, is not left out; None if not all
+    """The mask under which one of `bars`, or one of its terms, is not masked out; None unless all
     terms are choices with 0.
     """
     terms, conditions, seen = [*bars], {}, 0
@@ -219,9 +221,7 @@ def chosen_by_a_term(*bars: Value) -> Value | None:
 
 
 def _choice(x: Value) -> tuple[Value, bool] | None:
-    """The condition of a choice between something and 0, and whether 0 is what is taken where it
-    does not hold.
-    """
+    """The condition of a choice between something and 0, and whether 0 is its `else` value."""
     if x.op.name not in ("where", "select") or dtype_of(x.op.inputs[0].type) != "bool":
         return None
     is_zero = [_is_zero(side) for side in x.op.inputs[1:]]
@@ -229,8 +229,8 @@ def _choice(x: Value) -> tuple[Value, bool] | None:
 
 
 def _is_left_out(x: Value) -> bool:
-    """Whether an earlier derivative has left elements of `x` out: what the program itself
-    multiplies by may stay in the product.
+    """Whether an earlier derivative has masked out elements of `x`; a mask of the program itself
+    may stay in the product.
     """
     while x.op is not None and x.op.line is not None and x.op.line.backwards:
         if x.op.name in ("multiply", "add", "subtract") or _choice(x) is not None:
@@ -242,7 +242,7 @@ def _is_left_out(x: Value) -> bool:
 
 
 def where_chosen(chosen: Value, x: Value) -> Value:
-    """`x`, and 0 where it is not chosen."""
+    """`x` where it is chosen, else 0."""
     is_not = chosen.op is not None and chosen.op.name == "logical_not"
     return (RECORDS["where"](chosen.op.inputs[0], 0.0, x) if is_not
             else RECORDS["where"](chosen, x, 0.0))
@@ -253,14 +253,14 @@ def _is_zero(x: Value) -> bool:
 
 
 def _is_seed(bar: Value) -> bool:
-    """Whether 1.0 may take the place of `bar` later, which 2 * x should not show: an argument of
-    the function.
+    """Whether `bar` is an argument of the function, for which 1.0 may be substituted later; 2 * x
+    should then not show it.
     """
     return bar.op is None and current().outer is None
 
 
 def _times_number(bar, number):
-    """`number * bar`, with the numbers in `bar` multiplied out: 2 * (0.5 * z / y) is z / y."""
+    """`number * bar`, with constant factors multiplied out: 2 * (0.5 * z / y) is z / y."""
     if not isinstance(bar, Value) or not isinstance(number, (int, float, complex)):
         return bar * number
     if number == 0:
@@ -294,8 +294,8 @@ def _times_number(bar, number):
 
 
 def _number_in(product: Value) -> tuple | None:
-    """(n, rest), where `product` is n * rest for a number n that stands in it; of arrays, in front
-    only.
+    """(n, rest), if `product` is n * rest for a literal number n; for arrays only if it comes
+    first.
     """
     if product.op is None or product.op.name != "multiply":
         return None
@@ -312,8 +312,8 @@ def _number_in(product: Value) -> tuple | None:
 
 
 def elementwise_vjp(bar, y, *xs, record, **attrs) -> tuple:
-    """The contribution of y's cotangent to the cotangent of each operand, in that operand's shape
-    and dtype.
+    """The contributions of y's cotangent to those of the operands, each in its operand's shape and
+    dtype.
     """
     return tuple(None if partial is None or not _differentiable(x) else
                  like_operand(sum_to(_product(bar, partial, y, xs, attrs, record), x), x)
@@ -321,7 +321,7 @@ def elementwise_vjp(bar, y, *xs, record, **attrs) -> tuple:
 
 
 def elementwise_jvp(dots, y, *xs, record, **attrs):
-    """The tangent of y, in its shape; None if no operand that matters has one."""
+    """The tangent of y, in its shape; None if no relevant operand has one."""
     total, covered = None, True
     for dot, partial, x in zip(dots, record.partials, xs, strict=True):
         if dot is None or partial is None or not _differentiable(x):
@@ -347,7 +347,7 @@ def _sum_of_tangents(a, b):
 
 
 def like_tangent(total, y, covered: bool = False):
-    """`total` as the tangent of `y`: real where y is, and of its shape, which it has already if
+    """`total` as a tangent of `y`: real if y is, and broadcast to its shape, unless it is
     `covered`.
     """
     total = real_if(total, y)
@@ -374,7 +374,7 @@ def _dtype(x) -> str | None:
 
 
 def real_if(bar, x):
-    """The real part of `bar` where `x` is real."""
+    """The real part of `bar` if `x` is real."""
     # what is not known before a call is real
     if (_dtype(bar) or "").startswith("complex") and (_dtype(x) or "float").startswith("float"):
         return RECORDS["real"](bar)
@@ -393,8 +393,8 @@ def real_if(bar, x):
 
 
 def like_operand(bar, x, firm: bool = False):
-    """`bar` as a cotangent of `x`: real where x is, and of its dtype; with `firm`, where it is a
-    number of Python's, too.
+    """`bar` as a cotangent of `x`: real if x is, and of its dtype; if `firm`, for Python numbers,
+    too.
     """
     bar = real_if(bar, x)
     if not isinstance(bar, Value) or not isinstance(x, Value) or not firm and _is_weak(bar.type):

@@ -101,7 +101,8 @@ def if_(condition, then: Callable, otherwise: Callable,
 def _carries(inits: list[Value], names: Sequence[str], emit_body: Callable,
              before: Sequence[Type] = (),
              spread: Callable | None = None) -> tuple[list[Type], list]:
-    """Emit a loop's body until the types of its carries settle; returns them and its blocks.
+    """Emit a loop's body until the types of its carries reach a fixed point; return them and the
+    loop's blocks.
 
     `before` are the types that the carries had, if the loop is emitted again; spread(init, type,
     body, name) may be what a carry begins with in place of a number, where a trip makes an array of
@@ -150,8 +151,8 @@ def _carries(inits: list[Value], names: Sequence[str], emit_body: Callable,
 
 def _attempt(inits: Sequence[Value], types: list[Type], names: Sequence[str],
              emit_body: Callable) -> tuple[list[Type], list[Block], list[Value]]:
-    """Emit a loop's body for carries of `types`: what these and the ends of a trip are together,
-    its blocks, the ends.
+    """Emit a loop's body for carries of `types`; return the join of these and the yielded types,
+    the blocks, and the yields.
     """
     blocks, yields = emit_body([Value(type, names[k]) for k, type in enumerate(types)])
     for init, type, y in zip(inits, types, yields, strict=True):
@@ -165,8 +166,8 @@ _NUMPYS = forget_weak(FLOAT)
 
 
 def _is_numpys(x: Value, known: dict[Value, bool], depth: int = 40) -> bool:
-    """Whether `x` is NumPy's float64 even if what is `known` not to be is Python's; see Note [Types
-    of carries, again].
+    """Whether `x` is NumPy's float64 even if the values in `known` as False are Python's; see Note
+    [Types of carries, again].
     """
     if x not in known:
         known[x] = (depth > 0 and getattr(x.type, "dtype", "") == _NUMPYS.dtype and x.type != FLOAT
@@ -196,8 +197,8 @@ def _is_of_numbers(type: Type) -> bool:
 
 
 def _become(yields: Sequence[Value], body: Block, guessed: Sequence[int]) -> bool:
-    """Whether the carries that are `guessed` become what they were said to be from the start:
-    NumPy's numbers, and tapes of what they hold.
+    """Whether the `guessed` carries get the types assumed for them from the start: NumPy's numbers,
+    and tapes of these items.
     """
     tapes = {k for k in guessed if isinstance(yields[k].type, Tape)}
     unsure = {*guessed} - tapes
@@ -211,7 +212,7 @@ def _become(yields: Sequence[Value], body: Block, guessed: Sequence[int]) -> boo
 
 
 def _holds(tape: Value, start: Value) -> bool:
-    """Whether a tape that was empty at `start` holds what its type says."""
+    """Whether a tape that was empty at `start` has the items that its type says."""
     has_any, ahead, seen = False, [tape], {start}
     while ahead:
         t = ahead.pop()
@@ -238,7 +239,7 @@ def _holds(tape: Value, start: Value) -> bool:
 
 
 def _say_what_fills(init: Value, type: Type) -> None:
-    """Give the empty list that a loop starts with the type that its trips make of it.
+    """Give the empty list that a loop starts with the item type that its trips push.
 
     A trip may read of the list, behind a condition, what an earlier one has put there: whatever
     emits the loop anew must know at once what that is.
@@ -260,9 +261,7 @@ def _say_what_fills(init: Value, type: Type) -> None:
 
 
 def _say_equal_extents(init: Value, type: Type, y: Value, body: Block) -> None:
-    """Give `y`, the end of a carry, the extents of the carry's type where they are proved to be its
-    own.
-    """
+    """Give the yield `y` the extents of the carry's type, if they are proved equal."""
     if not (isinstance(type, Array) and isinstance(y.type, Array) and y.op is not None
             and type.rank == y.type.rank):
         return
@@ -275,7 +274,7 @@ def _say_equal_extents(init: Value, type: Type, y: Value, body: Block) -> None:
 
 
 def _meet_behind(m: Dim, n: Dim, y: Value, body: Block) -> bool:
-    """Whether what `body` computes `y` of raises unless these extents are equal."""
+    """Whether the computation of `y` in `body` raises unless these extents are equal."""
     if not (isinstance(m, Extent) and isinstance(n, Extent)) or m.offset != n.offset:
         return False
     inside, behind, pending = set(body.ops), set(), [y]
@@ -293,7 +292,7 @@ def _meet_behind(m: Dim, n: Dim, y: Value, body: Block) -> bool:
 
 
 def _side_by_side(op: Op) -> Iterator[set[str]]:
-    """The symbols of extents that an elementwise op proves to be equal."""
+    """The symbols of extents that an elementwise op proves equal."""
     shapes = [dims_of(x.type) for x in op.inputs]
     for here in zip_longest(*map(reversed, shapes)):
         found = {d
@@ -306,7 +305,7 @@ def _side_by_side(op: Op) -> Iterator[set[str]]:
 
 
 def _met(x: Value, axis: int) -> set:
-    """The extents other than 1 that an axis, counted from the end, of `x` is proved to have."""
+    """The extents other than 1 that an axis of `x`, counted from the end, is proved to equal."""
     found, stack, seen = set(), [x], {x}
     while stack and len(seen) < 100:
         v = stack.pop()
@@ -321,7 +320,7 @@ def _met(x: Value, axis: int) -> set:
 
 
 def _of_that_length(v: Value) -> Sequence[Value]:
-    """What `v` is computed from that has its lengths, or is broadcast to them."""
+    """The operands that determine the shape of `v`, as equal or broadcast shapes."""
     match v.op:
         case None:
             return ()
@@ -340,7 +339,7 @@ def _of_that_length(v: Value) -> Sequence[Value]:
 
 def _types_of_unbound(types: list[Type], unbound: list[int], names: Sequence[str],
                       emit_body: Callable, error: S2SError) -> list[Type]:
-    """The types of the carries, where the body reads what nothing has bound before the first trip.
+    """The types of the carries, if the body reads a name that is unbound before the first trip.
 
     Python allows that where the read is behind a condition; what the trips before it bind says the
     type.
@@ -353,14 +352,15 @@ def _types_of_unbound(types: list[Type], unbound: list[int], names: Sequence[str
 
 
 def _settled(inits: Sequence[Value], types: list[Type]) -> list[Type]:
-    """The types of a loop's carries after it."""
+    """The types of a loop's carries after the loop."""
     for init, type in zip(inits, types):
         _say_what_fills(init, type)
     return [_after(type) for type in types]
 
 
 def _after(type: Type) -> Type:
-    """The type of a carry after the loop: an extent that may change from trip to trip is a new one.
+    """The type of a carry after the loop: an extent that may change from trip to trip gets a new
+    symbol.
     """
     match type:
         case Array(dtype, dims):
@@ -521,7 +521,7 @@ while_record = define("while", evaluate=None, infer=_no_infer, rebuild=_rebuild_
 
 
 def _infer_call(*args: Value, callee) -> list[Type]:
-    """The callee's result types, in the caller's words: a symbol means another length in each
+    """The callee's result types with the caller's symbols: a symbol means another length in each
     function.
     """
     function = callee.function_for(args)
@@ -532,8 +532,8 @@ def _infer_call(*args: Value, callee) -> list[Type]:
 
 
 def types_for_caller(callee, call_op: Op, values: Sequence[Value]) -> list[Type]:
-    """The types of `values` of `callee`, in the words of the function that has `call_op`, a call of
-    it.
+    """The types of `values` of `callee`, in terms of the symbols of the function that owns
+    `call_op`, a call of it.
 
     A value must never be handed from one function to another with the type that it has there: the
     `n` of one is not that of the other, however they are spelled.
@@ -543,7 +543,7 @@ def types_for_caller(callee, call_op: Op, values: Sequence[Value]) -> list[Type]
 
 
 def _known_to_caller(*pairs: tuple[Sequence[Value], Sequence[Value]]) -> dict[str, object]:
-    """What a callee's symbols stand for, given values of the callee and what the caller has for
+    """The substitution of a callee's symbols, from values of the callee and the caller's values for
     them.
     """
     known: dict[str, object] = {}
@@ -554,7 +554,7 @@ def _known_to_caller(*pairs: tuple[Sequence[Value], Sequence[Value]]) -> dict[st
 
 
 def _match(inner: Type, outer: Type, known: dict) -> None:
-    """Record what the callee's symbols in `inner` stand for, where its caller calls it `outer`."""
+    """Record the substitution of the callee's symbols in `inner` by the caller's `outer`."""
     match inner, outer:
         case Array(_, dims), Array(_, others) if len(dims) == len(others):
             for dim, other in zip(dims, others):
@@ -581,7 +581,7 @@ def _translated(type: Type, known: dict) -> Type:
 
 
 def _translated_dim(dim, known: dict):
-    """The caller's extent for one of the callee's; max(max(n - 2, 0) - 1, 0) is max(n - 3, 0)."""
+    """The callee's extent in the caller's symbols; max(max(n - 2, 0) - 1, 0) is max(n - 3, 0)."""
     if not isinstance(dim, Extent):
         return dim
     base = known.get(dim.symbol)
@@ -604,12 +604,12 @@ call = define("call", evaluate=None, infer=_infer_call,
 
 
 def never_returns(function) -> bool:
-    """Whether a function raises, whatever it is given: it has no result."""
+    """Whether a function raises for all arguments: it has no result."""
     return not function.tupled and [y.type for y in function.results] == [UNDEFINED]
 
 
 class Known:
-    """A callee whose IR is fixed already: what a transformation made of a function."""
+    """A callee with fixed IR: the result of a transformation of a function."""
 
     def __init__(self, function):
         self.name, self.function = function.name, function
@@ -651,7 +651,7 @@ def _infer_container(*items: Value, form: Form | None = None) -> Type:
 
 
 def container_syntax(*items: ast.expr, form: Form | None = None) -> ast.expr:
-    """A display or call that makes the container of these members."""
+    """The display or call that builds the container of these members."""
     match form and form.kind:
         case None:
             return ast.Tuple(list(items), ast.Load())
@@ -673,7 +673,7 @@ def container_syntax(*items: ast.expr, form: Form | None = None) -> ast.expr:
 
 
 def _class_name(cls) -> ast.Name:
-    """The name of a class; the printer finds out under which name the module has it."""
+    """The name of a class; the printer resolves how the module imports it."""
     name = ast.Name(cls.__name__, ast.Load())
     if cls.__module__ != "builtins":
         name.cls = cls
@@ -681,7 +681,7 @@ def _class_name(cls) -> ast.Name:
 
 
 def member_syntax(container: ast.expr, form: Form | None, index: int) -> ast.expr:
-    """How member `index` of a container is read."""
+    """The expression that reads member `index` of a container."""
     if form is not None and form.kind in ("namedtuple", "attributes"):
         return ast.Attribute(container, form.keys[index], ast.Load())
     return ast.Subscript(container, ast.Constant(index if form is None else form.keys[index]),
@@ -701,7 +701,7 @@ tuple_record = define(
 
 
 def made_of(items: Iterable, form: Form | None):
-    """The container of this form, of these members: objects."""
+    """Build the container of this form from these objects."""
     return tuple(items) if form is None else form.build(list(items))
 
 
@@ -724,7 +724,7 @@ item = define(
 )
 
 def packed(items: Sequence, form: Form | None) -> Value:
-    """The container of this form, of these members."""
+    """Build the container of this form from these members, as Values."""
     return emit(tuple_record, *map(value, items), **({} if form is None else {"form": form}))
 
 
@@ -733,7 +733,7 @@ undefined = define("undefined", evaluate=lambda: None, infer=lambda: UNDEFINED, 
 
 
 def make_undefined() -> Value:
-    """A name that nothing has bound yet; it prints as no statement at all."""
+    """An unbound name; it prints as no statement at all."""
     return emit(undefined)
 
 
@@ -764,7 +764,7 @@ def _infer_pop(tape: Value) -> list[Type]:
 
 
 def item_type(type: List) -> Type:
-    """The type of one item of a list; where the items' lengths differ, it has one of its own."""
+    """The type of one item of a list; if the items' lengths differ, it has an extent of its own."""
     return type.item if isinstance(type, Tape) else _after(type.item)
 
 
@@ -798,12 +798,12 @@ def _is_kept(tape: Value) -> bool:
 
 
 def _like_read(bar: Value, tape: Value) -> Value:
-    """The cotangent of what a tape was copied from, once it has been filled."""
+    """The cotangent of the source of a tape copy, once it has been filled."""
     return bar if isinstance(tape.type, Tape) else tape_kept(bar)
 
 
 def tape_source(tape: Value) -> Value:
-    """The tape that `tape` is a copy of, in whatever order; itself if it is none."""
+    """The tape that `tape` copies, in any order; itself if it is no copy."""
     return (tape.op.inputs[0]
             if tape.op is not None and tape.op.name in ("tape_copy", "tape_reversed", "tape_kept")
             else tape)
@@ -822,5 +822,6 @@ at_least_zero = define(
 
 
 def longer_by(n: Value, offset: int = 0) -> Value:
-    """The length of an axis whose extent has this offset from that of an axis of length `n`."""
+    """The length of an axis whose extent differs by this offset from that of an axis of length `n`.
+    """
     return n if not offset else n + offset if offset > 0 else at_least_zero(n - -offset)

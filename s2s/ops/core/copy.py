@@ -1,10 +1,10 @@
-"""`copy(x)`: x again, in memory of its own.
+"""The op `copy(x)`: x in memory of its own.
 
-The IR has no memory, so nothing but the printer needs this op: it inserts one where an array is
-about to be written into that somebody else may still read.  Such a copy keeps the order in which
-the elements stand in memory ("K", as NumPy calls it), for the program was to write into the array
-itself, and np.sum of its transpose, say, adds in another order and so rounds otherwise.  The method
-x.copy() does not keep it ("C"), np.copy(x) does.
+The IR has value semantics, so only the printer needs this op: it inserts one before an array is
+overwritten that may still be read. Such a copy keeps the element order in memory ("K" in NumPy),
+because the program would have written into the array itself, and np.sum of its transpose, say,
+would add in another order and round differently. The method x.copy() does not keep it ("C"),
+np.copy(x) does.
 """
 
 from __future__ import annotations
@@ -47,29 +47,25 @@ copy_record = define(
 
 
 def copy(x: Value, order: str = "C") -> Value:
-    """`x` again, its elements in C order, or as they stand in `x`: "K"."""
+    """A copy of `x` in C order, or in the element order of `x`: "K"."""
     x = value(x)
     return copy_record(x, order=order_for(x.type, order))
 
 
 def copy_again(x: Value) -> Value:
-    """A copy of `x` that the program did not ask for, its elements in the order that they have in
-    `x`.
-    """
+    """A copy of `x` that the program did not ask for, in the element order of `x`."""
     ordered = not isinstance(x.type, (Array, Unknown)) or is_made_in_order(x)
     return add_op(copy_record, [x], {"order": "C" if ordered else order_for(x.type, "K")},
                   [x.type]).output
 
 
 def order_for(type: Type, order: str) -> str:
-    """An array of one axis has one order only."""
+    """Normalise the order: an array of one axis has one order only."""
     return "C" if isinstance(type, Array) and type.rank <= 1 else order
 
 
 def is_made_in_order(x: Value) -> bool:
-    """Whether what made `x` always makes it contiguous: its elements stand in memory in C order,
-    without gaps.
-    """
+    """Whether the op that made `x` always returns a C-contiguous array."""
     left, seen = [x], set()
     while left:
         y = left.pop()
@@ -84,7 +80,7 @@ def is_made_in_order(x: Value) -> bool:
 
 
 def _order_from(x: Value) -> list[Value] | None:
-    """The Values that have to be made in order for `x` to be; None if it need not be even then."""
+    """The Values that must be C-contiguous for `x` to be; None if it may not be even then."""
     op = x.op
     if op is None:
         return None

@@ -1,7 +1,7 @@
-"""How an elementwise op is defined: one line of its table gives a whole record.
+"""Define elementwise ops: one table row gives a whole record.
 
-Types are NumPy's by construction: the op is run once on samples of the operands' dtypes, and what
-comes out is what it makes of them (NEP 50, Python's own numbers included).
+Types are NumPy's by construction: the op is run once on sample values of the operands' dtypes, and
+the type is that of the result (NEP 50, Python's own numbers included).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ IN_MATH: dict[Record, Record] = {}  # np.sin -> math.sin: the same function of o
 
 
 def sample(type: Type):
-    """A number of this type."""
+    """A sample number of this type."""
     match type:
         case Scalar(dtype, True):
             return {"bool": True, "int64": 1, "float64": 1.0, "complex128": 1j}[dtype]
@@ -65,7 +65,8 @@ def sample(type: Type):
 
 
 def sampled(compute: Callable, name: str) -> Callable:
-    """The function from operand types to the Scalar that `compute` makes of numbers of these types.
+    """Type inference by example: a function from operand types to the Scalar type of `compute` on
+    samples.
     """
 
     @functools.cache
@@ -86,8 +87,8 @@ def sampled(compute: Callable, name: str) -> Callable:
 
 
 def joined(*types: Scalar) -> Scalar:
-    """The type of a choice between Python objects: each stays what it is, so the wider describes
-    both.
+    """The type of a choice between Python objects: objects are not converted, so the wider type
+    describes both.
     """
     if any(t.dtype is None for t in types):
         return Scalar(None)
@@ -95,8 +96,8 @@ def joined(*types: Scalar) -> Scalar:
 
 
 def shape_symbol(types: list[Type]) -> str | None:
-    """The shape of an elementwise result of unknown rank: a function of its operands' shapes, if
-    they have names.
+    """The symbolic shape of an elementwise result of unknown rank: a function of its operands'
+    shape symbols, if they have them.
     """
     parts = set()
     for type in types:
@@ -140,31 +141,31 @@ def _infer(name: str, result: Callable) -> Callable:
 
 
 def numpy_syntax(name: str) -> Callable:
-    """np.name(...)."""
+    """The syntax np.name(...)."""
     return lambda *args: ast.Call(ast.Attribute(ast.Name("np", ast.Load()), name, ast.Load()),
                                   list(args), [])
 
 
 def math_syntax(name: str) -> Callable:
-    """math.name(...)."""
+    """The syntax math.name(...)."""
     return lambda *args: ast.Call(ast.Attribute(ast.Name("math", ast.Load()), name, ast.Load()),
                                   list(args), [])
 
 
 def builtin_syntax(name: str) -> Callable:
-    """name(...)."""
+    """The syntax name(...)."""
     return lambda *args: ast.Call(ast.Name(name, ast.Load()), list(args), [])
 
 
 def python_syntax(expression: str) -> Callable:
-    """The syntax of an operator of Python, given as an expression of its operands a, b, c."""
+    """The syntax of a Python operator, given as an expression of its operands a, b, c."""
     tree = ast.parse(expression, mode="eval").body
 
     return lambda *args: _with_operands(tree, dict(zip("abc", args)))
 
 
 def _with_operands(tree: ast.expr, operands: dict[str, ast.expr]) -> ast.expr:
-    """A new tree like `tree`, whose names a, b, c are the operands."""
+    """A copy of `tree` with the operands in place of the names a, b, c."""
     match tree:
         case ast.Name(id) if id in operands:
             return operands[id]
@@ -229,12 +230,12 @@ def elementwise(name: str, *partials, python: str = "", math: Callable | None = 
 
 
 def is_none(argument) -> bool:
-    """Whether an argument is None, as such or as a Value."""
+    """Whether an argument is None, as a Python object or as a Value."""
     return argument is None or (isinstance(argument, Value) and argument.constant is None)
 
 
 def called(record: Record, arity: int) -> Callable:
-    """`record` as the meaning of a call in the user's program."""
+    """Register `record` as the meaning of a call in the user's program."""
 
     def call(*args, **keywords):
         for keyword, argument in keywords.items():
@@ -253,8 +254,8 @@ def called(record: Record, arity: int) -> Callable:
 
 
 def of_numpys_numbers(record: Record, arity: int) -> Callable:
-    """`record`, an operator of Python's, as the meaning of a call of NumPy's function: of Python's
-    numbers that makes NumPy's, and raises nothing.
+    """Adapt `record`, a Python operator, to a call of NumPy's function: Python's numbers become
+    NumPy's, and nothing raises.
     """
     call = called(record, arity)
 
@@ -271,8 +272,8 @@ def of_numpys_numbers(record: Record, arity: int) -> Callable:
 
 
 def _define_in_math(record: Record, function: Callable) -> None:
-    """The twin of `record` in Python's math module: of one number, a Python number, and with math's
-    own errors.
+    """Define the twin of `record` in Python's math module: of one Python number, with math's own
+    errors.
     """
     name = f"math.{function.__name__}"
     y = (BOOL if name.startswith("math.is") else INT
@@ -296,8 +297,7 @@ def _define_in_math(record: Record, function: Callable) -> None:
 
 
 def _in_math(partial: Callable) -> Callable:
-    """The same partial derivative, computed with Python's math module too: d math.sin = math.cos.
-    """
+    """The same partial derivative in terms of Python's math module: d math.sin = math.cos."""
 
     def respelled(y, *xs):
         if not isinstance(y, Value):
@@ -313,8 +313,8 @@ def _in_math(partial: Callable) -> Callable:
 
 
 def _twin(op, inputs: list[Value]):
-    """`op` with Python's math module, if that has it; a number that the rule has made NumPy's stays
-    that.
+    """The twin of `op` in Python's math module, if there is one; a number that the rule has
+    converted to NumPy's stays that.
     """
     if op.record not in IN_MATH or inputs[0].op is not None and inputs[0].op.name == "convert":
         return None
@@ -322,8 +322,8 @@ def _twin(op, inputs: list[Value]):
 
 
 def _fold_python(name: str, compute: Callable, constants: list):
-    """An operator on Python numbers, as Python computes it; None where that is not a number of the
-    same kind.
+    """Fold an operator on Python numbers as Python computes it; None if the result is of another
+    kind.
     """
     if name == "power" and isinstance(constants[1], int) and abs(constants[1]) > 64:
         return None
@@ -339,8 +339,8 @@ def _fold_python(name: str, compute: Callable, constants: list):
 
 
 def _absorb_broadcast(record: Record, xs: tuple[Value, ...]):
-    """Note [Broadcasts are absorbed]: `full(shape of x, s) * x` is `s * x` where the shapes are
-    proved equal.
+    """Note [Broadcasts are absorbed]: `full(shape of x, s) * x` is `s * x` if the shapes are proved
+    equal.
 
     The cotangent of a sum is a number spread over an array; almost always something elementwise
     reads it.
@@ -364,8 +364,7 @@ def _absorb_broadcast(record: Record, xs: tuple[Value, ...]):
 
 
 def _agree(a: Type, b: Type) -> bool:
-    """Whether two shapes that met in the primal are equal: neither has an extent that could be 1.
-    """
+    """Whether two shapes that met in the primal are equal: no extent could be 1."""
     return (isinstance(a, Array) and isinstance(b, Array) and a.rank == b.rank
             and not any(m != n and (may_be_one(m) or may_be_one(n))
                         for m, n in zip(a.dims, b.dims)))

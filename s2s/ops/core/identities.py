@@ -1,7 +1,9 @@
-"""Identities that hold bit for bit, for any operands, NaN, infinities and -0.0 included.
+"""Algebraic simplification by identities that hold bit for bit, for any operands, including NaN,
+infinities and -0.0.
 
-So there is no x + 0.0 -> x (it turns -0.0 into 0.0) and no x * 0 -> 0 here.  Each takes the record
-of the op and its operands, and returns a Value of the very type the op would have, or None.
+So there is no x + 0.0 -> x (it turns -0.0 into 0.0) and no x * 0 -> 0 here. Each rule takes the
+record of the op and its operands, and returns a Value of exactly the type that the op would have,
+or None.
 """
 
 from __future__ import annotations
@@ -22,26 +24,25 @@ def _is(x: Value, number) -> bool:
 
 
 def _same_type(y: Value | None, record, *xs: Value):
-    """`y`, if it has exactly the type of the op it is to replace, as far as dtypes are known."""
+    """`y`, if it has exactly the type of the op that it replaces, as far as dtypes are known."""
     return y if y is not None and y.type.dtype is not None and record.infer(*xs) == y.type else None
 
 
 def _negated(x: Value) -> Value | None:
-    """What x is the negative of.  Not for integers, whose negatives wrap before they are promoted.
-    """
+    """The operand that x negates.  Not for integers, whose negatives wrap before promotion."""
     if x.op is None or x.op.record.name != "negative":
         return None
     return x.op.inputs[0] if is_inexact(x.type.dtype or "float64") else None
 
 
 def _is_less_than_zero(x: Value) -> bool:
-    """Whether `x` is a number of an adjoint that can be taken off instead of added."""
+    """Whether `x` is a negative number in an adjoint, to be subtracted instead of added."""
     return type(x.constant) in (int, float) and x.constant < 0 and runs_backwards()
 
 
 def _surely_inexact(x: Value, depth: int = 4) -> bool:
-    """Whether `x`, whose dtype is not known, can only be floating-point: a quotient, a sine, a
-    product with one.
+    """Whether `x`, of unknown dtype, can only be floating-point: a quotient, a sine, a product with
+    one.
     """
     if x.type.dtype is not None:
         return is_inexact(x.type.dtype)
@@ -53,8 +54,8 @@ def _surely_inexact(x: Value, depth: int = 4) -> bool:
 
 
 _FLOATS = frozenset(
-    "divide quotient single_quotient exp expm1 log log2 log10 log1p sqrt sin cos tan arcsin arccos arctan arctan2 "
-    "sinh cosh tanh arcsinh arccosh arctanh".split())
+    "divide quotient single_quotient exp expm1 log log2 log10 log1p sqrt sin cos tan arcsin arccos arctan "
+    "arctan2 sinh cosh tanh arcsinh arccosh arctanh".split())
 
 
 def _integers(*xs: Value) -> bool:
@@ -63,7 +64,7 @@ def _integers(*xs: Value) -> bool:
 
 
 def add(record, a: Value, b: Value):
-    """a + (-b) is a - b; (i + 1) + 2 is i + 3; two values masked alike are masked once."""
+    """a + (-b) is a - b; (i + 1) + 2 is i + 3; merge two equal masks."""
     if runs_backwards() and _negated(a) is not None and _negated(b) is not None:
         return -(_negated(a) + _negated(b))
     if _negated(b) is not None:
@@ -132,8 +133,7 @@ def base_offset(x: Value) -> tuple[Value | None, int]:
 
 
 def _number_times(x: Value, times) -> tuple[int | float, Value] | None:
-    """The number and the rest of a product with a number before it: of 0.5 * a / b, 0.5 and a / b.
-    """
+    """Factor out a leading literal number: of 0.5 * a / b, (0.5, a / b)."""
     if x.op is None or len(x.op.inputs) != 2:
         return None
     first, second = x.op.inputs
@@ -146,8 +146,8 @@ def _number_times(x: Value, times) -> tuple[int | float, Value] | None:
 
 
 def is_normal(product: complex, x: Value) -> bool:
-    """Whether the product of two numbers that multiply `x` is neither too large nor too small for
-    its dtype.
+    """Whether the product of two literal factors of `x` neither overflows nor underflows in its
+    dtype.
 
     Else they stay two: of x * 1e200 * 1e200 * v the derivative is 1e100 where v is 1e-300.
     """
@@ -189,7 +189,7 @@ def multiply(record, a: Value, b: Value):
 
 
 def _counted(x: Value) -> Value | None:
-    """The integer i that x is 1.0 times."""
+    """The integer i, if x is 1.0 * i."""
     if x.op is None or x.op.record.name != "multiply":
         return None
     one, i = x.op.inputs
@@ -218,8 +218,8 @@ def divide(record, a: Value, b: Value):
 
 
 def _over_root(a: Value, root: Value, depth: int = 4) -> Value | None:
-    """a / root, where root is a square root and `a` a product of what it is the root of: what x *
-    sqrt(x) has for a derivative.
+    """Simplify a / root, where root is a square root and `a` a product with its radicand: the
+    derivative of x * sqrt(x) has it.
 
     It is finite where x is 0, and so is the derivative of x * sqrt(x) there.
     """
@@ -237,8 +237,8 @@ def _over_root(a: Value, root: Value, depth: int = 4) -> Value | None:
 
 
 def quotient(record, a: Value, b: Value):
-    """Python's division where it does not raise; (-a) / b is -(a / b); in adjoints a * x / sqrt(x)
-    is a * sqrt(x).
+    """Python's division where it cannot raise; (-a) / b is -(a / b); in adjoints a * x / sqrt(x) is
+    a * sqrt(x).
     """
     if runs_backwards() and (rest := _over_root(a, b)) is not None:
         return _same_type(rest, record, a, b)
@@ -248,27 +248,27 @@ def quotient(record, a: Value, b: Value):
 
 
 def single_quotient(record, a: Value, b: Value):
-    """Python's division where it does not raise and is no wider; (-a) / b is -(a / b)."""
+    """Python's division where it cannot raise or widen; (-a) / b is -(a / b)."""
     if not may_raise(a, b) and _beside_single(a) and _beside_single(b):
         return RECORDS["divide"](a, b)
     return -record(_negated(a), b) if _negated(a) is not None else None
 
 
 def _beside_single(x: Value) -> bool:
-    """Whether `x` makes nothing of single precision wider."""
+    """Whether `x` never widens a single-precision operand."""
     return isinstance(x.type, Scalar) and x.type.weak or dtype_of(x.type) == "float32"
 
 
 def may_raise(a: Value, b: Value) -> bool:
-    """Whether a / b might be a division of Python's own numbers, by zero.  See Note [Derivatives do
-    not raise].
+    """Whether a / b might be a division of Python numbers by zero.  See Note [Derivatives do not
+    raise].
     """
     return not _is_numpys(b) and not _is_numpys(a) and not _is_not_zero(b)
 
 
 def _is_numpys(x: Value, depth: int = 8) -> bool:
-    """Whether `x` is surely no Python number: where one comes from another path, or from a caller,
-    its type does not tell.
+    """Whether `x` is certainly no Python number: for a join of paths, or an argument, the type does
+    not tell.
     """
     if not isinstance(x.type, Scalar):
         return True
@@ -277,7 +277,8 @@ def _is_numpys(x: Value, depth: int = 8) -> bool:
     match x.op.name:
         case "select" | "max_" | "min_":
             return all(_is_numpys(side, depth - 1) for side in x.op.inputs[-2:])
-        case "add" | "subtract" | "multiply" | "divide" | "power" | "remainder" | "negative" | "abs_":
+        case ("add" | "subtract" | "multiply" | "divide" | "power" | "remainder" | "negative"
+              | "abs_"):
             return any(_is_numpys(operand, depth - 1) for operand in x.op.inputs)
         case "constant" | "getitem":
             return True
@@ -285,7 +286,7 @@ def _is_numpys(x: Value, depth: int = 8) -> bool:
 
 
 def _is_not_zero(x: Value) -> bool:
-    """Whether `x` is surely not 0: a number that is not, 1 + x * x, x where the program has asked.
+    """Whether `x` is certainly not 0: a nonzero constant, 1 + x * x, x after a test by the program.
     """
     if type(x.constant) in (int, float, complex):
         return x.constant != 0
@@ -314,8 +315,8 @@ def _is_not_negative(x: Value) -> bool:
 
 
 def power(record, a: Value, b: Value):
-    """a ** 1 is a; truth values ** 2 are their squares; an int to a negative power is a float, and
-    Python goes by way of float(a).
+    """a ** 1 is a; booleans ** 2 are products; an int to a negative power is a float, for Python
+    through float(a).
     """
     if a.type == INT and type(b.constant) is int and b.constant < 0:
         return RECORDS["float_"](a) ** b
@@ -326,9 +327,7 @@ def power(record, a: Value, b: Value):
 
 
 def negative(record, a: Value):
-    """-(-a) is a, for integers too; in adjoints the sign goes to the side of a choice that is not
-    0.
-    """
+    """-(-a) is a, for integers too; in adjoints the sign moves to the nonzero side of a choice."""
     if a.op is not None and a.op.record is record:
         return a.op.inputs[0]
     if a.op is not None and a.op.name in ("where", "select") and runs_backwards() \
@@ -340,7 +339,8 @@ def negative(record, a: Value):
 
 
 def where(record, condition: Value, a: Value, b: Value):
-    """A choice known beforehand; a choice between equals; a choice between numbers is Python's own.
+    """Fold a choice with a constant condition, or between equals; a choice between numbers is
+    Python's own.
     """
     if type(condition.constant) is bool:
         chosen = a if condition.constant else b
@@ -359,14 +359,14 @@ def where(record, condition: Value, a: Value, b: Value):
 
 
 def strong_product(record, a: Value, b: Value):
-    """Of a number that is not 0 it is a product like any other; of 0 it is 0."""
+    """With a nonzero constant it is an ordinary product; with 0 it is 0."""
     if type(a.constant) in (int, float):
         return a * b if a.constant != 0 else _same_type(a, record, a, b)
     return a * b if type(b.constant) in (int, float) and math.isfinite(b.constant) else None
 
 
 def both(record, a: Value, b: Value):
-    """What is true and x is x."""
+    """True and x is x."""
     for x, y in ((a, b), (b, a)):
         if x.constant is True:
             return _same_type(y, record, a, b)
@@ -374,14 +374,14 @@ def both(record, a: Value, b: Value):
 
 
 def clip(record, x: Value, lo: Value, hi: Value):
-    """Of numbers: min of max, which compiled code can spell."""
+    """For numbers: min of max, which compiled code supports."""
     if all(isinstance(v.type, Scalar) for v in (x, lo, hi)):
         return RECORDS["minimum"](RECORDS["maximum"](x, lo), hi)
     return None
 
 
 def heaviside(record, x: Value, h: Value):
-    """Of numbers: a choice, which compiled code can spell."""
+    """For numbers: a choice, which compiled code supports."""
     if isinstance(x.type, Scalar) and isinstance(h.type, Scalar):
         return RECORDS["where"](RECORDS["equal"](x, 0), h, 0.5 * (RECORDS["sign"](x) + 1))
     return None

@@ -1,8 +1,7 @@
-"""Where calculus is silent about an op: at a corner, a tie, a step, a 0 / 0.
+"""Non-differentiable points of ops: corners, ties, steps, 0 / 0.
 
-There the derivative that a rule states is a convention.  An op says of itself where that is
-(`Record.kinks`), as questions about the numbers that it was given; nothing else reads them than
-`s2s.conventions`, which asks them of one run.
+There the derivative that a rule states is a convention. An op marks these points in `Record.kinks`,
+by tests on its operands; only `s2s.conventions` reads them, to check one run.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from .record import Record
 
 @dataclass(frozen=True)
 class Kink:
-    """`where(y, *xs, **attrs)` says of which elements calculus is silent, as truth values; `what`
-    says why, and what is chosen.
+    """A test for non-differentiable points: `where(y, *xs, **attrs)` marks the elements at one;
+    `what` says why, and which convention holds.
 
     `of` numbers the operands whose derivative is meant, None for all: a power is smooth in its base
     where it is not in its exponent.
@@ -31,7 +30,7 @@ class Kink:
 
 
 def kinked(record: Record, *kinks: Kink) -> None:
-    """Say that these are the kinks of an op, and of its twin in Python's math module."""
+    """Register the kinks of an op, and of its twin in Python's math module."""
     for each in {record, IN_MATH.get(record, record)}:
         each.kinks = (*each.kinks, *kinks)
 
@@ -45,7 +44,7 @@ def at_integers(y, x, *rest):
 
 
 def at_halves(y, x, *rest):
-    """Where rounding takes a step; with a number of decimals in `rest`, of that decimal."""
+    """The steps of rounding, to the number of decimals in `rest`."""
     scaled = np.multiply(x, 10.0 ** (rest[0] if rest and rest[0] is not None else 0))
     return np.equal(scaled - np.floor(scaled), 0.5)
 
@@ -63,7 +62,7 @@ def size_zero(y, *xs, **attrs):
 
 
 def ties_of_extreme(y, x, *, axis, keepdims):
-    """Along `axis`, whether the largest, or smallest, stands there more than once."""
+    """Whether the maximum or minimum along `axis` occurs more than once."""
     x, y = np.asarray(x), np.asarray(y)
     if not keepdims and axis is not None:
         y = np.expand_dims(y, axis)
@@ -71,7 +70,7 @@ def ties_of_extreme(y, x, *, axis, keepdims):
 
 
 def ties_of_place(y, x, *, axis, keepdims):
-    """The same for the place of the largest, or smallest."""
+    """The same for argmax and argmin."""
     x = np.asarray(x)
     flat, axis = (x.ravel(), 0) if axis is None else (x, axis)
     place = np.reshape(y, np.shape(np.sum(flat, axis=axis, keepdims=True)))
@@ -79,12 +78,12 @@ def ties_of_place(y, x, *, axis, keepdims):
 
 
 def ties_in_order(y, x, *, axis=-1, **attrs):
-    """Whether neighbours are equal once they are in order."""
+    """Whether neighbours are equal after sorting."""
     x = np.asarray(x)
     ordered = np.sort(x.ravel() if axis is None else x, axis=-1 if axis is None else axis)
     return np.any(np.diff(ordered, axis=-1 if axis is None else axis) == 0)
 
 
 def among(y, edges, x, *rest, **attrs):
-    """Where one of the numbers stands on an edge."""
+    """Whether a number coincides with an edge."""
     return np.isin(x, edges)

@@ -1,4 +1,4 @@
-"""One op, one record: meaning, type, derivative, batching and spelling of one operation.
+"""One op, one record: meaning, type, derivative, batching and spelling of an operation.
 
 Calling a record on Values emits the op; calling it on arrays computes it.  So a derivative rule is
 ordinary Python that can be tested with no compiler at all.
@@ -35,7 +35,7 @@ ATTRIBUTES: dict[str, Callable] = {}  # x.shape -> a function of x
 
 @dataclass(eq=False)
 class Record:
-    """Everything s2s knows of one operation."""
+    """The complete definition of one operation."""
 
     name: str
     # (*arrays, **attrs) -> result: what NumPy computes; None: `run` does it
@@ -91,7 +91,7 @@ class Record:
 
     def is_silently_steep(self, inputs) -> bool:
         """Whether NumPy may compute it without a warning where a slope is infinite: where the value
-        is finite, and SciPy everywhere.
+        is finite, and for SciPy everywhere.
         """
         slope = self.slope_at(inputs)
         return (slope == "steep"
@@ -101,7 +101,7 @@ class Record:
                      and is_inexact(dtype_of(inputs[1].type) or "float64")))
 
     def slope_at(self, inputs) -> str:
-        """What the slopes of an elementwise op may be with these operands: "finite", "steep" or
+        """The boundedness of an elementwise op's slopes for these operands: "finite", "steep" or
         "pole".
         """
         return self.slope(*inputs) if callable(self.slope) else self.slope
@@ -124,7 +124,7 @@ def define(name: str, **fields) -> Record:
 
 @dataclass(frozen=True, eq=False)
 class Macro:
-    """A function of functions, such as `grad`: what calling it inside a program means.
+    """A higher-order function such as `grad`: its meaning inside a program.
 
     `expand(call, *args, **keywords)` is given what the arguments stand for and returns what the
     result does; `call(f, *args)` calls `f` in the program.  After the function come `data`
@@ -136,7 +136,7 @@ class Macro:
     data: tuple = ()
 
     def is_option(self, argument: int | str) -> bool:
-        """Whether the argument with this number or name is one."""
+        """Whether the argument with this number or name is static."""
         if isinstance(argument, str):
             return argument not in self.data
         return argument > len(self.data) and self.data != (...,)
@@ -147,7 +147,8 @@ MACROS: dict[object, Macro] = {}
 
 
 def numpy_function(*functions, method: str = "", attribute: str = ""):
-    """Say that calls of these functions, this method or this attribute mean the decorated function.
+    """Register the decorated function as the meaning of these functions, this method or this
+    attribute.
     """
 
     def register(rule: Callable) -> Callable:
@@ -163,8 +164,8 @@ def numpy_function(*functions, method: str = "", attribute: str = ""):
 
 
 def common_dtype(*dtypes: str | None) -> str | None:
-    """NumPy's dtype of what is made of these; of numbers that are not known before a call, which
-    are real, and complex ones it is complex.
+    """NumPy's result dtype of these; among numbers known only at a call, which are real, a complex
+    one makes it complex.
     """
     if None in dtypes:
         return ("complex128" if any(d is not None and d.startswith("complex") for d in dtypes)
@@ -176,9 +177,7 @@ def common_dtype(*dtypes: str | None) -> str | None:
 
 
 def type_of_constant(x) -> Type:
-    """The type of a Python or NumPy object that stands in the program text or is fixed from
-    outside.
-    """
+    """The type of a Python or NumPy object in the program text, or fixed from outside."""
     match x:
         case bool():
             return Scalar("bool", weak=True)
@@ -212,7 +211,7 @@ def value(x) -> Value:
 
 
 def static(x, what: str = "this argument"):
-    """The Python object behind `x`, which must be known when code is generated."""
+    """The Python object behind `x`, which must be a constant."""
     if not isinstance(x, Value):
         return x
     if x.constant is not MISSING:
@@ -237,7 +236,7 @@ def is_static(x) -> bool:
 
 
 def rank(x: Value) -> int | None:
-    """Number of axes, or None where it is not known."""
+    """The number of axes, or None if unknown."""
     match x.type:
         case Scalar():
             return 0
@@ -268,12 +267,12 @@ def same_shape(a: Type, b: Type) -> bool:
 
 
 def array_type(dtype: str, dims: tuple) -> Type:
-    """Array, or Scalar where there are no axes."""
+    """An Array type, or a Scalar for rank 0."""
     return Array(dtype, tuple(dims)) if dims else Scalar(dtype)
 
 
 def broadcast_dim(a, b):
-    """The extent that `a` and `b` broadcast to, None where only the run knows.  See Note [Which
+    """The broadcast of the extents `a` and `b`; None if known only at run time.  See Note [Which
     extents are 1].
     """
     if a == b or b == 1:
@@ -329,7 +328,8 @@ def _weak_sample(t: Scalar):
 
 
 def runs_backwards() -> bool:
-    """Whether what is emitted now belongs to an adjoint, where the sign of a zero does not matter.
+    """Whether the code being emitted belongs to an adjoint, where the sign of a zero does not
+    matter.
     """
     line = current().line
     return line is not None and line.backwards
@@ -354,9 +354,7 @@ def runs_backwards() -> bool:
 
 
 class deriving:
-    """`with deriving(record, y):` makes divisions emitted inside it those of the derivative of y =
-    record(...).
-    """
+    """Context manager: divisions emitted inside belong to the derivative of y = record(...)."""
 
     quietly = False  # whether a division by zero may not raise now
     single = False  # whether what it makes of Python's numbers is to be float32
@@ -380,8 +378,8 @@ class deriving:
 
 
 class forwards:
-    """`with forwards(one_sided):` says that what is emitted inside are tangents, of a derivative if
-    `one_sided` (ops/arrays/norms.py).
+    """Context manager: the values emitted inside are tangents, of a derivative if `one_sided`
+    (ops/arrays/norms.py).
     """
 
     active = False

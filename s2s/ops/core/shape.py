@@ -1,15 +1,15 @@
-"""Shapes: asking for them, spreading over them, summing back, and saying them.
+"""Shapes: queries, broadcasting, un-broadcasting, and their spelling.
 
-`spread(s, x)` is a number or array spread over the shape of x; `sum_to(x_bar, x)` is its transpose,
-what un-broadcasts a cotangent.  Both vanish where the types prove the shapes equal, and `sum_to`
+`spread(s, x)` broadcasts a number or array to the shape of x; `sum_to(x_bar, x)` is its transpose,
+which un-broadcasts a cotangent. Both are removed where types prove the shapes equal, and `sum_to`
 becomes plain sums where ranks and extents of 1 are known.
 
 Note [Shapes are asked of what lives]
-A rule often has a value at hand that the derivative needs only for its shape: the argument of a
-sum, say. If that is `y * np.log(p)`, the shape is asked of `y`, and the product is dead.  Likewise
-the length of an array that a loop carries is asked, before the loop, of the array that the carry
-starts as, as long as the types say that the loop does not change it.  Records list in `shapes` the
-inputs of which only the shape is read.
+A rule often needs a value only for its shape: the argument of a sum, say. If that is `y *
+np.log(p)`, the shape of `y` is read instead, and the product is dead. Likewise the length of an
+array that a loop carries is read before the loop, from the initial value of the carry, if the types
+say that the loop does not change it. Records list in `shapes` the inputs of which only the shape is
+read.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from .record import (
 
 
 def numpy_call(name: str, *args: ast.expr, **keywords: ast.expr) -> ast.expr:
-    """The expression np.name(*args, **keywords); keywords that are None are left out."""
+    """The expression np.name(*args, **keywords), without keywords that are None."""
     function = ast.Attribute(ast.Name("np", ast.Load()), name, ast.Load())
     return ast.Call(
         function, list(args), [ast.keyword(k, v) for k, v in keywords.items() if v is not None]
@@ -66,13 +66,13 @@ def numpy_call(name: str, *args: ast.expr, **keywords: ast.expr) -> ast.expr:
 
 
 def literal(x) -> ast.expr | None:
-    """A static attribute in the text; None, which is a default, is left out."""
+    """A static attribute as an expression; None, a default, is left out."""
     return None if x is None else ast.parse(repr(x), mode="eval").body
 
 
 def shape_syntax(x: ast.expr, known: bool) -> ast.expr:
-    """x.shape; of what may be a Python number, np.shape(x); of a shape that is said by lengths,
-    these.
+    """The expression x.shape; np.shape(x) if x may be a Python number; the lengths if the shape is
+    given by lengths.
     """
     if is_said_by_lengths(x):
         lengths = x.args[1]
@@ -81,7 +81,7 @@ def shape_syntax(x: ast.expr, known: bool) -> ast.expr:
 
 
 def is_said_by_lengths(x: ast.expr) -> bool:
-    """Whether this is a number under a shape, of which only the shape is of interest:
+    """Whether this is a number broadcast to lengths, of which only the shape matters:
     np.broadcast_to(0.0, (n, m)).
     """
     match x:
@@ -91,14 +91,13 @@ def is_said_by_lengths(x: ast.expr) -> bool:
 
 
 def float_dtype(type: Type) -> str:
-    """The dtype of a cotangent of a value of this type: inexact even where the value is an integer.
-    """
+    """The dtype of a cotangent of a value of this type: inexact even for integers."""
     dtype = dtype_of(type)
     return dtype if dtype is not None and is_inexact(dtype) else "float64"
 
 
 def is_array(x: Value) -> bool:
-    """Whether `x` is an array for certain."""
+    """Whether `x` is certainly an array."""
     return isinstance(x.type, Array)
 
 
@@ -119,7 +118,7 @@ def normal_axis(axis: int, count: int) -> int:
 
 
 def normal_axes(axis, count: int) -> tuple[int, ...]:
-    """The axes that an `axis` argument names, counted from 0; None names all."""
+    """The axes named by an `axis` argument, counted from 0; None names all."""
     if axis is None:
         return tuple(range(count))
     axes = tuple(normal_axis(a, count) for a in (axis if isinstance(axis, tuple) else (axis,)))
@@ -137,7 +136,7 @@ def static_axis(axis):
 
 
 def _as_axis(axis) -> int:
-    """The number of one axis, which NumPy takes of integers alone."""
+    """The number of one axis; NumPy accepts integers only."""
     try:
         return operator.index(axis)
     except TypeError:
@@ -149,8 +148,8 @@ def _as_axis(axis) -> int:
 
 
 def said_by(x: Value) -> tuple[Value, ...] | None:
-    """The lengths, if `x` is a number under a shape: what stands for a value that is not there,
-    where only its shape is read.
+    """The lengths, if `x` is a number broadcast to lengths: a stand-in for a value of which only
+    the shape is read.
     """
     if x.op is None or x.op.name != "broadcast_to" or not isinstance(x.op.inputs[0].type, Scalar):
         return None
@@ -158,8 +157,7 @@ def said_by(x: Value) -> tuple[Value, ...] | None:
 
 
 def shape_source(x: Value, number: bool = False) -> Value:
-    """A value that has the shape of `x` and needs less to be computed.  Note [Shapes are asked of
-    what lives].
+    """A cheaper value with the shape of `x`.  Note [Shapes are asked of what lives].
 
     With `number` set, only lengths are asked for, so its type need not say that the shapes are
     equal.
@@ -202,8 +200,8 @@ def _of_equal_shape(x: Value, number: bool) -> list[Value]:
 
 
 def _fills(part: Type, whole: Type) -> bool:
-    """Whether an operand of an elementwise op has the shape of its result, since it has no axis to
-    be broadcast.
+    """Whether an operand of an elementwise op has the shape of its result, because it has no axis
+    to broadcast.
     """
     return (
         isinstance(part, Array)
@@ -214,7 +212,9 @@ def _fills(part: Type, whole: Type) -> bool:
 
 
 def _before_loops(x: Value, same: Callable[[Type, Type], bool]):
-    """(what the carry `x` starts as, the builder around its loops), if that has the same shape."""
+    """(the initial value of the carry `x`, the builder around its loops), if that has the same
+    shape.
+    """
     builder, found = current(), None
     while builder is not None:
         if x in builder.inits:
@@ -227,8 +227,8 @@ def _before_loops(x: Value, same: Callable[[Type, Type], bool]):
 
 
 def _asked_outside(record, x: Value, same: Callable, **attrs):
-    """`record` asked of what `x` was before the loops that carry it.  Note [Shapes are asked of
-    what lives].
+    """`record` applied to the initial value of `x`, before the loops that carry it.  Note [Shapes
+    are asked of what lives].
     """
     outside = _before_loops(x, same)
     if outside is None:
@@ -395,8 +395,7 @@ def dtype(x: Value) -> Value:
 
 
 def extent_of(n: Value):
-    """The extent of an axis that is to be `n` long: a number, the extent of another axis, or a new
-    one.
+    """The extent for a length `n`: a constant, the extent of another axis, or a new symbol.
 
     The same `n` always gives the same extent, so `np.zeros(n) + np.ones(n)` needs no
     un-broadcasting.
@@ -420,7 +419,7 @@ def extent_of(n: Value):
 
 
 def named_extent(key) -> Extent:
-    """The extent of this key: the same for the same key, else fresh."""
+    """The extent with this key: the same for the same key, else fresh."""
     extents = current().extents
     if key not in extents:
         extents[key] = fresh_extent()
@@ -428,7 +427,7 @@ def named_extent(key) -> Extent:
 
 
 def supposed_extent(key) -> Extent:
-    """The extent of this key, supposed not to be 1: ir/length_assumptions.py, Note [Supposed
+    """The extent with this key, assumed not to be 1: ir/length_assumptions.py, Note [Supposed
     lengths].
     """
     extents = current().extents
@@ -438,7 +437,7 @@ def supposed_extent(key) -> Extent:
 
 
 def members(x) -> list[Value] | None:
-    """The members of a tuple, known member by member; None of anything else."""
+    """The members of a tuple that is known member by member, else None."""
     if isinstance(x, (tuple, list)):
         return [value(m) for m in x]
     if isinstance(x, Value) and x.op is not None and x.op.name == "tuple":
@@ -463,7 +462,7 @@ def lengths_of(shape) -> list[Value] | None:
 
 
 def shape_giver(shape) -> Value | None:
-    """x, if the shape argument is x's shape, whole."""
+    """x, if the shape argument is the whole shape of x."""
     shape = shape[0] if isinstance(shape, tuple) and len(shape) == 1 else shape
     if isinstance(shape, Value) and shape.op is not None and shape.op.name == "shape":
         return shape.op.inputs[0]
@@ -486,8 +485,8 @@ NARROW = ("float16", "float32", "complex64")
 
 
 def _narrow_dtype(s: Type, x: Type) -> str | None:
-    """The dtype of `s` spread over the shape of `x`, where NumPy would make another of a number of
-    Python's.
+    """The dtype of `s` broadcast to the shape of `x`, if NumPy would make another of a Python
+    number.
 
     A number of Python's takes the dtype of `x`, as it does in arithmetic (NEP 50).  A typed number
     is named, too: where it is a seed, Python's 1.0 takes its place.
@@ -525,8 +524,8 @@ def _fold_spread(s: Value, x: Value, *, known: bool = False, dtype: str | None =
 
 
 def spread_as(s, x, dtype: str | None):
-    """`s` with the shape of `x`: a factor times what was of `dtype`, where that is not what NumPy
-    makes of it.
+    """`s` broadcast to the shape of `x`: a factor of a value of `dtype`, if NumPy would infer
+    another one.
     """
     if dtype is not None and isinstance(s, Value):
         dtype = promote(s.type, Scalar(dtype))[0]
@@ -539,7 +538,8 @@ spread = define(
     infer=_infer_spread,
     fold=_fold_spread,
     vjp=lambda bar, y, s, x, *, known=False, dtype=None: (sum_to(bar, s), None),
-    jvp=lambda dots, y, s, x, *, known=False, dtype=None: None if dots[0] is None else spread_as(dots[0], x, dtype),
+    jvp=lambda dots, y, s, x, *, known=False, dtype=None: (
+        None if dots[0] is None else spread_as(dots[0], x, dtype)),
     linear=(0,),
     syntax=lambda s, x, *, known=False, dtype=None: _full_syntax(
         x.args[1] if is_said_by_lengths(x) else shape_syntax(x, known), s, dtype
@@ -550,7 +550,9 @@ spread = define(
 
 
 def _full_syntax(shape: ast.expr, s: ast.expr, dtype: str | None) -> ast.expr:
-    """np.full(shape, s), or np.ones(shape); with a dtype where s does not say it."""
+    """The expression np.full(shape, s), or np.ones(shape), with an explicit dtype if s does not
+    imply it.
+    """
     named = [] if dtype is None else [ast.Attribute(ast.Name("np", ast.Load()), dtype, ast.Load())]
     if isinstance(s, ast.Constant) and type(s.value) is float and s.value == 1.0:
         return numpy_call("ones", shape, *named)
@@ -593,7 +595,8 @@ def _sum(x: Value, axis, keepdims: bool) -> Value:
 
 
 def _summed_axes(whole: tuple, part: tuple) -> tuple[int, ...] | None:
-    """The axes of `part` along which it was broadcast to `whole`; None if only the run knows."""
+    """The axes of `part` along which it was broadcast to `whole`; None if known only at run time.
+    """
     axes = []
     for k, (n, m) in enumerate(zip(whole[len(whole) - len(part) :], part)):
         if n == m:
@@ -647,9 +650,7 @@ def _infer_shaped(x: Value, like: Value, *, leading: int | None = None) -> Type:
 
 
 def _needs_no_saying(type: Type, like: Type) -> bool:
-    """Whether un-broadcasting is ruled out anyway: the shapes are one, or no axis can be of length
-    1.
-    """
+    """Whether no un-broadcasting can be needed: equal shapes, or no axis of length 1."""
     return (
         same_shape(type, like)
         or isinstance(type, Scalar)
@@ -674,7 +675,8 @@ shaped_like = define(
     infer=_infer_shaped,
     fold=_fold_shaped,
     vjp=lambda bar, y, x, like, *, leading=None: (bar, None),
-    jvp=lambda dots, y, x, like, **attrs: None if dots[0] is None else shaped_like(dots[0], like, **attrs),
+    jvp=lambda dots, y, x, like, **attrs: (
+        None if dots[0] is None else shaped_like(dots[0], like, **attrs)),
     linear=(0,),
     syntax=lambda x, like, *, leading=None: x,
     cheap=True,
@@ -711,10 +713,12 @@ as_long_as = define(
     infer=_infer_as_long,
     fold=lambda x, y, *, axis, other: x if x.type.dims[axis] == y.type.dims[other] else None,
     vjp=lambda bar, y, x, like, *, axis, other: (shaped_like(bar, x), None),
-    jvp=lambda dots, y, x, like, **attrs: None if dots[0] is None else as_long_as(dots[0], like, **attrs),
+    jvp=lambda dots, y, x, like, **attrs: (
+        None if dots[0] is None else as_long_as(dots[0], like, **attrs)),
     linear=(0,),
     helper=check_length,
-    syntax=lambda x, y, *, axis, other: ast.Call(ast.Name("check_length", ast.Load()), [x, y, ast.Constant(axis), ast.Constant(other)], []),
+    syntax=lambda x, y, *, axis, other: ast.Call(
+        ast.Name("check_length", ast.Load()), [x, y, ast.Constant(axis), ast.Constant(other)], []),
     cheap=True,
     views=(0,),
     shapes=(1,),
@@ -722,8 +726,8 @@ as_long_as = define(
 
 
 def matched(x: Value, y: Value, axis: int, other: int) -> Value:
-    """`x`, checked that its axis is as long as one of `y`, unless both are of known length or of
-    arguments, which a call asks for.  Note [Sums over two axes]
+    """`x`, with a check that its axis is as long as one of `y`, unless both lengths are constant or
+    checked at the call.  Note [Sums over two axes]
 
     What a loop carries is not checked either: trips that change its length have taken it through
     the product itself.
@@ -738,8 +742,8 @@ def matched(x: Value, y: Value, axis: int, other: int) -> Value:
 
 
 def of_length(x: Value, y: Value, axis: int, other: int, what: str) -> Value:
-    """`x`, where its axis is as long as one of `y`, as the function `what` wants it, which what is
-    made for it would not ask.
+    """`x`, with a check that its axis is as long as one of `y`, as the function `what` requires and
+    its decomposition would not check.
     """
     n, m = x.type.dims[axis], y.type.dims[other]
     if isinstance(n, int) and isinstance(m, int) and n != m:
@@ -751,9 +755,7 @@ def of_length(x: Value, y: Value, axis: int, other: int, what: str) -> Value:
 
 
 def of_width(x, y, what):
-    """The matrix x, which has as many columns as y has: said so to functions that are written in
-    Python.
-    """
+    """The matrix x, declared to have as many columns as y, for functions written in Python."""
     return check_length(x, y, -1, -1)
 
 
@@ -767,8 +769,8 @@ def _of_width(x: Value, y: Value, what) -> Value:
 
 
 def kind_of_item(type: Type):
-    """What a value is, as far as its zeros and sums are concerned: "number", "array", "fixed", or
-    of which kinds it is made.
+    """The kind of a value as far as zeros and sums are concerned: "number", "array", "fixed", or
+    the kinds of its members.
 
     Numbers and arrays of another dtype than float64 are ("number", dtype) and ("array", dtype).  A
     container is ("members", form, *kinds): its cotangent is one of the same form.
@@ -802,7 +804,7 @@ def zeros_of(x: Value) -> Value:
 
 
 def _fold_zeros_like(x: Value, *, dtype: str):
-    """Like an array whose lengths were said, if that is there."""
+    """Like an array that was given by lengths, if there is one."""
     if said_by(x) is None or shape_source(x) is x:
         return None
     return zeros_like(shape_source(x), dtype=dtype)

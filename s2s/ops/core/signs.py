@@ -1,10 +1,10 @@
-"""Which values are surely positive, or not negative, by what they are made of; and which slopes are
-finite for that reason.
+"""Sign analysis: values that are provably positive or not negative by their form; and slopes that
+are finite for that reason.
 
-    1 + x * x      positive            np.sum(np.exp(x), axis=1)    positive, as far as exp does not underflow
-    np.abs(x)      not negative        np.sqrt(np.maximum(x, 1e-9)) positive
+    1 + x * x      positive        np.sum(np.exp(x), axis=1)       positive, unless exp underflows
+    np.abs(x)      not negative    np.sqrt(np.maximum(x, 1e-9))    positive
 
-This is not interval arithmetic: a value that is not of one of these forms is of no known sign.
+This is no interval analysis: a value of any other form has unknown sign.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ _ABOVE_ZERO = {"exp", "exp2", "cosh", "math.exp", "math.cosh", "expit", "ndtr"}
 _SQUARES = {"square", "absolute", "abs_", "fabs", "math.fabs", "hypot", "math.hypot", "length",
             "size"}
 _ROOTS = {"sqrt", "root", "math.sqrt", "cbrt", "math.cbrt"}
-_MOVES = {"getitem", "reshape", "ravel", "expand_dims", "squeeze", "transpose", "swapaxes", "moveaxis", "flip", "broadcast_to",
+_MOVES = {"getitem", "reshape", "ravel", "expand_dims", "squeeze", "transpose", "swapaxes",
+          "moveaxis", "flip", "broadcast_to",
           # elements of one sign
-          "spread", "repeat", "copy", "astype", "convert", "float_", "shaped_like", "sum", "max", "min"}
+          "spread", "repeat", "copy", "astype", "convert", "float_", "shaped_like", "sum", "max",
+          "min"}
 
 
 def sign_of(x, depth: int = 0) -> int:
-    """POSITIVE, NOT_NEGATIVE or UNKNOWN; of complex numbers UNKNOWN."""
+    """POSITIVE, NOT_NEGATIVE or UNKNOWN; UNKNOWN for complex numbers."""
     constant = x.constant if isinstance(x, Value) else x
     if type(constant) in (bool, int, float):
         return POSITIVE if constant > 0 else NOT_NEGATIVE if constant == 0 else UNKNOWN
@@ -76,7 +78,7 @@ def _is_even(exponent: Value) -> bool:
 
 
 def is_nonzero(x) -> bool:
-    """Whether `x` is surely not 0: a number other than 0, or positive."""
+    """Whether `x` is provably not 0: a nonzero constant, or positive."""
     constant = x.constant if isinstance(x, Value) else x
     if type(constant) in (bool, int, float, complex):
         return constant != 0
@@ -87,27 +89,27 @@ def is_nonzero(x) -> bool:
 
 
 def steep_at_zero(x) -> str:
-    """The slopes of sqrt and cbrt."""
+    """The boundedness of the slopes of sqrt and cbrt."""
     return "finite" if is_nonzero(x) else "steep"
 
 
 def pole_at_zero(x) -> str:
-    """The slopes of log and of 1 / x."""
+    """The boundedness of the slopes of log and of 1 / x."""
     return "finite" if is_nonzero(x) else "pole"
 
 
 def pole_at_minus_one(x) -> str:
-    """The slopes of log1p."""
+    """The boundedness of the slopes of log1p."""
     return "finite" if sign_of(x) != UNKNOWN else "pole"
 
 
 def of_quotient(a, b) -> str:
-    """The slopes of a / b, a // b and a % b."""
+    """The boundedness of the slopes of a / b, a // b and a % b."""
     return pole_at_zero(b)
 
 
 def of_power(a, b) -> str:
-    """The slopes of a ** b."""
+    """The boundedness of the slopes of a ** b."""
     n = b.constant if isinstance(b, Value) else b
     if type(n) in (bool, int, float) and n >= 1 or n == 0 and n is not MISSING:
         return "finite"
@@ -117,5 +119,5 @@ def of_power(a, b) -> str:
 
 
 def of_angle(y, x) -> str:
-    """The slopes of arctan2(y, x)."""
+    """The boundedness of the slopes of arctan2(y, x)."""
     return "finite" if is_nonzero(x) or is_nonzero(y) else "steep"

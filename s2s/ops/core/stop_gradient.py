@@ -1,4 +1,4 @@
-"""`stop_gradient`: the value, without its derivative."""
+"""`stop_gradient`: the identity, with derivative 0."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ barrier = define(
 
 
 def stop_gradient(x):
-    """`x` itself; where a function that is differentiated calls it, its result counts as constant.
-    """
+    """Return `x`, treated as a constant by derivatives."""
     return x
 
 
 @numpy_function(stop_gradient)
 def stopped(x: Value) -> Value:
-    """`x` as a Value that carries no derivative: tuples member by member."""
+    """`x` as a Value without a derivative: tuples member by member."""
     if isinstance(x.type, Tuple):
         return packed([stopped(item(x, index=k)) for k in range(len(x.type.items))], x.type.form)
     return barrier(x)
@@ -51,12 +50,12 @@ aside = define(
 
 
 def put_aside(x: Value) -> Value:
-    """`x` as a Value that carries no derivative until `taken_back`: tuples member by member."""
+    """`x` as a Value without a derivative until `taken_back`: tuples member by member."""
     if isinstance(x.type, Tuple):
         return packed([put_aside(item(x, index=k)) for k in range(len(x.type.items))], x.type.form)
     return aside(x)
 
 
 def taken_back(x: Value) -> Value:
-    """What was put aside, or `x` itself."""
+    """The value that was put aside, or `x` itself."""
     return x.op.inputs[0] if x.op is not None and x.op.record is aside else x

@@ -1,1 +1,1 @@
-"""Systems of equations, decompositions and functions of matrices."""
+"""Linear systems, decompositions and functions of matrices."""

@@ -1,24 +1,23 @@
-"""Matrices taken apart: eigh, svd, qr; and what solves systems of any shape: pinv, lstsq, and
-powers.
+"""Matrix decompositions: eigh, svd, qr; and ops for matrices of any shape: pinv, lstsq, powers.
 
-A factorisation is one op of several results.  Two other designs were weighed: an op for each
-factor, as slogdet has, would factorise once for each that is read; and the factors computed by ops
-that are differentiated already would be neither NumPy's bits nor as fast.  The rules are those of
-Giles, An extended collection of matrix derivative results for forward and reverse mode AD (2008),
-and Seeger et al., Auto-differentiating linear algebra (2017); that of the pseudo-inverse is of
-Golub and Pereyra (1973).
+A decomposition is one op with several results. Considered: an op for each factor, as slogdet has,
+which would factorise once for each factor that is read; composing the factors from differentiable
+ops, which would be neither NumPy's bits nor as fast. The rules are those of Giles, An extended
+collection of matrix derivative results for forward and reverse mode AD (2008), and Seeger et al.,
+Auto-differentiating linear algebra (2017); that of the pseudo-inverse is due to Golub and Pereyra
+(1973).
 
 Note [Values that coincide]
 The derivatives of eigenvectors and singular vectors divide by the gaps between values, and where
-two coincide there is no such derivative: the vectors may be any of a plane.  A quotient whose
-numerator is 0 is 0 there, for nothing is asked of these two; any other is NaN.  What does not
-depend on how the vectors are chosen, f(w) between them and their adjoints, has a derivative that
-needs no such quotient: matrix_function.py.
+two values coincide the derivative does not exist: the vectors span a plane in an arbitrary basis.
+There, a quotient with numerator 0 is 0, because it is not needed; any other is NaN. Results that do
+not depend on the choice of basis, such as f(w) between the vectors and their adjoints, have a
+derivative without such quotients: matrix_function.py.
 
 Note [Squares of singular values]
-s_j ** 2 - s_i ** 2 overflows where the values do not, and underflows.  So it is divided by s_j -
-s_i and by s_j + s_i, one after the other, and what is multiplied by s_i or s_j is divided by the
-sum first.
+s_j ** 2 - s_i ** 2 may overflow or underflow where the values do not. So quotients are divided by
+s_j - s_i and by s_j + s_i, one after the other, and a numerator with a factor s_i or s_j is divided
+by the sum first.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ t = matrix_transposed
 
 
 def _matrix(a, what: str, real: bool = True) -> Value:
-    """`a`, one matrix, of real numbers unless `real` is False."""
+    """`a`, checked to be one matrix, of real numbers unless `real` is False."""
     a = as_array(a)
     if rank(a) != 2:
         raise UnsupportedError(f"{what} of something else than one matrix", current().line,
@@ -68,14 +67,14 @@ def _matrix(a, what: str, real: bool = True) -> Value:
 
 
 def is_zero(bar: Value) -> bool:
-    """Whether a cotangent is that of what nothing reads."""
+    """Whether a cotangent is zero because nothing reads its value."""
     return (bar.op is not None
             and (bar.op.name in ("zeros", "zeros_like")
                  or bar.constant is not MISSING and bar.constant == 0))
 
 
 def _over(x: Value) -> Value:
-    """1 / x, and 0 where x is 0: of what lies beside the vectors of a singular value of 0."""
+    """1 / x, and 0 where x is 0: for the complement of the vectors of a zero singular value."""
     none = equal(x, 0.0)
     return where(none, 0.0, 1.0 / where(none, 1.0, x))
 
@@ -147,7 +146,8 @@ eigh_record = define(
     # of one triangle: solve.py, Note [Which triangle is read]; SciPy asks another routine of
     # LAPACK, whose vectors have other signs
     "eigh",
-    evaluate=lambda a, *, upper, of_scipy: tuple(scipys("eigh")(a, lower=not upper) if of_scipy else np.linalg.eigh(a, "LU"[upper])),
+    evaluate=lambda a, *, upper, of_scipy: tuple(
+        scipys("eigh")(a, lower=not upper) if of_scipy else np.linalg.eigh(a, "LU"[upper])),
     infer=_infer_eigh,
     vjp=_vjp_eigh,
     jvp=_jvp_eigh,
@@ -171,7 +171,7 @@ def eigh(a, UPLO="L") -> Value:  # noqa: N803  NumPy's own name
 
 
 def eigh_of_scipy(a, upper):
-    """scipy.linalg.eigh of one matrix of which a triangle is read."""
+    """scipy.linalg.eigh of one matrix, of which one triangle is read."""
     return scipys("eigh")(a, lower=not upper)
 
 
@@ -506,8 +506,8 @@ lstsq_record = define(
 
 @numpy_function(np.linalg.lstsq)
 def lstsq(a, b, rcond=None) -> Value:
-    """np.linalg.lstsq: the solution, the sums of squares that are left, the rank, which has no
-    derivative, and the singular values.
+    """np.linalg.lstsq: the solution, the residual sums of squares, the rank (without derivative),
+    and the singular values.
     """
     if static(rcond) is not None:
         raise UnsupportedError("np.linalg.lstsq with rcond=", current().line, "leave it out")
@@ -523,7 +523,7 @@ def lstsq(a, b, rcond=None) -> Value:
 
 @numpy_function(np.linalg.matrix_power)
 def matrix_power(a, n) -> Value:
-    """np.linalg.matrix_power of an exponent that is known, multiplied as NumPy does."""
+    """np.linalg.matrix_power for a static exponent, multiplied as NumPy does."""
     a, n = as_array(a), operator.index(static(n, "the exponent"))
     square_dims(a, "np.linalg.matrix_power")
     if n == 0:

@@ -1,24 +1,25 @@
-"""Determinants: det, and slogdet, which is their sign and the logarithm of their size.
+"""Determinants: det and slogdet, also of singular matrices.
 
 Note [Determinants of singular matrices]
 The determinant is a polynomial of the elements, and so are its derivatives: the first is the matrix
-of cofactors, which is det(a) inv(a).T where there is an inverse, and finite where there is none.
-The ops here are that derivative and the second; both close under differentiation, for the second is
-linear in its direction and symmetric.  Where a matrix has an inverse it gives them, at the cost of
-one.  Otherwise a is u diag(s) vt by the singular values, so det(a + e) is det(u) det(vt)
-det(diag(s) + u.T e vt.T), and of a diagonal matrix the derivatives are products of the other
-elements: no division.  Considered:
+of cofactors, which is det(a) inv(a).T for an invertible matrix, and finite for a singular one. The
+ops here are that derivative and the second; both are closed under differentiation, because the
+second is linear in its direction and symmetric. For an invertible matrix the inverse gives them, at
+the cost of one inversion. Otherwise let a be u diag(s) vt by the SVD: det(a + e) is det(u) det(vt)
+det(diag(s) + u.T e vt.T), and for a diagonal matrix the derivatives are products of the other
+elements, without division. Considered:
 
-* rules made of det and inv alone, which raise where there is no inverse, at [[1.0, 2.0], [2.0, 4.0]];
-* products of the pivots of a decomposition into triangles, as JAX has it: right where the rank is less by one only, and not
-  twice differentiable there;
-* algorithms without division (Bird's, 2011), differentiated as they stand: of fourth order in the size, and inexact;
-* one op of a matrix and any number of directions, for derivatives of any order: from the third on there is the formula with the
-  inverse, which raises LinAlgError at a singular matrix.
+* rules in terms of det and inv alone, which raise at singular matrices, [[1.0, 2.0], [2.0, 4.0]];
+* products of the pivots of an LU decomposition, as in JAX: right only for rank n - 1, and not twice
+  differentiable there;
+* division-free algorithms (Bird's, 2011), differentiated as they are: of fourth order in the size,
+  and inexact;
+* one op of a matrix and any number of directions, for derivatives of any order: from the third on,
+  the formula with the inverse is used, which raises LinAlgError at a singular matrix.
 
-That a determinant is 0 says that a matrix is singular: the same factorisation would raise in
-np.linalg.inv.  The second derivative cancels where s[-1] is small beside s[-2], so it asks how well
-the inverse is known.
+A determinant of exactly 0 means that the matrix is singular: the same factorisation would raise in
+np.linalg.inv. The second derivative cancels where s[-1] is small beside s[-2], so it tests the
+accuracy of the inverse.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from .solve import inv, linalg_call, real_dtype, square_dims
 
 
 def _infer_per_matrix(what: str, size: bool = False) -> Callable:
-    """A number for each matrix; `size`: a real one, also of complex matrices."""
+    """A number for each matrix; `size`: real even for complex matrices."""
     def infer(a: Value) -> Type:
         dims, dtype = square_dims(a, what), real_dtype(dtype_of(a.type))
         if size and dtype is not None:
@@ -53,7 +54,7 @@ def _infer_per_matrix(what: str, size: bool = False) -> Callable:
 
 
 def _per_matrix(x: Value) -> Value:
-    """A number for each matrix, to be multiplied with the matrices."""
+    """A number for each matrix, shaped to multiply the matrices."""
     return x if rank(x) == 0 else expand_dims(x, (-2, -1))
 
 
@@ -202,8 +203,8 @@ def inverse_or_nan_in_loops(size, a):
 
 
 def _of_matrix(helper: Callable) -> Record:
-    """An op on what is known of the determinant of a matrix, the matrix, and maybe a direction,
-    with the type of the last.
+    """Define an op of a property of the determinant, the matrix, and maybe a direction, with the
+    type of the last.
     """
 
     def infer(det: Value, *xs: Value) -> Type:
@@ -232,23 +233,23 @@ IN_LOOPS = {each.name: _of_matrix(cofactors_in_loops),
 
 
 def cofactors_of(det: Value, a: Value) -> Value:
-    """The cofactors of each matrix, whose determinants are `det`."""
+    """The cofactors of each matrix with determinants `det`."""
     return (one if rank(a) == 2 else each)(det, a)
 
 
 def second_of(det: Value, a: Value, b: Value) -> Value:
-    """What they change by along b."""
+    """The derivative of the cofactors along b."""
     return (one_along if rank(a) == rank(b) == 2 else each_along)(det, a, b)
 
 
 def inverse_of(size: Value, a: Value) -> Value:
-    """The inverse of each matrix; `size` is the logarithm of that of its determinant."""
+    """The inverse of each matrix; `size` is the logarithm of its absolute determinant."""
     return (inverse if rank(a) == 2 else each_inverse)(size, a)
 
 
 def _third_of(det: Value, a: Value, b: Value, c: Value) -> Value:
-    """What that changes by along c, where there is an inverse: derivatives of det(a) tr(x b) x - x
-    b x, x being it.
+    """The derivative of that along c, if there is an inverse: derivatives of det(a) tr(x b) x - x b
+    x, with x = inv(a).
     """
     x = inv(a)
     p, q = matmul(x, b), matmul(x, c)
@@ -301,7 +302,7 @@ def _vjp_sign_of_det(bar, y, a):
 
 
 def _jvp_sign_of_det(dots, y, a):
-    """Of complex matrices it turns: d log det is the trace of inv(a) da, whose imaginary part is
+    """For complex matrices the sign rotates: d log det is tr(inv(a) da), whose imaginary part is
     the change of the angle.
     """
     if dots[0] is None or not _is_complex(a):

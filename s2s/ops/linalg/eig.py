@@ -1,15 +1,16 @@
-"""np.linalg.eig and eigvals: of any square matrix, and complex, as JAX has them.
+"""np.linalg.eig and eigvals of any square matrix, with complex results, as in JAX.
 
-NumPy gives real results where no imaginary part is left over, which only a run knows; here they are
-complex always, with NumPy's numbers.
+NumPy returns real results if no imaginary part is left, which is known only at run time; here they
+are always complex, with NumPy's numbers.
 
 Note [Eigenvectors as LAPACK scales them]
-With P = inv(V) dA V, an eigenvalue moves by P's diagonal, and V by V C with C = P / (w_j - w_i) and
-anything on the diagonal (Giles, An extended collection of matrix derivative results, 2008).  LAPACK
-chooses it: each vector has length 1, and its largest component is real.  So from V C with zeros on
-the diagonal v Re(v^H dv), which would change the length, is taken, and i v times what would turn
-that component.  What depends on eigenvectors in no way that scaling would change does not see it.
-Where eigenvalues coincide: decompositions.py, Note [Values that coincide].
+With P = inv(V) dA V, the change of the eigenvalues is P's diagonal, and that of V is V C with C = P
+/ (w_j - w_i) and an arbitrary diagonal (Giles, An extended collection of matrix derivative results,
+2008). LAPACK fixes the diagonal: each vector has length 1, and its largest component is real. So
+from V C with zero diagonal we subtract v Re(v^H dv), which would change the length, and the
+multiple of i v that would rotate that component. Functions that do not depend on the scaling of
+eigenvectors are not affected. Where eigenvalues coincide: decompositions.py, Note [Values that
+coincide].
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def _infer(a: Value) -> list[Type]:
 
 
 def _syntax(a: ast.expr) -> ast.expr:
-    """[y.astype(complex) for y in np.linalg.eig(a)]"""
+    """The expression [y.astype(complex) for y in np.linalg.eig(a)]."""
     y = ast.Name("y", ast.Load())
     converted = ast.Call(ast.Attribute(y, "astype", ast.Load()), [ast.Name("complex", ast.Load())],
                          [])
@@ -59,7 +60,7 @@ def _sum_of_each(x: Value) -> Value:
 
 
 def _real_one(v: Value) -> tuple[Value, Value]:
-    """Where the component of each vector is that LAPACK makes real, and what it is."""
+    """The position of the component of each vector that LAPACK makes real, and its value."""
     sizes = where(equal(imag(v), 0.0), absolute(v), -1.0)
     is_it = equal(expand_dims(arange(length(v, axis=0)), 1),
                   expand_dims(argmax_record(sizes, axis=0, keepdims=False), 0))

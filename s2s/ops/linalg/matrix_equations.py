@@ -1,10 +1,10 @@
-"""SciPy's matrix equations: solve_sylvester, solve_banded, and the square root of a matrix.
+"""SciPy's matrix equations: solve_sylvester, solve_banded, sqrtm.
 
-Each is an op of its own, because its derivative is such an equation again: of a x + x b = q it is a
-dx + dx b = dq - da x - x db, of x x = a it is x dx + dx x = da (Higham, Functions of Matrices,
-2008, 6.1), and of a banded system it is one with the same bands.  Said in Python, as compositions
-(library/scipy_functions.py), a system of n**2 unknowns would have to be solved for the first two,
-and one that is not banded for the third.
+Each is an op of its own, because its derivative is such an equation again: for a x + x b = q it is
+a dx + dx b = dq - da x - x db, for x x = a it is x dx + dx x = da (Higham, Functions of Matrices,
+2008, 6.1), and for a banded system one with the same bands. As compositions
+(library/scipy_functions.py), the first two would solve a system of n**2 unknowns, and the third a
+dense one.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ t = matrix_transposed
 
 
 def scipys(name: str) -> Named:
-    """scipy.linalg.name."""
+    """The function scipy.linalg.name."""
     return Named("scipy.linalg", name)
 
 
 def scipy_call(name: str, *args: ast.expr) -> ast.expr:
-    """scipy.linalg.name(*args)"""
+    """The expression scipy.linalg.name(*args)."""
     module = ast.Attribute(ast.Name("scipy", ast.Load()), "linalg", ast.Load())
     return ast.Call(ast.Attribute(module, name, ast.Load()), list(args), [])
 
 
 def one_matrix(x, what: str) -> Value:
-    """`x`, which `what` is given, if it is one matrix."""
+    """`x`, an argument of `what`, checked to be one matrix."""
     x = as_array(x)
     if rank(x) != 2:
         raise UnsupportedError(f"{what} of something else than one matrix", current().line,
@@ -52,7 +52,7 @@ def one_matrix(x, what: str) -> Value:
 
 
 def _common(*xs: Value) -> str | None:
-    """The dtype of what LAPACK makes of matrices of these."""
+    """LAPACK's result dtype for matrices of these."""
     return real_dtype(common_dtype(*(dtype_of(x.type) for x in xs)))
 
 
@@ -123,8 +123,8 @@ sqrtm_record = define(
 
 @numpy_function(scipys("sqrtm"))
 def sqrtm(A) -> Value:  # noqa: N803  SciPy's own name
-    """scipy.linalg.sqrtm of a matrix, real where that is: of a real matrix whose root is complex,
-    A.astype(complex) has it.
+    """scipy.linalg.sqrtm of a matrix; real for a real one, so for a complex root of a real matrix
+    pass A.astype(complex).
     """
     a = one_matrix(A, "scipy.linalg.sqrtm")
     return sqrtm_record(a, dtype=_common(a) or "float64")
@@ -137,13 +137,13 @@ def _infer_banded(ab: Value, b: Value, *, below: int, above: int) -> Type:
     rows = ab.type.dims[0]
     if isinstance(rows, int) and rows != below + above + 1:
         raise TypeMismatchError(
-            f"scipy.linalg.solve_banded of {rows} diagonals, {below} below and {above} above the main one",
-            current().line, "give it a row for each diagonal")
+            f"scipy.linalg.solve_banded of {rows} diagonals, {below} below and {above} above "
+            "the main one", current().line, "give it a row for each diagonal")
     return Array(_common(ab, b), b.type.dims)
 
 
 def _moved(x: Value, by: int) -> Value:
-    """`x` moved to later places along its first axis, zeros for what is not there."""
+    """`x` shifted to later positions along its first axis, filled with zeros."""
     if by == 0:
         return x
     to, of = (slice(by, None), slice(None, -by)) if by > 0 else (slice(None, by), slice(-by, None))
@@ -151,19 +151,19 @@ def _moved(x: Value, by: int) -> Value:
 
 
 def _diagonals(ab: Value, below: int, above: int) -> dict[int, Value]:
-    """k -> the k-th diagonal, the element of column j at j."""
+    """k -> the k-th diagonal, with the element of column j at j."""
     return {k: take(ab, above - k) for k in range(-below, above + 1)}
 
 
 def _transposed(ab: Value, below: int, above: int) -> Value:
-    """The bands of the transposed matrix, of which `above` are below the main diagonal."""
+    """The bands of the transposed matrix, with `above` bands below the main diagonal."""
     diagonals = _diagonals(ab, below, above)
     return FUNCTIONS[np.stack](tuple(_moved(diagonals[-k], k)
                                      for k in range(below, -above - 1, -1)))
 
 
 def _times_banded(ab: Value, x: Value, below: int, above: int) -> Value:
-    """The product with the matrix of which these are the bands."""
+    """The product with the matrix of these bands."""
     total = None
     for k, band in _diagonals(ab, below, above).items():
         if rank(x) == 2:

@@ -1,26 +1,28 @@
-"""Functions of a matrix, f(A) = V diag(f(w)) V^H: their derivatives of first and second order, at
-equal eigenvalues, too.
+"""Functions of a matrix, f(A) = V diag(f(w)) V^H: first and second derivatives, also at equal
+eigenvalues.
 
 Daleckii and Krein (1965): along a step E, with e = V^H E V,
 
-    f(A)'         is  V (D * e) V^H                       D[i, j] = (f(w_j) - f(w_i)) / (w_j - w_i), and f'(w_i) where they are equal
-    f(A)''        is  V (sum over k of f[i, k, j] (e1[i, k] e2[k, j] + e2[i, k] e1[k, j])) V^H      of second divided differences
+    f(A)'  =  V (D * e) V^H          D[i, j] = (f(w_j) - f(w_i)) / (w_j - w_i), or f'(w_i) if equal
+    f(A)'' =  V (sum over k of f[i, k, j] (e1[i, k] e2[k, j] + e2[i, k] e1[k, j])) V^H
 
-The derivatives of eigenvectors, which divide by gaps between values, do not occur in it.  The
-program has f(w) from `eigh` or `svd` and multiplies by vectors in whatever way;
-transform/stabilise/spectral_functions.py sees that, and emits f'(w) and f''(w) beside f(w).
+where f[i, k, j] are second divided differences.
+
+The derivatives of eigenvectors, which divide by gaps between values, do not occur in it. The
+program computes f(w) from `eigh` or `svd` and multiplies by the vectors in some way;
+transform/stabilise/spectral_functions.py recognises this, and emits f'(w) and f''(w) beside f(w).
 
 Note [Singular values are eigenvalues]
-Of A = U diag(s) V^H, the Hermitian matrix H = [[0, A], [A^H, 0]] has eigenvalues s and -s, with
-vectors (u, v) and (u, -v), and 0 with those that A does not reach.  U g(s) V^H is a block of f(H)
-for the odd f that is g; U g(s) U^H one for the even f.  Vectors of the rest are not there: of them
-only the projector I - Q Q^H is needed.
+For A = U diag(s) V^H, the Hermitian matrix H = [[0, A], [A^H, 0]] has eigenvalues s and -s, with
+vectors (u, v) and (u, -v), and 0 on the complement of A's range. U g(s) V^H is a block of f(H) for
+the odd extension f of g; U g(s) U^H one for the even extension. Vectors of the complement are not
+available: only the projector I - Q Q^H is needed.
 
 Note [Near and far]
-A quotient of differences loses digits where its gap is small.  There it is the mean of slopes at
-both ends, with its correction of second order; where both agree best, 1e-11 is left of them (in
-double precision), and 1e-8 in second order. Nothing depends on how large the matrix is: gaps are
-compared with the values beside them.
+A divided difference loses digits if its gap is small. Then it is the mean of the slopes at both
+ends, with a second-order correction; at the crossover 1e-11 of relative error is left (in double
+precision), and 1e-8 in second order. The result does not depend on the scale of the matrix: gaps
+are compared with the values beside them.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ NEAR, NEAR_TWICE = 1 / 3, 1 / 4
 
 
 def conjugated(x: Value) -> Value:
-    """The complex conjugate; of real numbers, themselves."""
+    """The complex conjugate; real numbers as they are."""
     return ew.conjugate(x) if is_complex(x) else x
 
 
@@ -63,7 +65,7 @@ def _product(*xs: Value) -> Value:
 
 def _gaps(w: Value, power: float, g: Value, slope: Value,
           jumps: bool) -> tuple[Value, Value, Value]:
-    """w_j - w_i; where that is too small to divide by; and what to divide by.
+    """The gaps w_j - w_i, a mask where they are too small to divide by, and the divisors.
 
     With `jumps` f may have two values at neighbours, of which one is chosen and the other is not:
     they are never near.
@@ -82,7 +84,7 @@ def _gaps(w: Value, power: float, g: Value, slope: Value,
 
 
 def differences(w: Value, g: Value, slope: Value, second: Value, jumps: bool = False) -> Value:
-    """The divided differences of f, from f(w), f'(w) and f''(w); with `jumps` NaN where f has two
+    """The divided differences of f, from f(w), f'(w) and f''(w); if `jumps`, NaN where f has two
     values at one w.
     """
     gap, near, divisor = _gaps(w, NEAR, g, slope, jumps)
@@ -103,7 +105,7 @@ def _over(x: Value, w: Value, at_zero: Value) -> Value:
 
 
 class Spectrum:
-    """The vectors of a matrix, or their conjugates, and a function of its values with two
+    """The eigenvectors of a matrix, or their conjugates, and a function of its eigenvalues with two
     derivatives.
     """
 
@@ -115,15 +117,15 @@ class Spectrum:
         self.first = differences(w, g, slope, second, jumps)
 
     def inside(self, e: Value) -> Value:
-        """V^H e V"""
+        """V^H e V."""
         return _product(self.adjoint, e, self.v)
 
     def outside(self, e: Value) -> Value:
-        """V e V^H"""
+        """V e V^H."""
         return _product(self.v, e, self.adjoint)
 
     def beside(self, e: Value) -> tuple[Value, Value]:
-        """V^H e (1 - V V^H) and (1 - V V^H) e V: what the vectors that are not there have of it."""
+        """V^H e (1 - V V^H) and (1 - V V^H) e V: the components in the complement of V."""
         left, right = matmul(self.adjoint, e), matmul(e, self.v)
         inner = matmul(left, self.v)
         return left - matmul(inner, self.adjoint), right - matmul(self.v, inner)
@@ -167,7 +169,7 @@ class Spectrum:
         return self.outside(inner) + matmul(self.v, rows) + matmul(columns, self.adjoint) + both
 
     def _rest(self, x: Value) -> Value:
-        """x (1 - V V^H)"""
+        """x (1 - V V^H)."""
         return x - matmul(matmul(x, self.v), self.adjoint)
 
     def changed(self, rise: Value, slope: Value, e: Value) -> Value:
@@ -183,7 +185,8 @@ class Spectrum:
         return found + matmul(self.v * scale, row) + matmul(column * scale, self.adjoint)
 
     def changing(self, c: Value, e: Value) -> tuple[Value, Value]:
-        """The adjoint of `changed`: the cotangents of f(w) and f'(w), for `c` that of its result.
+        """The adjoint of `changed`: the cotangents of f(w) and f'(w), given that of its result,
+        `c`.
         """
         _, near, divisor = self.gaps(NEAR)
         plain = conjugated(self.v)
@@ -206,7 +209,7 @@ def _sum(x: Value, axis: int) -> Value:
 
 
 def _whole(a: Value, upper: bool | None) -> Value:
-    """The matrix of which LAPACK reads a triangle."""
+    """The whole matrix, of which LAPACK reads one triangle."""
     return a if upper is None else completed(a, upper)
 
 
@@ -223,7 +226,9 @@ def _along(e: Value, a: Value, *spectrum: Value, conjugate: bool, complete: bool
 
 
 def _apart(spectrum: Spectrum) -> Spectrum:
-    """Without the change of f(w) itself, which is differentiated where it is computed."""
+    """The derivative without the change of f(w) itself, which is differentiated where it is
+    computed.
+    """
     is_one = eye(length(spectrum.w, axis=0), dtype=value(np.dtype(dtype_of(spectrum.w.type))))
     spectrum.first = spectrum.first * (1 - is_one)
     return spectrum

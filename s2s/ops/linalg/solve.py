@@ -1,4 +1,4 @@
-"""Systems of linear equations and what is known of square matrices: solve, inv, cholesky."""
+"""Linear systems and square matrices: solve, inv, cholesky."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..core.shape import shaped_like, sum_to
 
 
 def square_dims(x: Value, what: str) -> tuple | None:
-    """The extents of a matrix that must be square."""
+    """The extents of a matrix, checked to be square."""
     if rank(x) is None:
         return None
     if rank(x) < 2:
@@ -35,7 +35,7 @@ def square_dims(x: Value, what: str) -> tuple | None:
 
 
 def real_dtype(dtype: str | None) -> str | None:
-    """NumPy's dtype for the results of linalg: integers become float64."""
+    """NumPy's dtype for the results of linalg: float64 for integers."""
     if dtype is None:
         return None
     return np.result_type(dtype, np.float32).name if is_inexact(dtype) else "float64"
@@ -93,7 +93,7 @@ solve = define(
 
 @numpy_function(np.linalg.solve)
 def solve_(a, b) -> Value:
-    """np.linalg.solve; one vector for each matrix of a stack is a matrix of one column."""
+    """np.linalg.solve; one vector per matrix of a stack is solved as a matrix of one column."""
     a, b = value(a), value(b)
     if rank(b) == 1 and rank(a) is not None and rank(a) > 2:
         above = tuple(range(rank(a) - 2))
@@ -251,14 +251,15 @@ singular, indefinite = _question(is_singular), _question(is_indefinite)
 
 
 def _asks(question: Callable, name: str) -> Callable:
-    """The rule that asks `question` of a matrix, which is factorised once to know, and again to
-    compute: LAPACK alone knows what it refuses.
+    """A raise condition that evaluates `question` on a matrix, which is factorised once for the
+    question and again for the result: only LAPACK knows what it refuses.
     """
 
     def rule(a: Value) -> Value:
         if rank(a) != 2:
             raise UnsupportedError(
-                f"np.linalg.{name} of a stack of matrices, or of one whose rank is known only at a call, where LinAlgError is caught",
+                f"np.linalg.{name} of a stack of matrices, or of one whose rank is known only at a "
+                "call, where LinAlgError is caught",
                 current().line,
                 "loop over the matrices, or call the function first",
             )

@@ -1,5 +1,5 @@
-"""Python's cmath: functions of one complex number, with the derivatives of NumPy's of the same
-name.
+"""Python's cmath: functions of one complex number, with the derivatives of NumPy's functions of the
+same name.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _syntax(name: str):
 
 
 def _function(name: str, like: str) -> Record:
-    """cmath.name, whose derivative is that of np.like."""
+    """Define cmath.name with the derivative of np.like."""
     function = getattr(cmath, name)
     record = define(f"cmath.{name}", evaluate=function,
                     infer=_infer(Scalar("complex128", weak=True)), syntax=_syntax(name),

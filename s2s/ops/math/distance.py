@@ -1,8 +1,8 @@
-"""math.hypot of any number of coordinates, and math.dist.
+"""math.hypot with any number of coordinates, and math.dist.
 
-Python computes them more exactly than the root of a sum of squares, and without overflow, so they
-are an op of their own; of two coordinates math.hypot is the twin of np.hypot
-(ops/core/elementwise.py).  Numba knows neither; compiled, they are hypots of hypots
+Python computes them more accurately than the root of a sum of squares, and without overflow, so
+they are an op of their own; with two coordinates math.hypot is the twin of np.hypot
+(ops/core/elementwise.py). Numba supports neither; compiled, they are nested hypots
 (back/arrays/legalise.py): as safe from overflow, and a few last bits away.
 """
 
@@ -48,5 +48,5 @@ hypotenuse = define(
 
 @numpy_function(math.hypot)
 def hypot(*coordinates: Value) -> Value:
-    """The length of a vector, by its coordinates."""
+    """The Euclidean length of a vector, given its coordinates."""
     return (IN_MATH[ew.hypot] if len(coordinates) == 2 else hypotenuse)(*map(value, coordinates))

@@ -1,10 +1,9 @@
-"""Python's sum() of floats that stand one by one in the program.
+"""Python's sum() of floats that are listed one by one in the program.
 
-From 3.12 on it is compensated (Neumaier 1974, in Python/bltinmodule.c): of Python's own floats, of
-which there are three or more, it has digits that a + b + c has not.  So there, it is an op of its
-own that prints as sum(); before, and of NumPy's numbers, it is a chain of +
-(front/eval/sequence_calls.py).  Compiled, it is one everywhere (back/arrays/legalise.py), as the
-sum() of a list is: a few last bits away.
+From Python 3.12 on it is compensated (Neumaier 1974, in Python/bltinmodule.c): for three or more
+Python floats it is more accurate than a + b + c. There it is an op of its own that prints as sum();
+before 3.12, and for NumPy's numbers, it is a chain of + (front/eval/sequence_calls.py). Compiled,
+it is a chain everywhere (back/arrays/legalise.py), like the sum() of a list: a few last bits away.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from ..core.record import define
 
 
 def plain_sum(*terms: Value) -> Value:
-    """The terms added up from the left."""
+    """The sum of the terms from left to right."""
     return functools.reduce(operator.add, terms)
 
 
@@ -33,7 +32,8 @@ compensated_sum = define(
     "compensated_sum",  # (*terms)
     evaluate=lambda *terms: sum(terms),
     infer=lambda *terms: FLOAT,
-    syntax=lambda *terms: ast.Call(ast.Name("sum", ast.Load()), [ast.Tuple(list(terms), ast.Load())], []),
+    syntax=lambda *terms: ast.Call(
+        ast.Name("sum", ast.Load()), [ast.Tuple(list(terms), ast.Load())], []),
     vjp=lambda bar, y, *terms: (bar,) * len(terms),
     jvp=_jvp,
     batch=lambda flags, *terms: plain_sum(*terms),
@@ -42,7 +42,7 @@ compensated_sum = define(
 
 
 def is_compensated(terms: list) -> bool:
-    """Whether Python's sum() of these is not the sum of + and +."""
+    """Whether Python's sum() of these differs from a chain of +."""
     types = [getattr(x, "type", None) for x in terms]
     return (sys.version_info >= (3, 12) and len(terms) > 2 and FLOAT in types
             and all(isinstance(t, Scalar) and t.weak and t.dtype in ("float64", "int64", "bool")

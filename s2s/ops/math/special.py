@@ -1,4 +1,4 @@
-"""Special functions: scipy.special's, and those of Python's math module.
+"""Special functions: those of scipy.special and of Python's math module.
 
 Arrays go to SciPy.  A single number goes to `math`, or to a few lines printed along with the
 generated code: compiled code is made of single numbers, and Numba cannot call SciPy's.
@@ -55,7 +55,7 @@ def _scipy_syntax(name: str) -> Callable:
 
 
 def scipys(name: str) -> Named:
-    """scipy.special.name."""
+    """The function scipy.special.name."""
     return Named("scipy.special", name)
 
 
@@ -65,14 +65,14 @@ OF_ORDER: dict[str, int] = {}  # those of them whose first arguments are attribu
 
 
 def is_scipys_of_complex(op: Op) -> bool:
-    """Whether `op` is a function of scipy.special of complex numbers, which native code calls SciPy
-    for.
+    """Whether `op` is a function of scipy.special of complex numbers, for which native code calls
+    SciPy.
     """
     return op.name in OF_REAL_NUMBERS and any((dtype_of(x.type) or "").startswith("complex") for x in op.inputs)
 
 
 def in_precision(y: Value, *xs: Value) -> Value:
-    """`y`, a number of Python's made of `xs`, in SciPy's single precision where these are of it."""
+    """`y`, a Python number computed from `xs`, in single precision if they are, as in SciPy."""
     if any(x.type.dtype is None for x in xs) or all(x.type.weak for x in xs):
         return y
     dtype = promote(*(x.type for x in xs))[0]
@@ -81,8 +81,8 @@ def in_precision(y: Value, *xs: Value) -> Value:
 
 def _special(name: str, *partials, of_numbers: Callable | None = None, math: Callable | None = None,
              vector: bool = False, slope: str = "") -> Record:
-    """A function of scipy.special; `of_numbers(*xs)` says it for single numbers, if `math` has no
-    twin, else SciPy does.
+    """Define a function of scipy.special; `of_numbers(*xs)` computes it for single numbers, if
+    `math` has no twin, else SciPy does.
     """
 
     def fold(record: Record, *xs: Value):
@@ -103,7 +103,8 @@ def _special(name: str, *partials, of_numbers: Callable | None = None, math: Cal
 
 
 def _helper(function: Callable, like: Callable, vector: str = "") -> Record:
-    """A function of one number whose source is printed along; `like()` is the op it stands in for.
+    """Define a function of one number whose source is printed along; `like()` is the op that it
+    stands in for.
     """
     name = function.__name__
     record = define(f"{name}_of_number", evaluate=function, infer=lambda x, **attrs: Scalar("float64"), helper=function,
@@ -296,7 +297,7 @@ y1 = _special("y1",                            lambda y, x: y0(x) - y / x)
 
 
 def _number(x, what: str):
-    """The number that `x` is, which must be known when code is generated."""
+    """The constant `x`."""
     found = static(x, what)
     if isinstance(found, (int, float, np.integer, np.floating)):
         return found
@@ -318,7 +319,7 @@ def _type_of_order(name: str, x: Value, known: tuple) -> Type:
 
 
 def _of_order(name: str, partial: Callable, orders: tuple = ("order",)) -> Record:
-    """A function (order, x) of an order that is known; derivatives as in NIST's Digital Library of
+    """Define a function (order, x) with a static order; derivatives as in NIST's Digital Library of
     Mathematical Functions (8.8, 8.17, 8.19, 10.6, 10.29).
     """
     record = define(
@@ -432,7 +433,7 @@ kve = _of_order("kve", lambda y, x, *, order: y - 0.5 * (kve(x, order=order - 1)
 
 @numpy_function(scipys("yn"))
 def yn(n, x) -> Value:
-    """The Bessel function of the second kind of an order that is an integer."""
+    """The Bessel function of the second kind of integer order."""
     return yv(x, order=static(n, "the order of yn"))
 
 
@@ -449,14 +450,13 @@ tandg = _special("tandg",                      lambda y, x: math.pi / 180 * (1 +
 
 
 def _numpys(x):
-    """`x`, as NumPy's if it is a number of Python's, of which a power would raise where it is
-    infinite.
+    """`x` as a NumPy number, whose powers give infinity where those of a Python number would raise.
     """
     return RECORDS["convert"](x, dtype="float64") if isinstance(x, Value) and isinstance(x.type, Scalar) and x.type.weak else x
 
 
 def _transformed(x, power):
-    """The derivative of (x**power - 1) / power, or log(x), by the power."""
+    """The derivative of (x**power - 1) / power, or log(x), in the power."""
     x = _numpys(x)
     none, log_x = equal(power, 0), log(x)
     power = where(none, 1, power)
@@ -464,7 +464,7 @@ def _transformed(x, power):
 
 
 def _transformed_back(y, x, power):
-    """The derivative of (power * x + 1)**(1 / power), or exp(x), by the power."""
+    """The derivative of (power * x + 1)**(1 / power), or exp(x), in the power."""
     none, inside = equal(power, 0), power * x + 1
     safe = where(none, 1, power)
     return where(none, -0.5 * x * x, x / (safe * inside) - log(inside) / (safe * safe)) * y
@@ -512,8 +512,8 @@ log_expit_of_number = _helper(log_logistic, lambda: log_expit)
 
 
 def _finite(a, b, least):
-    """`b`; where `a` is 0 and the logarithm of b - `least` is not finite, what has the logarithm 0:
-    a * log is 0 there, and constant in b.
+    """`b`, replaced where `a` is 0 and the logarithm of b - `least` is not finite by the number
+    with logarithm 0: a * log is 0 there, and constant in b.
     """
     choose = select if all(isinstance(x.type, Scalar) for x in map(value, (a, b))) else where  # np.where makes arrays of numbers
     return choose(equal(a, 0), choose(bitwise_or(less_equal(b, least), equal(b, math.inf)), least + 1.0, b), b)
@@ -531,8 +531,8 @@ entr = _special("entr",                        lambda y, x: -log(x) - 1)
 
 @numpy_function(scipys("log_softmax"))
 def log_softmax(x: Value, axis=None) -> Value:
-    """scipy.special.log_softmax: x less its maximum, less a logarithm that would be lost beside a
-    large maximum.
+    """scipy.special.log_softmax: x minus its maximum, minus a logarithm that would be lost next to
+    a large maximum.
     """
     below, total = below_maximum(x, axis)
     return below - log(total)

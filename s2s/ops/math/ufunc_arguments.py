@@ -1,6 +1,5 @@
-"""What calls of elementwise functions mean where their record alone does not say.
-
-Optional arguments, any number of operands, Python's own functions of numbers.
+"""Calls of elementwise functions with optional arguments, variable numbers of operands, or Python's
+own meaning.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ ATTRIBUTES["real"], ATTRIBUTES["imag"] = ew.real, ew.imag
 
 @numpy_function(np.clip, method="clip")
 def clip(x: Value, a_min=None, a_max=None, *, min=None, max=None) -> Value:
-    """np.clip, either bound absent or None."""
+    """np.clip; each bound may be missing or None."""
     lo, hi = _given(a_min, min), _given(a_max, max)
     if lo is None:
         return ew.positive(x) if hi is None else ew.minimum(x, hi)
@@ -60,7 +59,7 @@ def _given(*arguments):
 
 @numpy_function(np.where)
 def where(condition: Value, *branches: Value) -> Value:
-    """np.where(condition, a, b), or np.where(condition): the places where it is true."""
+    """np.where(condition, a, b), or np.where(condition): the indices where it is true."""
     if len(branches) == 1:
         raise UnsupportedError("np.where of two arguments", current().line,
                                "say what both sides are, or neither")
@@ -69,7 +68,7 @@ def where(condition: Value, *branches: Value) -> Value:
 
 @numpy_function(np.select)
 def select(condlist, choicelist, default=0) -> Value:
-    """np.select: the choice that goes with the first condition that holds."""
+    """np.select: the choice of the first true condition."""
     conditions, choices = members(condlist), members(choicelist)
     if conditions is None or choices is None:
         raise UnsupportedError("np.select of something other than lists", current().line,
@@ -105,8 +104,8 @@ round_decimal = define("round_decimal", evaluate=round,
 
 @numpy_function(round)
 def python_round(number: Value, ndigits=None) -> Value:
-    """round(x) is an int; round(x, n) keeps its type, and derivative 0; Python's numbers are
-    rounded as decimals.
+    """round(x) is an int; round(x, n) keeps its type, with derivative 0; Python numbers are rounded
+    as decimals.
     """
     if is_none(ndigits):
         return round_to_int(number)
@@ -174,8 +173,8 @@ def allclose(a: Value, b: Value, rtol=1e-05, atol=1e-08, equal_nan=False) -> Val
 
 @numpy_function(method="item")
 def item_method(x: Value, *places) -> Value:
-    """x.item(), of a number or of an array of one; x.item(i, j), the element there, x.item(k), that
-    of the raveled array.
+    """x.item(), of a number or an array of one element; x.item(i, j), an element; x.item(k), an
+    element of the flattened array.
     """
     if not isinstance(x.type, Scalar):
         if rank(x) is None:

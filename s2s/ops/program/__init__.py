@@ -1,2 +1,1 @@
-"""Ops that are more than arithmetic: effects, random draws, lists, checkpoints, calls with rules.
-"""
+"""Ops beyond arithmetic: effects, random draws, lists, checkpoints, calls with custom rules."""

@@ -1,16 +1,16 @@
-"""`checkpoint`: memory for time.  What a reverse sweep reads of a function or a loop is computed
-again, not saved.
+"""`checkpoint` (rematerialisation): trade time for memory by recomputing in the reverse sweep what
+a function or loop would save.
 
-    layer = s2s.checkpoint(layer)                              # of a call, only the arguments are saved
-    for i in s2s.checkpoint(range(n), snapshots=20): ...       # of n trips, the state before 20 of them
-    while s2s.checkpoint(x > 1e-3, snapshots=20): ...          # likewise
+    layer = s2s.checkpoint(layer)                            # save only the arguments of a call
+    for i in s2s.checkpoint(range(n), snapshots=20): ...     # save the state before 20 of n trips
+    while s2s.checkpoint(x > 1e-3, snapshots=20): ...        # likewise
 
-Run by Python, both are what is inside them.  In the IR a call that is checkpointed has a `Rerun` as
-its callee, a loop a `Plan` among its attributes; transform/reverse/checkpoint_adjoint.py says what
-the reverse sweep makes of them.
+Run by Python, both are the identity. In the IR a checkpointed call has a `Rerun` as its callee, a
+loop a `Plan` among its attributes; transform/reverse/checkpoint_adjoint.py describes the reverse
+sweep.
 
-Why an iterable, or a test, and not a `with` or a decorator: the loop is what is checkpointed, its
-header is where a reader looks for how it runs, and `range(n)` stays what it is when s2s is away.
+Why an iterable, or a test, and not a `with` or a decorator: the loop is checkpointed, a reader
+looks at its header to see how it runs, and `range(n)` stays the same without s2s.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ from .recursive_callee import Recursive
 
 @dataclass(frozen=True)
 class Plan:
-    """How a loop is run again: from at most `snapshots` states, or as many as `memory` bytes hold.
+    """The checkpointing schedule of a loop: at most `snapshots` states, or as many as fit in
+    `memory` bytes.
 
     Neither: from as many as it takes for each trip to be run again no more than twice, about the
     root of 2 n.
@@ -47,7 +48,7 @@ class Plan:
 
 
 class Checkpointed:
-    """A function whose calls are run again in a reverse sweep."""
+    """A function whose calls are recomputed in a reverse sweep."""
 
     def __init__(self, function: Callable):
         functools.update_wrapper(self, function, updated=())
@@ -60,9 +61,7 @@ class Checkpointed:
         return self if instance is None else functools.partial(self, instance)
 
     def __reduce__(self):
-        """Where another process finds it: under its own name, if it is a decorated function; else
-        made of the function.
-        """
+        """Pickle by name if it is a decorated function at module level; else by the function."""
         module = sys.modules.get(getattr(self, "__module__", None))
         found = functools.reduce(lambda x, name: getattr(x, name, None),
                                  getattr(self, "__qualname__", "").split("."), module)
@@ -75,7 +74,7 @@ class Checkpointed:
 def checkpoint(f: Callable | Iterable | None = None, snapshots: int | None = None,
                memory: int | str | None = None, *, static_argnums: int | Sequence[int] = (),
                policy: None = None, prevent_cse: bool = True):
-    """`f`, of which a reverse sweep saves less and runs more again.
+    """Wrap `f` so that a reverse sweep saves less and recomputes more.
 
     Of a function: a function that computes the same.  Where it is called in a program that is
     differentiated, only its arguments are saved; the reverse sweep runs it again.  It may be
@@ -99,7 +98,8 @@ def checkpoint(f: Callable | Iterable | None = None, snapshots: int | None = Non
     if policy is not None:
         raise TypeMismatchError(
             "checkpoint with a policy", None,
-            "leave it out: the arguments are saved; or checkpoint the parts whose results are not to be saved")
+            "leave it out: the arguments are saved; "
+            "or checkpoint the parts whose results are not to be saved")
     if f is None:
         return functools.partial(checkpoint, snapshots=snapshots, memory=memory)
     plan = planned(snapshots, memory)
@@ -115,7 +115,7 @@ def checkpoint(f: Callable | Iterable | None = None, snapshots: int | None = Non
 
 
 def planned(snapshots, memory) -> Plan:
-    """The Plan of these options of `checkpoint`."""
+    """The Plan for these options of `checkpoint`."""
     if (snapshots is not None
         and (isinstance(snapshots, bool) or not isinstance(snapshots, int) or snapshots < 1)):
         raise TypeMismatchError(f"checkpoint with snapshots={snapshots!r}", None,
@@ -130,7 +130,7 @@ UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MI
 
 
 def bytes_of(size: int | str) -> int:
-    """A number of bytes: 65536, "64kB", "1.5 GB", "64MiB"."""
+    """Parse a number of bytes: 65536, "64kB", "1.5 GB", "64MiB"."""
     found = (re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([a-zA-Z]*)\s*", size) if isinstance(size, str)
              else None)
     if found and found[2].upper() in UNITS:
@@ -145,8 +145,7 @@ def bytes_of(size: int | str) -> int:
 
 
 class Rerun:
-    """A callee that a reverse sweep calls again, instead of keeping what its forward part would
-    hand over.
+    """A callee that a reverse sweep calls again, instead of saving residuals of its forward part.
     """
 
     def __init__(self, callee):
@@ -166,14 +165,13 @@ class Rerun:
 
 
 def is_plain(callee) -> bool:
-    """Whether a callee is a function and no more: not one to be run again, or that calls itself, or
-    that has rules of its own.
+    """Whether a callee is an ordinary function: not checkpointed, recursive, or with custom rules.
     """
     return not isinstance(callee, (Rerun, Recursive)) and not is_ruled(callee)
 
 
 class Outlined:
-    """A callee made of ops of its caller."""
+    """A callee outlined from ops of its caller."""
 
     def __init__(self, function: Function):
         self.name, self.made = function.name, {tuple(p.type for p in function.params): function}
@@ -233,8 +231,8 @@ again = define(
 
 
 def anew(x: Value, run: int) -> Value:
-    """`x`, such that what is computed from it in this run is computed anew; tuples member by
-    member.
+    """`x`, marked so that values computed from it in this run are recomputed and not shared; tuples
+    member by member.
     """
     if isinstance(x.type, Tuple):
         return packed([anew(item(x, index=k), run) for k in range(len(x.type.items))], x.type.form)

@@ -1,25 +1,26 @@
-"""Functions that have rules of their own for their derivatives: `custom_jvp`, `custom_vjp`.
+"""Custom derivative rules: `custom_jvp`, `custom_vjp`.
 
-A call of one is a `call` op whose callee is `ruled`: it can say what its derivative is, as
-functions.  Three designs were considered.  (1) An op of its own, which owns the function and its
-rules as blocks: every pass, the printer and the loop form would have to learn what they know of
-calls.  (2) To replace the call, while the program is read, by what the rule computes: then the
-value would be computed by the rule where nobody asks for a derivative, and a second derivative
-could not ask the rule of the call in the rule.  (3), which this is: it stays a call through every
-pass, is printed as one, and is inlined by none until no derivative is asked any more.  Whoever
-differentiates asks the callee, at each level anew; what the rule itself does is then an ordinary
-program, for the next derivative, too.
+A call of such a function is a `call` op whose callee is `ruled`: it provides its derivative rules
+as functions, and stays a call through every pass, is printed as one, and is not inlined until no
+more derivatives are taken. Each level of differentiation queries the callee; the code of a rule is
+then an ordinary program for the next derivative. Considered: (1) an op of its own, which owns the
+function and its rules as blocks: every pass, the printer and the loop form would have to learn what
+they know of calls. (2) Replacing the call, while the program is read, by what the rule computes:
+then the value would be computed by the rule even without a derivative, and a second derivative
+could not apply the rule to the call inside the rule.
 
-What a ruled callee is asked, besides `name` and `function_for(values)`:
+The interface of a ruled callee, besides `name` and `function_for(values)`:
 
-    count             how many inputs of the call are arguments; those behind them are captured data
-    own               how many of those are arguments of the user's function; the rest is what it closes over
-    fixed             the arguments (by number) in which it is not to be differentiated
+    count             the number of call inputs that are arguments; the others are captured data
+    own               the number of those that are arguments of the user's function; the others are
+                      its closure
+    fixed             the non-differentiated arguments (by number)
     getters(values)   the getters of the captured data, in the order of the inputs
-    jvp(values)       f_jvp(*xs, *x_dots, *captures) -> (*ys, *y_dots); an x_dot for each argument that carries a
-                      derivative and is not fixed, a y_dot for each result that carries one; None: there is no such rule
-    vjp(values)       the Halves of the derivative; None: there is no such rule
-    missing(mode)     the error to raise where a rule is asked for that is not there
+    jvp(values)       f_jvp(*xs, *x_dots, *captures) -> (*ys, *y_dots); an x_dot for each argument
+                      that carries a derivative and is not fixed, a y_dot for each result that
+                      carries one; None if there is no such rule
+    vjp(values)       the Halves of the derivative; None if there is no such rule
+    missing(mode)     the error to raise for a missing rule
 
 The rules' own captured data are captures of these functions, by getter.
 """
@@ -40,7 +41,9 @@ RULES: dict[object, object] = {}
 
 
 def rules_given() -> tuple:
-    """What changes when a function is given a rule from outside."""
+    """A key that changes whenever a rule is added to a function from outside, for cache
+    invalidation.
+    """
     return tuple(map(id, RULES.values()))
 
 
@@ -57,24 +60,24 @@ class Halves:
     covers: tuple[int, ...]  # the arguments that get a cotangent; that of others is zero
 
     def residuals(self, results: int) -> list[Value]:
-        """What the forward part keeps, besides its `results`."""
+        """The values that the forward part saves, besides its `results`."""
         return self.forward.results[results:]
 
 
 def is_ruled(callee) -> bool:
-    """Whether a callee has rules of its own."""
+    """Whether a callee has custom rules."""
     return hasattr(callee, "getters")
 
 
 def differentiable_arguments(callee, values: Sequence[Value]) -> list[int]:
-    """The arguments of a ruled callee that have a tangent."""
+    """The arguments of a callee with custom rules that have a tangent."""
     return [k
             for k in range(callee.count)
             if k not in callee.fixed and carries_derivative(values[k].type)]
 
 
 def captured(op: Op) -> dict[Callable, Value]:
-    """What a call of a ruled function hands on, by getter."""
+    """The captured data of a call of a function with custom rules, by getter."""
     callee = op.attrs["callee"]
     return dict(zip(callee.getters(op.inputs), op.inputs[callee.count:]))
 
@@ -92,7 +95,8 @@ def check_direction_length(n, m):
 
 
 REFUSALS = dict.fromkeys(  # checks of s2s's own -> the remedy
-    (check_rule_length.__name__, check_direction_length.__name__), "give it the shape of what it belongs to")
+    (check_rule_length.__name__, check_direction_length.__name__),
+    "give it the shape of what it belongs to")
 
 
 def _length_check(name: str, check: Callable) -> Record:
@@ -110,7 +114,7 @@ direction_length = _length_check("direction_length", check_direction_length)
 
 
 def in_shape(bar: Value, x: Value, check: Record | None = None) -> Value:
-    """`bar`, which a rule gives for `x`, with the extents of `x`: checked by the run where types do
+    """`bar`, computed by a rule for `x`, with the extents of `x`: checked at run time if types do
     not prove them.
     """
     if (isinstance(bar.type, Array) and isinstance(x.type, Array) and bar.type.rank == x.type.rank
@@ -124,7 +128,7 @@ def in_shape(bar: Value, x: Value, check: Record | None = None) -> Value:
 
 
 class Lifted:
-    """A ruled callee that is also handed the data that its rules capture."""
+    """A callee with custom rules whose captured data are passed as arguments, too."""
 
     def __init__(self, callee, extra: Sequence[Callable], types: Sequence):
         self.callee, self.extra, self.types = callee, tuple(extra), tuple(types)
@@ -144,7 +148,7 @@ class Lifted:
 
 def with_cotangents(results: Sequence[Value], arguments: Sequence[Value], given: Sequence[Value],
                     backward: Callable) -> tuple:
-    """The op that is `results` and whose cotangents `backward(*given, *y_bars)` hands on to
+    """The op that returns `results` and whose cotangents `backward(*given, *y_bars)` passes on to
     `arguments`; and its inputs.
     """
     count, first = len(results), len(results) + len(arguments)

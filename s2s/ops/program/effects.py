@@ -1,13 +1,12 @@
-"""Ops that act on the world: `print`, and `raise`; a warning and a message for a logger are what
-another function prints.
+"""Ops with side effects: `print` and `raise`; warnings and logging print through another function.
 
-They have no results.  What they say is a template, fixed when code is generated, whose leaves are
-the op's inputs: `print(f"{n}: {x:.3f}")` is one op on n and x.  So a text that holds run-time data
-needs no type of its own, and vanishes from programs as tuples do.
+They have no results. Their text is a template, fixed when code is generated, whose leaves are the
+op's inputs: `print(f"{n}: {x:.3f}")` is one op on n and x. So strings with run-time data need no
+type of their own, and vanish from programs as tuples do.
 
-An op that acts is never dropped, shared, hoisted or recomputed, and what acts keeps its order
-(analysis/side_effects.py, back/lower/fusion_groups.py).  Derivatives do not see it: it stands in
-the forward sweep alone.
+An op with side effects is never removed, shared, hoisted or recomputed, and such ops keep their
+order (analysis/side_effects.py, back/lower/fusion_groups.py). Derivatives ignore it: it runs in the
+forward sweep only.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ logging = later("logging")
 
 @dataclass(frozen=True)
 class Operand:
-    """The input of that number."""
+    """Template: the input of that number."""
 
     index: int
 
@@ -45,7 +44,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class Plain:
-    """A Python object that is known when code is generated."""
+    """Template: a constant Python object."""
 
     content: object
 
@@ -58,7 +57,7 @@ class Plain:
 
 @dataclass(frozen=True)
 class Several:
-    """A tuple or list of templates."""
+    """Template: a tuple or list of templates."""
 
     kind: type
     items: tuple
@@ -73,7 +72,7 @@ class Several:
 
 @dataclass(frozen=True)
 class Pairs:
-    """A dict of templates."""
+    """Template: a dict of templates."""
 
     keys: tuple
     items: tuple
@@ -88,7 +87,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Field:
-    """`{x!r:>8}` in a formatted string; `spec` is a Joined."""
+    """Template: `{x!r:>8}` in a formatted string; `spec` is a Joined."""
 
     content: object
     conversion: int = -1
@@ -106,7 +105,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Joined:
-    """A formatted string: texts and Fields."""
+    """Template: a formatted string of texts and Fields."""
 
     parts: tuple
 
@@ -120,7 +119,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class Filled:
-    """`"%.3f at %d" % (x, n)`, or `"{:.3f} at {n}".format(x, n=n)`."""
+    """Template: `"%.3f at %d" % (x, n)`, or `"{:.3f} at {n}".format(x, n=n)`."""
 
     text: str
     method: str  # "%" or "format"
@@ -144,7 +143,7 @@ class Filled:
 
 @dataclass(frozen=True)
 class Either:
-    """One text or another, as an input says."""
+    """Template: one of two texts, chosen by an input."""
 
     content: Operand
     first: object
@@ -159,7 +158,7 @@ class Either:
 
 @dataclass(frozen=True)
 class Made:
-    """An exception: its class, and what it is made of."""
+    """Template: an exception, given its class and arguments."""
 
     kind: type
     items: tuple = ()
@@ -178,7 +177,7 @@ class Made:
 
 
 def within(template) -> Iterator:
-    """`template` and all templates in it."""
+    """`template` and all templates nested in it."""
     yield template
     for inner in (*(getattr(template, name, None)
                     for name in ("content", "spec", "first", "second")),
@@ -197,19 +196,19 @@ def is_exception(x) -> bool:
 
 
 def spelled_class(kind: type) -> ast.expr:
-    """How generated code calls a class of exceptions."""
+    """The expression for a class of exceptions in generated code."""
     if kind is np.linalg.LinAlgError:
         return ast.parse("np.linalg.LinAlgError", mode="eval").body
     return ast.Name(kind.__name__, ast.Load())
 
 
 def is_builtin(kind: type) -> bool:
-    """Whether any module knows the class without being told."""
+    """Whether the class is built in."""
     return getattr(builtins, kind.__name__, None) is kind or kind is np.linalg.LinAlgError
 
 
 def builtin_base(kind: type) -> type:
-    """The nearest class of Python's own that `kind` is derived from: what compiled code raises."""
+    """The nearest built-in base class of `kind`, which compiled code raises."""
     return next(base for base in kind.__mro__ if getattr(builtins, base.__name__, None) is base)
 
 
@@ -223,7 +222,7 @@ def is_importable(kind) -> bool:
 # ---------------------------------------------------------------------------------------------- ops
 
 def has_effects(op: Op) -> bool:
-    """Whether `op` does something even if nobody reads its results."""
+    """Whether `op` has side effects."""
     if not op.record.pure:
         return True
     if op.name == "call":
@@ -236,13 +235,13 @@ def has_effects(op: Op) -> bool:
 
 
 def callee_has_effects(op: Op, seen: frozenset = frozenset()) -> bool:
-    """Whether the function that a `call` calls has effects; a call of itself adds none."""
+    """Whether the function that a `call` calls has side effects; a recursive call adds none."""
     callee = op.attrs["callee"]
     return callee not in seen and acts(callee.function_for(op.inputs), seen | {callee})
 
 
 def acts(function: Function, seen: frozenset = frozenset()) -> bool:
-    """Whether a function has effects."""
+    """Whether a function has side effects."""
     return any(callee_has_effects(inner, seen) if inner.name == "call" else not inner.record.pure
                for inner in walk(function.block))
 
@@ -274,5 +273,5 @@ print_record = define("print", evaluate=_say, infer=lambda *xs, **attrs: [], pur
 
 
 def is_pure(op: Op) -> bool:
-    """Whether `op`, with all it owns, may be left out if nothing reads it."""
+    """Whether `op`, with its nested blocks, may be removed if its results are unused."""
     return not has_effects(op)

@@ -1,16 +1,16 @@
-"""Lists that grow at run time: what can be done with them besides append, pop and len (see
+"""Lists that grow at run time: operations besides append, pop and len (for these see
 ops/core/control.py).
 
-    list_of(*items)           [a, b, c]            list_get(xs, i)           xs[i]
-    list_set(xs, v, i)        xs[i] = v            list_add(xs, v, i)        xs[i] += v
-    list_insert(xs, v, i)     xs.insert(i, v)      list_pop_at(xs, i)        xs.pop(i), and what is left
-    list_full(x, n)           [x] * n              list_slice(xs, ...)       xs[lo:hi:step]
-    list_join(a, b)           a + b                list_stack(xs)            np.array(xs)
-    list_unstack(a)           list(a)              list_sum(xs)              sum(xs)
+    list_of(*items)           [a, b, c]            list_get(xs, i)        xs[i]
+    list_set(xs, v, i)        xs[i] = v            list_add(xs, v, i)     xs[i] += v
+    list_insert(xs, v, i)     xs.insert(i, v)      list_pop_at(xs, i)     xs.pop(i), and the new xs
+    list_full(x, n)           [x] * n              list_slice(xs, ...)    xs[lo:hi:step]
+    list_join(a, b)           a + b                list_stack(xs)         np.array(xs)
+    list_unstack(a)           list(a)              list_sum(xs)           sum(xs)
 
 The cotangent of a list is a list of the same length, whose items are the cotangents of its items.
 So append and pop are each other's adjoints, and so are insert and pop(i), a stack and the list of
-its rows. An op that writes makes a new list in the IR, and prints as what Python does in place.
+its rows. An op that writes returns a new list in the IR, and prints as Python's in-place operation.
 """
 
 from __future__ import annotations
@@ -94,8 +94,9 @@ list_of = define(
     evaluate=lambda *items, item=None: list(items),
     infer=_infer_list,
     syntax=lambda *items, item=None: ast.List(list(items), ast.Load()),
-    vjp=lambda bar, y, *items, item=None: tuple(list_get(bar, value(k)) if carries_derivative(x.type) else None
-                                     for k, x in enumerate(items)),
+    vjp=lambda bar, y, *items, item=None: tuple(
+        list_get(bar, value(k)) if carries_derivative(x.type) else None
+        for k, x in enumerate(items)),
     linear=tuple(range(256)),
     views=tuple(range(256)),
 )
@@ -112,7 +113,7 @@ list_full = define(
 
 
 def total_of(xs: Value, like: Value) -> Value:
-    """The sum of the items of `xs`, which are all like `like`."""
+    """The sum of the items of `xs`, which are all of the kind of `like`."""
     match like.type:
         case Scalar():
             return list_sum(xs)
@@ -132,7 +133,7 @@ def _item(xs, indices):
 
 
 def _with(xs: list, change, i: int, *rest) -> list:
-    """A list like `xs`, of whose item at these indices `change` has made another."""
+    """A copy of `xs` whose item at these indices is replaced by `change` of it."""
     ys = list(xs)
     ys[i] = _with(ys[i], change, *rest) if rest else change(ys[i])
     return ys
@@ -145,20 +146,20 @@ def _type_at(type: Type, indices: tuple) -> Type:
 
 
 def _nested(type: Type, count: int) -> Type:
-    """A list of lists of ... of `type`."""
+    """The type of nested lists of `type`."""
     for _ in range(count):
         type = List(type)
     return type
 
 
 def _added_at(bar: Value, xs: Value, *indices: Value):
-    """How the cotangent of `xs[i]` enters that of `xs`."""
+    """Add the cotangent of `xs[i]` to that of `xs`."""
     return lambda old: list_add(zeros_of(xs) if old is None else old, bar, *indices,
                                 kind=kind_of_item(bar.type))
 
 
 def _fold_get(xs: Value, *indices: Value):
-    """xs[i][j] is an item of xs; an item of a list that has just been made."""
+    """Fold xs[i][j] to an item of xs, or an item of a new list to its value."""
     if xs.op is not None and xs.op.record is list_get:
         return list_get(*xs.op.inputs, *indices)
     if (xs.op is not None and xs.op.record is list_of and len(indices) == 1
@@ -194,7 +195,7 @@ def _infer_set(xs: Value, v: Value, *indices: Value) -> Type:
 
 
 def _fold_set(xs: Value, v: Value, *indices: Value):
-    """Writing back an item into which something has been written is writing there."""
+    """Fold the writing back of a modified item to a write into it."""
     if v.op is None or v.op.record is not list_set:
         return None
     inner, new, *rest = v.op.inputs
@@ -228,7 +229,8 @@ list_add = define(
     "list_add",  # `kind` says what is added
     evaluate=lambda xs, v, *indices, kind: _with(xs, lambda x: _plus(kind, x, v), *indices),
     infer=lambda xs, v, *indices, kind: xs.type,
-    vjp=lambda bar, y, xs, v, *indices, kind: (bar, list_get(bar, *indices), *(None for _ in indices)),
+    vjp=lambda bar, y, xs, v, *indices, kind: (
+        bar, list_get(bar, *indices), *(None for _ in indices)),
     linear=(0, 1),
     writes=0,
     views=(0,),
@@ -273,8 +275,8 @@ native_pop_at = replace(list_pop_at, syntax=lambda xs, i: _call("taken_out", xs,
 
 
 def place(xs: Value, i: Value, more: int = 0) -> Value:
-    """The index, counted from the start, at which `xs.insert(i, v)` puts v; `more`: where pop(i) of
-    one more took it.
+    """The index at which `xs.insert(i, v)` inserts v, counted from the start; `more`: where pop(i)
+    on one more item took it.
     """
     return insertion(i, tape_len(xs) + more if more else tape_len(xs))
 
@@ -389,7 +391,7 @@ def _cotangent_type(type: Type) -> Type:
 
 
 def _fold_zeros(xs: Value, *, kind):
-    """Of a list that has just been made, item by item."""
+    """Fold zeros for a new list, item by item."""
     if xs.op is not None and xs.op.record is list_of:
         attrs = {name: _cotangent_type(item) for name, item in xs.op.attrs.items()}
         return emit(list_of, *map(zeros_of, xs.op.inputs), **attrs)
@@ -437,10 +439,11 @@ def sum_of(a: Value, b: Value) -> Value:
 
 
 def _into_member(bar: Value, t: Value, index: int):
-    """How the cotangent of a member enters that of a tuple that came out of a list."""
+    """Add the cotangent of a member to that of a tuple read from a list."""
     if isinstance(t.type, Unknown):
         raise UnsupportedError(
-            f"whether {t.name or 'what is taken apart'} is a tuple or an array is known only at a call",
+            f"whether {t.name or 'what is taken apart'} is a tuple or an array "
+            "is known only at a call",
             current().line, WITH_ARGUMENTS)
 
     def enter(old):
@@ -504,7 +507,8 @@ list_slice = define(
     "list_slice",  # (xs, *bounds; which of the three are given)
     evaluate=lambda xs, *operands, flags: xs[_bounds(flags, operands)],
     infer=lambda xs, *operands, flags: List(xs.type.item),
-    syntax=lambda xs, *operands, flags: ast.Subscript(xs, _slice_syntax(flags, operands), ast.Load()),
+    syntax=lambda xs, *operands, flags: ast.Subscript(xs, _slice_syntax(flags, operands),
+                                                      ast.Load()),
     vjp=_vjp_slice,
     linear=(0,),
     views=(0,),
@@ -519,10 +523,12 @@ def _given_bounds(flags, operands):
 def _define_slice_plus(name: str, helper):
     return define(
         name,  # (xs, values, *bounds)
-        evaluate=lambda xs, values, *operands, flags: helper(xs, values, *_given_bounds(flags, operands)),
+        evaluate=lambda xs, values, *operands, flags: helper(
+            xs, values, *_given_bounds(flags, operands)),
         infer=lambda xs, values, *operands, flags: xs.type,
         syntax=lambda xs, values, *operands, flags: _call(
-            helper.__name__, xs, values, *(ast.Constant(None) if b is None else b for b in _given_bounds(flags, operands))),
+            helper.__name__, xs, values,
+            *(ast.Constant(None) if b is None else b for b in _given_bounds(flags, operands))),
         helper=helper,
         vjp=lambda bar, y, xs, values, *operands, flags: (
             bar, list_slice(bar, *operands, flags=flags), *(None for _ in operands)),
@@ -552,7 +558,7 @@ list_join = define(
 )
 
 def copy_syntax(type: List | Tuple, x: ast.expr, depth: int = 0) -> ast.expr:
-    """A copy of a list, and of the lists in it; of a tuple, of what it holds."""
+    """The expression that copies a list with its inner lists, or a tuple with its members."""
     if isinstance(type, Tuple):
         return container_syntax(*(_copied(t, member_syntax(x, type.form, k), depth)
                                   for k, t in enumerate(type.items)), form=type.form)
@@ -564,14 +570,14 @@ def copy_syntax(type: List | Tuple, x: ast.expr, depth: int = 0) -> ast.expr:
 
 
 def _copied(type: Type, x: ast.expr, depth: int) -> ast.expr:
-    """A copy of a member of a tuple, where there is something to copy."""
+    """The expression that copies a member of a tuple, if it needs copying."""
     if isinstance(type, (List, Tuple)):
         return copy_syntax(type, x, depth)
     return _method(x, "copy") if isinstance(type, Array) else x
 
 
 def _holds_lists(type: Type) -> bool:
-    """Whether there is a list in this."""
+    """Whether the type contains a list."""
     return isinstance(type, List) or isinstance(type, Tuple) and any(map(_holds_lists, type.items))
 
 
@@ -824,7 +830,8 @@ exact_sum = define(
     "exact_sum",  # math.fsum
     evaluate=math.fsum,
     infer=lambda xs: FLOAT,
-    syntax=lambda xs: ast.Call(ast.Attribute(ast.Name("math", ast.Load()), "fsum", ast.Load()), [xs], []),
+    syntax=lambda xs: ast.Call(
+        ast.Attribute(ast.Name("math", ast.Load()), "fsum", ast.Load()), [xs], []),
     vjp=_vjp_sum,
     jvp=lambda dots, y, xs: None if dots[0] is None else list_sum(dots[0]),
     raises=(raise_conditions.Raises(OverflowError, lambda xs: sum_overflows(xs), ([1e308, 1e308],),
@@ -910,7 +917,7 @@ list_total = define(
 )
 
 def _extreme(name: str, function) -> Record:
-    """max(xs) or min(xs): the first of the items that are extreme."""
+    """Define max(xs) or min(xs): the first extreme item."""
     return define(
         name,
         evaluate=function,
@@ -940,7 +947,7 @@ list_contains = define(
 
 
 def _question(name: str) -> Record:
-    """xs.index(x) or xs.count(x)."""
+    """Define xs.index(x) or xs.count(x)."""
     return define(
         f"list_{name}",
         evaluate=lambda xs, x: getattr(xs, name)(x),
@@ -989,7 +996,7 @@ def scattered(values, order, xs):
 
 
 def _pick_syntax(xs: ast.expr, order: ast.expr) -> ast.expr:
-    """`[xs[k] for k in order]`, where `k` is no name in `xs`."""
+    """The expression `[xs[k] for k in order]`, with a name `k` that is not used in `xs`."""
     taken = {node.id for node in ast.walk(xs) if isinstance(node, ast.Name)}
     k = "k"
     while k in taken:
@@ -1045,7 +1052,7 @@ def _concatenate(xs: Value, axis=0) -> Value:
 
 
 def _each(xs: Value, function) -> Value:
-    """[function(x) for x in xs]."""
+    """The list [function(x) for x in xs]."""
     n = tape_len(xs)
     (ys,) = for_loop(0, n, 1, [emit(list_of)],
                      lambda i, ys: [tape_push(ys, function(list_get(xs, i)))])

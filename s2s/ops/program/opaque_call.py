@@ -1,11 +1,10 @@
-"""`foreign`: a call of a Python function that s2s does not read, of SciPy or in C: Python calls it
-when the code runs.
+"""`foreign`: an opaque call of a Python, SciPy or C function that s2s does not read; Python calls
+it when the code runs.
 
-What it returns is said beforehand.  It must not write into what it is given, and its results depend
-on nothing else, so a call may be shared, or left out if nobody wants its result.  Two other
-designs: to run the function while code is generated and look at what it returns, which needs
-arguments that nobody has then; and a result of unknown rank, which makes generated code general and
-native code impossible.
+Its result type is declared. It must not write into its arguments, and its results depend on nothing
+else, so a call may be shared, or removed if its result is unused. Considered: running the function
+while code is generated to see what it returns, which needs arguments that nobody has then; a result
+of unknown rank, which makes generated code general and native code impossible.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from .effects import is_importable
 
 @dataclass(frozen=True, eq=False)
 class Inside:
-    """An argument that is a function of the program: its IR, of arguments and then of `held`
-    values, operands of the op.
+    """An argument that is a function of the program: its IR, whose parameters are its arguments and
+    then captured `held` values, operands of the op.
     """
 
     function: Function
@@ -36,8 +35,8 @@ class Inside:
 
 
 def _interleaved(xs: Sequence, arguments: Sequence, fixed: Callable, inside: Callable) -> list:
-    """The arguments: the next of `xs` where `arguments` has None, a function of the next few for an
-    Inside, else what is fixed.
+    """The arguments: the next of `xs` for None in `arguments`, a closure over the next few for an
+    Inside, else the constant.
     """
     rest, found = iter(xs), []
     for a in arguments:
@@ -64,7 +63,7 @@ def _spell_foreign(*xs: ast.expr, function, arguments, like) -> ast.expr:
 
 
 def spelled_inside(function: Function, held: Sequence[ast.expr]) -> ast.expr:
-    """`lambda x: f(x, held)`; the printer finds out what the module calls `f`."""
+    """The expression `lambda x: f(x, held)`; the printer resolves the name of `f`."""
     name = ast.Name(function.name, ast.Load())
     name.function = function
     if not held:
@@ -84,20 +83,20 @@ def spelled_inside(function: Function, held: Sequence[ast.expr]) -> ast.expr:
 
 
 def functions_in(op: Op) -> list[Function]:
-    """The functions of the program that a `foreign` op hands on."""
+    """The functions of the program that a `foreign` op passes on."""
     return ([a.function for a in op.attrs["arguments"] if isinstance(a, Inside)]
             if op.record is foreign else [])
 
 
 def spelled(function) -> ast.expr:
-    """The name of an object; the printer finds out what the module calls it."""
+    """The name of an object; the printer resolves it."""
     name = ast.Name(called(function), ast.Load())
     name.cls = function
     return name
 
 
 def spelled_fixed(content) -> ast.expr:
-    """Python for an argument that is known when code is generated."""
+    """Python source of a constant argument."""
     if content is None or isinstance(content, (bool, int, float, complex, str, bytes)):
         return ast.Constant(content)
     if isinstance(content, tuple):
@@ -106,15 +105,13 @@ def spelled_fixed(content) -> ast.expr:
 
 
 def called(x) -> str:
-    """What generated code calls an object."""
+    """The name that generated code uses for an object."""
     name = getattr(x, "__name__", None) or type(x).__name__.lower()
     return identifier(name)
 
 
 def home_of(x) -> str | None:
-    """The module from which any process can import `x` under its own name; None where there is
-    none.
-    """
+    """The module from which any process can import `x` by name; None if there is none."""
     if isinstance(x, np.ufunc):
         places = [module
                   for module in ("numpy", "scipy.special")
@@ -124,7 +121,7 @@ def home_of(x) -> str | None:
 
 
 def _is_inside(x) -> bool:
-    """Whether `x` is the function of one with rules of its own that has its name."""
+    """Whether `x` is the function wrapped by one with custom rules under its name."""
     kept = getattr(sys.modules.get(getattr(x, "__module__", None)), getattr(x, "__name__", ""),
                    None)
     return (getattr(x, "__module__", "__main__") != "__main__" and hasattr(type(kept), "apply_in")
@@ -132,7 +129,7 @@ def _is_inside(x) -> bool:
 
 
 def objects_named(op) -> list:
-    """The objects that the spelling of a `foreign` op names."""
+    """The objects mentioned in the spelling of a `foreign` op."""
     found = [op.attrs["function"]]
 
     def visit(content) -> None:
@@ -150,8 +147,8 @@ def objects_named(op) -> list:
 
 
 def foreign_call(function: Function) -> Op | None:
-    """The `foreign` op that is all that `function` does, on its parameters as they come; None for
-    other functions.
+    """The `foreign` op that is the entire body of `function`, applied to its parameters in order;
+    None for other functions.
     """
     ops = [op for op in function.block.ops if op.name != "constant"]
     if (len(ops) == 1 and not functions_in(ops[0]) and ops[0].record is foreign
@@ -161,9 +158,7 @@ def foreign_call(function: Function) -> Op | None:
 
 
 def printed_op(op: Op) -> Op | None:
-    """The op as which a `call` is printed: of a library's function, not of one that would be
-    printed for it.
-    """
+    """The op that prints a `call` of a library's function directly, without a wrapper."""
     callee = op.attrs["callee"]
     function = callee.function_for(op.inputs)
     if getattr(callee, "is_bare", False):

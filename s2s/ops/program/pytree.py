@@ -1,6 +1,4 @@
-"""Containers as trees of Values: a parameter for each leaf, the leaves of a result, and the tree
-made of leaves again.
-"""
+"""Pytrees of Values: flatten containers to leaves, and rebuild them."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from ..core.control import item, packed
 
 
 def parameter_tree(type, name: str, params: list[Value]):
-    """A parameter for each leaf of `type`, appended to `params`; the tree of them."""
+    """A tree of new parameters, one per leaf of `type`, appended to `params`."""
     if isinstance(type, Tuple):
         return packed([parameter_tree(t, member_name(name, type, k), params)
                        for k, t in enumerate(type.items)], type.form)
@@ -21,14 +19,14 @@ def parameter_tree(type, name: str, params: list[Value]):
 
 
 def result_tree(type, rest: Iterator[Value]):
-    """The tree of the next of `rest` that has the structure of `type`."""
+    """A tree with the structure of `type` from the next values of `rest`."""
     if not isinstance(type, Tuple):
         return next(rest)
     return packed([result_tree(t, rest) for t in type.items], type.form)
 
 
 def member_name(name: str, type: Tuple, k: int) -> str:
-    """What member `k` of a tuple or dict called `name` is called."""
+    """The name of member `k` of a tuple or dict called `name`."""
     key = k if type.form is None else type.form.keys[k]
     return f"{name}_{key}" if f"{name}_{key}".isidentifier() else f"{name}_{k}"
 

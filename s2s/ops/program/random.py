@@ -1,11 +1,11 @@
-"""Random numbers drawn from a `numpy.random.Generator`: ops that act, since each draw changes the
+"""Random draws from a `numpy.random.Generator`: ops with a side effect, since each draw changes the
 generator.
 
-So a draw happens once, in the forward sweep, in the user's order, and the generator that the caller
-handed in ends up where plain Python would leave it.  What is drawn is a constant to a derivative:
-`loc + scale * z`, with z drawn from the standard distribution, is what `rng.normal(loc, scale)`
-computes, and is differentiated as it stands. A draw that depends on its parameters in another way
-has no derivative in them.
+So a draw happens once, in the forward sweep, in the user's order, and the caller's generator ends
+in the same state as in plain Python. Derivatives treat draws as constants: `loc + scale * z`, with
+z drawn from the standard distribution, is what `rng.normal(loc, scale)` computes, and is
+differentiated as such. A draw that depends on its parameters in another way has no derivative in
+them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def _name_of(method: str) -> str:
 
 def _draw(method: str, params: int, number: Type, dtype: str, native: bool = True,
           first: bool = False) -> Record:
-    """The record of `rng.method(*params, size=extents)`; `first`: the size is its first parameter.
+    """Define the record of `rng.method(*params, size=extents)`; `first`: the size is its first
+    parameter.
     """
 
     def size(extents: Sequence):
@@ -118,7 +119,7 @@ DRAWS.update({name: _draw(name, n, INT, "int64") for name, n in OF_COUNTS.items(
 
 
 def first_draw(function: Function, seen: frozenset = frozenset()) -> Op | None:
-    """An op of `function`, or of a function that it calls, that draws; None if there is none."""
+    """A draw in `function`, or in a function that it calls; None if there is none."""
     for op in walk(function.block):
         if any(isinstance(x.type, Generator) for x in op.inputs) and op.name.startswith("rng."):
             return op
@@ -139,7 +140,8 @@ default_rng_record = define(
 
 @numpy_function(np.random.default_rng)
 def default_rng(seed=None) -> Value:
-    """np.random.default_rng(seed): of an integer, so that it is the same in each run."""
+    """np.random.default_rng(seed), with an integer seed, so that each run draws the same numbers.
+    """
     if is_none(seed):
         raise UnsupportedError("np.random.default_rng() without a seed", current().line,
                                "pass a generator as an argument, or give it a seed")
@@ -169,7 +171,7 @@ def _extents(size) -> tuple[Value, ...]:
 
 
 def _size_for(size, *params: Value) -> tuple[Value, ...]:
-    """The extents of what is drawn: those asked for, or those of array parameters, broadcast."""
+    """The extents of a draw: the requested ones, or those of array parameters, broadcast."""
     if not is_none(size):
         return extents_of(size)
     arrays = [p for p in params if isinstance(p.type, (Array, Unknown))]
@@ -217,7 +219,7 @@ NEVER_NEGATIVE = ("exp", "exp2", "absolute", "abs_", "sqrt", "root", "square", "
 
 
 def _not_negative(scale: Value) -> Value:
-    """`scale`, for which NumPy raises where it is negative."""
+    """`scale`, with NumPy's error if it is negative."""
     made_by = scale.op.name if scale.op is not None else ""
     if (made_by not in NEVER_NEGATIVE
         and not (isinstance(scale.constant, (int, float)) and scale.constant >= 0)):
@@ -252,7 +254,7 @@ def exponential(rng: Value, scale=1.0, size=None) -> Value:
 
 @_method("gamma")
 def gamma(rng: Value, shape, scale=1.0, size=None) -> Value:
-    """scale * g, with g drawn for that shape."""
+    """scale * g, with g drawn for that shape parameter."""
     shape, scale = value(shape), _not_negative(value(scale))
     _scalars("gamma", [shape])
     return _located(value(0.0), scale, DRAWS["standard_gamma"](rng, shape, *_size_for(size, scale)))
@@ -310,7 +312,7 @@ def integers_(rng: Value, low, high=None, size=None, dtype=np.int64, endpoint=Fa
 
 @_method("permutation")
 def permutation(rng: Value, x, axis=0) -> Value:
-    """A permuted range, or the rows of an array in such an order."""
+    """A permuted range, or an array with permuted rows."""
     x = value(x)
     if isinstance(x.type, Scalar):
         return permuted_range(rng, x)
@@ -320,7 +322,7 @@ def permutation(rng: Value, x, axis=0) -> Value:
 
 @_method("choice")
 def choice(rng: Value, a, size=None, replace=True, p=None, axis=0, shuffle=True) -> Value:
-    """Indices, or rows of an array at such indices."""
+    """Random indices, or rows of an array at random indices."""
     a = value(a)
     _first_axis("choice", axis)
     if not getattr(shuffle, "constant", shuffle):
@@ -342,5 +344,5 @@ def _first_axis(name: str, axis) -> None:
 
 
 def shuffled(rng: Value, x: Value) -> Value:
-    """What `rng.shuffle(x)` makes of `x`."""
+    """The result of `rng.shuffle(x)` as a new array."""
     return take(x, permuted_range(rng, length(x, axis=0)))

@@ -1,6 +1,4 @@
-"""Callees that may call themselves, and what can be said of all the functions that call one
-another.
-"""
+"""Recursive callees, and fixed-point analyses over mutually recursive functions."""
 
 from __future__ import annotations
 
@@ -13,8 +11,8 @@ from ...ir.types import Array, Tape, Unknown
 
 
 class Recursive:
-    """A callee that may call itself: one function, whose calls, in itself too, are calls of this
-    object.
+    """A callee that may call itself: one function, and all calls of it, including its own, call
+    this object.
 
     While the function is being made, `function` has its parameters and results, and no ops.
     """
@@ -32,15 +30,14 @@ class Recursive:
 
     @property
     def given(self) -> frozenset[int]:
-        """The parameters whose memory a caller gives away: the function, or one that it calls,
-        changes them.
+        """The parameters whose memory a caller gives away, because the function, or one that it
+        calls, changes them.
         """
         return frozenset(self.changes.written)
 
     @property
     def handed_on(self) -> dict[int, int]:
-        """By result: the tape among the parameters that it is, filled or emptied; the caller has it
-        already.
+        """By result: the parameter tape that it is, filled or emptied; the caller has it already.
         """
         found = {}
         for k, (y, sources) in enumerate(zip(self.function.results, self.changes.results)):
@@ -50,7 +47,7 @@ class Recursive:
 
     @property
     def changes(self) -> Changes:
-        """What the function changes, with all those that it calls."""
+        """The parameters changed by the function and all functions that it calls."""
         linked = list(dict.fromkeys([self, *recursive_callees(self.function)]))
         functions = [each.function for each in linked]
         if self._changes is None or self._changes[0] != functions:
@@ -59,7 +56,7 @@ class Recursive:
 
 
 def recursive_callees(function: Function) -> list[Recursive]:
-    """The recursive callees that `function` calls, directly or through others."""
+    """The recursive callees that `function` calls, directly or indirectly."""
     found: dict[Recursive, None] = {}
     seen: set[Function] = set()
 
@@ -79,8 +76,7 @@ def recursive_callees(function: Function) -> list[Recursive]:
 
 
 def with_callees(function: Function, run: Callable[[Function], Function]) -> Function:
-    """`function`, with what `run` makes of each recursive function in place of those that it calls.
-    """
+    """`function`, with each recursive callee replaced by `run` of it."""
     new = {callee: Recursive(callee.name, callee.function)
            for callee in recursive_callees(function)}
     if not new:
@@ -102,18 +98,18 @@ def with_callees(function: Function, run: Callable[[Function], Function]) -> Fun
 
 
 def calls_itself(callee) -> bool:
-    """Whether `callee` may come back to itself."""
+    """Whether `callee` is (mutually) recursive."""
     return isinstance(callee, Recursive) and callee in recursive_callees(callee.function)
 
 
 def written_params(members: Iterable[Recursive]) -> dict[Recursive, set[int]]:
-    """Of each function, the arrays among its parameters that it, or what it calls, changes."""
+    """For each function, the array parameters that it, or a callee, changes."""
     return {member: each.written
             for member, each in changes_of(list(dict.fromkeys(members))).items()}
 
 
 def changes_of(members: list[Recursive]) -> dict[Recursive, Changes]:
-    """Of each function, what it changes."""
+    """For each function, its Changes."""
     known = {member: Changes(set(), [set() for _ in member.function.results]) for member in members}
     while True:
         before = sum(each.size() for each in known.values())
@@ -128,8 +124,8 @@ NEW = -1  # among the sources of a result: a tape that no parameter is
 
 @dataclass
 class Changes:
-    """The parameters that a function writes into, and for each result those of which it may be a
-    later version.
+    """The parameters that a function writes into, and for each result the parameters of which it
+    may be a later version.
     """
 
     written: set[int]

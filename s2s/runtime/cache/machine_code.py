@@ -108,7 +108,7 @@ def distrust(path: Path) -> str | None:
 
 
 def own_version() -> str:
-    """The installed version of s2s, or nothing for a checkout that is not installed."""
+    """The installed version of s2s; a checkout that is not installed has none."""
     try:
         return importlib.metadata.version("s2s")
     except importlib.metadata.PackageNotFoundError:
