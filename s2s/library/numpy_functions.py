@@ -91,9 +91,10 @@ def with_weight(total):
 
 
 def without_nans(a):
-    """Return the numbers of an array that are not NaN."""
+    """Return the numbers of an array that are not NaN; one NaN where there are none."""
     flat = np.ravel(a)
-    return flat[~np.isnan(flat)]
+    found = flat[~np.isnan(flat)]
+    return found if len(found) > 0 else np.full(1, np.nan, flat.dtype)
 
 
 def nanmedian(a):

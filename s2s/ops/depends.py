@@ -331,7 +331,7 @@ _say(
     """empty_like length list_zeros ndim ones_like print raise shape size tape_len tape_new undefined zeros_like""",
     nothing, moves=ALL)
 _say("""all any argmax argmin argsort at_least_zero broadcast_length count_of digitize in_bounds insertion is_indefinite
-     is_singular isin lexsort list_contains list_count list_index list_order masked_step narrow natural_exponent nonempty_length on_tape supposed_length
+     is_singular isin lexsort list_contains list_count list_index list_order sum_overflows masked_step narrow natural_exponent nonempty_length on_tape supposed_length
      direction_length place_in rule_length same_lanes same_length searchsorted sign_of_det slice_bound spread_length stays_inside gap within is_last""", anything, moves=ALL)
 _say("buffer constant default_rng empty eye ones zeros", nothing)
 _say("arange fftfreq rfftfreq", anything)

@@ -627,6 +627,25 @@ def test_compiled_fsum_is_pythons():
     assert s2s.jit(s2s.grad(exact_and_wide))(0.7, 9) == s2s.grad(exact_and_wide)(0.7, 9)
 
 
+def sorted_upwards(x):
+    return np.array(sorted([v * 1.0 for v in x]))
+
+
+def sorted_downwards(x):
+    items = [v * 1.0 for v in x]
+    items.sort(reverse=True)
+    return np.array(items)
+
+
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.compile)])
+@pytest.mark.parametrize("f", [sorted_upwards, sorted_downwards])
+@pytest.mark.filterwarnings("ignore::s2s.runtime.call.native_function.InterpretedWarning")
+def test_nan_stays_where_sorted_leaves_it(f, compiled):
+    run = s2s.jit(f) if compiled else lambda x: s2s.jvp(f, (x,), (x,))[0]
+    for x in ([1.0, math.nan, 0.5], [math.nan, 2.0, 1.0, math.nan, 0.5, -1.0] * 9, [3.0, 1.0, 2.0]):
+        np.testing.assert_array_equal(run(np.array(x)), f(np.array(x)))
+
+
 # ------------------------------------------------------------- lists that are read before anything is in them
 
 

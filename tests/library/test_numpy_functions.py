@@ -298,3 +298,27 @@ def test_integers_are_not_cut_off():
     np.testing.assert_array_equal(s2s.vjp(lambda v: np.unwrap(v, period=7), np.array([0, 10, 20]))[0], np.unwrap([0, 10, 20], period=7))
     small = np.array([200, 100, 200, 100], "uint8")
     np.testing.assert_array_equal(s2s.vjp(lambda v: np.add.reduceat(v, [0, 2]), small)[0], [300, 300])
+
+
+def test_bins_of_what_is_not_finite_raise():
+    for x in (np.array([1.0, np.nan]), np.array([np.inf, 1.0])):
+        for f in (lambda x: np.sum(np.histogram(x)[1]), lambda x: np.histogram(x, 3, weights=x)[0][0]):
+            for run in (f, s2s.grad(f), lambda x: s2s.vmap(f)(x[None])):  # noqa: B023
+                with pytest.raises(ValueError, match="finite|infs or NaNs"):
+                    run(x)
+
+
+def test_weights_of_another_rank_need_an_axis():
+    x, w = np.ones((2, 3)), np.array([1.0, 2.0, 3.0])
+    for run in (lambda: np.average(x, weights=w), lambda: s2s.grad(lambda x: np.average(x, weights=w))(x)):
+        with pytest.raises(TypeError, match="xis must be specified when shapes of a and weights differ"):
+            run()
+    assert s2s.grad(lambda x: np.sum(np.average(x, axis=1, weights=w)))(x)[0, 1] == 2 / 6
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_quantiles_without_numbers_are_nan():
+    for x in (np.full(3, np.nan), np.zeros(0)):
+        for f in (lambda x: np.nanpercentile(x, 30.0), lambda x: np.nanquantile(x, 0.3), lambda x: np.nanmedian(x)):
+            value, slopes = s2s.value_and_grad(f)(x)
+            assert np.isnan(f(x)) and np.isnan(value) and np.array_equal(slopes, np.zeros(len(x)))

@@ -49,8 +49,8 @@ DIFFER = {  # what is known to be otherwise, and why
     "np.poly": "of double precision, and a vector",
     "np.vander": "complex powers round otherwise where they overflow",
     # and where Python's loops, or NumPy's other functions, raise of nothing
-    "np.histogram": "of nothing", "np.linalg.matrix_rank": "of nothing", "np.linalg.tensorsolve": "of nothing", "np.nanpercentile": "of nothing",
-    "np.nanquantile": "of nothing", "np.polyval": "of nothing", "np.linalg.svd": "all of U and V of no square", "np.polymul": "of coefficients that begin with 0",
+    "np.histogram": "of nothing", "np.linalg.matrix_rank": "of nothing", "np.linalg.tensorsolve": "of nothing",
+    "np.polyval": "of nothing", "np.linalg.svd": "all of U and V of no square", "np.polymul": "of coefficients that begin with 0",
     "np.tile": "of a vector of counts",
 }
 

@@ -75,7 +75,7 @@ from ...ops.core.shape import length
 from ...ops.linalg.determinant import IN_LOOPS
 from ...ops.math.python_sum import plain_sum
 from ...ops.math.special import SCIPYS_ALONE
-from ...ops.program.list_ops import native_exact_sum, native_sum_overflows
+from ...ops.program.list_ops import native_exact_sum, native_list_order, native_sum_overflows
 from ..loopir.ops import natural_exponent_op
 from .batched_linalg import OF_STACKS, matrices, one_by_one
 from .binary_search import binned, searched
@@ -84,7 +84,7 @@ from .python_errors import raise_where
 from .small_linalg import eliminated
 
 REWRITTEN = ("einsum", "finite", "outer", "stack", "append", "convolve", "correlate", "math.fmod",
-             "math.cbrt", "hypotenuse", "exact_sum", "sum_overflows", "compensated_sum",
+             "math.cbrt", "hypotenuse", "exact_sum", "sum_overflows", "list_order", "compensated_sum",
              "fitted", "fftfreq", "rfftfreq", *IN_LOOPS)
 
 
@@ -172,6 +172,8 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
             return [native_exact_sum(*inputs)]
         case "sum_overflows":
             return [native_sum_overflows(*inputs)]
+        case "list_order":
+            return [native_list_order(*inputs, **op.attrs)]
         # Numba's sign of an uint8 of 200 is -1
         case "sign" if np.dtype(op.output.type.dtype).kind == "u":
             return [of_dtype(op.output.type.dtype, not_equal(inputs[0], 0))]

@@ -47,7 +47,8 @@ from ..core.record import (
 from ..core.shape import length, members, named_extent, numpy_call, zeros_of
 from .axes import transpose_record
 from .concatenate import along, concatenate_record, stack_record
-from .create import linspace
+from .create import array, linspace
+from .finite import finite
 from .index import additem, take
 from .index_pattern import parse_index
 from .reduce import as_array, sum_record
@@ -370,8 +371,13 @@ histogram_record = define(
 
 
 def _bounds(x: Value) -> tuple[Value, Value]:
-    """The minimum and maximum, widened by half a unit each if they are equal."""
-    lo, hi = (extreme(x, axis=None, keepdims=False) for extreme in (RECORDS["min"], RECORDS["max"]))
+    """The minimum and maximum, widened by half a unit each if they are equal.
+
+    ValueError if they are not finite.
+    """
+    ends = finite(array(tuple(extreme(x, axis=None, keepdims=False)
+                              for extreme in (RECORDS["min"], RECORDS["max"]))))
+    lo, hi = take(ends, 0), take(ends, 1)
     alike = equal(lo, hi)
     return where(alike, lo - 0.5, lo), where(alike, hi + 0.5, hi)
 

@@ -965,8 +965,18 @@ list_index.raises, list_pop_at.raises, tape_pop.raises = (raise_conditions.FIND,
 
 
 def sorting_order(keys, reverse):
-    """The indices that sort `keys`, equal ones in the order in which they stand, as sorted() leaves them."""
+    """The indices that sort `keys`, equal ones in the order in which they stand.
+
+    Where NaN is among the keys, nothing but Python's own comparisons says where they come to stand.
+    """
+    return sorted(range(len(keys)), key=keys.__getitem__, reverse=reverse)
+
+
+def native_order(keys, reverse):
+    """sorting_order without NaN, with which it raises, so that Python sorts."""
     array = np.array(keys)
+    if np.any(array != array):
+        raise ArithmeticError("the order of NaN")
     if reverse:
         n = len(keys)
         return [n - 1 - k for k in np.argsort(array[::-1], kind="mergesort")][::-1]
@@ -981,6 +991,13 @@ list_order = define(
     helper=sorting_order,
     vjp=lambda bar, y, keys, *, reverse: (None,),
     jvp=lambda dots, y, keys, *, reverse: None,
+)
+native_list_order = define(
+    "native_list_order",
+    evaluate=lambda keys, *, reverse: native_order(keys, reverse),
+    infer=lambda keys, *, reverse: List(Scalar("int64")),
+    syntax=lambda keys, *, reverse: _call("native_order", keys, ast.Constant(reverse)),
+    helper=native_order,
 )
 kinked(list_order,
        Kink("a tie: equal items stay in the order in which they stand",
