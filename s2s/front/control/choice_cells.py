@@ -23,8 +23,8 @@ from ..values.subscript import part_of
 class Outside:
     """Cells that the arms of one `if` leave, in terms of values available after the `if`.
 
-    `pair(arm, x, otherwise)` makes x, or a number that stands for it in the other arm, a result of
-    the `if`, and returns its position among the outputs.
+    `pair(arm, x, otherwise)` makes x, with the placeholder `otherwise` in the other arm, a result
+    of the `if`, and returns its position among the outputs.
     """
 
     def __init__(self, heap: Heap, arms: list[Block], before: dict, pair: Callable):
@@ -57,7 +57,7 @@ class Outside:
     def cell(self, cell: Cell, arm: int, output: int | None = None) -> Callable | None:
         """A function from the outputs to what `cell` is after the `if`, or None.
 
-        `output` is what the arm's whole array is among the outputs, if it is.
+        `output` is the position of the arm's whole array among the outputs, if it is one.
         """
         key = arm, cell
         if self.found.get(key) is None:

@@ -8,13 +8,12 @@ over that once.
                                                    w = w[n:]
                                                return <total>
 
-Python runs such a function a piece at a time, while somebody runs over what it yields.  All at once
-is the same as long as neither side sees what the other does meanwhile: the function writes into
-nothing that was there before, nor into what it yields; what it reads is not written into before the
-last item has been used (iterators.py); and it neither prints nor raises nor goes on for ever.
-Anything else is refused.
+Python interleaves such a function with its consumer.  Eager evaluation is equivalent as long as
+neither side observes the other meanwhile: the function writes into nothing that existed before, nor
+into what it yields; what it reads is not written into before the last item has been used
+(iterators.py); and it neither prints nor raises nor runs for ever.  Anything else is refused.
 
-Considered: to run the loop's body in the place of each `yield`.  That is Python's order for every
+Considered: running the loop's body in the place of each `yield`.  That is Python's order for every
 program, but only for a `for` over the generator itself, not for zip, enumerate, next or list; and a
 `break` or `return` of the body would have to leave another function's loop.
 """

@@ -5,9 +5,9 @@ np.isscalar, np.iterable.
         step = rate(0) if callable(rate) else rate
         return step * (np.sum(w) if hasattr(w, "shape") else w)
 
-All of them ask for one fact, the class that a binding's value has at run time (`classes_of`), which
-its type says.  Where two classes are possible, as of a truth value, which is Python's or NumPy's,
-they have to lead to the same answer; else the question is refused.
+All of them depend on one fact, the class of a binding's value at run time (`classes_of`), which
+follows from its type.  Where two classes are possible, as for a truth value, which is Python's or
+NumPy's, both must lead to the same answer; else the query is refused.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Single-use iterators: the results of iter(), map(), zip(), enumerate() and generator expressions.
 
-Whatever looks at what is in an iterator uses it up (`Frame.opened`), and who asks a second time is
-refused: how much the first had left, only the run knows.  `next` takes one item off; how many it
-took is in `state`, a dict of the program's, so that branches and loops join it like anything else.
-Two other designs: an object with a cursor, said in Python, would make a `while` of every `for` over
-a `zip`; a mark on the binding itself would not be undone on the other path of an `if`.
+A read of an iterator's items consumes it (`Frame.opened`), and a second consumer is refused: how
+many items the first has left is only known at run time.  `next` takes one item; how many it took is
+in `state`, a dict of the program's, so that branches and loops join it like anything else.
+Considered: an object with a cursor, written in Python, which would make a `while` of every `for`
+over a `zip`; a mark on the binding itself, which would not be undone on the other path of an `if`.
 """
 
 from __future__ import annotations

@@ -49,8 +49,8 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
            tells: bool = True):
     """Run `then()` or `otherwise()` by a run-time condition; returns the join of their results.
 
-    `live` are the names that may be read afterwards.  With `tells`, what follows from the condition
-    is known on its sides.
+    `live` are the names live after the `if`.  With `tells`, the condition is assumed to hold in the
+    first arm and to fail in the second.
     """
     if condition.constant is not MISSING:
         return then() if condition.constant else otherwise()
@@ -117,8 +117,8 @@ def _as_before(before: dict, states: list[tuple], joined: dict) -> dict:
     """Keep the former bindings of numbers and arrays that nobody reads after these arms: they are
     not unbound.
 
-    An `if` further out, whose other side is read on, would ask otherwise: `if done: (if x > 0: m =
-    2 * m); break` inside a loop.
+    Otherwise an enclosing `if`, after whose other arm they are read, would need a flag: `if done:
+    (if x > 0: m = 2 * m); break` inside a loop.
     """
     return {
         name: binding

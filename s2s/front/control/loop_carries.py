@@ -2,9 +2,9 @@
 its trips.
 
 A carried name is laid out as one parameter per leaf of its binding on entry; a carried cell is one
-parameter.  What cannot be known before a trip has been run (an alias written through another name,
-a tuple where nothing was bound before, the type of a value that the first trip does not read) is
-recorded in `Carried`, and the loop is run `Again`.
+parameter.  What a trip alone can show (an alias written through another name, a tuple where nothing
+was bound before, the type of a value that the first trip does not read) is recorded in `Carried`,
+and the loop is run `Again`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Outline what checkpointed functions compute into `call` ops that are marked as checkpointed.
 
-A function that is called in place (it writes into its arguments, closes over the caller's names,
-takes a list) leaves its ops among those of its caller.  When the caller is finished, these ops are
-taken out of it: a function of the values that they read, which returns those that are read later.
-So a write into an argument is an argument and a result, as everywhere in SSA.
+A function that is inlined (it writes into its arguments, closes over the caller's names, takes a
+list) leaves its ops among those of its caller.  When the caller is finished, these ops are
+outlined: a function of the values that they read, which returns those that are read later. So a
+write into an argument is an argument and a result, as everywhere in SSA.
 """
 
 from __future__ import annotations

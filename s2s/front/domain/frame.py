@@ -1,9 +1,9 @@
 """The activation (frame) of one of the user's functions while it is run on abstract Values.
 
-A binding, what a name stands for, is a Cell (an array, see heap.py), a Value (a number), a tuple or
-list of bindings, a function that the program made (functions.py), or any other Python object, which
-is known now.  Names that no program can have, such as "<exit>", hold the flags of control flow, so
-that branches and loops join them like any other variable.
+A binding, the abstract value of a name, is a Cell (an array, see heap.py), a Value (a number), a
+tuple or list of bindings, a function that the program made (functions.py), or any other Python
+object, which is static.  Names that no program can have, such as "<exit>", hold the flags of
+control flow, so that branches and loops join them like any other variable.
 """
 
 from __future__ import annotations
@@ -492,8 +492,8 @@ class Frame:
         an iterator, which is consumed; any other binding unchanged.  With `through`, members are
         opened, too.
 
-        Not done where a name stands for one: most programs read an item or two, and then nothing
-        else of it counts.
+        Not done when a name is bound to one: most programs read an item or two, and then depend on
+        nothing else of it.
         """
         if hasattr(binding, "consumed"):  # an iterator: front/control/iterators.py
             return binding.consumed(self)

@@ -1,7 +1,7 @@
 """Function-valued bindings of a program: lambdas, nested defs, partials, bound methods, conditional
 functions, generators.
 
-They exist only while code is generated; what is left of them is what their calls do.
+They exist only at compile time; generated code has only the effects of their calls.
 """
 
 from __future__ import annotations

@@ -316,8 +316,8 @@ class Heap:
               through: Cell, update: Callable | None = None) -> None:
         """Set the content of `cell`; `reachable` are the cells of live names.
 
-        `through` is what the program names in the statement that writes: `cell`, or a view of it.
-        `update` says what the statement makes of any array in its place.
+        `through` is the cell that the program names in the statement that writes: `cell`, or a view
+        of it. `update` is the statement's effect on any array in its place.
         """
         named = through.bases
         if self.written is not None:

@@ -2,10 +2,10 @@
 broadcast to an array before the loop.
 
 In Python it is a number until the first trip, and so it is in generated source.  Native code needs
-one rank: if it cannot be made otherwise, it is generated again with the number spread over the
-array that a trip makes of it, and raises where there is no trip, after which Python would have a
-number.  Considered: to spread it always, which changes what interpreted code means and shows in the
-source of every such program; to refuse, which was done, and is right where the shape is not known
+one rank: if there is no other way, code is generated again with the number broadcast to the shape
+of the array of a trip, and raises where there is no trip, after which Python would have a number.
+Considered: broadcasting it always, which changes the meaning of interpreted code and shows in the
+source of every such program; refusing, as before, which is right where the shape is not known
 before the loop.
 """
 

@@ -1,10 +1,10 @@
 """Closure conversion of functions with derivative rules defined inside a program: captured values
 become arguments.
 
-What such a function and its rules read of the program around becomes arguments of theirs, so that
-they are IR of their own (ops/program/custom_rules.py).  They are made at once, for the program is
-gone when a derivative is asked.  A rule may call the function that it is the rule of: such a call
-is noted, and given the arguments when all of them are known.
+The values of the enclosing program that such a function and its rules read become their arguments,
+so that they are IR of their own (ops/program/custom_rules.py).  They are built at once, for the
+program is gone when a derivative is taken.  A rule may call the function that it is the rule of:
+such a call is noted, and receives the arguments when all of them are known.
 """
 
 from __future__ import annotations
@@ -125,8 +125,7 @@ class Closed:
     forward     (*xs) -> (*ys, *residuals)
     backward    (*xs, *residuals, *y_bars) -> x_bars  of arguments `covered`, captures in `barred`
 
-    where the blocks are given the arguments of calls, `leaves`, and `close` adds what they close
-    over behind these.
+    where the blocks receive the arguments of calls, `leaves`, and `close` appends the captures.
     """
 
     def __init__(self, name: str, leaves: Sequence[Value], group: Group, line: Line | None = None,

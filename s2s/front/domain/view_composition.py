@@ -8,8 +8,8 @@ reach the base array.
     a.T[i, j]       is   a[j, i]
     a.ravel()[i]    is   a[i // m, i % m]                     where `a` has m columns
 
-The two are the same for every array for which the first does not raise, and the second raises where
-the first does; where that cannot be told, there is no such index, and the view is written back
+Both are equal for every array for which the first does not raise, and the second raises where the
+first does; where that cannot be proved, there is no such index, and the view is written back as a
 whole.
 """
 

@@ -1,9 +1,9 @@
 """Evaluate a call: emit an op, call or inline a function of the user's own, or compute it at
 compile time.
 
-A function of the user's becomes a `call` op, unless the op could not say what happens: one that
-takes a function defined inside the caller, writes into its argument, or returns memory it shares
-with one, is run in place instead, on the caller's own cells.
+A function of the user's becomes a `call` op, unless an op cannot express its effects: one that
+takes a function defined inside the caller, writes into its argument, or returns memory that it
+shares with one, is inlined instead, on the caller's own cells.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ def build(function: Callable, types: Sequence[Type]) -> Function:
     """The IR of `function` for arguments of these types, one per parameter (those of `*args`
     spread).
 
-    Parameters beyond `types` stand at their defaults' types.  Raises SourceError, UnsupportedError
-    and TypeMismatchError, each with the user's line.
+    Parameters beyond `types` have their defaults' types.  Raises SourceError, UnsupportedError and
+    TypeMismatchError, each with the user's line.
     """
     built = _build(function, types)
     if built.leaving is not None:
@@ -341,7 +341,7 @@ class Callee:
     def _key(self, types: tuple) -> tuple[Type, ...]:
         """The argument types, alpha-renamed: extents are named after their first appearance.
 
-        No two places have one name: `*a` may bring an `a_0` beside a parameter of that name.
+        Names are unique: `*a` may bring an `a_0` beside a parameter of that name.
         """
         symbols: dict[str, str] = {}
         places: dict[str, None] = {}

@@ -691,8 +691,8 @@ def _in_place(before: Value, after: Value) -> Value:
     """The new content of `before` in an in-place update: the operands are broadcast to its shape,
     else NumPy raises.
 
-    NumPy refuses to write floats into integers in place, and what has more axes than what it is
-    written into, of whatever lengths.
+    NumPy refuses to write floats into integers in place, and arrays of higher rank than the target,
+    whatever their lengths.
     """
     if (isinstance(before.type, Array) and isinstance(after.type, Array)
         and after.type.rank > before.type.rank):

@@ -1,8 +1,7 @@
 """Evaluate `for` and `while`: run the body repeatedly until the loop-carried variables settle.
 
-The names that a trip hands on are those that the body binds and that may be read later; the arrays
-are those that the body writes into.  The body is run by `for_loop` and `while_loop` until the types
-settle.
+The carries are the names that the body binds and that may be read later, and the arrays that it
+writes into.  The body is run by `for_loop` and `while_loop` until the types settle.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The tests of `match` patterns on their subject.
 
-front/syntax/desugar.py writes a pattern as calls of these functions; `QUESTIONS` says what each
-call means.  NumPy's arrays are no sequences to `match`, as in Python.
+front/syntax/desugar.py writes a pattern as calls of these functions; `QUESTIONS` implements each.
+NumPy's arrays are no sequences to `match`, as in Python.
 """
 
 from __future__ import annotations

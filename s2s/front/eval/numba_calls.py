@@ -1,9 +1,8 @@
 """Numba's own names (prange, typed containers, jitclass ...) in a program that is read as Python.
 
-A function under @njit is the function inside, a @jitclass the class that it was made of
-(unwrap_callable.py).  prange is range: which loops threads share is found out anew
-(back/cuda/grid_stride.py).  numba.typed.List and Dict are lists and dicts, whose types are found
-out, too.
+A function under @njit is the function inside, a @jitclass the class inside (unwrap_callable.py).
+prange is range: parallel loops are found anew (back/cuda/grid_stride.py).  numba.typed.List and
+Dict are lists and dicts, whose types are inferred, too.
 """
 
 from __future__ import annotations

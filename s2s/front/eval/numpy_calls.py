@@ -329,8 +329,8 @@ def vectorized(frame: Frame, node, function, otypes, excluded, signature, args: 
                keywords: dict):
     """The call of np.vectorize(function): a loop over elements.
 
-    NumPy takes the dtype of the first result for all; here it is that of all of them, and where
-    that differs `otypes` says it.
+    NumPy gives all results the dtype of the first; here it is that of all of them, and where they
+    differ `otypes` has to declare it.
     """
     if excluded or signature or keywords:
         raise frame.refuse("np.vectorize with excluded=, a signature, or called with keywords",

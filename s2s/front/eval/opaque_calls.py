@@ -106,7 +106,7 @@ def foreign_inside(solve: Callable, inner, function, start: Value, like: Type, w
     """A call of `solve(function, start)` with a result of type `like`; `why` is the reason that it
     is opaque.
 
-    `inner` has the IR of `function`, and what that is given besides its argument.
+    `inner` has the IR of `function`, and its operands besides its argument.
     """
     if not inner.given and not isinstance(function, Made):
         handed = Static(function)

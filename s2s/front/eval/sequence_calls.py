@@ -1,8 +1,7 @@
 """Python's functions on sequences: sum, any, max, sorted, map, filter, reduce, and itertools.
 
-What is said in Python (library/sequences.py) is run in place.  What only says in which order things
-come, such as `map`, `product` or `pairwise`, is an Iterable: nothing is stored, and a `for`
-evaluates one element a trip.
+Functions of library/sequences.py are inlined.  Functions that only reorder items, such as `map`,
+`product` or `pairwise`, are Iterables: nothing is stored, and a `for` evaluates one element a trip.
 """
 
 from __future__ import annotations

@@ -155,8 +155,8 @@ def _in_places(frame: Frame, x, leaves: list):
 def _stack(frame: Frame, node: gast.AST, trees, one=None):
     """The tree of the stacked leaves of a list of trees.
 
-    `one` is not asked: how many trees a list of run-time length holds is not known here, and of
-    none NumPy makes arrays of one axis.
+    The option `one` does not apply: the number of trees in a list of run-time length is unknown
+    here, and of no trees NumPy makes arrays of one axis.
     """
     known = frame.heap.items(trees) if isinstance(trees, Cell) else trees
     if known == ():

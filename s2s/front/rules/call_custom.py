@@ -1,8 +1,8 @@
 """The callee of a call of a function with derivative rules (ops/program/custom_rules.py): builds
 the function and its rules on demand.
 
-A call is of the leaves of its arguments.  What cannot be data (functions, strings, objects) is part
-of the callee.
+A call is of the leaves of its arguments.  Compile-time arguments (functions, strings, objects) are
+part of the callee.
 """
 
 from __future__ import annotations
@@ -433,7 +433,7 @@ class RuledCallee:
     def of_shape(self, x: Value, type: Type, y: Value | None, rule: Callable, what: str) -> Value:
         """`x`, whose rank must be that of `type`; a literal number is broadcast.
 
-        Of what is real no tangent is complex; of a cotangent the real part is meant.
+        The tangent of a real value is real; of a cotangent the real part is taken.
         """
         if y is not None and is_complex(x) and (dtype_of(type) or "").startswith("float"):
             raise self.unlike(x, type, rule, what, "dtype")
@@ -544,8 +544,7 @@ def parameters_of(
     path: tuple = ()) -> Value:
     """The tree of new parameters, one for each datum in `type`, appended to `params`.
 
-    `called` says what a member is called, by where it is: the parameter, and the numbers on the
-    way.
+    `called` maps the position of a member (the parameter, and the indices on the way) to its name.
     """
     name = called.get(path, name)
     if isinstance(type, Tuple):

@@ -9,8 +9,8 @@
     f.defvjp(fwd, bwd)      fwd(x) -> (y, residuals), bwd(residuals, y_bar) -> (x_bar,)
 
 A call becomes a `call` op on the leaves of its arguments, whose callee
-(ops/program/custom_rules.py) builds the function and its rules for their types when it is asked.
-What cannot be data (functions, strings, objects) is part of the callee.
+(ops/program/custom_rules.py) builds the function and its rules for their types on demand.
+Compile-time arguments (functions, strings, objects) are part of the callee.
 """
 
 from __future__ import annotations

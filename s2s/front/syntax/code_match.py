@@ -5,7 +5,7 @@ where columns are left out (`-X no_debug_ranges`).  So a definition is compiled 
 among its classes and the functions around it, and its code is compared with the function's as a
 whole: of two definitions that Python makes the same code of, either is the program.
 
-Considered: to pair the functions of a syntax tree with the code objects in the constants of the
+Considered: pairing the functions of a syntax tree with the code objects in the constants of the
 compiled module, in their order.  Equal constants are merged, the body of a `finally` is compiled
 twice and dead code not at all, each version in its own way.
 """
@@ -55,11 +55,10 @@ def codes_of_lambda(text: str, line: int, number: int, flags: int,
     """The code objects compiled from a lambda of `text`, given by its number among those that begin
     in `line`; usually one.
 
-    There are more below `finally`, and none of what never runs.  The lambda is compiled far below
-    all else, by which its code is known, but for its defaults, which are not in it.  Of other
-    functions and classes the bodies are left out; the rest of the module stays, unless its
-    statements are compiled `apart`, as in a notebook: how what a module imports is called depends
-    on it.
+    There are more than one in a `finally`, and none in dead code.  The lambda is moved to a line
+    far below all others, which identifies its code; its defaults are not part of that.  The bodies
+    of other functions and classes are left out; the rest of the module stays, unless its statements
+    are compiled `apart`, as in a notebook, since calls of imported names compile differently.
     """
     module = ast.parse(text)
     node = [
@@ -129,8 +128,8 @@ def is_rewritten(code: types.CodeType, written: types.CodeType, node: ast.AST,
     """Whether `code` is the result of an import hook (pytest's) that adds instructions to
     `written`, the code of `node`.
 
-    Nobody wrote the file since the process began, and what `written` does besides `assert` is all
-    there, in its order.
+    The file is older than the process, and the code has everything of `written` besides `assert`,
+    in its order.
     """
     try:
         if os.stat(filename).st_mtime > BEGINNING:

@@ -1,9 +1,9 @@
 """Compile-time dependencies of generated code: the names, attributes, items and code objects that
 it was specialised on.
 
-Data that a program captures is read at each call.  What it resolves instead (functions, strings,
-modules, the code of a function) is noted here, by getter, and whoever keeps what was generated asks
-`is_current` before using it again.
+Captured data is read at each call.  Names resolved at compile time instead (functions, strings,
+modules, the code of a function) are recorded here, by getter, and caches of generated code check
+`is_current` before reuse.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class Kind:
     """A getter of the specialised properties of the data that another getter reads: dtype, rank,
     extents that are 1 and extents that are long.
 
-    Data that only decides what code is generated, `if A.ndim == 2`, is no argument of that code,
-    which then asks nothing of it.
+    Data that only selects the generated code, `if A.ndim == 2`, is no argument of that code, which
+    then does not check it.
     """
 
     of: Callable

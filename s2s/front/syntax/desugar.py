@@ -1,9 +1,9 @@
 """Desugar `match` and `with`, before anything else looks at the function.
 
 `match` becomes a chain of `if`s on its subject: a pattern is a test, and captures are assigned
-where the test holds.  `with suppress(E)` becomes `try: ... except E: pass`, any other `with`, which
-must change no result, its own statements, after the question whether it is one. Whatever follows
-this module sees neither, but an empty `with` that asks.
+where the test holds.  `with suppress(E)` becomes `try: ... except E: pass`; any other `with`, which
+must not change results, becomes an empty `with`, which checks the manager, and its own statements.
+Later passes see no `match`, and no `with` but such empty ones.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Find the syntax tree of a function object's definition, with positions.
 
 The whole file is parsed (once per text), and the definition is the node at the code object's first
-line of which Python makes the same code (code_match.py): there may be several lambdas on a line,
-and a file may have changed since it was imported.  What is found is kept per code object, so asking
-again is free.
+line that compiles to the same code (code_match.py): there may be several lambdas on a line, and a
+file may have changed since it was imported.  Results are cached per code object.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """`import` statements inside functions, as assignments of modules known at compile time.
 
-Python looks for the module at each call, so what was found is consulted again (dependencies.py): it
-may have been loaded anew.
+Python looks up the module at each call, so the result is recorded as a dependency
+(dependencies.py): the module may have been reloaded.
 
 Each becomes an assignment, `np = <the module>`, so that scopes, branches and loops treat it like
-any other.  Considered: a statement of its own, which all of those would have to know.  What cannot
-be imported is left as it is, and refused where it is reached.
+any other.  Considered: a statement of its own, which all of those would have to know.  An import
+that fails is left as it is, and refused where it is reached.
 """
 
 from __future__ import annotations

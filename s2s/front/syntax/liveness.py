@@ -1,8 +1,7 @@
 """Def-use sets of syntax trees and liveness of names: which names statements bind, mutate and read,
 and which are read later.
 
-Liveness keeps what a branch or a loop hands on to what is read afterwards: a temporary of a loop's
-body is no carry of the loop.
+Branches and loops pass on only live names: a temporary of a loop's body is no carry of the loop.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 of its own.
 
 `y = g(a / b) + c[i]` becomes `part 0 = a / b`, `part 1 = g(part 0)`, `part 2 = c[i]`, `y = part 1 +
-part 2`: Python's own order.  What is evaluated on a condition becomes an `if`.  The parts are names
-that no program can have.
+part 2`: Python's evaluation order.  Conditionally evaluated operands become an `if`.  The names of
+the parts are no identifiers, so no program can have them.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 cloudpickle carries a function by value, without its text, and since 3.1.3 without the name of its
 file.  Such a function is looked for in the texts that Transformed objects carry along
-(persist/pickled_sources.py) and in the file of its module, by what it does: its text is where the
-same code is, of the same name in the same line.  Considered: to write the names of files into the
-code on arrival, which does nothing for the functions that arrive beside a Transformed.
+(persist/pickled_sources.py) and in the file of its module, by its code: its text is where the same
+code is, of the same name in the same line.  Considered: writing the names of files into the code on
+arrival, which does nothing for the functions that arrive beside a Transformed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The scope of a comprehension's variables, for closures created inside it.
 
-`[lambda t: t**k for k in range(3)]` makes functions that all read the `k` of the comprehension,
-whose last value is 2, and not a `k` of the function around.
+`[lambda t: t**k for k in range(3)]` creates functions that all read the `k` of the comprehension,
+whose last value is 2, and not a `k` of the enclosing function.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Context managers without an effect on results: np.errstate, contextlib.nullcontext.
 
-What a function ignores somewhere, generated code ignores in all that it makes of that function:
-`@np.errstate(divide="ignore")` above what is printed (back/print/printer.py).  Considered: a `with`
-around the statements that come of those inside the user's.  Passes move them out of loops, share
-them, and put the way back of one beside that of another; each would have to keep a block of the
-program that means nothing to it, and the text would hold several for one of the user's.
+Warnings that a function ignores anywhere are ignored in all code generated from that function:
+`@np.errstate(divide="ignore")` above its printed form (back/print/printer.py).  Considered: a
+`with` around the statements that stem from those inside the user's.  Passes move them out of loops,
+share them, and put the adjoint of one beside that of another; each would have to preserve a block
+without a meaning to it, and the text would hold several for one of the user's.
 """
 
 from __future__ import annotations

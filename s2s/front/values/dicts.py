@@ -1,6 +1,6 @@
 """Dicts, and operations common to all containers: read, store and remove members.
 
-A container's structure is known now, so its keys are; only its members are data.
+The structure of a container, such as the keys of a dict, is static; only its members are data.
 """
 
 from __future__ import annotations

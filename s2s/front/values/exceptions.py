@@ -6,8 +6,8 @@ to the statement (`Leave`), which becomes an `if`: on one side the exception is 
 the statement is run again, past that guard, and the rest follows.  A statement has one operation
 that may raise (front/syntax/one_raise_per_statement.py), so nothing has happened before it.
 
-To throw is to set flags: RAISED, and CODE, which says which of the program's exceptions it is.
-What the exception holds of run-time data goes through branches and loops under names of its own.
+Throwing sets flags: RAISED, and CODE, the number of the exception among the program's. The run-time
+data of the exception goes through branches and loops under names of its own.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Detect iterator invalidation: writes into what an iterator of the program reads, between its
 creation and its use.
 
-Python's iterators read when they are run over.  Here some of them are worked out at once (`filter`,
-`accumulate`, a generator expression with an `if`), and all of them know their lengths at once; that
-is the same as long as nothing that they read changes in between, and refused where it does.
+Python's iterators read lazily.  Here some of them are evaluated at once (`filter`, `accumulate`, a
+generator expression with an `if`), and all of them fix their lengths at once; that is equivalent as
+long as their sources do not change in between, and refused where they do.
 """
 
 from __future__ import annotations

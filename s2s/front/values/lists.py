@@ -126,8 +126,8 @@ def take_item(frame: Frame, xs: Cell, key):
 def raise_if_counted(frame: Frame, items: tuple, key) -> None:
     """Raise UnlikeMembers if the index into a tuple of arrays or tuples counts a short loop.
 
-    Followed trip by trip, such loops know the shape of each layer of a network; a list, which
-    `items` become elsewhere, does not.
+    When unrolled, such loops know the shape of each layer of a network; a list, which `items`
+    become elsewhere, does not.
     """
     if all(isinstance(x, Value) and isinstance(x.type, Scalar) for x in items):
         return
@@ -311,8 +311,8 @@ def _outside(frame: Frame, message: str = "list index out of range") -> None:
     """Handle an index outside the currently known list: in a loop, an earlier trip may have
     appended there.
 
-    The path ends, as it does in Python where none has; where one has, the loop is run again with
-    what it puts there.
+    The path ends, as in Python, if no trip has appended there; if one has, the loop is run again
+    with that item.
     """
     guard(frame, IndexError, lambda: True, message)
     if frame.in_loop():

@@ -1,9 +1,9 @@
 """Definite assignment: a flag beside each name that only some paths bind, tested by reads.
 
-The flag of `y` is a name that no program can have, so branches and loops join it like any other
-variable.  Where each trip of a loop over a range binds the name, whether it is bound follows from
-the number of the trip, and nothing is carried.  So what Python raises, generated code raises,
-compiled code included, in which an unbound variable is 0.
+The flag of `y` is stored under a name that no program can have, so branches and loops join it like
+any other variable.  Where each trip of a loop over a range binds the name, whether it is bound
+follows from the number of the trip, and nothing is carried.  So generated code raises what Python
+raises, compiled code included, in which an unbound variable is 0.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def note_bound(frame: Frame, name: str, flag=True) -> None:
 def note_arms(frame: Frame, first: dict, second: dict, live: frozenset) -> None:
     """Add, to the states after two arms, the flags of names that one of them leaves unbound.
 
-    What follows is run only where no `break`, `continue` or `return` has left: there, a name is as
-    it was BOUND_ON.
+    The following statements run only where no `break`, `continue` or `return` has left: there, a
+    name is in its BOUND_ON state.
     """
     if frame.outline.is_dump:
         return

@@ -1,12 +1,12 @@
 """Output and errors of a program: `print`, `warnings.warn`, loggers, `raise`, `assert`, and
 formatted strings.
 
-A text with run-time data in it is a Text, a Thrown an exception that has been made and not raised:
-both are bindings with Values at their leaves, as tuples are.  `print` and `raise` lay out those
-leaves as the inputs of one op and keep the rest as a template (ops/program/effects.py).
+A string with run-time data is a Text, an exception created and not yet raised a Thrown: both are
+bindings with Values at their leaves, as tuples are.  `print` and `raise` lay out those leaves as
+the inputs of one op and keep the rest as a template (ops/program/effects.py).
 
-A `raise` ends its path: Ended unwinds to the branch or loop whose arm that is, which goes on as the
-other arm has it.
+A `raise` ends its path: Ended unwinds to the enclosing branch or loop, which continues with the
+state of the other arm.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """`nonlocal` variables: lent to the nested function that writes them, and returned to its caller.
 
 While the nested function runs, it holds the variable as one of its own, so that its branches and
-loops join it like any other; when it is over, its caller has it back.  The caller must be the
-function that owns the variable, or one that holds it: on a path that only another function knows,
-nobody would join the two values.
+loops join it like any other; afterwards its caller gets it back.  The caller must be the function
+that owns the variable, or one that holds it: on a path that only another function knows, the two
+values would not be joined.
 """
 
 from __future__ import annotations

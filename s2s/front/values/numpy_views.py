@@ -1,10 +1,10 @@
 """Views in NumPy: which functions return memory of their argument.
 
-A transpose, a flipped array, an axis added or removed is a view for certain: a write through it is
-a write to its base.  A reshape is one if the array is contiguous; where the program shows that it
-is (it was made by np.zeros or .copy(), say), likewise; elsewhere the result may share memory or
-not, and a write that would have to be seen on the other side is refused.  What NumPy marks
-read-only cannot be written into.  Everything else is taken at its record's word.
+A transpose, a flipped array, an axis added or removed is definitely a view: a write through it is a
+write to its base.  A reshape is a view if the array is contiguous; where the program shows that it
+is (it was created by np.zeros or .copy(), say), likewise; elsewhere the result may share memory or
+not, and a write that would have to be visible on the other side is refused.  Results that NumPy
+marks read-only cannot be written into.  All other ops alias as their records say.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def shared_result(frame: Frame, result, name: str, args: list, named: dict,
                   again: Callable | None = None, method: bool = False, reads: tuple = ()):
     """The binding of the result of the op `name` on `args`; `cells` are the cells of its arguments.
 
-    `again(x)` is what the op makes of another first argument, and of the Values in `reads`;
-    `method` says that it was called as x.name(...).
+    `again(x)` is the op on another first argument, and on the Values in `reads`; `method` means
+    that it was called as x.name(...).
     """
     first = args[0] if args and isinstance(args[0], Cell) else None
     base = frame.heap.read(first) if first is not None else None

@@ -1,8 +1,7 @@
 """NumPy functions that write into an argument: `out=`, np.copyto, np.put, x.sort(), ufunc.at.
 
-What they do is said in Python (below, the functions that take the same arguments), which is run in
-place on the caller's arrays like a function of the user's; so views, aliases and derivatives need
-nothing of their own.
+They are implemented in Python (below, by functions with the same signatures), and inlined on the
+caller's arrays like a user's function; so views, aliases and derivatives need nothing of their own.
 """
 
 from __future__ import annotations
@@ -134,8 +133,8 @@ def write_out(frame: Frame, call: Call, function, args: list, keywords: dict, ou
 def _of_its_shape(function, new: Value, old: Value) -> Value:
     """The result of `function`, which is no ufunc, checked to have the shape of the output array.
 
-    A ufunc repeats its result there as an assignment does; what adds up or joins does not.  And
-    NumPy adds up in the dtype of that array.
+    A ufunc broadcasts its result there as an assignment does; reductions and concatenations do not.
+    And NumPy accumulates in the dtype of that array.
     """
     name = f"np.{function.__name__} with out="
     if isinstance(new.type, Unknown) or isinstance(old.type, Unknown):

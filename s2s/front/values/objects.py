@@ -1,8 +1,8 @@
 """Objects of user classes, created by the program or passed to it: attributes, methods,
 constructors.
 
-An instance is a Container whose members are its attributes.  What the class defines (methods,
-properties, constants) is found as Python finds it, and runs in place, on the caller's own bindings.
+An instance is a Container whose members are its attributes.  Class attributes (methods, properties,
+constants) are looked up as Python does, and inlined on the caller's own bindings.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Guard ops inside a `try`: test the raise condition of their record before they are emitted.
 
-Python's own numbers raise ZeroDivisionError; NumPy's, and arrays, warn and go on.  Which of the two
-a number is its type says, except where the paths that lead to it differ in that: such a division is
+Python's own numbers raise ZeroDivisionError; NumPy's, and arrays, warn and go on.  The type tells
+the two apart, except where the paths that lead to a number differ in that: such a division is
 refused.
 """
 
@@ -33,8 +33,8 @@ def guarding(frame: Frame, function=None) -> contextlib.AbstractContextManager:
     """A context that guards each op emitted inside it, if an enclosing `try` catches what the op
     may raise.
 
-    NumPy's and SciPy's functions make numbers of their own of Python's before they compute
-    anything; of these no arithmetic raises.
+    NumPy's and SciPy's functions convert Python's numbers to their own before they compute
+    anything, and arithmetic on these does not raise.
     """
     if not frame.session.tries:
         return contextlib.nullcontext()

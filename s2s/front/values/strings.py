@@ -1,7 +1,7 @@
 """Strings with run-time data: f-strings, `%`, str.format, str(), and strings chosen by conditions.
 
-What is known is a str, put together now.  The rest is a Text, which holds Values as they are at
-that moment and is laid out where it is printed or raised (messages.py).
+A static string is a str, concatenated at compile time.  Any other is a Text, which holds the
+current Values and is laid out where it is printed or raised (messages.py).
 """
 
 from __future__ import annotations
