@@ -21,8 +21,8 @@ from . import pipeline, tree
 from .call.argnums import FIRST, checked_axes, numbers, static_names
 from .derive.linear_maps import First, LinearMap, Second, halves_of, kept_from
 from .errors import S2SError, TypeMismatchError, UnsupportedError
-from .front import beginning, from_text
-from .front.domain.functions import Known
+from .front import definition_line, from_text
+from .front.domain.functions import Intrinsic
 from .front.domain.heap import Cell, Container
 from .front.eval.apply import apply
 from .ir.builder import in_scope
@@ -605,7 +605,7 @@ def random_like(rng: np.random.Generator, x):
 
 def _beginning(f: Callable):
     """Return the line on which the function inside all transformations of `f` begins."""
-    return beginning(f.base if isinstance(f, Transformed) else f)
+    return definition_line(f.base if isinstance(f, Transformed) else f)
 
 
 def same_structure(given, like, what: str, f: Callable) -> None:
@@ -660,7 +660,7 @@ def _halves_inside(call: Callable, f, primals: tuple, kind: str, has_aux: bool) 
     halves = first.halves
     given = [*(args[k] for k in halves.arguments), *(found[j] for j in halves.saved)]
     # in case they are written into later
-    now = Known(lambda frame, node, *bindings: [frame.value(x) for x in bindings])
+    now = Intrinsic(lambda frame, node, *bindings: [frame.value(x) for x in bindings])
     given = call(now, *given)
 
     def run(frame, node, *directions):
@@ -676,7 +676,7 @@ def _halves_inside(call: Callable, f, primals: tuple, kind: str, has_aux: bool) 
         return (bars if len(args) != 1 else (bars,))[:len(primals)]
 
     names = [f"x{k}_dot" for k in range(len(primals))] if halves.together else ["y_bar"]
-    return found[0], Known(run, tuple(given), positional(names)), *found[1:1 + has_aux]
+    return found[0], Intrinsic(run, tuple(given), positional(names)), *found[1:1 + has_aux]
 
 
 def _hvp_inside(call: Callable, f, primals, tangents, argnums=FIRST):
@@ -689,9 +689,10 @@ def _directions_inside(call: Callable, f, primals: Sequence,
     """Return all arguments of a call of `f`, and a tangent for each: zeros for the defaults."""
     args = with_defaults(f, tuple(primals))
     if tangents:
-        pairs = Known(lambda frame, node, *all_: [like_primal(frame, *pair)
-                                                  for pair in zip(all_[:len(primals)],
-                                                                  all_[len(primals):])])
+        pairs = Intrinsic(lambda frame, node, *all_: [
+            like_primal(frame, *pair)
+            for pair in zip(all_[:len(primals)], all_[len(primals):])
+        ])
         tangents = call(pairs, *tangents, *primals)
     return args, (*tangents, *(zeros(x) for x in args[len(primals):]))
 

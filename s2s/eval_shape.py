@@ -17,7 +17,7 @@ import numpy as np
 
 from . import pipeline, tree
 from .errors import UnsupportedError
-from .front import beginning
+from .front import definition_line
 from .ir.builder import Builder
 from .ir.graph import Block, Function, Value, walk
 from .ir.interpret import interpret
@@ -112,7 +112,7 @@ def _refuse_data(function: Function, hollow: list[Value], f: Callable) -> None:
         elif op.name not in ASKING and hollow.intersection(op.inputs):
             name = next(x.name for x in op.inputs if x in hollow)
             raise UnsupportedError(f"a shape that depends on what {name} holds", op.line
-                                   or beginning(f), "pass the array itself")
+                                   or definition_line(f), "pass the array itself")
 
 
 def _result(type, found):

@@ -22,10 +22,10 @@ from .check_flags import is_requested
 from .conventions import warn_of
 from .derive.linear_maps import LinearMap
 from .errors import RankError, S2SError, TypeMismatchError, UndecidedError, UnsupportedError
-from .front import annotated_types, beginning, placed
-from .front.domain.nested_functions import Enclosed, Enclosing
+from .front import annotated_types, at_definition_line, definition_line
+from .front.domain.nested_functions import EnclosingValue, NestedFunction
 from .front.domain.rank_promotion import has_ranks, is_ranked, ranked
-from .front.eval.unwrap_callable import Keyworded, names_of
+from .front.eval.unwrap_callable import WithKeywords, names_of
 from .front.syntax.captures import Saved
 from .front.syntax.dependencies import LENGTHS, consulted_too, consulting, is_current
 from .ir.compile_lock import in_turn
@@ -220,7 +220,7 @@ class Transformed:
                 self.last = named.last
                 return result if out is None else written(result, out)
             args = self.bound(args, kwargs)
-        with placed(self.base):
+        with at_definition_line(self.base):
             found = self.specialise(args)
             accepted, captured = [*map(self.accept, args)], [get() for get in found.getters]
             if found.check is not None:
@@ -232,7 +232,7 @@ class Transformed:
                     else written(found.call(*accepted, *captured), out))
         result = found.call(*accepted, *captured)
         if out is not None:
-            with placed(self.base):
+            with at_definition_line(self.base):
                 result = written(result, out)
             found.into = found.into or self.direct(found, args, out)
         elif not found.is_met:
@@ -263,7 +263,7 @@ class Transformed:
             return self
         if names not in self.keyworded:
             inner = (self.inner.named_by(kwargs) if isinstance(self.inner, Transformed)
-                     else Keyworded(self.inner, names))
+                     else WithKeywords(self.inner, names))
             self.keyworded[names] = Transformed(self.kind, inner, self.options)
         return self.keyworded[names]
 
@@ -274,7 +274,7 @@ class Transformed:
         try:
             return bind(self.signature, args, kwargs)
         except TypeError as error:
-            raise TypeMismatchError(f"{self.name}{self.signature}: {error}", beginning(self.base),
+            raise TypeMismatchError(f"{self.name}{self.signature}: {error}", definition_line(self.base),
                                     "pass the arguments that it takes") from None
 
     def specialise(self, args: tuple) -> Specialised:
@@ -331,7 +331,7 @@ class Transformed:
                 kept = before and keep(self, function, found, before)
             capture_key = captured_key(function)
             call = self.compiled(function, kept) if kept else self.derive.callable(self, function)
-            check = checker(function, lambda: beginning(self.base))
+            check = checker(function, lambda: definition_line(self.base))
         if kept:
             kept.save(LENGTHS in found)
         made = Specialised(function, capture_key, call, found, short_axes(args) if LENGTHS in found
@@ -430,7 +430,7 @@ class Transformed:
         """Return the IR of the function inside, for arguments of these types."""
         if isinstance(self.inner, Transformed):
             return self.inner.function_for_types(types)
-        if isinstance(self.inner, (Enclosed, LinearMap)):
+        if isinstance(self.inner, (NestedFunction, LinearMap)):
             made = self.inner.function_for([Value(type) for type in types])
             return pipeline.run(pipeline.PREPARE, pipeline.stage(made, "front"))
         return pipeline.build(self.inner, types)
@@ -476,7 +476,7 @@ class Transformed:
         if named is not self:
             return named.lower(*args, **kwargs)
         args = self.bound(args, kwargs)
-        with placed(self.base):
+        with at_definition_line(self.base):
             found = self.specialise(args)
             return Lowered(self, whole(found.function), args, found.consulted)
 
@@ -527,7 +527,7 @@ def captures_have_their_types(function: Function) -> bool:
     """
     captured = function.params[len(function.params) - len(function.captures):]
     for param, (name, get) in zip(captured, function.captures.items()):
-        if isinstance(get, (Enclosing, Saved)):
+        if isinstance(get, (EnclosingValue, Saved)):
             continue
         try:
             if type_of(normalised(get()), name) != param.type:

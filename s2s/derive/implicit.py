@@ -24,8 +24,8 @@ import numpy as np
 
 from .. import pipeline
 from ..errors import SourceError, UnsupportedError
-from ..front.domain.functions import Known, Made
-from ..front.domain.rule_closures import Closed, Group, closed_function
+from ..front.domain.functions import FunctionValue, Intrinsic
+from ..front.domain.rule_closures import ClosedCallee, Group, closed_function
 from ..front.eval.apply import apply
 from ..front.eval.opaque_calls import foreign_inside
 from ..front.eval.python_builtins import BUILTINS
@@ -146,15 +146,15 @@ class Inner:
                                               len(block.yields) != 1))
         return made
 
-    def applied(self, name: str) -> Known:
+    def applied(self, name: str) -> Intrinsic:
         """This function, as the program calls it."""
         def run(frame, node, v):
             found = in_place(self.function, [*leaves_of(frame.value(v)), *self.given])
             return frame.wrap(tree_of(self.y, iter(found)))
 
-        return Known(run, signature=ONE, name=name)
+        return Intrinsic(run, signature=ONE, name=name)
 
-    def derivative_at(self, xs: Sequence[Value]) -> Known:
+    def derivative_at(self, xs: Sequence[Value]) -> Intrinsic:
         """The derivative in x at `xs`, a linear function, as the program calls it."""
         function = self.along_x()
 
@@ -163,7 +163,7 @@ class Inner:
             found = in_place(function, [*xs, *self.given, *dots])
             return frame.wrap(tree_of(self.y, iter(found[len(self.function.results):])))
 
-        return Known(run, signature=ONE, name="g")
+        return Intrinsic(run, signature=ONE, name="g")
 
 
 def in_place(function: Function, args: Sequence[Value]) -> list[Value]:
@@ -190,7 +190,7 @@ def solved(frame, node, solve, function, start: Value, like: Type, inner: Callab
     try:
         return frame.value(apply(frame, solve, [function, frame.wrap(start)], {}, node))
     except (SourceError, UnsupportedError) as refused:
-        if isinstance(solve, Made):
+        if isinstance(solve, FunctionValue):
             refused.remedy = (f"{refused.remedy}; or define the solver outside the program, and it "
                               "is called as it is")
             raise
@@ -221,7 +221,7 @@ def named(xs: Sequence[Value], name: str) -> Sequence[Value]:
     return xs
 
 
-def call_it(name: str, made: Closed, start: str) -> None:
+def call_it(name: str, made: ClosedCallee, start: str) -> None:
     """Name a function and its initial value, if it only calls the user's solver, which has a name
     of its own.
     """
@@ -293,7 +293,7 @@ def root_inside(frame, node, f, initial_guess, solve, tangent_solve=None, has_au
     guess = stopped(frame.value(initial_guess))
     leaves, group, types = leaves_of(guess), Group(frame), []
     handed = f if handed is None else handed
-    root = Closed(name_of(solve, "solve"), leaves, group, frame.line(node), frame.source)
+    root = ClosedCallee(name_of(solve, "solve"), leaves, group, frame.line(node), frame.source)
     root.is_constant = False
 
     def function(params):
@@ -355,8 +355,8 @@ def fixed_point_inside(frame, node, f, initial_guess, solve, tangent_solve=None)
                                   iter([a - b
                                         for a, b in zip(leaves_of(before), after, strict=True)])))
 
-    return root_inside(frame, node, Known(residual, (f,), ONE, "residual"), initial_guess, solve,
-                       tangent_solve, handed=f)
+    return root_inside(frame, node, Intrinsic(residual, (f,), ONE, "residual"), initial_guess,
+                       solve, tangent_solve, handed=f)
 
 
 # ----------------------------------------------------------------------------------- linear systems
@@ -377,10 +377,10 @@ def linear_solve_inside(frame, node, matvec, b, solve, transpose_solve=None, sym
     if len(leaf_types(matrix.y)) != matrix.count:
         raise frame.refuse(f"matvec(x) is {matrix.y}, and b is {b.type}", node,
                            "let matvec return what is like b")
-    types: dict[Closed, list[Type]] = {}
+    types: dict[ClosedCallee, list[Type]] = {}
 
-    def system(way, function, inner: Inner, name: str) -> Closed:
-        made = Closed(name, leaves, group, frame.line(node), frame.source)
+    def system(way, function, inner: Inner, name: str) -> ClosedCallee:
+        made = ClosedCallee(name, leaves, group, frame.line(node), frame.source)
         made.is_constant = False
 
         def run(params):
@@ -412,7 +412,8 @@ def linear_solve_inside(frame, node, matvec, b, solve, transpose_solve=None, sym
     return frame.wrap(result_of(straight.call(leaves), types[straight], has_aux))
 
 
-def rules_of_system(made: Closed, inner: Inner, turned: Closed | None, count: int) -> None:
+def rules_of_system(made: ClosedCallee, inner: Inner, turned: ClosedCallee | None,
+                    count: int) -> None:
     """Return the derivative rules of x with A x = b: `inner` is A, `turned` solves with its
     transpose.
     """

@@ -28,7 +28,7 @@ from .. import pipeline
 from ..call.argnums import as_method, name_of, numbers, resolved
 from ..call.flatten import spread
 from ..errors import DerivativeError, S2SError, TypeMismatchError, UnsupportedError
-from ..front import beginning
+from ..front import definition_line
 from ..ir.graph import Block, Function, walk
 from ..ir.types import Static
 from ..lazy_import import later
@@ -354,7 +354,7 @@ class SparseJacobian:
         """Refuse to be transformed or called inside a program: this is no program of its own."""
         what = "Hessian" if self.hessian else "Jacobian"
         raise UnsupportedError(f"a sparse {what} of {name_of(self.inner)}, transformed or inside a "
-                               "program", beginning(self.function.base), "leave sparse=True out, "
+                               "program", definition_line(self.function.base), "leave sparse=True out, "
                                "or transform first and ask for it last, e.g. "
                                "s2s.jacobian(s2s.grad(f), sparse=True)")
 

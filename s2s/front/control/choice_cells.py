@@ -20,7 +20,7 @@ from ..domain.heap import Cell, Heap
 from ..values.subscript import part_of
 
 
-class Outside:
+class ChosenCells:
     """Cells that the arms of one `if` leave, in terms of values available after the `if`.
 
     `pair(arm, x, otherwise)` makes x, with the placeholder `otherwise` in the other arm, a result

@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterator
 from ...ir.graph import MISSING, Value
 from ...ops.core.record import value
 from ..domain.frame import Frame, Text, like
-from ..domain.functions import Chosen, Local, Made, Partial
+from ..domain.functions import ConditionalFunction, FunctionValue, Local, Partial
 from ..syntax.liveness import read_names
 from ..values.strings import Part
 
 
-class Brought:
+class EscapingClosures:
     """Translate the functions of one arm into ones that are valid after the `if` that `join` joins.
     """
 
@@ -43,14 +43,16 @@ class Brought:
                 named = self.bindings(keywords)
                 return lambda outputs: Partial(inner(outputs), list(given(outputs).values()),
                                                named(outputs))
-            case Chosen(condition, functions):
+            case ConditionalFunction(condition, functions):
                 which, each = self.binding(condition, ""), [self.function(f) for f in functions]
-                return lambda outputs: Chosen(which(outputs), tuple(f(outputs) for f in each))
+                return lambda outputs: ConditionalFunction(which(outputs),
+                                                           tuple(f(outputs) for f in each))
         return lambda outputs: x
 
     def binding(self, x, name) -> Callable:
         """A function from the outputs of the `if` to what any binding is after it."""
-        return self.function(x) if isinstance(x, Made) else self.join.one(x, self.side, str(name))
+        return (self.function(x) if isinstance(x, FunctionValue) else self.join.one(
+            x, self.side, str(name)))
 
     def bindings(self, found: dict) -> Callable:
         """The same for the values of a dict."""

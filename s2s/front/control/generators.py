@@ -29,11 +29,11 @@ import gast
 from ...ir.builder import current
 from ...ops.program.effects import has_effects
 from ..domain.frame import Frame
-from ..domain.functions import Known
+from ..domain.functions import Intrinsic
 from ..domain.heap import Container, cells_in
-from ..syntax.desugar import placed
+from ..syntax.desugar import copy_position
 from ..syntax.liveness import inside
-from ..values.iterator_invalidation import acted
+from ..values.iterator_invalidation import was_written
 from .iterators import once
 
 TOTAL, YIELDED = "<total>", "<yielded>"
@@ -74,12 +74,13 @@ def generated(frame: Frame, node: gast.AST, definition: gast.FunctionDef, reads:
     names, block = list(_names(frame)), current().block
     there = set(block.ops)
     try:
-        total = run(_listing(definition), {YIELDED: Known(note)})
+        total = run(_listing(definition), {YIELDED: Intrinsic(note)})
     finally:
         frame.heap.written = outer
         if outer is not None:
             outer |= written
-    if any(at.env.get(name) is not binding for at, name, binding in names) or acted(frame, before):
+    if (any(at.env.get(name) is not binding for at, name, binding in names)
+            or was_written(frame, before)):
         raise frame.refuse("a generator that writes into what was there before it", node, REMEDY)
     if any(has_effects(op) for op in block.ops if op not in there):
         raise frame.refuse("a generator that draws, prints or raises", node, REMEDY)
@@ -140,7 +141,7 @@ def _as_list(x) -> list:
 
 
 def _at(new: gast.AST, old: gast.AST) -> gast.AST:
-    return placed(new, old)
+    return copy_position(new, old)
 
 
 def _name(name: str, context=None) -> gast.Name:

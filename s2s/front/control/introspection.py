@@ -22,8 +22,8 @@ import numpy as np
 from ...ir.graph import Value
 from ...ir.types import Array, Scalar, Type, Unknown
 from ...library.containers import STANDS_FOR
-from ..domain.frame import Frame, Object, Text, Thrown
-from ..domain.functions import Generator, Made
+from ..domain.frame import ExceptionObject, Frame, Object, Text
+from ..domain.functions import FunctionValue, Generator
 from ..domain.heap import Cell, Container
 from ..values.lists import is_list
 from ..values.objects import class_of, found_in
@@ -48,9 +48,9 @@ def classes_of(frame: Frame, binding) -> tuple[type, ...] | None:
             return (str,)
         case Generator():
             return (types.GeneratorType,)
-        case Made():
+        case FunctionValue():
             return (types.FunctionType,)
-        case Thrown():
+        case ExceptionObject():
             return (binding.kind,)
         case Value() | Cell():
             return _classes_of_data(frame, binding)
@@ -124,7 +124,8 @@ def has_attribute(frame: Frame, node: gast.AST, base, name) -> bool:
                 or owner is not None and not isinstance(defined, types.MemberDescriptorType))
     if isinstance(base, Object):
         return hasattr(base.content, name)
-    if isinstance(base, (Value, Cell, Container, tuple, list, Text, Made, Thrown)):
+    if isinstance(base,
+                  (Value, Cell, Container, tuple, list, Text, FunctionValue, ExceptionObject)):
         return answer(frame, node, base, lambda kind: defines(kind, name), "hasattr")
     return hasattr(base, name)
 
@@ -139,9 +140,9 @@ def get_attribute(frame: Frame, node: gast.AST, base, name, default=UNSET):
 
 def is_callable(frame: Frame, node: gast.AST, binding) -> bool:
     """callable(binding)."""
-    if isinstance(binding, (Value, Cell, Container, tuple, list, Text, Thrown)):
+    if isinstance(binding, (Value, Cell, Container, tuple, list, Text, ExceptionObject)):
         return answer(frame, node, binding, lambda kind: defines(kind, "__call__"), "callable")
-    return (isinstance(binding, Made)
+    return (isinstance(binding, FunctionValue)
             or callable(binding.content if isinstance(binding, Object) else binding))
 
 

@@ -18,11 +18,11 @@ from ...errors import TypeMismatchError
 from ...ir.graph import MISSING, Value
 from ...ops.core.record import value
 from ..domain.frame import Frame
-from ..domain.functions import Generator, Made
+from ..domain.functions import FunctionValue, Generator
 from ..domain.heap import Container
 from ..values.dicts import store
 from ..values.exceptions import is_caught
-from ..values.iterator_invalidation import State, Watch, acted
+from ..values.iterator_invalidation import State, Watch, was_written
 from .iterables import Iterable, counted, iterable
 from .join import branch
 
@@ -31,7 +31,7 @@ ALL = object()
 
 
 @dataclass(eq=False)
-class Once(Made):
+class OneShotIterator(FunctionValue):
     """An iterator over `content`: an Iterable, a Generator, or the list of its items."""
 
     content: object
@@ -45,7 +45,7 @@ class Once(Made):
     def held(self) -> Iterator:
         yield self.state
         yield from (self.content.held if isinstance(self.content, Iterable) else self.content.held()
-                    if isinstance(self.content, Made) else (self.content,))
+                    if isinstance(self.content, FunctionValue) else (self.content,))
 
     def consumed(self, frame: Frame):
         """The remaining items, for a consumer."""
@@ -77,14 +77,14 @@ class Once(Made):
 POOLED = ("product()", "combinations()", "combinations_with_replacement()", "permutations()")
 
 
-def once(frame: Frame, content, what: str, reads, is_early: bool = False) -> Once:
+def once(frame: Frame, content, what: str, reads, is_early: bool = False) -> OneShotIterator:
     """A fresh iterator over `content`, which reads these bindings."""
-    inner = [x for x in reads if isinstance(x, Once)]
+    inner = [x for x in reads if isinstance(x, OneShotIterator)]
     was_early = any(x.was_early or x.is_early for x in inner) or what in POOLED or (
         what != "iter()" and not isinstance(content, (Iterable, Generator)))
-    watch = Watch(frame, (x for x in reads if not isinstance(x, Once))).joined(
+    watch = Watch(frame, (x for x in reads if not isinstance(x, OneShotIterator))).joined(
         x.watch.again(frame) for x in inner)
-    return Once(content, frame.heap.new_container(State, {
+    return OneShotIterator(content, frame.heap.new_container(State, {
         TAKEN: 0,
         USED: False
     }), what, watch, was_early, was_early or is_early)
@@ -101,12 +101,12 @@ def gives_iterator(function: Callable, what: str) -> Callable:
         }
         # opening an iterator argument loses what that reads, and when
         reads = [
-            a if isinstance(a, Once) else b
+            a if isinstance(a, OneShotIterator) else b
             for a, b in zip((*args, *keywords.values()), (*opened, *named.values()))
         ]
         before = dict(frame.heap.contents)
         made = once(frame, function(frame, node, *opened, **named), what, reads)
-        if made.was_early and acted(frame, before):
+        if made.was_early and was_written(frame, before):
             made.refuse(frame)
         return made
 
@@ -116,13 +116,14 @@ def gives_iterator(function: Callable, what: str) -> Callable:
 
 def iterator_of(frame: Frame, node: gast.AST, source):
     """iter(source)."""
-    return (source if isinstance(source, Once)
-            else once(frame, frame.opened(source), "iter()", (source,)))
+    if isinstance(source, OneShotIterator):
+        return source
+    return once(frame, frame.opened(source), "iter()", (source,))
 
 
 def next_of(frame: Frame, node: gast.AST, source, default=ALL):
     """next(source, default)."""
-    if not isinstance(source, Once):
+    if not isinstance(source, OneShotIterator):
         raise TypeMismatchError("next() of what is no iterator", frame.line(node),
                                 "make one: it = iter(...)")
     if is_caught(frame, StopIteration):
@@ -149,7 +150,7 @@ def next_of(frame: Frame, node: gast.AST, source, default=ALL):
                   frame.live | frame.pending)
 
 
-def _unused(frame: Frame, source: Once):
+def _unused(frame: Frame, source: OneShotIterator):
     """The number of items that `next` took from an iterator; refuse one that has been consumed."""
     used, taken = source.state.members[USED], source.state.members[TAKEN]
     if (used.constant if isinstance(used, Value) else used) is not False:

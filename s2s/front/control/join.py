@@ -15,7 +15,7 @@ from ...ir.types import Array
 from ...ops.core.control import if_, make_undefined
 from ...ops.core.record import value
 from ...ops.program.effects import has_effects
-from ..domain.disjoint_arrays import parted
+from ..domain.disjoint_arrays import disjoint_cells
 from ..domain.frame import (
     EXIT,
     IN_WORDS,
@@ -26,21 +26,21 @@ from ..domain.frame import (
     RETURNED,
     STOP,
     UNBOUND,
-    Ended,
     Frame,
     Object,
+    PathEnded,
     Text,
     like,
 )
-from ..domain.functions import Chosen, Made
+from ..domain.functions import ConditionalFunction, FunctionValue
 from ..domain.heap import Cell, Container
 from ..domain.optional import Maybe, assume, settled
 from ..values.exceptions import mapped
 from ..values.lists import as_list
 from ..values.maybe_unbound import go_on_bound, note_arms
-from ..values.strings import choices, chosen, code_of, common_words, is_word, retold, word
-from .choice_cells import Outside
-from .escaping_closures import Brought
+from ..values.strings import choices, chosen, code_of, common_words, is_word, with_conditions, word
+from .choice_cells import ChosenCells
+from .escaping_closures import EscapingClosures
 
 NUMBERS = (bool, int, float, complex)
 
@@ -71,7 +71,7 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
             try:
                 frame.env[RESULT_OF] = body()
                 ended.append(False)
-            except Ended:
+            except PathEnded:
                 frame.live, frame.pending, frame.kept = place
                 ended.append(True)
         arms.append(block)
@@ -84,14 +84,14 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
         cell.alike = frozenset().union(*(after[cell][1] for after in held))
     if any(ended):
         assumed.update(facts[ended.index(False)] if False in ended else {})
-        return _go_on(frame, condition, arms, states, ended)
+        return _continue_after(frame, condition, arms, states, ended)
     frame.restore(before)
     join = Join(frame, condition, arms, states, before[1], facts)
     first, second = states[0][0], states[1][0]
     note_arms(frame, first, second, live)
     pairs = {name: (first.get(name, UNBOUND), second.get(name, UNBOUND))
              for name in dict.fromkeys((*before[0], *first, *second)) if frame.is_live(name, live)}
-    join.parted = parted(frame, [*pairs.values()], join.heaps, [{
+    join.parted = disjoint_cells(frame, [*pairs.values()], join.heaps, [{
         cell: own
         for cell, (own, _) in arm.items()
     } for arm in held])
@@ -109,11 +109,11 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
     for cell, place in changed:
         frame.heap.contents[cell] = place(outputs)
     frame.env = {name: place(outputs) for name, place in joined.items()}
-    frame.env.update(_as_before(before[0], states, frame.env))
+    frame.env.update(_keep_unread(before[0], states, frame.env))
     return frame.env.pop(RESULT_OF)
 
 
-def _as_before(before: dict, states: list[tuple], joined: dict) -> dict:
+def _keep_unread(before: dict, states: list[tuple], joined: dict) -> dict:
     """Keep the former bindings of numbers and arrays that nobody reads after these arms: they are
     not unbound.
 
@@ -128,7 +128,8 @@ def _as_before(before: dict, states: list[tuple], joined: dict) -> dict:
     }
 
 
-def _go_on(frame: Frame, condition: Value, arms: list[Block], states: list, ended: list[bool]):
+def _continue_after(frame: Frame, condition: Value, arms: list[Block], states: list,
+                    ended: list[bool]):
     """Emit the raising arms inside the `if`; the other arm continues after it."""
     def splice(k: int) -> tuple:
         if ended[k]:
@@ -137,7 +138,7 @@ def _go_on(frame: Frame, condition: Value, arms: list[Block], states: list, ende
 
     if_(condition, lambda: splice(0), lambda: splice(1))
     if all(ended):
-        raise Ended
+        raise PathEnded
     k = ended.index(False)
     current().block.ops.extend(arms[k].ops)
     frame.restore(states[k])
@@ -186,7 +187,7 @@ class Join:
         self.needed: set[Cell] = set()
         self.parted: frozenset[tuple[Cell, Cell]] = frozenset()
         self.constants: dict[tuple, Value] = {}
-        self.outside = Outside(frame.heap, arms, before, self._number_pair)
+        self.outside = ChosenCells(frame.heap, arms, before, self._number_pair)
 
     def bindings(self, a, b, name: str) -> Callable:
         """A function from the outputs of the `if` to the join of the bindings `a` and `b`."""
@@ -202,7 +203,7 @@ class Join:
         if isinstance(a, (tuple, list)) and type(a) is type(b) and len(a) == len(b):
             items = [self.bindings(x, y, name) for x, y in zip(a, b)]
             return lambda outputs: like(a, [item(outputs) for item in items])
-        if isinstance(a, slice) and isinstance(b, slice) and _given(a) == _given(b):
+        if isinstance(a, slice) and isinstance(b, slice) and _slice_bounds(a) == _slice_bounds(b):
             bounds = [self.bindings(*pair, name) for pair in zip(_bounds(a), _bounds(b))]
             return lambda outputs: slice(*(bound(outputs) for bound in bounds))
         if a is UNBOUND and isinstance(b, (tuple, list)):
@@ -235,13 +236,13 @@ class Join:
                 [(flag, value_in(self.arms[1], False)) for flag in flags[0]],
                 [(value_in(self.arms[0], False), flag) for flag in flags[1]]))
             return lambda outputs: chosen(self.condition,
-                                          retold(a, iter([outputs[k] for k in first])),
-                                          retold(b, iter([outputs[k] for k in second])))
+                                          with_conditions(a, iter([outputs[k] for k in first])),
+                                          with_conditions(b, iter([outputs[k] for k in second])))
         if isinstance(a, (str, Text)) and isinstance(b, (str, Text)):
             first, second = self._told(a, 0), self._told(b, 1)
             return lambda outputs: chosen(self.condition, first(outputs), second(outputs))
         if all(isinstance(x, (str, Text)) for x in (a, b)):
-            first, second = Brought(self, 0).text(a), Brought(self, 1).text(b)
+            first, second = EscapingClosures(self, 0).text(a), EscapingClosures(self, 1).text(b)
             return lambda outputs: chosen(self.condition, first(outputs), second(outputs))
         if _is_number(a) and _is_number(b):
             output = self._pair(self._leaf(a, 0), self._leaf(b, 1), name)
@@ -249,10 +250,10 @@ class Join:
         if is_function(a) and is_function(b):
             self.needed.update(root for x in (a, b) for cell in self.frame.cells_held(x)
                                for root in cell.roots)
-            first, second = Brought(self, 0), Brought(self, 1)
+            first, second = EscapingClosures(self, 0), EscapingClosures(self, 1)
             made = first.function(a), second.function(b)
-            return lambda outputs: Chosen(self.condition,
-                                          tuple(function(outputs) for function in made))
+            return lambda outputs: ConditionalFunction(
+                self.condition, tuple(function(outputs) for function in made))
         name = {RESULT: "the result", RESULT_OF: "this"}.get(name, name)
         raise TypeMismatchError(
             f"{name} is {described(a)} on one path and {described(b)} on another",
@@ -490,7 +491,7 @@ def may_be_none(binding) -> bool:
 
 def is_function(binding) -> bool:
     """Whether a binding is a function, of the program or from outside."""
-    return (isinstance(binding, Made)
+    return (isinstance(binding, FunctionValue)
             or not isinstance(binding, (type, Value, Cell, Object)) and callable(binding))
 
 
@@ -498,7 +499,7 @@ def _bounds(part: slice) -> tuple:
     return part.start, part.stop, part.step
 
 
-def _given(part: slice) -> list[str]:
+def _slice_bounds(part: slice) -> list[str]:
     """The names of the bounds that a slice has."""
     return [
         name for name, bound in zip(("start", "stop", "step"), _bounds(part)) if bound is not None
@@ -508,7 +509,7 @@ def _given(part: slice) -> list[str]:
 def _same_object(a, b) -> bool:
     """Whether two compile-time objects are identical."""
     a, b = (x.constant if isinstance(x, Value) and x.constant is not MISSING else x for x in (a, b))
-    if isinstance(a, (Value, Cell, Made)) or isinstance(b, (Value, Cell, Made)):
+    if isinstance(a, (Value, Cell, FunctionValue)) or isinstance(b, (Value, Cell, FunctionValue)):
         return False
     if isinstance(a, Object) and isinstance(b, Object):
         return a.content is b.content
@@ -525,7 +526,7 @@ def described(binding) -> str:
             return f"a number ({binding.type})"
         case tuple() | list():
             return f"a {type(binding).__name__} of {len(binding)}"
-        case Made():
+        case FunctionValue():
             return "a function"
         case Object():
             return f"a {type(binding.content).__name__}"
@@ -534,5 +535,5 @@ def described(binding) -> str:
         case None | str():
             return repr(binding)
         case slice():
-            return f"a slice with {' and '.join(_given(binding)) or 'no bounds'}"
+            return f"a slice with {' and '.join(_slice_bounds(binding)) or 'no bounds'}"
     return "unbound" if binding is UNBOUND else f"a {type(binding).__name__}"

@@ -3,8 +3,8 @@ its trips.
 
 A carried name is laid out as one parameter per leaf of its binding on entry; a carried cell is one
 parameter.  What a trip alone can show (an alias written through another name, a tuple where nothing
-was bound before, the type of a value that the first trip does not read) is recorded in `Carried`,
-and the loop is run `Again`.
+was bound before, the type of a value that the first trip does not read) is recorded in
+`LoopCarries`, and the loop is run `RunAgain`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ...ops.core.control import make_undefined, packed
 from ...ops.core.record import FUNCTIONS, value
 from ...ops.core.shape import length
 from ...ops.program.list_ops import new_list
-from ..domain.disjoint_arrays import parted
+from ..domain.disjoint_arrays import disjoint_cells
 from ..domain.frame import BOUND, RAISED, RESULT, RETURNED, STOP, UNBOUND, Frame, like
-from ..domain.functions import FunctionKept, Unsteady
+from ..domain.functions import CarriesFunction, UnstableCarry
 from ..domain.heap import Cell, Container, is_shared
 from ..domain.optional import Maybe, settled
 from ..values.exceptions import in_flight
@@ -39,12 +39,12 @@ from .join import NUMBERS, described, is_function, may_be_none
 PLACEHOLDERS = {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j}
 
 
-class Again(Exception):
+class RunAgain(Exception):
     """Signal that the loop carries more than assumed: run the body again."""
 
 
 @dataclass
-class Carried:
+class LoopCarries:
     """The loop-carried state found so far."""
 
     names: dict[str, object] = field(default_factory=dict)  # name -> binding on entry
@@ -83,14 +83,14 @@ class Carried:
 # a doubt for the proof; what a trip refutes is given up, name by name.
 
 
-def suppose_apart(carried: Carried) -> None:
+def suppose_apart(carried: LoopCarries) -> None:
     """Suppose that arrays without aliases before the loop (row = np.zeros(n)) have none at the
     start of each trip.
     """
     carried.apart = {name for name, binding in carried.names.items() if isinstance(binding, Cell)}
 
 
-def suppose_same_arrays(carried: Carried) -> None:
+def suppose_same_arrays(carried: LoopCarries) -> None:
     """Suppose that names keep, in each trip, the very array that they hold before the loop."""
     carried.same_arrays = True
     for name, binding in list(carried.names.items()):
@@ -99,13 +99,13 @@ def suppose_same_arrays(carried: Carried) -> None:
             carried.cells.update(dict.fromkeys(binding.roots))
 
 
-def suppose_parts(carried: Carried) -> None:
+def suppose_parts(carried: LoopCarries) -> None:
     """Suppose that names of a part of an array, `row = a[0]`, hold a part of the same form in each
     trip: carry its index.
     """
 
 
-def suppose_chosen(carried: Carried) -> None:
+def suppose_chosen(carried: LoopCarries) -> None:
     """Suppose that an item of a list of two or three arrays, `b[t % 2]`, is one of those arrays,
     chosen again at each write: see front/values/lists.py.
     """
@@ -114,12 +114,12 @@ def suppose_chosen(carried: Carried) -> None:
 SUPPOSITIONS = (suppose_apart, suppose_same_arrays, suppose_parts, suppose_chosen)
 
 
-def is_supposed(carried: Carried, supposition: Callable) -> bool:
+def is_supposed(carried: LoopCarries, supposition: Callable) -> bool:
     """Whether the loop is run under this supposition."""
     return supposition in SUPPOSITIONS[:carried.supposed]
 
 
-def suppose_more(carried: Carried) -> bool:
+def suppose_more(carried: LoopCarries) -> bool:
     """Make the next supposition; returns whether there was one."""
     if carried.supposed == len(SUPPOSITIONS):
         return False
@@ -147,7 +147,7 @@ class Part:
             end.base is self.cell.base and end.index[0] == self.cell.index[0])
 
 
-def find_parts(carried: Carried) -> None:
+def find_parts(carried: LoopCarries) -> None:
     """Carry views as their indices, once that is supposed."""
     if is_supposed(carried, suppose_parts):
         for name, binding in carried.names.items():
@@ -156,7 +156,7 @@ def find_parts(carried: Carried) -> None:
                 carried.names[name] = Part(binding)
 
 
-def enter_binding(frame: Frame, binding, rest: list[Value], carried: Carried, name: str):
+def enter_binding(frame: Frame, binding, rest: list[Value], carried: LoopCarries, name: str):
     """The binding of a carried name inside the loop, taken from the next parameters."""
     match binding:
         case tuple() | list():
@@ -176,7 +176,7 @@ def enter_binding(frame: Frame, binding, rest: list[Value], carried: Carried, na
             return binding.like([rest.pop(0) for _ in binding.operands])
     if not _is_carried(binding):
         return binding
-    if isinstance(binding, Worded):
+    if isinstance(binding, CarriedWord):
         return word(rest.pop(0), binding.words)
     items = known_items(carried, binding)
     if items is not None:
@@ -194,13 +194,13 @@ def enter_binding(frame: Frame, binding, rest: list[Value], carried: Carried, na
     return inside
 
 
-def known_items(carried: Carried, binding) -> tuple | None:
+def known_items(carried: LoopCarries, binding) -> tuple | None:
     """The items of a list on entry of the loop, if its length is known."""
     content = carried.before.get(binding) if isinstance(binding, Cell) else None
     return content if isinstance(content, tuple) else None
 
 
-def enter_cell(frame: Frame, cell: Cell, rest: list[Value], carried: Carried):
+def enter_cell(frame: Frame, cell: Cell, rest: list[Value], carried: LoopCarries):
     """The content of a carried cell at the start of a trip."""
     items = known_items(carried, cell)
     if items is None:
@@ -208,7 +208,7 @@ def enter_cell(frame: Frame, cell: Cell, rest: list[Value], carried: Carried):
     return tuple(enter_binding(frame, item, rest, carried, cell) for item in items)
 
 
-def cell_after(frame: Frame, cell: Cell, ends: dict, outputs: list[Value], carried: Carried):
+def cell_after(frame: Frame, cell: Cell, ends: dict, outputs: list[Value], carried: LoopCarries):
     """The content of a carried cell after the loop."""
     items = known_items(carried, cell)
     if items is None:
@@ -218,23 +218,23 @@ def cell_after(frame: Frame, cell: Cell, ends: dict, outputs: list[Value], carri
         for a, b in zip(items, ends.get(cell, items)))
 
 
-def leave(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: dict,
+def leave(frame: Frame, carried: LoopCarries, before: tuple, entered: dict, ends: dict,
           live: frozenset) -> list[Value]:
     """The values that the body yields; raises Again if the loop turns out to carry more."""
     stop = frame.env[STOP]
     if carried.breaks and stop is False and not carried.settled_breaks:
         carried.breaks, carried.settled_breaks = False, True
-        raise Again
+        raise RunAgain
     if not carried.breaks and stop is not False:
         carried.breaks, carried.settled_breaks = True, True
-        raise Again
+        raise RunAgain
     thrown = in_flight(frame)
     if not thrown.keys() <= carried.names.keys():
         carried.names.update({
             name: carried.names.get(name, start)
             for name, start in thrown.items()
         })
-        raise Again
+        raise RunAgain
     _find_more(frame, carried, before, live)
     _find_unbound(frame, carried, before[0])
     yields = []
@@ -243,22 +243,22 @@ def leave(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: di
         entry = with_maybes(frame, binding, end)
         if entry is not binding:
             carried.names[name] = entry
-            raise Again
+            raise RunAgain
         end = as_entered(frame, binding, end)
         yields += _yielded(frame, binding, end, carried, name)
-        ends[name] = _as_it_is(end)
+        ends[name] = _snapshot(end)
     for cell in carried.cells:
         content, items = frame.heap.contents[cell], known_items(carried, cell)
         if items is None:
             yields.append(frame.heap.list_value(content) if isinstance(content, tuple) else content)
         elif not isinstance(content, tuple) or len(content) != len(items):
             carried.grow[cell] = None
-            raise Again
+            raise RunAgain
         else:
             entry = with_maybes(frame, items, content)
             if entry is not items:
                 carried.renewed[cell] = entry
-                raise Again
+                raise RunAgain
             content = as_entered(frame, items, content)
             ends[cell] = content
             yields += [
@@ -268,13 +268,13 @@ def leave(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: di
     grown = any((cell.held, cell.alike) != known for cell, known in carried.held.items())
     if grown and not carried.settled_held:
         carried.settled_held = True
-        raise Again
+        raise RunAgain
     _find_apart(frame, carried, before, live)
     _find_sharing(frame, carried, before, entered, ends)
     return [value(stop), *yields] if carried.breaks else yields
 
 
-def _find_more(frame: Frame, carried: Carried, before: tuple, live: frozenset) -> None:
+def _find_more(frame: Frame, carried: LoopCarries, before: tuple, live: frozenset) -> None:
     env, contents, _ = before
     more = False
     for name in {**env, **frame.env}:
@@ -291,10 +291,10 @@ def _find_more(frame: Frame, carried: Carried, before: tuple, live: frozenset) -
             carried.cells[cell] = None
             more = True
     if more:
-        raise Again
+        raise RunAgain
 
 
-def _find_unbound(frame: Frame, carried: Carried, env: dict) -> None:
+def _find_unbound(frame: Frame, carried: LoopCarries, env: dict) -> None:
     """Carry a flag for each name that a trip may leave unbound."""
     more = False
     for name in list(carried.names):
@@ -307,17 +307,17 @@ def _find_unbound(frame: Frame, carried: Carried, env: dict) -> None:
                 carried.bind_always.pop(name, None)
                 more = True
     if more:
-        raise Again
+        raise RunAgain
 
 
-def _find_slots(frame: Frame, carried: Carried, container: Container, before: dict,
+def _find_slots(frame: Frame, carried: LoopCarries, container: Container, before: dict,
                 reachable: bool) -> bool:
     """Carry the members of `container` that the trip has rebound; returns whether there are any."""
     after = frame.heap.contents.get(container, before)
     if after is before or not reachable:
         return False
     if list(after) != list(before):
-        raise Unsteady(
+        raise UnstableCarry(
             f"{_name_of(frame, container)} is {container.form_with(before)} before the loop and "
             f"{container.form_with(after)} after a trip", None, "store all of them before the loop")
     new = [Slot(container, key) for key in before if after[key] is not before[key]]
@@ -372,18 +372,18 @@ def label(frame: Frame, name: str | Slot) -> str:
     return name.label if isinstance(name, Slot) else frame.label(name)
 
 
-def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Value]:
+def _yielded(frame: Frame, binding, end, carried: LoopCarries, name: str) -> list[Value]:
     """The Values of a carried name at the end of a trip, laid out as on entry."""
     if binding is UNBOUND and isinstance(end, (tuple, list, Container)):
         carried.names[name] = _unbound_like(end)
-        raise Again
+        raise RunAgain
     if isinstance(binding, Container):
         start = carried.before.get(binding, binding.initial)
         form = binding.form_with(start)
         if end is UNBOUND:
             end = _unbound_like(binding)
         if not isinstance(end, Container) or end.form != form:
-            raise Unsteady(
+            raise UnstableCarry(
                 f"{_called(name)} is {form} before the loop and {described(end)} after a trip",
                 None, "keep its class, and its keys or attributes in their order, the same")
         return [
@@ -394,19 +394,19 @@ def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Va
         if not binding.is_like(end):
             carried.not_parts.add(name)
             carried.names[name] = binding.cell
-            raise Again
+            raise RunAgain
         return list(end.index[1])
     if isinstance(binding, (tuple, list)):
         if end is UNBOUND:
             end = _unbound_like(binding)
         if type(end) is not type(binding) or len(end) != len(binding):
-            raise Unsteady(
+            raise UnstableCarry(
                 f"{_called(name)} is a {type(binding).__name__} of {len(binding)} before the loop "
                 f"and {described(end)} after a trip", None, "keep its length and kind the same")
         return [y for a, b in zip(binding, end) for y in _yielded(frame, a, b, carried, name)]
-    if isinstance(binding, Worded):
+    if isinstance(binding, CarriedWord):
         if words_of(end) is None:
-            raise Unsteady(
+            raise UnstableCarry(
                 f"{_called(name)} is a string before the loop and something else after a trip",
                 None, "keep its kind the same")
         return [code_of(end, binding.words)]
@@ -415,30 +415,31 @@ def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Va
         found = (UNBOUND,) * len(items) if end is UNBOUND else frame.heap.items(end)
         if found is None or len(found) != len(items):
             if not isinstance(end, Cell):
-                raise Unsteady(
+                raise UnstableCarry(
                     f"{_called(name)} is a list before the loop and something else after a trip",
                     None, "keep its kind the same")
             carried.grow[binding] = None
-            raise Again
+            raise RunAgain
         return [y for a, b in zip(items, found) for y in _yielded(frame, a, b, carried, name)]
     if not _is_carried(binding):
         if end is binding or (type(end) is type(binding) and end == binding):
             return []
         _refuse_functions(name, binding, end)
-        raise Unsteady(
+        raise UnstableCarry(
             f"{_called(name)} is {binding!r} before the loop and something else after a trip", None,
             "give it a number or an array before the loop")
     if end is UNBOUND:
         return [make_undefined()]
     if not _is_carried(end):
         _refuse_functions(name, binding, end)
-        raise Unsteady(f"{_called(name)} is a number or an array before the loop, or nothing, and "
-                                f"{end!r} after a trip", None, "give it one kind of value")
+        raise UnstableCarry(
+            f"{_called(name)} is a number or an array before the loop, or nothing, and "
+            f"{end!r} after a trip", None, "give it one kind of value")
     leaf = leaf_value(frame, end)
     if (binding is UNBOUND and carried.names.get(name) is UNBOUND and name in carried.exposed
             and isinstance(leaf.type, (Scalar, Array))):
-        carried.names[name] = stand_in(frame, leaf)
-        raise Again
+        carried.names[name] = placeholder(frame, leaf)
+        raise RunAgain
     return [leaf]
 
 
@@ -447,8 +448,8 @@ def with_maybes(frame: Frame, binding, end):
     end = settled(frame.session.assumed, end)
     if binding is UNBOUND and end is None:
         return None
-    if (isinstance(binding, Worded)
-        or words_of(binding) is not None and end is not binding and end != binding):
+    if (isinstance(binding, CarriedWord)
+            or words_of(binding) is not None and end is not binding and end != binding):
         return _with_words(binding, end)
     if (isinstance(binding, Maybe) or isinstance(end, Maybe)
         or (binding is None) is not (end is None)):
@@ -459,7 +460,7 @@ def with_maybes(frame: Frame, binding, end):
         last = end.content if isinstance(end, Maybe) else UNBOUND if end is None else end
         content = start.content
         if content is None or content is UNBOUND:
-            content = stand_in(frame, last)
+            content = placeholder(frame, last)
         elif last is not UNBOUND:
             content = with_maybes(frame, content, last)
         if isinstance(binding, Maybe) and content is binding.content:
@@ -473,7 +474,7 @@ def with_maybes(frame: Frame, binding, end):
 
 
 @dataclass(frozen=True)
-class Worded:
+class CarriedWord:
     """A string on entry of a loop whose trips set it to one of these words."""
 
     start: object  # a str or a Text
@@ -481,33 +482,34 @@ class Worded:
 
 
 def _with_words(binding, end):
-    start, known = ((binding.start, binding.words) if isinstance(binding, Worded)
-                    else (binding, words_of(binding)))
+    start, known = ((binding.start, binding.words) if isinstance(binding, CarriedWord) else
+                    (binding, words_of(binding)))
     found = words_of(end)
     if found is None:
         return binding
     words = tuple(dict.fromkeys((*known, *found)))
-    return binding if isinstance(binding, Worded) and words == known else Worded(start, words)
+    return (binding if isinstance(binding, CarriedWord) and words == known else CarriedWord(
+        start, words))
 
 
-def stand_in(frame: Frame, binding):
+def placeholder(frame: Frame, binding):
     """A placeholder of the type of `binding` where nothing is bound yet, since the reverse sweep
     saves a value in any case.
     """
     if isinstance(binding, (tuple, list)):
-        return like(binding, [stand_in(frame, item) for item in binding])
+        return like(binding, [placeholder(frame, item) for item in binding])
     if isinstance(binding, Container):
-        members = {key: stand_in(frame, b) for key, b in binding.members.items()}
+        members = {key: placeholder(frame, b) for key, b in binding.members.items()}
         return Container(binding.heap, binding.cls, binding.factory, initial=members, is_blank=True)
     if binding is UNBOUND or not _is_carried(binding):
         return binding
     if is_list(frame, binding):
-        return Blank(List(UNDEFINED))
+        return BlankArray(List(UNDEFINED))
     type = getattr(frame.peek(binding), "type", None)
     if isinstance(type, Scalar):
         return PLACEHOLDERS.get(np.dtype(type.dtype or "float64").kind, 0)
     if isinstance(type, Array):
-        return Blank(type)
+        return BlankArray(type)
     return (PLACEHOLDERS["f"]
             if isinstance(binding, float)
             else 0
@@ -516,7 +518,7 @@ def stand_in(frame: Frame, binding):
 
 
 @dataclass(frozen=True)
-class Blank:
+class BlankArray:
     """An array of zeros of this type, or an empty list, allocated before the loop."""
 
     type: Array | List
@@ -542,7 +544,7 @@ def as_entered(frame: Frame, binding, end):
     end = settled(frame.session.assumed, end)
     if isinstance(binding, Maybe):
         if end is None or end is UNBOUND:
-            return Maybe(False, _nothing_like(frame, binding.content))
+            return Maybe(False, _dummy_number(frame, binding.content))
         last = end if isinstance(end, Maybe) else Maybe(True, end)
         return Maybe(last.is_set, as_entered(frame, binding.content, last.content))
     if (isinstance(binding, (tuple, list)) and type(binding) is type(end)
@@ -551,34 +553,34 @@ def as_entered(frame: Frame, binding, end):
     return end
 
 
-def _nothing_like(frame: Frame, binding):
+def _dummy_number(frame: Frame, binding):
     """A dummy number yielded by a trip that leaves the name unbound."""
     if isinstance(binding, Maybe):
-        return Maybe(False, _nothing_like(frame, binding.content))
+        return Maybe(False, _dummy_number(frame, binding.content))
     if isinstance(binding, (tuple, list)):
-        return like(binding, [_nothing_like(frame, item) for item in binding])
+        return like(binding, [_dummy_number(frame, item) for item in binding])
     return (binding if isinstance(binding, NUMBERS)
-            else stand_in(frame, binding) if isinstance(binding, Value)
+            else placeholder(frame, binding) if isinstance(binding, Value)
             else _unbound_like(binding))
 
 
 def _refuse_functions(name: str, binding, end) -> None:
     """Refuse a loop that carries a different function from trip to trip."""
     if is_function(end):
-        raise FunctionKept(f"{_called(name)} is a function that a loop makes anew in each trip",
-                           None, "loop over a tuple, or over a range whose bounds are known")
+        raise CarriesFunction(f"{_called(name)} is a function that a loop makes anew in each trip",
+                              None, "loop over a tuple, or over a range whose bounds are known")
 
 
 def _called(name: str | Slot) -> str:
     return "the result" if name == RESULT else str(name)
 
 
-def _as_it_is(binding):
+def _snapshot(binding):
     """A snapshot of `binding`: its containers keep their current members."""
     if isinstance(binding, (tuple, list)):
-        return like(binding, list(map(_as_it_is, binding)))
+        return like(binding, list(map(_snapshot, binding)))
     if isinstance(binding, Container):
-        members = {key: _as_it_is(b) for key, b in binding.members.items()}
+        members = {key: _snapshot(b) for key, b in binding.members.items()}
         return Container(binding.heap, binding.cls, binding.factory, binding.family(),
                          initial=members)
     return binding
@@ -593,7 +595,7 @@ def _unbound_like(binding):
     return UNBOUND if _is_carried(binding) else binding
 
 
-def _find_apart(frame: Frame, carried: Carried, before: tuple, live: frozenset) -> None:
+def _find_apart(frame: Frame, carried: LoopCarries, before: tuple, live: frozenset) -> None:
     """Find the names whose arrays have no aliases before the loop and after each trip."""
     env, contents, _ = before
     pairs = {
@@ -601,7 +603,7 @@ def _find_apart(frame: Frame, carried: Carried, before: tuple, live: frozenset) 
         for name in {**env, **frame.env} if frame.is_live(name, live)
     }
     now = {cell: cell.held for cell in frame.heap.contents}
-    found = parted(frame, [*pairs.values()], (contents, frame.heap.contents), ({
+    found = disjoint_cells(frame, [*pairs.values()], (contents, frame.heap.contents), ({
         cell: held
         for cell, (held, _) in carried.held_before.items()
     }, now))
@@ -609,10 +611,11 @@ def _find_apart(frame: Frame, carried: Carried, before: tuple, live: frozenset) 
                                if all(isinstance(x, Cell) for x in pair) and pair in found)
     if not carried.apart <= carried.parted:
         carried.apart &= carried.parted
-        raise Again
+        raise RunAgain
 
 
-def _find_sharing(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: dict) -> None:
+def _find_sharing(frame: Frame, carried: LoopCarries, before: tuple, entered: dict,
+                  ends: dict) -> None:
     """Record which arrays of the next trip may share memory."""
     inner = {
         root
@@ -645,7 +648,7 @@ def _find_sharing(frame: Frame, carried: Carried, before: tuple, entered: dict, 
             carried.origins[name] = known | shared
             more = True
     if more:
-        raise Again
+        raise RunAgain
 
 
 def _share_among_them(frame: Frame, binding) -> bool:
@@ -662,7 +665,8 @@ def _family(frame: Frame, binding) -> frozenset:
     return frozenset().union(*(cell.family() for cell in frame.cells_held(binding)))
 
 
-def binding_after(frame: Frame, binding, end, outputs: list[Value], carried: Carried, name: str):
+def binding_after(frame: Frame, binding, end, outputs: list[Value], carried: LoopCarries,
+                  name: str):
     if isinstance(binding, (tuple, list)):
         ends = end if isinstance(end, (tuple, list)) else [UNBOUND] * len(binding)
         return like(
@@ -691,7 +695,7 @@ def binding_after(frame: Frame, binding, end, outputs: list[Value], carried: Car
             tuple(binding_after(frame, a, b, outputs, carried, name) for a, b in zip(items, found)),
             families)
     result = outputs.pop(0)
-    if isinstance(binding, Worded):
+    if isinstance(binding, CarriedWord):
         return word(result, binding.words)
     if name in (RETURNED, RAISED) and result.constant is not MISSING:
         return bool(result.constant)
@@ -709,7 +713,7 @@ def binding_after(frame: Frame, binding, end, outputs: list[Value], carried: Car
 
 def _is_carried(leaf) -> bool:
     """Whether a leaf is a run-time value, which a loop can carry."""
-    return leaf is UNBOUND or isinstance(leaf, (Value, Cell, Blank, Worded, *NUMBERS))
+    return leaf is UNBOUND or isinstance(leaf, (Value, Cell, BlankArray, CarriedWord, *NUMBERS))
 
 
 def leaves(frame: Frame, binding, name: str = "") -> Iterator[tuple]:
@@ -737,9 +741,9 @@ def leaves(frame: Frame, binding, name: str = "") -> Iterator[tuple]:
 def leaf_value(frame: Frame, leaf) -> Value:
     if leaf is UNBOUND:
         return make_undefined()
-    if isinstance(leaf, Worded):
+    if isinstance(leaf, CarriedWord):
         return code_of(leaf.start, leaf.words)
-    if isinstance(leaf, Blank):
+    if isinstance(leaf, BlankArray):
         return new_list() if isinstance(leaf.type, List) else _zeros(frame, leaf.type)
     if frame.heap.items(leaf) is not None:
         return as_list(frame, leaf)

@@ -38,13 +38,13 @@ from ...ir.types import Type, join
 from ...ops.core.control import call as call_record
 from ...ops.core.record import value
 from ...ops.program.recursive_callee import Recursive
-from ..domain.frame import Ended, Frame
+from ..domain.frame import Frame, PathEnded
 from ..domain.functions import Local
 from ..domain.heap import Cell
 from ..domain.result_aliases import identities, rebind, sharing_pairs
 from ..values.activation import Diverges, run
 from .recursion_keys import (
-    Known,
+    ConstantArgument,
     Names,
     common,
     join_binding,
@@ -97,7 +97,7 @@ class Recursion:
 
     definition: Definition
     structure: object
-    types: list[Type | Known]
+    types: list[Type | ConstantArgument]
     names: list[str]
     callee: Recursive
     signature: Signature | None = None
@@ -108,7 +108,7 @@ class Recursion:
     lifted: list[Value] = field(default_factory=list)  # operands that every call passes on
 
 
-class Wider(Exception):
+class WiderArguments(Exception):
     """Signal that the function calls itself with arguments of a wider type."""
 
     def __init__(self, recursion: Recursion, types: list):
@@ -140,7 +140,7 @@ def call_recursive(frame: Frame, definition: Definition, bindings: dict, node: g
             continue
         if known.active:
             if joined != known.types:
-                raise Wider(known, joined)
+                raise WiderArguments(known, joined)
             return _emit(frame, known, leaves, bindings, node)
         if joined == known.types and _is_reusable(frame, known):
             return _emit(frame, known, leaves, bindings, node)
@@ -175,7 +175,9 @@ def _emit(frame: Frame, made: Recursion, leaves: list, bindings: dict, node: gas
         for each in frame.session.recursions:
             each.diverged = each.diverged or current().line
         raise Diverges
-    arguments = [leaf for leaf, type in zip(leaves, made.types) if not isinstance(type, Known)]
+    arguments = [
+        leaf for leaf, type in zip(leaves, made.types) if not isinstance(type, ConstantArgument)
+    ]
     _refuse_two_names(frame, made, arguments, node)
     outer = [frame.heap.read(cell) for cell in signature.outer]
     inputs = [*map(frame.value, arguments), *outer, *made.lifted]
@@ -242,13 +244,13 @@ def _make(frame: Frame, made: Recursion, names: list[str], node: gast.AST | None
         for _ in range(ROUNDS):
             made.diverged = None
             try:
-                found = _attempt(frame, made, names, node)
-            except Wider as wider:
+                found = _infer_signature(frame, made, names, node)
+            except WiderArguments as wider:
                 if wider.recursion is not made:
                     raise
                 made.types, made.signature = wider.types, None
                 continue
-            except Ended:
+            except PathEnded:
                 if made.diverged is None:
                     raise frame.refuse(
                         f"{made.definition.name}, which calls itself, raises on every path", node,
@@ -277,22 +279,26 @@ def _make(frame: Frame, made: Recursion, names: list[str], node: gast.AST | None
         _close([r for r in recursions if not r.closed])
 
 
-def _attempt(frame: Frame, made: Recursion, names: list[str], node: gast.AST | None) -> Signature:
+def _infer_signature(frame: Frame, made: Recursion, names: list[str],
+                     node: gast.AST | None) -> Signature:
     """Run the function on fresh parameters; returns the signature found."""
     definition, session, heap = made.definition, frame.session, frame.heap
     symbols = Names(fresh=True)
-    types = renamed([t for t in made.types if not isinstance(t, Known)], symbols)
+    types = renamed([t for t in made.types if not isinstance(t, ConstantArgument)], symbols)
     params = [
         Value(type, name) for type, name in zip(types, (n for n, t in zip(made.names, made.types)
-                                                        if not isinstance(t, Known)))
+                                                        if not isinstance(t, ConstantArgument)))
     ]
     block, before = Block(list(params)), dict(heap.contents)
     with Builder(block), at(current().line):
         rest = iter(params)
         leaves = [
-            value(t.value) if isinstance(t, Known) else frame.wrap(next(rest)) for t in made.types
+            value(t.value) if isinstance(t, ConstantArgument) else frame.wrap(next(rest))
+            for t in made.types
         ]
-        arguments = [leaf for leaf, t in zip(leaves, made.types) if not isinstance(t, Known)]
+        arguments = [
+            leaf for leaf, t in zip(leaves, made.types) if not isinstance(t, ConstantArgument)
+        ]
         bindings = dict(zip(names, join_binding(frame, made.structure, list(leaves))))
         given = made.signature.outer if made.signature is not None else ()
         for cell in given:

@@ -17,7 +17,7 @@ from ...ir.treedef import form_of, list_form
 from ...ir.types import Array, Extent, Scalar, Tape, Tuple, Type, Unknown, may_be_one
 from ...ops.core.record import type_of_constant
 from ..domain.frame import Frame, Object
-from ..domain.functions import Local, Made
+from ..domain.functions import FunctionValue, Local
 from ..domain.heap import Cell, Container
 from .join import NUMBERS
 
@@ -27,13 +27,13 @@ LEAF = object()
 
 
 @dataclass(frozen=True)
-class Known:
+class ConstantArgument:
     """A number that is a constant at the call."""
 
     value: object
 
     def __eq__(self, other) -> bool:
-        return (isinstance(other, Known) and type(self.value) is type(other.value)
+        return (isinstance(other, ConstantArgument) and type(self.value) is type(other.value)
                 and repr(self.value) == repr(other.value))
 
     def __hash__(self) -> int:
@@ -82,17 +82,18 @@ def _same_thing(a, b) -> bool:
         return a.content is b.content
     if isinstance(a, Local) and isinstance(b, Local):
         return a.node is b.node and a.frame is b.frame
-    return a is b or (type(a) is type(b) and not isinstance(a, (Made, Object)) and bool(a == b))
+    return (a is b
+            or (type(a) is type(b) and not isinstance(a, (FunctionValue, Object)) and bool(a == b)))
 
 
 # -------------------------------------------------------------------------------------------- types
 
 
-def key_of(value: Value) -> Type | Known:
+def key_of(value: Value) -> Type | ConstantArgument:
     """The part of an argument on which a function may be specialised."""
     constant = value.constant
-    return (Known(constant) if constant is not MISSING and isinstance(constant, (*NUMBERS, str))
-            else value.type)
+    return (ConstantArgument(constant)
+            if constant is not MISSING and isinstance(constant, (*NUMBERS, str)) else value.type)
 
 
 def common(a: list, b: list) -> list | None:
@@ -109,8 +110,9 @@ def common(a: list, b: list) -> list | None:
     def each(s, t):
         if s == t:
             return s
-        if isinstance(s, Known) or isinstance(t, Known):
-            return each(*(type_of_constant(x.value) if isinstance(x, Known) else x for x in (s, t)))
+        if isinstance(s, ConstantArgument) or isinstance(t, ConstantArgument):
+            return each(*(type_of_constant(x.value) if isinstance(x, ConstantArgument) else x
+                          for x in (s, t)))
         match s, t:
             case Scalar(), Scalar() if s.dtype == t.dtype and not narrow:
                 return Scalar(s.dtype)
@@ -171,6 +173,6 @@ def refuse_functions(binding) -> None:
         case tuple() | list():
             for item in binding:
                 refuse_functions(item)
-        case Made():
+        case FunctionValue():
             raise UnsupportedError("a function that calls itself returns a function", None,
                                    "call it where it is made")

@@ -12,7 +12,7 @@ from ...errors import UnsupportedError
 from ...ir.graph import OPERATORS
 from ...ops.core.record import value
 from ...ops.program.effects import is_exception
-from ..domain.frame import CODE, EXIT, RAISED, RETURNED, STOP, UNBOUND, Frame, Thrown
+from ..domain.frame import CODE, EXIT, RAISED, RETURNED, STOP, UNBOUND, ExceptionObject, Frame
 from ..syntax.liveness import inside, names_in, read_names
 from ..values.exceptions import FLAGS, Try, forget, held_names, is_caught, note, throw, thrown_by
 from ..values.maybe_unbound import note_bound
@@ -52,7 +52,7 @@ def _run_catching(frame: Frame, stmt: gast.Try, evaluate: Callable) -> None:
         _dispatch(frame, _groups(frame, stmt, kinds, list(tried.codes)), after)
 
     def went_on() -> None:
-        _put_out(frame, raised)
+        _clear_in_flight(frame, raised)
         leaving = frame.env[EXIT]
         if leaving is False:
             frame.session.execute(frame, stmt.orelse, after, False)
@@ -78,7 +78,7 @@ def _kinds(frame: Frame, handler: gast.ExceptHandler, evaluate: Callable) -> tup
     return kinds
 
 
-def _put_out(frame: Frame, raised) -> None:
+def _clear_in_flight(frame: Frame, raised) -> None:
     """Clear the in-flight flags: no exception is in flight."""
     for flag in (EXIT, STOP, RETURNED):
         if frame.env[flag] is raised:
@@ -153,7 +153,7 @@ def _run_handler(frame: Frame, handler: gast.ExceptHandler, codes: list[int], co
         frame.env.pop(names_in(handler.name)[0], None)
 
 
-def _throw_again(frame: Frame, caught: dict[int, Thrown], code, stmt: gast.AST,
+def _throw_again(frame: Frame, caught: dict[int, ExceptionObject], code, stmt: gast.AST,
                  after: frozenset) -> None:
     """Re-raise: `raise` without an exception, in a handler."""
     (first, thrown), *others = caught.items()
@@ -214,7 +214,7 @@ def _run_finally(frame: Frame, stmt: gast.Try, evaluate: Callable) -> None:
         frame.env.pop(name, None)
     for code in tried.codes:
         note(frame, code)
-    _surface(frame, list(tried.codes), stmt, after)
+    _raise_pending(frame, list(tried.codes), stmt, after)
 
 
 def _matters(body: list) -> bool:
@@ -223,7 +223,7 @@ def _matters(body: list) -> bool:
                for stmt in body for node in inside(stmt))
 
 
-def _surface(frame: Frame, codes: list[int], stmt: gast.AST, after: frozenset) -> None:
+def _raise_pending(frame: Frame, codes: list[int], stmt: gast.AST, after: frozenset) -> None:
     """Raise what only the `finally` has held up and nothing around catches."""
     raised, code = frame.env[RAISED], frame.env[CODE]
     loose = [each for each in codes if not is_caught(frame, frame.session.thrown[each - 1][1].kind)]
@@ -235,4 +235,4 @@ def _surface(frame: Frame, codes: list[int], stmt: gast.AST, after: frozenset) -
             frame.line(stmt), "catch them all around it, or none")
     caught = {each: thrown_by(frame, each) for each in loose}
     branch(frame, value(raised), lambda: _throw_again(frame, caught, code, stmt, after),
-           lambda: _put_out(frame, raised), after)
+           lambda: _clear_in_flight(frame, raised), after)

@@ -22,7 +22,7 @@ from ...ops.program.checkpoint import Outlined, Rerun, is_plain
 
 
 @dataclass(eq=False)
-class Marked:
+class MarkedOps:
     """The ops that belong to one call of a checkpointed function."""
 
     ops: list[Op]
@@ -37,7 +37,7 @@ def mark(session, name: str, source: Source, run: Callable):
     start = len(builder.block.ops)
     result = run()
     if not session.recursions:  # recursive functions have tapes of their own
-        session.marked.append(Marked(builder.block.ops[start:], name, source, builder.line))
+        session.marked.append(MarkedOps(builder.block.ops[start:], name, source, builder.line))
     return result
 
 
@@ -62,7 +62,7 @@ def outline(top: Block, session) -> None:
                 other.ops = [op for op in other.ops if op is made or op not in ops]
 
 
-def _outlined(marked: Marked, block: Block, ops: list[Op]) -> Op:
+def _outlined(marked: MarkedOps, block: Block, ops: list[Op]) -> Op:
     """The call that replaces `ops` of `block`."""
     if len(ops) == 1 and ops[0].name == "call" and is_plain(ops[0].attrs["callee"]):
         ops[0].attrs = {**ops[0].attrs, "callee": Rerun(ops[0].attrs["callee"])}

@@ -17,8 +17,8 @@ from .heap import Cell, cells_in
 Pair = tuple[Cell, Cell]  # the binding of a name after either arm
 
 
-def parted(frame, pairs: Sequence[tuple], heaps: Sequence[dict],
-           held: Sequence[dict]) -> frozenset[Pair]:
+def disjoint_cells(frame, pairs: Sequence[tuple], heaps: Sequence[dict],
+                   held: Sequence[dict]) -> frozenset[Pair]:
     """Those of `pairs`, the bindings of all live names, that share memory with nothing else.
 
     `heaps` are the contents of the cells after either arm, `held` what their lists share memory

@@ -37,7 +37,7 @@ from ..syntax.captures import (
 )
 from ..syntax.dependencies import Absent, Inside, Kind, consulted, kind_of
 from ..syntax.liveness import Liveness, Outline, outline_of, read_names
-from .functions import Local, Made
+from .functions import FunctionValue, Local
 from .heap import Cell, Container, Heap, cells_in, insider, is_shared
 from .optional import Maybe
 
@@ -52,7 +52,7 @@ IN_WORDS = {RESULT: "the result", RESULT_OF: "this value", REST: "what is still 
 UNBOUND = type("Unbound", (), {"__repr__": lambda self: "unbound"})()
 
 
-class Ended(Exception):
+class PathEnded(Exception):
     """Signal that a path has ended by raising: nothing after it is run."""
 
 
@@ -64,7 +64,7 @@ class Text:
 
 
 @dataclass(frozen=True, eq=False)
-class Thrown:
+class ExceptionObject:
     """An exception object created by the program."""
 
     kind: type
@@ -312,7 +312,7 @@ class Frame:
                 if (error := insider(binding)) is not None:
                     raise error
                 return packed([self.value(b) for b in binding.members.values()], binding.form)
-            case Made():
+            case FunctionValue():
                 raise self.refuse(
                     "a function defined inside this one cannot be stored, returned or passed on "
                     "here",
@@ -321,7 +321,7 @@ class Frame:
                 raise self.refuse(
                     "a text that shows run-time data can be printed and raised, and nothing else",
                     None, "return the data, and make the text after the call")
-            case Thrown():
+            case ExceptionObject():
                 raise self.refuse("an exception can be raised, and nothing else", None,
                                   "raise it here")
             case slice() if not self.is_static(binding):
@@ -353,7 +353,7 @@ class Frame:
                 return binding.constant
             case Value() if (known := self.read_now(binding)) is not MISSING:
                 return known
-            case Value() | Cell() | Made() | Text() | Thrown():
+            case Value() | Cell() | FunctionValue() | Text() | ExceptionObject():
                 error = UndecidedError(
                     f"{what} must be known when code is generated, and depends on run-time data",
                     self.line(node) if node is not None else current().line,
@@ -397,7 +397,7 @@ class Frame:
                 return all(map(self.is_static, (binding.start, binding.stop, binding.step)))
             case Value():
                 return binding.constant is not MISSING
-        return not isinstance(binding, (Cell, Made, Text, Thrown))
+        return not isinstance(binding, (Cell, FunctionValue, Text, ExceptionObject))
 
     # --------------------------------------------------------------------------------------- names
 
@@ -581,7 +581,7 @@ def held_cells(binding) -> Iterator[Cell]:
                 if not isinstance(item, Cell):
                     yield from (cell for cell in held_cells(item)
                                 if not isinstance(item, (tuple, list)))
-        case Made():
+        case FunctionValue():
             for held in binding.held():
                 yield from held_cells(held)
     match binding:

@@ -15,19 +15,19 @@ import gast
 from ...errors import TypeMismatchError, UnsupportedError
 
 
-class FunctionKept(UnsupportedError):
+class CarriesFunction(UnsupportedError):
     """Signal that a loop carries functions: it must be unrolled."""
 
 
-class Unsteady(TypeMismatchError):
+class UnstableCarry(TypeMismatchError):
     """Signal that a loop carry changes its structure in a trip: the loop must be unrolled."""
 
 
-class LengthKept(FunctionKept):
+class GrowsFixedList(CarriesFunction):
     """Signal that a loop grows a list that must have a known length: the loop must be unrolled."""
 
 
-class UnlikeMembers(UnsupportedError):
+class MixedMembers(UnsupportedError):
     """Signal that a run-time number indexes members of different types: the loops that count it
     must be unrolled.
 
@@ -39,11 +39,11 @@ class UnlikeMembers(UnsupportedError):
         self.ranges = ranges
 
 
-class StaysInside(UnsupportedError):
+class NeedsInlining(UnsupportedError):
     """Signal that a function returns a compile-time-only object: the call must be inlined."""
 
 
-class Made:
+class FunctionValue:
     """A function that exists only at compile time, inside the program."""
 
     def held(self) -> Iterator:
@@ -52,7 +52,7 @@ class Made:
 
 
 @dataclass(eq=False)
-class Local(Made):
+class Local(FunctionValue):
     """A lambda or a nested def of the program, with the activation it closes over."""
 
     node: gast.FunctionDef | gast.Lambda
@@ -64,7 +64,7 @@ class Local(Made):
 
 
 @dataclass(eq=False)
-class Method(Made):
+class Method(FunctionValue):
     """A bound method: a function of a class, with its receiver, an object of the program or the
     class.
     """
@@ -77,7 +77,7 @@ class Method(Made):
 
 
 @dataclass(eq=False)
-class Partial(Made):
+class Partial(FunctionValue):
     """functools.partial(function, *args, **keywords)."""
 
     function: object
@@ -89,7 +89,7 @@ class Partial(Made):
 
 
 @dataclass(eq=False)
-class Again(Made):
+class CheckpointedFunction(FunctionValue):
     """checkpoint(function), of a function of the program."""
 
     function: object
@@ -99,7 +99,7 @@ class Again(Made):
 
 
 @dataclass(eq=False)
-class Chosen(Made):
+class ConditionalFunction(FunctionValue):
     """One function or another, chosen by a run-time condition."""
 
     condition: object  # a Value
@@ -110,7 +110,7 @@ class Chosen(Made):
 
 
 @dataclass(eq=False)
-class Known(Made):
+class Intrinsic(FunctionValue):
     """A function implemented by the front end: run(frame, node, *args, **keywords)."""
 
     run: Callable
@@ -123,7 +123,7 @@ class Known(Made):
 
 
 @dataclass(eq=False)
-class Generator(Made):
+class Generator(FunctionValue):
     """An unevaluated generator expression: `fold` consumes it whole, `iterate` gives a `for` its
     Iterable.
     """

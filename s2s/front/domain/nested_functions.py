@@ -17,11 +17,11 @@ from ...ir.graph import Block, Function, Value, free_values
 from ...ir.substitute import substitute
 from ...ops.core.control import make_undefined
 from .checkpoint_calls import outline
-from .frame import Ended
+from .frame import PathEnded
 
 
 @dataclass(frozen=True, eq=False)
-class Enclosing:
+class EnclosingValue:
     """A captured value of the enclosing program."""
 
     value: Value
@@ -31,7 +31,7 @@ class Enclosing:
                                "call the function there")
 
 
-class Enclosed:
+class NestedFunction:
     """A function of the program: `run(args)` runs it on bindings, `signature` is its signature."""
 
     def __init__(self, name: str, signature: inspect.Signature, run: Callable, frame):
@@ -54,7 +54,7 @@ class Enclosed:
                 members = self.frame.members(result)
                 tupled = members is not None
                 block.yields = [self.frame.value(y) for y in (members if tupled else [result])]
-            except Ended:
+            except PathEnded:
                 tupled, block.yields = False, [make_undefined()]
         outline(block, self.frame.session)
         captures = {}
@@ -64,5 +64,5 @@ class Enclosed:
             names.append(inner.name)
             substitute(block, {outer: inner})
             block.params.append(inner)
-            captures[inner.name] = Enclosing(outer)
+            captures[inner.name] = EnclosingValue(outer)
         return Function(self.name, block, self.frame.source, "", tupled, captures)

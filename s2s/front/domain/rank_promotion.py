@@ -50,7 +50,7 @@ def has_ranks(function: Function) -> bool:
     return not any(isinstance(x.type, Unknown) for op in walk(function.block) for x in op.outputs)
 
 
-def spread(init: Value, type: Array, bounds: tuple, body: Block, name: str) -> Value | None:
+def broadcast_init(init: Value, type: Array, bounds: tuple, body: Block, name: str) -> Value | None:
     """`init`, a number before the loop, broadcast to this array type of the carry after a trip;
     None where that does not apply.
     """

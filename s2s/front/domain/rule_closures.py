@@ -31,7 +31,7 @@ class Group:
 
     def __init__(self, frame):
         self.frame = frame
-        self.members: list[Closed] = []
+        self.members: list[ClosedCallee] = []
         self.calls: list[Op] = []  # of members, which lack the captures
         self.extras: list[Value] | None = None  # the captures, once they are known
 
@@ -116,7 +116,7 @@ def _parameters(type: Type, name: str, params: list[Value]) -> Value:
     return params[-1]
 
 
-class Closed:
+class ClosedCallee:
     """A callee with derivative rules, whose function and rules are IR, built from blocks (see
     `Group`):
 

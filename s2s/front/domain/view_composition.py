@@ -30,7 +30,7 @@ Index = tuple[Pattern, list[Value]]
 Counters = dict[Value, tuple]  # the counter of a loop -> (lo, hi, step) of its range
 
 
-def composed(x: Value, first: Index, second: Index, counters: Counters) -> Index | None:
+def compose_index(x: Value, first: Index, second: Index, counters: Counters) -> Index | None:
     """The index into `x` equivalent to `second` after `first`; `first` has integers, slices and new
     axes.
     """

@@ -59,10 +59,19 @@ from ..control.iterables import Iterable, members_of
 from ..control.join import branch
 from ..control.recursion import Definition, call_recursive, is_open
 from ..domain.checkpoint_calls import mark
-from ..domain.frame import Ended, Frame, Object, Text, Thrown
-from ..domain.functions import Again, Chosen, Known, Local, Made, Method, Partial, StaysInside
+from ..domain.frame import ExceptionObject, Frame, Object, PathEnded, Text
+from ..domain.functions import (
+    CheckpointedFunction,
+    ConditionalFunction,
+    FunctionValue,
+    Intrinsic,
+    Local,
+    Method,
+    NeedsInlining,
+    Partial,
+)
 from ..domain.heap import Cell, Container, cells_in
-from ..domain.nested_functions import Enclosed, Enclosing
+from ..domain.nested_functions import EnclosingValue, NestedFunction
 from ..domain.optional import Maybe, has_maybe, refused
 from ..domain.result_aliases import rebind
 from ..syntax.captures import Fixed, Item, Member, is_data
@@ -82,7 +91,7 @@ from ..values.strings import method as text_method
 from ..values.unwrap import demand
 from .call_graph import local_may_call_itself, may_call_itself, plain_function, reached
 from .python_builtins import BUILTINS
-from .unwrap_callable import meant, names_of, of_numba, signature_of, target_of
+from .unwrap_callable import names_of, of_numba, signature_of, target_of, unwrap_jit
 
 OF_ROWS = {np.array, np.asarray}  # of a list of tuples: one row each
 _signature = functools.cache(inspect.signature)
@@ -109,7 +118,7 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
     """The binding of `function(*args, **keywords)`."""
     if len(args) == 1 and frame.heap.items(args[0]) == () and function in (np.array, np.asarray):
         function, args = np.zeros, [0]
-    if (inner := meant(function)) is not function and may_call_itself(inner):
+    if (inner := unwrap_jit(function)) is not function and may_call_itself(inner):
         return _apply_decorated(frame, inner, args, keywords, node)
     if _takes_arrays(function):
         args = [_without_ranges(frame, a, node) for a in args]
@@ -127,12 +136,12 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
                          {**function.keywords, **keywords}, node)
         case Method():
             return apply(frame, function.function, [function.receiver, *args], keywords, node)
-        case Known():
+        case Intrinsic():
             return function.run(frame, node, *args, **keywords)
-        case Checkpointed(function=inner) | Again(inner):
-            return mark(frame.session, _name_of_made(inner), frame.source,
+        case Checkpointed(function=inner) | CheckpointedFunction(inner):
+            return mark(frame.session, _called_name(inner), frame.source,
                         lambda: apply(frame, inner, args, keywords, node))
-        case Chosen(condition, functions):
+        case ConditionalFunction(condition, functions):
             return branch(frame, condition,
                           *(lambda f=f: apply(frame, f, args, keywords, node) for f in functions),
                           frame.live | frame.pending)
@@ -192,7 +201,9 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
              if _hashable(function)
              else None)
     if macro is not None:
-        args = [enclosed(frame, a, node) if isinstance(a, Made) else a for a in args]
+        args = [
+            nested_function(frame, a, node) if isinstance(a, FunctionValue) else a for a in args
+        ]
         args = [
             frame.static(a, "an option", node) if macro.is_option(k) else a
             for k, a in enumerate(args)
@@ -392,7 +403,7 @@ def operate_as(frame: Frame, rule: Callable, name: str, args: list, keywords: di
     }
     try:
         with guarding(frame, getattr(np, name, np.sum) if method else function):
-            result, values, named = _decided(frame, rule, values, named)
+            result, values, named = _with_static_options(frame, rule, values, named)
     except ArrayNeededError as error:
         listed = [k for k, x in enumerate(values) if x is error.value and is_listed(x.type)]
         if not listed or function in (np.array, np.asarray):
@@ -442,7 +453,7 @@ def unfit(frame: Frame, name: str, error: Exception, node: gast.AST) -> Exceptio
                 "use the arguments that s2s knows")
 
 
-def _decided(frame: Frame, rule: Callable, values: list, named: dict) -> tuple:
+def _with_static_options(frame: Frame, rule: Callable, values: list, named: dict) -> tuple:
     """The result of rule(*values, **named) and its arguments; captured numbers that must be static,
     such as an axis, are read now.
     """
@@ -549,9 +560,9 @@ def _name_of(function) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
-def _name_of_made(function) -> str:
+def _called_name(function) -> str:
     """The name in generated code of a call of a function, which may be one of the program's own."""
-    while isinstance(function, (Again, Partial, Method, functools.partial, Object)):
+    while isinstance(function, (CheckpointedFunction, Partial, Method, functools.partial, Object)):
         function = (function.content if isinstance(function, Object)
                     else getattr(function, "function", getattr(function, "func", None)))
     name = (getattr(function.node, "name", "f") if isinstance(function, Local)
@@ -605,7 +616,7 @@ def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, 
     values = [frame.value(a) for a in in_order]
     try:
         built = callee.built_for(values)
-    except (StaysInside, UndecidedError):  # a static value may be known to the caller alone
+    except (NeedsInlining, UndecidedError):  # a static value may be known to the caller alone
         return in_place(frame, function, args, keywords, node)
     if built.in_place:
         return in_place(frame, function, args, keywords, node)
@@ -628,8 +639,8 @@ def _needs_the_caller(frame: Frame, binding) -> bool:
             return any(_needs_the_caller(frame, b) for b in binding)
         case slice():
             return not frame.is_static(binding)
-        case Made() | Object() | Iterable() | Container() | dict() | Text() | Thrown(
-        ) | types.ModuleType():
+        case (FunctionValue() | Object() | Iterable() | Container() | dict() | Text()
+              | ExceptionObject() | types.ModuleType()):
             return True
         case Cell() if is_list(frame, binding):
             return True
@@ -706,7 +717,7 @@ def _results(frame: Frame, function, outputs):
     if acts(function):
         acted()
     if never_returns(function):
-        raise Ended
+        raise PathEnded
     results = tuple(map(frame.wrap, outputs))
     return results if function.tupled else results[0]
 
@@ -715,7 +726,7 @@ def captured_in(frame: Frame, function) -> list[Value]:
     """The captures of `function`, captured by the caller."""
     first = len(function.params) - len(function.captures)
     return [
-        getter.value if isinstance(getter, Enclosing) else frame.value(
+        getter.value if isinstance(getter, EnclosingValue) else frame.value(
             frame.captured(param.type, getter, name))
         for param, (name, getter) in zip(function.params[first:], function.captures.items())
     ]
@@ -727,7 +738,7 @@ def _emit_call(frame: Frame, callee, args: list, node: gast.AST):
     function = callee.function_for(values)
     require_quiet(frame, function, _name_of(callee), node)
     values += captured_in(frame, function)
-    if any(isinstance(getter, Enclosing) for getter in function.captures.values()):
+    if any(isinstance(getter, EnclosingValue) for getter in function.captures.values()):
         # it cannot be rebuilt outside this program
         outputs = emit_block(function.block, values, {})
     else:
@@ -749,12 +760,12 @@ def _parts(frame: Frame, function: functools.partial) -> tuple[list, dict]:
     }
 
 
-def enclosed(frame: Frame, function: Made, node: gast.AST) -> Enclosed:
+def nested_function(frame: Frame, function: FunctionValue, node: gast.AST) -> NestedFunction:
     """A function defined inside the program, as an operand of a transformation."""
     name = (getattr(function.node, "name", "f") if isinstance(function, Local)
             else getattr(function, "name", "f"))
-    return Enclosed(name, _made_signature(frame, function, node),
-                    lambda args: apply(frame, function, args, {}, node), frame)
+    return NestedFunction(name, _made_signature(frame, function, node),
+                          lambda args: apply(frame, function, args, {}, node), frame)
 
 
 def _made_signature(frame: Frame, function, node: gast.AST) -> inspect.Signature:
@@ -766,11 +777,11 @@ def _made_signature(frame: Frame, function, node: gast.AST) -> inspect.Signature
             inner = list(_made_signature(frame, function.function, node).parameters.values())
             return inspect.Signature(
                 [p for p in inner[len(function.args):] if p.name not in function.keywords])
-        case Chosen(_, (first, _)) | Again(first):
+        case ConditionalFunction(_, (first, _)) | CheckpointedFunction(first):
             return _made_signature(frame, first, node)
-        case Known(signature=inspect.Signature()):
+        case Intrinsic(signature=inspect.Signature()):
             return function.signature
-        case Made():
+        case FunctionValue():
             raise frame.refuse("a transformation of this function", node,
                                "write a lambda around it")
     return signature_of(function)

@@ -21,7 +21,7 @@ from ...ops.program.custom_rules import rules_given
 from ...ops.program.effects import has_effects
 from ..control.recursion import call_recursive
 from ..domain.checkpoint_calls import mark, outline
-from ..domain.frame import Ended, Frame, Session
+from ..domain.frame import Frame, PathEnded, Session
 from ..domain.heap import cells_in
 from ..domain.optional import has_maybe
 from ..domain.result_aliases import identities, is_shared_inside
@@ -29,7 +29,7 @@ from ..syntax.captures import is_data, type_of_data
 from ..syntax.dependencies import consulted, consulted_too, consulting, is_current, kind_of
 from ..syntax.find_source import definition_of
 from ..values.activation import run
-from ..values.dicts import KeysDepend
+from ..values.dicts import RuntimeKeys
 from ..values.unwrap import demand
 from . import numba_calls, numpy_calls, sequence_calls, tree_calls  # noqa: F401
 from .apply import apply, bound_arguments, default_binding, outside_definition
@@ -60,7 +60,7 @@ def build(function: Callable, types: Sequence[Type]) -> Function:
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltFunction:
     """The IR of a function for some types, with its effects on the caller."""
 
     function: Function
@@ -91,13 +91,13 @@ class Built:
         return self.function.params[len(self.function.params) - len(self.function.captures):]
 
 
-def _build(function: Callable, types: Sequence[Type]) -> Built:
+def _build(function: Callable, types: Sequence[Type]) -> BuiltFunction:
     keyed: set = set()
     while True:
         try:
             with consulting() as found:
-                return Built(*_run(function, types, keyed), found)
-        except KeysDepend as error:
+                return BuiltFunction(*_run(function, types, keyed), found)
+        except RuntimeKeys as error:
             if error.site is None or error.site in keyed:
                 raise
             keyed.add(error.site)
@@ -139,7 +139,7 @@ def _run(function: Callable, types: Sequence[Type],
                 frame.value(y)
                 for y in (result if tupled else [demand(frame, result, what="the result")])
             ]
-        except Ended:
+        except PathEnded:
             result, tupled, optional, block.yields = None, False, False, [make_undefined()]
         except UndecidedError as error:
             error.parameters = _computed_of(error.value, params)
@@ -149,7 +149,7 @@ def _run(function: Callable, types: Sequence[Type],
     captured = {cell for _, binding in session.captures.values() for cell in cells_in(binding)}
     shared = {root for cell in (*cells, *captured) for root in cell.roots}
     shares = any(cell.family() & shared for cell in frame.cells_held(result))
-    if changes and session.leaving is None and _says_nothing(block):
+    if changes and session.leaving is None and _has_no_effect(block):
         session.leaving = UnsupportedError(
             f"{name_of(function)}, which writes to its arguments and returns nothing: what s2s "
             "makes of a function leaves its caller's arrays as they are",
@@ -162,7 +162,7 @@ def _run(function: Callable, types: Sequence[Type],
                     tupled, {
                         param.name: getter
                         for getter, (param, _) in captures.items()
-                    }, _defaults(function), _own_meetings(meetings, block.params))
+                    }, _defaults(function), _length_equalities(meetings, block.params))
     changes = changes or session.doubtful
     inside = (changes or shares or optional or session.leaving is not None
               or is_shared_inside(frame.heap, result))
@@ -186,7 +186,7 @@ def _computed_of(x: Value, params: list[Value]) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def _says_nothing(block: Block) -> bool:
+def _has_no_effect(block: Block) -> bool:
     """Whether a function returns None and has no visible effect."""
     return (all(y.type == Static(None) for y in block.yields)
             and not any(has_effects(op) for op in walk(block)))
@@ -217,7 +217,7 @@ def activated(frame: Frame, function: Callable, plain: types.FunctionType, bindi
             else run_now())
 
 
-def _own_meetings(meetings: list[Meeting], params: list[Value]) -> tuple[Meeting, ...]:
+def _length_equalities(meetings: list[Meeting], params: list[Value]) -> tuple[Meeting, ...]:
     """The equalities of extents that arguments determine, each once: what a call has to check."""
     own = {symbol for p in params for symbol in symbols_of(p.type)}
     found: dict[tuple, Meeting] = {}
@@ -250,7 +250,7 @@ def _arguments(frame: Frame, function: Callable,
             args += [parameter(names[len(params)], rest.pop(0)) for _ in range(max(count, 0))]
         elif p.kind is p.VAR_KEYWORD:
             # no keywords arrive here: callers that pass some make them parameters
-            # (target.Keyworded)
+            # (target.WithKeywords)
             continue
         elif not rest and p.default is p.empty:
             raise TypeMismatchError(f"{name_of(function)} is given no argument {p.name}",
@@ -296,7 +296,7 @@ class Callee:
 
     def __init__(self, function: Callable):
         self.function, self.name = function, name_of(function)
-        self.built: dict[tuple, Built] = {}
+        self.built: dict[tuple, BuiltFunction] = {}
         self.building: set[tuple] = set()
 
     def __repr__(self) -> str:
@@ -306,8 +306,8 @@ class Callee:
         """The IR for arguments like `values`, which may be followed by the captured values."""
         return self.built_for(values).function
 
-    def built_for(self, values: Sequence[Value]) -> Built:
-        """The same as a Built."""
+    def built_for(self, values: Sequence[Value]) -> BuiltFunction:
+        """The same as a BuiltFunction."""
         types = tuple(v.type for v in values)
         for count in range(len(types), -1, -1):
             found = self.built.get(self._key(types[:count]))
@@ -320,14 +320,14 @@ class Callee:
                     return found
         return self._build(types)
 
-    def _with_captures(self, found: Built, types: tuple, count: int) -> Built:
+    def _with_captures(self, found: BuiltFunction, types: tuple, count: int) -> BuiltFunction:
         if all(a == p.type for a, p in zip(types[count:], found.captured)):
             return found
         key = self._key(types)
         self.built[key] = replace(found, function=rebuild(found.function, list(key)))
         return self.built[key]
 
-    def _build(self, types: tuple) -> Built:
+    def _build(self, types: tuple) -> BuiltFunction:
         key = self._key(types)
         if key in self.building:
             raise UnsupportedError(f"{self.name} calls itself", None, "write a loop")

@@ -8,8 +8,8 @@ from ...ir.graph import OPERATORS
 from ...ops.core.control import if_
 from ...ops.core.record import value
 from ..control.join import branch, is_function
-from ..domain.frame import Frame, Thrown
-from ..domain.functions import Chosen
+from ..domain.frame import ExceptionObject, Frame
+from ..domain.functions import ConditionalFunction
 from ..values.lists import index_of
 from ..values.messages import raise_
 from .operators import decide
@@ -21,17 +21,18 @@ def functions_in(frame: Frame, base) -> Sequence | None:
     return members if members and all(map(is_function, members)) else None
 
 
-def function_at(frame: Frame, functions: Sequence, key) -> Chosen:
+def function_at(frame: Frame, functions: Sequence, key) -> ConditionalFunction:
     """`functions[key]` of a run-time key: a conditional function, dispatched where it is called."""
     k, count = index_of(frame, key), len(functions)
     k = if_(OPERATORS["less"](k, value(0)), lambda: [OPERATORS["add"](k, value(count))],
             lambda: [k], [""])[0]
     outside = decide(frame, False, OPERATORS["less"](k, value(0)),
                      lambda: OPERATORS["greater_equal"](k, value(count)), None, True)
-    branch(frame, outside,
-           lambda: raise_(frame, None, Thrown(IndexError, ("list index out of range",), {})),
-           lambda: None, frame.live | frame.pending)
+    branch(
+        frame, outside,
+        lambda: raise_(frame, None, ExceptionObject(IndexError, ("list index out of range",), {})),
+        lambda: None, frame.live | frame.pending)
     found = functions[-1]
     for n in range(count - 2, -1, -1):
-        found = Chosen(OPERATORS["equal"](k, value(n)), (functions[n], found))
+        found = ConditionalFunction(OPERATORS["equal"](k, value(n)), (functions[n], found))
     return found

@@ -14,7 +14,7 @@ from ...errors import SourceError
 from ..domain.frame import Frame
 from ..domain.functions import Local
 from ..syntax.liveness import read_names
-from .unwrap_callable import meant, target_of
+from .unwrap_callable import target_of, unwrap_jit
 
 OUTSIDE = ("numpy", "scipy", "s2s.", "math", "numba")
 
@@ -28,7 +28,7 @@ def may_call_itself(function: Callable) -> bool:
 def plain_function(function: Callable) -> tuple[types.FunctionType | None, object]:
     """The function underlying `function`, and the receiver, if it is a method."""
     try:
-        target = target_of(meant(function))
+        target = target_of(unwrap_jit(function))
     except (SourceError, AttributeError):
         return None, None
     return target.function, target.arguments[0]() if target.arguments else None
@@ -68,7 +68,7 @@ def named_functions(function: types.FunctionType, owner=None) -> Iterator[Callab
         for module in modules:
             if not module.__name__.startswith(OUTSIDE):
                 yield from _callables(vars(module).get(name))
-        method = meant(getattr(type(owner), name, None))
+        method = unwrap_jit(getattr(type(owner), name, None))
         if isinstance(method, types.FunctionType):
             yield method
 

@@ -26,10 +26,10 @@ from ..domain.functions import Generator, Local
 from ..values.activation import run
 from ..values.comprehension_scope import comprehension_scope
 from ..values.dicts import new_dict
-from ..values.iterator_invalidation import acted
+from ..values.iterator_invalidation import was_written
 from ..values.lists import new_list
 from ..values.nonlocals import borrow
-from ..values.objects import placed as placed_dict
+from ..values.objects import new_dict_at as placed_dict
 from .expressions import assign, condition, evaluate, evaluate_any
 
 UNROLL_AT_MOST = 16  # most trips of a range that are unrolled into a list of known length
@@ -67,7 +67,7 @@ def _generator(frame: Frame, node: gast.GeneratorExp, source: Iterable) -> Gener
         if len(node.generators) > 1 or first.ifs:
             before = dict(frame.heap.contents)
             items = fold("list")
-            if acted(frame, before):
+            if was_written(frame, before):
                 raise frame.refuse(
                     "a generator expression with an `if` that writes into something, run over by a "
                     "loop",
@@ -133,11 +133,11 @@ def _definition(node, kind: str) -> gast.FunctionDef:
     """The function equivalent to a comprehension; cached per comprehension."""
     key = id(node), kind
     if key not in _made:
-        _made[key] = node, _placed(_function(node, kind), node)
+        _made[key] = node, _copy_position(_function(node, kind), node)
     return _made[key][1]
 
 
-def _placed(definition: gast.FunctionDef, node: gast.AST) -> gast.FunctionDef:
+def _copy_position(definition: gast.FunctionDef, node: gast.AST) -> gast.FunctionDef:
     """Give nodes without a position the position of the comprehension."""
     for inner in gast.walk(definition):
         if not hasattr(inner, "lineno"):

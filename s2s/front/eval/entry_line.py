@@ -10,7 +10,7 @@ from ..syntax.find_source import definition_of
 from .unwrap_callable import target_of
 
 
-def beginning(function: Callable) -> Line | None:
+def definition_line(function: Callable) -> Line | None:
     """The line of the `def` of a function; None if its source is not found."""
     try:
         return definition_of(target_of(function).function).source.begins
@@ -19,7 +19,7 @@ def beginning(function: Callable) -> Line | None:
 
 
 @contextmanager
-def placed(function: Callable) -> Iterator[None]:
+def at_definition_line(function: Callable) -> Iterator[None]:
     """A context in which errors without a line of the program get the line of the `def` of
     `function`.
     """
@@ -27,5 +27,5 @@ def placed(function: Callable) -> Iterator[None]:
         yield
     except S2SError as error:
         if error.line is None:
-            error.line = beginning(function)
+            error.line = definition_line(function)
         raise

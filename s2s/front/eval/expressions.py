@@ -20,8 +20,8 @@ from ...ops.core.record import ATTRIBUTES, METHODS, RECORDS, dims_of, emit, rank
 from ..control.introspection import type_of
 from ..control.iterables import Iterable
 from ..control.join import branch
-from ..domain.frame import REST, Frame, Object, Text, Thrown
-from ..domain.functions import Generator, Known, LengthKept, Local, Made, Method
+from ..domain.frame import REST, ExceptionObject, Frame, Object, Text
+from ..domain.functions import FunctionValue, Generator, GrowsFixedList, Intrinsic, Local, Method
 from ..domain.heap import Cell, Container, SharedError
 from ..domain.optional import Maybe
 from ..syntax.captures import Fixed, is_data
@@ -47,7 +47,7 @@ from ..values.objects import (
     found_in,
     instantiate,
     is_users,
-    placed,
+    new_dict_at,
     read,
     read_super,
 )
@@ -161,7 +161,7 @@ def _evaluate(frame: Frame, node: gast.AST):
             if isinstance(made, Container):
                 return made
             members = {key_in(frame, key, node): member for key, member in frame.heap.items(made)}
-            return placed(frame, new_dict(frame, members), node)
+            return new_dict_at(frame, new_dict(frame, members), node)
         case gast.Set():
             return instantiate(frame, Set, [tuple(_items(frame, node.elts))], {}, node)
         case gast.SetComp():
@@ -180,7 +180,7 @@ def _dict(frame: Frame, node: gast.Dict) -> Container:
     made = new_dict(frame, members)
     for key, binding in members.items():
         frame.name_member(made, key, binding)
-    return placed(frame, made, node)
+    return new_dict_at(frame, made, node)
 
 
 def _items(frame: Frame, nodes: list) -> list:
@@ -222,9 +222,9 @@ def _listed(frame: Frame, binding):
 def _spread(frame: Frame, binding, node: gast.AST) -> list:
     members = frame.members(_listed(frame, binding))
     if members is None:
-        raise LengthKept("`*` before something whose length is known only at run time",
-                         frame.line(node),
-                         "name the members first, a, b, c = xs, or pass xs itself")
+        raise GrowsFixedList("`*` before something whose length is known only at run time",
+                             frame.line(node),
+                             "name the members first, a, b, c = xs, or pass xs itself")
     return list(members)
 
 
@@ -386,7 +386,7 @@ def attribute(frame: Frame, base, name: str, node: gast.AST):
         except AttributeError as error:
             raise TypeMismatchError(str(error), frame.line(node),
                                     "set it before the call") from None
-    if isinstance(base, Thrown):
+    if isinstance(base, ExceptionObject):
         if name != "args":
             raise frame.refuse(f"the attribute {name} of an exception", node,
                                "read what it was made of: `.args`")
@@ -394,14 +394,14 @@ def attribute(frame: Frame, base, name: str, node: gast.AST):
     if isinstance(base, types.ModuleType):
         return _of_module(frame, base, name, node)
     if isinstance(base, Value) and isinstance(base.type, Draws):
-        return Known(lambda frame, node, *args, **keywords: apply_method(
+        return Intrinsic(lambda frame, node, *args, **keywords: apply_method(
             frame, base, name, args, keywords, node))
-    if isinstance(base, Text) or (isinstance(base, Thrown) and name != "args"):
+    if isinstance(base, Text) or (isinstance(base, ExceptionObject) and name != "args"):
         raise frame.refuse(
             f"the attribute {name} of a {'text' if isinstance(base, Text) else base.kind.__name__}",
             node, "print it or raise it, and nothing else")
     if name in _methods_of(frame, base):
-        return Known(
+        return Intrinsic(
             lambda frame, node, *args, **keywords: apply_method(
                 frame, base, name, list(args), keywords, node), (base,))
     if isinstance(base, (Value, Cell)):
@@ -412,7 +412,7 @@ def attribute(frame: Frame, base, name: str, node: gast.AST):
         return shared_result(frame, ATTRIBUTES[name](content), name, [base], {},
                              {content: base} if isinstance(base, Cell) else {}, ATTRIBUTES[name],
                              True)
-    if isinstance(base, (tuple, list, Made, Container)):
+    if isinstance(base, (tuple, list, FunctionValue, Container)):
         raise frame.refuse(f"the attribute {name} of a {type(base).__name__}", node,
                            "unpack it first")
     try:

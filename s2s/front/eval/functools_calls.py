@@ -11,7 +11,7 @@ import gast
 
 from ...errors import TypeMismatchError
 from ..domain.frame import Frame, Object
-from ..domain.functions import Known, Partial
+from ..domain.functions import Intrinsic, Partial
 from ..syntax.captures import Fixed, Super
 from ..syntax.liveness import parameter_names
 from ..values import objects
@@ -39,7 +39,7 @@ def _partial(frame: Frame, node, function, *args, **keywords):
 
 def _wraps(frame: Frame, node, wrapped, *args, **keywords):
     # the attributes that it copies have no use in numerical programs
-    return Known(lambda frame, node, wrapper: wrapper)
+    return Intrinsic(lambda frame, node, wrapper: wrapper)
 
 
 def _update_wrapper(frame: Frame, node, wrapper, wrapped, *args, **keywords):
@@ -57,7 +57,7 @@ def _itemgetter(frame: Frame, node, *keys):
         items = tuple(take(frame, base, key) for key in keys)
         return items if len(items) > 1 else items[0]
 
-    return Known(get)
+    return Intrinsic(get)
 
 
 def _attrgetter(frame: Frame, node, *names):
@@ -69,7 +69,7 @@ def _attrgetter(frame: Frame, node, *names):
             for name in names)
         return items if len(items) > 1 else items[0]
 
-    return Known(get)
+    return Intrinsic(get)
 
 
 def _methodcaller(frame: Frame, node, name, *args, **keywords):
@@ -77,7 +77,7 @@ def _methodcaller(frame: Frame, node, name, *args, **keywords):
         return apply_method(frame, base, frame.static(name, "the name of a method", node),
                             list(args), keywords, node)
 
-    return Known(run, (*args, *keywords.values()))
+    return Intrinsic(run, (*args, *keywords.values()))
 
 
 def _super(frame: Frame, node, *given):

@@ -17,11 +17,11 @@ from ...ops.core.control import for_loop, while_loop
 from ...ops.core.record import value
 from ...ops.program.checkpoint import Plan
 from ..control.iterables import Iterable, iterable
-from ..control.iterators import Once
+from ..control.iterators import OneShotIterator
 from ..control.join import branch, clear_flags, unless_left
 from ..control.loop_carries import (
-    Again,
-    Carried,
+    LoopCarries,
+    RunAgain,
     binding_after,
     cell_after,
     enter_binding,
@@ -37,10 +37,21 @@ from ..control.loop_carries import (
     suppose_more,
 )
 from ..domain.checkpoint_plans import tested as planned_test
-from ..domain.frame import BOUND, EXIT, OUT, RAISED, RESULT, RETURNED, STOP, UNBOUND, Ended, Frame
-from ..domain.functions import FunctionKept, UnlikeMembers, Unsteady
+from ..domain.frame import (
+    BOUND,
+    EXIT,
+    OUT,
+    RAISED,
+    RESULT,
+    RETURNED,
+    STOP,
+    UNBOUND,
+    Frame,
+    PathEnded,
+)
+from ..domain.functions import CarriesFunction, MixedMembers, UnstableCarry
 from ..domain.heap import Cell, Container, SharedError
-from ..domain.rank_promotion import spread
+from ..domain.rank_promotion import broadcast_init
 from ..syntax.liveness import (
     bound_names,
     changed_names,
@@ -52,7 +63,7 @@ from ..syntax.liveness import (
     read_names,
 )
 from ..syntax.one_raise_per_statement import is_quiet, tested
-from ..values.dicts import KeysDepend
+from ..values.dicts import RuntimeKeys
 from ..values.exceptions import forget, is_flag
 from ..values.lists import as_list, is_list, known_range
 from ..values.maybe_unbound import is_bound, note_bound
@@ -61,7 +72,7 @@ from .expressions import assign, condition, evaluate
 UNROLL_AT_MOST = 256
 # most trips of an unrolled loop: one that makes keys, that writes an array of a list whose index is
 # static in each trip (of a level, say), or that runs over the axes of an array
-FOLLOWED_AT_MOST = {KeysDepend: 64, SharedError: 16, UndecidedError: 16}
+FOLLOWED_AT_MOST = {RuntimeKeys: 64, SharedError: 16, UndecidedError: 16}
 
 
 # --------------------------------------------------------------------------------------- statements
@@ -71,7 +82,8 @@ def run_for(frame: Frame, node: gast.For) -> None:
     """`for target in iterable: body`."""
     binding = evaluate(frame, node.iter)
     source = iterable(frame, binding, node.iter)
-    watch = binding.watch.again(frame) if isinstance(binding, Once) and binding.is_early else None
+    watch = (binding.watch.again(frame)
+             if isinstance(binding, OneShotIterator) and binding.is_early else None)
     frame.env[_holder(node)] = source.held
     outer = frame.session.run_over
     frame.session.run_over = [*outer, *(x.root for x in source.held if is_list(frame, x))]
@@ -92,13 +104,13 @@ def _run_through(frame: Frame, node: gast.For, source: Iterable) -> None:
         shared = {cell: (cell.held, cell.alike) for cell in before[1]}
         try:
             _run_loop(frame, Loop(node, node.body, source))
-        except (FunctionKept, KeysDepend, SharedError, UndecidedError, UnlikeMembers,
-                Unsteady) as error:
+        except (CarriesFunction, RuntimeKeys, SharedError, UndecidedError, MixedMembers,
+                UnstableCarry) as error:
             indices = known_range(source.bounds)
             if indices is None or len(indices) > FOLLOWED_AT_MOST.get(type(error), UNROLL_AT_MOST):
                 raise
-            if (isinstance(error, UnlikeMembers) and error.ranges
-                and not any(r is source.bounds for r in error.ranges)):
+            if (isinstance(error, MixedMembers) and error.ranges
+                    and not any(r is source.bounds for r in error.ranges)):
                 raise
             frame.restore(before)
             for cell, held in shared.items():
@@ -190,7 +202,7 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
     live = frame.liveness.heads[id(node)]
     targets = names_in(node.target) if source is not None else []
     before, kept, assumed = frame.snapshot(), frame.kept, frame.session.assumed
-    carried = Carried(breaks=may_stop(loop.body), exposed=frame.liveness.exposed[id(node)])
+    carried = LoopCarries(breaks=may_stop(loop.body), exposed=frame.liveness.exposed[id(node)])
     carried.test_inside = (source is None
                            and any(isinstance(n, gast.NamedExpr) for n in inside(loop.test)))
     if carried.test_inside:
@@ -222,7 +234,7 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
         try:
             _attempt(frame, loop, carried, live)
             return
-        except Again:
+        except RunAgain:
             if carried.grow:
                 frame.restore(before)
                 for cell in carried.grow:
@@ -242,11 +254,11 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
             before = start
             for cell, held in carried.held_before.items():  # the findings of a failed attempt
                 cell.held, cell.alike = held
-    raise Unsteady("what this loop carries from trip to trip cannot be worked out",
-                   frame.line(node), "give its variables one kind of value before the loop")
+    raise UnstableCarry("what this loop carries from trip to trip cannot be worked out",
+                        frame.line(node), "give its variables one kind of value before the loop")
 
 
-def _note_unbound(frame: Frame, loop: Loop, carried: Carried) -> None:
+def _note_unbound(frame: Frame, loop: Loop, carried: LoopCarries) -> None:
     """Prepare the flags of carried names that may be unbound before the loop."""
     if frame.outline.is_dump:
         return
@@ -261,7 +273,7 @@ def _note_unbound(frame: Frame, loop: Loop, carried: Carried) -> None:
 # -------------------------------------------------------------------------------------- one attempt
 
 
-def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> None:
+def _attempt(frame: Frame, loop: Loop, carried: LoopCarries, live: frozenset) -> None:
     node, source = loop.node, loop.source
     if node.orelse and carried.breaks:
         carried.names.setdefault(OUT if carried.test_inside or loop.tests_itself else STOP, False)
@@ -318,7 +330,7 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
                        lambda: run_out(frame), live)
             else:
                 frame.session.execute(frame, loop.body, live)
-        except Ended:  # there is no next trip: any value will do
+        except PathEnded:  # there is no next trip: any value will do
             entered = enter(params)
         return leave(frame, carried, before, entered, ends, live)
 
@@ -330,12 +342,12 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
         try:
             frame.session.execute(frame, list(loop.setup), live, tail=False)
             go_on = condition(frame, loop.test)
-        except Ended:
+        except PathEnded:
             ended.append(True)
             return value(False)
         if any(frame.heap.contents[cell] is not contents[cell] for cell in contents):
             carried.test_inside = carried.breaks = True
-            raise Again
+            raise RunAgain
         return go_on
 
     frame.session.loops.append(before[2])
@@ -347,7 +359,7 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
                      else source.index_name(frame))
             outputs = for_loop(
                 *source.bounds, inits, body, carried.breaks, names, index,
-                source.plan, spread=lambda init, type, block, name: spread(
+                source.plan, spread=lambda init, type, block, name: broadcast_init(
                     init, type, source.bounds, block, name))
         else:
             outputs = while_loop(inits, test, body, carried.breaks, names, loop.plan)
@@ -355,7 +367,7 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
         frame.session.loops.pop()
         frame.session.choosing = choosing
     if ended:
-        raise Ended
+        raise PathEnded
     frame.restore(before)
     frame.session.assumed = assumed
     frame.kept = outer_kept
@@ -379,7 +391,8 @@ def run_out(frame: Frame) -> None:
     frame.env[OUT] = frame.env[STOP] = frame.env[EXIT] = True
 
 
-def _after(frame: Frame, loop: Loop, carried: Carried, ends: dict, outputs: list[Value]) -> None:
+def _after(frame: Frame, loop: Loop, carried: LoopCarries, ends: dict,
+           outputs: list[Value]) -> None:
     """Set the state after the loop."""
     node = loop.node
     if carried.bind_always:

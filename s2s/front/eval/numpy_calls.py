@@ -16,7 +16,7 @@ from ...library import numpy_functions as said
 from ...ops.core.record import FUNCTIONS, dtype_of, rank
 from ...ops.core.shape import length, normal_axis
 from ..domain.frame import Frame
-from ..domain.functions import Known
+from ..domain.functions import Intrinsic
 from ..domain.heap import Cell, Container
 from ..values.lists import is_list, new_list
 from ..values.numpy_writes import write_out
@@ -357,9 +357,9 @@ def _vectorize(frame: Frame, node, pyfunc=np._NoValue, otypes=None, doc=None, ex
         for x, what in ((otypes, "otypes="), (excluded, "excluded="), (signature, "signature="))
     ]
     if pyfunc is np._NoValue:
-        return Known(lambda frame, node, function: _vectorize(frame, node, function, otypes, doc,
-                                                              excluded, cache, signature))
-    return Known(
+        return Intrinsic(lambda frame, node, function: _vectorize(frame, node, function, otypes,
+                                                                  doc, excluded, cache, signature))
+    return Intrinsic(
         lambda frame, node, *args, **keywords: vectorized(frame, node, pyfunc, *settings, list(
             args), keywords), (pyfunc,))
 

@@ -15,14 +15,14 @@ from ...ir.graph import Block, Function, Value
 from ...ir.types import Array, Static, Tuple, Type
 from ...ops.core.record import type_of_constant
 from ...ops.program.opaque_call import Inside, called, foreign
-from ..domain.functions import Made
+from ..domain.functions import FunctionValue
 from ..syntax.captures import is_data
 from .build import callee_of
-from .entry_line import beginning
+from .entry_line import definition_line
 from .unwrap_callable import names_of
 
 
-class Like:
+class DeclaredResult:
     """The declared result of a function: `like`, of the same arguments, or an example."""
 
     def __init__(self, like, name: str, arguments: tuple):
@@ -79,17 +79,17 @@ def foreign_function(function: Callable, name: str, like, types: Sequence[Type])
     arguments = tuple(t if isinstance(t, Static) else None for t in types)
     params = [Value(t, n) for t, n in zip(types, names_given(function, len(types)))]
     block = Block(params)
-    said = like if isinstance(like, Of) else Like(like, name, arguments)
+    said = like if isinstance(like, DeclaredType) else DeclaredResult(like, name, arguments)
     with Builder(block):
         said.function_for([p for p, a in zip(params, arguments) if a is None])
         found = emit(foreign, *(p for p, a in zip(params, arguments) if a is None),
                      function=function, arguments=arguments, like=said)
         block.yields = list(found) if isinstance(found, tuple) else [found]
-    line = beginning(function)
+    line = definition_line(function)
     return Function(name, block, line.source if line is not None else None, "", said.tupled)
 
 
-class Of:
+class DeclaredType:
     """A declared result of one fixed type."""
 
     def __init__(self, name: str, type: Type, why: str = ""):
@@ -108,9 +108,10 @@ def foreign_inside(solve: Callable, inner, function, start: Value, like: Type, w
 
     `inner` has the IR of `function`, and its operands besides its argument.
     """
-    if not inner.given and not isinstance(function, Made):
+    if not inner.given and not isinstance(function, FunctionValue):
         handed = Static(function)
     else:
         handed = Inside(inner.function, len(inner.given))
     return emit(foreign, *(() if isinstance(handed, Static) else inner.given), start,
-                function=solve, arguments=(handed, None), like=Of(called(solve), like, why))
+                function=solve, arguments=(handed, None),
+                like=DeclaredType(called(solve), like, why))

@@ -22,7 +22,7 @@ from ...ops.core.record import RECORDS, value
 from ...ops.program.list_ops import list_stack
 from ..control.join import NUMBERS, branch
 from ..domain.frame import Frame, Object, Text
-from ..domain.functions import Made
+from ..domain.functions import FunctionValue
 from ..domain.heap import Cell, Container, cells_in
 from ..domain.optional import Maybe, has_maybe, is_given, is_none, refused, settled
 from ..values.dicts import key_in
@@ -156,7 +156,7 @@ def unary(frame: Frame, op: gast.AST, x, node: gast.AST):
 
 def truth(frame: Frame, binding, node: gast.AST | None = None) -> Value:
     """The truth value of `binding`, as a Value."""
-    if isinstance(binding, Made):
+    if isinstance(binding, FunctionValue):
         return value(True)
     binding = frame.opened(settled(frame.session.assumed, binding))
     if isinstance(binding, Maybe):

@@ -31,7 +31,7 @@ from ..control.iterables import (
 )
 from ..domain.checkpoint_plans import plan_of
 from ..domain.frame import Frame, Object
-from ..domain.functions import Again, Generator, Made
+from ..domain.functions import CheckpointedFunction, FunctionValue, Generator
 from ..domain.heap import Cell, Container
 from ..values.context_managers import CONTEXTS
 from ..values.exceptions import guard
@@ -72,10 +72,11 @@ def _range(frame: Frame, node, *bounds):
 def _checkpoint(frame: Frame, node, source, snapshots=None, memory=None):
     """`s2s.checkpoint` of a function, or of a loop's iterable."""
     content = source.content if isinstance(source, Object) else source
-    if isinstance(content, Made) and not isinstance(content, Generator) or callable(content):
+    if (isinstance(content, FunctionValue) and not isinstance(content, Generator)
+            or callable(content)):
         if (snapshots, memory) != (None, None):
             checkpoint(print, snapshots, memory)  # refuse it as plain Python does
-        return Again(source)
+        return CheckpointedFunction(source)
     return replace(iterable(frame, source, node), plan=plan_of(frame, node, snapshots, memory))
 
 

@@ -49,7 +49,7 @@ UNGIVEN = object()
 MOST_KNOWN = 256  # most members evaluated at compile time
 
 
-def say(frame: Frame, node, function: Callable, *args):
+def call_library(frame: Frame, node, function: Callable, *args):
     """A call of a function of library/sequences.py, inlined."""
     return in_place(frame, function, list(args), {}, node, current().line)
 
@@ -71,7 +71,7 @@ def listed(frame: Frame, node, source=()):
     indices = known_range(source.bounds)
     if indices is not None and len(indices) <= MOST_KNOWN:
         return new_list(frame, [source.get(k) for k in indices])
-    return say(frame, node, said.listed, source)
+    return call_library(frame, node, said.listed, source)
 
 
 def _tuple(frame: Frame, node, source=()):
@@ -106,13 +106,13 @@ def _sum(frame: Frame, node, source, start=0):
     if isinstance(source, Generator) and sys.version_info < (3, 12):
         return source.fold("sum", _number(start))
     if isinstance(source, Iterable) and source.trips is None and sys.version_info < (3, 12):
-        return say(frame, node, said.summed, source, _number(start))
+        return call_library(frame, node, said.summed, source, _number(start))
     members, source = _members(frame, node, source)
     if members is not None:
         return _sum_of_known(frame, node, [start, *members])
     if (isinstance(source, Cell) and not is_list(frame, source)
             and not (frame.is_static(start) and start == 0)):
-        return say(frame, node, said.summed, source, _number(start))
+        return call_library(frame, node, said.summed, source, _number(start))
     return operate(frame, sum, [source, start], {}, node)
 
 
@@ -137,12 +137,12 @@ def _number(start):
 
 
 def _any(frame: Frame, node, source):
-    return source.fold("any") if isinstance(source, Generator) else say(
+    return source.fold("any") if isinstance(source, Generator) else call_library(
         frame, node, said.any_of, source)
 
 
 def _all(frame: Frame, node, source):
-    return source.fold("all") if isinstance(source, Generator) else say(
+    return source.fold("all") if isinstance(source, Generator) else call_library(
         frame, node, said.all_of, source)
 
 
@@ -168,9 +168,9 @@ def _extreme(function, larger: Callable) -> Callable:
             return function(frame.static(tuple(members), "this"))
         if key is None and default is UNGIVEN and members is None and isinstance(
                 items, Cell) and not is_list(frame, items) and rank(frame.value(items)) == 1:
-            return say(frame, node,
-                       said.largest_of_vector if function is max else said.smallest_of_vector,
-                       items)
+            return call_library(
+                frame, node, said.largest_of_vector if function is max else said.smallest_of_vector,
+                items)
         if key is None and (default is UNGIVEN
                             or members is not None) and not _of_tuples(frame, items):
             return operate(
@@ -179,9 +179,9 @@ def _extreme(function, larger: Callable) -> Callable:
         key = key if key is not None else _same
         items = new_list(frame, members) if members is not None else items
         if default is UNGIVEN or members is not None:
-            return say(frame, node, said.extreme, items, key, larger,
-                       f"{function.__name__}() arg is an empty sequence")
-        return say(frame, node, said.extreme_or, items, key, larger, _number(default))
+            return call_library(frame, node, said.extreme, items, key, larger,
+                                f"{function.__name__}() arg is an empty sequence")
+        return call_library(frame, node, said.extreme_or, items, key, larger, _number(default))
 
     return choose
 
@@ -210,15 +210,17 @@ def _sorted(frame: Frame, node, source, *, key=None, reverse=False):
     if isinstance(source, tuple):
         source = new_list(frame, source)
     if key is not None and frame.session.tries:  # a key function may raise a caught exception
-        return say(frame, node, said.sorted_by, source, key, reverse)
+        return call_library(frame, node, said.sorted_by, source, key, reverse)
     return _by_keys(frame, node, source,
-                    source if key is None else say(frame, node, said.mapped, source, key), reverse)
+                    source if key is None else call_library(frame, node, said.mapped, source, key),
+                    reverse)
 
 
 def _by_keys(frame: Frame, node, source, keys, reverse: bool):
     if _of_tuples(frame, keys):
-        return say(frame, node, said.merged, source, keys, operator.lt if reverse else operator.gt)
-    return say(frame, node, said.ordered, source, keys, reverse)
+        return call_library(frame, node, said.merged, source, keys,
+                            operator.lt if reverse else operator.gt)
+    return call_library(frame, node, said.ordered, source, keys, reverse)
 
 
 def _order_of(frame: Frame, node, keys, reverse):
@@ -286,9 +288,9 @@ def _require_equal(frame: Frame, node, sources: list[Iterable]) -> None:
         raise frame.refuse("zip(..., strict=True) where its ValueError is caught", node,
                            "compare the lengths first")
     for k, n in others:
-        say(frame, node, said.require_equal, first, n,
-            f"zip() argument {k} is shorter than argument 1",
-            f"zip() argument {k} is longer than argument 1")
+        call_library(frame, node, said.require_equal, first, n,
+                     f"zip() argument {k} is shorter than argument 1",
+                     f"zip() argument {k} is longer than argument 1")
 
 
 def _is_data(binding) -> bool:
@@ -329,8 +331,9 @@ def _at_run_time(frame: Frame, source: Iterable) -> Iterable:
 
 
 def _filter(frame: Frame, node, function, source):
-    return say(frame, node, said.filtered_true, source) if function is None else say(
-        frame, node, said.filtered, function, source)
+    if function is None:
+        return call_library(frame, node, said.filtered_true, source)
+    return call_library(frame, node, said.filtered, function, source)
 
 
 def _repeat(frame: Frame, node, x, times=None):
@@ -471,7 +474,7 @@ def _choices(known: Callable, run_time: dict[int, Callable]) -> Callable:
         if r not in run_time:
             raise frame.refuse(f"{known.__name__} of {r or 'all'} out of a run-time number", node,
                                "write the loops")
-        return say(frame, node, run_time[r], source)
+        return call_library(frame, node, run_time[r], source)
 
     return choose
 
@@ -488,18 +491,18 @@ def _accumulate(frame: Frame, node, source, func=operator.add, *, initial=None):
     items = listed(frame, node, source)
     items = new_list(frame, items) if isinstance(items, tuple) else items
     if initial is None:
-        return say(frame, node, said.accumulated, items, func)
-    return say(frame, node, said.accumulated_from, items, func, initial)
+        return call_library(frame, node, said.accumulated, items, func)
+    return call_library(frame, node, said.accumulated_from, items, func, initial)
 
 
 def _reduce(frame: Frame, node, function, source, *start):
     if start:
-        return say(frame, node, said.reduced_from, function, source, start[0])
+        return call_library(frame, node, said.reduced_from, function, source, start[0])
     items = listed(frame, node, source)
     if frame.members(items) is not None and not frame.members(items):
         raise TypeMismatchError("reduce of an empty sequence without a start", frame.line(node),
                                 "give it a third argument")
-    return say(frame, node, said.reduced, function, items)
+    return call_library(frame, node, said.reduced, function, items)
 
 
 def _len(frame: Frame, node, source):
@@ -591,19 +594,19 @@ def _integers(function: Callable, meaning: Callable) -> Callable:
                 ("float", "complex")):
                 raise TypeMismatchError(f"math.{function.__name__} of a float", frame.line(node),
                                         "convert with int()")
-        return say(frame, node, meaning, *args)
+        return call_library(frame, node, meaning, *args)
 
     return compute
 
 
 def _prod(frame: Frame, node, source, *, start=1):
-    return say(frame, node, said.product_of, source, _number(start))
+    return call_library(frame, node, said.product_of, source, _number(start))
 
 
 def _fsum(frame: Frame, node, source):
     source = listed(frame, node, source)
     if is_caught(frame, ValueError):  # elsewhere the op raises it
-        return say(frame, node, said.exact_sum, source)
+        return call_library(frame, node, said.exact_sum, source)
     return _finite_sum(frame, node, source)
 
 
@@ -614,7 +617,7 @@ def _finite_sum(frame: Frame, node, source):
 
 
 def _isclose(frame: Frame, node, a, b, *, rel_tol=1e-09, abs_tol=0.0):
-    return say(frame, node, said.is_close, a, b, _number(rel_tol), _number(abs_tol))
+    return call_library(frame, node, said.is_close, a, b, _number(rel_tol), _number(abs_tol))
 
 
 def _cycle(frame: Frame, node, source):
@@ -640,7 +643,8 @@ def _running(function: Callable) -> Callable:
             raise frame.refuse(
                 f"np.{function.__name__}.accumulate along another axis than the first", node,
                 "transpose before and after")
-        return say(frame, node, said.running, apply(frame, np.asarray, [x], {}, node), function)
+        return call_library(frame, node, said.running, apply(frame, np.asarray, [x], {}, node),
+                            function)
 
     return accumulate
 
@@ -688,10 +692,13 @@ BUILTINS.update({
     itertools.combinations_with_replacement: _choices(itertools.combinations_with_replacement,
                                                       {2: said.pairs_with_replacement}),
     itertools.permutations: _choices(itertools.permutations, {2: said.pairs_in_any_order}),
-    itertools.filterfalse: lambda frame, node, f, xs: say(frame, node, said.filtered_false, f, xs),
-    itertools.takewhile: lambda frame, node, f, xs: say(frame, node, said.taken_while, f, xs),
-    itertools.dropwhile: lambda frame, node, f, xs: say(frame, node, said.dropped_while, f, xs),
-    itertools.compress: lambda frame, node, xs, s: say(frame, node, said.selected, xs, s),
+    itertools.filterfalse: lambda frame, node, f, xs: call_library(frame, node, said.filtered_false,
+                                                                   f, xs),
+    itertools.takewhile: lambda frame, node, f, xs: call_library(frame, node, said.taken_while, f,
+                                                                 xs),
+    itertools.dropwhile: lambda frame, node, f, xs: call_library(frame, node, said.dropped_while, f,
+                                                                 xs),
+    itertools.compress: lambda frame, node, xs, s: call_library(frame, node, said.selected, xs, s),
     np.fromiter: lambda frame, node, xs, dtype=float, count=-1: apply(
         frame, np.array, [listed(frame, node, xs)], {"dtype": dtype}, node),
     heapq.heappush: _heap(said.heap_push),
@@ -719,17 +726,17 @@ BUILTINS.update({
     math.lcm: _integers(math.lcm, said.least_multiple),
     math.factorial: _integers(math.factorial, said.factorial),
     math.comb: _integers(math.comb, said.choose),
-    int.bit_length: lambda frame, node, n: say(frame, node, said.bit_length, n),
+    int.bit_length: lambda frame, node, n: call_library(frame, node, said.bit_length, n),
     math.perm: _integers(math.perm, said.arrange),
     math.isqrt: _integers(math.isqrt, said.integer_root),
     cmath.log: lambda frame, node, z, base=None: operate(frame, cmath.log, [z], {}, node)
-               if base is None else say(frame, node, said.complex_log, z, base),
-    math.modf: lambda frame, node, x: say(frame, node, said.parts, x),
-    math.ldexp: lambda frame, node, x, i: say(frame, node, said.scaled, x, i),
-    math.frexp: lambda frame, node, x: say(frame, node, said.mantissa_and_exponent, x),
-    math.remainder: lambda frame, node, x, y: say(frame, node, said.rest_of_nearest, x, y),
-    math.ulp: lambda frame, node, x: say(frame, node, said.last_place, x),
-    math.dist: lambda frame, node, p, q: say(frame, node, said.distance, p, q),
+               if base is None else call_library(frame, node, said.complex_log, z, base),
+    math.modf: lambda frame, node, x: call_library(frame, node, said.parts, x),
+    math.ldexp: lambda frame, node, x, i: call_library(frame, node, said.scaled, x, i),
+    math.frexp: lambda frame, node, x: call_library(frame, node, said.mantissa_and_exponent, x),
+    math.remainder: lambda frame, node, x, y: call_library(frame, node, said.rest_of_nearest, x, y),
+    math.ulp: lambda frame, node, x: call_library(frame, node, said.last_place, x),
+    math.dist: lambda frame, node, p, q: call_library(frame, node, said.distance, p, q),
     iter: iterator_of,
     next: next_of,
     itertools.cycle: _cycle,

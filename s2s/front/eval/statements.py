@@ -15,11 +15,11 @@ from ...ir.builder import at, current, emit
 from ...ir.graph import MISSING, Value
 from ...ops.core.control import tape_new
 from ..control.iterables import Iterable
-from ..control.iterators import Once
+from ..control.iterators import OneShotIterator
 from ..control.join import branch, unless_left
 from ..control.try_statement import run_try
 from ..domain.frame import EXIT, RESULT, RETURNED, STOP, Frame, Object
-from ..domain.functions import Made, StaysInside
+from ..domain.functions import FunctionValue, NeedsInlining
 from ..domain.heap import Container, insider
 from ..syntax.liveness import may_fall_through, may_leave
 from ..syntax.one_raise_per_statement import split
@@ -259,21 +259,21 @@ def _returnable(frame: Frame, binding, stmt: gast.Return) -> None:
         frame.session.leaving = frame.session.leaving or insider(binding)
         for member in binding.members.values():
             _returnable(frame, member, stmt)
-    elif isinstance(binding, Once):
-        raise StaysInside("returning an iterator", frame.line(stmt),
-                          "return a list of what is in it: list(...)")
-    elif isinstance(binding, Made):
-        raise StaysInside(
+    elif isinstance(binding, OneShotIterator):
+        raise NeedsInlining("returning an iterator", frame.line(stmt),
+                            "return a list of what is in it: list(...)")
+    elif isinstance(binding, FunctionValue):
+        raise NeedsInlining(
             "a function defined inside this one cannot be returned to outside the program",
             frame.line(stmt), "call it here, and return what it computes")
     elif isinstance(binding, Object):
         frame.value(binding)
     elif isinstance(binding, slice) and not frame.is_static(binding):
-        raise StaysInside("returning a slice", frame.line(stmt),
-                          "return its bounds, or what it takes of an array")
+        raise NeedsInlining("returning a slice", frame.line(stmt),
+                            "return its bounds, or what it takes of an array")
     elif isinstance(binding, Iterable) or (callable(binding) and not isinstance(binding, type)):
-        raise StaysInside(f"returning a {type(binding).__name__}", frame.line(stmt),
-                          "return numbers, arrays and tuples of them")
+        raise NeedsInlining(f"returning a {type(binding).__name__}", frame.line(stmt),
+                            "return numbers, arrays and tuples of them")
 
 
 def _delete(frame: Frame, stmt: gast.Delete) -> None:

@@ -18,7 +18,7 @@ from ...ir.types import List, Tuple
 from ...ops.core.control import for_loop, item, tape_len, tape_push
 from ...ops.program import list_ops as ops
 from ..domain.frame import Frame, like
-from ..domain.functions import Made
+from ..domain.functions import FunctionValue
 from ..domain.heap import Cell, Container
 from ..values.lists import as_list, new_list
 from .apply import apply
@@ -38,7 +38,7 @@ class Node:
 
 
 @dataclass(eq=False)
-class Structure(Made):
+class Structure(FunctionValue):
     """The structure that `tree.flatten` returns beside the leaves."""
 
     whole: object

@@ -38,7 +38,7 @@ class Target:
 
 
 @dataclass(frozen=True, eq=False)
-class Keyworded:
+class WithKeywords:
     """`function`, which has a parameter `**keywords`, specialised to the keywords `names`."""
 
     function: Callable
@@ -62,7 +62,7 @@ class Bound:
         return self.read()
 
 
-def meant(function: Callable) -> Callable:
+def unwrap_jit(function: Callable) -> Callable:
     """The function f behind s2s.jit(f), whose recursive calls may go by the name of the jitted
     function.
     """
@@ -95,7 +95,7 @@ def target_of(function: Callable) -> Target:
             return target_of(_silenced(function))
         case types.FunctionType():
             return Target(function)
-        case Keyworded() | Checkpointed():
+        case WithKeywords() | Checkpointed():
             return target_of(function.function)
         case types.MethodType():
             inner = target_of(function.__func__)
@@ -174,7 +174,7 @@ def signature_of(function: Callable) -> inspect.Signature:
             return _of_code(function)
         case Checkpointed():
             return signature_of(function.function)
-        case Keyworded():
+        case WithKeywords():
             given = [
                 inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in function.names
             ]
@@ -246,7 +246,7 @@ def names_of(function: Callable, count: int) -> list[str]:
 
 def _names_inside(function: Callable) -> list[str]:
     """The positional parameters of the function that `function` claims to wrap."""
-    while isinstance(function, (Keyworded, Checkpointed)):
+    while isinstance(function, (WithKeywords, Checkpointed)):
         function = function.function
     try:
         parameters = inspect.signature(function).parameters.values()

@@ -34,7 +34,7 @@ from ...ops.program.custom_rules import Halves, in_shape
 from ...ops.program.pytree import leaf_types, leaves_of, member_name
 from ..domain.functions import Local
 from ..eval.build import callee_of
-from ..eval.entry_line import beginning
+from ..eval.entry_line import definition_line
 from ..eval.opaque_calls import foreign_function, names_given
 from ..eval.unwrap_callable import signature_of
 from ..syntax.dependencies import consulted, consulted_too, consulting, is_current
@@ -92,7 +92,7 @@ class RuledCallee:
 
     @property
     def begins(self) -> Line | None:
-        return beginning(self.custom.function)
+        return definition_line(self.custom.function)
 
     # the function
 
@@ -501,7 +501,7 @@ def called_rule(rule, otherwise: str) -> str:
 
 def beginning_of_rule(rule) -> Line | None:
     """The line of the `def` of a rule, which may be local to the program."""
-    return rule.frame.line(rule.node) if isinstance(rule, Local) else beginning(rule)
+    return rule.frame.line(rule.node) if isinstance(rule, Local) else definition_line(rule)
 
 
 def _known(dims: tuple) -> bool:

@@ -30,13 +30,13 @@ from ...ops.core.record import FUNCTIONS
 from ...ops.program.custom_rules import RULES
 from ...ops.program.effects import acts
 from ...ops.program.pytree import leaves_of
-from ..domain.frame import Ended, Object
-from ..domain.functions import Known, Local, Made
+from ..domain.frame import Object, PathEnded
+from ..domain.functions import FunctionValue, Intrinsic, Local
 from ..domain.heap import Cell, Container, cells_in
 from ..domain.result_aliases import rebind
 from ..eval.apply import captured_in, local_signature, operate, ordered
 from ..eval.build import callee_of
-from ..eval.entry_line import beginning
+from ..eval.entry_line import definition_line
 from ..eval.python_builtins import BUILTINS
 from ..eval.unwrap_callable import signature_of
 from ..syntax.dependencies import consulted, consulting
@@ -52,7 +52,7 @@ class Custom:
 
     def __init__(self, function: Callable, nondiff_argnums: int | Sequence[int] = (), like=None, *,
                  nondiff_argnames: str | Sequence[str] = ()):
-        if not isinstance(function, Made):
+        if not isinstance(function, FunctionValue):
             functools.update_wrapper(self, function, updated=())
         self.function, self.like = function, like
         self.nondiff_argnums = ((nondiff_argnums,) if isinstance(nondiff_argnums, int)
@@ -152,7 +152,7 @@ class Custom:
     def apply_in(self, frame, args: list, keywords: dict, node):
         """The binding of a call inside a program."""
         in_order = arguments_in_order(frame, self, args, keywords, node)
-        if any(isinstance(x, Made)
+        if any(isinstance(x, FunctionValue)
                for x in (self.function, self.like, *self.rules(), *self.each, *in_order)):
             return apply_in_program(frame, self, in_order, node)
         fixed = {k % len(in_order) for k in self.nondiff_argnums if in_order}
@@ -169,7 +169,7 @@ class Custom:
             alone = frame.source.filename.startswith("<s2s call")
             raise UnsupportedError(
                 f"{self.name} writes into its argument, and has a rule for its derivative",
-                beginning(self.function) if alone else frame.line(node),
+                definition_line(self.function) if alone else frame.line(node),
                 "let it take a copy first (`x = x.copy()`) and return what it makes")
         if frame.session.tries and acts(function):
             raise frame.refuse(
@@ -180,7 +180,7 @@ class Custom:
         if acts(function):
             acted()
         if never_returns(function):
-            raise Ended
+            raise PathEnded
         found = iter(outputs if isinstance(outputs, tuple) else (outputs,))
         binding = rebind(frame.heap, frame.wrap(regrouped(callee.result_type(leaves), found)), same)
         if shares:
@@ -250,7 +250,7 @@ class custom_vjp(Custom):  # noqa: N801
     kind = "custom_vjp"
 
 
-class Bare:
+class OriginalFunction:
     """A function known to s2s, without the rule that it has been given."""
 
     is_bare = True
@@ -293,7 +293,8 @@ def defderivative(function: Callable, *partials: Callable | None, jvp: Callable 
     if partials and like is None and not known:
         like = broadcast_together
     none = [k for k, p in enumerate(partials) if p is None]
-    made = custom_jvp(Bare(function) if known and like is None else function, none, like)
+    made = custom_jvp(
+        OriginalFunction(function) if known and like is None else function, none, like)
     made.is_elementwise = bool(partials)
     if partials:
         made.defjvps(*(partial_rule(p) for p in partials if p is not None))
@@ -351,7 +352,7 @@ def apply_in_program(frame, custom: Custom, arguments: list, node):
     the program.
     """
     fixed = {k % len(arguments) for k in custom.nondiff_argnums if arguments}
-    made = {k: a for k, a in enumerate(arguments) if isinstance(a, Made)}
+    made = {k: a for k, a in enumerate(arguments) if isinstance(a, FunctionValue)}
     values = [
         Value(Static(a)) if k in made else as_operand(frame, a, k in fixed)
         for k, a in enumerate(arguments)
@@ -380,8 +381,8 @@ def _made_inside(kind: type) -> Callable:
         fixed, names = frame.static(nondiff_argnums, "nondiff_argnums",
                                     node), frame.static(nondiff_argnames, "nondiff_argnames", node)
         if function is None:
-            return Known(lambda frame, node, function: make(frame, node, function, nondiff_argnums,
-                                                            like, nondiff_argnames))
+            return Intrinsic(lambda frame, node, function: make(
+                frame, node, function, nondiff_argnums, like, nondiff_argnames))
         return kind(function, fixed, like, nondiff_argnames=names)
 
     return make

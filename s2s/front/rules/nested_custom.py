@@ -13,10 +13,10 @@ from ...ir.types import Static, Tuple, Type, carries_derivative
 from ...ops.core.control import item, packed
 from ...ops.core.record import value
 from ...ops.program.pytree import leaf_types, leaves_of
-from ..domain.functions import Made
-from ..domain.rule_closures import Closed, Group
+from ..domain.functions import FunctionValue
+from ..domain.rule_closures import ClosedCallee, Group
 from ..eval.apply import apply
-from ..eval.opaque_calls import Of, foreign_function
+from ..eval.opaque_calls import DeclaredType, foreign_function
 from .call_custom import RuledCallee, in_order, kind_of, parameters_of, regrouped, tangents_like
 
 # depth of calls of one function in its own rules, each with another function: Note [Rules that call
@@ -48,8 +48,8 @@ class RulesInProgram:
             _, self.closed, self.result = same[-1]
             return
         group, leaves = Group(frame), self.called(leaves)
-        self.closed = Closed(custom.name, leaves, group, frame.line(node), frame.source,
-                             self.shape.fixed)
+        self.closed = ClosedCallee(custom.name, leaves, group, frame.line(node), frame.source,
+                                   self.shape.fixed)
         self.closed.asked = f"give it one: {custom.name}.defjvp(rule)"
         self.result: Type | None = None
         self.closed.add("function", leaves, self.function)
@@ -121,10 +121,10 @@ class RulesInProgram:
     def foreign(self, params: Sequence[Value]) -> Value:
         """The call of an opaque function; `like` may be defined inside the program."""
         like = self.custom.like
-        if isinstance(like, Made):
+        if isinstance(like, FunctionValue):
             with Builder(Block(), above=params):
-                like = Of(self.custom.name, self.apply(like, self.given(params)).type)
-        if any(isinstance(t, Static) and isinstance(t.value, Made) for t in self.types):
+                like = DeclaredType(self.custom.name, self.apply(like, self.given(params)).type)
+        if any(isinstance(t, Static) and isinstance(t.value, FunctionValue) for t in self.types):
             raise self.frame.refuse(
                 f"{self.custom.name}, which is called as it is, is given a function of the program",
                 self.node, "define the function outside, or use custom_root")

@@ -34,9 +34,9 @@ class _Plain(gast.NodeTransformer):
         for item in reversed(node.items):
             if _is_suppress(item.context_expr):
                 handler = gast.ExceptHandler(item.context_expr, None, [gast.Pass()])
-                body = [placed(gast.Try(body, [handler], [], []), node)]
+                body = [copy_position(gast.Try(body, [handler], [], []), node)]
             else:
-                body = [placed(gast.With([item], [], None), node), *body]
+                body = [copy_position(gast.With([item], [], None), node), *body]
         return body
 
     def visit_Match(self, node: gast.Match) -> list:
@@ -44,9 +44,9 @@ class _Plain(gast.NodeTransformer):
         name = SUBJECT.format(next(self.count))
 
         def subject() -> gast.AST:
-            return placed(gast.Name(name, gast.Load(), None, None), node.subject)
+            return copy_position(gast.Name(name, gast.Load(), None, None), node.subject)
 
-        assign = placed(
+        assign = copy_position(
             gast.Assign([gast.Name(name, gast.Store(), None, None)], node.subject, None),
             node.subject)
         orelse: list = []
@@ -61,11 +61,11 @@ class _Plain(gast.NodeTransformer):
                 tests.append(case.guard)
             else:
                 body = [
-                    *(placed(gast.Assign([target], path, None), case.pattern)
+                    *(copy_position(gast.Assign([target], path, None), case.pattern)
                       for target, path in bindings), *body
                 ]
             test = _all(tests)
-            orelse = [placed(gast.If(test, body, orelse), case.pattern)]
+            orelse = [copy_position(gast.If(test, body, orelse), case.pattern)]
         return [assign, *orelse]
 
 
@@ -83,7 +83,7 @@ def _all(tests: list) -> gast.AST:
     return tests[0] if len(tests) == 1 else gast.BoolOp(gast.And(), tests)
 
 
-def placed(new: gast.AST, old: gast.AST) -> gast.AST:
+def copy_position(new: gast.AST, old: gast.AST) -> gast.AST:
     """Give `new` and nodes in it without a position the position of `old`."""
     gast.copy_location(new, old)
     for node in gast.walk(new):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import gast
 
-from .desugar import placed
+from .desugar import copy_position
 from .liveness import COMPREHENSIONS, Outline, inside, read_names
 
 RAISING = (gast.Div, gast.FloorDiv, gast.Mod, gast.Pow, gast.LShift, gast.RShift, gast.MatMult)
@@ -31,9 +31,9 @@ def tested(outline: Outline, node: gast.While) -> gast.If:
     """The body of a `while` with its test moved inside: `if test: <body> else: break`; cached."""
     key = "tested", id(node)
     if key not in outline.parts:
-        out = placed(gast.Break(), node.test)
+        out = copy_position(gast.Break(), node.test)
         out.ran_out = True
-        new = placed(gast.If(node.test, node.body, [out]), node.test)
+        new = copy_position(gast.If(node.test, node.body, [out]), node.test)
         liveness, after = outline.liveness, outline.liveness.heads[id(node)]
         for stmt in (out, new):
             liveness.after[id(stmt)] = liveness.arms[id(stmt)] = after
@@ -107,31 +107,32 @@ class _Split:
             case gast.AugAssign(target=target, op=op, value=value):
                 if isinstance(target, gast.Subscript):
                     base, key, value = self.ordered([target.value, target.slice, value])
-                    target = placed(gast.Subscript(base, key, gast.Store()), target)
+                    target = copy_position(gast.Subscript(base, key, gast.Store()), target)
                 elif not is_quiet(value):
                     value = self.operand(value)
-                return placed(gast.AugAssign(target, op, value), stmt)
+                return copy_position(gast.AugAssign(target, op, value), stmt)
             case gast.Expr(value=value) if not is_quiet(value):
-                return placed(gast.Expr(self.root(value)), stmt)
+                return copy_position(gast.Expr(self.root(value)), stmt)
             case gast.Return(value=value) if value is not None and not is_quiet(value):
-                return placed(gast.Return(self.root(value)), stmt)
+                return copy_position(gast.Return(self.root(value)), stmt)
             case gast.If(test=test, body=body, orelse=orelse) if not is_quiet(test):
-                return placed(gast.If(self.operand(test), body, orelse), stmt)
+                return copy_position(gast.If(self.operand(test), body, orelse), stmt)
             case gast.For(target=target, iter=source, body=body,
                           orelse=orelse) if not is_quiet(source):
-                return placed(gast.For(target, self.operand(source), body, orelse, None), stmt)
+                return copy_position(gast.For(target, self.operand(source), body, orelse, None),
+                                     stmt)
             case gast.Assert(test=test, msg=message) if not is_quiet(test):
-                return placed(gast.Assert(self.operand(test), message), stmt)
+                return copy_position(gast.Assert(self.operand(test), message), stmt)
             case gast.Raise(exc=gast.Call(func=function, args=args, keywords=[]), cause=cause):
-                call = placed(gast.Call(function, self.ordered(args), []), stmt.exc)
-                return placed(gast.Raise(call, cause), stmt)
+                call = copy_position(gast.Call(function, self.ordered(args), []), stmt.exc)
+                return copy_position(gast.Raise(call, cause), stmt)
         return stmt
 
     def assignment(self, stmt: gast.AST, targets: list, value: gast.AST):
         simple = not any(
             isinstance(n, (gast.Subscript, gast.Attribute)) for t in targets for n in inside(t))
         if simple:
-            return (stmt if is_quiet(value) else placed(
+            return (stmt if is_quiet(value) else copy_position(
                 gast.Assign(targets, self.root(value), None), stmt))
         if len(targets) == 1 and isinstance(targets[0], gast.Subscript) and is_quiet(value):
             held = value
@@ -146,23 +147,27 @@ class _Split:
         match target:
             case gast.Subscript(value=base, slice=key):
                 base, key = self.ordered([base, key])
-                target = placed(gast.Subscript(base, key, gast.Store()), target)
+                target = copy_position(gast.Subscript(base, key, gast.Store()), target)
             case gast.Attribute(value=base, attr=name):
-                target = placed(gast.Attribute(self.operand(base), name, gast.Store()), target)
+                target = copy_position(gast.Attribute(self.operand(base), name, gast.Store()),
+                                       target)
             case gast.Tuple(elts=items) | gast.List(elts=items):
                 names = [self.name() for _ in items]
-                stores = [placed(gast.Name(n, gast.Store(), None, None), target) for n in names]
                 stores = [
-                    placed(gast.Starred(s, gast.Store()), target)
+                    copy_position(gast.Name(n, gast.Store(), None, None), target) for n in names
+                ]
+                stores = [
+                    copy_position(gast.Starred(s, gast.Store()), target)
                     if isinstance(item, gast.Starred) else s for s, item in zip(stores, items)
                 ]
                 self.out.append(
-                    placed(gast.Assign([gast.Tuple(stores, gast.Store())], value, None), self.stmt))
+                    copy_position(gast.Assign([gast.Tuple(stores, gast.Store())], value, None),
+                                  self.stmt))
                 for name, item in zip(names, items):
                     self.store(item.value if isinstance(item, gast.Starred) else item,
                                self.load(name, item))
                 return
-        self.out.append(placed(gast.Assign([target], value, None), self.stmt))
+        self.out.append(copy_position(gast.Assign([target], value, None), self.stmt))
 
     # expressions
 
@@ -171,13 +176,14 @@ class _Split:
         return PART.format(self.outline.part_count)
 
     def load(self, name: str, node: gast.AST) -> gast.Name:
-        return placed(gast.Name(name, gast.Load(), None, None), node)
+        return copy_position(gast.Name(name, gast.Load(), None, None), node)
 
     def hold(self, node: gast.AST, place: gast.AST, name: str = "") -> gast.Name:
         """Evaluate `node` in a statement of its own; returns its name."""
         name = name or self.name()
         self.out.append(
-            placed(gast.Assign([gast.Name(name, gast.Store(), None, None)], node, None), place))
+            copy_position(gast.Assign([gast.Name(name, gast.Store(), None, None)], node, None),
+                          place))
         return self.load(name, place)
 
     def operand(self, node: gast.AST) -> gast.AST:
@@ -206,7 +212,7 @@ class _Split:
 
     def held(self, node: gast.AST) -> gast.AST:
         if isinstance(node, gast.Starred):
-            return placed(gast.Starred(self.held(node.value), gast.Load()), node)
+            return copy_position(gast.Starred(self.held(node.value), gast.Load()), node)
         new = self.operand(node)
         if (isinstance(new, (gast.Slice, gast.Constant))
                 or isinstance(new, gast.Name) and new.id.startswith("part ")):
@@ -228,8 +234,8 @@ class _Split:
                 new = gast.Compare(left, [op], [right])
             case gast.Compare(left=left, ops=[op, *ops], comparators=[right, *others]):
                 left, right = self.held(left), self.held(right)
-                first = placed(gast.Compare(left, [op], [right]), node)
-                rest = placed(gast.Compare(right, ops, others), node)
+                first = copy_position(gast.Compare(left, [op], [right]), node)
+                rest = copy_position(gast.Compare(right, ops, others), node)
                 return self.decided(gast.And, [first, rest], node)
             case gast.BoolOp(op=op, values=values):
                 return self.decided(type(op), values, node)
@@ -239,7 +245,7 @@ class _Split:
                 match function:
                     case gast.Attribute(value=base, attr=attr):
                         base, *rest = self.ordered([base, *args, *(k.value for k in keywords)])
-                        function = placed(gast.Attribute(base, attr, gast.Load()), function)
+                        function = copy_position(gast.Attribute(base, attr, gast.Load()), function)
                     case _:
                         function, *rest = self.ordered(
                             [function, *args, *(k.value for k in keywords)])
@@ -264,19 +270,19 @@ class _Split:
             case gast.Starred(value=value):
                 new = gast.Starred(self.operand(value), gast.Load())
             case gast.NamedExpr(target=target, value=value):
-                self.out.append(placed(gast.Assign([target], self.root(value), None), node))
+                self.out.append(copy_position(gast.Assign([target], self.root(value), None), node))
                 return self.load(target.id, node)
             case _:
                 return node
-        return placed(new, node)
+        return copy_position(new, node)
 
     def decided(self, op: type, values: list, node: gast.AST) -> gast.AST:
         """`a and b`, `a or b`: the deciding operand."""
         first, rest = values[0], values[1:]
         if all(map(is_quiet, rest)):
-            return placed(gast.BoolOp(op(), [self.operand(first), *rest]), node)
+            return copy_position(gast.BoolOp(op(), [self.operand(first), *rest]), node)
         held = self.held(first)
-        rest = rest[0] if len(rest) == 1 else placed(gast.BoolOp(op(), rest), node)
+        rest = rest[0] if len(rest) == 1 else copy_position(gast.BoolOp(op(), rest), node)
         sides = (rest, held) if op is gast.And else (held, rest)
         return self.conditional(held, *sides, node)
 
@@ -288,5 +294,5 @@ class _Split:
             self.hold(self.simplified(side), side, name)
             sides.append(self.out)
         self.out = around
-        self.out.append(placed(gast.If(test, *sides), node))
+        self.out.append(copy_position(gast.If(test, *sides), node))
         return self.load(name, node)

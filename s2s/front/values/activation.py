@@ -7,7 +7,7 @@ import gast
 from ...ir.builder import at, current
 from ...ops.core.control import if_
 from ...ops.core.record import value
-from ..domain.frame import RESULT, RETURNED, Ended, Frame
+from ..domain.frame import RESULT, RETURNED, Frame, PathEnded
 from ..domain.optional import Maybe, settled
 from ..syntax.liveness import parameter_names
 from .exceptions import hand_over
@@ -16,7 +16,7 @@ from .nonlocals import lend
 DEEPEST = 40  # depth limit of inlined activations
 
 
-class Diverges(Ended):
+class Diverges(PathEnded):
     """Signal that this path calls a function for which no returning path is known yet:
     front/control/recursion.py.
     """

@@ -22,7 +22,7 @@ from .exceptions import guard
 MISSING = object()
 
 
-class KeysDepend(UnsupportedError):
+class RuntimeKeys(UnsupportedError):
     """Signal that a key depends on run-time data: unroll the loop, or make the dict `Keyed`
     (library/containers.py).
     """
@@ -39,7 +39,7 @@ def store(frame: Frame, container: Container, members: dict) -> None:
 def key_in(frame: Frame, key, node: gast.AST | None = None, base: Container | None = None):
     """The static key of `base` for a binding."""
     if not frame.is_static(key):
-        error = KeysDepend(
+        error = RuntimeKeys(
             "a key that depends on run-time data",
             frame.line(node) if node is not None else current().line,
             "use integers, or tuples of them, as keys; or keys that are written out")

@@ -27,9 +27,9 @@ from ..domain.frame import (
     RETURNED,
     STOP,
     UNBOUND,
+    ExceptionObject,
     Frame,
     Text,
-    Thrown,
 )
 from .strings import Part
 
@@ -60,7 +60,7 @@ class Point:
 class Leave(Exception):
     """Signal that the current statement raises if `condition` holds."""
 
-    def __init__(self, condition: Value, thrown: Thrown):
+    def __init__(self, condition: Value, thrown: ExceptionObject):
         self.condition, self.thrown = condition, thrown
 
 
@@ -83,7 +83,7 @@ def guard(frame: Frame, kind: type, condition: Callable, *args) -> None:
         if point.seen <= point.passed:
             return
     require_statement(frame)
-    raise Leave(raises, Thrown(kind, args, {}))
+    raise Leave(raises, ExceptionObject(kind, args, {}))
 
 
 def require_statement(frame: Frame) -> None:
@@ -97,7 +97,7 @@ def require_statement(frame: Frame) -> None:
 # ----------------------------------------------------------------------------------------- throwing
 
 
-def throw(frame: Frame, thrown: Thrown) -> None:
+def throw(frame: Frame, thrown: ExceptionObject) -> None:
     """Leave for the handler of `thrown` in an enclosing `try`."""
     session = frame.session
     code = _code_of(session.thrown, thrown)
@@ -118,7 +118,7 @@ def note(frame: Frame, code: int) -> None:
             return
 
 
-def _code_of(known: list, thrown: Thrown) -> int:
+def _code_of(known: list, thrown: ExceptionObject) -> int:
     """The code of an exception; exceptions that differ in run-time data alone share one."""
     key = thrown.kind, repr(mapped((thrown.args, thrown.keywords), lambda leaf: type(leaf.type)))
     for code, (other, _) in enumerate(known, 1):
@@ -128,7 +128,7 @@ def _code_of(known: list, thrown: Thrown) -> int:
     return len(known)
 
 
-def thrown_by(frame: Frame, code: int) -> Thrown:
+def thrown_by(frame: Frame, code: int) -> ExceptionObject:
     """The exception of that code with its run-time data at this point."""
     k = iter(range(10 ** 9))
     return mapped(frame.session.thrown[code - 1][1],
@@ -186,8 +186,8 @@ def mapped(binding, change: Callable):
     match binding:
         case Value() if binding.constant is MISSING:
             return change(binding)
-        case Thrown(kind, args, keywords):
-            return Thrown(kind, mapped(args, change), mapped(keywords, change))
+        case ExceptionObject(kind, args, keywords):
+            return ExceptionObject(kind, mapped(args, change), mapped(keywords, change))
         case Text(parts):
             return Text(mapped(parts, change))
         case tuple() | list() if type(binding) in (tuple, list):

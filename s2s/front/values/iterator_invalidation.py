@@ -11,7 +11,7 @@ from __future__ import annotations
 from ...ir.graph import Value
 from ...ir.types import List
 from ..domain.frame import Frame
-from ..domain.functions import Local, Made
+from ..domain.functions import FunctionValue, Local
 from ..domain.heap import Container
 from ..syntax.liveness import read_names
 
@@ -36,7 +36,7 @@ class Watch:
             self._look(binding)
 
     def _look(self, binding, seen=()) -> None:
-        if not isinstance(binding, Made) or binding in seen:
+        if not isinstance(binding, FunctionValue) or binding in seen:
             return
         if isinstance(binding, Local):
             frame = binding.frame
@@ -79,7 +79,7 @@ def is_state(root) -> bool:
     return isinstance(root, Container) and root.cls is State
 
 
-def acted(frame: Frame, before: dict) -> bool:
+def was_written(frame: Frame, before: dict) -> bool:
     """Whether something in the heap contents `before` has been written into since."""
     return any(not is_state(root) and _differs(then, frame.heap.contents.get(root))
                for root, then in before.items())

@@ -19,8 +19,8 @@ from ...ir.types import UNDEFINED, Array, List, Scalar, Tuple, Unknown
 from ...ops.core.control import tape_len, tape_pop, tape_push
 from ...ops.core.record import RECORDS, value
 from ...ops.program import list_ops as ops
-from ..domain.frame import Frame, Thrown
-from ..domain.functions import FunctionKept, Made, UnlikeMembers
+from ..domain.frame import ExceptionObject, Frame
+from ..domain.functions import CarriesFunction, FunctionValue, MixedMembers
 from ..domain.heap import Cell, cells_in, is_shared
 from .exceptions import guard
 from .messages import raise_
@@ -106,10 +106,10 @@ def take_item(frame: Frame, xs: Cell, key):
     if items is not None and frame.is_static(key):
         return _member(frame, items, frame.static(key, "this index"))
     if items is not None and not _alike(frame, items):
-        raise UnlikeMembers("a run-time index into a list or tuple of unlike things",
-                            current().line,
-                            "keep numbers, or arrays of one rank, in a list of their own",
-                            ranges=_counting(frame, key))
+        raise MixedMembers("a run-time index into a list or tuple of unlike things",
+                           current().line,
+                           "keep numbers, or arrays of one rank, in a list of their own",
+                           ranges=_counting(frame, key))
     if items is not None and isinstance(list_value(frame, items).type.item, Unknown):
         raise_if_counted(frame, items, key)
     i = index_of(frame, key)
@@ -124,7 +124,7 @@ def take_item(frame: Frame, xs: Cell, key):
 
 
 def raise_if_counted(frame: Frame, items: tuple, key) -> None:
-    """Raise UnlikeMembers if the index into a tuple of arrays or tuples counts a short loop.
+    """Raise MixedMembers if the index into a tuple of arrays or tuples counts a short loop.
 
     When unrolled, such loops know the shape of each layer of a network; a list, which `items`
     become elsewhere, does not.
@@ -136,8 +136,8 @@ def raise_if_counted(frame: Frame, items: tuple, key) -> None:
         if (trips := known_range(bounds)) is not None and len(trips) <= COUNTED_AT_MOST
     ]
     if ranges:
-        raise UnlikeMembers("a run-time index into a tuple",
-                            current().line, "loop over the tuple", ranges=ranges)
+        raise MixedMembers("a run-time index into a tuple",
+                           current().line, "loop over the tuple", ranges=ranges)
 
 
 def known_range(bounds: tuple) -> range | None:
@@ -278,8 +278,8 @@ def exchange(frame: Frame, xs: Cell, key, other) -> None:
 
 def item_value(frame: Frame, binding) -> Value:
     """An item for a run-time list, as a Value; lists in it become run-time lists."""
-    if isinstance(binding, Made):
-        raise FunctionKept(
+    if isinstance(binding, FunctionValue):
+        raise CarriesFunction(
             "a list of functions whose length depends on run-time data",
             current().line,
             "make it in a loop over a tuple, or over a range whose bounds are known")
@@ -316,7 +316,7 @@ def _outside(frame: Frame, message: str = "list index out of range") -> None:
     """
     guard(frame, IndexError, lambda: True, message)
     if frame.in_loop():
-        raise_(frame, None, Thrown(IndexError, (message,), {}))
+        raise_(frame, None, ExceptionObject(IndexError, (message,), {}))
 
 
 def _alike(frame: Frame, items) -> bool:

@@ -1,11 +1,11 @@
 """Output and errors of a program: `print`, `warnings.warn`, loggers, `raise`, `assert`, and
 formatted strings.
 
-A string with run-time data is a Text, an exception created and not yet raised a Thrown: both are
-bindings with Values at their leaves, as tuples are.  `print` and `raise` lay out those leaves as
-the inputs of one op and keep the rest as a template (ops/program/effects.py).
+A string with run-time data is a Text, an exception created and not yet raised a ExceptionObject:
+both are bindings with Values at their leaves, as tuples are.  `print` and `raise` lay out those
+leaves as the inputs of one op and keep the rest as a template (ops/program/effects.py).
 
-A `raise` ends its path: Ended unwinds to the enclosing branch or loop, which continues with the
+A `raise` ends its path: PathEnded unwinds to the enclosing branch or loop, which continues with the
 state of the other arm.
 """
 
@@ -36,11 +36,11 @@ from ...ops.program.effects import (
     print_record,
     raise_record,
 )
-from ..domain.frame import Ended, Frame, Object, Text, Thrown
-from ..domain.functions import Made as Function
+from ..domain.frame import ExceptionObject, Frame, Object, PathEnded, Text
+from ..domain.functions import FunctionValue as Function
 from ..domain.heap import Cell, Container
 from .exceptions import is_caught, throw
-from .strings import Choice, Filling, Piece, Word, frozen, spelled_out
+from .strings import Choice, FormatCall, Piece, Word, frozen, spelled_out
 
 LITERALS = (str, bytes, bool, int, float, complex, type(None), type(Ellipsis))
 
@@ -59,11 +59,11 @@ class Layout:
     def template(self, binding, shown: bool = False):
         """The template of a binding; with `shown`, only its str() counts."""
         match binding:
-            case Text((Filling() | Choice() | Word() as part,)):
+            case Text((FormatCall() | Choice() | Word() as part,)):
                 return self.part(part).content
             case Text(parts):
                 return self.filled(parts)
-            case Thrown(kind, args, keywords):
+            case ExceptionObject(kind, args, keywords):
                 return Made(kind, tuple(map(self.template, args)),
                             tuple((name, self.template(x)) for name, x in keywords.items()))
             case tuple() | list() if type(binding) in (tuple, list):
@@ -120,7 +120,7 @@ class Layout:
             case Piece(content, conversion, spec):
                 return Field(self.template(content, shown=True), conversion,
                              None if spec is None else self.filled(spec))
-            case Filling(text, method, items, keywords):
+            case FormatCall(text, method, items, keywords):
                 return Field(
                     Filled(text, method, tuple(map(self.template, items)),
                            tuple((name, self.template(x)) for name, x in keywords.items())))
@@ -192,8 +192,8 @@ def log(frame: Frame, node: gast.Call, function: str, args: list, keywords: dict
     emit(print_record, *layout.inputs, items=items, function=function)
 
 
-def raise_(frame: Frame, node: gast.AST, thrown: Thrown, cause: Thrown | None = None,
-           bare: bool = False) -> None:
+def raise_(frame: Frame, node: gast.AST, thrown: ExceptionObject,
+           cause: ExceptionObject | None = None, bare: bool = False) -> None:
     """Emit `raise thrown from cause` and end the path."""
     layout = Layout(frame, node, [])
     made = layout.template(thrown)
@@ -201,17 +201,17 @@ def raise_(frame: Frame, node: gast.AST, thrown: Thrown, cause: Thrown | None = 
         made = Made(made.kind, bare=True)
     cause = None if cause is None else layout.template(cause)
     emit(raise_record, *layout.inputs, thrown=made, cause=cause)
-    raise Ended
+    raise PathEnded
 
 
-def thrown_of(frame: Frame, binding, node: gast.AST) -> tuple[Thrown, bool]:
+def thrown_of(frame: Frame, binding, node: gast.AST) -> tuple[ExceptionObject, bool]:
     """The exception that `raise binding` raises, and whether only its class was given."""
-    if isinstance(binding, Thrown):
+    if isinstance(binding, ExceptionObject):
         return binding, False
     if is_exception(binding):
-        return Thrown(binding, (), {}), True
+        return ExceptionObject(binding, (), {}), True
     if isinstance(binding, BaseException):
-        return Thrown(type(binding), binding.args, {}), False
+        return ExceptionObject(type(binding), binding.args, {}), False
     raise frame.refuse("raise of something that is no exception", node,
                        "raise an exception, as ValueError(...)")
 
@@ -243,12 +243,12 @@ def run_raise(frame: Frame, stmt: gast.Raise, evaluate) -> None:
 def run_assert(frame: Frame, stmt: gast.Assert, evaluate) -> None:
     """Raise the AssertionError of a failed assertion."""
     args = () if stmt.msg is None else (evaluate(frame, stmt.msg),)
-    raise_(frame, stmt, Thrown(AssertionError, args, {}))
+    raise_(frame, stmt, ExceptionObject(AssertionError, args, {}))
 
 
-def make_exception(frame: Frame, kind: type, args: list, keywords: dict) -> Thrown:
+def make_exception(frame: Frame, kind: type, args: list, keywords: dict) -> ExceptionObject:
     """`ValueError(...)`, with the current values of its arguments."""
-    return Thrown(kind, tuple(frozen(frame, x) for x in args), {
+    return ExceptionObject(kind, tuple(frozen(frame, x) for x in args), {
         k: frozen(frame, x)
         for k, x in keywords.items()
     })

@@ -26,7 +26,7 @@ from ...ir.treedef import is_namedtuple
 from ...library.containers import Deque, Keyed, Set, Tally
 from ...ops.program.checkpoint import Checkpointed
 from ..domain.frame import Frame, Object
-from ..domain.functions import Made, Method
+from ..domain.functions import FunctionValue, Method
 from ..domain.heap import Cell, Container, part_written
 from ..syntax.captures import Fixed, is_data
 from ..syntax.dependencies import Defined, consulted
@@ -34,7 +34,7 @@ from .dicts import deep, key_in, new_dict, pairs, shallow, store
 
 
 @dataclass(eq=False)
-class Super(Made):
+class Super(FunctionValue):
     """The result of `super()`: the receiver, seen as an instance of the classes after `after` in
     the MRO.
     """
@@ -336,22 +336,22 @@ def set_attribute(frame: Frame, node: gast.AST, base, name, binding) -> None:
 def make_dict(frame: Frame, node: gast.AST, source=(), **more):
     """dict(source, **more)."""
     members = {**(pairs(frame, source, node) if source != () else {}), **more}
-    return placed(frame, new_dict(frame, members), node)
+    return new_dict_at(frame, new_dict(frame, members), node)
 
 
 def make_ordered(frame: Frame, node: gast.AST, source=(), **more):
     """OrderedDict(source, **more)."""
     members = {**(pairs(frame, source, node) if source != () else {}), **more}
-    return placed(frame, new_dict(frame, members, OrderedDict), node)
+    return new_dict_at(frame, new_dict(frame, members, OrderedDict), node)
 
 
 def make_defaulting(frame: Frame, node: gast.AST, factory=None, source=(), **more):
     """defaultdict(factory, source, **more)."""
     members = {**(pairs(frame, source, node) if source != () else {}), **more}
-    return placed(frame, new_dict(frame, members, defaultdict, factory), node)
+    return new_dict_at(frame, new_dict(frame, members, defaultdict, factory), node)
 
 
-def placed(frame: Frame, made: Container, node: gast.AST) -> Container:
+def new_dict_at(frame: Frame, made: Container, node: gast.AST) -> Container:
     """A dict created at `node`; with run-time keys, an object of another class."""
     made.site = node
     if node not in frame.session.keyed:
@@ -368,7 +368,8 @@ def make_from_keys(frame: Frame, node: gast.AST, keys, binding=None):
     if keys is None:
         raise frame.refuse("dict.fromkeys of a run-time number of keys", node,
                            "store them in a loop: d[key] = value")
-    return placed(frame, new_dict(frame, {key_in(frame, key, node): binding for key in keys}), node)
+    members = {key_in(frame, key, node): binding for key in keys}
+    return new_dict_at(frame, new_dict(frame, members), node)
 
 
 def make_counter(frame: Frame, node: gast.AST, source=()):

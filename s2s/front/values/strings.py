@@ -32,7 +32,7 @@ class Piece(Part):
 
 
 @dataclass(frozen=True, eq=False)
-class Filling(Part):
+class FormatCall(Part):
     """`text % items[0]`, or `text.format(*items, **keywords)`."""
 
     text: str
@@ -129,7 +129,7 @@ def format_(frame: Frame, node, x, spec="") -> str | Text:
 def method(frame: Frame, node, base: str, name: str, args: list, keywords: dict) -> str | Text:
     """`"{}".format(x)` and `", ".join(xs)`, of run-time data."""
     if name == "format":
-        filled = Filling(base, name, frozen(frame, tuple(args)), frozen(frame, keywords))
+        filled = FormatCall(base, name, frozen(frame, tuple(args)), frozen(frame, keywords))
         return Text((filled,))
     items = frame.heap.items(args[0]) if isinstance(args[0], Cell) else args[0]
     if name != "join" or len(args) != 1 or not isinstance(items, (tuple, list)):
@@ -146,7 +146,7 @@ def method(frame: Frame, node, base: str, name: str, args: list, keywords: dict)
 def operator(frame: Frame, name: str, a, b, node) -> str | Text | None:
     """`a + b` and `a % b` on strings with run-time data; None for other operators."""
     if name == "remainder" and isinstance(a, str):
-        return Text((Filling(a, "%", (frozen(frame, b),), {}),))
+        return Text((FormatCall(a, "%", (frozen(frame, b),), {}),))
     if name == "add" and isinstance(a, (str, Text)) and isinstance(b, (str, Text)):
         return text((*shown(frame, a), *shown(frame, b)))
     if isinstance(a, Text) or isinstance(b, Text):
@@ -257,9 +257,10 @@ def chosen(test: Value, first, second):
     return Text((Choice(test, first, second),))
 
 
-def retold(text, tests: Iterator[Value]):
+def with_conditions(text, tests: Iterator[Value]):
     """A text of conditional strings, with its conditions replaced by these."""
     match text:
         case Text((Choice(_, first, second),)):
-            return chosen(next(tests), retold(first, tests), retold(second, tests))
+            return chosen(next(tests), with_conditions(first, tests),
+                          with_conditions(second, tests))
     return text

@@ -18,7 +18,7 @@ from ...ops.program.list_ops import OF_LISTS
 from ..domain.frame import Frame, Object
 from ..domain.functions import Method
 from ..domain.heap import Cell, Container, is_shared
-from ..domain.view_composition import Transposed, composed
+from ..domain.view_composition import Transposed, compose_index
 from ..syntax.captures import Length
 from ..syntax.dependencies import consulted
 from .dicts import entry, set_entry
@@ -383,7 +383,7 @@ def _composed(frame: Frame, cell: Cell, pattern, operands):
     """
     while cell.index is not None or cell.place is not None:
         base, counters = frame.heap.read(cell.base), frame.session.counters
-        index = (composed(base, cell.index, (pattern, operands), counters)
+        index = (compose_index(base, cell.index, (pattern, operands), counters)
                  if cell.index is not None else cell.place(base, (pattern, operands), counters))
         if index is None:
             break
