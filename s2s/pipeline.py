@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from .back.arrays.assume_equal_lengths import has_suppositions
-from .back.arrays.contractions import in_pairs
-from .back.arrays.specialise_lengths import settled
+from .back.arrays.assume_equal_lengths import has_assumptions
+from .back.arrays.contractions import expand_einsums
+from .back.arrays.specialise_lengths import specialise_lengths
 from .back.cuda.host import render_cuda
 from .back.lowering import lower
 from .back.print.printer import Draft, Module, render
@@ -156,9 +156,9 @@ COMPILE = ordered(
          after=erase_classes),
     Pass(lower_strong_products, "no more derivatives are taken, and loops compute np.where",
          after=erase_classes),
-    Pass(in_pairs, "contractions of many factors become pairwise products, some of them common",
+    Pass(expand_einsums, "contractions of many factors become pairwise products, some of them common",
          after=simplify),
-    Pass(cse, "two calls often compute the same, and so do contractions", after=in_pairs),
+    Pass(cse, "two calls often compute the same, and so do contractions", after=expand_einsums),
     Pass(dce, "inlined bodies return more than is used", after=cse),
     Pass(in_one_sweep, "both sweeps of an inlined derivative are in one function now", after=dce),
     Pass(licm_of_values, "bodies of calls in loops are ops of the loop now", after=inline_ruled),
@@ -333,10 +333,10 @@ def loops_of(function: Function, target: str = "cpu", args: Sequence | None = No
     if target != "cpu":
         return stage(lower(flat, asks=False), "lower", lengths=False)
     if args is None:
-        return stage(lower(settled(flat)), "lower", lengths=False)
+        return stage(lower(specialise_lengths(flat)), "lower", lengths=False)
     known = partial(lengths.function_for, flat)
     flat = (taking_apart(known, function) if has_containers(function) else known)(*args)
-    return stage(lower(flat, supposes=has_suppositions(flat)), "lower", lengths=False)
+    return stage(lower(flat, supposes=has_assumptions(flat)), "lower", lengths=False)
 
 
 def loaded(module: Module) -> Callable:

@@ -35,16 +35,16 @@ from ..ops.program.effects import has_effects
 from ..ops.program.list_ops import list_get, list_set
 from ..ops.program.recursive_callee import recursive_callees, with_callees
 from ..transform.cleanup.hoist_tape_lengths import hoist_tape_lengths
-from .arrays.assume_equal_lengths import ask_alike, supposed
-from .arrays.fuse_matvec_pairs import share_passes
-from .arrays.hoist_tables import tables
+from .arrays.assume_equal_lengths import assume_lengths, check_assumptions
+from .arrays.fuse_matvec_pairs import fuse_matvec_pairs
+from .arrays.hoist_tables import hoist_tables
 from .arrays.index_checks import check_indices
-from .arrays.legalise import REWRITTEN, simpler
-from .arrays.move_reshapes import reshaped
-from .arrays.python_errors import answered_by_trips, ask_afterwards, ask_counts, ask_first
-from .arrays.scatter_columns import scattered
+from .arrays.legalise import REWRITTEN, legalise
+from .arrays.move_reshapes import move_reshapes
+from .arrays.python_errors import check_counts, check_operands, check_result, implied_by_trips
+from .arrays.scatter_columns import scatter_columns
 from .arrays.share_exponentials import share_exponentials
-from .arrays.specialise_lengths import ask_lengths
+from .arrays.specialise_lengths import check_lengths
 from .arrays.strip_mine_batch import strip_mine
 from .loopir.elements import Elements, in_memory
 from .loopir.extent_equalities import Equalities
@@ -60,33 +60,33 @@ from .loopir.ops import (
     supposed_length_op,
 )
 from .loopir.reductions import REDUCTIONS
-from .loops.axis_order import lie_as_loops_go
-from .loops.distribute_gathers import in_strips
+from .loops.axis_order import permute_axes
+from .loops.distribute_gathers import distribute_gathers
 from .loops.distribute_long import divide_long_loops
-from .loops.distribute_stages import in_stages
-from .loops.forward_stores import read_what_is_stored
-from .loops.fuse import compared, join_loops
-from .loops.hoist_buffers import reuse_buffers
+from .loops.distribute_stages import distribute_stages
+from .loops.forward_stores import forward_stores
+from .loops.fuse import compared, fuse_loops
+from .loops.hoist_buffers import hoist_buffers
 from .loops.loop_bounds import PINNED, check_loops
 from .loops.reassociate.carried_product import postpone_products
 from .loops.reassociate.factor import share_factors
 from .loops.reassociate.shorten_recurrences import shorten_chains
-from .loops.reassociate.sink_factors import multiply_afterwards
+from .loops.reassociate.sink_factors import sink_factors
 from .loops.recursion_guard import guard_depth
-from .loops.rematerialise import compute_again
-from .loops.reuse_dying_buffers import overwrite_what_is_read_last
-from .loops.scalar_replace import forward_elements
-from .loops.split_at_wraparound import run_between_wraps
+from .loops.rematerialise import rematerialise
+from .loops.reuse_dying_buffers import reuse_dying_buffers
+from .loops.scalar_replace import replace_by_scalars
+from .loops.split_at_wraparound import split_at_wraparound
 from .loops.tape_arrays import stack_rows, stack_tapes
-from .loops.type_empty_lists import type_tapes
+from .loops.type_empty_lists import type_empty_lists
 from .lower.fusion_groups import ReadAfter, last_reads, overwritten_views, partition
-from .lower.gather import picked_from
+from .lower.gather import column_gathers
 from .lower.index_arrays import index_sums, sum_of_indices
-from .lower.library_calls import OF_MATRICES, in_python, is_native, is_opaque, printing
-from .lower.nest import SAME, emit_nest, ends_nest, visited
+from .lower.library_calls import OF_MATRICES, is_native, is_opaque, print_call, python_call
+from .lower.nest import SAME, emit_nest, ends_nest, index_space
 from .lower.scans import SCANS, scan
 from .lower.slice_writes import clashes, write_region
-from .lower.views import KINDS, virtual
+from .lower.views import KINDS, define_view
 
 
 def lower(function: Function, asks: bool = True, supposes: bool = False,
@@ -99,23 +99,23 @@ def lower(function: Function, asks: bool = True, supposes: bool = False,
     """
     if supposes:
         with supposing():
-            return lower(supposed(function), asks, of=function)
+            return lower(assume_lengths(function), asks, of=function)
     function = hoist_tape_lengths(function)
     lowered = _lowered(with_callees(function, lambda callee: _lowered(callee, asks)), asks, of)
     if asks:  # kernels are launched from Python, which needs no types of lists
         for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):
             stack_tapes(each)
-            forward_elements(each)
+            replace_by_scalars(each)
             share_factors(each)
             shorten_chains(each)
             postpone_products(each)
             drop_unused(each)
-            if multiply_afterwards(each):
+            if sink_factors(each):
                 drop_unused(each)
-            if in_stages(each):
+            if distribute_stages(each):
                 drop_unused(each)
-                reuse_buffers(each)
-            type_tapes(each)
+                hoist_buffers(each)
+            type_empty_lists(each)
             check_loops(each, function if each is lowered else None)
             divide_long_loops(each)
     guard_depth(lowered)
@@ -130,10 +130,10 @@ def _lowered(function: Function, asks: bool, of: Function | None = None) -> Func
                 value_.op.line if value_.op else None,
                 "give it one rank on every path: let what becomes an array start as one, "
                 "np.zeros_like(x) say; or leave jit away")
-    function = simpler(share_exponentials(share_passes(tables(check_indices(function))) if asks
-                                          else function), asks)
+    function = legalise(share_exponentials(fuse_matvec_pairs(hoist_tables(check_indices(function)))
+                                           if asks else function), asks)
     if asks:
-        if (moved := scattered(reshaped(function))) is not function:
+        if (moved := scatter_columns(move_reshapes(function))) is not function:
             drop_unused(moved)
         function = strip_mine(stack_rows(moved))
     block = Block(params=[Value(p.type, p.name) for p in function.params])
@@ -142,9 +142,9 @@ def _lowered(function: Function, asks: bool, of: Function | None = None) -> Func
         scope = Scope({}, {}, Equalities(walk(function.block)), asked=set() if asks else None)
         scope.python_numbers = PythonNumbers(function.block)
         if asks:
-            ask_lengths(block.params)
+            check_lengths(block.params)
             if of is not None:
-                ask_alike(of, block.params)
+                check_assumptions(of, block.params)
         for old, new in zip(function.params, block.params):
             scope.define(old, new)
             if isinstance(old.type, Array):
@@ -153,18 +153,18 @@ def _lowered(function: Function, asks: bool, of: Function | None = None) -> Func
     lowered = function.remade(block)
     drop_unused(lowered)
     if asks:  # a kernel has a thread for each trip, and sums that threads share
-        join_loops(lowered)
-        read_what_is_stored(lowered)
-        compute_again(lowered)
+        fuse_loops(lowered)
+        forward_stores(lowered)
+        rematerialise(lowered)
         drop_unused(lowered)
-        overwrite_what_is_read_last(lowered)
+        reuse_dying_buffers(lowered)
         drop_unused(lowered)
-        run_between_wraps(lowered)
+        split_at_wraparound(lowered)
         drop_unused(lowered)
-        in_strips(lowered)
+        distribute_gathers(lowered)
         drop_unused(lowered)
-        lie_as_loops_go(lowered)
-    return reuse_buffers(lowered)
+        permute_axes(lowered)
+    return hoist_buffers(lowered)
 
 
 def _all_values(block: Block):
@@ -338,7 +338,7 @@ class Scope:
 
 def is_same_number(n: Value, m: Value) -> bool:
     """Whether two integers are equal computations on the same values, ignoring checks."""
-    n, m = passed(n), passed(m)
+    n, m = unchecked(n), unchecked(m)
     if n is m or type(n.constant) is int and n.constant == m.constant:
         return True
     one, other = n.op, m.op
@@ -349,7 +349,7 @@ def is_same_number(n: Value, m: Value) -> bool:
             and all(map(is_same_number, one.inputs, other.inputs)))
 
 
-def passed(n: Value) -> Value:
+def unchecked(n: Value) -> Value:
     """The operand of the check whose outcome is `n`."""
     while n.op is not None and n.op.name in PASS:
         n = n.op.inputs[0]
@@ -378,9 +378,9 @@ def fill(x: Value, elements: Elements, counters: tuple[str, ...] = ()) -> Value:
 def lower_block(scope: Scope, block: Block) -> list[Value]:
     """Emit the ops of `block` into the current builder; return the new values of its yields."""
     sums = index_sums(block)
-    picked = picked_from(block) | sums
+    picked = column_gathers(block) | sums
     scope.equal = scope.equal.within(block.ops)
-    groups = partition(block, lambda op: None if op in picked else visited(op, scope.equal),
+    groups = partition(block, lambda op: None if op in picked else index_space(op, scope.equal),
                        ends_nest, clashes)
     last = last_reads(groups, block)
     overwritten = overwritten_views(groups, last)
@@ -393,7 +393,7 @@ def lower_block(scope: Scope, block: Block) -> list[Value]:
             for op in group.ops:
                 if op.record.raises and not op.record.elementwise:
                     with at(op.line):
-                        ask_counts(op, scope.whole, scope.asked)
+                        check_counts(op, scope.whole, scope.asked)
         if group.dims is not None:
             emit_nest(scope, group, block)
         elif group.ops[0] in sums:
@@ -438,7 +438,7 @@ def emit_one(scope: Scope, op: Op) -> None:
             pass
         case "list_add" if add_to_item(scope, op):
             pass
-        case _ if virtual(scope, op) or scan(scope, op):
+        case _ if define_view(scope, op) or scan(scope, op):
             pass
         case _:
             emit_plain(scope, op)
@@ -487,7 +487,7 @@ INTO_LISTS = frozenset({"list_of", "list_full", "list_set", "list_insert", "list
                         "list_cut", "tape_push"})
 
 
-def in_one_piece(x: Value) -> Value:
+def contiguous_item(x: Value) -> Value:
     """A contiguous array to put into a list: arrays of all lists that may meet have one type."""
     is_item = x.op is not None and x.op.name in ("list_get", "list_pop_at", "tape_pop")
     return contiguous(x) if isinstance(x.type, Array) and not is_item else x
@@ -498,20 +498,20 @@ def emit_plain(scope: Scope, op: Op) -> None:
     inputs = [scope.shape_giver(x) if k in op.record.shapes and isinstance(x.type, Array)
               else scope.whole(x) for k, x in enumerate(op.inputs)]
     if op.name in INTO_LISTS:
-        inputs = [in_one_piece(x) for x in inputs]
+        inputs = [contiguous_item(x) for x in inputs]
     if op.record.elementwise and all(not isinstance(x.type, Array)
                                      for x in op.inputs) and is_native(op):
         if scope.asked is not None:
-            ask_first(op, inputs, scope.asked, scope.pythons)
+            check_operands(op, inputs, scope.asked, scope.pythons)
         outputs = [compute(op.record, *inputs, **op.attrs)]
         if scope.asked is not None:
-            ask_afterwards(op, inputs, outputs[0], scope.asked, scope.pythons)
+            check_result(op, inputs, outputs[0], scope.asked, scope.pythons)
     elif op.name == "print":
-        outputs = add_op(printing(op), inputs, {}, []).outputs
+        outputs = add_op(print_call(op), inputs, {}, []).outputs
     elif is_native(op):
         outputs = add_op(op.record, inputs, op.attrs, [o.type for o in op.outputs]).outputs
     else:
-        outputs = add_op(in_python(op), inputs, {}, [o.type for o in op.outputs]).outputs
+        outputs = add_op(python_call(op), inputs, {}, [o.type for o in op.outputs]).outputs
     for old, new in zip(op.outputs, outputs):
         if not new.name and new.op is not None and new.op.record is op.record:
             new.name = old.name
@@ -538,7 +538,7 @@ def emit_control(scope: Scope, op: Op) -> None:
             if op.name == "for":
                 inner.loops[block.params[0]] = Op(op.record, inputs[:3])
                 if inner.asked is not None:
-                    inner.asked.update(answered_by_trips(*inputs[:3]))
+                    inner.asked.update(implied_by_trips(*inputs[:3]))
             for p, q in zip(old.params, block.params):
                 inner.define(p, q)
             if op.name == "if":

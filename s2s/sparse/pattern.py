@@ -34,7 +34,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..back.print.insert_copies import owned
+from ..back.print.insert_copies import insert_copies
 from ..ir.graph import Block, Function, Op, Value
 from ..ir.treedef import form_of, is_container
 from ..ir.types import Generator, carries_derivative
@@ -59,7 +59,7 @@ class Pattern:
 
 def program(function: Function) -> Function:
     """Insert the copies that let writes be done in place, for `pattern_of`."""
-    return owned(function, augmented=False)
+    return insert_copies(function, augmented=False)
 
 
 def pattern_of(function: Function, args: Sequence, wrt: Sequence[int]) -> Pattern:
@@ -363,7 +363,7 @@ class Run:
 
 # ------------------------------------------------------------------------------------- in place
 #
-# `owned` has seen to it that what is written into is read by nobody afterwards: so are its
+# `insert_copies` has seen to it that what is written into is read by nobody afterwards: so are its
 # dependences.
 
 

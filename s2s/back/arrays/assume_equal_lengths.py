@@ -25,12 +25,12 @@ from ...ops.core.record import dims_of
 from ...ops.program.recursive_callee import recursive_callees
 from ..loopir.extent_equalities import Equalities
 from ..loopir.ops import supposed_alike_op
-from .specialise_lengths import carried
+from .specialise_lengths import carried_extents
 
 MEETINGS = ("spread", "broadcast_to", "sum_to")  # besides elementwise ops
 
 
-def has_suppositions(function: Function) -> bool:
+def has_assumptions(function: Function) -> bool:
     """Whether there is a length worth assuming.
 
     That is the length of a slice that may be 1 and meets another extent, or those of two arguments
@@ -41,31 +41,31 @@ def has_suppositions(function: Function) -> bool:
         return False  # a second run would repeat effects
     sliced = {d for op in walk(function.block) if op.name == "getitem"
               and not any(isinstance(x.type, Array) for x in op.inputs[1:])
-              for d in dims_of(op.output.type) if isinstance(d, Extent) and may_be_supposed(d)
+              for d in dims_of(op.output.type) if isinstance(d, Extent) and may_be_one_long(d)
               and d not in dims_of(op.inputs[0].type)}
-    return bool(carried_alike(function)) or bool(sliced) and any(
+    return bool(exchanged_extents(function)) or bool(sliced) and any(
         len(met := {d for d in here if d not in (None, 1)}) > 1 and not sliced.isdisjoint(met)
         for op in walk(function.block) if op.record.elementwise or op.name in MEETINGS
         for here in zip_longest(*(reversed(dims_of(x.type)) for x in (*op.inputs, *op.outputs))))
 
 
-def may_be_supposed(d: Extent) -> bool:
+def may_be_one_long(d: Extent) -> bool:
     """Whether the length of a slice is unknown and may be 1."""
     if d.symbol_may_be_one:
         return not d.offset or d.may_be_one_though_long
     return d.may_be_one_though_long or d.leaves_out_few and not d.symbol_is_long
 
 
-def supposed(function: Function) -> Function:
+def assume_lengths(function: Function) -> Function:
     """`function` specialised to arguments for which the assumptions hold."""
-    alike = carried_alike(function)
+    alike = exchanged_extents(function)
     types = [replace(p.type, dims=tuple(alike.get(d, d) for d in p.type.dims))
              if isinstance(p.type, Array) else p.type for p in function.params]
     with supposing():
-        return rebuild(function, [as_supposed(type) for type in types])
+        return rebuild(function, [assumed_type(type) for type in types])
 
 
-def carried_alike(function: Function) -> dict[Extent, Extent]:
+def exchanged_extents(function: Function) -> dict[Extent, Extent]:
     """Extents of parameters mapped to others assumed equal, because loops carry both in one place.
 
     If a trip computes an array of any other length, as `u = u[1:]` does, lengths do change and
@@ -79,7 +79,7 @@ def carried_alike(function: Function) -> dict[Extent, Extent]:
             ended = [pair for x, y in zip(op.inputs[-len(op.outputs):], op.outputs)
                      for pair in zip(dims_of(x.type), dims_of(y.type))]
             after.update(y for _, y in ended)
-            for pair in (*carried(op), *ended):
+            for pair in (*carried_extents(op), *ended):
                 one.unite(*pair)
                 carries.update(dict.fromkeys(pair))
     changing = {one.find(d) for d in carries
@@ -92,9 +92,9 @@ def carried_alike(function: Function) -> dict[Extent, Extent]:
     return found
 
 
-def ask_alike(function: Function, params: Sequence[Value]) -> None:
-    """Emit the guards for `params` of native code of `function` that `supposed` assumes."""
-    alike, places = carried_alike(function), {}
+def check_assumptions(function: Function, params: Sequence[Value]) -> None:
+    """Emit the guards for `params` of native code of `function` that `assume_lengths` assumes."""
+    alike, places = exchanged_extents(function), {}
     for k, p in enumerate(function.params):
         for axis, d in enumerate(dims_of(p.type)):
             j, first = places.setdefault(alike.get(d, d), (k, axis))
@@ -102,7 +102,7 @@ def ask_alike(function: Function, params: Sequence[Value]) -> None:
                 emit(supposed_alike_op, params[j], params[k], axes=(first, axis))
 
 
-def as_supposed(type: Type) -> Type:
+def assumed_type(type: Type) -> Type:
     """The type of a parameter whose slices are assumed not to have length 1."""
     if not isinstance(type, Array):
         return type

@@ -48,7 +48,7 @@ def asked_for(op: Op) -> tuple[Dim, ...]:
     return (dims[op.attrs["axis"]],) if op.name == "length" else dims
 
 
-def is_of_patches(op: Op) -> bool:
+def gathers_patches(op: Op) -> bool:
     """Whether `op` gathers parts that may overlap: by index arrays, or from many views."""
     if op.name == "concatenate":
         return len(op.inputs) > SOME
@@ -75,7 +75,7 @@ class Plan:
         self.whole_rows: list[tuple[Value, list[Value]]] = []
         self.early, self.inside, self.after = [], [], []
         for p in function.params:
-            self.know(p)
+            self.record_lengths(p)
             if isinstance(p.type, Array) and p.type.dims[0] in extents:
                 self.lanes[p] = Lane()
                 self.taken[p] = None
@@ -84,7 +84,7 @@ class Plan:
             self.place(op)
         self.function = function
 
-    def know(self, x: Value) -> None:
+    def record_lengths(self, x: Value) -> None:
         """Record the lengths of `x`, which is defined before the loop."""
         for k, d in enumerate(dims_of(x.type)):
             if isinstance(d, Extent) and not d.accepts_any:
@@ -98,7 +98,7 @@ class Plan:
         """Place `op` before the loop, in it, or after it."""
         inside = [x for x in op_free_values(op) if x not in op.inputs] if op.blocks else []
         if any(x in self.totals or x in self.late for x in (*op.inputs, *inside)):
-            self.put_after(op)
+            self.defer(op)
         elif op.name in MADE and self.is_batch(op.inputs[MADE[op.name]]):
             self.lanes[op.output] = Lane()
             self.inside.append(op)
@@ -106,15 +106,15 @@ class Plan:
                                                                  if x in self.lanes):
             self.early.append(op)
             for o in op.outputs:
-                self.know(o)
+                self.record_lengths(o)
         elif op.name in ASKED and self.is_known(asked_for(op)):
             self.early.append(op)
         elif op.blocks or len(op.outputs) != 1 or not isinstance(op.output.type, (Array, Scalar)):
-            self.put_after(op)
+            self.defer(op)
         else:
-            found = self.lane_of(op)
+            found = self.batch_axis(op)
             if found is None:
-                self.put_after(op)
+                self.defer(op)
             elif found != "total":
                 self.lanes[op.output] = found
                 self.inside.append(op)
@@ -122,14 +122,13 @@ class Plan:
                                                      for x in op.inputs):
                     self.apart.add(op.output)
             elif op.inputs[0] in self.apart and op.name == "sum":
-                self.put_early(op)
+                self.hoist(op)
             else:
                 self.totals.add(op.output)
                 self.inside.append(op)
 
-    def put_early(self, op: Op) -> None:
-        """Hoist `op` and its operands before the loop: say, a sum of weights that divides all
-        parts.
+    def hoist(self, op: Op) -> None:
+        """Hoist `op` and its operands before the loop, as a sum of weights that divides each part.
         """
         wanted, found = set(op.inputs), [op]
         for each in reversed(self.inside):
@@ -137,20 +136,20 @@ class Plan:
                 wanted.update(each.inputs)
                 found.append(each)
         self.early += [each for each in reversed(found) if each not in self.early]
-        self.know(op.output)
+        self.record_lengths(op.output)
 
-    def put_after(self, op: Op) -> None:
+    def defer(self, op: Op) -> None:
         self.after.append(op)
         self.late.update(op.outputs)
 
-    def lane_of(self, op: Op) -> Lane | str | None:
+    def batch_axis(self, op: Op) -> Lane | str | None:
         """The batch axis of the result of `op`, "total" for a sum over members, None if unknown."""
         x = op.inputs[0]
         lane = self.lanes.get(x)
         match op.name:
             case "shaped_like" if (x in self.lanes or isinstance(op.output.type, Array)
                                    and op.output.type.dims[0] in self.extents):
-                return lane or (Lane() if self.take([x]) else None)
+                return lane or (Lane() if self.slice_by_strips([x]) else None)
             case _ if op.record.elementwise or op.name in ALONG:
                 return self.lane_of_elements(op)
             case "expand_dims" if (lane and lane.axis == 0
@@ -161,7 +160,7 @@ class Plan:
                     return lane
                 return self.total(op) if op.name == "sum" else None
             case "getitem" if self.leaves_members(op, 1):
-                self.know_slices(op)
+                self.record_slice_lengths(op)
                 return lane
             case "additem" | "setitem" if self.leaves_members(op, 2):
                 v = self.lanes.get(op.inputs[1])
@@ -200,9 +199,9 @@ class Plan:
             return None
         met = [x for x in op.inputs if x not in self.lanes and rank(x) == rank(op.output)
                and x.type.dims[0] != 1]
-        return lane if not met or not lane.rows and self.take(met) else None
+        return lane if not met or not lane.rows and self.slice_by_strips(met) else None
 
-    def take(self, arrays: Sequence[Value]) -> bool:
+    def slice_by_strips(self, arrays: Sequence[Value]) -> bool:
         """Slice these arrays from outside by strips, if they are surely as long as the batch."""
         lengths = [x.type.dims[0] for x in arrays]
         if any(not isinstance(d, Extent) or d.accepts_any or d.may_be_one for d in lengths):
@@ -230,7 +229,7 @@ class Plan:
             dims = dims_of(getitem.infer(op.inputs[0], *op.inputs[skip:], pattern=pattern))
         return bool(dims) and dims[0] == op.inputs[0].type.dims[0]
 
-    def know_slices(self, op: Op) -> None:
+    def record_slice_lengths(self, op: Op) -> None:
         """Record the lengths of other axes of a slice with known bounds."""
         dims, parts = (op.inputs[0].type.dims,
                        list(paired(expand(op.attrs["pattern"], rank(op.inputs[0])), op.inputs[1:])))
@@ -322,16 +321,16 @@ class Plan:
     def products(self) -> int:
         return sum(op.name == "matmul" for op in self.inside)
 
-    def pays(self) -> bool:
+    def is_profitable(self) -> bool:
         """Whether the loop has products of patches, larger than the arrays that leave it whole."""
-        made = {op.output for op in self.inside if is_of_patches(op)}
+        made = {op.output for op in self.inside if gathers_patches(op)}
         for op in self.inside:
             if op.name in ("reshape", "reshape_like", "transpose") and op.inputs[0] in made:
                 made.add(op.output)
         multiplied = [op for op in self.inside if op.name == "matmul" and made & set(op.inputs)]
-        return bool(multiplied) and len(self.leaving()) < self.products
+        return bool(multiplied) and len(self.leaving_values()) < self.products
 
-    def leaving(self) -> list[Value]:
+    def leaving_values(self) -> list[Value]:
         """The values of members that ops after the loop read as whole arrays."""
         read = dict.fromkeys([*(x for op in self.after for x in op_free_values(op)),
                               *self.function.results])

@@ -39,7 +39,7 @@ def matrices(op: Op, inputs: Sequence[Value]) -> Value:
     return inputs[-1 if op.name in OF_ONE else 0]
 
 
-def one_by_one(op: Op, inputs: Sequence[Value],
+def expand_batch(op: Op, inputs: Sequence[Value],
                simpler: Callable[[Record, Sequence[Value]], Value]) -> Value | None:
     """`op` on stacks as a loop of `simpler(record, inputs)` on members; None leaves it to NumPy."""
     arrays = [x for x in inputs if isinstance(x.type, Array)]

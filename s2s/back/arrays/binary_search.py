@@ -61,7 +61,7 @@ DIGITIZED = define(
                                               [x, bins, ast.Constant(right)], []))
 
 
-def searched(op: Op, of: Value, v: Value) -> Value | None:
+def expand_search(op: Op, of: Value, v: Value) -> Value | None:
     """`op`, a search for each element of an array, as a loop; None where Numba compiles it."""
     if not (isinstance(v.type, Array) and is_real(of) and is_real(v)):
         return None
@@ -72,7 +72,7 @@ def searched(op: Op, of: Value, v: Value) -> Value | None:
     return of_each(v)
 
 
-def binned(x: Value, bins: Value, right: bool) -> Value | None:
+def expand_digitize(x: Value, bins: Value, right: bool) -> Value | None:
     """np.digitize(x, bins, right) as a loop; None where Numba compiles it."""
     if not (is_real(x) and is_real(bins)):
         return None

@@ -57,7 +57,7 @@ Term = tuple[str, Value]  # an operand, and the names of its axes
 Products = dict[tuple, Value]
 
 
-def multiplied(a: Value, b: Value, dtype: str, has_blas: bool = True) -> Value | None:
+def expand_matmul(a: Value, b: Value, dtype: str, has_blas: bool = True) -> Value | None:
     """`a @ b` of that dtype, expanded; None leaves it to BLAS, which device kernels lack."""
     # not for BLAS, which would have to test that
     if not (has_blas and max(rank(a), rank(b)) <= 2 and dtype in BLAS and rank(a) + rank(b) > 2
@@ -65,7 +65,7 @@ def multiplied(a: Value, b: Value, dtype: str, has_blas: bool = True) -> Value |
         a = matched(a, b, -1, 0 if rank(b) == 1 else -2)
     match rank(a), rank(b):
         case 1, 1:
-            return summed(a * b, None, dtype)
+            return sum_of_products(a * b, None, dtype)
         case (1 | 2), (1 | 2) if dtype in BLAS and not is_short(a, b):
             if a.type.dtype == b.type.dtype == dtype:
                 return None
@@ -73,15 +73,15 @@ def multiplied(a: Value, b: Value, dtype: str, has_blas: bool = True) -> Value |
         case m, 2 if dtype in BLAS and m > 2:
             return product_of_rows(of_dtype(dtype, a), of_dtype(dtype, b))
         case m, n if (has_blas and min(m, n) > 1 and dtype in BLAS and not is_short(a, b)
-                      and (above := spread_alike(a, b)) is not None):
+                      and (above := broadcast_axes(a, b)) is not None):
             return product_of_stacks(of_dtype(dtype, a), of_dtype(dtype, b), above)
         case m, n:
             left = expand_dims(a, -1) if n > 1 else a  # (..., i, k, 1)
             right = b if n == 1 else b if m == 1 else expand_dims(b, -3)  # (..., 1, k, j)
-            return summed(left * right, -2 if n > 1 else -1, dtype)
+            return sum_of_products(left * right, -2 if n > 1 else -1, dtype)
 
 
-def summed(x: Value, axis: int | None, dtype: str) -> Value:
+def sum_of_products(x: Value, axis: int | None, dtype: str) -> Value:
     """The sum of products; for small integers in their own dtype, for booleans a logical or."""
     if dtype == "bool":
         return any_record(x, axis=axis, keepdims=False)
@@ -106,7 +106,7 @@ def product_of_rows(a: Value, b: Value) -> Value:
     return reshape(product, *above, length(b, axis=1))
 
 
-def spread_alike(a: Value, b: Value) -> list[tuple[Value, bool, bool]] | None:
+def broadcast_axes(a: Value, b: Value) -> list[tuple[Value, bool, bool]] | None:
     """Each axis of two stacks: its length, and which vary along it; None if only the run knows."""
     found = []
     for k in range(max(rank(a), rank(b)) - 3, -1, -1):
@@ -145,15 +145,15 @@ def product_of_stacks(a: Value, b: Value, above: Sequence[tuple[Value, bool, boo
     return along(made, ())
 
 
-def convolved(a: Value, v: Value, dtype: str) -> Value:
+def expand_convolve(a: Value, v: Value, dtype: str) -> Value:
     """np.convolve in full mode: a sum of shifted copies of a, weighted by v."""
     a, v = of_dtype(dtype, a), of_dtype(dtype, v)
     n, m = (nonempty_length_op(length(x, axis=0)) for x in (a, v))
-    return along_both(m, n, zeros((n + m - 1,), dtype=dtype),
+    return nested_loops(m, n, zeros((n + m - 1,), dtype=dtype),
                       lambda j, i, y: added(y, take(a, i) * take(v, j), i + j))
 
 
-def correlated(a: Value, v: Value, dtype: str) -> Value:
+def expand_correlate(a: Value, v: Value, dtype: str) -> Value:
     """Correlation of v and a, with the longer of v and the result in the innermost loop."""
     a, v = of_dtype(dtype, a), of_dtype(dtype, v)
     m = nonempty_length_op(length(v, axis=0))
@@ -164,12 +164,12 @@ def correlated(a: Value, v: Value, dtype: str) -> Value:
         return added(y, take(a, i + j) * take(v, j), i)
 
     return if_(n < m,
-               lambda: [along_both(n, m, made,
-                                   add)], lambda: [along_both(m, n, made,
+               lambda: [nested_loops(n, m, made,
+                                   add)], lambda: [nested_loops(m, n, made,
                                                               lambda j, i, y: add(i, j, y))])[0]
 
 
-def along_both(n: Value, m: Value, made: Value,
+def nested_loops(n: Value, m: Value, made: Value,
                body: Callable[[Value, Value, Value], Value]) -> Value:
     """Emit a loop in a loop around `body`; return the last value of `made`."""
     (made,) = for_loop(
@@ -183,7 +183,7 @@ def added(array: Value, x: Value, place: Value) -> Value:
     return additem(array, x, place, pattern=("i",))
 
 
-def in_pairs(function: Function) -> Function:
+def expand_einsums(function: Function) -> Function:
     """`function` with its einsums expanded into pairwise products, common prefixes shared.
 
     The adjoint of an einsum of n operands is n others, each of all but one of these and of the
@@ -192,13 +192,13 @@ def in_pairs(function: Function) -> Function:
     products: Products = {}
 
     def rule(op: Op, inputs: Sequence[Value]) -> list[Value] | None:
-        made = contracted(op, inputs, products) if op.name == "einsum" else None
+        made = expand_einsum(op, inputs, products) if op.name == "einsum" else None
         return None if made is None else [made]
 
     return rebuild(function, rule=rule)
 
 
-def contracted(op: Op, inputs: Sequence[Value], products: Products) -> Value | None:
+def expand_einsum(op: Op, inputs: Sequence[Value], products: Products) -> Value | None:
     """`op`, an einsum of `inputs`, expanded; None if broadcasting is known only at run time."""
     operands, result = split(op.attrs["subscripts"])
     dtype = op.output.type.dtype
@@ -209,7 +209,7 @@ def contracted(op: Op, inputs: Sequence[Value], products: Products) -> Value | N
         return None
     if len(terms) == 1 and set(result) == set(terms[0][0]):
         # einsum's result is a view of x, which must not be written to while x is read
-        return copy(in_order(*terms[0], result))
+        return copy(permute(*terms[0], result))
     while len(terms) > 1:
         i, j = min(itertools.combinations(range(len(terms)), 2),
                    key=lambda pair: cost(pair, terms, result))
@@ -217,7 +217,7 @@ def contracted(op: Op, inputs: Sequence[Value], products: Products) -> Value | N
         rest = [term for k, term in enumerate(terms) if k not in (i, j)]
         kept = set(result).union(*(names for names, _ in rest))
         terms = [paired(first, second, kept, result, products), *rest]
-    return in_order(*without(*terms[0], result), result)
+    return permute(*sum_out(*terms[0], result), result)
 
 
 def with_equal_lengths(terms: list[Term]) -> list[Term] | None:
@@ -253,7 +253,7 @@ def cost(pair: tuple[int, int], terms: Sequence[Term], result: str) -> tuple[boo
 def paired(first: Term, second: Term, kept: Collection[str], result: str,
            products: Products) -> Term:
     """The product of two operands, summed over the axes that are not `kept`."""
-    (m, a), (n, b) = without(*first, {*kept, *second[0]}), without(*second, {*kept, *first[0]})
+    (m, a), (n, b) = sum_out(*first, {*kept, *second[0]}), sum_out(*second, {*kept, *first[0]})
     inner = "".join(name for name in m if name in n and name not in kept)
     stacked = "".join(name for name in result + m if name in m and name in n and name in kept)
     stacked = "".join(dict.fromkeys(stacked))
@@ -261,13 +261,13 @@ def paired(first: Term, second: Term, kept: Collection[str], result: str,
                    for names, others in ((m, n), (n, m)))
     if not inner:
         order = "".join(name for name in dict.fromkeys(result + m + n) if name in m or name in n)
-        return order, aligned(m, a, order) * aligned(n, b, order)
+        return order, align(m, a, order) * align(n, b, order)
     if not stacked and (left or right):
         key = (a, tuple(m.index(name) for name in left + inner), b,
                tuple(n.index(name) for name in inner + right))
         # their lengths have names of their own, which keeps them apart for cse
         if key not in products or not in_scope(products[key]):
-            products[key] = product(in_order(m, a, left + inner), in_order(n, b, inner + right),
+            products[key] = product(permute(m, a, left + inner), permute(n, b, inner + right),
                                     len(inner))
         return left + right, products[key]
     if right and not left:
@@ -278,7 +278,7 @@ def paired(first: Term, second: Term, kept: Collection[str], result: str,
         order = stacked + inner + left
     where = tuple(order.index(name) for name in inner)
     return "".join(name for name in order if name not in inner), \
-        sum_record(aligned(m, a, order) * aligned(n, b, order), axis=where, keepdims=False)
+        sum_record(align(m, a, order) * align(n, b, order), axis=where, keepdims=False)
 
 
 def product(a: Value, b: Value, count: int) -> Value:
@@ -286,33 +286,33 @@ def product(a: Value, b: Value, count: int) -> Value:
     above, beyond = ([length(a, axis=k) for k in range(a.type.rank - count)],
                      [length(b, axis=k) for k in range(count, b.type.rank)])
     inner = [length(a, axis=k) for k in range(a.type.rank - count, a.type.rank)]
-    a, b = reshape(a, *together(above),
-                   *together(inner)), reshape(b, *together(inner), *together(beyond))
-    made = multiplied(a, b, a.type.dtype)
+    a, b = (reshape(a, *product_of_lengths(above), *product_of_lengths(inner)),
+            reshape(b, *product_of_lengths(inner), *product_of_lengths(beyond)))
+    made = expand_matmul(a, b, a.type.dtype)
     made = matmul(a, b) if made is None else made
     return reshape(made, *above, *beyond) if len(above) > 1 or len(beyond) > 1 else made
 
 
-def together(lengths: Sequence[Value]) -> list[Value]:
+def product_of_lengths(lengths: Sequence[Value]) -> list[Value]:
     """The product of the lengths, as a list; empty if there are none."""
     return [functools.reduce(multiply, lengths)] if lengths else []
 
 
-def without(names: str, x: Value, kept: Collection[str]) -> Term:
+def sum_out(names: str, x: Value, kept: Collection[str]) -> Term:
     """An operand summed over the axes that are not `kept`."""
     alone = tuple(k for k, name in enumerate(names) if name not in kept)
     return ("".join(name for name in names if name in kept),
             sum_record(x, axis=alone, keepdims=False)) if alone else (names, x)
 
 
-def in_order(names: str, x: Value, wanted: str) -> Value:
+def permute(names: str, x: Value, wanted: str) -> Value:
     """An operand with its axes in this order."""
     axes = tuple(names.index(name) for name in wanted)
     return transpose_record(x, axes=axes) if isinstance(x.type, Array) else x
 
 
-def aligned(names: str, x: Value, order: str) -> Value:
+def align(names: str, x: Value, order: str) -> Value:
     """An operand with its axes in this order, and an axis of length 1 for each that it lacks."""
-    x = in_order(names, x, "".join(name for name in order if name in names))
+    x = permute(names, x, "".join(name for name in order if name in names))
     missing = tuple(k for k, name in enumerate(order) if name not in names)
     return expand_dims(x, missing) if missing else x

@@ -24,7 +24,7 @@ from ..loopir.ops import contiguous
 REAL = ("float64", "float32")
 
 
-def share_passes(function: Function) -> Function:
+def fuse_matvec_pairs(function: Function) -> Function:
     """`function` with such pairs of products as sums."""
     chosen = {op for first, second in _pairs(function.block) for op in (first, second)}
     if not chosen:

@@ -52,7 +52,7 @@ class Elements:
     is_slow: bool  # whether it takes longer than a load
 
 
-def tables(function: Function) -> Function:
+def hoist_tables(function: Function) -> Function:
     """`function` with repeated computations of its inner loops hoisted into tables."""
     if not any(inner.name == "for" for op in walk(function.block) if op.name in ("for", "while")
                for block in op.blocks for inner in block.ops):
@@ -109,18 +109,18 @@ class Tables:
         self.stops: dict[Value, Value | int] = {}  # by counter
         self.ops: list[Op] = []
         for block in outer.blocks:
-            self.inside(block)
+            self.visit_inner(block)
 
-    def inside(self, block: Block) -> None:
+    def visit_inner(self, block: Block) -> None:
         """Visit the inner loops that each run of `block` executes, over ranges known before."""
         for op in block.ops:
             stop = _end(op) if op.name == "for" and not op.attrs["breaks"] else None
-            if stop is not None and (isinstance(stop, int) or self.stays(stop)):
+            if stop is not None and (isinstance(stop, int) or self.is_invariant(stop)):
                 self.stops[op.blocks[0].params[0]] = stop
-                self.read_in(op.blocks[0])
-                self.inside(op.blocks[0])
+                self.replace_in(op.blocks[0])
+                self.visit_inner(op.blocks[0])
 
-    def read_in(self, block: Block) -> None:
+    def replace_in(self, block: Block) -> None:
         """Replace computations on elements in `block`, if used there, by table reads."""
         for op in block.ops:
             found = self.elements(op)
@@ -150,7 +150,7 @@ class Tables:
             array, *index = (x if x.constant is MISSING else x.constant for x in op.inputs)
             counters = [i for i in index if not isinstance(i, int)]
             if (set(op.attrs["pattern"]) == {"i"} and isinstance(array.type, Array)
-                    and self.stays(array) and _is_float(array)
+                    and self.is_invariant(array) and _is_float(array)
                     and counters and len(set(counters)) == len(counters)
                     and all(i in self.stops if i in counters else i >= 0 for i in index)):
                 return Elements(array, tuple(index), False)
@@ -166,13 +166,13 @@ class Tables:
             return Elements(found.array, found.index, True) if is_whole else None
         if (not op.record.elementwise or op.name.startswith("math.")
                 or dims_of(op.output.type) != dims_of(of[0].type)
-                or not all(x in self.known or isinstance(x.type, Scalar) and self.stays(x)
+                or not all(x in self.known or isinstance(x.type, Scalar) and self.is_invariant(x)
                            for x in op.inputs)):
             return None
         return Elements(found.array, found.index, op.name not in QUICK
                         or any(self.known[x].is_slow for x in of))
 
-    def stays(self, x: Value) -> bool:
+    def is_invariant(self, x: Value) -> bool:
         return x not in self.varies and x not in self.unbound
 
     def table(self, x: Value) -> Value:
@@ -187,7 +187,7 @@ class Tables:
                 return for_loop(0, stop, 1, [array],
                                 lambda i, inner: [filled(inner, [*places, i])],
                                 names=[x.name], index=names[len(places)])[0]
-            return put(array, tuple(places), self.again(x, dict(zip(counters, places))))
+            return put(array, tuple(places), self.recompute(x, dict(zip(counters, places))))
 
         with Builder(Block(), x.op.line, above=_values(self.function.block)) as builder:
             lengths = [at_least_zero(value(self.stops[i])) for i in counters]
@@ -207,11 +207,11 @@ class Tables:
             return counters.index(x), self.stops[x]
         return (x,) if x.constant is MISSING else (type(x.constant), x.constant, x.type)
 
-    def again(self, x: Value, places: dict[Value, Value]) -> Value:
+    def recompute(self, x: Value, places: dict[Value, Value]) -> Value:
         """Recompute `x` at these counters."""
         if x not in self.known:
             return places.get(x, x)
-        return x.op.record(*(self.again(y, places) for y in x.op.inputs), **x.op.attrs)
+        return x.op.record(*(self.recompute(y, places) for y in x.op.inputs), **x.op.attrs)
 
 
 def counters_of(found: Elements) -> list[Value]:

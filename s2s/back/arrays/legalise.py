@@ -9,8 +9,8 @@
     np.round(x)                    np.rint(x), one instruction: Numba's np.round is compiled for any
                                    number of decimals
     math.fsum(xs)                  summed_exactly(xs), the same in loops
-    k ** n, of integers            k ** natural_exponent(n), in the loops for arrays n: Numba's result
-                                   for a negative n is 0
+    k ** n, of integers            k ** natural_exponent(n), also in loops for arrays n: Numba's
+                                   result for a negative n is 0
     p + q, p * q, of NumPy bools   p | q, p & q
     k // n, of NumPy's integers    np.where(n == -1, -k, k // n): Numba's least int // -1 is 0
     k << n, of arrays              np.where(0 <= n < 64, k << n, 0), as NumPy does
@@ -77,11 +77,18 @@ from ...ops.math.python_sum import plain_sum
 from ...ops.math.special import SCIPYS_ALONE
 from ...ops.program.list_ops import native_exact_sum, native_list_order, native_sum_overflows
 from ..loopir.ops import natural_exponent_op
-from .batched_linalg import OF_STACKS, matrices, one_by_one
-from .binary_search import binned, searched
-from .contractions import BLAS, contracted, convolved, correlated, multiplied, of_dtype
+from .batched_linalg import OF_STACKS, expand_batch, matrices
+from .binary_search import expand_digitize, expand_search
+from .contractions import (
+    BLAS,
+    expand_convolve,
+    expand_correlate,
+    expand_einsum,
+    expand_matmul,
+    of_dtype,
+)
 from .python_errors import raise_where
-from .small_linalg import eliminated
+from .small_linalg import expand_small_linalg
 
 REWRITTEN = ("einsum", "finite", "outer", "stack", "append", "convolve", "correlate", "math.fmod",
              "math.cbrt", "hypotenuse", "exact_sum", "sum_overflows", "list_order", "compensated_sum",
@@ -91,7 +98,7 @@ REWRITTEN = ("einsum", "finite", "outer", "stack", "append", "convolve", "correl
 NOT_SQUARE = Raises(np.linalg.LinAlgError, lambda *xs: None)
 
 
-def simpler(function: Function, has_blas: bool = True) -> Function:
+def legalise(function: Function, has_blas: bool = True) -> Function:
     """`function` with the ops of the table above rewritten; `has_blas` allows calls of BLAS."""
     for block in (function.block, *(inner for op in walk(function.block) for inner in op.blocks)):
         for y in filter(exceeds_word, block.yields):
@@ -99,7 +106,7 @@ def simpler(function: Function, has_blas: bool = True) -> Function:
     return rebuild(function, rule=functools.partial(_rewrite, has_blas=has_blas))
 
 
-def simplified(record: Record, inputs: Sequence[Value], has_blas: bool) -> Value:
+def legalise_op(record: Record, inputs: Sequence[Value], has_blas: bool) -> Value:
     """The result of an op of this record, rewritten as the table above says."""
     op = Op(record, list(inputs))
     op.outputs = [Value(record.infer(*inputs), "", op)]
@@ -131,9 +138,9 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
                                'leave target="cuda" away, or call it outside of what is compiled')
     if op.name in OF_STACKS and has_blas and rank(matrices(op, inputs)) > 2:
         def of_one(record, xs):
-            return simplified(record, xs, has_blas)
+            return legalise_op(record, xs, has_blas)
 
-        made = one_by_one(op, inputs, of_one)
+        made = expand_batch(op, inputs, of_one)
         if made is not None:
             stack = matrices(op, inputs)
             # which is not tested if there are no matrices
@@ -203,20 +210,20 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
                     and x.type.dtype.startswith("complex")):
                 return [reciprocal(x)]
         case "matmul":
-            made = multiplied(*inputs, op.output.type.dtype, has_blas)
+            made = expand_matmul(*inputs, op.output.type.dtype, has_blas)
             return None if made is None else [made]
         case "convolve" | "correlate" if op.output.type.dtype in BLAS:
-            return [(convolved if op.name == "convolve"
-                     else correlated)(*inputs, op.output.type.dtype)]
+            return [(expand_convolve if op.name == "convolve"
+                     else expand_correlate)(*inputs, op.output.type.dtype)]
         case "einsum":
-            made = contracted(op, inputs, {})
+            made = expand_einsum(op, inputs, {})
             return None if made is None else [made]
         case ("inv" | "inverse_or_nan" | "solve" | "det" | "sign_of_det" | "log_of_det"
               | "cofactors" | "cholesky"):
-            return eliminated(op, inputs)
+            return expand_small_linalg(op, inputs)
         case "searchsorted" | "digitize" if has_blas:
-            made = (searched(op, *inputs) if op.name == "searchsorted"
-                    else binned(*inputs, **op.attrs))
+            made = (expand_search(op, *inputs) if op.name == "searchsorted"
+                    else expand_digitize(*inputs, **op.attrs))
             return None if made is None else [made]
         case "fitted":
             return [as_writes(*inputs, op.attrs["axis"])]

@@ -26,7 +26,7 @@ from ...ir.types import Array, Scalar, may_be_one
 RESHAPES = ("reshape", "reshape_like")
 
 
-def reshaped(function: Function) -> Function:
+def move_reshapes(function: Function) -> Function:
     """`function` with reshapes moved up to products, and sums moved before reshapes."""
     if not any(op.name in RESHAPES for op in walk(function.block)):
         return function
@@ -36,7 +36,7 @@ def reshaped(function: Function) -> Function:
         ops: list[Op] = []
         for op in block.ops:
             with Builder(Block()) as made, at(op.line):
-                new = _remade(op, readers, block)
+                new = _move(op, readers, block)
             ops += made.block.ops or [op]
             if new is not None:
                 same[op.output] = new
@@ -45,13 +45,13 @@ def reshaped(function: Function) -> Function:
     return function
 
 
-def _remade(op: Op, readers: Readers, block: Block) -> Value | None:
+def _move(op: Op, readers: Readers, block: Block) -> Value | None:
     """The new result of `op`, emitted now; None to leave it alone."""
     if op.name in RESHAPES and isinstance(op.output.type, Array):
         y = op.inputs[0]
         if (isinstance(y.type, Array) and y.op is not None and y.op.record.elementwise
-                and _kept_by(y, op, readers, block)):
-            return _moved(y, op)
+                and _trailing_axes(y, op, readers, block)):
+            return _reshape_operands(y, op)
     elif op.name == "sum" and _is_of_adjoint(op.inputs[0]):
         x = op.inputs[0].op.inputs[0]
         axes = _axes_before(op, x)
@@ -61,7 +61,7 @@ def _remade(op: Op, readers: Readers, block: Block) -> Value | None:
     return None
 
 
-def common(x: Value, y: Value) -> int:
+def common_trailing_axes(x: Value, y: Value) -> int:
     """The number of trailing axes that `x` and `y` have in common."""
     if not (isinstance(x.type, Array) and isinstance(y.type, Array)):
         return 0
@@ -73,21 +73,21 @@ def common(x: Value, y: Value) -> int:
     return count
 
 
-def _kept_by(y: Value, reshape: Op, readers: Readers, block: Block) -> int:
+def _trailing_axes(y: Value, reshape: Op, readers: Readers, block: Block) -> int:
     """The trailing axes that `reshape` leaves alone if moved to the products below `y`; else 0.
 
     `y` depends on them elementwise, neither it nor the ops between have other uses, and all other
     operands have these trailing axes only.
     """
     if y.op is not None and y.op.name == "matmul":
-        return common(y, reshape.output)
+        return common_trailing_axes(y, reshape.output)
     if (y.op not in block.ops or not y.op.record.elementwise or len(y.op.outputs) > 1
             or len(readers[y]) > 1):
         return 0
     rank, others, kept = len(y.type.dims), 0, len(y.type.dims)
     for x in y.op.inputs:
         if isinstance(x.type, Array) and len(x.type.dims) == rank:
-            kept = min(kept, _kept_by(x, reshape, readers, block))
+            kept = min(kept, _trailing_axes(x, reshape, readers, block))
             pairs = list(zip(x.type.dims, y.type.dims))
             if any(a != b for a, b in pairs[:rank - kept]) or any(a != b and may_be_one(a)
                                                                   for a, b in pairs[rank - kept:]):
@@ -99,13 +99,13 @@ def _kept_by(y: Value, reshape: Op, readers: Readers, block: Block) -> int:
     return kept if others <= kept < rank else 0
 
 
-def _moved(y: Value, reshape: Op) -> Value:
+def _reshape_operands(y: Value, reshape: Op) -> Value:
     """`y` after `reshape`, computed from reshaped products."""
     type = Array(y.type.dtype, reshape.output.type.dims)
     if y.op.name == "matmul":
         return add_op(reshape.record, [y, *reshape.inputs[1:]], dict(reshape.attrs), [type]).output
     with at(y.op.line):
-        inputs = [_moved(x, reshape) if isinstance(x.type, Array)
+        inputs = [_reshape_operands(x, reshape) if isinstance(x.type, Array)
                   and len(x.type.dims) == len(y.type.dims) else x for x in y.op.inputs]
         return add_op(y.op.record, inputs, dict(y.op.attrs), [type], names=[y.name]).output
 
@@ -119,7 +119,7 @@ def _is_of_adjoint(x: Value) -> bool:
 def _axes_before(op: Op, x: Value) -> tuple[int, ...] | None:
     """The axes of `x` to sum over, if `op` sums a reshape of `x` over all axes it makes."""
     axis, y = op.attrs.get("axis"), op.inputs[0]
-    kept = common(x, y)
+    kept = common_trailing_axes(x, y)
     if kept == 0 or axis is None or op.attrs.get("keepdims"):
         return None
     rank, before = len(y.type.dims), len(x.type.dims)

@@ -28,19 +28,19 @@ from ...ops.core.raise_conditions import DIVISION, Raises, both
 from ...ops.program.effects import Made, raise_record
 
 
-def ask_first(op: Op, inputs: list[Value], asked: set[tuple], pythons: Callable) -> None:
+def check_operands(op: Op, inputs: list[Value], asked: set[tuple], pythons: Callable) -> None:
     """Emit the test before `op` of operands that Python would reject, unless `asked` already.
 
     `pythons` tells whether numbers of the program are Python's: None if they are not, else as
     analysis/python_numbers.py does.
     """
-    for each, are_pythons in _asked_of(op, pythons):
+    for each, are_pythons in _conditions(op, pythons):
         if each.natively is True and _is_new(each.condition, each.of(inputs), op, asked,
                                              are_pythons):
             raise_where(each, both(each.asked(inputs, op.attrs), are_pythons()))
 
 
-def ask_counts(op: Op, whole: Callable, asked: set[tuple]) -> None:
+def check_counts(op: Op, whole: Callable, asked: set[tuple]) -> None:
     """Emit the tests for an op that makes an array: of its scalar operands, which `whole` gives."""
     for each in op.record.raises:
         operands = each.of(op.inputs)
@@ -51,10 +51,10 @@ def ask_counts(op: Op, whole: Callable, asked: set[tuple]) -> None:
                 raise_where(each, each.condition(*numbers, **op.attrs))
 
 
-def ask_afterwards(op: Op, inputs: list[Value], output: Value, asked: set[tuple],
+def check_result(op: Op, inputs: list[Value], output: Value, asked: set[tuple],
                    pythons: Callable) -> None:
     """Emit the test after `op` of results that show that Python would raise."""
-    for each, are_pythons in _asked_of(op, pythons):
+    for each, are_pythons in _conditions(op, pythons):
         if callable(each.natively) and _is_new(each.natively, inputs, op, asked, are_pythons):
             raise_where(each, both(each.natively(output, *inputs, **op.attrs), are_pythons()))
 
@@ -63,7 +63,7 @@ def _surely() -> bool:
     return True
 
 
-def _asked_of(op: Op, pythons: Callable) -> list[tuple[Raises, Callable]]:
+def _conditions(op: Op, pythons: Callable) -> list[tuple[Raises, Callable]]:
     """The possible errors, each with the test whether operands are Python's, if that matters."""
     if not op.record.raises:
         return []
@@ -102,7 +102,7 @@ def raise_where(each: Raises, condition) -> None:
         if_(condition, refuse, lambda: ())
 
 
-def answered_by_trips(lo: Value, hi: Value, step: Value) -> list[tuple]:
+def implied_by_trips(lo: Value, hi: Value, step: Value) -> list[tuple]:
     """The tests of lengths for 0 that are redundant if `range(lo, hi, step)` makes a trip."""
     first, last = (lo, hi) if step.constant == 1 else (hi, lo)
     # the first number of the range that ends with `last`, or the one before it

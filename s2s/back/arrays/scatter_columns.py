@@ -7,8 +7,8 @@
 
 This is the adjoint of `c = x[which]` where the program reads `c[:, 0]` and `c[:, 2]`: the end of an
 edge, a camera's angles, a particle's neighbour. Gathers read such columns in place
-(back/lower/gather.py, `picked_from`); their cotangents needed an array of all gathered rows, which
-was zeroed, filled a column at a time, and read again. To the other columns zero was added.
+(back/lower/gather.py, `column_gathers`); their cotangents needed an array of all gathered rows,
+which was zeroed, filled a column at a time, and read again. To the other columns zero was added.
 
 Considered: rewriting the program to `x[which, 0]` before it is differentiated. The loops would be
 the same; but the gradient would have a scatter for each column where the program has one gather,
@@ -31,7 +31,7 @@ WRITES = ("setitem", "additem")
 FULL = "..."  # a full slice
 
 
-def scattered(function: Function) -> Function:
+def scatter_columns(function: Function) -> Function:
     """`function` with columns of rows added to the array that the rows came from."""
     if not any(map(_adds_rows, _ops(function))):
         return function
@@ -43,12 +43,12 @@ def scattered(function: Function) -> Function:
         for op in block.ops:
             columns = _columns(op, readers, block) if _adds_rows(op) and _are_as_many(op) else None
             if columns:
-                changed = _changed(block) if changed is None else changed
+                changed = _overwritten(block) if changed is None else changed
             if not columns or any(v in changed for x in columns.values() for v in versions(x)):
                 ops.append(op)
                 continue
             with Builder(Block(), op.line) as made:
-                same[op.output] = _added(op, columns)
+                same[op.output] = _scatter(op, columns)
             ops += made.block.ops
         block.ops = ops
     substitute(function.block, same)
@@ -107,7 +107,7 @@ def _is_column(write: Op) -> bool:
     return last == "i" and set(others) <= {FULL} and isinstance(write.inputs[-1].type, Scalar)
 
 
-def _changed(block: Block) -> set[Value]:
+def _overwritten(block: Block) -> set[Value]:
     """Values that the ops of `block` may overwrite: later reads of them are not equivalent."""
     found = {v for op in block.ops if op.record.writes is not None
              for v in versions(op.inputs[op.record.writes])}
@@ -115,7 +115,7 @@ def _changed(block: Block) -> set[Value]:
     return found
 
 
-def _added(op: Op, columns: dict[int, Value]) -> Value:
+def _scatter(op: Op, columns: dict[int, Value]) -> Value:
     """Emit the scatter-add of each of the `columns` in place of `op`."""
     a, _, *picked = op.inputs
     pattern = (*expand(op.attrs["pattern"], a.type.rank)[:-1], "i")

@@ -147,7 +147,7 @@ MINORS = define(
     syntax=lambda a: ast.Call(ast.Name(minors.__name__, ast.Load()), [a], []))
 
 
-def eliminated(op: Op, inputs: Sequence[Value]) -> list[Value] | None:
+def expand_small_linalg(op: Op, inputs: Sequence[Value]) -> list[Value] | None:
     """`op`, linear algebra on one matrix, expanded if the matrix is known to be small."""
     a = inputs[-1] if op.name in ("inverse_or_nan", "cofactors") else inputs[0]
     if rank(a) != 2 or not all(_is_real_and_short(x, a.type.dtype)

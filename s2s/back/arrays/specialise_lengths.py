@@ -11,11 +11,12 @@ long as its adjoint written for four: each small product was a call of BLAS and 
 and no loop had a constant trip count.
 
 Note [Needed lengths]
-What an argument's length must be follows from the ops that it meets: `settled` inserts the constant
-if one of them has it. From a loop it takes the lengths that several trips need, and checks before
-the first: where a call has other lengths, and would not have reached the op, native code raises,
-and the interpreted form of the original function runs (runtime/call/native_function.py, Note [Where
-an error came from]). Branches are ignored: another path may be the usual one.
+What an argument's length must be follows from the ops that it meets: `specialise_lengths` inserts
+the constant if one of them has it. From a loop it takes the lengths that several trips need, and
+checks before the first: where a call has other lengths, and would not have reached the op, native
+code raises, and the interpreted form of the original function runs
+(runtime/call/native_function.py, Note [Where an error came from]). Branches are ignored: another
+path may be the usual one.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ from ..loopir.ops import needs_length_op
 SHORT = 7
 
 
-class InSomeTrip(Equalities):
+class LoopEqualities(Equalities):
     """Equalities that hold in some trip of a loop for its carries, whose lengths may change."""
 
     def tells(self, d: Extent) -> bool:
         return not d.may_be_one
 
 
-def settled(function: Function) -> Function:
+def specialise_lengths(function: Function) -> Function:
     """`function` for arguments of the only lengths it accepts. Note [Needed lengths]"""
-    equal = InSomeTrip(())
+    equal = LoopEqualities(())
     _meet(function.block, equal)
     found = {}
     for p in function.params:
@@ -53,20 +54,20 @@ def settled(function: Function) -> Function:
             n = equal.find(d)
             if isinstance(d, Extent) and not d.offset and isinstance(n, int) and 1 < n <= SHORT:
                 found[d.symbol] = n
-    return for_lengths(function, found)
+    return set_lengths(function, found)
 
 
 def _meet(block: Block, equal: Equalities) -> None:
     equal.add(block.ops)
     for op in block.ops:
         if op.name in ("for", "while"):
-            for starts, body in carried(op):
+            for starts, body in carried_extents(op):
                 equal.unite(starts, body)
             for inner in op.blocks:
                 _meet(inner, equal)
 
 
-def carried(op: Op) -> Iterator[tuple[Dim, Dim]]:
+def carried_extents(op: Op) -> Iterator[tuple[Dim, Dim]]:
     """The extents of a loop's carries: before a trip, and in its block, or after it."""
     inits = op.inputs[len(op.inputs) - len(op.outputs):]
     for block in op.blocks:
@@ -79,7 +80,7 @@ def carried(op: Op) -> Iterator[tuple[Dim, Dim]]:
                     yield from zip(p.type.dims, x.type.dims)
 
 
-def for_lengths(function: Function, lengths: Mapping[str, int]) -> Function:
+def set_lengths(function: Function, lengths: Mapping[str, int]) -> Function:
     """`function` with extents set to numbers, by symbol; unchanged if they are contradictory."""
     if not lengths or recursive_callees(function):
         return function
@@ -96,7 +97,7 @@ def _number(d: Dim, lengths: Mapping[str, int]) -> Dim:
                0) if isinstance(d, Extent) and d.symbol in lengths else d
 
 
-def ask_lengths(params: Sequence[Value]) -> None:
+def check_lengths(params: Sequence[Value]) -> None:
     """Emit the checks of lengths in the types of arrays, except 1, a part of the signature."""
     for p in params:
         for axis, d in enumerate(dims_of(p.type)):

@@ -44,7 +44,7 @@ from ...ops.core.record import rank, value
 from ..loopir.loop_builder import op_named
 from ..loopir.ops import as_dtype, new_buffer, of_numbers, same_length_op
 from ..loopir.reductions import REDUCTIONS, zero_of
-from .batch_axes import ASKED, MADE, Lane, Lengths, Plan, asked_for, is_of_patches, product
+from .batch_axes import ASKED, MADE, Lane, Lengths, Plan, asked_for, gathers_patches, product
 
 TARGET = 1 << 19  # bytes that a strip allocates: they fit the second-level cache
 FEW = 4  # least ratio of these bytes to those of the sums, so that accumulating does not dominate
@@ -54,13 +54,14 @@ def strip_mine(function: Function) -> Function:
     """`function` with the computation of a batch strip-mined, where that pays."""
     if not _makes_patches(function.block):
         return function
-    plans = [plan for e in _extents(function.params) if (plan := planned(function, e)) is not None]
+    plans = [plan for e in _extents(function.params)
+             if (plan := plan_strips(function, e)) is not None]
     best = max(plans, key=lambda plan: plan.products, default=None)
-    return function if best is None else in_strips(function, best)
+    return function if best is None else apply_plan(function, best)
 
 
 def _makes_patches(block: Block) -> bool:
-    return any(op.name == "matmul" for op in block.ops) and any(map(is_of_patches, block.ops))
+    return any(op.name == "matmul" for op in block.ops) and any(map(gathers_patches, block.ops))
 
 
 def _extents(params: Sequence[Value]) -> list[Extent]:
@@ -69,7 +70,7 @@ def _extents(params: Sequence[Value]) -> list[Extent]:
                               and isinstance(p.type.dims[0], Extent) and not p.type.dims[0].offset))
 
 
-def planned(function: Function, batch: Extent) -> Plan | None:
+def plan_strips(function: Function, batch: Extent) -> Plan | None:
     """The plan to strip-mine a batch of this length; None if illegal or not worth it."""
     extents = {batch}
     while True:
@@ -77,15 +78,15 @@ def planned(function: Function, batch: Extent) -> Plan | None:
         if plan.met <= extents:
             break
         extents |= plan.met
-    leaving = plan.leaving()
+    leaving = plan.leaving_values()
     if any(not each.record.pure for op in plan.after
            for each in (op, *(inner for b in op.blocks for inner in walk(b)))):
         return None  # effects and random draws keep their order
     can_leave = all(plan.lanes[x] == Lane() and plan.is_known(x.type.dims) for x in leaving)
-    return plan if can_leave and plan.pays() else None
+    return plan if can_leave and plan.is_profitable() else None
 
 
-def in_strips(function: Function, plan: Plan) -> Function:
+def apply_plan(function: Function, plan: Plan) -> Function:
     """`function` strip-mined by `plan`."""
     block = Block(params=[Value(p.type, p.name) for p in function.params])
     with Builder(block, above=defined_values(function.block)):
@@ -95,16 +96,16 @@ def in_strips(function: Function, plan: Plan) -> Function:
             if op.name in ASKED and op.inputs[0] in plan.lanes:
                 env[op.output] = product(lengths.all_of(asked_for(op)))
             else:
-                again(op, env)
+                emit_again(op, env)
         with at(plan.inside[0].line):
             emit_loop(plan, lengths, env)
         for op in plan.after:
-            again(op, env)
+            emit_again(op, env)
         block.yields = [env[y] for y in function.results]
     return function.remade(block)
 
 
-def again(op: Op, env: dict[Value, Value]) -> None:
+def emit_again(op: Op, env: dict[Value, Value]) -> None:
     """Emit the same op in the current block."""
     if op.blocks:
         emit_op(op, env)
@@ -121,7 +122,7 @@ def emit_loop(plan: Plan, lengths: Lengths, env: dict[Value, Value]) -> None:
     for d in sorted(plan.extents - {plan.batch}, key=str):
         members = same_length_op(members, lengths.of(d))
     totals = [op.output for op in plan.inside if op.output in plan.totals]
-    leaving = plan.leaving()
+    leaving = plan.leaving_values()
     size = length_of_strip(plan, lengths, members, totals)
     strips = strips_of_op(members, size)
     types = {x: Scalar(REDUCTIONS["sum"].accumulator(x.type.dtype)) if isinstance(x.type, Scalar)
@@ -151,7 +152,7 @@ def emit_loop(plan: Plan, lengths: Lengths, env: dict[Value, Value]) -> None:
             inner[x] = add_op(getitem, [env[x], start, stop], {"pattern": ("xx.",)}, [of_strip(x)],
                               names=[x.name]).output
         for op in plan.indices():
-            again(op, inner)
+            emit_again(op, inner)
         for op in plan.inside:
             inputs = [inner[x] for x in op.inputs]
             # the first of the given lengths is the members', though another may be as large
@@ -162,7 +163,7 @@ def emit_loop(plan: Plan, lengths: Lengths, env: dict[Value, Value]) -> None:
             with at(op.line):
                 inner[op.output] = add_op(op.record, inputs, op.attrs, [of_strip(op.output)],
                                           names=[op.output.name]).output
-        body.yields = [*(added_up(carry, inner[x]) for carry, x in zip(carries, totals)),
+        body.yields = [*(accumulate(carry, inner[x]) for carry, x in zip(carries, totals)),
                        *(setitem(carry, inner[x], start, stop, pattern=("xx.",))
                          for carry, x in zip(carries[len(totals):], leaving))]
     made = add_op(for_record, [value(0), strips, value(1), *starts], {"breaks": False},
@@ -170,7 +171,7 @@ def emit_loop(plan: Plan, lengths: Lengths, env: dict[Value, Value]) -> None:
     env.update((x, as_dtype(y, x.type.dtype)) for x, y in zip(types, made.outputs))
 
 
-def added_up(total: Value, x: Value) -> Value:
+def accumulate(total: Value, x: Value) -> Value:
     """The sum so far plus a strip's, in place.
 
     So threads may have a sum each (back/parallel/outline_parallel.py).

@@ -12,7 +12,7 @@ from ..print.statement_writer import negated
 from ..syntax.ast_names import nodes_in
 
 
-def with_given(tree: ast.FunctionDef, kernel) -> ast.FunctionDef:
+def append_array_arguments(tree: ast.FunctionDef, kernel) -> ast.FunctionDef:
     """Append the arrays that the kernel is given to its arguments."""
     names = {}
     body = []
@@ -33,7 +33,7 @@ def with_given(tree: ast.FunctionDef, kernel) -> ast.FunctionDef:
 def spread_over_threads(tree: ast.FunctionDef, kernel,
                         parts: list[tuple[int, str]]) -> ast.FunctionDef:
     """Distribute the loop over the threads of the grid, and add up its sums block by block."""
-    tree = with_given(tree, kernel)
+    tree = append_array_arguments(tree, kernel)
     place = next(k for k, s in enumerate(tree.body) if isinstance(s, ast.For))
     loop = tree.body[place]
     taken = {node.id for node in nodes_in(tree)

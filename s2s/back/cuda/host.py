@@ -23,7 +23,7 @@ from ...ir.types import INT, NONE, Array, Scalar, Tape, Type
 from ...ops.core.control import for_loop, if_, while_loop
 from ...ops.core.record import Record, value
 from ...ops.core.shape import length
-from ..print.insert_copies import owned
+from ..print.insert_copies import insert_copies
 from ..print.printer import Module, definition
 from ..syntax.unparse import Unparser
 from .kernel import CUDA_NAMES, THREADS, Kernel, parallel_kernel, single_kernel
@@ -54,7 +54,7 @@ def render_cuda(function: Function, threads: int = THREADS) -> CudaModule:
             raise UnsupportedError(
                 f"{op.record.helper.asks_for}, which Python does, in CUDA code", op.line,
                 'compile for target="cpu", or call it outside of what is compiled')
-    host = Host(owned(function, results=True, augmented=False))
+    host = Host(insert_copies(function, results=True, augmented=False))
     main = host.function()
     helpers = {op.record.helper: None for op in walk(main.block) if op.record.helper is not None}
     trees = ([kernel.tree for kernel in host.kernels]

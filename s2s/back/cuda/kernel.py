@@ -30,7 +30,7 @@ from ...ops.core.control import for_loop
 from ...ops.core.record import RECORDS, value
 from ..print.printer import definition
 from .device_ops import given
-from .grid_stride import spread_over_threads, with_given
+from .grid_stride import append_array_arguments, spread_over_threads
 from .thread_body import Body, arrays_made, is_argument, item_of, known, lengths_outside
 
 # names used by the kernels' module: host.py, grid_stride.py
@@ -152,7 +152,7 @@ def single_kernel(loop: Op, name: str) -> Kernel:
         block.yields = yields
     tree = definition(Function(name, block, tupled=True), native=True, reserved=CUDA_NAMES)
     tree.body = [s for s in tree.body if not isinstance(s, ast.Return)]
-    kernel.tree = with_given(tree, kernel)
+    kernel.tree = append_array_arguments(tree, kernel)
     return kernel
 
 

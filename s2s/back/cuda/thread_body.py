@@ -68,7 +68,7 @@ class Body:
             case "tape_len":
                 self.env[op.output] = self.tapes[op.inputs[0]][1]
             case "buffer" | "copy" if op.output in self.rooms:
-                self.env[op.output] = self.room(op)
+                self.env[op.output] = self.lane_array(op)
             case "additem" if op.inputs[0] in self.gathered:
                 target = self.env[op.inputs[0]]
                 emit(atomic_add, target, *(self.env[x] for x in op.inputs[1:]))
@@ -82,7 +82,7 @@ class Body:
             case _:
                 emit_op(op, self.env, respell)
 
-    def room(self, op: Op) -> Value:
+    def lane_array(self, op: Op) -> Value:
         """The array that `op` allocates, in memory that the kernel is given for each lane."""
         row = emit(lane_row, self.rooms[op.output], self.lane)
         row.name = op.output.name

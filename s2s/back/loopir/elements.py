@@ -66,9 +66,9 @@ class Stride:
 
 
 def stride(n: Value, lo: Value | None, hi: Value | None, step: Value | None) -> Stride | None:
-    """The slice of an axis of length `n`; None if its direction is unknown.
+    """The slice of an axis of length `n`; None if its step is known only at run time.
 
-    None as well for bounds with a negative step.
+    None as well for unknown bounds with a negative step.
     """
     if step is not None and not isinstance(step.constant, int):
         return None

@@ -31,13 +31,13 @@ from ..loopir.ops import buffer
 DEEP = 16  # weight of an access in an inner loop, compared with one outside
 
 
-def lie_as_loops_go(function: Function) -> None:
+def permute_axes(function: Function) -> None:
     """Permute, in place, the axes of local arrays of `function`, a loop form."""
     arrays = Arrays(function)
     for made in arrays.made:
         group = arrays.group(made)
         if group is not None:
-            axis, rank = arrays.gone_along(group), made.output.type.rank
+            axis, rank = arrays.dominant_axis(group), made.output.type.rank
             if axis not in (None, rank - 1):
                 arrays.reorder(group, [*(k for k in range(rank) if k != axis), axis])
 
@@ -143,7 +143,7 @@ class Arrays:
                 if isinstance(user, Op) and user.name in ("getitem", "setitem", "additem"):
                     yield user
 
-    def gone_along(self, group: set[Value]) -> int | None:
+    def dominant_axis(self, group: set[Value]) -> int | None:
         """The axis that most accesses traverse in their innermost loops; None if unclear."""
         votes: Counter[int] = Counter()
         for op in self.accesses(group):

@@ -33,7 +33,7 @@ CHECKS = (same_length_op, nonempty_length_op, supposed_length_op)
 ELEMENTS = ("getitem", "setitem", "additem")
 
 
-def keep_within_trips(block: Block) -> None:
+def contract_arrays(block: Block) -> None:
     """Contract the arrays that `block` allocates for one of its loops."""
     reads: dict[Op, set[Value]] = {}  # by op of `block`
     for made in [op for op in block.ops if op.record is buffer]:
@@ -46,14 +46,14 @@ def keep_within_trips(block: Block) -> None:
             _shrink(made, trip, block)
 
 
-class Around(NamedTuple):
+class TripLoop(NamedTuple):
     """A loop, and what its trips do."""
 
     loop: Op
     trip: Trip
 
 
-def _only_user(array: Value, block: Block, reads: Mapping[Op, set[Value]]) -> Around | None:
+def _only_user(array: Value, block: Block, reads: Mapping[Op, set[Value]]) -> TripLoop | None:
     """The only loop to use `array`, if it carries it and each trip uses only its own row."""
     users = [op for op in block.ops if array in reads[op]]
     if len(users) != 1 or users[0].name != "for" or array in block.yields:
@@ -87,10 +87,10 @@ def _only_user(array: Value, block: Block, reads: Mapping[Op, set[Value]]) -> Ar
             if (any(p != "i" for p in user.attrs["pattern"])
                     or len(user.attrs["pattern"]) != array.type.rank):
                 return None
-    return Around(loop, trip)
+    return TripLoop(loop, trip)
 
 
-def _shrink(made: Op, around: Around, block: Block) -> None:
+def _shrink(made: Op, around: TripLoop, block: Block) -> None:
     """Remove the axis of the trips from the array that `made` allocates for a loop."""
     loop, trip = around
     k = loop.inputs.index(made.output) - 3
@@ -136,7 +136,7 @@ def _as_number(body: Block, param: Value, versions: list[Value], dtype: str) -> 
         v.type = Scalar(dtype)
     visit(body)
     body.ops[:0] = first.ops
-    renamed(body, new)
+    replace_uses(body, new)
 
 
 def _of_number(op: Op, dtype: str, new: dict[Value, Value]) -> list[Op]:
@@ -154,7 +154,7 @@ def _of_number(op: Op, dtype: str, new: dict[Value, Value]) -> list[Op]:
 # ------------------------------------------------------------------------------------ few elements
 
 
-def take_apart(block: Block) -> None:
+def scalarise_arrays(block: Block) -> None:
     """Replace small arrays that `block` allocates and indexes by constants by scalars."""
     for made in [op for op in block.ops if op.record is buffer]:
         places = _places(made)
@@ -221,7 +221,7 @@ def _part(made: Op, block: Block, places: list) -> None:
                 _read_elements(inner, holds, new)
             ops.append(op)
     block.ops = ops
-    renamed(block, new)
+    replace_uses(block, new)
 
 
 def _read_elements(block: Block, holds: dict[Value, dict], new: dict[Value, Value]) -> None:
@@ -240,7 +240,7 @@ def _read_elements(block: Block, holds: dict[Value, dict], new: dict[Value, Valu
 # -------------------------------------------------------------------------------- checks of lengths
 
 
-def move_checks_out(loop: Op) -> list[Op]:
+def hoist_checks(loop: Op) -> list[Op]:
     """Hoist length checks that no trip changes out of `loop`; return them."""
     (body,) = loop.blocks
     inside = {v for v in body.params} | {v for op in walk(body) for v in op.outputs}
@@ -259,7 +259,7 @@ def resolved(v: Value, new: dict[Value, Value]) -> Value:
     return v
 
 
-def renamed(block: Block, new: dict[Value, Value]) -> None:
+def replace_uses(block: Block, new: dict[Value, Value]) -> None:
     """Replace uses of v by `new[v]` in `block` and the blocks in it."""
     if not new:
         return

@@ -44,26 +44,26 @@ STRIP = 256  # trips: enough for vectors, few enough for the nearest cache
 WRITES = ("setitem", "additem")
 
 
-def in_strips(function: Function) -> Function:
+def distribute_gathers(function: Function) -> Function:
     """Distribute the gathering and scattering loops of `function`, in place, where that pays."""
     kept: list[Op] = []
     same: dict[Value, Value] = {}
     for op in function.block.ops:
-        plan = planned(op)
-        if plan is not None and read_once(op.blocks[0]):
-            plan = planned(op)
+        plan = plan_distribution(op)
+        if plan is not None and share_reads(op.blocks[0]):
+            plan = plan_distribution(op)
         if plan is None:
             kept.append(op)
             continue
         with Builder(Block(), op.line) as builder:
-            same.update(zip(op.outputs, made(op, plan)))
+            same.update(zip(op.outputs, emit_strips(op, plan)))
         kept += builder.block.ops
     function.block.ops = kept
     substitute(function.block, same)
     return function
 
 
-def read_once(body: Block) -> bool:
+def share_reads(body: Block) -> bool:
     """Share equal reads in the body of fused loops, which would each take room in a strip."""
     table: dict[tuple, Op] = {}
     same: dict[Value, Value] = {}
@@ -92,28 +92,28 @@ class Plan:
     written: list[int]
 
 
-def planned(op: Op) -> Plan | None:
+def plan_distribution(op: Op) -> Plan | None:
     """The plan to distribute a loop; None if it is illegal or of no use."""
     if op.name != "for" or op.attrs["breaks"] or op.inputs[2].constant not in (1, -1):
         return None
     (body,), (lo, hi) = op.blocks, (x.constant for x in op.inputs[:2])
     if MISSING not in (lo, hi) and abs(hi - lo) < SHORT or not all(map(is_simple, body.ops)):
         return None
-    slow = behind(body.ops, (x for each in body.ops if each.record.vector and is_of_reals(each)
+    slow = dependents(body.ops, (x for each in body.ops if each.record.vector and is_of_reals(each)
                              for x in each.outputs))
     if not slow:
         return None
     written = _written(op)
     if written is None:
         return None
-    inside, varying = set(body.ops), behind(body.ops, body.params)
+    inside, varying = set(body.ops), dependents(body.ops, body.params)
     writes = [each for each in body.ops if each.name in WRITES]
     apart = [each for each in body.ops if each.name == "getitem"
              and not is_direct(each, body.params[0], varying)]
     if not apart and not any(each.record is place_in_op for each in body.ops) and all(
             _is_side_by_side(op, k, varying) for k in written):
         return None
-    picked = behind(body.ops, (x.output for x in apart))
+    picked = dependents(body.ops, (x.output for x in apart))
     places = {x for each in (*writes, *apart)
               for x in each.inputs[1 if each.name == "getitem" else 2:]}
     if places & slow:
@@ -197,7 +197,7 @@ def _is_counted(x: Value, counter: Value, varying: set[Value]) -> bool:
     return len(of) == 1 and _is_counted(of[0], counter, varying)
 
 
-def behind(ops: Sequence[Op], values: Iterable[Value]) -> set[Value]:
+def dependents(ops: Sequence[Op], values: Iterable[Value]) -> set[Value]:
     """The given values and all that depends on them in straight-line code."""
     found = set(values)
     for op in ops:
@@ -217,13 +217,13 @@ def _needed(values: Iterable[Value], inside: set[Op], stop: Iterable[Op] = ()) -
     return found
 
 
-def made(op: Op, plan: Plan) -> list[Value]:
+def emit_strips(op: Op, plan: Plan) -> list[Value]:
     """Emit the distributed loop; return the final values of its carries."""
     body = op.blocks[0]
     params, others = body.params[1:], [k for k in range(len(op.outputs)) if k not in plan.written]
 
     def run(ops: list[Op], j: Value, start: Value, env: dict[Value, Value]) -> dict[Value, Value]:
-        return trip_of(op, ops, op_named("add", start, j), env)
+        return emit_trip(op, ops, op_named("add", start, j), env)
 
     def repeat(length: Value, ks: list[int], carries: Sequence[Value], more: Sequence[Value],
                step_of) -> list[Value]:
@@ -265,10 +265,10 @@ def made(op: Op, plan: Plan) -> list[Value]:
         ends = dict(zip([*others, *plan.written], [*found[:len(others)], *sums]))
         return [ends[k] for k in range(len(carries))]
 
-    return over_strips(op, STRIP, strip)
+    return emit_strip_loop(op, STRIP, strip)
 
 
-def over_strips(op: Op, width: int | Value,
+def emit_strip_loop(op: Op, width: int | Value,
                 strip: Callable[[Value, Value, list[Value]], list[Value]]) -> list[Value]:
     """Emit a loop over strips; `strip(start, length, carries)` emits one, returning its carries."""
     lo, hi, step = op.inputs[:3]
@@ -285,7 +285,8 @@ def over_strips(op: Op, width: int | Value,
                 [p.name for p in op.blocks[0].params[1:]], body)
 
 
-def trip_of(op: Op, ops: Sequence[Op], count: Value, env: dict[Value, Value]) -> dict[Value, Value]:
+def emit_trip(op: Op, ops: Sequence[Op], count: Value,
+              env: dict[Value, Value]) -> dict[Value, Value]:
     """Emit `ops` of the body of `op` for trip number `count`; return `env` with their outputs."""
     lo, _, step = op.inputs[:3]
     env[op.blocks[0].params[0]] = op_named("add" if step.constant > 0 else "subtract", lo, count)

@@ -37,7 +37,7 @@ from ...ops.arrays.index import getitem
 from ...ops.core.record import value
 from ..loopir.loop_builder import loop, op_named, put
 from ..loopir.ops import new_buffer
-from .distribute_gathers import is_simple, over_strips, trip_of
+from .distribute_gathers import emit_strip_loop, emit_trip, is_simple
 
 # Operations of a trip from which on its loop is distributed: compile time saved then outweighs
 # saving numbers.
@@ -63,7 +63,7 @@ def _divide(block: Block) -> None:
             kept.append(op)
             continue
         with Builder(Block(), op.line) as builder:
-            same.update(zip(op.outputs, _made(op, pieces)))
+            same.update(zip(op.outputs, _emit(op, pieces)))
         kept += builder.block.ops
     block.ops = kept
     substitute(block, same)
@@ -134,7 +134,7 @@ def _cheap(body: Block) -> set[Value]:
     return found
 
 
-def _made(op: Op, pieces: list[list[Op]]) -> list[Value]:
+def _emit(op: Op, pieces: list[list[Op]]) -> list[Value]:
     """Emit the distributed loop; return the final values of its carries."""
     (body,) = op.blocks
     cheap = _cheap(body)
@@ -148,13 +148,13 @@ def _made(op: Op, pieces: list[list[Op]]) -> list[Value]:
         kept = {dtype: new_buffer(dtype, (len(xs), WIDTH), [value(len(xs)), value(WIDTH)])
                 for dtype, xs in rows.items() if xs}
         for piece in pieces:
-            _piece(op, piece, start, length, now, kept, rows, cheap)
+            _emit_piece(op, piece, start, length, now, kept, rows, cheap)
         return [now[y] for y in body.yields]
 
-    return over_strips(op, WIDTH, strip)
+    return emit_strip_loop(op, WIDTH, strip)
 
 
-def _piece(op: Op, piece: list[Op], start: Value, length: Value, now: dict[Value, Value],
+def _emit_piece(op: Op, piece: list[Op], start: Value, length: Value, now: dict[Value, Value],
            kept: dict[str, Value], rows: dict[str, dict[Value, int]], cheap: set[Value]) -> None:
     """Emit the loop of one piece; update `now` and `kept`."""
     (body,) = op.blocks
@@ -164,7 +164,7 @@ def _piece(op: Op, piece: list[Op], start: Value, length: Value, now: dict[Value
                           and x not in now)
     saved = [x for xs in rows.values() for x in xs if x in made]
     written = [dtype for dtype in kept if any(x.type.dtype == dtype for x in saved)]
-    first = _again([x for x in given if x in cheap], cheap, body)
+    first = _recomputed([x for x in given if x in cheap], cheap, body)
     starts = [*ends, *written]
 
     def trip(index: list[Value], carries: list[Value]) -> list[Value]:
@@ -175,7 +175,7 @@ def _piece(op: Op, piece: list[Op], start: Value, length: Value, now: dict[Value
                 env[x] = getitem(memory[x.type.dtype], value(rows[x.type.dtype][x]), index[0],
                                  pattern=("i", "i"))
                 env[x].name = x.name or "t"
-        env = trip_of(op, [*first, *piece], op_named("add", start, index[0]), env)
+        env = emit_trip(op, [*first, *piece], op_named("add", start, index[0]), env)
         for x in saved:
             memory[x.type.dtype] = put(memory[x.type.dtype], env[x],
                                        [value(rows[x.type.dtype][x]), index[0]])
@@ -202,7 +202,7 @@ def _ends(piece: Sequence[Op], now: dict[Value, Value]) -> dict[Value, Value]:
     return ends
 
 
-def _again(values: list[Value], cheap: set[Value], body: Block) -> list[Op]:
+def _recomputed(values: list[Value], cheap: set[Value], body: Block) -> list[Op]:
     """The ops that recompute these values, in order."""
     wanted, pending = set(), list(values)
     while pending:

@@ -48,7 +48,7 @@ from ..loopir.loop_builder import loop, op_named, put
 from ..loopir.ops import new_buffer
 from ..loopir.reductions import sum_step
 from ..loopir.vector_support import SHORT, is_extreme, is_long
-from .distribute_gathers import WRITES, behind, is_direct, is_simple, over_strips, trip_of
+from .distribute_gathers import WRITES, dependents, emit_strip_loop, emit_trip, is_direct, is_simple
 
 WIDTH = 32  # most trips of a strip: some vectors of them
 # Numbers that fit the nearest caches: a strip has as many rows as do.
@@ -58,22 +58,22 @@ FEW = 16  # most ops to move along with one
 KEPT = ("float64", "float32", "int64", "bool")
 
 
-def in_stages(function: Function) -> bool:
+def distribute_stages(function: Function) -> bool:
     """Distribute the loops of `function`, a loop form, into stages where that pays."""
-    return _in_stages(function.block, {})
+    return _distribute(function.block, {})
 
 
-def _in_stages(block: Block, counters: dict[Value, Op]) -> bool:
+def _distribute(block: Block, counters: dict[Value, Op]) -> bool:
     kept: list[Op] = []
     same: dict[Value, Value] = {}
     changed = False
     for op in block.ops:
         around = {**counters, op.blocks[0].params[0]: op} if op.name == "for" else counters
-        if any([_in_stages(inner, around) for inner in op.blocks]):
+        if any([_distribute(inner, around) for inner in op.blocks]):
             changed = True
         elif (stages := stages_of(op, counters)) is not None:
             with Builder(Block(), op.line) as builder:
-                same.update(zip(op.outputs, _made(op, stages)))
+                same.update(zip(op.outputs, _emit(op, stages)))
             kept += builder.block.ops
             continue
         kept.append(op)
@@ -113,7 +113,7 @@ class Stages:
                  or ("sum" if is_extreme(trip, p, y) else "gather" if trip.adds_up(p, y) else None)
                  for p, y in zip(body.params[1:], body.yields)]
         self.roles = dict(zip(body.params[1:], roles))
-        self.varying = behind(body.ops, body.params)
+        self.varying = dependents(body.ops, body.params)
         self.cheap = self.read_again()
         self.ops = [op for op in body.ops if op not in self.cheap]
         # except carried values
@@ -248,7 +248,7 @@ def _roots(body: Block) -> dict[Value, Value]:
 # ---------------------------------------------------------------------------------------- the loops
 
 
-def _made(op: Op, stages: Stages) -> list[Value]:
+def _emit(op: Op, stages: Stages) -> list[Value]:
     """Emit the loop in strips of stages; return the final values of its carries."""
     (body,) = op.blocks
 
@@ -256,13 +256,13 @@ def _made(op: Op, stages: Stages) -> list[Value]:
         now = dict(zip(body.params[1:], carries))  # carried values are used directly
         kept = {x: new_buffer(x.type.dtype, (WIDTH,), [value(WIDTH)]) for x in stages.crossing()}
         for ops in stages.in_order():
-            _stage(op, stages, ops, start, length, now, kept)
+            _emit_stage(op, stages, ops, start, length, now, kept)
         return [now[p] for p in body.params[1:]]
 
     row = functools.reduce(lambda a, b: op_named("max_", a, b), _lengths(body), value(1))
     width = op_named("max_", op_named("min_", op_named("floor_divide", value(NEAR), row),
                                       value(WIDTH)), value(1))
-    return over_strips(op, width, strip)
+    return emit_strip_loop(op, width, strip)
 
 
 def _lengths(body: Block) -> list[Value]:
@@ -278,7 +278,7 @@ def _lengths(body: Block) -> list[Value]:
     return list(found.values())
 
 
-def _stage(op: Op, stages: Stages, ops: list[Op], start: Value, length: Value,
+def _emit_stage(op: Op, stages: Stages, ops: list[Op], start: Value, length: Value,
            now: dict[Value, Value], kept: dict[Value, Value]) -> None:
     """Emit the loop of one stage; update `now` and `kept`."""
     (body,) = op.blocks
@@ -286,7 +286,7 @@ def _stage(op: Op, stages: Stages, ops: list[Op], start: Value, length: Value,
     wanted = dict.fromkeys(x for each in ops for x in stages.needs[each])
     ends = {stages.root[x]: x for each in ops for x in each.outputs if x in stages.root}
     saved = [x for x in kept if x in made]
-    first = _again(wanted, stages.cheap, body)
+    first = _recomputed(wanted, stages.cheap, body)
     carries = [*(now[x] for x in ends), *(kept[x] for x in saved)]
 
     def trip(index: list[Value], inner: list[Value]) -> list[Value]:
@@ -296,7 +296,7 @@ def _stage(op: Op, stages: Stages, ops: list[Op], start: Value, length: Value,
             if x in kept and x not in made:
                 env[x] = getitem(kept[x], index[0], pattern=("i",))
                 env[x].name = x.name
-        env = trip_of(op, first, op_named("add", start, index[0]), env)
+        env = emit_trip(op, first, op_named("add", start, index[0]), env)
         for each in ops:
             each.inputs = [env.get(x, x) for x in each.inputs]
             for block in each.blocks:
@@ -311,7 +311,7 @@ def _stage(op: Op, stages: Stages, ops: list[Op], start: Value, length: Value,
     kept.update(zip(saved, after[len(ends):]))
 
 
-def _again(values: Sequence[Value], cheap: set[Op], body: Block) -> list[Op]:
+def _recomputed(values: Sequence[Value], cheap: set[Op], body: Block) -> list[Op]:
     """The ops that recompute these values, in order."""
     found, pending = set(), list(values)
     while pending:

@@ -17,11 +17,11 @@ from ...ir.substitute import substitute
 FIRST = {"getitem": 1, "setitem": 2}  # number of the first input that is an index
 
 
-def read_what_is_stored(function: Function) -> None:
+def forward_stores(function: Function) -> None:
     """Forward stores to loads of the same element in `function`, a loop form, in place."""
     same: dict[Value, Value] = {}
     for op in walk(function.block):
-        if (op.name == "getitem" and (store := stored(op)) is not None
+        if (op.name == "getitem" and (store := previous_store(op)) is not None
                 and store.inputs[1].type == op.output.type):
             same[op.output] = store.inputs[1]
     substitute(function.block, same)
@@ -29,12 +29,12 @@ def read_what_is_stored(function: Function) -> None:
         block.ops = [op for op in block.ops if same.keys().isdisjoint(op.outputs)]
     readers = readers_of(function.block)
     for op in walk(function.block):
-        while (op.name == "setitem" and (store := stored(op)) is not None
+        while (op.name == "setitem" and (store := previous_store(op)) is not None
                and [reader for reader, _ in readers[store.output]] == [op]):
             op.inputs[0] = store.inputs[0]
 
 
-def stored(op: Op) -> Op | None:
+def previous_store(op: Op) -> Op | None:
     """The store that `op` reads from or overwrites, if it is of the same element."""
     store = op.inputs[0].op
     if (store is None or store.name != "setitem" or set(store.attrs["pattern"]) != {"i"}

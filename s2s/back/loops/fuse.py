@@ -48,13 +48,13 @@ from ..loopir.ops import place_in_op, same_length_op
 from ..loopir.vector_support import is_extreme, is_long
 from .contract_arrays import (
     CHECKS,
-    keep_within_trips,
-    move_checks_out,
-    renamed,
+    contract_arrays,
+    hoist_checks,
+    replace_uses,
     resolved,
-    take_apart,
+    scalarise_arrays,
 )
-from .distribute_gathers import WRITES, behind, is_simple, planned
+from .distribute_gathers import WRITES, dependents, is_simple, plan_distribution
 
 COUNTER = object()  # base of an index: the loop's counter
 # How many earlier loops are tried with each loop, and how many ops back they are looked for: this
@@ -62,10 +62,10 @@ COUNTER = object()  # base of an index: the loop's counter
 FARTHEST, WINDOW = 12, 80
 
 
-def join_loops(function: Function) -> Function:
+def fuse_loops(function: Function) -> Function:
     """Fuse the loops of `function`, a loop form, in place."""
     drop_unchanged(function.block)
-    Joining(function).block(function.block, Lengths())
+    Fusion(function).block(function.block, Lengths())
     return function
 
 
@@ -80,7 +80,7 @@ def drop_unchanged(block: Block) -> None:
             if body.yields[k] is body.params[1 + k]:
                 new[body.params[1 + k]] = new[op.outputs[k]] = op.inputs[3 + k]
                 del op.inputs[3 + k], op.outputs[k], body.params[1 + k], body.yields[k]
-    renamed(block, new)
+    replace_uses(block, new)
 
 
 class Lengths:
@@ -113,7 +113,7 @@ def compared(n: Value) -> set[Value]:
     return {n}
 
 
-class Joining:
+class Fusion:
     """The fusion of the loops of one function."""
 
     def __init__(self, function: Function):
@@ -131,18 +131,18 @@ class Joining:
             position += 1
         for op in block.ops:
             if op.name == "for":
-                self.look_once(op)
+                self.share_reads(op)
         # After fusion, inner loops name the elements they use by their own index.
-        keep_within_trips(block)
-        take_apart(block)
+        contract_arrays(block)
+        scalarise_arrays(block)
         for op in list(block.ops):
             for inner in op.blocks:
                 self.block(inner, lengths)
             if op.name == "for":
                 place = block.ops.index(op)
-                block.ops[place:place] = move_checks_out(op)
+                block.ops[place:place] = hoist_checks(op)
 
-    def look_once(self, loop: Op) -> None:
+    def share_reads(self, loop: Op) -> None:
         """Share index reads and their checks among the bodies fused into `loop`."""
         (body,), found, new = loop.blocks, {}, {}
         changed: set | None = None
@@ -159,23 +159,23 @@ class Joining:
                 new[op.output] = found[key]
         if new:
             body.ops = [op for op in body.ops if not any(y in new for y in op.outputs)]
-            renamed(body, new)
+            replace_uses(body, new)
 
     def join(self, block: Block, position: int, lengths: Lengths) -> int:
         """Fuse the loop at `position` with earlier ones where legal; return its new position."""
         tried = 0
         for k in range(position - 1, max(position - WINDOW, 0) - 1, -1):
             first, second = block.ops[k], block.ops[position]
-            if first.name != "for" or not is_joinable(first, second, lengths):
+            if first.name != "for" or not have_same_trips(first, second, lengths):
                 continue
             tried += 1
             if tried > FARTHEST:
                 break
-            later = self.after(first, block.ops[k + 1:position])
+            later = self.dependents_of(first, block.ops[k + 1:position])
             if later is None or any(self.must_follow(second, op)
-                                    for op in later) or not self.agree(first, second, block):
+                                    for op in later) or not self.may_fuse(first, second, block):
                 continue
-            checks, loop = merged(first, second)
+            checks, loop = fuse_pair(first, second)
             lengths.note(checks)
             for y in loop.outputs:
                 self.memory.roots.setdefault(y, self.memory.of(y))
@@ -185,7 +185,7 @@ class Joining:
             position = k + len(between) + len(checks)
         return position
 
-    def after(self, first: Op, ops: list[Op]) -> set[Op] | None:
+    def dependents_of(self, first: Op, ops: list[Op]) -> set[Op] | None:
         """The `ops` that depend on `first`; None if one of them has effects or may end the run."""
         found: list[Op] = []
         for op in ops:
@@ -206,7 +206,7 @@ class Joining:
             self.facts[op] = Facts(op, self.memory)
         return self.facts[op]
 
-    def agree(self, first: Op, second: Op, block: Block) -> bool:
+    def may_fuse(self, first: Op, second: Op, block: Block) -> bool:
         """Whether fusion of both loops is legal and worthwhile. Note [What may be joined]"""
         a, b = self.facts_of(first), self.facts_of(second)
         handed = [y for y in first.outputs if y in b.reads]
@@ -220,11 +220,11 @@ class Joining:
             return False
         if (not shared or is_vector_loop(first) != is_vector_loop(second)
                 and not (has_loops(first) or has_loops(second))
-                and not (looks_up(first) and looks_up(second))
-                and not ends_strips(first, second, handed)):
+                and not (may_raise_anyway(first) and may_raise_anyway(second))
+                and not only_scatters(first, second, handed)):
             return False
-        if any(has_vector_math(one) and not (has_loops(one) or goes_step_by_step(one))
-               and goes_step_by_step(other) for one, other in ((first, second), (second, first))):
+        if any(has_vector_math(one) and not (has_loops(one) or is_sequential(one))
+               and is_sequential(other) for one, other in ((first, second), (second, first))):
             return False
         # Nests that pass on an array's value from the previous trip are not fused: threads may
         # share the one that does not.
@@ -295,7 +295,7 @@ def sites(roots: Iterable[tuple]) -> set:
     return {site for site, _ in roots}
 
 
-def is_joinable(first: Op, second: Op, lengths: Lengths) -> bool:
+def have_same_trips(first: Op, second: Op, lengths: Lengths) -> bool:
     """Whether both loops have the same trip count and only compute numbers and arrays."""
     if not (lengths.equal(first.inputs[0], second.inputs[0])
             and lengths.equal(first.inputs[1], second.inputs[1])):
@@ -320,7 +320,7 @@ def has_vector_math(loop: Op) -> bool:
     return any(map(is_long, walk(loop.blocks[0])))
 
 
-def goes_step_by_step(loop: Op) -> bool:
+def is_sequential(loop: Op) -> bool:
     """Whether an innermost loop carries a number that is no sum, as np.cumprod does."""
     (body,) = loop.blocks
     trip = Trip(body)
@@ -329,13 +329,13 @@ def goes_step_by_step(loop: Op) -> bool:
                                        for p, y in zip(body.params[1:], body.yields))
 
 
-def looks_up(loop: Op) -> bool:
+def may_raise_anyway(loop: Op) -> bool:
     """Whether trips may raise, so run one at a time anyway: Note [What may be joined]."""
     return not has_vector_math(loop) and any(op.record is place_in_op
                                              for op in walk(loop.blocks[0]))
 
 
-def ends_strips(first: Op, second: Op, handed: list[Value]) -> bool:
+def only_scatters(first: Op, second: Op, handed: list[Value]) -> bool:
     """Whether `second` only scatters what `first`, a strip-mined loop, passes to it.
 
     The indices of the scatter must not come from `first`. The fused loop is then strip-mined as
@@ -343,9 +343,9 @@ def ends_strips(first: Op, second: Op, handed: list[Value]) -> bool:
     of for all trips.
     """
     (body,) = second.blocks
-    dear = behind(body.ops, handed)
+    dear = dependents(body.ops, handed)
     return (all(op.record in CHECKS or is_simple(op) for op in body.ops)
-            and planned(first) is not None
+            and plan_distribution(first) is not None
             and not any(x in dear for op in body.ops if op.name in WRITES for x in op.inputs[2:]))
 
 
@@ -400,13 +400,13 @@ def along_trips(place: tuple) -> tuple:
     return found if found and all(base is COUNTER or base is None for base, _ in place) else place
 
 
-def merged(first: Op, second: Op) -> tuple[list[Op], Op]:
+def fuse_pair(first: Op, second: Op) -> tuple[list[Op], Op]:
     """Fuse two loops into one; return it, and the check of the trip count that it needs."""
     (one,), (other,) = first.blocks, second.blocks
     lo, hi, step = first.inputs[:3]
     checks: list[Op] = []
     if second.inputs[1] is not hi:
-        hi, checks = checked(hi, second.inputs[1], second)
+        hi, checks = checked_length(hi, second.inputs[1], second)
     new = {other.params[0]: one.params[0], **dict(zip(first.outputs, one.yields))}
     inits, params, yields, outputs = (first.inputs[3:], one.params[1:], list(one.yields),
                                       list(first.outputs))
@@ -418,11 +418,11 @@ def merged(first: Op, second: Op) -> tuple[list[Op], Op]:
             yields[j], outputs[j] = y, output
         else:
             if isinstance(param.type, Array):
-                renamed(one, {init: param})
+                replace_uses(one, {init: param})
                 yields = [param if v is init else v for v in yields]
             inits, params, yields, outputs = ([*inits, init], [*params, param], [*yields, y],
                                               [*outputs, output])
-    renamed(other, new)
+    replace_uses(other, new)
     yields = [resolved(v, new) for v in yields]
     body = Block([one.params[0], *params], [*one.ops, *other.ops], yields)
     loop = Op(for_record, [lo, hi, step, *inits], dict(first.attrs), [body], outputs, second.line)
@@ -431,7 +431,7 @@ def merged(first: Op, second: Op) -> tuple[list[Op], Op]:
     return checks, loop
 
 
-def checked(n: Value, m: Value, at: Op) -> tuple[Value, list[Op]]:
+def checked_length(n: Value, m: Value, at: Op) -> tuple[Value, list[Op]]:
     """The common length of `n` and `m`, and the check of it unless one is the outcome of such."""
     if isinstance(n.constant, int) and n.constant == m.constant:
         return n, []

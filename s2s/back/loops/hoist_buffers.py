@@ -54,7 +54,7 @@ LOOPS = ("for", "while")
 FEW = 32  # numbers that are copied faster than they are allocated
 
 
-def reuse_buffers(function: Function) -> Function:
+def hoist_buffers(function: Function) -> Function:
     """Hoist buffers of `function`, a loop form, out of the loops that reuse them; it is changed."""
     _block(function.block)
     return function
@@ -67,13 +67,13 @@ def _block(block: Block) -> None:
         for inner in op.blocks:
             _block(inner)
         if op.name in LOOPS:
-            moved = [*(_copied_on(op, block) if op.name == "for" else ()), *_moved_out(op)]
+            moved = [*(_copy_carried(op, block) if op.name == "for" else ()), *_hoist(op)]
             block.ops[position:position] = moved
             position += len(moved)
         position += 1
 
 
-def _moved_out(around: Op) -> list[Op]:
+def _hoist(around: Op) -> list[Op]:
     """Hoist buffers out of the body of the loop `around`; return the ops to put before it."""
     body = around.blocks[-1]
     inside = {v for v in body.params} | {v for op in walk(body) for v in op.outputs}
@@ -110,7 +110,7 @@ def _moved_out(around: Op) -> list[Op]:
     return moved
 
 
-def _copied_on(around: Op, block: Block) -> list[Op]:
+def _copy_carried(around: Op, block: Block) -> list[Op]:
     """Copy short arrays that each trip of `around` allocates into the carried ones.
 
     Returns the ops to put before the loop.
@@ -134,11 +134,11 @@ def _copied_on(around: Op, block: Block) -> list[Op]:
             before += made
         made, body.yields[skip + k] = _copy(end, param, around.line)
         body.ops += made
-        _call(end, _maker(end).name or end.name)
+        _rename_versions(end, _allocation(end).name or end.name)
     return before
 
 
-def _maker(array: Value) -> Value:
+def _allocation(array: Value) -> Value:
     """The allocation of the buffer that `array` is a version of."""
     while array.op.name != "buffer":
         array = _before(array)
@@ -156,7 +156,7 @@ def _before(array: Value) -> Value:
     return array.op.inputs[0]
 
 
-def _call(array: Value, name: str) -> None:
+def _rename_versions(array: Value, name: str) -> None:
     """Rename all versions of a buffer.
 
     Native code counts references to names, and the carried array is another.
@@ -170,9 +170,9 @@ def _call(array: Value, name: str) -> None:
             _, params, skip = parts(array.op)
             for param in (params[k], *(head.params[k] for head in array.op.blocks[:-1])):
                 param.name = name
-            _call(array.op.blocks[-1].yields[skip + k], name)
+            _rename_versions(array.op.blocks[-1].yields[skip + k], name)
         if array.op.name == "if":
-            _call(array.op.blocks[1].yields[k], name)
+            _rename_versions(array.op.blocks[1].yields[k], name)
         array = _before(array)
 
 
@@ -216,7 +216,10 @@ def _before_branches(body: Block, inside: set[Value]) -> None:
 
 
 def _is_small(lengths: Sequence[Value | int], inside: set[Value]) -> bool:
-    """Whether to allocate a buffer before its branch: it has one axis, or constant lengths."""
+    """Whether a buffer may be allocated before its branch: short lengths, or one axis.
+
+    The length of the axis must be known not to be negative: the branch may not be taken.
+    """
     if len(lengths) != 1 or isinstance(lengths[0], int):
         return all(isinstance(n, int) for n in lengths)
     (n,) = lengths
@@ -301,7 +304,7 @@ def _successor(version: Value, body: Block) -> Value | None | bool:
             if op.inputs.count(version) != 1 or not _only_read(version, op.blocks):
                 return False
             next_one = op.outputs[op.inputs.index(version) - first]
-            if not _carried_on(op, op.inputs.index(version) - first):
+            if not _is_same_memory(op, op.inputs.index(version) - first):
                 return False
         elif op.name == "if" and any(version in inner.yields for inner in op.blocks):
             k = next(inner.yields.index(version) for inner in op.blocks if version in inner.yields)
@@ -332,7 +335,7 @@ def _ends_with(version: Value, branch: Block, k: int) -> bool:
     return branch.yields.count(end) == 1 and _reads(end, branch)
 
 
-def _carried_on(around: Op, k: int) -> bool:
+def _is_same_memory(around: Op, k: int) -> bool:
     """Whether the k-th carry of the loop `around` is one piece of memory that does not escape."""
     body = around.blocks[-1]
     _, params, skip = parts(around)

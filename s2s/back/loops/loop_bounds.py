@@ -136,7 +136,7 @@ class Gap(NamedTuple):
     is_checked: bool  # by an emitted check; else its index is data, or a carried counter
 
 
-def together(*groups: Sequence[Op]) -> tuple[Op, ...]:
+def unique_ops(*groups: Sequence[Op]) -> tuple[Op, ...]:
     """The ops of all groups without duplicates, in order."""
     return tuple(dict.fromkeys(op for group in groups for op in group))
 
@@ -184,10 +184,10 @@ class Bounds:
         self.varying: set[Value] = set()  # carried arrays whose length may change from trip to trip
         for op in function.block.ops:
             if op.record is needs_length_op:
-                self.says(op.inputs[0], op.attrs["axis"], number(op.attrs["needed"]))
+                self.record_length(op.inputs[0], op.attrs["axis"], number(op.attrs["needed"]))
             elif op.record is supposed_alike_op:
                 (x, y), (j, k) = op.inputs, op.attrs["axes"]
-                self.says(y, k, self.lengths(x)[j])
+                self.record_length(y, k, self.lengths(x)[j])
         self.find_varying()
         for r in required:
             small, large = (self.of_argument(function, b) for b in (r.small, r.large))
@@ -227,7 +227,7 @@ class Bounds:
         del self.checks[count:]
         self.levels.pop()
 
-    def says(self, array: Value, axis: int, n: Affine) -> None:
+    def record_length(self, array: Value, axis: int, n: Affine) -> None:
         """Record a length that an effectful check at the function's start establishes."""
         if array in self.function.params and self.own(array)[axis] != n:
             self.alike[self.axis(array, axis)] = n
@@ -243,7 +243,7 @@ class Bounds:
             if isinstance(i.type, Array):
                 return
             found = self.affine(i)
-            if not self.counts(found):
+            if not self.is_affine_in_counter(found):
                 continue
             # not negative for an index that counts from the end
             from_end = n.plus(found)
@@ -251,10 +251,11 @@ class Bounds:
                 if not any(self.is_proved(goal, array) for goal in goals):
                     self.gaps.append(Gap(op, axis, self.emit(op, goals[-1])))
 
-    def counts(self, index: Affine) -> bool:
+    def is_affine_in_counter(self, index: Affine) -> bool:
         """Whether an index depends on the counter of an enclosing loop."""
         return any(atom.value in self.loops if atom.kind == "value"
-                   else any(map(self.counts, atom.operands)) for atom, _ in index.terms)
+                   else any(map(self.is_affine_in_counter, atom.operands))
+                   for atom, _ in index.terms)
 
     def is_proved(self, goal: Affine, array: Value) -> bool:
         """Whether goal >= 0 is proved; the checks that the proof uses are pinned."""
@@ -453,7 +454,7 @@ class Bounds:
             if (x.op is not None and not x.op.blocks and not isinstance(x.type, Array)
                     and x.op.name not in ACCESSES):
                 own = (x.op,) if x.op.name in NAMES_OF_FACTS else ()
-                self.facts_of[x] = together(*(self.facts(v) for v in x.op.inputs
+                self.facts_of[x] = unique_ops(*(self.facts(v) for v in x.op.inputs
                                               if not isinstance(v.type, Array)), own)
         return self.facts_of[x]
 
@@ -461,7 +462,7 @@ class Bounds:
         """The checks before the allocation of the array, and before the enclosing loops."""
         loops = [level.owner for level in self.levels if level.owner is not None
                  and level.owner.name == "for"]
-        return together(self.facts_of_array(array),
+        return unique_ops(self.facts_of_array(array),
                         *(self.facts(x) for loop in reversed(loops) for x in loop.inputs[:3]))
 
     def facts_of_array(self, array: Value) -> tuple[Op, ...]:
@@ -472,7 +473,7 @@ class Bounds:
                     break
                 array = carry(*self.carried[array])[0]
             elif array.op.record is buffer:
-                return together(*map(self.facts, array.op.inputs))
+                return unique_ops(*map(self.facts, array.op.inputs))
             elif array.op.name in SAME_SHAPE:
                 array = array.op.inputs[0]
             else:
@@ -531,7 +532,7 @@ class Bounds:
                 large, small = (Affine(frozenset((atom, k * sign) for atom, k in least.terms
                                                  if k * sign > 0), max(least.number * sign, 0))
                                 for sign in (1, -1))
-                self.bound(owner, self.spelled(small, at), self.spelled(large, at))
+                self.bound(owner, self.emit_sum(small, at), self.emit_sum(large, at))
             level.ops += builder.block.ops
             level.defined.update(y for each in builder.block.ops for y in each.outputs)
         return True
@@ -555,7 +556,7 @@ class Bounds:
         return atom.value if any(atom.value in level.defined
                                  for level in self.levels[:at + 1]) else None
 
-    def spelled(self, x: Affine, at: int) -> Value:
+    def emit_sum(self, x: Affine, at: int) -> Value:
         """Emit ops that compute the sum."""
         total = None
         for atom, k in sorted(x.terms, key=lambda term: (term[1] < 0, term[0].number)):

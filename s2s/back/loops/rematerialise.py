@@ -39,7 +39,7 @@ LOADS, OPERATIONS = 2, 1  # limits for one recomputed element
 READERS = 3  # most loops that recompute it
 
 
-def compute_again(function: Function) -> None:
+def rematerialise(function: Function) -> None:
     """Recompute cheap elements instead of storing them in arrays, in the loops of `function`."""
     if not any(op.record is buffer for op in walk(function.block)):
         return
@@ -51,8 +51,8 @@ def compute_again(function: Function) -> None:
     same: dict[Value, Value] = {}
     needed_now: set[Value] = set()  # operands of recomputed ops, which `readers` does not know
     for made in [op for op in home if op.record is buffer]:
-        found = _kept(made, readers, counters)
-        needed = None if found is None else _computed(found.write, found.loop, readers)
+        found = _stored_array(made, readers, counters)
+        needed = None if found is None else _recomputation(found.write, found.loop, readers)
         if (needed is not None and needed_now.isdisjoint(found.loop.outputs)
                 and same.keys().isdisjoint([found.write.inputs[1],
                                             *(x for op in needed for x in op.inputs)])):
@@ -62,7 +62,7 @@ def compute_again(function: Function) -> None:
                 place, where = home[op].ops.index(op), (home[op], *op.inputs[1:])
                 if where not in done:
                     env = dict(zip(found.write.inputs[2:], op.inputs[1:]))
-                    home[op].ops[place:place] = [_copied(each, env) for each in needed]
+                    home[op].ops[place:place] = [_copy_op(each, env) for each in needed]
                     done[where] = env.get(found.write.inputs[1], found.write.inputs[1])
                 home[op].ops.remove(op)
                 same[op.output] = done[where]
@@ -70,7 +70,7 @@ def compute_again(function: Function) -> None:
     substitute(function.block, same)
 
 
-class Kept(NamedTuple):
+class StoredArray(NamedTuple):
     """An array that one loop fills, and other loops read at their counters."""
 
     loop: Op
@@ -78,7 +78,7 @@ class Kept(NamedTuple):
     reading: list[Op]
 
 
-def _kept(made: Op, readers: Readers, counters: set[Value]) -> Kept | None:
+def _stored_array(made: Op, readers: Readers, counters: set[Value]) -> StoredArray | None:
     """The fill and the reads of the array that `made` allocates; None if it is used otherwise."""
     if len(readers[made.output]) != 1 or made.attrs["zero"]:
         return None
@@ -95,7 +95,7 @@ def _kept(made: Op, readers: Readers, counters: set[Value]) -> Kept | None:
                and not isinstance(op.output.type, Array) and counters.issuperset(op.inputs[1:])
                for op in reading) or not _is_filled(made, loop, write):
         return None
-    return Kept(loop, write, reading)
+    return StoredArray(loop, write, reading)
 
 
 def _is_filled(made: Op, loop: Op, write: Op) -> bool:
@@ -109,7 +109,7 @@ def _is_filled(made: Op, loop: Op, write: Op) -> bool:
                and is_same(n, ends[i]) for i, n in zip(write.inputs[2:], made.inputs, strict=True))
 
 
-def _computed(write: Op, loop: Op, readers: Readers) -> list[Op] | None:
+def _recomputation(write: Op, loop: Op, readers: Readers) -> list[Op] | None:
     """The ops that compute what `write` stores.
 
     None if they are expensive or read overwritten memory.
@@ -146,7 +146,7 @@ def _computed(write: Op, loop: Op, readers: Readers) -> list[Op] | None:
     return [op for op in inside if op in found]
 
 
-def _copied(op: Op, env: dict[Value, Value]) -> Op:
+def _copy_op(op: Op, env: dict[Value, Value]) -> Op:
     """A copy of the op with its inputs mapped by `env`, to which its output is added."""
     copy = Op(op.record, [env.get(x, x) for x in op.inputs], op.attrs, [], [], op.line)
     copy.outputs.append(Value(op.output.type, op.output.name, copy))

@@ -30,7 +30,7 @@ from ..loopir.ops import buffer
 READERS = ("getitem", "matmul", "length")
 
 
-def overwrite_what_is_read_last(function: Function) -> None:
+def reuse_dying_buffers(function: Function) -> None:
     """Replace new arrays in the loops of `function`, a loop form, by dying ones, in place."""
     returned = memory_of_results(function)
     for block in list(blocks_of(function.block)):
@@ -47,9 +47,9 @@ def overwrite_what_is_read_last(function: Function) -> None:
                         or loop.outputs[k] in returned):
                     continue
                 write = only_write(loop, k)
-                array = None if write is None else read_last(loop, write, made, block, users)
+                array = None if write is None else dying_array(loop, write, made, block, users)
                 if array is not None:
-                    give(array, made, loop, k, write, block)
+                    replace_buffer(array, made, loop, k, write, block)
 
 
 def memory_of_results(function: Function) -> set[Value]:
@@ -101,7 +101,7 @@ def only_write(loop: Op, k: int) -> Op | None:
     return write
 
 
-def read_last(loop: Op, write: Op, made: Value, block: Block,
+def dying_array(loop: Op, write: Op, made: Value, block: Block,
               users: dict[Value, list[Op]]) -> Value | None:
     """An array, dead after the loop, that can replace the buffer `made` that `write` fills."""
     for array in op_free_values(loop):
@@ -143,7 +143,7 @@ def reads_where_it_writes(loop: Op, array: Value, write: Op) -> bool:
                == write.attrs["pattern"] and op.inputs[1:] == write.inputs[2:] for op in reads)
 
 
-def give(array: Value, made: Value, loop: Op, k: int, write: Op, block: Block) -> None:
+def replace_buffer(array: Value, made: Value, loop: Op, k: int, write: Op, block: Block) -> None:
     """Initialise carry `k` of `loop` with `array` instead of `made`."""
     for op in walk(loop.blocks[0]):
         op.inputs[:] = [write.inputs[0] if x is array else x for x in op.inputs]

@@ -57,8 +57,11 @@ class Window:
     def offsets(self, written: bool = False) -> list[int]:
         return sorted({c for op, c in self.accesses if not written or op.record is not getitem})
 
-    def handed_on(self, forwards: bool) -> list[int]:
-        """The offsets of elements that a trip finds in scalars: all but the newest one."""
+    def read_from_scalars(self, forwards: bool) -> list[int]:
+        """The offsets of elements that a trip reads from scalars.
+
+        All but the newest, if they are not overwritten first.
+        """
         offsets = self.offsets()
         inside = range(offsets[0], offsets[-1] + 1)
         first = {c: next((op for op, k in self.accesses if k == c), None) for c in inside}
@@ -74,9 +77,9 @@ class Window:
         first, *_, last = [*self.offsets(written=True)] * 2
         return list(range(first, last) if forwards else range(first + 1, last + 1))
 
-    def entering(self, forwards: bool) -> list[int]:
+    def incoming(self, forwards: bool) -> list[int]:
         """The offsets of elements that a trip receives in scalars."""
-        return sorted({*self.handed_on(forwards), *self.unstored(forwards)})
+        return sorted({*self.read_from_scalars(forwards), *self.unstored(forwards)})
 
     def place(self, i: Value, c: int) -> list[Value]:
         index = [base + offset if base is not None and offset else value(offset) if base is None
@@ -97,7 +100,7 @@ class Window:
         """The initial scalar at offset `c`, before a loop whose first trip is `i`."""
         return self.read(array, i, c)
 
-    def leaves(self, array: Value, x: Value, i: Value, c: int) -> Value:
+    def store_last(self, array: Value, x: Value, i: Value, c: int) -> Value:
         """The array after a loop that ends before `i` with `x` in the scalar at `c`."""
         return self.write(array, x, i, c)
 
@@ -113,7 +116,7 @@ class Window:
         return written
 
 
-class Still(Window):
+class FixedElement(Window):
     """Accesses of a loop to one element, at indices that no trip changes."""
 
     @property
@@ -143,7 +146,7 @@ class Still(Window):
     def unstored(self, forwards: bool) -> list[int]:
         return [0]
 
-    def entering(self, forwards: bool) -> list[int]:
+    def incoming(self, forwards: bool) -> list[int]:
         return [0]
 
     def step(self, forwards: bool) -> int:
@@ -152,9 +155,9 @@ class Still(Window):
     def starts(self, array: Value, i: Value, c: int) -> Value:
         return zero_of(self.dtype) if self.is_sum else super().starts(array, i, c)
 
-    def leaves(self, array: Value, x: Value, i: Value, c: int) -> Value:
+    def store_last(self, array: Value, x: Value, i: Value, c: int) -> Value:
         if not self.is_sum:
-            return super().leaves(array, x, i, c)
+            return super().store_last(array, x, i, c)
         index = self.place(i, c)
         added = additem(array, OPERATORS["negative"](x) if self.is_taken else x, *index,
                         pattern=("i",) * len(index))
@@ -167,7 +170,7 @@ def is_added(op: Op) -> bool:
     return op.name == "additem" and op.line is not None and op.line.backwards
 
 
-def forward_elements(function: Function) -> None:
+def replace_by_scalars(function: Function) -> None:
     """Replace elements that loops of `function`, a loop form, pass from trip to trip by scalars."""
     counters = {op.blocks[0].params[0]: op for op in walk(function.block) if op.name == "for"}
     same: dict[Value, Value] = {}
@@ -202,7 +205,7 @@ def _windows(loop: Op, readers: Readers, counters: dict[Value, Op]) -> list[Wind
         is_array = isinstance(param.type, Array) and param.type.dtype in DTYPES
         accesses = _accesses(body, param, body.yields[k], readers) if is_array else None
         if accesses:
-            found += _moving(loop, k, accesses, inside, counters)
+            found += _moving_windows(loop, k, accesses, inside, counters)
     return found
 
 
@@ -252,7 +255,7 @@ def _index(op: Op) -> list[Value]:
     return op.inputs[1 if op.name == "getitem" else 2:]
 
 
-def _moving(loop: Op, k: int, accesses: list[Op], inside: set[Value],
+def _moving_windows(loop: Op, k: int, accesses: list[Op], inside: set[Value],
             counters: dict[Value, Op]) -> list[Window]:
     """The profitable windows of one array, if all other accesses are to other elements."""
     counter, forwards = loop.blocks[0].params[0], loop.inputs[2].constant == 1
@@ -270,17 +273,19 @@ def _moving(loop: Op, k: int, accesses: list[Op], inside: set[Value],
                          places[axes[0]][1])
         else:
             window, c = windows.setdefault((None, others),
-                                           Still(k, None, others, loop.outputs[k].type.dtype)), 0
+                                           FixedElement(k, None, others,
+                                                        loop.outputs[k].type.dtype)), 0
         window.accesses.append((op, c))
     found = []
     for window in windows.values():
         mine = {op for op, _ in window.accesses}
-        if not (window.is_worth_it() if isinstance(window, Still)
+        if not (window.is_worth_it() if isinstance(window, FixedElement)
                 else _is_handed_on(window, counter, forwards, counters)):
             continue
         if any(_maybe_negative(place, counters) for place in window.others):
             continue
-        commutes = is_added if isinstance(window, Still) and window.is_sum else lambda op: False
+        commutes = is_added if isinstance(window,
+                                          FixedElement) and window.is_sum else lambda op: False
         rest = [op for op in accesses if op not in mine and not commutes(op)]
         if all(_apart(window, op, counters) for op in rest):
             found.append(window)
@@ -291,7 +296,7 @@ def _is_handed_on(window: Window, counter: Value, forwards: bool,
                   counters: dict[Value, Op]) -> bool:
     """Whether trips pass elements on in `window`, in few registers, with no index from the end."""
     offsets, low = window.offsets(), lower_bound(counter, counters)
-    if (not window.offsets(written=True) or not window.handed_on(forwards)
+    if (not window.offsets(written=True) or not window.read_from_scalars(forwards)
             or offsets[-1] - offsets[0] >= WIDEST):
         return False
     return low is not None and low + offsets[0] >= 0
@@ -320,10 +325,10 @@ def _rewrite(loop: Op, windows: list[Window]) -> dict[Value, Value]:
     loop.outputs = [Value(y.type, y.name, loop) for y in outputs]
     runs = OPERATORS["less" if step.constant == 1 else "greater"](lo, hi)
     if runs.constant is True:
-        return dict(zip(outputs, _windowed(loop, windows)))
+        return dict(zip(outputs, _emit_windowed(loop, windows)))
     arm, other = Block(), Block(yields=inits)
     with Builder(arm):
-        arm.yields = _windowed(loop, windows)
+        arm.yields = _emit_windowed(loop, windows)
     new = add_op(if_record, [runs], {}, [y.type for y in outputs], [arm, other],
                  [y.name for y in outputs])
     new.outputs = outputs
@@ -332,12 +337,12 @@ def _rewrite(loop: Op, windows: list[Window]) -> dict[Value, Value]:
     return {}
 
 
-def _windowed(loop: Op, windows: list[Window]) -> list[Value]:
+def _emit_windowed(loop: Op, windows: list[Window]) -> list[Value]:
     """Emit the loop with windows; return the new values of its outputs."""
     body, forwards = loop.blocks[0], loop.inputs[2].constant == 1
     lo, hi = loop.inputs[:2]
     results = list(loop.outputs)
-    slots = [(w, c) for w in windows for c in w.entering(forwards)]
+    slots = [(w, c) for w in windows for c in w.incoming(forwards)]
     state: dict[Window, dict[int, Value]] = {w: {} for w in windows}
     for w, c in slots:
         loop.inputs.append(w.starts(loop.inputs[3 + w.carry], lo, c))
@@ -353,7 +358,7 @@ def _windowed(loop: Op, windows: list[Window]) -> list[Value]:
     current().block.ops.append(loop)
     for (w, c), left in zip(slots, loop.outputs[len(results):]):
         if c in w.unstored(forwards):
-            results[w.carry] = w.leaves(results[w.carry], left, hi, c)
+            results[w.carry] = w.store_last(results[w.carry], left, hi, c)
     return results
 
 

@@ -44,13 +44,13 @@ turned = define("turned", evaluate=lambda i, by: i
                 + by, infer=lambda i, by: INT, syntax=RECORDS["add"].syntax)
 
 
-def run_between_wraps(function: Function) -> None:
+def split_at_wraparound(function: Function) -> None:
     """Split the loops of `function`, a loop form, where their indices wrap around, in place."""
     _Loops().block(function.block, {})
 
 
 @dataclass(eq=False)
-class Turn:
+class WrappingIndex:
     """A wrapping index (counter + terms + offset) % n, and its remainder and quotient ops."""
 
     terms: tuple[tuple[str, Value], ...]  # ("add" or "subtract", a loop-invariant number)
@@ -111,7 +111,7 @@ def taken_out(loop: Op) -> list[Op]:
     return list(out)
 
 
-def turns_of(loop: Op, counters: dict[Value, Op]) -> list[Turn]:
+def turns_of(loop: Op, counters: dict[Value, Op]) -> list[WrappingIndex]:
     """The wrapping indices of an innermost loop that counts up or down by one."""
     (body,) = loop.blocks
     if loop.attrs["breaks"] or "plan" in loop.attrs or loop.inputs[2].constant not in (1, -1):
@@ -121,7 +121,7 @@ def turns_of(loop: Op, counters: dict[Value, Op]) -> list[Turn]:
     if any(op.blocks and op.name != "if" for op in walk(body)):
         return []
     inside = {x for op in body.ops for x in op.outputs} | set(body.params)
-    found: dict[tuple, Turn] = {}
+    found: dict[tuple, WrappingIndex] = {}
     for op in body.ops:
         if op.name not in WHOLE or op.output.type.dtype != "int64":
             continue
@@ -131,7 +131,8 @@ def turns_of(loop: Op, counters: dict[Value, Op]) -> list[Turn]:
         if line is None or (n in inside or not _is_natural(n, counters) if known is None
                             else known < LONG):
             continue
-        found.setdefault((*line, n if known is None else known), Turn(*line, n, [])).ops.append(op)
+        found.setdefault((*line, n if known is None else known),
+                         WrappingIndex(*line, n, [])).ops.append(op)
     return list(found.values()) if len(found) <= MOST else []
 
 
@@ -160,7 +161,7 @@ def _line(x: Value, counter: Value,
     return (*terms, (x.op.name, b)), offset
 
 
-def in_pieces(loop: Op, turns: list[Turn], counters: dict[Value, Op]) -> list[Value]:
+def in_pieces(loop: Op, turns: list[WrappingIndex], counters: dict[Value, Op]) -> list[Value]:
     """Emit the split loop; return the final values of its carries."""
     (body,), (begin, end, step) = loop.blocks, loop.inputs[:3]
     is_up = step.constant == 1

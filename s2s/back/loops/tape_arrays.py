@@ -110,19 +110,19 @@ def stack_rows(function: Function) -> Function:
     if any(op.name == "tape_push" and isinstance(op.inputs[1].type, Array)
            for op in walk(function.block)):
         function = clone(function)
-        _stack(_Kinds(function, of_rows=True))
+        _stack(_TapeClasses(function, of_rows=True))
     return function
 
 
 def stack_tapes(function: Function) -> None:
     """Replace tapes of numbers in `function`, a loop form, by arrays in place, where possible."""
-    _stack(_Kinds(function))
+    _stack(_TapeClasses(function))
 
 
-def _stack(kinds: _Kinds) -> None:
+def _stack(kinds: _TapeClasses) -> None:
     function, chosen = kinds.function, kinds.chosen()
     if chosen:
-        stacks = _Stacks(kinds, chosen)
+        stacks = _Rewrite(kinds, chosen)
         for op in walk(function.block):
             for x in (*op.outputs, *(p for inner in op.blocks for p in inner.params)):
                 if stacks.kind(x) is not None:
@@ -133,7 +133,7 @@ def _stack(kinds: _Kinds) -> None:
             stacks.block(function.block, {})
 
 
-class _Kinds:
+class _TapeClasses:
     """Classes of tapes that must share an array: joined by pushes, pops, carries and branches."""
 
     def __init__(self, function: Function, of_rows: bool = False):
@@ -280,10 +280,10 @@ class _Kinds:
             block = self.place[block][1]
 
 
-class _Stacks:
+class _Rewrite:
     """The rewrite of a function; `chosen` maps classes of tapes to the types of their items."""
 
-    def __init__(self, kinds: _Kinds, chosen: dict[Value, tuple[str, tuple]]):
+    def __init__(self, kinds: _TapeClasses, chosen: dict[Value, tuple[str, tuple]]):
         self.kinds, self.chosen = kinds, chosen
         self.names: dict[Value, str] = {}
         # classes for which room is reserved for all pushes of the loop around
@@ -307,9 +307,9 @@ class _Stacks:
 
     def op(self, op: Op, block: Block, arrays: dict[Value, Value],
            lengths: dict[Value, Value]) -> None:
-        for kind in self.used(op):
+        for kind in self.classes_used(op):
             if kind not in arrays:
-                needed = self.needed(op, kind) if op.blocks else None
+                needed = self.final_count(op, kind) if op.blocks else None
                 arrays[kind] = self.made(kind, needed)
                 arrays[kind].name = self.names[kind]
                 if needed is not None and self.chosen[kind][1]:
@@ -322,18 +322,18 @@ class _Stacks:
             case "tape_push" if self.kind(op.output) is not None:
                 kind, count, x = self.kind(op.output), *op.inputs
                 if kind not in self.reserved:
-                    arrays[kind] = self.roomy(arrays[kind], count + 1, kind)
+                    arrays[kind] = self.ensure_room(arrays[kind], count + 1, kind)
                 arrays[kind] = put(arrays[kind], (on_tape(count),), x)
                 arrays[kind].name = self.names[kind]
-                self.counted(op, "add", count)
+                self.emit_count(op, "add", count)
             case "tape_pop" if self.kind(op.outputs[0]) is not None:
                 kind, item = self.kind(op.outputs[0]), op.outputs[1]
-                left = self.counted(op, "subtract", tape)
+                left = self.emit_count(op, "subtract", tape)
                 read = take(arrays[kind], (on_tape(left),)).op
                 read.outputs, item.op = [item], read
             case "tape_len" if self.kind(tape) is not None:
                 lengths[op.output] = tape
-            case "if" if self.used(op):
+            case "if" if self.classes_used(op):
                 arms = [self.block(inner, arrays) for inner in op.blocks]
                 block.ops.append(op)
                 for kind in list(arrays):
@@ -341,7 +341,7 @@ class _Stacks:
                         for inner, ends in zip(op.blocks, arms):
                             inner.yields.append(ends[kind])
                         arrays[kind] = _output(op, arrays[kind])
-            case "for" | "while" if self.used(op):
+            case "for" | "while" if self.classes_used(op):
                 self.loop(op, block, arrays)
             case _:
                 block.ops.append(op)
@@ -362,13 +362,13 @@ class _Stacks:
         array.type = Array(dtype, (fresh_extent("any"), *dims))  # its extent changes as it grows
         return array
 
-    def counted(self, op: Op, how: str, count: Value) -> Value:
+    def emit_count(self, op: Op, how: str, count: Value) -> Value:
         """The count that replaces the tape that `op` defines."""
         changed = add_op(RECORDS[how], [count, value(1)], {}, [INT])
         changed.outputs, op.outputs[0].op = [op.outputs[0]], changed
         return op.outputs[0]
 
-    def used(self, op: Op) -> list[Value]:
+    def classes_used(self, op: Op) -> list[Value]:
         """The classes of tapes that are pushed to or popped from in `op`."""
         inside = (op, *(x for block in op.blocks for x in walk(block)))
         kinds = [self.kind(x.outputs[0]) for x in inside if x.name in ("tape_push", "tape_pop")]
@@ -381,10 +381,10 @@ class _Stacks:
         reserved = self.reserved
         self.reserved = reserved & set(filled)
         for kind in filled:
-            needed = self.needed(op, kind)
+            needed = self.final_count(op, kind)
             if needed is not None:
                 if kind not in reserved:
-                    arrays[kind] = self.roomy(arrays[kind], needed, kind)
+                    arrays[kind] = self.ensure_room(arrays[kind], needed, kind)
                 self.reserved |= {kind}
         carried = dict(arrays)
         for kind in filled:
@@ -403,13 +403,13 @@ class _Stacks:
         for kind in filled:
             arrays[kind] = _output(op, arrays[kind])
 
-    def roomy(self, array: Value, needed: Value, kind: Value) -> Value:
+    def ensure_room(self, array: Value, needed: Value, kind: Value) -> Value:
         """`array`, grown if necessary to hold `needed` numbers."""
         lacks = length(array, axis=0) < needed
         return if_(lacks, lambda: [emit(with_room_for[array.type.rank], array,
                                         needed)], lambda: [array], [self.names[kind]])[0]
 
-    def needed(self, op: Op, kind: Value) -> Value | None:
+    def final_count(self, op: Op, kind: Value) -> Value | None:
         """The count after a loop with equally many pushes on each trip; None if not yet known."""
         if op.name != "for" or op.attrs["breaks"] or op.inputs[2].constant not in (1, -1):
             return None

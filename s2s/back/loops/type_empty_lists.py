@@ -29,7 +29,7 @@ REARRANGED = frozenset({"list_slice", "list_join", "list_copy", "list_zeros", "l
                         "tape_kept"})
 
 
-class Held:
+class ItemType:
     """The item type of a class of lists, with their origins.
 
     `item` is the class of the items, for lists of lists.
@@ -37,16 +37,16 @@ class Held:
 
     def __init__(self, type: Type):
         self.type = type
-        self.item = Held(type.item) if isinstance(type, List) else None
+        self.item = ItemType(type.item) if isinstance(type, List) else None
         self.one = self
         self.origins, self.filled = 0, False
 
-    def root(self) -> Held:
+    def root(self) -> ItemType:
         while self.one is not self:
             self = self.one
         return self
 
-    def meets(self, other: Held) -> None:
+    def unify(self, other: ItemType) -> None:
         """Unify this class of lists with another."""
         a, b = self.root(), other.root()
         if a is b:
@@ -54,46 +54,47 @@ class Held:
         b.one, a.origins, a.filled = a, a.origins + b.origins, a.filled or b.filled
         a.type = join(a.type, b.type) or a.type
         if a.item is not None and b.item is not None:
-            a.item.meets(b.item)
+            a.item.unify(b.item)
         a.item = a.item or b.item
 
-    def full(self) -> Type:
+    def completed(self) -> Type:
         """The type, completed by what is known of each list that was unified into it."""
         root = self.root()
         if root.item is None:
             return Scalar("float64") if root.type == UNDEFINED else root.type
-        return List(root.item.full())
+        return List(root.item.completed())
 
-    def told(self) -> bool:
+    def is_inferred_by_numba(self) -> bool:
         """Whether Numba infers the type by itself."""
         root = self.root()
         return root.origins == 1 and root.filled
 
 
-def type_tapes(function: Function) -> None:
+def type_empty_lists(function: Function) -> None:
     """Type the empty lists of `function`, in place; arrays on a tape it receives are copies."""
-    held = _Kinds()
+    held = _ItemTypes()
     ops = list(walk(function.block))
     for op in ops:
         held.visit(op)
     for op in ops:
-        if op.name in ("tape_new", "list_of") and not op.inputs and not held[op.output].told():
-            op.record, op.attrs = empty_list, {"item": held[op.output].full().item,
+        if op.name in ("tape_new",
+                       "list_of") and not op.inputs and not held[op.output].is_inferred_by_numba():
+            op.record, op.attrs = empty_list, {"item": held[op.output].completed().item,
                                                "kind": type(op.output.type)}
     if any(isinstance(p.type, Tape) for p in function.params):
         _copy_arrays(function.block)
 
 
-class _Kinds(dict):
+class _ItemTypes(dict):
     """The item types of every list."""
 
-    def __missing__(self, value: Value) -> Held:
-        self[value] = held = Held(value.type)
+    def __missing__(self, value: Value) -> ItemType:
+        self[value] = held = ItemType(value.type)
         return held
 
     def same(self, a: Value, b: Value) -> None:
         if isinstance(a.type, List) and isinstance(b.type, List):
-            self[a].meets(self[b])
+            self[a].unify(self[b])
 
     def visit(self, op: Op) -> None:
         """Infer from one op."""
@@ -113,7 +114,7 @@ class _Kinds(dict):
         elif op.name == "call":
             for x, param in zip(op.inputs, op.attrs["callee"].function_for(op.inputs).params):
                 if isinstance(x.type, List) and isinstance(param.type, List):
-                    self[x].meets(Held(param.type))
+                    self[x].unify(ItemType(param.type))
                     self[x].root().origins += 1
         else:
             self._data(op)
@@ -151,14 +152,14 @@ class _Kinds(dict):
             outer = outer.item.root()
         if isinstance(x.type, List):
             if outer.item is None:
-                outer.item = Held(x.type)
-            self[x].meets(outer.item)
+                outer.item = ItemType(x.type)
+            self[x].unify(outer.item)
         elif outer.item is not None:
-            outer.item.meets(Held(x.type))
+            outer.item.unify(ItemType(x.type))
 
     def _items(self, a: Value, b: Value) -> None:
         if self[a].root().item is not None and self[b].root().item is not None:
-            self[a].root().item.meets(self[b].root().item)
+            self[a].root().item.unify(self[b].root().item)
 
 
 def _copy_arrays(block: Block) -> None:

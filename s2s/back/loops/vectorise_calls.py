@@ -30,7 +30,7 @@ from ..parallel.outline_parallel import Roles
 FASTER_ALONE = ("tanh",)  # libm's scalar version takes twice as long
 
 
-def with_vector_math(lowered: Function) -> Function:
+def vectorise_calls(lowered: Function) -> Function:
     """Use vector math in loops of `lowered`, a loop form, that can be vectorised; it is changed."""
     for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):
         roles = Roles(each)
@@ -39,7 +39,7 @@ def with_vector_math(lowered: Function) -> Function:
                 for inner in walk(op.blocks[0]):
                     if (inner.record.vector and is_of_reals(inner)
                             and (not is_short(op) or inner.record.vector in FASTER_ALONE)):
-                        inner.record = spelled(inner.record)
+                        inner.record = vector_record(inner.record)
     return lowered
 
 
@@ -64,7 +64,7 @@ def is_short_array(x: Value) -> bool:
 
 
 @cache
-def spelled(record: Record) -> Record:
+def vector_record(record: Record) -> Record:
     """The op as a call of vector math."""
     name = f"vector_{record.vector}"
     return Record(name, evaluate=record.evaluate, infer=record.infer,

@@ -42,7 +42,7 @@ def in_step(op: Op) -> bool:
         d == 1 or isinstance(d, Extent) and (d.may_be_one or d.accepts_any) for d in dims)
 
 
-def picked_from(block: Block) -> set[Op]:
+def column_gathers(block: Block) -> set[Op]:
     """The gathers of rows of which only single columns are read; these read the columns directly.
 
     `c = cameras[which]` with `c[:, 0]`, `c[:, 1]` is `cameras[which[i], 0]`, `cameras[which[i],
@@ -51,7 +51,7 @@ def picked_from(block: Block) -> set[Op]:
     found = {op.output: op for op in block.ops if is_gather(op) and op.output not in block.yields}
     for op in block.ops:
         for k, x in enumerate(op.inputs):
-            if x in found and k not in op.record.shapes and not (k == 0 and picks_one(op)):
+            if x in found and k not in op.record.shapes and not (k == 0 and reads_column(op)):
                 del found[x]
         for inner in op.blocks:
             for x in free_values(inner):
@@ -59,7 +59,7 @@ def picked_from(block: Block) -> set[Op]:
     return set(found.values())
 
 
-def picks_one(op: Op) -> bool:
+def reads_column(op: Op) -> bool:
     """Whether `op` reads `x[:, 0]`, one element of each row."""
     return op.name == "getitem" and not is_gather(op) and op.attrs["pattern"][-1] == "i" \
         and isinstance(op.inputs[-1].constant, int)
@@ -110,7 +110,7 @@ def gather(scope, op: Op, index, places: Sequence[Value] | None = None) -> Value
     """One element of `x[rows, 1:, cols]`; `places` are the elements of rows and cols, if known."""
     source, parts = scope.elements(op.inputs[0]), gather_parts(scope, op)
     if places is None:
-        places = looked_up(scope, source.lengths, parts, index)
+        places = checked_indices(scope, source.lengths, parts, index)
     return source.at(gathered_index(scope, source.lengths, parts, index, places))
 
 
@@ -127,7 +127,7 @@ def span(parts: list) -> tuple[int, int]:
     return first, first + rank
 
 
-def looked_up(scope, lengths: Sequence[Value], parts: list,
+def checked_indices(scope, lengths: Sequence[Value], parts: list,
               index: Sequence[Value], numbers: Mapping[Value, Value] = NONE,
               known: dict[tuple[Value, Value], Value] | None = None) -> list[Value]:
     """The integers of the index arrays at `index`, each checked unless it is among `known`.

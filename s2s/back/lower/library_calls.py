@@ -100,7 +100,7 @@ def is_native(op: Op) -> bool:
     return False
 
 
-def in_python(op: Op) -> Record:
+def python_call(op: Op) -> Record:
     """An op that calls NumPy for `op`, with the same inputs and outputs."""
     if op.name == "list_stack":
         item = op.inputs[0].type.item
@@ -139,7 +139,7 @@ def in_python(op: Op) -> Record:
             f"    with objmode({', '.join(f'{y}={t}' for y, t in zip(ys, types))}):\n"
             f"        {', '.join(ys)} = {call}\n"
             f"    return {', '.join(ys)}\n")
-    record = _calling(text, name, partial(op.record.evaluate, **op.attrs),
+    record = _call_record(text, name, partial(op.record.evaluate, **op.attrs),
                       lambda *xs, **attrs: [y.type for y in op.outputs] if len(ys) > 1
                       else op.output.type, op.record.pure, objects)
     record.helper.asks_for = call.partition("(")[0]
@@ -153,17 +153,17 @@ def _of_its_dtype(name: str, x: Value) -> str:
     return f"np.{x.type.dtype}({name})"
 
 
-def printing(op: Op) -> Record:
+def print_call(op: Op) -> Record:
     """An op that calls Python's print for `op`, a `print` of numbers and arrays."""
     names = [x.name if x.name not in ("", "format", "repr", "str", "ascii")
              and [y.name for y in op.inputs].count(x.name) == 1 else f"x{k}"
              for k, x in enumerate(op.inputs)]
-    shown = [ast.parse(as_the_program_has_it(n, x, k, op), mode="eval").body
+    shown = [ast.parse(print_operand(n, x, k, op), mode="eval").body
              for k, (n, x) in enumerate(zip(names, op.inputs))]
     text = (f"def {{name}}({', '.join(names)}):\n"
             f"    with objmode():\n"
             f"        {expression_text(Formats().visit(op.record.syntax(*shown, **op.attrs)))}\n")
-    return _calling(text, "print_out", None, lambda *xs, **attrs: [], pure=False)
+    return _call_record(text, "print_out", None, lambda *xs, **attrs: [], pure=False)
 
 
 class Formats(ast.NodeTransformer):
@@ -184,15 +184,15 @@ def _call(name: str, *args: ast.expr) -> ast.Call:
     return ast.Call(ast.Name(name, ast.Load()), list(args), [])
 
 
-def as_the_program_has_it(name: str, x: Value, k: int, op: Op) -> str:
+def print_operand(name: str, x: Value, k: int, op: Op) -> str:
     """Python source for an operand of `print`, which compiled code passes as a Python number."""
     if not isinstance(x.type, Scalar) or x.type.weak or (x.type.dtype in AS_PYTHON
-                                                         and k in shown_plainly(op)):
+                                                         and k in shown_by_str(op)):
         return name
     return f"np.{'bool_' if x.type.dtype == 'bool' else x.type.dtype}({name})"
 
 
-def shown_plainly(op: Op) -> set[int]:
+def shown_by_str(op: Op) -> set[int]:
     """The operands of a `print` shown by str(), which is the same for np.float64 and float."""
     templates = [t for item in op.attrs["items"] for t in within(item)]
     plain = [t.content for t in templates if isinstance(t, Field)
@@ -200,7 +200,7 @@ def shown_plainly(op: Op) -> set[int]:
     return {t.index for t in (*op.attrs["items"], *plain) if isinstance(t, Operand)}
 
 
-def _calling(text: str, stem: str, evaluate, infer, pure: bool, calls: Sequence = ()) -> Record:
+def _call_record(text: str, stem: str, evaluate, infer, pure: bool, calls: Sequence = ()) -> Record:
     """The op that calls the function that `text` defines, which calls the objects `calls`.
 
     Each module numbers those of one stem anew (back/print/printer.py).

@@ -32,8 +32,17 @@ from ..loopir.ops import (
 )
 from ..loopir.reductions import Reduction, reduction, start, sum_step
 from .fusion_groups import Group, reads
-from .gather import NONE, gather, gather_lengths, gather_parts, in_step, is_gather, looked_up, span
-from .slice_writes import is_place_of, region, written_space
+from .gather import (
+    NONE,
+    checked_indices,
+    gather,
+    gather_lengths,
+    gather_parts,
+    in_step,
+    is_gather,
+    span,
+)
+from .slice_writes import is_place_of, region, write_space
 
 # each element of the result is one of x
 SAME = ("stop_gradient", "shaped_like", "positive", "spread", "broadcast_to")
@@ -50,7 +59,7 @@ def is_pointwise(op: Op) -> bool:
     return op.record.elementwise or is_gather(op) or op.name in SAME
 
 
-def visited(op: Op, equal: Equalities) -> tuple | None:
+def index_space(op: Op, equal: Equalities) -> tuple | None:
     """The index space that `op` visits once, if it can be part of a nest."""
     if len(op.outputs) != 1:
         return None
@@ -58,7 +67,7 @@ def visited(op: Op, equal: Equalities) -> tuple | None:
         return equal.canonical(op.output.type.dims)
     if reduction(op) is not None:
         return equal.canonical(op.inputs[0].type.dims)
-    return written_space(op, equal, lambda made: is_pointwise(made) and reduction(made) is None)
+    return write_space(op, equal, lambda made: is_pointwise(made) and reduction(made) is None)
 
 
 def ends_nest(op: Op) -> bool:
@@ -210,7 +219,7 @@ class Nest:
                     if (is_gather(op) and not in_step(op)
                             and span(gather_parts(self.scope, op))[1] == k):
                         with at(op.line):
-                            self.places[op] = self.looked_up(op, index)
+                            self.places[op] = self.gather_index(op, index)
                 if k == rank:
                     return self.element(index, stored, buffers, running, sums)
                 starting = [r for r in running if r.level == k]
@@ -271,10 +280,10 @@ class Nest:
                         total.name = op.output.name
                     self.scope.define(op.output, total)
 
-    def looked_up(self, op: Op, index: Sequence[Value],
+    def gather_index(self, op: Op, index: Sequence[Value],
                   numbers: Mapping[Value, Value] = NONE) -> list[Value]:
         """The index of the element, or row, that `op` gathers at `index`."""
-        return looked_up(self.scope, self.scope.elements(op.inputs[0]).lengths,
+        return checked_indices(self.scope, self.scope.elements(op.inputs[0]).lengths,
                          gather_parts(self.scope, op), index, numbers, self.checked)
 
     def output_lengths(self, op: Op) -> list[Value]:
@@ -298,7 +307,7 @@ class Nest:
             found = reduction(op)
             if found is None:
                 if y in self.needed:
-                    stored.append(self.stored_output(op))
+                    stored.append(self.output_buffer(op))
                 continue
             how, axes = found
             dtype = how.accumulator(y.type.dtype)
@@ -335,7 +344,7 @@ class Nest:
 
         return loop(lengths, [buffer], [buffer.type], [y.name], body, self.scope.counters)[0]
 
-    def stored_output(self, op: Op) -> Stored:
+    def output_buffer(self, op: Op) -> Stored:
         """A new buffer, or the memory of an operand that is dead afterwards."""
         y = op.output
         old = self.dying_operand(op)
@@ -365,7 +374,7 @@ class Nest:
                 continue
             plan = self.plans[x]
             made = x.op is None or not x.op.record.views or x.op.record.writes is not None
-            others = [v for v in self.plans if v is not x and x in self.looked_through(v)]
+            others = [v for v in self.plans if v is not x and x in self.view_sources(v)]
             gathered = any(is_gather(o) and x in versions(o.inputs[0]) for o in self.group.ops)
             written = any(set(versions(x)) & set(versions(o.inputs[0])) for o in self.regions)
             if (made and not written and not others and not gathered and plan.identity
@@ -373,7 +382,7 @@ class Nest:
                 return x
         return None
 
-    def looked_through(self, x: Value) -> list[Value]:
+    def view_sources(self, x: Value) -> list[Value]:
         """`x`, the array it is a view of, and operands of index arithmetic on it (np.roll)."""
         found = [x]
         for v in found:
@@ -449,7 +458,7 @@ class Nest:
         if is_gather(op):
             if in_step(op):
                 numbers = {x: number_of(x) for x in op.inputs[1:] if isinstance(x.type, Array)}
-                self.places[op] = self.looked_up(op, index, numbers)
+                self.places[op] = self.gather_index(op, index, numbers)
             return gather(self.scope, op, index, self.places[op])
         operands = [x for k, x in enumerate(op.inputs) if k not in op.record.shapes]
         xs = list(map(number_of, operands))

@@ -23,7 +23,7 @@ from ..loopir.extent_equalities import Equalities
 from ..loopir.loop_builder import loop, multiply, op_named
 from ..loopir.ops import spread_length_op
 from ..loopir.vector_support import is_long
-from .gather import gathered_index, in_step, index_lengths, is_gather, looked_up, span
+from .gather import checked_indices, gathered_index, in_step, index_lengths, is_gather, span
 
 
 @dataclass(eq=False)
@@ -53,7 +53,7 @@ class Region:
 
 
 def region(scope, op: Op) -> Region | None:
-    """The region that `op` writes; None for a slice whose direction is known only at run time."""
+    """The region that `op` writes; None for a slice whose step is known only at run time."""
     a, _, *operands = op.inputs
     array, own = scope.whole(a), scope.lengths(a)
     lengths, targets, axis = [], [], 0
@@ -108,7 +108,7 @@ def write_region(scope, op: Op) -> bool:
     return True
 
 
-def written_space(op: Op, equal: Equalities, computed: Callable[[Op], bool]) -> tuple | None:
+def write_space(op: Op, equal: Equalities, computed: Callable[[Op], bool]) -> tuple | None:
     """The index space of a write that may join its value's nest. Note [Writes that join a nest]."""
     if op.name not in ("setitem", "additem"):
         return None
@@ -177,7 +177,7 @@ def scatter(scope, op: Op) -> bool:
     last, types, names = span(parts)[1], [array.type], [op.output.name or a.name]
 
     def rows(index, carries):  # the index of a row is looked up once for all its elements
-        places = looked_up(scope, own, parts, index)
+        places = checked_indices(scope, own, parts, index)
 
         def body(index, carries):
             full = gathered_index(scope, own, parts, index, places)

@@ -25,7 +25,7 @@ from .gather import gather, gather_lengths, is_gather
 KINDS: dict[str, Callable] = {}
 
 
-def virtual(scope, op: Op) -> bool:
+def define_view(scope, op: Op) -> bool:
     """Define the result of `op` by index arithmetic; return False where that is impossible."""
     kind = KINDS.get(op.name)
     if kind is None or len(op.outputs) != 1 or not isinstance(op.output.type,

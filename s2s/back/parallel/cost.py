@@ -142,7 +142,7 @@ class Substitute(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
-class Asked:
+class CallValues:
     """The values of a function known at a call, in terms of its arguments a0, a1, ..."""
 
     def __init__(self, tree: ast.FunctionDef):

@@ -37,7 +37,7 @@ from ...ir.types import Array, Scalar
 from ...ops.program.opaque_call import foreign
 from ..syntax.ast_builders import dtype_argument, placed
 from ..syntax.ast_names import exposed, loaded_in, names_in, nodes_in, stored_in, unused_name
-from .cost import Asked, Work, as_factor, parsed, spelled, trips_of, work_of
+from .cost import CallValues, Work, as_factor, parsed, spelled, trips_of, work_of
 from .sections import MADE, groups, in_sections
 
 # functions of runtime/threads/parallel_for.py that an outlined loop calls
@@ -149,19 +149,19 @@ def runs_anywhere(op: Op) -> bool:
 
 def is_in_c_order(x: Value) -> bool:
     """Whether the array `x` surely has the layout of `np.zeros`."""
-    x = at_first(x)
+    x = original_version(x)
     return isinstance(x.type, Array) and (len(x.type.dims) == 1 or x.op is not None
                                           and x.op.name in MADE)
 
 
 def is_buffer(x: Value) -> bool:
     """Whether `x` is a local array without aliases (runtime/intrinsics/noalias_alloc.py)."""
-    x = at_first(x)
+    x = original_version(x)
     return (isinstance(x.type, Array) and x.op is not None
             and x.op.name in ("buffer", "matmul", "blas_product"))
 
 
-def at_first(x: Value) -> Value:
+def original_version(x: Value) -> Value:
     """The version of `x` before all writes."""
     while x.op is not None and x.op.name in ("setitem", "additem", "for"):
         x = x.op.inputs[0] if x.op.name != "for" else x.op.inputs[3 + x.op.outputs.index(x)]
@@ -198,13 +198,13 @@ class Split:
         self.found: dict[ast.For, Independent] = {}
         self.kernels: list[ast.FunctionDef] = []
         self.sizes: list[tuple[Work, ...]] = []
-        self.asked = Asked(tree)
-        self.look(tree.body)
+        self.asked = CallValues(tree)
+        self.find_loops(tree.body)
         self.groups = dict(enumerate(groups(tree.body, self.is_in_order), len(self.sizes)))
         self.sizes += [tuple(self.size(loop, self.work(loop)) for loop in group)
                        for group in self.groups.values()]
 
-    def look(self, body: Sequence[ast.stmt]) -> None:
+    def find_loops(self, body: Sequence[ast.stmt]) -> None:
         """Find the outermost independent loops in the statements."""
         for statement in body:
             carried = (self.carried(statement) if isinstance(statement, ast.For)
@@ -216,8 +216,8 @@ class Split:
                                                     work)
                 self.sizes.append((self.size(statement, work),))
             elif isinstance(statement, (ast.For, ast.While, ast.If)):
-                self.look(statement.body)
-                self.look(statement.orelse)
+                self.find_loops(statement.body)
+                self.find_loops(statement.orelse)
 
     def is_in_order(self, loop: ast.For) -> bool:
         return loop not in self.found and all(map(runs_anywhere, walk(loop.op.blocks[0])))
@@ -337,7 +337,7 @@ class Split:
         text.append(f"in_parts({name}, {parts}, {ast.unparse(trips)}, {given})")
         if own_sums:
             text += [f"for {part} in range({parts}):",
-                     *(f"    {_together(how[x], x, f'{own}[{part}]')}"
+                     *(f"    {_combine(how[x], x, f'{own}[{part}]')}"
                        for x, own in own_sums.items())]
         text += [f"add_parts({x}, {own})" for x, own in own_arrays.items()]
         return parsed("\n".join(text))
@@ -389,7 +389,7 @@ def _start(how: str, dtype: str) -> str:
     return text if dtype in ("float64", "int64") else f"np.{dtype}({text})"
 
 
-def _together(how: str, s: str, x: str) -> str:
+def _combine(how: str, s: str, x: str) -> str:
     """The statement that combines a part's result with the sum."""
     return f"{s} += {x}" if how == "sum" else f"{s} = {COMBINED[how][2].format(s=s, x=x)}"
 

@@ -53,7 +53,7 @@ def computes(op: Op) -> bool:
     return op.record.elementwise and op.name not in _COMPARES or op.name in _SUMS
 
 
-class Hushed:
+class SilencedOps:
     """The ops of `function` to silence, and the program's own, which may warn."""
 
     def __init__(self, function: Function):
@@ -142,7 +142,7 @@ def _is_float(y: Value) -> bool:
 # --------------------------------------------------------------------------------------- statements
 
 
-def mark(node: ast.AST, op: Op, hushed: Hushed | None) -> ast.AST:
+def mark(node: ast.AST, op: Op, hushed: SilencedOps | None) -> ast.AST:
     """Mark `node`, the text of `op`, as loud or quiet."""
     if hushed is not None and (op in hushed.quiet or op in hushed.loud):
         setattr(node, "quiet" if op in hushed.quiet else "loud", True)
@@ -153,7 +153,7 @@ def _says(statement: ast.stmt, what: str) -> bool:
     return any(hasattr(node, what) for node in nodes_in(statement))
 
 
-def hush(body: list[ast.stmt]) -> list[ast.stmt]:
+def silence(body: list[ast.stmt]) -> list[ast.stmt]:
     """`body`, with quiet statements in blocks that ignore floating-point errors."""
     result: list[ast.stmt] = []
     k = 0
@@ -163,7 +163,7 @@ def hush(body: list[ast.stmt]) -> list[ast.stmt]:
             result.append(statement)
         elif getattr(statement, "body", None) and _says(statement, "loud"):
             for part in ("body", "orelse"):
-                setattr(statement, part, hush(getattr(statement, part, [])))
+                setattr(statement, part, silence(getattr(statement, part, [])))
             result.append(statement)
         else:
             last = k

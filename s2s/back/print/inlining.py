@@ -23,8 +23,8 @@ from ...ops.program.opaque_call import functions_in, printed_op
 from ...ops.program.recursive_callee import Recursive
 from ..syntax.ast_names import nodes_in
 from ..syntax.unparse import expression_text
-from .errstate import Hushed, mark
-from .prepare import handed_on
+from .errstate import SilencedOps, mark
+from .prepare import in_place_results
 
 LONGEST = 60  # columns of an inlined expression
 LONGEST_OF_USER = 84  # the same where the user wrote it on one line
@@ -52,7 +52,7 @@ class Layout:
         native: bool = False,
     ):
         self.function, self.one_per_line, self.spelled = function, one_per_line, spelled
-        self.hushed = None if one_per_line or native else Hushed(function)
+        self.hushed = None if one_per_line or native else SilencedOps(function)
         self.position: dict[Op, int] = {}
         self.end: dict[Block, int] = {}
         self.loops: dict[object, tuple] = {}  # op or block -> the loops around it
@@ -148,7 +148,7 @@ class Layout:
             return False
         if not is_pure(op) or not self.uses.get(op.output):
             return False
-        if any(isinstance(user, Op) and k in handed_on(user).values()
+        if any(isinstance(user, Op) and k in in_place_results(user).values()
                for user, k in self.uses[op.output]):
             return False
         if op.name == "if":

@@ -2,8 +2,8 @@
 
 The IR's `setitem` makes a new array; Python's `a[i] = v` changes the old one. The two are
 equivalent where the function allocated the old array itself and neither it nor an alias is live
-afterwards. `owned(function)` inserts copies until that holds for every write, as few and as far
-outside of loops as possible:
+afterwards. `insert_copies(function)` inserts copies until that holds for every write, as few and as
+far outside of loops as possible:
 
     def f(u):                       def f(u):
         for i in range(9):              u = u.copy()
@@ -39,7 +39,7 @@ def _in_place(name: str) -> Record:
 IN_PLACE = {name: _in_place(name) for name in AUGMENTED}
 
 
-def owned(function: Function, results: bool = False, augmented: bool = True) -> Function:
+def insert_copies(function: Function, results: bool = False, augmented: bool = True) -> Function:
     """A copy of `function` in which every write may be printed in place.
 
     With `results` it does not return an argument, nor the same array twice, either; with
@@ -49,7 +49,7 @@ def owned(function: Function, results: bool = False, augmented: bool = True) -> 
     read_latest_shapes(function)
     copied = _copies(function, frozenset())
     if results:
-        copied = _own_results(function, copied)
+        copied = _copy_results(function, copied)
     in_place = _augmented(function, copied) if augmented else []
     _insert_copies(function, copied)
     for op in in_place:
@@ -57,14 +57,14 @@ def owned(function: Function, results: bool = False, augmented: bool = True) -> 
     return function
 
 
-def own_results(function: Function) -> Function:
+def copy_results(function: Function) -> Function:
     """`function` with copies of the results that would alias an argument or another result."""
     function = clone(function)
-    _insert_copies(function, _own_results(function, _copies(function, frozenset())))
+    _insert_copies(function, _copy_results(function, _copies(function, frozenset())))
     return function
 
 
-def _own_results(function: Function, copied: frozenset) -> frozenset:
+def _copy_results(function: Function, copied: frozenset) -> frozenset:
     places = list(_result_places(function.block))
     for n, place in enumerate(places):
         memory = Memory(function, copied)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ...ir.graph import Block, Op, Value
 from ...ir.types import INT, Array, List, Scalar, Tape
 from .inlining import Layout
-from .prepare import handed_on
+from .prepare import in_place_results
 
 RESERVED = frozenset(
     {
@@ -246,7 +246,7 @@ class Names:
                     visit(child)
                 if op.record.writes is not None:
                     writes.append((op.inputs[op.record.writes], op.outputs[0], True))
-                for k, source in handed_on(op).items():
+                for k, source in in_place_results(op).items():
                     writes.append((op.inputs[source], op.outputs[k], True))
                 if op.name == "if":
                     for k, y in enumerate(op.outputs):

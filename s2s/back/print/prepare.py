@@ -13,11 +13,11 @@ from ...ops.program.effects import is_pure
 def drop_dead(function: Function) -> None:
     """Remove dead pure ops and unused outputs of loops and branches, in place."""
     _drop_ops(function)
-    while _drop_handed_on(function):
+    while _drop_unused_outputs(function):
         _drop_ops(function)
 
 
-def _drop_handed_on(function: Function) -> bool:
+def _drop_unused_outputs(function: Function) -> bool:
     """Remove unused outputs of loops and branches; return whether there were any."""
     reads: Counter[Value] = Counter(function.results)
     for op in walk(function.block):
@@ -73,7 +73,7 @@ def _drop_ops(function: Function) -> None:
     visit(function.block)
 
 
-def leave_shapes_unsaid(function: Function) -> None:
+def drop_shaped_like(function: Function) -> None:
     """Replace `shaped_like(x, y)` by x, as it prints no code: `t = x` would be.
 
     Not in a call: the types of the arguments select the callee.
@@ -95,7 +95,7 @@ def name_results(function: Function) -> None:
                 y.name = y.name or result.name
 
 
-def drop_handed_on(function: Function) -> None:
+def drop_in_place_results(function: Function) -> None:
     """Drop results that are tapes from the caller: they are filled and emptied in place."""
     if function.handed_on:
         function.block.yields = [y for k, y in enumerate(function.results)
@@ -103,7 +103,7 @@ def drop_handed_on(function: Function) -> None:
         function.tupled = len(function.results) != 1
 
 
-def handed_on(op: Op) -> dict[int, int]:
+def in_place_results(op: Op) -> dict[int, int]:
     """By output: the input that the callee of `op` returns after changing it in place."""
     return op.attrs["callee"].function_for(op.inputs).handed_on if op.name == "call" else {}
 

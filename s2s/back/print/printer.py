@@ -35,14 +35,14 @@ from ..syntax.ast_names import nodes_in
 from ..syntax.literals import is_literal, modules_said
 from ..syntax.unparse import Blank, Unparser
 from .comments import with_comments
-from .errstate import hush, is_wholly_derived
+from .errstate import is_wholly_derived, silence
 from .external_objects import Classes
 from .inlining import Layout
-from .insert_copies import owned
+from .insert_copies import insert_copies
 from .out_of_ssa import BUILTINS, RESERVED, Names, Own, clashing
-from .prepare import drop_dead, drop_handed_on, leave_shapes_unsaid, name_results, unpack_tuples
+from .prepare import drop_dead, drop_in_place_results, drop_shaped_like, name_results, unpack_tuples
 from .raises import named_classes, names_acted_with
-from .restore_returns import with_returns
+from .restore_returns import restore_returns
 from .statement_writer import Writer
 
 # without it, ast.dump tests the truth of arrays in the tree
@@ -142,10 +142,10 @@ class Draft:
         if parts is not None:
             self.definitions[-1:] = self.split.in_parts(parts)
         definitions, self.definitions = self.definitions, None
-        return self.written(definitions if self.given[1] or len(definitions) == 1
-                            else _each_once(definitions))
+        return self.print_module(definitions if self.given[1] or len(definitions) == 1
+                            else _deduplicated(definitions))
 
-    def written(self, definitions: list[ast.FunctionDef]) -> Module:
+    def print_module(self, definitions: list[ast.FunctionDef]) -> Module:
         """Print these definitions as a module."""
         helpers, classes = self.helpers, self.classes
         nodes = [node for tree in definitions for node in nodes_in(tree)]
@@ -175,7 +175,7 @@ class Draft:
         return _module(unparser, self.entry, classes.unreachable())
 
 
-def _said(tree: ast.AST) -> tuple:
+def _tree_key(tree: ast.AST) -> tuple:
     """A key that is equal for equal trees, including the elements of arrays in them."""
     arrays = (node.value for node in nodes_in(tree) if isinstance(node, ast.Constant)
               and isinstance(node.value, np.ndarray))
@@ -183,7 +183,7 @@ def _said(tree: ast.AST) -> tuple:
                                       for array in arrays)
 
 
-def _each_once(definitions: list[ast.FunctionDef]) -> list[ast.FunctionDef]:
+def _deduplicated(definitions: list[ast.FunctionDef]) -> list[ast.FunctionDef]:
     """The definitions without duplicates, callees first."""
     kept: dict[tuple, ast.FunctionDef] = {}
     named: dict[str, str] = {}
@@ -192,7 +192,7 @@ def _each_once(definitions: list[ast.FunctionDef]) -> list[ast.FunctionDef]:
             if isinstance(node, ast.Name):
                 node.id = named.get(node.id, node.id)
         name, tree.name = tree.name, ""
-        first = kept.setdefault(_said(tree), tree)
+        first = kept.setdefault(_tree_key(tree), tree)
         tree.name = name
         if first is not tree and tree is not definitions[-1]:
             named[name] = first.name
@@ -273,13 +273,14 @@ def definition(
 ) -> ast.FunctionDef:
     """`function` as a `def`; `spelled` has the names of it and its callees in the module."""
     name, given = spelled.get(function, function.name), function
-    function = owned(lower_strong_products(function), results=entry and not annotate, augmented=not annotate)
+    function = insert_copies(lower_strong_products(function), results=entry and not annotate,
+                             augmented=not annotate)
     if not annotate:
-        leave_shapes_unsaid(function)
+        drop_shaped_like(function)
     name_results(function)
     unpack_tuples(function)
     drop_dead(function)
-    drop_handed_on(function)
+    drop_in_place_results(function)
     layout = Layout(function, one_per_line=annotate, spelled=spelled, native=native)
     names = Names(layout, reserved, native)
     while not annotate and layout.inline_moved(names):
@@ -289,7 +290,7 @@ def definition(
     alone = not entry and not annotate and len(function.results) == 1
     body = writer.function_body(function.block, function.tupled and not alone)
     if not annotate:
-        body = with_returns(body)
+        body = restore_returns(body)
     nodes = [node for statement in body for node in _in_order(statement)]
     uses = [node for node in nodes if isinstance(node, ast.Name)]
     if clashes := clashing(uses, *(names[p] for p in function.params)) - reserved:
@@ -304,7 +305,7 @@ def definition(
         body = with_comments(body, function)
         if (layout.hushed is not None and layout.hushed.quiet
                 and (entry or not is_wholly_derived(function))):
-            body = hush(body)
+            body = silence(body)
     if function.doc:
         doc = ast.Expr(ast.Constant(function.doc))
         doc.docstring = True

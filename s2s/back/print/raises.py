@@ -25,7 +25,7 @@ from ...ops.program.effects import (
 from ..syntax.ast_builders import Body, negated
 
 
-def raised(op: Op, inputs: Sequence[ast.expr], native: bool) -> ast.stmt:
+def raise_statement(op: Op, inputs: Sequence[ast.expr], native: bool) -> ast.stmt:
     """The statement for a `raise` op."""
     thrown, cause = op.attrs["thrown"], op.attrs["cause"]
     if native:
@@ -89,7 +89,7 @@ def names_acted_with(functions: Sequence[Function]) -> frozenset[str]:
     return frozenset(names)
 
 
-def asserted(body: Body) -> Body:
+def restore_asserts(body: Body) -> Body:
     """`if not c: raise AssertionError(text)` as `assert c, text`."""
     match body:
         case [ast.If(test, [ast.Raise(ast.Call(ast.Name("AssertionError"), arguments, []), None)],

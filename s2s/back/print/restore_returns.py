@@ -21,28 +21,27 @@ from ..syntax.ast_names import nodes_in
 Body = list[ast.stmt]
 
 
-def with_returns(body: Body) -> Body:
+def restore_returns(body: Body) -> Body:
     """`body` with the flags of early returns replaced by `return`, outer loops first."""
     for k, statement in enumerate(body):
         match statement, body[k + 1] if k + 1 < len(body) else None:
             case (ast.For() | ast.While()) as loop, ast.If(
                 ast.Name(flag), [ast.Return() as leaving], rest
-            ) if any(_given(s, flag) is False for s in body[:k]):
+            ) if any(_assigned_constant(s, flag) is False for s in body[:k]):
                 inside = _returning(loop.body, flag, leaving)
-                around = [
-                    s for s in [*body[:k], *rest, *body[k + 2 :]] if _given(s, flag) is not False
-                ]
+                around = [s for s in [*body[:k], *rest, *body[k + 2 :]]
+                          if _assigned_constant(s, flag) is not False]
                 head = loop.iter if isinstance(loop, ast.For) else loop.test
                 if inside is not None and not any(
                     _mentions(tree, flag) for tree in (head, *inside, *around)
                 ):
-                    loop.body = with_returns(inside)
-                    before = [s for s in body[:k] if _given(s, flag) is None]
-                    return [*before, loop, *with_returns([*rest, *body[k + 2 :]])]
+                    loop.body = restore_returns(inside)
+                    before = [s for s in body[:k] if _assigned_constant(s, flag) is None]
+                    return [*before, loop, *restore_returns([*rest, *body[k + 2 :]])]
             case ast.If(), _:
                 statement.body, statement.orelse = (
-                    with_returns(statement.body),
-                    with_returns(statement.orelse),
+                    restore_returns(statement.body),
+                    restore_returns(statement.orelse),
                 )
     return body
 
@@ -50,7 +49,7 @@ def with_returns(body: Body) -> Body:
 def _returning(body: Body, flag: str, leaving: ast.Return) -> Body | None:
     """The body of a loop, with `return` for the flag and `break`; None if it does anything else."""
     result: Body = []
-    raised = any(_given(s, flag) for s in body)
+    raised = any(_assigned_constant(s, flag) for s in body)
     if raised and not isinstance(body[-1], ast.Break):
         return None
     for k, statement in enumerate(body):
@@ -59,7 +58,7 @@ def _returning(body: Body, flag: str, leaving: ast.Return) -> Body | None:
                 name == flag and k and isinstance(body[k - 1], (ast.For, ast.While))
             ):
                 continue  # left already, from inside the inner loop
-            case _ if _given(statement, flag) is not None:
+            case _ if _assigned_constant(statement, flag) is not None:
                 continue
             case ast.If(test, first, second):
                 branches = _returning(first, flag, leaving), _returning(second, flag, leaving)
@@ -91,7 +90,7 @@ def _ending_with_return(body: Body, leaving: ast.Return) -> Body:
     return [*kept, _like(body[-1], ast.Return(value))]
 
 
-def _given(statement: ast.stmt, flag: str) -> bool | None:
+def _assigned_constant(statement: ast.stmt, flag: str) -> bool | None:
     """The constant that a statement assigns to `flag`, if it is such an assignment."""
     match statement:
         case ast.Assign([ast.Name(name)], ast.Constant(bool() as value)) if name == flag:

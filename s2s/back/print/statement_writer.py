@@ -34,8 +34,8 @@ from .insert_copies import AUGMENTED
 from .list_statements import WRITES_LIST, list_statement
 from .out_of_ssa import Names
 from .placeholders import must_be_bound, placeholder
-from .prepare import handed_on
-from .raises import asserted, raised
+from .prepare import in_place_results
+from .raises import raise_statement, restore_asserts
 
 _OPERATORS = {"add": ast.Add, "subtract": ast.Sub, "multiply": ast.Mult, "divide": ast.Div}
 _FRESH = re.compile(r"\b(?:d|any|s)\d+\b")
@@ -149,7 +149,7 @@ class Writer:
             case "setitem" | "additem":
                 return self.write(op)
             case "raise":
-                return [raised(op, [self.expression(x) for x in op.inputs], self.native)]
+                return [raise_statement(op, [self.expression(x) for x in op.inputs], self.native)]
             case "tape_copy" | "tape_reversed" if is_read_as_it_is(self, op):
                 return []
             case "tape_push":
@@ -177,7 +177,7 @@ class Writer:
                 )
             ]
         value = self.layout.operation(op, self.name)
-        if handed_on(op):
+        if in_place_results(op):
             return self.call_in_place(op, value)
         if len(op.outputs) > 1 or op.attrs.get("unpacked"):
             return [self.assign_all(op.outputs, value)]
@@ -187,7 +187,7 @@ class Writer:
 
     def call_in_place(self, op: Op, value: ast.expr) -> Body:
         """A call that changes its arguments: `y = f_fwd(x, tape)`."""
-        changed = handed_on(op)
+        changed = in_place_results(op)
         moved = self.moves([op.outputs[k] for k in changed],
                            [op.inputs[k] for k in changed.values()])
         outputs = [y for k, y in enumerate(op.outputs) if k not in changed]
@@ -367,13 +367,13 @@ class Writer:
         ]
         test = self.expression(op.inputs[0])
         if (all(bodies) and isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
-                and not _said_not(op)):
+                and not _is_negated(op)):
             test, bodies = test.operand, bodies[::-1]
         body = choose(test, *bodies)
-        return body if self.native else asserted(body)
+        return body if self.native else restore_asserts(body)
 
 
-def _said_not(op: Op) -> bool:
+def _is_negated(op: Op) -> bool:
     """Whether the user wrote this branch with a `not`."""
     return (op.line is not None and not op.line.backwards
             and op.line.text.startswith(("if not ", "elif not ")))

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...analysis.index_ranges import requirements
-from ...back.arrays.assume_equal_lengths import has_suppositions, supposed
+from ...back.arrays.assume_equal_lengths import assume_lengths, has_assumptions
 from ...back.lowering import lower
 from ...back.print.printer import Draft, Module
 from ...ir.compile_lock import made_in_turn
@@ -30,9 +30,9 @@ class Drafted:
         self.make, self.kept, self.place = make, kept, (lengths, allowed)
         found = kept.read("loops", *self.place) if kept is not None else None
         if found is None:
-            self.supposes = allowed and has_suppositions(self.known)
+            self.supposes = allowed and has_assumptions(self.known)
             found = (self.supposes, self.draft.sizes,
-                     requirements(supposed(self.known) if self.supposes else self.known))
+                     requirements(assume_lengths(self.known) if self.supposes else self.known))
             if kept is not None:
                 kept.write(found, "loops", *self.place)
         self.supposes, self.sizes, self.required = found

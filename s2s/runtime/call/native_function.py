@@ -35,7 +35,7 @@ import numba
 import numpy as np
 from numba.core.errors import NumbaError, NumbaPerformanceWarning, NumbaWarning
 
-from ...back.arrays.specialise_lengths import settled
+from ...back.arrays.specialise_lengths import specialise_lengths
 from ...back.print.printer import Module, render
 from ...check_flags import is_requested, requested_checks
 from ...errors import MemoryCheckError, S2SError, UnsupportedError
@@ -97,7 +97,7 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
 
         return native(frozenset()) if loops is None else BySize(loops, native)
 
-    return (code((), lambda: settled(whole(function))) if facts.much is None
+    return (code((), lambda: specialise_lengths(whole(function))) if facts.much is None
             else ByLengths(function, code, facts.much))
 
 

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ...back.arrays.specialise_lengths import SHORT, for_lengths, settled
+from ...back.arrays.specialise_lengths import SHORT, set_lengths, specialise_lengths
 from ...back.lower.library_calls import OF_MATRICES
 from ...ir.compile_lock import in_turn, made_in_turn
 from ...ir.graph import Function, Recalled, walk, whole
@@ -105,7 +105,7 @@ def chosen(function: Function, least: int) -> Callable[..., dict[str, int]]:
 def function_for(function: Function, *args) -> Function:
     """`function` specialised for a call with these arguments, if it is the first."""
     least = much(function)
-    return settled(for_lengths(function, {} if least is None else chosen(function, least)(*args)))
+    return specialise_lengths(set_lengths(function, {} if least is None else chosen(function, least)(*args)))
 
 
 class ByLengths(ByArguments):
@@ -137,7 +137,7 @@ class ByLengths(ByArguments):
         """A new version, compiled after everything else has been generated."""
         with asking() as asked:
             asked.about_lengths = self.has_asked
-            return self.native(lengths, lambda: settled(known()))
+            return self.native(lengths, lambda: specialise_lengths(known()))
 
     @property
     def whole(self) -> Callable:
@@ -180,5 +180,5 @@ class ByLengths(ByArguments):
         if key not in self.made:
             if len(self.made) == FEW:
                 return self.general
-            self.made[key] = self.made_for(key, lambda: for_lengths(whole(self.function), lengths))
+            self.made[key] = self.made_for(key, lambda: set_lengths(whole(self.function), lengths))
         return self.made[key]

@@ -18,7 +18,7 @@ from ...analysis.affine import lower_bound
 from ...back.loopir.ops import buffer, place_in_op
 from ...back.loopir.reductions import sum_step
 from ...back.loops.tape_arrays import on_tape
-from ...back.loops.vectorise_calls import with_vector_math
+from ...back.loops.vectorise_calls import vectorise_calls
 from ...ir.graph import MISSING, Block, Function, Op, Value, walk
 from ...ir.types import INT
 from ...ops.arrays.products import matmul
@@ -101,7 +101,7 @@ def spelled(lowered: Function) -> Function:
     """`lowered`, a loop form owned by the caller, with products, sums, buffers, searches, index
     checks and functions replaced by runtime calls.
     """
-    with_vector_math(lowered)
+    vectorise_calls(lowered)
     for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):
         share_factorisations.with_factors(each.block)
         for op in walk(each.block):

@@ -8,7 +8,7 @@ from llvmlite import binding
 from numba import njit
 
 import s2s
-from s2s.back.loops.vectorise_calls import with_vector_math
+from s2s.back.loops.vectorise_calls import vectorise_calls
 from s2s.back.lowering import lower
 from s2s.back.print.printer import render
 from s2s.ops.core.record import RECORDS
@@ -204,7 +204,7 @@ def test_functions_can_be_called_in_python():
 
 def compiled_text(f, *args):
     function = s2s.jit(f).lower(*args).function
-    return render(with_vector_math(lower(function)), native=True).text
+    return render(vectorise_calls(lower(function)), native=True).text
 
 
 X = np.linspace(0.1, 1.0, 20)

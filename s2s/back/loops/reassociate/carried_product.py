@@ -33,12 +33,12 @@ def postpone_products(function: Function) -> None:
         for op in list(block.ops):
             if op.name == "for" and not op.attrs["breaks"]:
                 for k in range(len(op.outputs)):
-                    same.update(_postponed(block, op, k))
+                    same.update(_carry_factors(block, op, k))
     if same:
         substitute(function.block, same)
 
 
-def _postponed(block: Block, loop: Op, k: int) -> dict[Value, Value]:
+def _carry_factors(block: Block, loop: Op, k: int) -> dict[Value, Value]:
     """Carry the factors of carry `k`, if it is such a recurrence.
 
     Returns replacements of its results.

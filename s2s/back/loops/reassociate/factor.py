@@ -45,7 +45,7 @@ def share_factors(function: Function) -> None:
 
 def _body(body: Block) -> None:
     before, ops, yields = cost(body), [(op, op.inputs) for op in body.ops], body.yields
-    if Sharing(body).run():
+    if Factoring(body).run():
         _drop_unused(body)
     if cost(body) >= before:
         body.ops, body.yields = [op for op, _ in ops], yields
@@ -68,7 +68,7 @@ def _drop_unused(body: Block) -> None:
     body.ops = kept[::-1]
 
 
-class Sharing:
+class Factoring:
     """The factoring of one loop body."""
 
     def __init__(self, body: Block):
@@ -108,11 +108,11 @@ class Sharing:
         if len(terms) > MOST:
             return None
         products = [self.product(t.x, t.added) for t in terms if t.x not in self.behind]
-        if self.shared(products) is None:
+        if self.common_factor(products) is None:
             return None
-        added, total = self.bracketed(products)
+        added, total = self.factored(products)
         for t in sorted((t for t in terms if t.x in self.behind), key=lambda t: t.added != added):
-            added, total = self.joined(added, total, t.added, t.x)
+            added, total = self.combine(added, total, t.added, t.x)
         if total.type.dtype != root.output.type.dtype:
             return None
         return total if added else op_named("negative", total)
@@ -133,44 +133,46 @@ class Sharing:
         """A sort key: ints come after floats, because products must start with a float."""
         return not is_float(x), self.place.get(x, -1), self.given.setdefault(x, len(self.given))
 
-    def shared(self, products: Sequence[Product]) -> Value | None:
+    def common_factor(self, products: Sequence[Product]) -> Value | None:
         """The factor common to most of the `products`, if some other factor remains."""
-        counts = Counter(x for p in products for x in set(p[1]) if is_float(x) and self.has(p, x))
+        counts = Counter(x for p in products for x in set(p[1]) if is_float(x)
+                         and self.has_factor(p, x))
         most = max(counts.values(), default=0)
         return max((x for x, n in counts.items() if n == most),
                    key=self.order) if most > 1 else None
 
-    def has(self, product: Product, x: Value) -> bool:
+    def has_factor(self, product: Product, x: Value) -> bool:
         """Whether `x` is a factor of it, and not the only float."""
         return x in product[1] and any(map(is_float, without(product[1], x)))
 
-    def bracketed(self, products: Sequence[Product]) -> tuple[bool, Value]:
+    def factored(self, products: Sequence[Product]) -> tuple[bool, Value]:
         """The factored sum of `products`, with its sign."""
-        x = self.shared(products)
+        x = self.common_factor(products)
         if x is None:
             products = sorted(products, key=lambda p: (not p[0], [self.order(y) for y in p[1]]))
             (added, factors), *others = products
-            total = self.multiplied(factors)
+            total = self.multiply_factors(factors)
             for its, factors in others:
-                added, total = self.joined(added, total, its, self.multiplied(factors))
+                added, total = self.combine(added, total, its, self.multiply_factors(factors))
             return added, total
-        having = [p for p in products if self.has(p, x)]
-        others, common = [p for p in products if not self.has(p, x)], []
+        having = [p for p in products if self.has_factor(p, x)]
+        others, common = [p for p in products if not self.has_factor(p, x)], []
         while x is not None:
             common.append(x)
             having = [(its, without(factors, x)) for its, factors in having]
             x = next((y for y in having[0][1] if is_float(y)
-                      and all(self.has(p, y) for p in having)), None)
+                      and all(self.has_factor(p, y) for p in having)), None)
         # so that a - b and b - a are one
         turned = not min(having, key=lambda p: [self.order(y) for y in p[1]])[0]
-        added, inside = self.bracketed([(its != turned, factors) for its, factors in having])
-        added, total = added != turned, self.multiplied((*sorted(common, key=self.order), inside))
+        added, inside = self.factored([(its != turned, factors) for its, factors in having])
+        added, total = (added != turned,
+                        self.multiply_factors((*sorted(common, key=self.order), inside)))
         if others:
-            its, more = self.bracketed(others)
-            added, total = self.joined(added, total, its, more)
+            its, more = self.factored(others)
+            added, total = self.combine(added, total, its, more)
         return added, total
 
-    def multiplied(self, factors: Sequence[Value]) -> Value:
+    def multiply_factors(self, factors: Sequence[Value]) -> Value:
         """The product of the factors, from existing products as far as possible."""
         while len(factors) > 1:
             pairs = [(a, b) for k, a in enumerate(factors) for b in factors[k + 1:]]
@@ -178,7 +180,7 @@ class Sharing:
             factors = (self.once("multiply", a, b), *without(without(factors, a), b))
         return factors[0]
 
-    def joined(self, added: bool, x: Value, its: bool, y: Value) -> tuple[bool, Value]:
+    def combine(self, added: bool, x: Value, its: bool, y: Value) -> tuple[bool, Value]:
         """x + y, x - y or y - x, by the signs of both."""
         if added == its:
             return added, self.once("add", x, y)

@@ -136,16 +136,16 @@ def _rewrite(body: Block, root: Op, first: list[Term], late: list[Term]) -> None
     after, body.ops = body.ops[place:], body.ops[:place]
     added = any(t.added for t in first)  # a - b - c, where a is late, is a - (b + c)
     with Builder(body), at(root.line):
-        total = _added_up([Term(t.x, t.added or not added, 1)
+        total = _sum_of([Term(t.x, t.added or not added, 1)
                            for t in sorted(first, key=lambda t: not t.added)])
         terms = [*late[:1], Term(total, added, 1), *late[1:]]
         *some, last = sorted(terms, key=lambda t: not t.added) if not late[0].added else terms
-        total = _added_up(some)
+        total = _sum_of(some)
     root.record, root.inputs = OPERATORS["add" if last.added else "subtract"], [total, last.x]
     body.ops += after
 
 
-def _added_up(terms: list[Term]) -> Value:
+def _sum_of(terms: list[Term]) -> Value:
     """The sum of `terms`, of which the first is added."""
     total = terms[0].x
     for t in terms[1:]:

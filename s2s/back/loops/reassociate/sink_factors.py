@@ -47,7 +47,7 @@ Product = tuple[tuple[str, Value], ...]  # "multiply" or "divide", and the opera
 MOST = 2  # sums added to a loop: registers are few
 
 
-def multiply_afterwards(function: Function) -> bool:
+def sink_factors(function: Function) -> bool:
     """Sink factors out of the adjoint's sums in innermost loops, in place; return success."""
     same: dict[Value, Value] = {}
     for block in list(blocks_of(function.block)):
@@ -55,7 +55,7 @@ def multiply_afterwards(function: Function) -> bool:
             if (op.name == "for" and not op.attrs["breaks"] and op.inputs[2].constant in (1, -1)
                     and not is_short(op) and any(map(is_adjoint, op.blocks[0].ops))
                     and not any(each.name in ("for", "while") for each in op.blocks[0].ops)):
-                same.update(_Sums(op).taken_apart(block))
+                same.update(_Sums(op).split_sums(block))
     if same:
         substitute(function.block, same)
     return bool(same)
@@ -91,20 +91,20 @@ class _Sums:
         self.terms: dict[Value, list[tuple[Product, Value]]] = {}
         self.more = 0  # sums added to the loop
 
-    def taken_apart(self, block: Block) -> dict[Value, Value]:
+    def split_sums(self, block: Block) -> dict[Value, Value]:
         """Split the sums of the loop, an op of `block`; return replacements of its outputs."""
         lines = [op.line for k in range(len(self.loop.outputs))
-                 if (op := self.apart(k, block)) is not None]
+                 if (op := self.split_carry(k, block)) is not None]
         if not lines:
             return {}
         with Builder(Block()) as after, at(lines[0]):
-            totals = if_(self.runs(), self.totals,
+            totals = if_(self.makes_a_trip(), self.totals,
                          lambda: list(self.before.values()), [old.name for old in self.before])
         place = block.ops.index(self.loop) + 1
         block.ops[place:place] = after.block.ops
         return dict(zip(self.before, totals))
 
-    def runs(self) -> Value:
+    def makes_a_trip(self) -> Value:
         """Whether the loop makes a trip."""
         lo, hi, step = self.loop.inputs[:3]
         high, low = (hi, lo) if step.constant == 1 else (lo, hi)
@@ -119,13 +119,13 @@ class _Sums:
             for factors, x in self.terms[old]:
                 is_first = x is total
                 for name, factor in factors:
-                    factor = self.read_again(factor) if factor in self.inside else factor
+                    factor = self.reload(factor) if factor in self.inside else factor
                     x = op_named(name, *((factor, x) if name == "multiply" else (x, factor)))
                 total = x if is_first else op_named("add", total, x)
             found.append(total)
         return found
 
-    def apart(self, k: int, block: Block) -> Op | None:
+    def split_carry(self, k: int, block: Block) -> Op | None:
         """Split terms with invariant factors off carry `k`; return its former sum, if any."""
         param, end = self.body.params[1 + k], self.body.yields[k]
         root = end.op
@@ -136,7 +136,7 @@ class _Sums:
         if not any(t.x is param and t.added for t in terms):
             return None
         with Builder(Block()) as inside, at(root.line):
-            found = [(t, *self.parted(t.x)) for t in terms if t.x is not param]
+            found = [(t, *self.split_factors(t.x)) for t in terms if t.x is not param]
         found = [each for each in found if each[1] and self.is_worth_it(*each[1:])
                  and each[2].type.dtype == param.type.dtype]
         groups = dict.fromkeys(factors for _, factors, _ in found)
@@ -144,7 +144,7 @@ class _Sums:
         if not found or not is_whole and self.more + len(groups) > MOST:
             return None
         with Builder(inside.block), at(root.line):
-            carries = {factors: k if is_whole else self.another(param, block) for factors in groups}
+            carries = {factors: k if is_whole else self.add_sum(param, block) for factors in groups}
             for factors, carry in carries.items():
                 total = self.body.params[1 + carry]
                 for t, its, x in found:
@@ -154,7 +154,7 @@ class _Sums:
                         total = op_named("add" if t.added else "subtract", total, x)
                 self.body.yields[carry] = total
             if not is_whole:
-                self.body.yields[k] = self.rest(root.output, {t.x for t, _, _ in found})
+                self.body.yields[k] = self.remaining_terms(root.output, {t.x for t, _, _ in found})
         place = self.body.ops.index(root)
         self.body.ops[place:place] = inside.block.ops
         old, init = self.loop.outputs[k], self.loop.inputs[3 + k]
@@ -166,7 +166,7 @@ class _Sums:
                            for factors, carry in carries.items()]
         return root
 
-    def parted(self, x: Value) -> tuple[Product, Value | None]:
+    def split_factors(self, x: Value) -> tuple[Product, Value | None]:
         """Split `x` into its loop-invariant factors and the product of the others, in order."""
         if self.is_outside(x):
             return ((("multiply", x),), None) if is_float(x) else ((), x)
@@ -174,11 +174,11 @@ class _Sums:
             return (), x
         if is_quotient(x.op):
             above, below = x.op.inputs
-            factors, left = self.parted(above)
+            factors, left = self.split_factors(above)
             if not self.is_outside(below) or left is None:
                 return (), x
             return (*factors, ("divide", below)), left
-        parts = [self.parted(y) for y in x.op.inputs]
+        parts = [self.split_factors(y) for y in x.op.inputs]
         factors, left = tuple(y for its, _ in parts
                               for y in its), [y for _, y in parts if y is not None]
         if not factors:
@@ -192,7 +192,7 @@ class _Sums:
             y not in self.inside or y.constant is not MISSING for y in x.op.inputs)
 
     @staticmethod
-    def read_again(element: Value) -> Value:
+    def reload(element: Value) -> Value:
         """Load an invariant element again, after the loop."""
         return getitem(*(y if y.constant is MISSING else value(y.constant)
                          for y in element.op.inputs), **element.op.attrs)
@@ -204,7 +204,7 @@ class _Sums:
         return (any(name == "divide" for name, _ in factors) or x.op is not None
                 and x.op.name == "multiply" and (x.op in self.products or x not in self.inside))
 
-    def another(self, param: Value, block: Block) -> int:
+    def add_sum(self, param: Value, block: Block) -> int:
         """Add a sum that starts from zero to the loop; return its carry number."""
         self.loop.inputs.append(self.zero(param, block))
         self.loop.outputs.append(Value(param.type, param.name, self.loop))
@@ -221,13 +221,13 @@ class _Sums:
         block.ops[place:place] = before.block.ops
         return zero
 
-    def rest(self, x: Value, taken: set[Value]) -> Value | None:
+    def remaining_terms(self, x: Value, taken: set[Value]) -> Value | None:
         """The sum `x` without the terms `taken` from it."""
         if x in taken:
             return None
         if x.op not in self.inner | self.roots:
             return x
-        a, b = (self.rest(y, taken) for y in x.op.inputs)
+        a, b = (self.remaining_terms(y, taken) for y in x.op.inputs)
         if a is None or b is None:
             return (b if x.op.name == "add" and a is None else op_named("negative", b) if a is None
                     and b is not None else a)
