@@ -19,7 +19,7 @@ import numpy as np
 
 from . import pipeline, tree
 from .call.argnums import FIRST, checked_axes, numbers, static_names
-from .derive.linear_maps import First, LinearMap, Second, halves_of, kept_from
+from .derive.linear_maps import FirstHalf, LinearMap, SecondHalf, halves_of, unshared
 from .errors import S2SError, TypeMismatchError, UnsupportedError
 from .front import definition_line, from_text
 from .front.domain.functions import Intrinsic
@@ -150,7 +150,7 @@ def linear_map(f: Callable, kind: str, args: tuple, has_aux: bool, like: Callabl
 
     held = [*(args[k] for k in halves.arguments), *(found[j] for j in halves.saved),
             *(get() for get in halves.second.captures.values())]
-    held = kept_from(held, [args, results, held[len(held) - len(halves.second.captures):]])
+    held = unshared(held, [args, results, held[len(held) - len(halves.second.captures):]])
     return results, LinearMap(halves, map(normalised, held), accept, finish, native_inside(first))
 
 
@@ -653,7 +653,7 @@ def _halves_inside(call: Callable, f, primals: tuple, kind: str, has_aux: bool) 
     """Expand vjp or linearize inside a program: a call of the first half, and a function that calls
     the second.
     """
-    first = First(cached(f, kind, None, has_aux=has_aux))
+    first = FirstHalf(cached(f, kind, None, has_aux=has_aux))
     args, rest = _directions_inside(call, f, primals, ())
     named = [p for p in signature_of(f).parameters.values() if p.kind is p.KEYWORD_ONLY]
     found = call(first, *args[:len(args) - len(named)])
@@ -671,8 +671,8 @@ def _halves_inside(call: Callable, f, primals: tuple, kind: str, has_aux: bool) 
         directions = ([like_primal(frame, x, y) for x, y in zip(directions, wanted)]
                       + [*directions[len(wanted):]])
         if halves.together:
-            return apply(frame, Second(halves), [*directions, *rest, *given], {}, node)
-        bars = apply(frame, Second(halves), [*directions, *given], {}, node)
+            return apply(frame, SecondHalf(halves), [*directions, *rest, *given], {}, node)
+        bars = apply(frame, SecondHalf(halves), [*directions, *given], {}, node)
         return (bars if len(args) != 1 else (bars,))[:len(primals)]
 
     names = [f"x{k}_dot" for k in range(len(primals))] if halves.together else ["y_bar"]

@@ -29,7 +29,7 @@ import numpy as np
 
 from . import tree
 from .analysis.activity import active_values, influenced_values, varied_values
-from .call.argnums import members_of, resolved
+from .call.argnums import members_of, resolve_argnums
 from .derive import assemble
 from .errors import Line, TypeMismatchError
 from .ir.graph import Function, Op, Value, walk, whole
@@ -175,8 +175,8 @@ PRIMALS: dict[str, Callable] = {
 def differentiated(t, function: Function, args: Sequence) -> list[int]:
     """Return the arguments in which `t` differentiates."""
     if "argnums" in t.options:
-        argnums = resolved(t.options["argnums"], t.inner,
-                           [p.type for p in function.params[:len(args)]])
+        argnums = resolve_argnums(t.options["argnums"], t.inner,
+                                  [p.type for p in function.params[:len(args)]])
         return [argnums] if isinstance(argnums, int) else list(argnums)
     return [k for k, p in enumerate(function.params[:len(args)]) if carries_derivative(p.type)]
 

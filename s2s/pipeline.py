@@ -59,7 +59,7 @@ from .transform.cleanup.strong_products import lower_strong_products
 from .transform.forward import jvp
 from .transform.forward.linearize import linearize as linear
 from .transform.reverse import vjp
-from .transform.reverse.custom_rule_calls import lifted
+from .transform.reverse.custom_rule_calls import lift_captures
 from .transform.reverse.fuse_sweeps import fuse_sweeps, has_ii_loops
 from .transform.reverse.tape_limit import limit_tapes
 
@@ -191,7 +191,7 @@ def with_captures_of_rules(function: Function, wrt: Sequence[int], mode: str) ->
     """Add parameters to `function` for the data that rules capture and its derivative ("jvp" or
     "vjp") in `wrt` reads.
     """
-    return stage(lifted(function, wrt, mode), "rules")
+    return stage(lift_captures(function, wrt, mode), "rules")
 
 
 def differentiate(function: Function, wrt: Sequence[int],

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from . import pipeline
-from .call.argnums import resolved
+from .call.argnums import resolve_argnums
 from .derive import assemble, batched_seeds, jacobians, linear_maps
 from .errors import TypeMismatchError
 from .front.eval.unwrap_callable import names_of
@@ -110,7 +110,7 @@ def positional(names: Sequence[str]) -> inspect.Signature:
 
 def gradient_of(t, types: tuple) -> Function:
     function = t.inner_function(types)
-    return assemble.gradient(function, resolved(t.options["argnums"], t.inner, types),
+    return assemble.gradient(function, resolve_argnums(t.options["argnums"], t.inner, types),
                              t.options["has_aux"], with_value=t.kind == "value_and_grad",
                              allow_int=t.options.get("allow_int", False),
                              tape_limit=t.options.get("tape_limit"),
@@ -213,7 +213,7 @@ def pullback_of(t, types: tuple) -> Function:
 
 
 def jacobian_of(t, types: tuple) -> Function:
-    options = {**t.options, "argnums": resolved(t.options["argnums"], t.inner, types)}
+    options = {**t.options, "argnums": resolve_argnums(t.options["argnums"], t.inner, types)}
     return JACOBIANS[t.kind](t.inner_function(types), jacobians.JacobianOptions(**options))
 
 
@@ -221,11 +221,11 @@ def curvature_of(t, types: tuple) -> Function:
     check_tangents(t, types)
     inner = types[:len(types) // 2]
     return assemble.curvature(t.inner_function(inner),
-                              resolved(t.options["argnums"], t.inner, inner))
+                              resolve_argnums(t.options["argnums"], t.inner, inner))
 
 
-JACOBIANS = {"jacfwd": jacobians.columns, "jacrev": jacobians.rows, "jacobian": jacobians.either,
-             "hessian": jacobians.second}
+JACOBIANS = {"jacfwd": jacobians.columns, "jacrev": jacobians.rows,
+             "jacobian": jacobians.cheaper_mode, "hessian": jacobians.hessian}
 
 
 def seeded(transformed, count: int) -> list[str]:

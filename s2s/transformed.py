@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MethodType
 
 from . import pipeline
-from .call.argnums import First, as_method, fixed_key, is_choice
+from .call.argnums import FirstArgument, as_method, fixed_key, is_choice
 from .call.fast_path import direct, repeated, written
 from .check_flags import is_requested
 from .conventions import warn_of
@@ -200,7 +200,7 @@ class Transformed:
             if self.kind == "vmap" and isinstance(options["in_axes"], int):
                 options["shared"] = 1  # the object, however it is constructed
             unchanged = (inner is self.inner and options == self.options
-                         and not isinstance(self.options.get("argnums"), First))
+                         and not isinstance(self.options.get("argnums"), FirstArgument))
             self.method = self if unchanged else Transformed(self.kind, inner, options)
         return self.method
 

@@ -436,10 +436,10 @@ def versions(x: Value) -> list[Value]:
     """Return `x` and the arrays that it is a view of, which share its memory."""
     found = [x]
     for v in found:
-        found += viewed(v.op)
+        found += viewed_inputs(v.op)
     return found
 
 
-def viewed(op: Op | None) -> list[Value]:
+def viewed_inputs(op: Op | None) -> list[Value]:
     """Return the inputs of `op` of which its results are views or later versions."""
     return [] if op is None else [op.inputs[k] for k in op.record.views if k < len(op.inputs)]

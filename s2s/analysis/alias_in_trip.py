@@ -32,25 +32,25 @@ def _layer(memory, op: Op) -> dict[Value, frozenset] | None:
     first, params, _ = parts(op)
     entering = [memory.entering(op, first + k) for k in range(len(params))]
     group = [k for k, p in enumerate(params) if isinstance(p.type, (Array, Unknown))]
-    if not _meeting([memory.of(p) for p in params], group):
+    if not _overlapping([memory.of(p) for p in params], group):
         return None  # they are disjoint over all trips already
-    together = _meeting(entering, group)
+    together = _overlapping(entering, group)
     while True:
         group = [k for k in group if k not in together]
         if len(group) < 2:
             return None
-        trip, leaving = _trip(memory, op, entering, group)
-        together = _meeting(leaving, group)
+        trip, leaving = _trip_memory(memory, op, entering, group)
+        together = _overlapping(leaving, group)
         if not together:
             return trip.roots
 
 
-def _meeting(roots: list[frozenset], group: list[int]) -> set[int]:
+def _overlapping(roots: list[frozenset], group: list[int]) -> set[int]:
     """Return the arrays of the group that share memory with another of it."""
     return {k for k in group for j in group if j != k and roots[j] & roots[k]}
 
 
-def _trip(memory, op: Op, entering: list[frozenset], group: list[int]):
+def _trip_memory(memory, op: Op, entering: list[frozenset], group: list[int]):
     """Return the memory of one trip, and the roots of its yields, assuming that each of the group
     enters with an array of its own.
     """
@@ -58,7 +58,7 @@ def _trip(memory, op: Op, entering: list[frozenset], group: list[int]):
     body = op.blocks[-1]
     own = {k: ((params[k], "own"), False) for k in group}
     inside = {value for block in op.blocks for value in block.params}
-    inside.update(y for inner in walk_of(op)
+    inside.update(y for inner in ops_inside(op)
                   for y in (*inner.outputs, *(p for b in inner.blocks for p in b.params)))
     trip = memory.alike()
     for value, roots in memory.roots.items():
@@ -77,14 +77,14 @@ def _trip(memory, op: Op, entering: list[frozenset], group: list[int]):
             trip.visit(head)
         trip.visit(body)
         leaving = [trip.leaving(body, skip + k) for k in range(len(params))]
-        grown = {p: trip.roots[p] | _handed_on(leaving[k], leaving, own)
+        grown = {p: trip.roots[p] | _at_next_trip(leaving[k], leaving, own)
                  for k, p in enumerate(params) if k not in own and p in trip.roots}
         if all(trip.roots[p] == roots for p, roots in grown.items()):
             return trip, leaving
         trip.roots.update(grown)
 
 
-def _handed_on(roots: frozenset, leaving: list[frozenset], own: dict) -> frozenset:
+def _at_next_trip(roots: frozenset, leaving: list[frozenset], own: dict) -> frozenset:
     """Translate this memory to the next trip: that of the parameters it is yielded to, or else
     memory of earlier trips.
     """
@@ -98,7 +98,7 @@ def _handed_on(roots: frozenset, leaving: list[frozenset], own: dict) -> frozens
     return frozenset(found)
 
 
-def walk_of(op: Op):
+def ops_inside(op: Op):
     """Yield the ops inside a loop."""
     for block in op.blocks:
         yield from walk(block)

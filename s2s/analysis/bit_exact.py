@@ -40,11 +40,12 @@ ROUNDED_ONCE = frozenset({  # each alone, whatever surrounds it
     "full", "full_like", "array"})
 
 
-def firm_values(function: Function, adjoint: Block, made_again: Container[Op] = ()) -> set[Value]:
+def bit_exact_values(function: Function, adjoint: Block,
+                     made_again: Container[Op] = ()) -> set[Value]:
     """Return the values of `function` that `adjoint`, a reverse sweep or a tangent sweep, must not
     recompute.
     """
-    loose = _loose(function.block, made_again)
+    loose = _inexact_values(function.block, made_again)
     found = {y for op in walk(function.block) if op.name not in OF_SHAPES
              and any(x in loose for x in op.inputs) for y in op.outputs
              if str(dtype_of(y.type)).startswith(("bool", "int", "uint"))}
@@ -56,19 +57,19 @@ def firm_values(function: Function, adjoint: Block, made_again: Container[Op] = 
     return found
 
 
-def _loose(block: Block, made_again: Container[Op]) -> set[Value]:
+def _inexact_values(block: Block, made_again: Container[Op]) -> set[Value]:
     """Return the numbers that may differ in the last bits when they are recomputed from saved
     values.
     """
     found: set[Value] = set()
     for op in walk(block):
         if (not op.blocks and (op.record.cheap or op in made_again)
-                and not (found.isdisjoint(op.inputs) and _is_firm(op))):
+                and not (found.isdisjoint(op.inputs) and _is_bit_exact(op))):
             found.update(y for y in op.outputs if is_inexact(dtype_of(y.type)))
     return found
 
 
-def _is_firm(op: Op) -> bool:
+def _is_bit_exact(op: Op) -> bool:
     """Test whether `op`, on bit-identical numbers, is bit-identical when it is recomputed."""
     if op.record.views:
         return True

@@ -59,11 +59,11 @@ def final_elements(function: Function) -> dict[Value, FinalElement]:
         if op.name == "for":
             for k, out in enumerate(op.outputs):
                 if isinstance(out.type, Array):
-                    found.update(_kept_by(op, k, counters))
+                    found.update(_final_in(op, k, counters))
     return found
 
 
-def _kept_by(outer: Op, k: int, counters: dict[Value, Op]) -> dict[Value, FinalElement]:
+def _final_in(outer: Op, k: int, counters: dict[Value, Op]) -> dict[Value, FinalElement]:
     """Return the values that can be read from the carry `k` of an outermost loop."""
     uses, later = Uses.of(outer, k), LaterWrites(outer, counters)
     if (uses is None or not uses.writes or (len(uses.reads) + len(uses.writes)) * len(uses.writes)
@@ -264,9 +264,9 @@ class LaterWrites:
                 least = self.least(difference, order, moved)
                 if (least is not None
                         and (least > 0 or least == 0
-                             and (is_said_not_to_be(difference, access, self.affine)
-                                  or is_said_not_to_be(difference, write,
-                                                       lambda x: self.affine(x, moved))))):
+                             and (is_known_nonzero(difference, access, self.affine)
+                                  or is_known_nonzero(difference, write,
+                                                      lambda x: self.affine(x, moved))))):
                     return True
         return False
 
@@ -370,8 +370,8 @@ class Trip:
         return self.loop.blocks[0].params[0], self.is_moved
 
 
-def is_said_not_to_be(difference: Affine, access: Access,
-                      affine: Callable[[Value], Affine | None]) -> bool:
+def is_known_nonzero(difference: Affine, access: Access,
+                     affine: Callable[[Value], Affine | None]) -> bool:
     """Test whether a branch around `access` implies that `difference` is not 0."""
     for outer, inner in zip(access.steps, access.steps[1:]):
         asked = outer.op.inputs[0].op if outer.op.name == "if" else None

@@ -73,7 +73,7 @@ def requirements(function: Function) -> list[str] | None:
     None if there are indices of which that cannot be said: those of lists, and those of functions
     that call themselves.
     """
-    found, complete = analysed(function)
+    found, complete = analyse(function)
     if not complete:
         return None
     spelled, texts = symbols(function), []
@@ -85,19 +85,19 @@ def requirements(function: Function) -> list[str] | None:
     return sorted(set(texts))
 
 
-def unproven(function: Function) -> list[tuple[Op, list[Place]]]:
+def unproven_indices(function: Function) -> list[tuple[Op, list[Place]]]:
     """Return the ops of `function` with indices that are not proved in bounds, each with these;
     none if every index has to be checked.
     """
-    found, complete = analysed(function)
+    found, complete = analyse(function)
     return found.unproven if complete else []
 
 
-def analysed(function: Function) -> tuple[Indices, bool]:
+def analyse(function: Function) -> tuple[Indices, bool]:
     """Return what is known of the indices of `function`, and whether all of them are covered."""
     spelled = symbols(function)
-    made = {dim.symbol: at_least(n) for n, dim in made_as_long_as(function.block)}
-    found = Indices(extents_named(function.block, spelled), made, spelled)
+    made = {dim.symbol: at_least(n) for n, dim in allocation_lengths(function.block)}
+    found = Indices(named_integers(function.block, spelled), made, spelled)
     return found, found.block(function.block)
 
 
@@ -122,13 +122,13 @@ def symbols(function: Function) -> dict[str, str]:
     return spelled
 
 
-def extents_named(block: Block, spelled: dict[str, str]) -> dict[Value, Range]:
+def named_integers(block: Block, spelled: dict[str, str]) -> dict[Value, Range]:
     """Map integers to their symbols: parameters, and lengths of allocated arrays."""
     known: dict[Value, Range] = {}
     for k, p in enumerate(block.params):
         if p.type == Scalar("int64") or p.type == Scalar("int64", weak=True):
             known[p] = exactly(Bound(f"a{k}", 0))
-    for n, dim in made_as_long_as(block):
+    for n, dim in allocation_lengths(block):
         inner = without_clamp(n)
         found = Indices(known, {}).range_of(inner)
         if dim.symbol not in spelled and found.high is None:
@@ -140,7 +140,7 @@ def extents_named(block: Block, spelled: dict[str, str]) -> dict[Value, Range]:
     return known
 
 
-def made_as_long_as(block: Block) -> list[tuple[Value, Extent]]:
+def allocation_lengths(block: Block) -> list[tuple[Value, Extent]]:
     """Map integers used as lengths of allocations to the extents that stand for them."""
     found = []
     for op in walk(block):

@@ -26,7 +26,7 @@ from ..analysis.python_numbers import PythonNumbers
 from ..errors import UnsupportedError
 from ..ir.builder import Builder, add_op, at, current, emit
 from ..ir.graph import Block, Function, Op, Value, walk
-from ..ir.length_assumptions import supposing
+from ..ir.length_assumptions import assuming_not_one
 from ..ir.types import Array, Extent, List, Scalar, Unknown
 from ..ops.core.raise_conditions import all_of
 from ..ops.core.record import dims_of, value
@@ -98,7 +98,7 @@ def lower(function: Function, asks: bool = True, supposes: bool = False,
     Note [Supposed lengths]; then it was specialised from `of`.
     """
     if supposes:
-        with supposing():
+        with assuming_not_one():
             return lower(assume_lengths(function), asks, of=function)
     function = hoist_tape_lengths(function)
     lowered = _lowered(with_callees(function, lambda callee: _lowered(callee, asks)), asks, of)

@@ -13,11 +13,11 @@ from ..ir.treedef import form_of, is_container
 from ..ir.types import Static
 
 
-class First(int):
+class FirstArgument(int):
     """The default of `argnums`: argument 0, or of a method the first one after `self`."""
 
 
-FIRST = First(0)
+FIRST = FirstArgument(0)
 POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -25,7 +25,7 @@ def numbers(argnums, what: str = "argnums") -> int | str | tuple:
     """Return `argnums` as a number, a name, or a tuple of these; TypeMismatchError for anything
     else.
     """
-    if isinstance(argnums, (str, First)):
+    if isinstance(argnums, (str, FirstArgument)):
         return argnums
     try:
         return operator.index(argnums)
@@ -63,12 +63,12 @@ def members_of(container) -> Sequence:
     return container if form is None else form.members(container)
 
 
-def resolved(argnums, function: Callable, types: Sequence) -> int | tuple[int, ...]:
+def resolve_argnums(argnums, function: Callable, types: Sequence) -> int | tuple[int, ...]:
     """Return `argnums` as numbers from 0, for a call of `function` with arguments of these types.
     """
     if isinstance(argnums, tuple):
-        return tuple(resolved(k, function, types) for k in argnums)
-    if isinstance(argnums, First):
+        return tuple(resolve_argnums(k, function, types) for k in argnums)
+    if isinstance(argnums, FirstArgument):
         if not types or not isinstance(types[0], Static) or isinstance(function, MethodType):
             return 0
         owner = types[0].value if isinstance(types[0].value, type) else type(types[0].value)
@@ -92,7 +92,7 @@ def resolved(argnums, function: Callable, types: Sequence) -> int | tuple[int, .
 
 def as_method(argnums):
     """Shift `argnums` of a function that is called as a method."""
-    return 1 if isinstance(argnums, First) else argnums
+    return 1 if isinstance(argnums, FirstArgument) else argnums
 
 
 def static_names(function: Callable, argnums, argnames) -> tuple[int | str, ...]:

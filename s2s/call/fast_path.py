@@ -96,7 +96,7 @@ def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callab
     for getter in getters:
         value = names.new("v")
         values.append(value)
-        if not kinds.describe(getter(), value, f"({value} := {reading(getter, names)})"):
+        if not kinds.describe(getter(), value, f"({value} := {read_expression(getter, names)})"):
             return None
     if takes_out and out is None:
         kinds.conditions.append(f"{given} is None")
@@ -110,12 +110,13 @@ def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callab
         if not taken or not taken[0].leaves or not all(isinstance(y.type, (Array, Scalar))
                                                        for y in native.function.results):
             return None
-        body = writing(call, native, [*conditions, *taken[0].conditions], kinds, *taken, names)
+        body = out_statements(call, native, [*conditions, *taken[0].conditions], kinds, *taken,
+                              names)
     elif native is None:
         conditions += [renamed(text, values, names) for text in agreed]
         body = guarded(conditions, f"{names.given(call, 'run')}({', '.join(values)})", names)
     else:
-        body = running(call, native, conditions, kinds, names)
+        body = run_statements(call, native, conditions, kinds, names)
     text = f"def {own}({header(parameters, names, given if takes_out else None)}):\n{body}"
     text += ("    return "
              f"{names.given(again, 'again')}(({''.join(f'{p.name}, ' for p in parameters)}), "
@@ -148,26 +149,27 @@ def guarded(conditions: Sequence[str], run: str, names: Names) -> str:
             f"Exception:\n        {like} = False\n" f"    if {like}:\n        return {run}\n")
 
 
-def running(call: Compiled, native: numba_code.Native, conditions: Sequence[str], kinds: Kinds,
-            names: Names) -> str:
+def run_statements(call: Compiled, native: numba_code.Native, conditions: Sequence[str],
+                   kinds: Kinds, names: Names) -> str:
     """Return statements that run native code where the `conditions` hold, and build the result."""
     if call.native.fits != "False":
         conditions = [*conditions,
                       *(renamed(text, kinds.leaves, names) for text in native.required)]
     code = (native.of_numbers() if kinds.are_numbers and "dispatcher" in vars(native)
-            else met(call, native, "dispatcher", names))
+            else native_form(call, native, "dispatcher", names))
 
     def lines(run: str) -> list[str]:
         before, result = result_expression(f"{run}({kinds.arguments()})", call.function, names,
                                            narrow=True)
         return [*before, f"return {result}"]
 
-    return tried(conditions, [lines(run) for run in runs(call, code, "run", kinds.leaves, names)],
-                 names)
+    return try_ways(conditions,
+                    [lines(run) for run in native_calls(call, code, "run", kinds.leaves, names)],
+                    names)
 
 
-def runs(call: Compiled, whole: Callable, method: str, leaves: Sequence[str],
-         names: Names) -> list[str]:
+def native_calls(call: Compiled, whole: Callable, method: str, leaves: Sequence[str],
+                 names: Names) -> list[str]:
     """Return the code to call: the `whole`, or one selected by the lengths of the arguments where
     they matter; then the code to call if that raises MoreWork.
     """
@@ -186,7 +188,7 @@ def runs(call: Compiled, whole: Callable, method: str, leaves: Sequence[str],
             f"{chosen}.{method})", f"{chosen}.{method}"]
 
 
-def tried(conditions: Sequence[str], ways: Sequence[Sequence[str]], names: Names) -> str:
+def try_ways(conditions: Sequence[str], ways: Sequence[Sequence[str]], names: Names) -> str:
     """Return statements that take the first of the `ways` where the `conditions` hold, and the next
     where that takes less work; exceptions are discarded.
     """
@@ -199,7 +201,7 @@ def tried(conditions: Sequence[str], ways: Sequence[Sequence[str]], names: Names
     return text + "    except Exception:\n        pass\n"
 
 
-def met(call: Compiled, whole: numba_code.Native, form: str, names: Names) -> Callable:
+def native_form(call: Compiled, whole: numba_code.Native, form: str, names: Names) -> Callable:
     """Return the `form` of the `whole` code, "dispatcher" or "into"; before a call has needed it,
     the selection for each call.
     """
@@ -253,8 +255,8 @@ def arrays_of(x, type: Type, are_arrays: list[bool]):
     return x if are_arrays[-1] else ANYTHING
 
 
-def writing(call: Compiled, native: numba_code.Native, conditions: Sequence[str], kinds: Kinds,
-            taken: Kinds, arrays: Sequence[str | None], names: Names) -> str:
+def out_statements(call: Compiled, native: numba_code.Native, conditions: Sequence[str],
+                   kinds: Kinds, taken: Kinds, arrays: Sequence[str | None], names: Names) -> str:
     """Return statements that let native code write into the given and `taken` arrays, where the
     `conditions` hold, and build the results.
     """
@@ -267,8 +269,9 @@ def writing(call: Compiled, native: numba_code.Native, conditions: Sequence[str]
                                        else parts[0], call.function, names, narrow=True)
     ways = [[f"{''.join(f'{y}, ' for y in numbers) or '_'} = {run}({arguments(leaves, rows)})",
              *before, f"return {result}"]
-            for run in runs(call, met(call, native, "into", names), "into", leaves, names)]
-    return tried(conditions, ways, names)
+            for run in native_calls(call, native_form(call, native, "into", names), "into", leaves,
+                                    names)]
+    return try_ways(conditions, ways, names)
 
 
 def joined(conditions: Sequence[str]) -> str:
@@ -285,7 +288,7 @@ def renamed(text: str, values: Sequence[str], names: Names) -> str:
     return f"({ast.unparse(tree)})"
 
 
-def reading(getter: Callable, names: Names) -> str:
+def read_expression(getter: Callable, names: Names) -> str:
     """Return Python that reads what `getter` reads, without calling it where possible."""
     match getter:
         case Global():
@@ -293,13 +296,13 @@ def reading(getter: Callable, names: Names) -> str:
         case Closed():
             return f"{names.given(getter.cell, 'n')}.cell_contents"
         case Member() if getter.name.isidentifier():
-            return f"{reading(getter.owner, names)}.{getter.name}"
+            return f"{read_expression(getter.owner, names)}.{getter.name}"
         case Item():
-            return f"{reading(getter.owner, names)}[{names.given(getter.key, 'k')}]"
+            return f"{read_expression(getter.owner, names)}[{names.given(getter.key, 'k')}]"
         case Length():
-            return f"{names.given(len, 'len')}({reading(getter.owner, names)})"
+            return f"{names.given(len, 'len')}({read_expression(getter.owner, names)})"
         case Keys():
-            return f"{names.given(tuple, 'tuple')}({reading(getter.owner, names)})"
+            return f"{names.given(tuple, 'tuple')}({read_expression(getter.owner, names)})"
         case Fixed() | Saved():
             return names.given(getter.content, "c")
         case Code():
@@ -321,7 +324,7 @@ def current(getter: Callable, content, names: Names) -> str:
         return f"not {names.given(RULES, 'rules')}"
     if isinstance(getter, Absent):
         return f"{getter.name!r} not in {names.given(getter.namespace, 'n')}"
-    read = reading(getter, names)
+    read = read_expression(getter, names)
     if isinstance(getter, (Code, Defaults)):
         return f"{read} is {names.given(content, 'c')}"
     now = names.new("now")
@@ -386,9 +389,9 @@ def _paired(y, out, place: str, pairs: list):
         form = form_of(y)
         if (type(out) is not type(y) or form_of(out) != form
                 or (form is None and len(out) != len(y))):
-            raise TypeMismatchError(f"{place} is {said(out)}, and the result is {said(y)}", None,
-                                    "give a tree of the structure of the result, such as the last "
-                                    "result")
+            raise TypeMismatchError(f"{place} is {display_name(out)}, and the result is "
+                                    f"{display_name(y)}", None, "give a tree of the structure of "
+                                    "the result, such as the last " "result")
         if form is None:
             return tuple(_paired(a, b, f"{place}[{k}]", pairs)
                          for k, (a, b) in enumerate(zip(y, out)))
@@ -402,8 +405,8 @@ def _paired(y, out, place: str, pairs: list):
                                     "give None there: it is returned")
         return y
     if type(out) is not np.ndarray:
-        raise TypeMismatchError(f"{place} is {said(out)}, and the result there is an array", None,
-                                "give an array, such as the last result")
+        raise TypeMismatchError(f"{place} is {display_name(out)}, and the result there is an array",
+                                None, "give an array, such as the last result")
     if out.shape != y.shape:
         raise ShapeMismatchError(f"{place} has the shape {out.shape}, and the result there "
                                  f"{y.shape}", None, "give arrays of the results' shapes")
@@ -416,7 +419,7 @@ def _paired(y, out, place: str, pairs: list):
     return out
 
 
-def said(x) -> str:
+def display_name(x) -> str:
     """Return the name of `x` in messages."""
     if is_container(x):
         return str(form_of(x) or f"a tuple of {len(x)}")

@@ -180,7 +180,7 @@ def tree_of(type: Type, rest: Iterator[Value]) -> Value:
     return value(type.value) if isinstance(type, Static) else next(rest)
 
 
-def solved(frame, node, solve, function, start: Value, like: Type, inner: Callable) -> Value:
+def emit_solve(frame, node, solve, function, start: Value, like: Type, inner: Callable) -> Value:
     """Emit `solve(function, start)`; where its source is not available, it is called as it is, and
     its result is like `like`.
 
@@ -209,7 +209,7 @@ def name_of(function, otherwise: str) -> str:
     return identifier(name, otherwise)
 
 
-def called(leaves: Sequence[Value], name: str) -> list[Value]:
+def values_like(leaves: Sequence[Value], name: str) -> list[Value]:
     """Create values like `leaves`, with `name` for those without a name."""
     return [Value(leaf.type, leaf.name or name) for leaf in leaves]
 
@@ -237,7 +237,7 @@ def inexact(type: Type) -> Type:
     return FLOAT if isinstance(type, Scalar) and not carries_derivative(type) else type
 
 
-def parted(y: Value, has_aux: bool, frame, node) -> tuple[Value, Value | None]:
+def split_aux(y: Value, has_aux: bool, frame, node) -> tuple[Value, Value | None]:
     """Split (x, aux), or x alone."""
     if not has_aux:
         return y, None
@@ -277,7 +277,7 @@ def solve_by_matrix(g, y):
     return np.reshape(np.linalg.solve(matrix, np.ravel(y)), np.shape(y))
 
 
-def way_for(y: Type) -> Callable:
+def default_solver(y: Type) -> Callable:
     """Return the default solver of a linear system for a value of type `y`."""
     if isinstance(y, Scalar):
         return solve_by_division
@@ -299,9 +299,9 @@ def root_inside(frame, node, f, initial_guess, solve, tangent_solve=None, has_au
     def function(params):
         start = tree_of(guess.type, iter(params))
         like = inexact(guess.type)
-        found = solved(frame, node, solve, handed, start, like,
-                       lambda: Inner(frame, node, handed, like, name_of(handed, "residual")))
-        x, aux = parted(found, has_aux, frame, node)
+        found = emit_solve(frame, node, solve, handed, start, like,
+                           lambda: Inner(frame, node, handed, like, name_of(handed, "residual")))
+        x, aux = split_aux(found, has_aux, frame, node)
         types[:] = [x.type, *([] if aux is None else [aux.type])]
         return [leaf for part in (x, aux) if part is not None for leaf in leaves_of(part)]
 
@@ -321,7 +321,7 @@ def root_inside(frame, node, f, initial_guess, solve, tangent_solve=None, has_au
         f_dots = in_place(residual.along_given(),
                           [*xs, *residual.given, *root.dots.values()])[len(xs):]
         rhs = tree_of(residual.y, iter([negative(dot) for dot in f_dots]))
-        way = tangent_solve or way_for(residual.y)
+        way = tangent_solve or default_solver(residual.y)
         if tangent_solve is None and isinstance(residual.y, Tuple):
             raise frame.refuse("custom_root of a container, without tangent_solve", node,
                                "give it a tangent_solve")
@@ -384,9 +384,9 @@ def linear_solve_inside(frame, node, matvec, b, solve, transpose_solve=None, sym
         made.is_constant = False
 
         def run(params):
-            found = solved(frame, node, way, function, tree_of(b.type, iter(params)), b.type,
-                           lambda: inner)
-            x, aux = parted(found, has_aux, frame, node)
+            found = emit_solve(frame, node, way, function, tree_of(b.type, iter(params)), b.type,
+                               lambda: inner)
+            x, aux = split_aux(found, has_aux, frame, node)
             if len(leaf_types(x.type)) != len(leaves):
                 raise frame.refuse(f"the solver returns {x.type}, and b is {b.type}", node,
                                    "return x with matvec(x) = b")
@@ -443,7 +443,7 @@ def rules_of_system(made: ClosedCallee, inner: Inner, turned: ClosedCallee | Non
         seeds = [negative(bar) for bar in found]
         return [*found, *in_place(inner.back_to_given(), [*xs, *inner.given, *seeds])[count:]]
 
-    leaves = called(leaves, "b")
+    leaves = values_like(leaves, "b")
     made.add("jvp", [*leaves, *(Value(leaf.type, "b_dot") for leaf in leaves)], jvp)
     if turned is None:
         made.errors["vjp"] = made.missing("vjp")

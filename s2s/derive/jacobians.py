@@ -75,7 +75,7 @@ class JacobianOptions:
 def columns(function: Function, asked: JacobianOptions, name: str = "") -> Function:
     """Transform f(*xs) -> y to f_jacfwd(*xs) -> J, by forward mode."""
     name = name or f"{function.name}_jacfwd"
-    function = checked(function, asked, "jacfwd")
+    function = check_jacobian(function, asked, "jacfwd")
     if never_returns(function):
         return raising(function, [], name)
     function = pipeline.with_captures_of_rules(function, asked.wrt, "jvp")
@@ -87,7 +87,7 @@ def columns(function: Function, asked: JacobianOptions, name: str = "") -> Funct
     one = len(dots) == 1 and not dims_of(dots[0].type)
     if not one:
         inner = batched(inner, range(plain, plain + len(wanted)), count)
-    block, params = opened(function)
+    block, params = open_block(function)
     with Builder(block):
         xs = spread_out(function, params, asked.wrt)
         given = [xs[k] for k in wanted]
@@ -102,13 +102,13 @@ def columns(function: Function, asked: JacobianOptions, name: str = "") -> Funct
                 if y_dot is not None:
                     blocks[j, k] = y_dot if one else column_block(y_dot, part, y, x)
         block.yields, tupled = results(function, asked, ys, xs, leaves, blocks)
-    return finished(function, block, name, tupled, asked)
+    return finish_jacobian(function, block, name, tupled, asked)
 
 
 def rows(function: Function, asked: JacobianOptions, name: str = "") -> Function:
     """Transform f(*xs) -> y to f_jacrev(*xs) -> J, by reverse mode."""
     name = name or f"{function.name}_jacrev"
-    function = checked(function, asked, "jacrev")
+    function = check_jacobian(function, asked, "jacrev")
     if never_returns(function):
         return raising(function, [], name)
     function = pipeline.with_captures_of_rules(function, asked.wrt, "vjp")
@@ -125,7 +125,7 @@ def rows(function: Function, asked: JacobianOptions, name: str = "") -> Function
     one = len(of_y) == 1 and not dims_of(bars[of_y[0]].type)
     if not one and of_y:
         inner = batched(inner, [plain + n for n in of_y], count)
-    block, params = opened(function)
+    block, params = open_block(function)
     with Builder(block):
         xs = spread_out(function, params, asked.wrt)
         parts: list = []
@@ -146,10 +146,10 @@ def rows(function: Function, asked: JacobianOptions, name: str = "") -> Function
                 blocks[j, k] = in_dtype(x_bar if one else row_block(x_bar, part, ys[j], xs[k]),
                                         xs[k])
         block.yields, tupled = results(function, asked, ys, xs, leaves, blocks)
-    return finished(function, block, name, tupled, asked)
+    return finish_jacobian(function, block, name, tupled, asked)
 
 
-def second(function: Function, asked: JacobianOptions) -> Function:
+def hessian(function: Function, asked: JacobianOptions) -> Function:
     """Transform f(*xs) -> y to f_hessian(*xs) -> H: forward over reverse."""
     first = rows(function, asked)
     if never_returns(first):
@@ -160,14 +160,14 @@ def second(function: Function, asked: JacobianOptions) -> Function:
     return made
 
 
-def either(function: Function, asked: JacobianOptions) -> Function:
+def cheaper_mode(function: Function, asked: JacobianOptions) -> Function:
     """Transform f(*xs) -> y to f_jacobian(*xs) -> J, by whichever mode has fewer directions.
 
     Where lengths decide that, and code is not specialised on lengths, the generated code holds both
     and asks.
     """
     name = f"{function.name}_jacobian"
-    function = checked(function, asked, "jacobian")
+    function = check_jacobian(function, asked, "jacobian")
     if never_returns(function):
         return raising(function, [], name)
     ys = (leaf_types(function.results[0].type) if asked.has_aux
@@ -191,12 +191,12 @@ def either(function: Function, asked: JacobianOptions) -> Function:
         ways = forward, rows(function, asked, name)
     except DerivativeError:
         return forward
-    block, params = opened(function)
+    block, params = open_block(function)
     with Builder(block):
         n, m = total_size(function, params, xs), total_size(function, params, ys)
         block.yields = (
             list(if_(m < n, *(lambda way=way: emit_parts(way, params, []) for way in ways[::-1]))))
-    return finished(function, block, name, ways[0].tupled, asked)
+    return finish_jacobian(function, block, name, ways[0].tupled, asked)
 
 
 # ------------------------------------------------------------------------------- emitting the sweep
@@ -224,7 +224,7 @@ def batched(function: Function, positions: Sequence[int], count: int) -> Functio
     return pipeline.finish(made)
 
 
-def opened(function: Function) -> tuple[Block, list[Value]]:
+def open_block(function: Function) -> tuple[Block, list[Value]]:
     """Open a block with the parameters of `function`."""
     params = [Value(p.type, p.name) for p in function.params]
     return Block(params), params
@@ -274,7 +274,7 @@ def basis(xs: Sequence[Value], names: Sequence[str]) -> tuple[list[Value], list]
     common = np.result_type(*dtypes).name
     if len(xs) == 1:
         every = eye(sizes[0], dtype=None if common == "float64" else np.dtype(common))
-        found = shaped(every, sizes[0], xs[0])
+        found = reshape_second_axis(every, sizes[0], xs[0])
         found.name = found.name or names[0]
         return [found], [slice(None)]
     ends = [value(0)]
@@ -285,14 +285,14 @@ def basis(xs: Sequence[Value], names: Sequence[str]) -> tuple[list[Value], list]
     found, parts = [], []
     for x, dtype, name, start, end in zip(xs, dtypes, names, ends, ends[1:]):
         part = slice(start, end) if dims_of(x.type) else start
-        own = shaped(take(every, (slice(None), part)), ends[-1], x)
+        own = reshape_second_axis(take(every, (slice(None), part)), ends[-1], x)
         found.append(own if dtype == common else RECORDS["astype"](own, dtype=dtype))
         found[-1].name = found[-1].name or name
         parts.append(part)
     return found, parts
 
 
-def shaped(x: Value, count: Value, like: Value) -> Value:
+def reshape_second_axis(x: Value, count: Value, like: Value) -> Value:
     """Reshape the second axis of `x` to the shape of `like`."""
     return x if rank(like) < 2 else reshape(x, count, *lengths(like))
 
@@ -382,8 +382,8 @@ def argument_starts(function: Function, wrt: Sequence[int]) -> dict[int, int]:
     return starts
 
 
-def finished(function: Function, block: Block, name: str, tupled: bool,
-             asked: JacobianOptions) -> Function:
+def finish_jacobian(function: Function, block: Block, name: str, tupled: bool,
+                    asked: JacobianOptions) -> Function:
     """Clean up the Jacobian and describe it."""
     subject = " and ".join(function.params[k].name for k in asked.wrt)
     doc = f"The Jacobian of {function.name}{place(function)} with respect to {subject}."
@@ -393,7 +393,7 @@ def finished(function: Function, block: Block, name: str, tupled: bool,
 # ----------------------------------------------------------------------------------------- checking
 
 
-def checked(function: Function, asked: JacobianOptions, what: str) -> Function:
+def check_jacobian(function: Function, asked: JacobianOptions, what: str) -> Function:
     """Check that `function` has the requested Jacobian, with ranks as far as they are known;
     TypeMismatchError otherwise.
     """
@@ -465,11 +465,11 @@ def extents_of(types: Sequence[Type]) -> list:
 def known_before(function: Function, types: Sequence[Type]) -> bool:
     """Test whether the lengths in `types` are known from the arguments."""
     known = {d for p in function.params for leaf in leaf_types(p.type) for d in dims_of(leaf)}
-    return all(isinstance(d, int) or d in known or replaced(d) in known for t in types
+    return all(isinstance(d, int) or d in known or source_extent(d) in known for t in types
                for d in dims_of(t))
 
 
-def replaced(d: Extent) -> Extent:
+def source_extent(d: Extent) -> Extent:
     """Return the extent from which `d` is sliced."""
     return replace(d, offset=0)
 
@@ -486,6 +486,6 @@ def total_size(function: Function, params: Sequence[Value], types: Sequence[Type
         size = value(1)
         for d in dims_of(t):
             size = size * (d if isinstance(d, int) else found[d] if d in found
-                           else found[replaced(d)] + d.offset)
+                           else found[source_extent(d)] + d.offset)
         total = total + size
     return total

@@ -109,7 +109,7 @@ def reverse_halves(function: Function, has_aux: bool = False) -> Function:
     name_results(joint, [*[""] * (1 + has_aux), *(f"{p.name}_bar" for p in joint.params)])
     late = joint.params[plain_count(function)]
     said = f"{function.name}{place(function)}"
-    return halved(joint, [late], 1 + has_aux, function.name, ("_fwd", "_bwd"), (
+    return split_joint(joint, [late], 1 + has_aux, function.name, ("_fwd", "_bwd"), (
         f"The value of {said}, and what its cotangents need.",
         f"The cotangents of the arguments of {said}, for a cotangent y_bar of its result."))
 
@@ -131,7 +131,7 @@ def forward_halves(function: Function, has_aux: bool = False) -> Function:
         joint = joint.remade(block)
     late = joint.params[plain:2 * plain]
     said = f"{function.name}{place(function)}"
-    return halved(joint, late, 1 + has_aux, function.name, ("_fwd", "_lin"), (
+    return split_joint(joint, late, 1 + has_aux, function.name, ("_fwd", "_lin"), (
         f"The value of {said}, and what its tangents need.",
         f"The tangent of the result of {said}, for tangents of its arguments."))
 
@@ -146,8 +146,8 @@ def plain_count(function: Function) -> int:
     return len(function.params) - len(function.captures)
 
 
-def halved(joint: Function, late: Sequence[Value], count: int, name: str, suffixes: tuple[str, str],
-           docs: tuple[str, str]) -> Function:
+def split_joint(joint: Function, late: Sequence[Value], count: int, name: str,
+                suffixes: tuple[str, str], docs: tuple[str, str]) -> Function:
     """Split `joint`, a function of arguments and of the directions `late`; return the first half,
     with its first `count` results.
     """
@@ -214,7 +214,8 @@ def prepend(rear: Block, late: Sequence[Value], shapeless: set[Value]) -> dict[V
     block = Block()
     with Builder(block, above=read):
         env = {v: found for v in read
-               if (found := again(v, [x for x in there if x not in shapeless], lists)) is not None}
+               if (found := recompute(v, [x for x in there if x not in shapeless], lists))
+               is not None}
         env.update((v, tape_copy(lists[v])) for v in read if v in lists and v not in env)
     for old, new in env.items():
         substitute(rear, {old: new})
@@ -222,7 +223,7 @@ def prepend(rear: Block, late: Sequence[Value], shapeless: set[Value]) -> dict[V
     return {new: old for old, new in lists.items()}
 
 
-def again(v: Value, read: Sequence[Value], lists: dict[Value, Value]) -> Value | None:
+def recompute(v: Value, read: Sequence[Value], lists: dict[Value, Value]) -> Value | None:
     """Recompute `v`, if that takes nothing but constants, saved tapes, and shapes of saved values.
     """
     op = v.op
@@ -240,7 +241,7 @@ def again(v: Value, read: Sequence[Value], lists: dict[Value, Value]) -> Value |
         elif k in op.record.shapes:
             found = next((y for y in read if y.type == x.type and y is not v), None)
         else:
-            found = again(x, read, lists)
+            found = recompute(x, read, lists)
         if found is None:
             return None
         inputs.append(found)
@@ -299,7 +300,7 @@ class LinearMap:
         return pipeline.render(together(self.halves)).text
 
 
-class First:
+class FirstHalf:
     """The first half of a derivative inside a program: `halves` once it has been called."""
 
     def __init__(self, transformed):
@@ -326,7 +327,7 @@ class First:
         return _second.get(self.made)
 
 
-class Second:
+class SecondHalf:
     """The second half of a derivative inside a program: a function of its directions and of saved
     results of the first.
     """
@@ -410,7 +411,7 @@ def together(halves: Halves) -> Function:
                     dict(first.defaults))
 
 
-def kept_from(held: Sequence, others) -> list:
+def unshared(held: Sequence, others) -> list:
     """Return `held`, with copies of the arrays that share memory with those of the caller,
     `others`.
     """

@@ -160,7 +160,7 @@ def meet(a: Dim, b: Dim, broadcasts: bool = False) -> None:
         meetings.append(Meeting(a, b, broadcasts, current().line))
 
 
-def acted() -> None:
+def record_effect() -> None:
     """Record that the program may have an effect now, or raise, so that later checks may not be
     reached.
     """
@@ -184,7 +184,7 @@ def add_op(record, inputs: Sequence[Value], attrs: dict, types: Iterable[Type],
         op.outputs.append(Value(type, names[k] if k < len(names) else "", op))
     builder.block.ops.append(op)
     if not record.pure:
-        acted()
+        record_effect()
     return op
 
 

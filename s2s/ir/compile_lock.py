@@ -69,7 +69,7 @@ class Turn:
             # the next object would be one too many, and have old ones looked through if it is their
             # turn: 50 ms
             if (young := gc.get_count()[0]) > Turn.threshold[0]:
-                count_anew(young)
+                age_young_objects(young)
             gc.set_threshold(*Turn.threshold)
         _lock.release()
         # Note [Faults]
@@ -77,7 +77,7 @@ class Turn:
             raise own from error
 
 
-def count_anew(young: int) -> None:
+def age_young_objects(young: int) -> None:
     """Let Python's garbage collector count from 0, and treat the objects created so far as old."""
     # objects that the program has frozen stay frozen
     if Turn.unseen + young < FIRST and gc.get_freeze_count() < FROZEN:
@@ -114,7 +114,7 @@ def in_turn(function: Callable) -> Callable:
     return run
 
 
-class made_in_turn:
+class cached_in_turn:
     """A cached property whose first evaluation holds the turn.
 
     `functools.cached_property` has, in some versions of Python, a lock of its own: whoever waited

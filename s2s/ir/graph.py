@@ -15,7 +15,7 @@ from keyword import iskeyword
 from operator import attrgetter
 
 from ..errors import Line, Source
-from .compile_lock import made_in_turn
+from .compile_lock import cached_in_turn
 from .types import Dim, Type
 
 OPERATORS: dict[str, Callable] = {}  # Python's operators on Values; the op tables fill it
@@ -170,7 +170,7 @@ class Recalled:
         self.make, self.name, self.params, self.results = make, name, params, results
         self.tupled, self.captures, self.meetings = tupled, captures, meetings
 
-    @made_in_turn
+    @cached_in_turn
     def whole(self) -> Function:
         """The function itself."""
         return self.make()

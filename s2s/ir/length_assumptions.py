@@ -55,20 +55,20 @@ def is_long(n: int) -> bool:
 
 
 @dataclass
-class Asked:
+class LongAxisUse:
     """Whether the generated code depends on axes being long."""
 
     about_lengths: bool = False
 
 
-_asked: ContextVar[Asked | None] = ContextVar("asked", default=None)
+_asked: ContextVar[LongAxisUse | None] = ContextVar("asked", default=None)
 
 
 @contextmanager
-def asking() -> Iterator[Asked]:
+def tracking_long_axes() -> Iterator[LongAxisUse]:
     """Record dependence on long axes in the object that this context yields, and not outside of it.
     """
-    asked = Asked()
+    asked = LongAxisUse()
     token = _asked.set(asked)
     try:
         yield asked
@@ -76,7 +76,7 @@ def asking() -> Iterator[Asked]:
         _asked.reset(token)
 
 
-def ask() -> None:
+def depend_on_long_axes() -> None:
     """Record that the code being generated depends on axes being long, or short."""
     asked = _asked.get()
     if asked is not None:
@@ -87,7 +87,7 @@ _supposing: ContextVar[bool] = ContextVar("supposing", default=False)
 
 
 @contextmanager
-def supposing(is_so: bool = True) -> Iterator[None]:
+def assuming_not_one(is_so: bool = True) -> Iterator[None]:
     """Assume inside this context that slices of unknown length do not have length 1.
     Note [Supposed lengths]
     """
@@ -98,12 +98,12 @@ def supposing(is_so: bool = True) -> Iterator[None]:
         _supposing.reset(token)
 
 
-def is_supposing() -> bool:
+def is_assuming_not_one() -> bool:
     """Test whether slices of unknown length are assumed not to have length 1."""
     return _supposing.get()
 
 
-def has_asked() -> bool:
+def depends_on_long_axes() -> bool:
     """Test whether the code being generated is for long or for short axes alone.
 
     Not so of a second half (derive/linear_maps.py), which is compiled when it is first called: what

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from .length_assumptions import LONG, ask, is_long
+from .length_assumptions import LONG, depend_on_long_axes, is_long
 from .treedef import Form
 
 # Note [Which extents are 1]
@@ -52,7 +52,7 @@ class Extent:
             return self.offset < 2 if self.offset else self.symbol_may_be_one
         if self.symbol_is_supposed:
             return False
-        ask()
+        depend_on_long_axes()
         return not self.symbol_is_long
 
     @property
@@ -60,7 +60,7 @@ class Extent:
         """A lower bound of this length: of n - 2 where n is long, 6; 0 where nothing is known."""
         if self.symbol_may_be_one or not self.symbol_is_long or LONG + self.offset <= 0:
             return max(self.offset, 0)
-        ask()
+        depend_on_long_axes()
         return LONG + self.offset
 
     @property

@@ -25,7 +25,7 @@ from types import MethodType
 import numpy as np
 
 from .. import pipeline
-from ..call.argnums import as_method, name_of, numbers, resolved
+from ..call.argnums import as_method, name_of, numbers, resolve_argnums
 from ..call.flatten import spread
 from ..errors import DerivativeError, S2SError, TypeMismatchError, UnsupportedError
 from ..front import definition_line
@@ -37,7 +37,7 @@ from ..persist.pickled_sources import place_of
 from ..specialisation import normalised
 from ..transformed import Transformed
 from .colouring import columns, symmetric
-from .leaves import Leaves, Structure, joined, parted, places
+from .leaves import Leaves, Structure, join_columns, places, split_columns
 from .pattern import Pattern, pattern_of, program
 
 sparse = later("scipy.sparse")
@@ -89,8 +89,8 @@ class Plan:
                 f"{kept}")
 
 
-def planned(matrix: sparse.csr_array, shapes: list[tuple[int, ...]], reusable: bool,
-            modes: Collection[str]) -> Plan:
+def make_plan(matrix: sparse.csr_array, shapes: list[tuple[int, ...]], reusable: bool,
+              modes: Collection[str]) -> Plan:
     """Colour a pattern, and locate each entry in the results of the sweeps.
 
     `modes` are what there is to choose from: "symmetric", or "columns", "rows" or both.
@@ -111,14 +111,14 @@ def planned(matrix: sparse.csr_array, shapes: list[tuple[int, ...]], reusable: b
         row, column = np.where(swapped, column, row), np.where(swapped, row, column)
     elif "columns" in modes:
         mode, colours = "columns", columns(matrix)
-    if "rows" in modes and (mode is None or fullest(matrix) <= colours.max(initial=-1)):
+    if "rows" in modes and (mode is None or most_entries(matrix) <= colours.max(initial=-1)):
         other = columns(sparse.csr_array(matrix.T))
         if mode is None or other.max(initial=-1) < colours.max(initial=-1):
             mode, colours, row, column = "rows", other, column, row
     return Plan(matrix, shapes, reusable, mode, colours, colours[column], row)
 
 
-def fullest(matrix: sparse.csr_array) -> int:
+def most_entries(matrix: sparse.csr_array) -> int:
     """Return the most entries in a column: the rows need as many colours."""
     return int(np.diff(sparse.csc_array(matrix).indptr).max(initial=0))
 
@@ -132,7 +132,7 @@ def calls_ruled(function: Function, seen: frozenset[Function] = frozenset()) -> 
                for callee in [op.attrs["callee"]] for body in [callee.function_for(op.inputs)])
 
 
-def mirrored(matrix: sparse.csr_array) -> sparse.csr_array:
+def with_mirror_images(matrix: sparse.csr_array) -> sparse.csr_array:
     """Return the entries of a matrix and of its transpose."""
     return sparse.csr_array(matrix + matrix.T)
 
@@ -221,7 +221,7 @@ class SparseJacobian:
         types = self.function.types_of(args)
         function = self.function.function_for_types(types)
         if function not in self.structures:
-            found = resolved(self.argnums, self.inner, types)
+            found = resolve_argnums(self.argnums, self.inner, types)
             self.structures[function] = Structure(function, found if isinstance(found, tuple)
                                                   else (found,))
         captured = [normalised(get()) for get in function.captures.values()]
@@ -254,7 +254,7 @@ class SparseJacobian:
                                                                        list(map(np.shape,
                                                                                 leaves.inputs)),
                                                                        leaves.structure.columns)]
-            return planned(sparse.csr_array(matrix), shapes, pattern.holds, {"rows"})
+            return make_plan(sparse.csr_array(matrix), shapes, pattern.holds, {"rows"})
         shapes = pattern.shapes
         matrix = (
             pattern.matrix[places(shapes, leaves.structure.rows)][:,
@@ -264,13 +264,13 @@ class SparseJacobian:
                                                                       leaves.structure.columns)])
         if (self.hessian
                 and not calls_ruled(self.value.function_for_types(self.value.types_of(args)))):
-            return planned(mirrored(matrix), shapes, pattern.holds, {"symmetric"})
-        plan = planned(matrix, shapes, pattern.holds, {"columns", "rows"})
+            return make_plan(with_mirror_images(matrix), shapes, pattern.holds, {"symmetric"})
+        plan = make_plan(matrix, shapes, pattern.holds, {"columns", "rows"})
         if plan.mode == "rows":
             try:
                 self.one_sweep("rows", leaves, args, [np.zeros(shape) for shape in shapes])
             except DerivativeError:  # a rule for forward mode alone
-                return planned(matrix, shapes, pattern.holds, {"columns"})
+                return make_plan(matrix, shapes, pattern.holds, {"columns"})
         return plan
 
     def one_sweep(self, kind: str, leaves: Leaves, args: tuple, seeds: Sequence) -> Function:
@@ -305,16 +305,17 @@ class SparseJacobian:
         if not plan.sweeps:
             return np.zeros((0, 0), np.result_type(*leaves.inputs) if leaves.inputs else float)
         if plan.mode == "rows":
-            seeds = parted(plan.seeds, plan.shapes, leaves.structure.rows)
+            seeds = split_columns(plan.seeds, plan.shapes, leaves.structure.rows)
             seeds = [seed.astype(type.dtype, copy=False)
                      for seed, type in zip(seeds, leaves.structure.results)]
-            return joined(self.seeded("rows", leaves.structure.argnums, args, seeds), plan.sweeps,
-                          leaves.structure.columns)
-        seeds = parted(plan.seeds, list(map(np.shape, leaves.inputs)), leaves.structure.columns)
+            return join_columns(self.seeded("rows", leaves.structure.argnums, args, seeds),
+                                plan.sweeps, leaves.structure.columns)
+        seeds = split_columns(plan.seeds, list(map(np.shape, leaves.inputs)),
+                              leaves.structure.columns)
         seeds = [seed.astype(np.result_type(x), copy=False)
                  for seed, x in zip(seeds, leaves.inputs)]
-        return joined(self.seeded("columns", leaves.structure.argnums, args, seeds), plan.sweeps,
-                      leaves.structure.rows)
+        return join_columns(self.seeded("columns", leaves.structure.argnums, args, seeds),
+                            plan.sweeps, leaves.structure.rows)
 
     def seeded(self, kind: str, argnums: tuple[int, ...], args: tuple,
                seeds: list[np.ndarray]) -> Sequence[np.ndarray]:

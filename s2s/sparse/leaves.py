@@ -99,7 +99,8 @@ def tree_order(types: Sequence[Type]) -> list[int]:
     return [n for type in types for n in tree.leaves(numbered(type))]
 
 
-def parted(rows: np.ndarray, shapes: Sequence[tuple], order: Sequence[int]) -> list[np.ndarray]:
+def split_columns(rows: np.ndarray, shapes: Sequence[tuple],
+                  order: Sequence[int]) -> list[np.ndarray]:
     """Split a matrix with a column for each element of arrays of these shapes, in this order, into
     arrays with a leading axis of rows.
     """
@@ -110,8 +111,10 @@ def parted(rows: np.ndarray, shapes: Sequence[tuple], order: Sequence[int]) -> l
     return [parts[k] for k in range(len(shapes))]
 
 
-def joined(parts: Sequence, count: int, order: Sequence[int]) -> np.ndarray:
-    """Join arrays with a leading axis of `count` rows to one matrix: the inverse of `parted`."""
+def join_columns(parts: Sequence, count: int, order: Sequence[int]) -> np.ndarray:
+    """Join arrays with a leading axis of `count` rows to one matrix: the inverse of
+    `split_columns`.
+    """
     return np.concatenate([np.asarray(parts[k]).reshape(count, -1) for k in order], axis=1)
 
 

@@ -85,11 +85,11 @@ def pattern_of(function: Function, args: Sequence, wrt: Sequence[int]) -> Patter
     return Pattern(matrix, run.holds, list(map(np.shape, ys)))
 
 
-class Raised(Exception):
+class BranchRaises(Exception):
     """The program raises on the branch that is not taken: no result comes from there."""
 
 
-class Decided(Exception):
+class UndecidableBranch(Exception):
     """The branch that is not taken cannot be followed without knowing the floats that would take
     it.
     """
@@ -171,14 +171,14 @@ class Run:
                 case "print":
                     pass
                 case "raise" if self.supposed:
-                    raise Raised
+                    raise BranchRaises
                 case _:
                     self.simple(op)
 
     def decide(self) -> None:
         """Record that floats decide here what depends on what."""
         if self.supposed:
-            raise Decided
+            raise UndecidableBranch
         self.holds = False
 
     # ------------------------------------------------------------------------------------ ops
@@ -241,7 +241,7 @@ class Run:
         found = self.suppose(taken) if self.supposed and not known else self.run(taken)
         if found is None:
             if supposed is None:
-                raise Raised
+                raise BranchRaises
             found, supposed = supposed, None
         for k, (name, (y, deps, data)) in enumerate(zip(op.outputs, found)):
             if supposed is not None:
@@ -260,13 +260,13 @@ class Run:
         in_place, self.in_place, self.supposed = self.in_place, False, self.supposed + 1
         try:
             return self.run(block)
-        except Raised:
+        except BranchRaises:
             return None
         except Exception:  # the branch not taken may fail for these arguments in any way
             if self.supposed == 1:
                 self.holds = False
                 return None
-            raise Decided from None
+            raise UndecidableBranch from None
         finally:
             self.in_place, self.supposed = in_place, self.supposed - 1
 
@@ -352,7 +352,7 @@ class Run:
     def call(self, op: Op) -> None:
         """Run a call of a recursive function; all others are inlined."""
         if self.supposed:  # it may never end
-            raise Decided
+            raise UndecidableBranch
         function = op.attrs["callee"].function_for(op.inputs)
         data = [x in self.data for x in op.inputs]
         ys, deps = self.function(function, [self.values[x] for x in op.inputs],

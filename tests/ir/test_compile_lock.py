@@ -8,7 +8,7 @@ import weakref
 import pytest
 
 import s2s
-from s2s.ir.compile_lock import FIRST, YOUNG, Turn, made_in_turn, taking_turns, with_frames
+from s2s.ir.compile_lock import FIRST, YOUNG, Turn, cached_in_turn, taking_turns, with_frames
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_who_waits_for_a_turn_keeps_nothing_from_who_has_it():
     made = []
 
     class Code:
-        @made_in_turn
+        @cached_in_turn
         def text(self):
             made.append(self)
             return "text"
@@ -69,7 +69,7 @@ def test_who_waits_for_a_turn_keeps_nothing_from_who_has_it():
         assert code.text == "text" and not found
     other.join(5)
     assert found == ["text"] and made == [code] and vars(code) == {"text": "text"}
-    assert isinstance(Code.text, made_in_turn)
+    assert isinstance(Code.text, cached_in_turn)
 
 
 @pytest.mark.lengthy

@@ -18,7 +18,7 @@ from itertools import zip_longest
 
 from ...ir.builder import emit
 from ...ir.graph import Function, Value, walk
-from ...ir.length_assumptions import supposing
+from ...ir.length_assumptions import assuming_not_one
 from ...ir.reemit import rebuild
 from ...ir.types import Array, Extent, Generator, Type
 from ...ops.core.record import dims_of
@@ -61,7 +61,7 @@ def assume_lengths(function: Function) -> Function:
     alike = exchanged_extents(function)
     types = [replace(p.type, dims=tuple(alike.get(d, d) for d in p.type.dims))
              if isinstance(p.type, Array) else p.type for p in function.params]
-    with supposing():
+    with assuming_not_one():
         return rebuild(function, [assumed_type(type) for type in types])
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ...analysis.index_ranges import Place, unproven
+from ...analysis.index_ranges import Place, unproven_indices
 from ...ir.builder import Builder
 from ...ir.graph import Block, Function, Op, Value
 from ...ir.reemit import clone
@@ -32,9 +32,9 @@ from ..loopir.ops import checked_place
 
 def check_indices(function: Function) -> Function:
     """`function` with bounds checks on the indices that are not proved to be in range."""
-    if unproven(function):
+    if unproven_indices(function):
         function = clone(function)
-        Checks(dict(unproven(function))).block(function.block, None)
+        Checks(dict(unproven_indices(function))).block(function.block, None)
     return function
 
 

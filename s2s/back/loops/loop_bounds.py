@@ -29,7 +29,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from ...analysis.index_ranges import Requirement, analysed
+from ...analysis.index_ranges import Requirement, analyse
 from ...ir.builder import Builder
 from ...ir.graph import MISSING, Block, Function, Op, Value
 from ...ir.types import Array
@@ -155,7 +155,7 @@ def check_loops(function: Function, of: Function | None = None) -> list[Gap]:
 
     Returns the accesses that are not proved. The requirements of `of` on its arguments are assumed.
     """
-    required = analysed(of)[0].required if of is not None else []
+    required = analyse(of)[0].required if of is not None else []
     bounds = Bounds(function, required)
     bounds.visit(function.block, None)
     return bounds.gaps

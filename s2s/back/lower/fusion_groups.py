@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ...analysis.alias import versions, viewed
+from ...analysis.alias import versions, viewed_inputs
 from ...ir.graph import Block, Op, Value, op_free_values
 from ...ir.types import Array
 from ...ops.core.shape import shape_source
@@ -161,7 +161,7 @@ def last_reads(groups: list[Group], block: Block) -> dict[Value, int]:
         for v in waiting:
             if v not in last:
                 last[v] = k
-                waiting += viewed(v.op)
+                waiting += viewed_inputs(v.op)
 
     for y in block.yields:
         read(y, len(groups))
@@ -192,7 +192,7 @@ def overwritten_views(groups: list[Group], last: dict[Value, int]) -> dict[int, 
     for k, group in enumerate(groups):
         for op in group.ops:
             if op.record.views:
-                shared = frozenset().union(*(roots.get(x, {x}) for x in viewed(op)))
+                shared = frozenset().union(*(roots.get(x, {x}) for x in viewed_inputs(op)))
                 roots.update(dict.fromkeys(op.outputs, shared))
                 if op.record.writes is None:
                     for root in shared:

@@ -22,7 +22,7 @@ import numpy as np
 
 from ...analysis.alias import results_of
 from ...errors import ERRORS, Line
-from ...ir.compile_lock import made_in_turn
+from ...ir.compile_lock import cached_in_turn
 from ...ir.graph import Function, Op, walk
 from ...ir.treedef import stores_its_arguments, with_attributes
 from ...ir.types import Tape
@@ -125,7 +125,7 @@ class Draft:
                                 self.helpers).intersection([*spelled.values(),
                                                             *self.classes.names.values()])
 
-    @made_in_turn
+    @cached_in_turn
     def split(self) -> Split:
         """The loops of the function that can be split into parts or sections."""
         return Split(self.definitions[-1], self.reserved)

@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 import gast
 
 from ...errors import Line, Source, UnsupportedError
-from ...ir.builder import Builder, acted, at, current, emit, fresh_extent
+from ...ir.builder import Builder, at, current, emit, fresh_extent, record_effect
 from ...ir.graph import MISSING, Block, Function, Op, Value, defined_values, free_values, walk
 from ...ir.substitute import substitute
 from ...ir.types import Type, join
@@ -182,7 +182,7 @@ def _emit(frame: Frame, made: Recursion, leaves: list, bindings: dict, node: gas
     outer = [frame.heap.read(cell) for cell in signature.outer]
     inputs = [*map(frame.value, arguments), *outer, *made.lifted]
     outputs = list(emit(call_record, *inputs, callee=made.callee))
-    acted()
+    record_effect()
     count = len(outputs) - len(signature.changed) - len(signature.outer)
     frame.live |= frame.pending  # the rest of the statement is still to be evaluated
     for k, out in zip(signature.changed, outputs[count:]):

@@ -27,7 +27,7 @@ from ...errors import (
     UndecidedError,
     UnsupportedError,
 )
-from ...ir.builder import acted, current
+from ...ir.builder import current, record_effect
 from ...ir.graph import MISSING, Value, identifier
 from ...ir.reemit import emit_block
 from ...ir.types import Generator, List, Static, is_listed
@@ -715,7 +715,7 @@ def _emit_transformed(frame: Frame, function, args: list, node: gast.AST):
 def _results(frame: Frame, function, outputs):
     """The binding of the results of a call of `function`."""
     if acts(function):
-        acted()
+        record_effect()
     if never_returns(function):
         raise PathEnded
     results = tuple(map(frame.wrap, outputs))

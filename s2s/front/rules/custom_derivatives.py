@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from types import MethodType
 
 from ...errors import S2SError, SourceError, TypeMismatchError, UnsupportedError
-from ...ir.builder import acted, emit
+from ...ir.builder import emit, record_effect
 from ...ir.graph import Function, Value, identifier
 from ...ir.types import Static
 from ...ops.core.control import call as call_record
@@ -178,7 +178,7 @@ class Custom:
         require_quiet(frame, function, f"{self.name}, which has a rule for its derivative,", node)
         outputs = emit(call_record, *leaves, *captured_in(frame, function), callee=callee)
         if acts(function):
-            acted()
+            record_effect()
         if never_returns(function):
             raise PathEnded
         found = iter(outputs if isinstance(outputs, tuple) else (outputs,))

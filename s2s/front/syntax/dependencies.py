@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from ...ir.length_assumptions import ask, asking
+from ...ir.length_assumptions import depend_on_long_axes, tracking_long_axes
 from ...ir.types import Array, Scalar, Tuple, Type
 from .captures import Fixed, Member, type_of_data
 
@@ -158,7 +158,7 @@ def consulting() -> Iterator[dict[Callable, object]]:
     """
     found: dict[Callable, object] = {}
     try:
-        with asking() as asked:
+        with tracking_long_axes() as asked:
             token = _found.set(found)
             try:
                 yield found
@@ -193,7 +193,7 @@ def consulted_too(found: Mapping[Callable, object]) -> None:
     if around is not None:
         around.update(found)
     if LENGTHS in found:
-        ask()
+        depend_on_long_axes()
 
 
 def is_current(found: Mapping[Callable, object]) -> bool:

@@ -235,7 +235,7 @@ def run_raise(frame: Frame, stmt: gast.Raise, evaluate) -> None:
     if (thrown.kind is NotImplementedError and current().block is frame.session.block
             and all(isinstance(x, str) for x in thrown.args)
             and (refusal := library_refusal(NotImplementedError(*thrown.args),
-                                         current().line)) is not None):
+                                            current().line)) is not None):
         raise refusal  # for any arguments; in a branch, it is raised when that is taken
     raise_(frame, stmt, thrown, cause, bare)
 

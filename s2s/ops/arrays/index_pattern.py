@@ -20,7 +20,7 @@ import numpy as np
 from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current, fresh_extent, trips_of
 from ...ir.graph import Value
-from ...ir.length_assumptions import is_supposing
+from ...ir.length_assumptions import is_assuming_not_one
 from ...ir.types import Array, Dim, Extent, Scalar, is_inexact
 from ..core.record import broadcast_dims, dims_of, is_static, static, value
 from ..core.shape import base_offset, extent_of, named_extent, supposed_extent
@@ -166,7 +166,7 @@ def _slice_extent(extent, lo, hi, step):
     if start in (None, 0) and stop is None and stride in (None, 1, -1):
         return extent
     key = "slice", extent, *(k if k != "?" else b for k, b in zip(known, bounds))
-    supposes = is_supposing() and not _comes_to_one(extent, lo, hi)
+    supposes = is_assuming_not_one() and not _comes_to_one(extent, lo, hi)
     if isinstance(extent, int):
         return ((supposed_extent if supposes else named_extent)(key) if "?" in known
                 else len(range(extent)[slice(*known)]))

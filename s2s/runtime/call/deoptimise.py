@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...back.loopir.ops import supposed_alike, supposed_length
-from ...ir.compile_lock import made_in_turn
-from ...ir.length_assumptions import asking, has_asked
+from ...ir.compile_lock import cached_in_turn
+from ...ir.length_assumptions import depends_on_long_axes, tracking_long_axes
 from ..intrinsics.inline_checks import raised
 from ..threads.parallel_for import RAISED
 
@@ -17,15 +17,15 @@ class Otherwise:
     """Code that `make` generates on first use, in the state of this moment."""
 
     def __init__(self, make: Callable[[], Callable]):
-        self.make, self.has_asked = make, has_asked()
+        self.make, self.has_asked = make, depends_on_long_axes()
 
     @property
     def is_made(self) -> bool:
         return "code" in self.__dict__
 
-    @made_in_turn
+    @cached_in_turn
     def code(self) -> Callable:
-        with asking() as asked:
+        with tracking_long_axes() as asked:
             asked.about_lengths = self.has_asked
             return self.make()
 

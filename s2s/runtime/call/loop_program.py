@@ -10,7 +10,7 @@ from ...analysis.index_ranges import requirements
 from ...back.arrays.assume_equal_lengths import assume_lengths, has_assumptions
 from ...back.lowering import lower
 from ...back.print.printer import Draft, Module
-from ...ir.compile_lock import made_in_turn
+from ...ir.compile_lock import cached_in_turn
 from ...ir.graph import Function
 from ..cache.program_store import Program, Reread
 from ..kernels.runtime_calls import spelled
@@ -37,12 +37,12 @@ class Drafted:
                 kept.write(found, "loops", *self.place)
         self.supposes, self.sizes, self.required = found
 
-    @made_in_turn
+    @cached_in_turn
     def known(self) -> Function:
         """The function itself."""
         return self.make()
 
-    @made_in_turn
+    @cached_in_turn
     def draft(self) -> Draft:
         return Draft(spelled(lower(self.known, supposes=self.supposes)), native=True,
                      taken=NATIVE_NAMES)

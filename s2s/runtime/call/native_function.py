@@ -39,7 +39,7 @@ from ...back.arrays.specialise_lengths import specialise_lengths
 from ...back.print.printer import Module, render
 from ...check_flags import is_requested, requested_checks
 from ...errors import MemoryCheckError, S2SError, UnsupportedError
-from ...ir.compile_lock import made_in_turn, taking_turns
+from ...ir.compile_lock import cached_in_turn, taking_turns
 from ...ir.graph import Function, Recalled, walk, whole
 from ...ir.types import Array, Generator, Scalar, Tuple, Type
 from ...ops.program.recursive_callee import calls_itself, recursive_callees
@@ -152,17 +152,17 @@ class Native:
                 TypeError.__name__: [*self.unlike[TypeError.__name__],
                                      *([] if checks else self.outside), *more]}
 
-    @made_in_turn
+    @cached_in_turn
     def module(self) -> Module:
         """The loop form, as text."""
         return self.drafted.module(self.parts)
 
-    @made_in_turn
+    @cached_in_turn
     def dispatcher(self) -> Callable:
         """Numba's dispatcher of the code for calls that meet the requirements."""
         return self.dispatcher_of(self.checks)
 
-    @made_in_turn
+    @cached_in_turn
     def run(self) -> Callable:
         """Run the code on arguments that are not checked yet and may be of another kind; return its
         result, or raise.
@@ -183,7 +183,7 @@ class Native:
             self.modules[found.py_func.__code__.co_filename] = native
             return found
 
-    @made_in_turn
+    @cached_in_turn
     def into(self) -> Callable:
         """Numba's dispatcher of the form that writes its results into `out` arrays, if there is
         one.
@@ -289,7 +289,7 @@ class Native:
             return code(*args)
         return watched(code, args, self.modules[code.py_func.__code__.co_filename], checks)
 
-    @made_in_turn
+    @cached_in_turn
     def in_python(self) -> Callable:
         """The interpreted form, generated on first use."""
         module = render(whole(self.function))

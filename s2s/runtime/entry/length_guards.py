@@ -18,7 +18,7 @@ from numba.extending import lower_builtin
 
 from ...back.print.printer import Module
 from ...ir.graph import Function
-from ...ir.length_assumptions import LONG, has_asked
+from ...ir.length_assumptions import LONG, depends_on_long_axes
 from ...ir.types import Array, Dim
 from ..intrinsics.element_access import field, item
 from .length_agreement import agreements
@@ -54,7 +54,7 @@ def _other_kind(d: Dim):
         return d
     if d.may_be_one:
         return None
-    return (some_length_is_short if d.symbol_is_long and not d.offset and has_asked()
+    return (some_length_is_short if d.symbol_is_long and not d.offset and depends_on_long_axes()
             else some_length_is_one)
 
 

@@ -29,9 +29,9 @@ from collections.abc import Callable, Mapping
 
 from ...back.arrays.specialise_lengths import SHORT, set_lengths, specialise_lengths
 from ...back.lower.library_calls import OF_MATRICES
-from ...ir.compile_lock import in_turn, made_in_turn
+from ...ir.compile_lock import cached_in_turn, in_turn
 from ...ir.graph import Function, Recalled, walk, whole
-from ...ir.length_assumptions import asking, has_asked
+from ...ir.length_assumptions import depends_on_long_axes, tracking_long_axes
 from ...ir.types import Array, Extent, Scalar
 from ...ops.program.recursive_callee import recursive_callees
 from ..threads.parallel_threshold import ByArguments
@@ -119,7 +119,7 @@ class ByLengths(ByArguments):
                  native: Callable[[tuple[int, ...], Callable[[], Function]], Callable], least: int):
         self.function, self.native, self.least, self.__name__ = (function, native, least,
                                                                  function.name)
-        self.has_asked = has_asked()  # ir/length_assumptions.py, Note [Long axes]
+        self.has_asked = depends_on_long_axes()  # ir/length_assumptions.py, Note [Long axes]
         self.lengths = chosen(function, least)
         self.work = extent_of_work(function)
         self.made: dict[tuple[int, ...], Callable] = {}
@@ -128,14 +128,14 @@ class ByLengths(ByArguments):
             f"lambda {', '.join(f'a{k}' for k in range(len(function.params)))}: {self.key}")
         self.remembered: dict[tuple, Callable] = {}
 
-    @made_in_turn
+    @cached_in_turn
     def general(self) -> Callable:
         """The version for any lengths."""
         return self.made_for((), lambda: whole(self.function))
 
     def made_for(self, lengths: tuple[int, ...], known: Callable[[], Function]) -> Callable:
         """A new version, compiled after everything else has been generated."""
-        with asking() as asked:
+        with tracking_long_axes() as asked:
             asked.about_lengths = self.has_asked
             return self.native(lengths, lambda: specialise_lengths(known()))
 

@@ -350,7 +350,7 @@ class Batched:
 
         names = [v.name for v in outs for _ in member_types(v.type)]
         found = iter(for_loop(0, self.count, 1, starts, body, names=names, index="lane"))
-        self.env.update((v, gathered(v.type, found)) for v in outs)
+        self.env.update((v, assemble(v.type, found)) for v in outs)
 
     def bound(self, op: Op, inputs: list[Value], unbound: set[Value], env: dict[Value, Value],
               rule) -> Sequence[Value]:
@@ -555,10 +555,10 @@ def members(x: Value) -> list[Value]:
     return [x]
 
 
-def gathered(type: Type, found: Iterator[Value]) -> Value:
+def assemble(type: Type, found: Iterator[Value]) -> Value:
     """Assemble a value of `type`, over all lanes, from its members in order."""
     if isinstance(type, Tuple):
-        return packed([gathered(t, found) for t in type.items], type.form)
+        return packed([assemble(t, found) for t in type.items], type.form)
     return next(found)
 
 

@@ -37,13 +37,14 @@ def drop_dead_stores(function: Function) -> Function:
     while True:
         readers = readers_of(function.block)
         same = {param: init for op in walk(function.block) if op.name == "for"
-                for k in range(len(op.outputs)) for param, init in _kept_as_it_was(op, k, readers)}
+                for k in range(len(op.outputs))
+                for param, init in _start_of_unread_carry(op, k, readers)}
         if not same:
             return function
         substitute(function.block, same)
 
 
-def _kept_as_it_was(op: Op, k: int, readers: Readers) -> Iterator[tuple[Value, Value]]:
+def _start_of_unread_carry(op: Op, k: int, readers: Readers) -> Iterator[tuple[Value, Value]]:
     """Return the initial value of the carry `k` of a nest, if only the nest's trips read what they
     write into it.
     """

@@ -54,8 +54,8 @@ def inline(function: Function) -> Function:
     np.where chooses from, is run in place, too: what is left out of its results has no part in any
     of its cotangents.
     """
-    if any(map(leaves_out, (op for op in walk(function.block) if op.name == "call"))):
-        return inlined(function, lambda callee, again, op: not again)
+    if any(map(calls_masked_sweep, (op for op in walk(function.block) if op.name == "call"))):
+        return inline_where(function, lambda callee, again, op: not again)
     repeated: set[Op] = set(calls_in_loops(function.block))
     chosen = {op for block in blocks_of(function.block) for op in calls_to_choose_from(block)}
 
@@ -66,15 +66,15 @@ def inline(function: Function) -> Function:
         inner = calls if op in repeated else calls_in_loops(callee.block)
         if op in chosen and may_be_infinite(callee.block.ops):
             return True
-        if reads_vectors(op) or hands_on_vectors(callee):
+        if reads_vectors(op) or returns_vectors(callee):
             return True
-        found = (is_small(callee) or op in repeated and looks_into(callee)
-                 or any(map(looks, calls_in_loops(callee.block))))
+        found = (is_small(callee) or op in repeated and reads_at_runtime_index(callee)
+                 or any(map(is_reading_call, calls_in_loops(callee.block))))
         if found:
             repeated.update(inner)
         return found
 
-    return inlined(function, wanted)
+    return inline_where(function, wanted)
 
 
 def reads_vectors(op: Op) -> bool:
@@ -82,7 +82,7 @@ def reads_vectors(op: Op) -> bool:
     return any(x.op is not None and x.op.name in ("eigh", "svd") for x in op.inputs)
 
 
-def hands_on_vectors(callee: Function) -> bool:
+def returns_vectors(callee: Function) -> bool:
     """Test whether `callee` returns vectors computed by `eigh` or `svd`: only after inlining is it
     visible what is computed from them (transform/stabilise/spectral_functions.py).
     """
@@ -92,7 +92,7 @@ def hands_on_vectors(callee: Function) -> bool:
         if (op.name == "call" and not calls_itself(op.attrs["callee"])
                 and not isinstance(op.attrs["callee"], Rerun)):
             if (reads_vectors(op) or not is_ruled(op.attrs["callee"])
-                    and hands_on_vectors(op.attrs["callee"].function_for(op.inputs))):
+                    and returns_vectors(op.attrs["callee"].function_for(op.inputs))):
                 return True
     return False
 
@@ -108,14 +108,14 @@ def calls_in_loops(block: Block, in_loop: bool = False) -> list[Op]:
     return found
 
 
-def looks(op: Op) -> bool:
+def is_reading_call(op: Op) -> bool:
     """Test whether `op` is a call of a function that reads array elements at run-time indices."""
     callee = op.attrs["callee"]
     return (not calls_itself(callee) and not isinstance(callee, Rerun)
-            and looks_into(callee.function_for(op.inputs)))
+            and reads_at_runtime_index(callee.function_for(op.inputs)))
 
 
-def looks_into(callee: Function) -> bool:
+def reads_at_runtime_index(callee: Function) -> bool:
     """Test whether `callee`, or a function it calls, reads an array argument at an index known only
     at run time.
     """
@@ -125,7 +125,7 @@ def looks_into(callee: Function) -> bool:
                 and any(p == "i" and o.constant is MISSING
                         for p, o in paired(op.attrs["pattern"], op.inputs[1:]))):
             return True
-        if op.name == "call" and not arrays.isdisjoint(op.inputs) and looks(op):
+        if op.name == "call" and not arrays.isdisjoint(op.inputs) and is_reading_call(op):
             return True
     return False
 
@@ -147,13 +147,13 @@ def calls_to_choose_from(block: Block) -> set[Op]:
     return found
 
 
-def leaves_out(op: Op) -> bool:
+def calls_masked_sweep(op: Op) -> bool:
     """Test whether `op` calls a reverse sweep that leaves out elements that a choice did not take.
     """
     callee = op.attrs["callee"]
     if calls_itself(callee) or isinstance(callee, Rerun) or is_ruled(callee):
         return False
-    return any(each.name == "call" and leaves_out(each) or each.name == "strong_product"
+    return any(each.name == "call" and calls_masked_sweep(each) or each.name == "strong_product"
                or each.name in ("where", "select") and each.line is not None and each.line.backwards
                and any(type(side.constant) in (int, float) and side.constant == 0
                        for side in each.inputs[1:])
@@ -163,12 +163,12 @@ def leaves_out(op: Op) -> bool:
 def inline_all(function: Function) -> Function:
     """Inline all calls except those of recursive functions and of functions with derivative rules.
     """
-    return inlined(function, lambda *_: True)
+    return inline_where(function, lambda *_: True)
 
 
 def inline_ruled(function: Function) -> Function:
     """Inline all calls except those of recursive functions, once no more derivatives are taken."""
-    return inlined(function, lambda *_: True, rules=False)
+    return inline_where(function, lambda *_: True, rules=False)
 
 
 def inline_draws(function: Function) -> Function:
@@ -178,7 +178,7 @@ def inline_draws(function: Function) -> Function:
 
     called = (op.attrs["callee"].function_for(op.inputs) for op in walk(function.block)
               if op.name == "call")
-    return inlined(function, draws) if any(map(draws, called)) else function
+    return inline_where(function, draws) if any(map(draws, called)) else function
 
 
 def is_small(callee: Function) -> bool:
@@ -193,8 +193,8 @@ def only_calls(callee: Function) -> bool:
             == ["call"])
 
 
-def inlined(function: Function, wanted: Callable[[Function, bool, Op], bool],
-            rules: bool = True) -> Function:
+def inline_where(function: Function, wanted: Callable[[Function, bool, Op], bool],
+                 rules: bool = True) -> Function:
     """Inline the calls for which `wanted` holds, except those with derivative rules where `rules`
     is set.
 

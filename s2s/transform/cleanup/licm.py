@@ -90,15 +90,15 @@ _TAME_AT_ONE = {"quotient", "single_quotient", "power", "log", "log2", "log10", 
 
 def licm(function: Function) -> Function:
     """Move loop-invariant ops out of the loops of `function`."""
-    return _moved(function, differentiable=True)
+    return _run(function, differentiable=True)
 
 
 def licm_of_values(function: Function) -> Function:
     """Move loop-invariant ops out of loops of a function of which no more derivatives are taken."""
-    return _moved(function, differentiable=False)
+    return _run(function, differentiable=False)
 
 
-def _moved(function: Function, differentiable: bool) -> Function:
+def _run(function: Function, differentiable: bool) -> Function:
     _hoist(function.block, owned_buffers(function), maybe_unbound(function),
            values_of(function.block), differentiable)
     return function
@@ -111,25 +111,26 @@ def _hoist(block: Block, owned: set, unbound: set, above: set, differentiable: b
         for inner in op.blocks:
             _hoist(inner, owned, unbound, above, differentiable)
         if op.name in ("for", "while"):
-            ops += _untested(op, owned, unbound, above, differentiable)
-            ops += _behind_a_test(op, owned, unbound, above) or [op]
+            ops += _hoist_untested(op, owned, unbound, above, differentiable)
+            ops += _invert(op, owned, unbound, above) or [op]
         else:
             ops.append(op)
     block.ops = ops
 
 
-def _untested(loop: Op, owned: set, unbound: set, above: set, differentiable: bool) -> list[Op]:
+def _hoist_untested(loop: Op, owned: set, unbound: set, above: set,
+                    differentiable: bool) -> list[Op]:
     """Take out of `loop` the ops that need no test before them, and return them."""
     runs = runs_at_least_once(loop)
     sure = set(loop.blocks[0].ops) if loop.name == "while" else set()
-    gone = _leaving(loop, owned, unbound, runs, differentiable)
+    gone = _hoist_out(loop, owned, unbound, runs, differentiable)
     steep = ({op for op in gone if is_steep(op) and op not in sure} if differentiable and not runs
              else set())
-    return _on_ones(loop, gone, steep, above) if steep else gone
+    return _guard_steep(loop, gone, steep, above) if steep else gone
 
 
-def _leaving(loop: Op, owned: set, unbound: set, runs: bool,
-             differentiable: bool = False) -> list[Op]:
+def _hoist_out(loop: Op, owned: set, unbound: set, runs: bool,
+               differentiable: bool = False) -> list[Op]:
     """Take the loop-invariant ops out of `loop` and return them in order; `runs` says that it makes
     a trip.
     """
@@ -160,7 +161,7 @@ def _invariants(loop: Op, owned: set, unbound: set, runs: bool,
     return found
 
 
-def _on_ones(loop: Op, gone: list[Op], steep: set[Op], above: set) -> list[Op]:
+def _guard_steep(loop: Op, gone: list[Op], steep: set[Op], above: set) -> list[Op]:
     """Emit the hoisted ops `gone` with the operands of `steep` ones replaced by 1 where the loop
     makes no trip.
     """
@@ -206,18 +207,18 @@ def _may_leave(op: Op, varies: set, owned: set) -> bool:
     return op.name != "call"
 
 
-def _behind_a_test(loop: Op, owned: set, unbound: set, above: set) -> list[Op]:
+def _invert(loop: Op, owned: set, unbound: set, above: set) -> list[Op]:
     """Guard `loop` by a test that it makes a trip, and hoist into the guard (loop inversion);
     nothing where that does not pay.
     """
-    if (not any(_goes_through_an_array(op) for op in _invariants(loop, owned, unbound, True))
+    if (not any(_is_array_pass(op) for op in _invariants(loop, owned, unbound, True))
             or not _is_quick(loop)):
         return []
     before, arm = Block(), Block()
     outputs, inits = loop.outputs, loop.inputs[3 * (loop.name == "for"):]
     with Builder(before, above=above):
         runs = _makes_a_trip(loop)
-        arm.ops = [*_leaving(loop, owned, unbound, True), loop]
+        arm.ops = [*_hoist_out(loop, owned, unbound, True), loop]
         loop.outputs = [Value(y.type, y.name, loop) for y in outputs]
         # a copy, since dead carries leave the loop's list
         arm.yields = [*loop.outputs]
@@ -229,7 +230,7 @@ def _behind_a_test(loop: Op, owned: set, unbound: set, above: set) -> list[Op]:
     return before.ops
 
 
-def _goes_through_an_array(op: Op) -> bool:
+def _is_array_pass(op: Op) -> bool:
     """Test whether `op` costs more than a branch: it reads the elements of an array, not as part of
     another pass over them.
     """
@@ -244,4 +245,4 @@ def _is_quick(loop: Op) -> bool:
         step = loop.inputs[2].constant
         return step is not MISSING and step != 0
     return not any(has_effects(op) or op.name in ("for", "while", "call")
-                   or _goes_through_an_array(op) for op in walk(loop.blocks[0]))
+                   or _is_array_pass(op) for op in walk(loop.blocks[0]))

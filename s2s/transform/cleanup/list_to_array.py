@@ -222,14 +222,14 @@ def _extents(nest: Nest, scope: list[Value]) -> list[list[Callable[[], Value]]] 
 def _extent(dim: int | Extent, scope: list[Value]) -> Callable[[], Value] | None:
     if isinstance(dim, int):
         return lambda: value(dim)
-    found = _measured(dim, scope) if not dim.accepts_any else None
+    found = _known_length(dim, scope) if not dim.accepts_any else None
     if found is None and dim.offset:
-        whole = _measured(replace(dim, offset=0), scope)
+        whole = _known_length(replace(dim, offset=0), scope)
         found = whole and (lambda: longer_by(whole(), dim.offset))
     return found
 
 
-def _measured(dim: Extent, scope: list[Value]) -> Callable[[], Value] | None:
+def _known_length(dim: Extent, scope: list[Value]) -> Callable[[], Value] | None:
     """Return the length of an array in `scope` that has this extent."""
     for v in scope:
         if isinstance(v.type, Array) and dim in v.type.dims:
@@ -272,11 +272,11 @@ def _make_arrays(function: Function, block: Block, scope: list[Value],
         written = [Value(type, name, op) for type in types]
         op.outputs[k:k + 1] = written
     results = dict(zip([path for path, _ in nest.leaves], written))
-    return dict(_answered(read, results, trips[0], everything) for read in nest.reads)
+    return dict(_replacement(read, results, trips[0], everything) for read in nest.reads)
 
 
-def _answered(read: Read, results: dict[tuple[int, ...], Value], trips: Value,
-              everything: list[Value]) -> tuple[Value, Value]:
+def _replacement(read: Read, results: dict[tuple[int, ...], Value], trips: Value,
+                 everything: list[Value]) -> tuple[Value, Value]:
     """Return the value of a read of the list, and its replacement."""
     with Builder(Block(), read.op.line, above=everything) as builder:
         match read.op.name:

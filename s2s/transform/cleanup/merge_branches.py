@@ -55,7 +55,7 @@ def _merge(block: Block, known: dict[Value, int], same: dict[Value, Value]) -> N
         last = kept[-1] if kept else None
         if op.name != "if":
             kept.append(op)
-        elif (side := _decided(op.inputs[0], known)) is not None:
+        elif (side := _known_arm(op.inputs[0], known)) is not None:
             arm = op.blocks[side]
             pending += reversed(arm.ops)
             same.update(zip(op.outputs, arm.yields))
@@ -69,7 +69,7 @@ def _merge(block: Block, known: dict[Value, int], same: dict[Value, Value]) -> N
             _merge(inner, {**known, op.inputs[0]: k} if op.name == "if" else known, same)
 
 
-def _decided(condition: Value, known: dict[Value, int]) -> int | None:
+def _known_arm(condition: Value, known: dict[Value, int]) -> int | None:
     """Return the arm that `condition` takes, if the known conditions imply it: `i == 0` is false
     where `i > 0`.
     """

@@ -37,16 +37,16 @@ from .hoist_tape_lengths import hoist_in_place
 def simplify(function: Function) -> Function:
     """Fold constants, identities and what the types prove in `function`."""
     same: dict[Value, Value] = {}
-    flags = only_asked(function)
+    flags = condition_values(function)
     for op in walk(function.block):
         if op.name in ("for", "while"):
-            flags -= _left_by(op)
+            flags -= _trailing_exit(op)
             _keep_unread_carries(op, function.block)
             _drop_constant_carries(op, same)
         elif op.name == "if":
             _drop_equal_results(op, same, flags, function.block)
     substitute(function.block, same)
-    ask_lengths_once(function.block, [function.params[k] for k in function.late])
+    share_length_queries(function.block, [function.params[k] for k in function.late])
     hoist_in_place(function)
     return rebuild(function)
 
@@ -104,7 +104,7 @@ def _drop_equal_results(op: Op, same: dict[Value, Value], flags: set[Value], top
             del op.outputs[k]
 
 
-def only_asked(function: Function) -> set[Value]:
+def condition_values(function: Function) -> set[Value]:
     """Return the truth values that are used only as conditions."""
     found: set[Value] = set()
     read: set[Value] = set(function.results)
@@ -142,7 +142,7 @@ def only_asked(function: Function) -> set[Value]:
         read |= more
 
 
-def _left_by(loop: Op) -> set[Value]:
+def _trailing_exit(loop: Op) -> set[Value]:
     """Return the exit flag of a loop body that ends in `if c: ...; break`, a form to be kept as it
     is.
     """
@@ -151,7 +151,7 @@ def _left_by(loop: Op) -> set[Value]:
             else set())
 
 
-def ask_lengths_once(block: Block, late: Sequence[Value] = ()) -> None:
+def share_length_queries(block: Block, late: Sequence[Value] = ()) -> None:
     """Query each length once, at the first value that is known to have it.
 
     Loops make new versions of an array, and a length asked of the last of them would hold up
@@ -183,7 +183,7 @@ def ask_lengths_once(block: Block, late: Sequence[Value] = ()) -> None:
                 visit(inner, dict(first), dict(asked))
             for out in op.outputs:
                 meet(out)
-            dim = length_asked(op)
+            dim = queried_extent(op)
             if dim not in first:
                 kept.append(op)
             elif dim in asked:
@@ -212,7 +212,7 @@ def follows_from(dim: Extent, other: Extent) -> bool:
     return dim.offset != 0 and other.symbol == dim.symbol or f"({other})" in dim.symbol
 
 
-def length_asked(op: Op) -> Extent | None:
+def queried_extent(op: Op) -> Extent | None:
     """Return the extent that a `length` op queries, if it is a symbol with one meaning everywhere.
     """
     if op.name == "length" and isinstance(op.inputs[0].type, Array):

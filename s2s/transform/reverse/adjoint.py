@@ -225,7 +225,7 @@ class Adjoint:
     # blocks and ops
 
     def run_backwards(self, block: Block) -> None:
-        for op in reversed(copies_late(block.ops)):
+        for op in reversed(sink_copies(block.ops)):
             if any(out in self.active for out in op.outputs):
                 with at(op.line.reversed() if op.line else None):
                     match op.name:
@@ -296,12 +296,12 @@ class Adjoint:
                         callee=Known(pair.backward))
             return bars if isinstance(bars, tuple) else (bars,)
 
-        bars = where_reached(ways, again, lambda: [zeros_of(op.inputs[k]) for k in pair.wrt])
+        bars = guard_unreached(ways, again, lambda: [zeros_of(op.inputs[k]) for k in pair.wrt])
         ends = {op.outputs[k]: seed for k, seed in zip(seeded, seeds)}
         self.say_left_out(bars, ways)
         parts = self.not_left_out(op, ends, [op.inputs[k] for k in pair.wrt])
         for k, bar in zip(pair.wrt, bars, strict=True):
-            chosen = not_asked(ways, parts[op.inputs[k]])
+            chosen = unguarded_mask(ways, parts[op.inputs[k]])
             self.add(op.inputs[k], bar if chosen is None else where_chosen(chosen, bar))
 
     def not_left_out(self, op: Op, ends: dict[Value, Value],
@@ -473,12 +473,12 @@ class Adjoint:
         starts = [self.take(op.outputs[k]) for k in carried]
         may_be_left_out = not calls_recursive(body)
         ways = self.unreached.ways(given.values()) if may_be_left_out else ()
-        chosen = {x: not_asked(ways, part)
+        chosen = {x: unguarded_mask(ways, part)
                   for x, part in self.not_left_out(op, given,
                                                    (*read, *(inits[k] for k in carried))).items()}
         if may_be_left_out and not ways and (mask := mask_of_arrays(chosen)) is not None:
             ways = (way_without(mask),)
-            chosen = {x: not_asked(ways, part) for x, part in chosen.items()}
+            chosen = {x: unguarded_mask(ways, part) for x, part in chosen.items()}
         starts += [self.bars[x] if x in self.bars and chosen[x] is None else zeros_of(x)
                    for x in read]
         starts = [in_kind(start, x, firm=True)
@@ -503,7 +503,7 @@ class Adjoint:
 
         names = [bar_name(params[k]) for k in carried] + [bar_name(x) for x in read]
         index = body.params[0].name if op.name == "for" else "k"
-        outs = where_reached(
+        outs = guard_unreached(
             ways, lambda: for_loop(lo, hi, step, starts, backwards, names=names, index=index),
             lambda: [*(zeros_of(inits[k]) for k in carried), *starts[len(carried):]])
         self.say_left_out(outs[:len(carried)], ways)
@@ -600,8 +600,8 @@ class Adjoint:
             region.trips = Value(INT, "trips", op)
 
 
-def where_reached(ways: Sequence[Way], make: Callable[[], Sequence[Value]],
-                  zeros: Callable[[], Sequence[Value]]) -> Sequence[Value]:
+def guard_unreached(ways: Sequence[Way], make: Callable[[], Sequence[Value]],
+                    zeros: Callable[[], Sequence[Value]]) -> Sequence[Value]:
     """Emit `make` guarded by the paths that need it, `zeros` where a branch took the first of
     `ways`, on which there is nothing to do.  analysis/zero_cotangents.py
     """
@@ -639,9 +639,9 @@ def way_without(chosen: Value) -> Way:
     return (chosen.op.inputs[0], True) if is_not else (chosen, False)
 
 
-def not_asked(ways: Sequence[Way], chosen: Value | None) -> Value | None:
+def unguarded_mask(ways: Sequence[Way], chosen: Value | None) -> Value | None:
     """Return `chosen`, the mask of contribution; None where it is equivalent to the condition that
-    `where_reached` tests for the first of `ways`.
+    `guard_unreached` tests for the first of `ways`.
     """
     return None if ways and chosen is not None and way_without(chosen) == ways[0] else chosen
 
@@ -723,7 +723,7 @@ def either(a: Value | None, b: Value | None) -> Value | None:
     return a if a is b else bitwise_or(a, b)
 
 
-def copies_late(ops: Sequence[Op]) -> list[Op]:
+def sink_copies(ops: Sequence[Op]) -> list[Op]:
     """Sink each copy in `ops` to just before its first reader.
 
     The cotangent of `new` in `new = u.copy()` then becomes that of u at once, and what else reads u

@@ -104,7 +104,7 @@ class Rerunning:
         self.whole = inline_draws(Function("step", block, tupled=True))
         self.draws = draws_in(self.whole, op)
         ends = self.whole.results[1 if op.attrs["breaks"] else 0:]
-        self.step = quiet(
+        self.step = without_effects(
             without_draws(self.whole.remade(Block(self.whole.params, self.whole.block.ops, ends)),
                           self.draws))
 
@@ -452,7 +452,7 @@ def rerun_vjp(op: Op, wrt: Sequence[int], whole: Callable) -> BackwardRerun:
     if tuple(wrt) not in known:
         inlined = inline_draws(function.remade(function.block, captures={}, defaults={}))
         draws = draws_in(inlined, op)
-        made = quiet(without_draws(inlined, draws))
+        made = without_effects(without_draws(inlined, draws))
         made = whole(made, [made.params[k] for k in wrt])
         made.block.yields = made.block.yields[len(function.results):]
         where = f"{function.name}{function.source.place if function.source is not None else ''}"
@@ -469,27 +469,27 @@ def rerun_vjp(op: Op, wrt: Sequence[int], whole: Callable) -> BackwardRerun:
     return known[tuple(wrt)]
 
 
-def quiet(function: Function) -> Function:
+def without_effects(function: Function) -> Function:
     """Copy `function` without its effects, for a rerun."""
     function = clone(function)
-    _be_quiet(function.block)
+    _drop_effects(function.block)
     return function
 
 
-def _be_quiet(block: Block) -> None:
+def _drop_effects(block: Block) -> None:
     ops = []
     for op in block.ops:
         for inner in op.blocks:
-            _be_quiet(inner)
+            _drop_effects(inner)
         if op.name in ("print", "raise"):
             continue
         if op.name == "call":
-            op.attrs = {**op.attrs, "callee": quiet_callee(op)}
+            op.attrs = {**op.attrs, "callee": callee_without_effects(op)}
         ops.append(op)
     block.ops = ops
 
 
-def quiet_callee(op: Op):
+def callee_without_effects(op: Op):
     """Return the callee of a `call` without its effects."""
     callee = op.attrs["callee"]
     if not acts(callee.function_for(op.inputs)):
@@ -498,7 +498,7 @@ def quiet_callee(op: Op):
         raise UnsupportedError(f"{callee.name}, which calls itself and prints, raises or draws, in "
                                "what is checkpointed", op.line, "leave the checkpoint away, or do "
                                "it outside")
-    made = Known(quiet(callee.function_for(op.inputs)))
+    made = Known(without_effects(callee.function_for(op.inputs)))
     return Rerun(made) if isinstance(callee, Rerun) else made
 
 

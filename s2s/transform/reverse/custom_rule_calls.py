@@ -1,12 +1,12 @@
 """Prepare calls of functions with custom derivative rules (ops/program/custom_rules.py) for forward
 and reverse mode.
 
-    lifted(f, wrt, mode)    f with trailing parameters for the data that rules capture and its
-                            derivative reads
-    expanded(f, wrt, ..)    f with the forward parts of rules in place of calls, each followed by
-                            an op, printed as nothing, that holds the rule for cotangents: so
-                            reverse mode sees ordinary ops, saves what is cheapest of them, and
-                            needs to know of no rule
+    lift_captures(f, wrt, mode)      f with trailing parameters for the data that rules capture and
+                                     its derivative reads
+    expand_rule_calls(f, wrt, ..)    f with the forward parts of rules in place of calls, each
+                                     followed by an op, printed as nothing, that holds the rule for
+                                     cotangents: so reverse mode sees ordinary ops, saves what is
+                                     cheapest of them, and needs to know of no rule
 
 A rule that gives tangents serves reverse mode as well: it is linear in them, so its transpose is
 its own reverse mode with respect to them, at tangents of zero.  What it needs of the arguments is
@@ -43,21 +43,21 @@ from ...ops.program.custom_rules import (
     with_cotangents,
 )
 from ...ops.program.recursive_callee import Recursive
-from ..cleanup.inline import inlined
+from ..cleanup.inline import inline_where
 from .adjoint import drop_unread
 from .shape_only_reads import read_as_values
 
 # ------------------------------------------------------------------------------ captures of rules
 
 
-def lifted(function: Function, wrt: Sequence[int], mode: str) -> Function:
+def lift_captures(function: Function, wrt: Sequence[int], mode: str) -> Function:
     """Add trailing parameters to `function` for the data that rules capture and its derivative in
     `wrt` reads (lambda lifting).
 
     `mode` is "jvp" or "vjp".  What a rule reads from outside is read at each call, like anything
     captured.
     """
-    made, extra = _lifted(function, tuple(wrt), mode, {})
+    made, extra = _lift(function, tuple(wrt), mode, {})
     if not extra:
         return function
     names, captures = {p.name for p in made.params[:len(function.params)]}, dict(function.captures)
@@ -72,8 +72,8 @@ def lifted(function: Function, wrt: Sequence[int], mode: str) -> Function:
     return made
 
 
-def _lifted(function: Function, wrt: tuple[int, ...], mode: str,
-            done: dict) -> tuple[Function, dict[Callable, Type]]:
+def _lift(function: Function, wrt: tuple[int, ...], mode: str,
+          done: dict) -> tuple[Function, dict[Callable, Type]]:
     """Return the lifted function, with the getters and types of its extra arguments."""
     if (function, wrt) in done:
         return done[function, wrt]
@@ -90,8 +90,8 @@ def _lifted(function: Function, wrt: tuple[int, ...], mode: str,
                 changes[op] = Lifted(callee, missing, missing.values()), missing
         elif not isinstance(callee, Recursive):
             inner = callee.function_for(op.inputs)
-            made, extra = _lifted(inner, tuple(k for k, x in enumerate(op.inputs) if x in varied),
-                                  mode, done)
+            made, extra = _lift(inner, tuple(k for k, x in enumerate(op.inputs) if x in varied),
+                                mode, done)
             if extra:
                 changes[op] = (Rerun(Known(made)) if isinstance(callee, Rerun) else Known(made),
                                extra)
@@ -156,7 +156,7 @@ def invoke(function: Function, args: Sequence[Value]) -> list[Value]:
     if is_brief(function):
         return emit_block(function.block, args, {})
     places = {y: k for k, y in enumerate(dict.fromkeys(function.results))}
-    found = emit(call, *args, callee=Known(_once_each(function)))
+    found = emit(call, *args, callee=Known(_distinct_results(function)))
     found = found if isinstance(found, tuple) else (found,)
     return [found[places[y]] for y in function.results]
 
@@ -164,7 +164,7 @@ def invoke(function: Function, args: Sequence[Value]) -> list[Value]:
 _shorter: WeakKeyDictionary[Function, Function] = WeakKeyDictionary()
 
 
-def _once_each(function: Function) -> Function:
+def _distinct_results(function: Function) -> Function:
     """Rewrite `function` to return no value twice."""
     results = list(dict.fromkeys(function.results))
     if len(results) == len(function.results):
@@ -178,17 +178,17 @@ def _once_each(function: Function) -> Function:
 _inlined: WeakKeyDictionary[Function, Function] = WeakKeyDictionary()
 
 
-def _ready(function: Function | None) -> Function | None:
+def _with_helpers_inlined(function: Function | None) -> Function | None:
     """Return a rule with the small functions that it calls inlined."""
     if function is None:
         return None
     if function not in _inlined:
-        _inlined[function] = inlined(function, lambda callee, again, op: is_brief(callee)
-                                     and not again)
+        _inlined[function] = inline_where(function, lambda callee, again, op: is_brief(callee)
+                                          and not again)
     return _inlined[function]
 
 
-def given_to(function: Function, known: dict[Callable, Value]) -> list[Value]:
+def captures_for_call(function: Function, known: dict[Callable, Value]) -> list[Value]:
     """Return what a rule captures, from the arguments of its call."""
     found = [known.get(getter) for getter in function.captures.values()]
     if None in found:
@@ -205,7 +205,7 @@ def tangents_by_rule(op: Op, inputs: Sequence[Value], dots: dict[int, Value]) ->
     callee = op.attrs["callee"]
     refuse_fixed(op, dots)
     values = list(inputs[:callee.count])
-    function = _ready(callee.jvp(values))
+    function = _with_helpers_inlined(callee.jvp(values))
     if function is None:
         raise callee.missing("jvp")
     wanted = differentiable_arguments(callee, values)
@@ -213,7 +213,8 @@ def tangents_by_rule(op: Op, inputs: Sequence[Value], dots: dict[int, Value]) ->
     made = without_tangents(function, callee.count,
                             [n for n, k in enumerate(wanted) if k not in dots])
     outs = invoke(made,
-                  [*values, *(dots[k] for k in wanted if k in dots), *given_to(function, known)])
+                  [*values, *(dots[k] for k in wanted if k in dots),
+                   *captures_for_call(function, known)])
     count = len(op.outputs)
     tangents = iter(outs[count:])
     return [*outs[:count],
@@ -248,12 +249,12 @@ def without_tangents(function: Function, first: int, unwanted: Sequence[int]) ->
     with Builder(block):
         rest = iter(block.params)
         args = [zeros_of(p) if k in gone else next(rest)
-                for k, p in enumerate(_renewed(function.params, gone, block.params))]
+                for k, p in enumerate(_map_params(function.params, gone, block.params))]
         block.yields = emit_block(function.block, args, {})
     return function.remade(block)
 
 
-def _renewed(params: Sequence[Value], gone: set[int], made: Sequence[Value]) -> list[Value]:
+def _map_params(params: Sequence[Value], gone: set[int], made: Sequence[Value]) -> list[Value]:
     """Map `params` to the new parameters `made`; a parameter that is gone maps to another of the
     same type.
     """
@@ -266,7 +267,7 @@ def _renewed(params: Sequence[Value], gone: set[int], made: Sequence[Value]) -> 
 # ------------------------------------------------------------------------------------- reverse mode
 
 
-def expanded(function: Function, wrt: Sequence[int], split: Callable) -> Function:
+def expand_rule_calls(function: Function, wrt: Sequence[int], split: Callable) -> Function:
     """Replace active calls of functions with rules by their forward parts and an op that holds the
     rule for cotangents.
 
@@ -280,28 +281,31 @@ def expanded(function: Function, wrt: Sequence[int], split: Callable) -> Functio
         if (op.name != "call" or not is_ruled(op.attrs["callee"])
                 or not any(out in active for out in op.outputs)):
             return None
-        return _expanded(op, inputs,
-                         [k for k in range(op.attrs["callee"].count) if op.inputs[k] in active],
-                         split)
+        return _expand(op, inputs,
+                       [k for k in range(op.attrs["callee"].count) if op.inputs[k] in active],
+                       split)
 
     return rebuild(function, rule=rule)
 
 
-def _expanded(op: Op, inputs: Sequence[Value], wrt: list[int], split: Callable) -> Sequence[Value]:
+def _expand(op: Op, inputs: Sequence[Value], wrt: list[int], split: Callable) -> Sequence[Value]:
     callee, count = op.attrs["callee"], len(op.outputs)
     refuse_fixed(op, wrt)
     known = dict(zip(callee.getters(inputs), inputs[callee.count:]))
     values = list(inputs[:callee.count])
     halves = callee.vjp(values)
     if halves is None:
-        function = _ready(callee.jvp(values))
+        function = _with_helpers_inlined(callee.jvp(values))
         if function is None:
             raise callee.missing("vjp")
-        halves = transposed(callee, function, values, wrt, count, split)
-    outs = invoke(_ready(halves.forward), [*values, *given_to(halves.forward, known)])
-    backward, covers = _ready(halves.backward), [k for k in halves.covers if k in wrt]
-    pool = [*values, *given_to(halves.forward, known)]
-    given = [*(pool[k] for k in halves.arguments), *outs[count:], *given_to(backward, known)]
+        halves = transpose_rule(callee, function, values, wrt, count, split)
+    outs = invoke(_with_helpers_inlined(halves.forward),
+                  [*values, *captures_for_call(halves.forward, known)])
+    backward, covers = (_with_helpers_inlined(halves.backward),
+                        [k for k in halves.covers if k in wrt])
+    pool = [*values, *captures_for_call(halves.forward, known)]
+    given = [*(pool[k] for k in halves.arguments), *outs[count:],
+             *captures_for_call(backward, known)]
     split_at = len(given) - len(backward.captures)
 
     backward, read = _only(backward, [n for n, k in enumerate(halves.covers) if k in wrt])
@@ -346,8 +350,8 @@ _parts: WeakKeyDictionary[Function, dict[tuple, tuple[Function, list[int]]]] = W
 _being_transposed: list = []
 
 
-def transposed(callee, function: Function, values: Sequence[Value], wrt: Sequence[int], count: int,
-               split: Callable) -> Halves:
+def transpose_rule(callee, function: Function, values: Sequence[Value], wrt: Sequence[int],
+                   count: int, split: Callable) -> Halves:
     """Transpose f_jvp(*xs, *x_dots, *captures) -> (*ys, *y_dots) to its two halves, for the
     tangents of the arguments `wrt`.
     """
@@ -382,7 +386,7 @@ def transposed(callee, function: Function, values: Sequence[Value], wrt: Sequenc
     block = Block([Value(p.type, p.name) for k, p in enumerate(params) if k not in dots])
     with Builder(block):
         rest = iter(block.params)
-        renewed = _renewed(params, dots, block.params)
+        renewed = _map_params(params, dots, block.params)
         args = [zeros_of(renewed[k]) if k in dots else next(rest) for k in range(len(params))]
         found = emit_block(halves.forward.block, args, {})
         block.yields = [*found[:count], *found[keeps:]]

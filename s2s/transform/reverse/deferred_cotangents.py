@@ -30,14 +30,14 @@ from ...ops.arrays.index import getitem
 
 
 def deferrable_reads(forth: Op, back: Op, block: Block,
-               equal: Collection[frozenset]) -> tuple[list[Op], dict[Value, Op]] | None:
+                     equal: Collection[frozenset]) -> tuple[list[Op], dict[Value, Op]] | None:
     """Find the ops of `back` that read elements of arrays computed between the two loops from
     `forth`'s results, and the ops that compute these; None if they must stay whole.
 
     `equal` are pairs of lengths that calls are asked to agree in.
     """
     between = block.ops[block.ops.index(forth) + 1:block.ops.index(back)]
-    made = _made_between(forth, between)
+    made = _computed_between(forth, between)
     found = {x for x in op_free_values(back) if x in made}
     if not found or found.intersection(back.inputs):
         return None
@@ -48,7 +48,7 @@ def deferrable_reads(forth: Op, back: Op, block: Block,
     if (not all(_has_elements(x, made, equal) for x in found)
             or _is_computed_twice(found, made, block, back)):
         return None
-    if any(map(_is_dear, _cone(_repeated(back, readers), made))):
+    if any(map(_is_expensive, _backward_slice(_reread_arrays(back, readers), made))):
         return None
     return readers, made
 
@@ -65,7 +65,7 @@ def take_elements(back: Op, readers: list[Op], made: dict[Value, Op]) -> None:
             substitute(back.blocks[0], {op.output: element})
 
 
-def _made_between(forth: Op, between: list[Op]) -> dict[Value, Op]:
+def _computed_between(forth: Op, between: list[Op]) -> dict[Value, Op]:
     """Return what is computed elementwise from `forth`'s results, or from other arrays at
     negligible cost, and the ops that do.
     """
@@ -75,7 +75,7 @@ def _made_between(forth: Op, between: list[Op]) -> dict[Value, Op]:
         if op.record.elementwise and len(op.outputs) == 1 and isinstance(op.output.type, Array):
             if not behind.isdisjoint(op.inputs):
                 behind.add(op.output)
-            if op.output in behind or not _is_dear(op):
+            if op.output in behind or not _is_expensive(op):
                 made[op.output] = op
     return made
 
@@ -97,13 +97,13 @@ def _is_computed_twice(found: set[Value], made: dict[Value, Op], block: Block, b
     """Test whether an expensive op, an exp say, would be computed in the trips in addition to its
     present place.
     """
-    ops = _cone(found, made)
+    ops = _backward_slice(found, made)
     kept = ({x for op in block.ops if op not in ops and op is not back for x in op_free_values(op)}
             | set(block.yields))
-    return any(op.output in kept and _is_dear(op) for op in ops)
+    return any(op.output in kept and _is_expensive(op) for op in ops)
 
 
-def _cone(found: Collection[Value], made: dict[Value, Op]) -> set[Op]:
+def _backward_slice(found: Collection[Value], made: dict[Value, Op]) -> set[Op]:
     """Return the ops that compute the arrays `found` (their backward slice)."""
     cone: set[Op] = set()
     pending = list(found)
@@ -115,7 +115,7 @@ def _cone(found: Collection[Value], made: dict[Value, Op]) -> set[Op]:
     return cone
 
 
-def _repeated(back: Op, readers: list[Op]) -> set[Value]:
+def _reread_arrays(back: Op, readers: list[Op]) -> set[Value]:
     """Return the arrays of which `readers` read one element in several trips of a loop inside
     `back`.
 
@@ -130,7 +130,7 @@ def _repeated(back: Op, readers: list[Op]) -> set[Value]:
     return found
 
 
-def _is_dear(op: Op) -> bool:
+def _is_expensive(op: Op) -> bool:
     """Test whether `op` is expensive arithmetic: an exp, not a square or a maximum."""
     return (op.record.vector not in ("", "maximum", "minimum")
             and not (op.record.vector == "power" and type(op.inputs[1].constant) is int))

@@ -47,19 +47,19 @@ def fuse_sweeps(function: Function) -> Function:
     found: Function | None = function
     while found is not None:
         function = found
-        while _join_in(function.block):
+        while _fuse_in_block(function.block):
             function = dce(cse(simplify(function)))
-        found = _without_waiting(function)
+        found = _with_deferred_cotangents(function)
     return function
 
 
 def has_ii_loops(function: Function) -> bool:
     """Test whether `fuse_sweeps` would fuse a loop."""
     return (any(next(_pairs(block), None) is not None for block in blocks_of(function.block))
-            or _without_waiting(function) is not None)
+            or _with_deferred_cotangents(function) is not None)
 
 
-def _without_waiting(function: Function) -> Function | None:
+def _with_deferred_cotangents(function: Function) -> Function | None:
     """Remove the wait of a reverse sweep for whole-array arithmetic (deferred_cotangents.py), if
     its loop can then be fused.
     """
@@ -85,16 +85,16 @@ def _sweeps(function: Function) -> Iterator[tuple[Block, Op, Op]]:
             for back, before in _reversed(block) for forth in before)
 
 
-def _join_in(block: Block) -> bool:
+def _fuse_in_block(block: Block) -> bool:
     """Fuse the loops of `block`, or else of its nested blocks; return whether there were any."""
     joined = False
     while (pair := next(_pairs(block), None)) is not None:
-        _join(block, pair)
+        _fuse(block, pair)
         joined = True
     if not joined:
         for op in block.ops:
             for inner in op.blocks:
-                joined |= _join_in(inner)
+                joined |= _fuse_in_block(inner)
     return joined
 
 
@@ -188,14 +188,14 @@ def _is_in_step(x: Value, forth: Op, back: Op) -> bool:
             return False
         if k not in user.record.shapes:
             touching.append((user, k, body_back.params[0]))
-    return any(_is_one_place({_place(op, k, axis, index) for op, k, index in touching}, forth)
-               for axis in range(x.type.rank))
+    return any(_is_one_place({_access_position(op, k, axis, index) for op, k, index in touching},
+                             forth) for axis in range(x.type.rank))
 
 
 Place = tuple[int, frozenset, int]  # c * i + the sum of these, so many times each, + a number
 
 
-def _place(op: Op, k: int, axis: int, index: Value) -> Place | None:
+def _access_position(op: Op, k: int, axis: int, index: Value) -> Place | None:
     """Return the position along an axis at which `op` accesses its input `k`, in terms of the
     counter `index`; None where it is not known.
     """
@@ -259,7 +259,7 @@ def _needed(forth: Op, back: Op, block: Block, tapes: set[Value]) -> list[Op] | 
     found = []
     for op in reversed(between):
         if wanted.intersection(op.outputs):
-            _ask_before(forth, op)
+            _query_shape_before(forth, op)
             read = op_free_values(op)
             if (set(forth.outputs).intersection(read)
                     or not all(each.record.pure
@@ -270,7 +270,7 @@ def _needed(forth: Op, back: Op, block: Block, tapes: set[Value]) -> list[Op] | 
     return found[::-1]
 
 
-def _ask_before(forth: Op, op: Op) -> None:
+def _query_shape_before(forth: Op, op: Op) -> None:
     """Let `op` query the shape of an array before `forth` instead of after it, if that is the same.
     """
     for k in op.record.shapes:
@@ -281,7 +281,7 @@ def _ask_before(forth: Op, op: Op) -> None:
             op.inputs[k] = start if start.type == x.type else x
 
 
-def _join(block: Block, pair: Pair) -> None:
+def _fuse(block: Block, pair: Pair) -> None:
     """Append the trips of the reverse sweep to those of the forward sweep."""
     forth, back = pair.forth, pair.back
     (body,), (body_back,) = forth.blocks, back.blocks
@@ -299,14 +299,15 @@ def _join(block: Block, pair: Pair) -> None:
     for k in own:
         back.outputs[k].op = forth
         forth.outputs.append(back.outputs[k])
-    _take_what_was_put(body,
-                       [y for x, y in zip(forth.outputs, body.yields) if isinstance(x.type, Array)])
+    _forward_tape_items(body,
+                        [y for x, y in zip(forth.outputs, body.yields)
+                         if isinstance(x.type, Array)])
     block.ops = [op for op in block.ops if op is not back and op not in pair.needed]
     at = block.ops.index(forth)
     block.ops[at:at] = pair.needed
 
 
-def _take_what_was_put(block: Block, tapes: Sequence[Value]) -> None:
+def _forward_tape_items(block: Block, tapes: Sequence[Value]) -> None:
     """Forward what a trip pushes on a tape to its pop in the same trip (store-to-load forwarding);
     `tapes` are the arrays among them, at its end.
     """

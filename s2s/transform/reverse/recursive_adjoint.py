@@ -32,7 +32,7 @@ from ...ir.types import Array, Extent, Tape, Tuple, Type, Unknown, carries_deriv
 from ...ops.core.control import Known, call
 from ...ops.program.recursive_callee import Recursive, recursive_callees, written_params
 from .adjoint import Adjoint, differentiable_results
-from .custom_rule_calls import expanded
+from .custom_rule_calls import expand_rule_calls
 from .sweeps import Sweeps, tape_name
 from .tape import Region, operands, unstable_values
 
@@ -66,7 +66,7 @@ def recursive_pair(callee: Recursive, wrt: Sequence[int], split: Callable, whole
     return known[tuple(wrt)]
 
 
-def linked(callee: Recursive) -> list[Recursive]:
+def mutually_recursive(callee: Recursive) -> list[Recursive]:
     """Return the functions that are mutually recursive with `callee`, itself first."""
     return [callee, *(other for other in recursive_callees(callee.function)
                       if other is not callee and callee in recursive_callees(other.function))]
@@ -85,7 +85,7 @@ def closed_wrt(callee: Recursive, wrt: Sequence[int],
 
     `carrying(function, params)` are the values of `function` that do.
     """
-    members = linked(callee)
+    members = mutually_recursive(callee)
     wanted: dict[Recursive, set[int]] = {member: set() for member in members}
     wanted[callee].update(wrt)
     while True:
@@ -117,12 +117,12 @@ def _pairs_of(wanted: dict[Recursive, set[int]], split: Callable,
     def either(callee, wrt, *seeded):
         return pairs[callee] if callee in pairs else split(callee, wrt, *seeded)
 
-    functions = {member: expanded(member.function, pair.wrt, split)
+    functions = {member: expand_rule_calls(member.function, pair.wrt, split)
                  for member, pair in pairs.items()}
     while True:
         sweeps = {}
         for member, pair in pairs.items():
-            pair.sketch = Known(_sketch(member.function, pair))
+            pair.sketch = Known(_stub(member.function, pair))
         for member, pair in pairs.items():
             function = functions[member]
             adjoint = Adjoint(function, [function.params[k] for k in pair.wrt], either, whole,
@@ -157,7 +157,7 @@ def docs_of(function: Function) -> tuple[str, str]:
             f"{where}, for those of its results.")
 
 
-def _sketch(function: Function, pair: Pair) -> Function:
+def _stub(function: Function, pair: Pair) -> Function:
     """Return a stub of the backward part for its callers, before the tapes are known."""
     params = [Value(function.params[k].type) for k in pair.arguments]
     params += [Value(y.type) for y in differentiable_results(function)]

@@ -49,7 +49,7 @@ from ...ops.core.shape import length, shape_source
 
 
 def replace_shape_only_reads(adjoint: Block, home: dict[Value, Block],
-                    primal: Function) -> dict[Value, list[Value]]:
+                             primal: Function) -> dict[Value, list[Value]]:
     """Redirect, in place, ops of `adjoint` that read only shapes to its own values or to lengths;
     return the lengths by the values they belong to.
 
@@ -82,7 +82,8 @@ def replace_shape_only_reads(adjoint: Block, home: dict[Value, Block],
         return asked[source, axis]
 
     def visit(block: Block, known: dict[tuple, Value]) -> None:
-        known = {**known, **_like([v for v in block.params if v not in shapeless], home)}
+        known = {**known,
+                 **_arrays_by_lengths([v for v in block.params if v not in shapeless], home)}
         ops, block.ops = block.ops, []
         for op in ops:
             for k in op.record.shapes:
@@ -107,7 +108,7 @@ def replace_shape_only_reads(adjoint: Block, home: dict[Value, Block],
             for inner in op.blocks:
                 visit(inner, known)
             block.ops.append(op)
-            known.update(_like([v for v in op.outputs if v not in shapeless], home))
+            known.update(_arrays_by_lengths([v for v in op.outputs if v not in shapeless], home))
 
     visit(adjoint, {})
     substitute(adjoint, said)
@@ -130,7 +131,7 @@ def sliced(x: Value, axis: int) -> tuple[Value, int, int] | None:
     return (whole, of[0], type.dims[axis].offset) if of else None
 
 
-def _like(values: list[Value], home: Mapping[Value, Block]) -> dict[tuple, Value]:
+def _arrays_by_lengths(values: list[Value], home: Mapping[Value, Block]) -> dict[tuple, Value]:
     """Index the arrays among `values` that the adjoint computes itself by the lengths in their
     types.
     """

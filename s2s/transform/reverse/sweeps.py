@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from ...analysis.activity import loop_parts
-from ...analysis.bit_exact import firm_values
+from ...analysis.bit_exact import bit_exact_values
 from ...analysis.exit_conditions import carry_of
 from ...analysis.final_elements import final_elements
 from ...analysis.side_effects import maybe_unbound, without_shape
@@ -48,7 +48,7 @@ from ...ops.core.shape import NARROW, length
 from .adjoint import Adjoint
 from .shape_only_reads import replace_shape_only_reads, sliced
 from .tape import Region, cut, known_trips, operands, unstable_values
-from .whole_array_tapes import read_again_and_again, read_throughout
+from .whole_array_tapes import read_throughout, reread_arrays
 
 DECIDED = ("saved", "recomputed", "outer", "once", "lasts", "again", "ends")  # of a region
 # ops that convert to Python numbers
@@ -71,10 +71,10 @@ class Sweeps:
         self.regions = {b: region for b, region in adjoint.regions.items()
                         if region.adjoint in reached}
         self.by_adjoint = {region.adjoint: region for region in self.regions.values()}
-        self.stable = read_again_and_again(self.primal)
+        self.stable = reread_arrays(self.primal)
         self.unstable, self.made_again = (unstable_values(self.primal.block, stable=self.stable),
                                           adjoint.made_again)
-        self.firm = firm_values(self.primal, root.adjoint, self.made_again)
+        self.firm = bit_exact_values(self.primal, root.adjoint, self.made_again)
         self.kept = final_elements(self.primal)
         self.shapeless = without_shape(self.primal.block, maybe_unbound(self.primal))
         # values saved by a branch, in scope around it

@@ -23,7 +23,7 @@ from ...ir.graph import Block, Function, Op, Value, walk
 from ...ir.types import Array, List, Scalar, Tuple, Type, Unknown
 from ...ir.types import Tape as GrowingTape
 from ...ops.program.checkpoint import is_plain
-from .whole_array_tapes import made_anew
+from .whole_array_tapes import replaced_arrays
 
 # Note [The cut]
 # Nodes are the values of one block.  A value that the adjoint reads is a sink; a value that cannot
@@ -241,7 +241,8 @@ def calls_made_again(function: Function, alone: bool = True) -> set[Op]:
     """
     calls = [op for op in walk(function.block) if op.name == "call"
              and is_plain(op.attrs["callee"])]
-    unstable = unstable_values(function.block) - made_anew(function) if calls and alone else set()
+    unstable = (unstable_values(function.block) - replaced_arrays(function) if calls and alone
+                else set())
     return {op for op in calls if is_arithmetic(op.attrs["callee"].function_for(op.inputs)) or alone
             and unstable.isdisjoint(op.inputs)
             and is_arithmetic(op.attrs["callee"].function_for(op.inputs), of_elements=True)}

@@ -22,7 +22,7 @@ from ...ops.program.recursive_callee import Recursive
 from ..stabilise.spectral_functions import with_matrix_functions
 from ..stabilise.square_roots import plain, with_squares, without_squares
 from .adjoint import Adjoint, drop_unread
-from .custom_rule_calls import expanded
+from .custom_rule_calls import expand_rule_calls
 from .recursive_adjoint import Pair, docs_of, recursive_pair
 from .sweeps import Sweeps
 from .tape import is_arithmetic
@@ -43,8 +43,8 @@ def whole_vjp(function: Function, wrt: Sequence[Value], summed: Sequence[Value] 
     after the y_bars.
     """
     places = [function.params.index(x) for x in wrt], [function.params.index(x) for x in summed]
-    function = expanded(with_matrix_functions(with_squares(function), places[0]), places[0],
-                        split_vjp)
+    function = expand_rule_calls(with_matrix_functions(with_squares(function), places[0]),
+                                 places[0], split_vjp)
     wrt, summed = ([function.params[k] for k in ks] for ks in places)
     seeds = [k for k, y in enumerate(function.results) if carries_derivative(y.type)]
     # as for the rows of a Jacobian
@@ -96,7 +96,8 @@ def split_vjp(function: Function | Recursive, wrt: tuple[int, ...],
     known = _halves.setdefault(function, {})
     again = is_arithmetic(function) if again is None else again
     if (wrt, seeded, again, partial) not in known:
-        whole = expanded(with_matrix_functions(with_squares(function), wrt), wrt, split_vjp)
+        whole = expand_rule_calls(with_matrix_functions(with_squares(function), wrt), wrt,
+                                  split_vjp)
         known[wrt, seeded, again, partial] = split(whole,
                                                    Adjoint(whole, [whole.params[k] for k in wrt],
                                                            split_vjp, whole_vjp, seeded=seeded,

@@ -32,7 +32,7 @@ from ...ops.arrays.index_pattern import expand
 from ...ops.core.identities import base_offset
 
 
-def made_anew(function: Function) -> set[Value]:
+def replaced_arrays(function: Function) -> set[Value]:
     """Return the loop-carried arrays that each trip replaces by a new one, and never writes into.
     """
     loops = [op for op in walk(function.block) if op.name in ("for", "while")]
@@ -60,7 +60,7 @@ def made_anew(function: Function) -> set[Value]:
     return found
 
 
-def read_again_and_again(function: Function) -> set[Value]:
+def reread_arrays(function: Function) -> set[Value]:
     """Return arrays that a trip computes whole, or the trip before has, with element reads inside
     more loops than they have indices.
     """
@@ -80,7 +80,7 @@ def read_throughout(function: Function) -> set[Value]:
     in as many loops as they have axes.
     """
     return {param for body, carried in loop_bodies(function) for param, end in carried.items()
-            if goes_through(body, param, ()) and is_made_in(body, end)}
+            if reads_throughout(body, param, ()) and is_made_in(body, end)}
 
 
 def loop_bodies(function: Function) -> Iterator[tuple[Block, dict[Value, Value]]]:
@@ -95,7 +95,7 @@ def loop_bodies(function: Function) -> Iterator[tuple[Block, dict[Value, Value]]
             yield body, {param: end for param, end in carried if isinstance(param.type, Array)}
 
 
-def goes_through(block: Block, array: Value, loops: tuple[Op, ...]) -> bool:
+def reads_throughout(block: Block, array: Value, loops: tuple[Op, ...]) -> bool:
     """Test whether `block`, in these `loops`, or a loop in it reads an element of `array` inside as
     many loops as it has axes, each as long as an axis.
     """
@@ -108,7 +108,7 @@ def goes_through(block: Block, array: Value, loops: tuple[Op, ...]) -> bool:
                                                       for k, i in enumerate(places)):
                 return True
         if (op.name == "for" and len(loops) < array.type.rank
-                and goes_through(op.blocks[0], array, (*loops, op))):
+                and reads_throughout(op.blocks[0], array, (*loops, op))):
             return True
     return False
 
