@@ -6,15 +6,15 @@
     ...     print(found)
 
 The function that is differentiated is run once more, op by op, on the arguments of the call
-(ir/interpret.py).  Of each op on the way from what is differentiated to the result, its record says
-where calculus is silent (ops/core/kinks.py), and is asked so of the numbers that the op was given.
-A result that depends on an argument, but on no path differentiably, has derivative 0 by the same
-silence: a root found by bisection.
+(ir/interpret.py).  For each op on a path from the differentiated arguments to the result, its
+record says at which operands the derivative does not exist (ops/core/kinks.py), and is applied to
+the actual operands.  A result that depends on an argument, but on no path differentiably, has
+derivative 0 by convention, too: a root found by bisection.
 
-Considered: to have generated code say so itself.  It would have to be compiled anew, and everything
-that simplifies it would have to keep what it says.  This looks at the program before it is
+Considered: to let generated code report it itself.  It would have to be compiled anew, and every
+simplification would have to keep the reports.  This runs the program as it is before it is
 simplified for a derivative, so every spelling, mode and compiled form has one answer.  It costs a
-slow run, which nobody pays who does not ask.
+slow run, which only its callers pay.
 """
 
 from __future__ import annotations

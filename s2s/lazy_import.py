@@ -8,9 +8,9 @@ long to import as NumPy; one that calls a function of SciPy has imported SciPy i
 stands at the top of a module, among the imports, and counts as one of them (tests/test_layers.py).
 
 Three other designs were considered.  Imports inside functions hide what a module depends on, and
-each of the functions needs its own.  importlib.util.LazyLoader puts the unloaded module into
-sys.modules, where everybody else's `import numba` finds it.  A `__getattr__` of a package (PEP 562)
-delays what is asked of the package, and not what its modules import of one another.
+each function needs its own.  importlib.util.LazyLoader puts the unloaded module into sys.modules,
+where any other `import numba` finds it.  A `__getattr__` of a package (PEP 562) delays attribute
+accesses to the package, but not the imports among its modules.
 """
 
 from __future__ import annotations

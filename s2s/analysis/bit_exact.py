@@ -5,13 +5,13 @@
                                    q = q_tape[t]              (not: q = z * z + c * z)
                                    q_bar = np.where(q == q_max, s_bar, 0.0)
 
-Compiled twice, an expression may come out different in the last bit: LLVM rounds a product once
-together with what is added to it, and not where somebody else reads the product as well; an
-exponential in a vector is another than that of the elements that are left over.  A number is as
-good either way, but what is decided by it is not: no element of q would be the largest any more,
-and its gradient 0; a branch would be taken in one sweep, and not in the other; an index would be
-another.  So a comparison of such numbers, and what is an integer of one, is saved, not made again,
-and so is what an adjoint compares with what was chosen of it.
+An expression compiled twice may differ in the last bit: LLVM contracts a product with the addition
+that follows it, but not where the product has another reader; an exponential in a vector loop
+differs from that of the remaining elements.  As a number it is as good either way, but a decision
+based on it is not: no element of q would equal the maximum any more, and its gradient would be 0; a
+branch would be taken in one sweep and not in the other; an index would differ.  So comparisons of
+such numbers, and integers computed from them, are saved, not recomputed, and so are the values that
+an adjoint compares with one selected from them.
 
 Considered: to leave such roundings to no compiler; it costs loops of scalars up to a third of their
 speed, and does not help with exponentials.

@@ -3,8 +3,8 @@
     for k in range(n):          each element of y after the loop depends on that element of y
         y = y * a + np.sin(y)   before it; with np.sum(y) instead of np.sin(y) it depends on all
 
-Then what is left out of their results (Note [Masks stay outermost]) has no part in the cotangent of
-what they began with, although they hand on zeros that multiply what they come by.
+Then elements of their results that are left out (Note [Masks stay outermost]) do not contribute to
+the cotangents of their operands, although zero cotangents pass through them and meet their slopes.
 """
 
 from __future__ import annotations

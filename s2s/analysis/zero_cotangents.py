@@ -6,10 +6,10 @@
     if step > limit:            # what the loop has summed has no part in the result
         step = limit
 
-On the way back the branch gives the step of the loop's making no cotangent where `step > limit`,
-and the loop has nothing to do there: it is swept back where the branch went the other way, as one
-who differentiates by hand would have it.  Nor may it be swept there: what was thrown away may have
-been infinite, or have such slopes, and zeros times those would be NaN (ops/core/chain_rule.py,
+In the reverse sweep the branch contributes nothing to the cotangent of `step` where `step > limit`,
+and the loop has nothing to do there: it is swept back only where the branch went the other way, as
+one would write it by hand.  Nor may it be swept there: the discarded values may have been infinite,
+or have infinite slopes, and zeros times those would be NaN (ops/core/chain_rule.py,
 Note [Masks stay outermost]).
 
 Considered: to ask at run time whether the cotangents are zero, which would leave out what is NaN by

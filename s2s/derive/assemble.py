@@ -441,7 +441,7 @@ def differentiable(function: Function) -> list[Type]:
 def zero_of(type: Type):
     """Emit zeros of `type`, a number or a container of numbers, whose extents are not needed.
 
-    What is no data stays what it is.
+    Non-numeric members stay as they are.
     """
     match type:
         case Tuple(items, form):

@@ -202,9 +202,8 @@ def prepend(rear: Block, late: Sequence[Value], shapeless: set[Value]) -> dict[V
     """Prepend to the ops of `rear`, in place, what is cheaper recomputed there than saved:
     Note [What is saved].
 
-    No shape is asked of what is `shapeless`.
-    Growing tapes are given to it as lists, which it copies: ops/core/control.py, Note [Kept tapes].
-    Which stands for which is returned.
+    The shapes of `shapeless` values are not read.  Growing tapes are passed as lists, which it
+    copies: ops/core/control.py, Note [Kept tapes].  Returns the mapping from tapes to lists.
     """
     read = [v for v in free_values(rear) if v not in set(late)]
     there = list(dict.fromkeys(x for v in read

@@ -4,11 +4,12 @@ Builders stand on one stack, and functions are shared between the stages that re
 that call a function for the first time together wait for one of them to generate and compile its
 code, which then serves all.  Calls of what is there already do not wait.
 
-What is generated is made of many small objects that refer to each other.  Python's collector looks
-through the young ones after every 700 that are made, which took a seventh of the time of generating
-code: while somebody has the turn it looks less often, and at the end, which takes 2 to 10 ms: what
-the first turns of a process leave just counts as old, for most of it stays.  Considered: to switch
-it off, which would keep whatever else the process does from being collected.
+Generating code creates many small objects that refer to each other.  Python's collector scans the
+young ones after every 700 allocations, which took a seventh of the time of generating code: while
+somebody has the turn it scans less often, and then once at the end, which takes 2 to 10 ms; objects
+from the first turns of a process are counted as old without a scan, for most of them stay.
+Considered: to disable it, which would keep the garbage of the rest of the process from being
+collected.
 
 Note [Where frames are kept]
 From 3.11 on Python keeps the frames of functions in chunks of 16 KiB, which it asks the system for,

@@ -27,13 +27,13 @@ long (a flow in a cavity: 549 lines of loops for 1,191).  A recurrent network wi
 memory took two thirds of the time so, and half of the loops.  Only native code does so, which has
 changed nothing when it raises.
 
-It also supposes that arguments are equally long which a loop carries in turns: `up, u, un = u, un,
-up`, where u came as one and un as the other, or `h = np.tanh(W @ h)`, which is as long as W has
-rows, and before as long as it has columns (back/arrays/assume_equal_lengths.py).  That is asked of
-a call, at once.  Two designs beside it were weighed.  That arguments agree could be a part of the
-kind of a call, as lengths of 1 are: all that is kept of a function would have to say so, for the
-few that ask.  And each trip could be asked for the length of what it ends with: but what indices in
-the loop need could then not be asked before it.
+It also assumes equal lengths of arguments that a loop carries in turns: `up, u, un = u, un, up`,
+where u came as one and un as the other, or `h = np.tanh(W @ h)`, whose length is the number of rows
+of W, and was the number of its columns before (back/arrays/assume_equal_lengths.py).  That is
+checked at each call.  Two other designs were weighed.  Agreement of arguments could be a part of
+the specialisation key, as lengths of 1 are: everything cached for a function would have to say so,
+for the few that depend on it.  Or each trip could check the length of its end state: but then the
+bounds checks of indices in the loop could not be hoisted before it.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """SciPy functions as plain Python, which the front end inlines.
 
 SciPy's linear algebra is NumPy's with triangles and other defaults, and its densities are formulas
-of scipy.special, whose derivatives are known; arguments that only say how SciPy goes about it
-(`overwrite_a`) are taken and mean nothing.  Numbers agree with SciPy's to rounding.  The densities
+of scipy.special, whose derivatives are known; arguments that only tune SciPy's algorithms
+(`overwrite_a`) are accepted and ignored.  Numbers agree with SciPy's to rounding.  The densities
 are those of Johnson, Kotz and Balakrishnan, "Continuous Univariate Distributions", as SciPy
-parametrises them; outside of where a distribution lives a density is 0 and its logarithm -inf.  Of
-parameters that no distribution has, a negative scale, say, NaN comes out, as from SciPy: each
-becomes NaN before it is used, and what is outside is asked in such a way (z < 0, not ~(z >= 0))
-that a NaN counts as inside, where it spreads.
+parametrises them; outside of its support a density is 0 and its logarithm -inf.  Parameters that no
+distribution has, a negative scale, say, give NaN, as in SciPy: each becomes NaN before it is used,
+and the tests for the support are written (z < 0, not ~(z >= 0)) so that a NaN counts as inside, and
+propagates.
 """
 
 from __future__ import annotations

@@ -25,9 +25,9 @@ long to load as a small program takes to generate; to make the key of all that a
 where a change of anything in a module would be a change of everything in it; to keep it for
 functions that are interpreted too, whose calls mostly are fewer and whose source is asked for.
 
-What is recalled stands in for the function (`ir.graph.Recalled`): its parameters and results are
-known; its source, its loops for other lengths, or what explains an error, are generated when they
-are asked for.
+A recalled function stands in for the original (`ir.graph.Recalled`): its parameters and results are
+known; its source, its loops for other lengths, or the explanation of an error, are generated on
+demand.
 
     S2S_RECALL=0    nothing is recalled or kept: for those who change s2s while it runs, as its
                     tests do

@@ -20,7 +20,7 @@ asks of floats could be otherwise at the next call:
 * where floats decide how often a loop runs or which element is read, the pattern is that of these
   arguments only: `holds` is False, and who keeps the pattern must find it again at each call.
 
-Integers, truth values and lengths are part of what a pattern holds for.
+Integers, truth values and lengths are part of the key that a pattern is valid for.
 
 Also considered: a source transformation, whose tangents are these integers.  It would run faster,
 but it cannot see whether an index came from data, and both sides of a branch would need their own

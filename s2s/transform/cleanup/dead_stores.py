@@ -18,9 +18,9 @@
             x_bar[i] = x_bar[i] + t * np.cos(x[i])
         return x_bar
 
-The adjoint of `y[i] = v` clears y_bar[i], as what was there before had no part in the result.  In a
-loop, or a nest of loops, whose every trip has an element of its own, and which reads that element
-alone, nobody comes to see that.
+The adjoint of `y[i] = v` clears y_bar[i], as the overwritten value does not contribute to the
+result.  In a loop, or a loop nest, in which each trip accesses only an element of its own, nothing
+reads the cleared element.
 """
 
 from __future__ import annotations

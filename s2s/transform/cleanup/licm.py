@@ -58,10 +58,10 @@ threads of loops or fuses them would look into branches; and to clear what comes
 operands, which has to be done once in each of the sweeps of a derivative of a derivative.  A choice
 of operands is one op that does it all.
 
-Considered: to take what costs a pass out untested where the lengths are known to agree, which costs
-a loop of no trips a product that it never needed; and to do so for native code alone, which has one
-branch less to go back through, but then each trip of the way back has a product of its own, and
-each trip forwards saves what is the same in all of them.
+Considered: to hoist expensive ops untested where the lengths are known to agree, which costs a loop
+of no trips a product that it never needed; and to do so for native code alone, which has one branch
+less in its reverse sweep, but then each trip of the reverse sweep computes a product of its own,
+and each trip of the forward sweep saves the same value.
 """
 
 from __future__ import annotations

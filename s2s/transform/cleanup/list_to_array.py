@@ -20,12 +20,12 @@ ways were thought of: to make it in the front end (which does not know yet what 
 list), to lower it for native code only (which leaves the tapes), and this: a pass before
 differentiation.
 
-What is asked of the list: it starts empty; each trip of a loop with a known number of trips, or of
-a nest of such loops that makes lists of lists, appends to it once, and nothing else is done with it
-there; the items are numbers, arrays whose extents are known before the loop, or tuples of such, for
-which there is one array each; afterwards it is only stacked, measured and, where the items are
-arrays, read.  (A number read from a list of Python's is one of Python's, and one from an array is
-NumPy's: of a list of tuples it is read only to be stored in an array.)
+The conditions on the list: it starts empty; each trip of a loop with a known trip count, or of a
+nest of such loops that builds lists of lists, appends to it once, and does nothing else with it;
+the items are numbers, arrays whose extents are known before the loop, or tuples of such, for which
+there is one array each; afterwards it is only stacked, measured and, where the items are arrays,
+read.  (A number read from a Python list is a Python number, and one from an array is NumPy's: from
+a list of tuples it may be read only to be stored in an array.)
 """
 
 from __future__ import annotations

@@ -154,12 +154,13 @@ def _trailing_exit(loop: Op) -> set[Value]:
 def share_length_queries(block: Block, late: Sequence[Value] = ()) -> None:
     """Query each length once, at the first value that is known to have it.
 
-    Loops make new versions of an array, and a length asked of the last of them would hold up
+    Loops create new versions of an array, and a length read from the last of them would delay
     everything that depends on it until the loop is done; equal extents mean equal lengths, so any
-    value will do.  What an argument can tell is asked before anything else: the argument may be
+    value will do.  Lengths of arguments are read before anything else: the argument may be
     overwritten later.  But n + 1 or n * m, where n is the length of another, is no length of its
-    own: it is a cotangent, which only the sweep back is given.  What is given `late` is asked for
-    no length that something else has, for it is made of results that may need that length.
+    own: it belongs to a cotangent, which only the reverse sweep is given.  Values in `late` are not
+    asked for lengths that other values have, since they are computed from results that may need
+    that length.
     """
     arguments = set(block.params) - {*late}
     on_top: dict[Extent, Op] = {}

@@ -3,8 +3,8 @@ that each member has a cotangent of its own.
 
     scaled((a, 2.0), x)    becomes    scaled(a, 2.0, x)    and scaled has the parameters p_0, p_1, x
 
-A cotangent that is a tuple would be made anew by each of its readers; that of an array is added to
-in place.
+A tuple as a cotangent would be rebuilt by each of its readers; the cotangent of an array is
+accumulated in place.
 """
 
 from __future__ import annotations

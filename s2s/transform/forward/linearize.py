@@ -4,9 +4,9 @@ times.
     f(*xs) -> *ys    becomes    f_fwd(*xs) -> (*ys, *saved)
                                 f_lin(*saved, *x_dots) -> *y_dots
 
-The tangents are those of `jvp`, written as if every value of the primal were in scope, in blocks of
-their own: a loop of them makes the trips of the primal's loop in the same order.  What they read is
-saved, or computed again, as for the reverse sweep: `transform/reverse/tape.py` decides,
+The tangents are those of `jvp`, emitted as if every value of the primal were in scope, in blocks of
+their own: their loops make the trips of the primal's loops in the same order.  Primal values that
+they read are saved, or recomputed, as for the reverse sweep: `transform/reverse/tape.py` decides,
 `transform/reverse/sweeps.py` emits.
 
 Note [Not by transposing twice]

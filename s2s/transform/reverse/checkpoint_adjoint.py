@@ -1,10 +1,10 @@
 """Checkpointing of loops: rerun the trips from few saved states (snapshots) in the reverse sweep.
 
-The forward sweep leaves snapshots: the state (what the loop carries) before some of its trips, on a
-stack.  The reverse sweep takes the trips from the last to the first.  For each it goes on from the
-last snapshot to the state before the trip, leaving further snapshots on the way while there is
-room; then it runs the trip once more and its adjoint; then it drops the snapshot, if there was one
-of this very trip.
+The forward sweep saves snapshots, the state (the loop's carries) before some of its trips, on a
+stack.  The reverse sweep takes the trips from the last to the first.  For each it resumes from the
+last snapshot up to the state before the trip, saving further snapshots on the way while there is
+room; then it reruns the trip, and runs its adjoint; then it drops the snapshot, if there was one of
+this very trip.
 
     x_kept, i_kept = np.empty(20), np.empty(20, int)     # forward
     for i in range(n):
@@ -21,11 +21,11 @@ of this very trip.
 Where snapshots stand is `gap` of ops/program/checkpoint.py, which makes this Revolve (binomial
 checkpointing).
 
-Other designs that were considered: a recursive function, as in treeverse (the schedule is the call
-tree, but the state and all that the body reads go through its parameters, and GPU kernels have no
-recursion); two levels, sqrt(n) trips a segment (one more loop, but never less memory than 2 sqrt(n)
-states, which few whole grids may already exceed); a table of actions made before the loop (an
-interpreter in the generated code: nobody can read what it does).
+Considered: a recursive function, as in treeverse (the schedule is the call tree, but the state and
+everything that the body reads become its parameters, and GPU kernels have no recursion); two levels
+of sqrt(n) trips each (one more loop, but never less memory than 2 sqrt(n) states, which few whole
+grids may already exceed); a table of actions computed before the loop (an interpreter in the
+generated code, which nobody can read).
 
 Note [Loops that do not say how often they run]
 Where to leave snapshots depends on the number of trips.  A `while`, and a `for` that may be left,

@@ -7,10 +7,10 @@ before the loop.
     for i in range(n - 1, -1, -1):                      t = 2 / n * (pred[i] - y[i])
         w_bar += pred_bar[i] * np.exp(-x[i])            w_bar += t * np.exp(-x[i])
 
-Then the way back reads of the forward sweep only what the same trip has made, and both are one loop
-(fuse_sweeps.py), which needs no array of predictions and none of cotangents.  An element of what is
-computed element by element is the same of the operands' elements, where these are as long as it is:
-so, or because the call has been asked whether they are.
+Then the reverse sweep reads from the forward sweep only values of the same trip, and both loops
+fuse (fuse_sweeps.py), without an array of predictions or of cotangents.  An element of an
+elementwise result is computed from the operands' elements, where these have the same length: known
+from types, or checked at the call.
 
 Considered: to sum up the loss itself in the loop that fills `pred`, before anything is
 differentiated.  Its value would then be added up in the order of the loop, where NumPy adds

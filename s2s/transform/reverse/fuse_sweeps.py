@@ -9,18 +9,18 @@ no tape.
         h = h_tape[i]
         W_bar += np.outer(1 - h * h, X[i])
 
-Hascoët, Fidanova and Held call such loops II-loops, with independent iterations ("Adjoining
-independent computations", AD 2000), and Tapenade asks its user which they are.  Here it is seen in
-what the two sweeps do: the way back reads of the forward sweep only what the same trip has saved,
-and what it hands to the next trip is only added to, so its order is that of a sum.  What it needs
-besides, the cotangent of the loss above all, must not depend on what the loop comes to: `loss / n`
-will do, `np.sqrt(loss)` not.  The forward sweep keeps its order, and with it every bit of the
-function's value.
+Hascoët, Fidanova and Held call loops with independent iterations II-loops ("Adjoining independent
+computations", AD 2000), and Tapenade asks its user for them.  Here they are recognised in the two
+sweeps: the reverse sweep reads from the forward sweep only what the same trip has saved, and what
+it carries from trip to trip is only added to, so its order is that of a sum.  Its other inputs, the
+cotangent of the loss above all, must not depend on the results of the loop: `loss / n` will do,
+`np.sqrt(loss)` not.  The forward sweep keeps its order, and with it every bit of the function's
+value.
 
-Considered: deciding it where the sweeps are made (sweeps.py), which is before the cotangents are
-known and cleaned up, so that what depends on what would be guessed; or joining compiled loops only
-(back/loops/fuse.py), which leaves the tapes in the source, and lists of arrays on the tapes are not
-taken apart there.
+Considered: to decide when the sweeps are emitted (sweeps.py), before the cotangents are known and
+cleaned up, so that their dependences would be guessed; or to fuse compiled loops only
+(back/loops/fuse.py), which leaves the tapes in the source, and cannot take apart lists of arrays on
+tapes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Emission of the forward sweep with its tapes, and of the backward sweep that reads them.
 
 The forward sweep is the primal plus the writes to the tapes; the backward sweep is the adjoint plus
-the reads, and plus what is recomputed.  tape.py decides which is which; this module emits both, and
-threads the tapes through the loops and branches between the place that fills them and the place
-that reads them.
+the reads, and plus what is recomputed.  tape.py decides between saving and recomputing; this module
+emits both sweeps, and threads the tapes through the loops and branches between the writes and the
+reads.
 """
 
 from __future__ import annotations

@@ -127,9 +127,9 @@ def cut(region: Region, needed: list[Value], unstable: set[Value], kept: dict[Va
     """Split what the adjoint of `region` needs of it into saved and recomputed values, operands
     first.
 
-    What is `given` to the adjoint need not be saved, what is `handed_on` to the next trip is saved
-    there; calls that are `made_again` are as good as cheap ops.  What is `firm` is not computed
-    again (analysis/bit_exact.py).
+    Values `given` to the adjoint need not be saved, those `handed_on` to the next trip are saved
+    there; calls in `made_again` are as cheap as cheap ops.  `firm` values are not recomputed
+    (analysis/bit_exact.py).
     """
     def is_computed(v: Value) -> bool:
         return v in kept or v not in firm and recomputable(v, unstable, made_again)

@@ -1,4 +1,5 @@
-"""Reverse mode: the adjoint of a structured op is a structured op of the same kind, run backwards.
+"""Reverse mode (VJP): the adjoint of a structured op is a structured op of the same kind, run
+backwards.
 
     f(*xs) -> *ys    becomes    f_vjp(*xs, *y_bars) -> (*ys, *x_bars)
 
