@@ -79,7 +79,7 @@ def met(transformed, types: Sequence[Type]):
                      tuple(map(type_fingerprint, types))))
     except NoFingerprint:
         return None
-    return store.Met.of(transformed.name, said)
+    return store.StoredPrograms.of(transformed.name, said)
 
 
 def recall(transformed, types: Sequence[Type], kept):

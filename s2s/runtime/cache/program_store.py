@@ -74,7 +74,7 @@ def in_bytes(x) -> bytes:
     return file.getvalue()
 
 
-class Met:
+class StoredPrograms:
     """The stored programs of one key."""
 
     def __init__(self, folder: Path, stem: str, key: str):
@@ -88,12 +88,12 @@ class Met:
                 self.entries = []
 
     @staticmethod
-    def of(name: str, said: str) -> Met | None:
+    def of(name: str, said: str) -> StoredPrograms | None:
         """The stored programs of this name and key; None if none can be stored."""
         folder = disk.private_directory()
         if folder is None:
             return None
-        return Met(folder, name,
+        return StoredPrograms(folder, name,
                    hashlib.sha256("\0".join([said, versions()]).encode()).hexdigest()[:32])
 
     @property
@@ -112,7 +112,7 @@ class Met:
 class Program:
     """The stored facts about the native code of `flat`."""
 
-    def __init__(self, met: Met, key: str, flat: Function | Recalled, facts: Facts,
+    def __init__(self, met: StoredPrograms, key: str, flat: Function | Recalled, facts: Facts,
                  entry: dict | None):
         self.met, self.key, self.flat, self.facts, self.entry = met, key, flat, facts, entry
 
@@ -145,7 +145,7 @@ class Program:
         disk.write(self.path(what), pickle.dumps(piece))
 
 
-class Reread:
+class StoredText:
     """The module text of an earlier process; which line raises which exception is computed from a
     newly generated module, only if needed.
     """

@@ -13,7 +13,7 @@ from ..intrinsics.inline_checks import raised
 from ..threads.parallel_for import RAISED
 
 
-class Otherwise:
+class Deoptimised:
     """Code that `make` generates on first use, in the state of this moment."""
 
     def __init__(self, make: Callable[[], Callable]):

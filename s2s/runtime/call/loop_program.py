@@ -12,12 +12,12 @@ from ...back.lowering import lower
 from ...back.print.printer import Draft, Module
 from ...ir.compile_lock import cached_in_turn
 from ...ir.graph import Function
-from ..cache.program_store import Program, Reread
+from ..cache.program_store import Program, StoredText
 from ..kernels.runtime_calls import spelled
 from ..numba.native_module import NATIVE_NAMES
 
 
-class Drafted:
+class LoopProgram:
     """The loop form that `make` generates for the function, specialised for arguments of these
     `lengths`.
 
@@ -52,12 +52,12 @@ class Drafted:
         return self.draft.module(parts)
 
     def native(self, parts: frozenset[int], form: str,
-               make: Callable[[], Module]) -> Module | Reread:
+               make: Callable[[], Module]) -> Module | StoredText:
         """The text to compile, in the form that `make` generates."""
         place = "text", *self.place, tuple(sorted(parts)), form
         found = self.kept.read(*place) if self.kept is not None else None
         if found is not None:
-            return Reread(*found, make)
+            return StoredText(*found, make)
         made = make()
         if self.kept is not None and not made.given:
             self.kept.write((made.text, made.entry, bool(made.raises)), *place)

@@ -54,8 +54,8 @@ from ..entry.out_argument import into_form
 from ..entry.print_replay import printed, rest, without
 from ..numba.native_module import NotCompiled, OtherKind, decorated, has_wide_integer, loaded
 from ..threads.parallel_threshold import BySize, MoreWork, chooser
-from .deoptimise import Otherwise
-from .loop_program import Drafted
+from .deoptimise import Deoptimised
+from .loop_program import LoopProgram
 from .malloc import keep_freed_memory
 from .user_exception import raised_again, raised_by
 
@@ -86,8 +86,8 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
 
     def code(lengths: tuple[int, ...], known: Callable[[], Function],
              supposes: bool = True) -> Native | BySize:
-        drafted = Drafted(known, lengths, supposes, kept)
-        otherwise = (Otherwise(functools.partial(code, lengths, known, False)) if drafted.supposes
+        drafted = LoopProgram(known, lengths, supposes, kept)
+        otherwise = (Deoptimised(functools.partial(code, lengths, known, False)) if drafted.supposes
                      else None)
         loops = chooser(drafted.sizes, len(function.params), parallel)
 
@@ -113,9 +113,9 @@ class Native:
     supposes of lengths does not hold, `otherwise` is called.
     """
 
-    def __init__(self, function: Function | Recalled, drafted: Drafted, parts: frozenset[int],
+    def __init__(self, function: Function | Recalled, drafted: LoopProgram, parts: frozenset[int],
                  fastmath: bool, cache: bool, prints: bool, more: Sequence[str] = (),
-                 otherwise: Otherwise | None = None):
+                 otherwise: Deoptimised | None = None):
         self.function, self.drafted, self.parts, self.__name__ = (function, drafted, parts,
                                                                   function.name)
         self.fastmath, self.cache, self.prints, self.otherwise = fastmath, cache, prints, otherwise
@@ -230,7 +230,7 @@ class Native:
             return self.otherwise.code(*args)
         if self.is_in_python:
             return interpreted(self, args)
-        args = in_own_order(args)
+        args = native_byte_order(args)
         overlap = any(map(overlaps_itself, args))
         function, is_disproved, raised = self.function, False, None
         before = printed() if self.prints else 0
@@ -250,7 +250,8 @@ class Native:
         except MemoryCheckError:
             raise
         except NumbaError as error:
-            refusal = None if any(map(has_wide_integer, args)) else explained(error, function)
+            refusal = (None if any(map(has_wide_integer, args))
+                       else one_line_message(error, function))
         except NotCompiled as error:
             self.is_in_python, self.is_pure, refusal = True, False, None
             self.run = self.into = self.no_code
@@ -296,7 +297,7 @@ class Native:
         return load(module.text, module.entry, module.lines, given={**module.given, "print": rest})
 
 
-def in_own_order(args: tuple) -> tuple:
+def native_byte_order(args: tuple) -> tuple:
     """`args` with byte-swapped arrays copied to native byte order, the only one that Numba
     supports.
     """
@@ -355,7 +356,7 @@ def as_type(x, type: Type):
     return x
 
 
-def explained(error: NumbaError, function: Function) -> CompileError:
+def one_line_message(error: NumbaError, function: Function) -> CompileError:
     """Numba's error message, in one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     reason = next((line for line in lines if not line.startswith(("Failed in", "-", "File"))),

@@ -43,7 +43,7 @@ def load(text: str, entry: str, lines: dict[int, Line], check: bool | None = Non
         tree = ast.fix_missing_locations(Trap().visit(tree))
         namespace.update({STOP: stop, REMEMBER: remember, LOCALS: locals})
     exec(compile(tree, filename, "exec"), namespace)
-    return naming_the_line(namespace[entry], filename, lines)
+    return with_user_line(namespace[entry], filename, lines)
 
 
 def register(text: str, entry: str) -> str:
@@ -57,7 +57,7 @@ def register(text: str, entry: str) -> str:
     return name
 
 
-def naming_the_line(function: Callable, filename: str, lines: dict[int, Line]) -> Callable:
+def with_user_line(function: Callable, filename: str, lines: dict[int, Line]) -> Callable:
     """Wrap `function` so that its exceptions name the user's line."""
 
     @functools.wraps(function)
@@ -65,7 +65,7 @@ def naming_the_line(function: Callable, filename: str, lines: dict[int, Line]) -
         try:
             return function(*args)
         except Exception as error:
-            point_at(error, filename, lines)
+            add_user_line(error, filename, lines)
             refused = (refusal(error, filename, lines)
                        or library_refusal(error, running_line(error, filename, lines)))
             if refused is not None:
@@ -75,7 +75,7 @@ def naming_the_line(function: Callable, filename: str, lines: dict[int, Line]) -
     return run
 
 
-def point_at(error: Exception, filename: str, lines: dict[int, Line]) -> None:
+def add_user_line(error: Exception, filename: str, lines: dict[int, Line]) -> None:
     """Add to `error` the user's line that was running when it was raised."""
     line = running_line(error, filename, lines)
     if line is not None:

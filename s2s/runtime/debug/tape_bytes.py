@@ -75,7 +75,8 @@ def measure(text: str, entry: str, args: tuple, lines: dict[int, Line],
     def look() -> None:
         nonlocal most, found, known
         held = held_by(sys._getframe(1))
-        known = {id(x): known.get(id(x)) or Held(x) for x in held.values() if isinstance(x, list)}
+        known = {id(x): known.get(id(x)) or ListContents(x)
+                 for x in held.values() if isinstance(x, list)}
         for each in known.values():
             each.look()
         sizes = [known[id(x)].bytes if isinstance(x, list) else x.nbytes for x in held.values()]
@@ -88,7 +89,7 @@ def measure(text: str, entry: str, args: tuple, lines: dict[int, Line],
     wheres = saving_lines(tree)
     namespace: dict[str, object] = {**(given or {}), LOOK: look, "__name__": f"s2s_{entry}",
                                     "__file__": FILE}
-    exec(compile(ast.fix_missing_locations(Looking().visit(tree)), FILE, "exec"), namespace)
+    exec(compile(ast.fix_missing_locations(TapeInspector().visit(tree)), FILE, "exec"), namespace)
     with redirect_stdout(io.StringIO()):
         namespace[entry](*copy.deepcopy(args))
     return Memory(tuple(Saved(name, size, type, line_of(wheres[code, name], lines))
@@ -98,7 +99,7 @@ def measure(text: str, entry: str, args: tuple, lines: dict[int, Line],
 FILE, LOOK = "<s2s measured>", "s2s_look"
 
 
-class Looking(ast.NodeTransformer):
+class TapeInspector(ast.NodeTransformer):
     """Insert a call before and after each loop that inspects the tapes."""
 
     def visit_For(self, node):
@@ -146,7 +147,7 @@ def saving_lines(tree: ast.Module) -> dict[tuple[str, str], int]:
     return {**made, **found}
 
 
-class Held:
+class ListContents:
     """The inspected part of a list.
 
     Tapes change at their ends: what a look finds where it was, the last in front, is what was
@@ -156,7 +157,7 @@ class Held:
     def __init__(self, x: list):
         self.list, self.bytes = x, 0
         self.items: list = []
-        self.inner: list[Held] = []  # of the items that are lists
+        self.inner: list[ListContents] = []  # of the items that are lists
         self.kinds: Counter[tuple[bool, object]] = Counter()
 
     def look(self) -> None:
@@ -174,7 +175,7 @@ class Held:
     def put(self, item) -> None:
         self.items.append(item)
         if isinstance(item, list):
-            self.inner.append(Held(item))
+            self.inner.append(ListContents(item))
             self.inner[-1].look()
         self.bytes += self.inner[-1].bytes if isinstance(item, list) else bytes_in(item)
         self.kinds[kind_of(item)] += 1

@@ -46,7 +46,7 @@ class Spreading:
         for stmt in statements:
             if isinstance(stmt, (ast.Assign, ast.AugAssign, ast.Return, ast.Expr)):
                 before: list[ast.stmt] = []
-                One(self, before).visit(stmt)
+                ComprehensionReplacer(self, before).visit(stmt)
                 self.body(before)
                 done += before
             else:
@@ -56,7 +56,7 @@ class Spreading:
         statements[:] = done
 
 
-class One(ast.NodeTransformer):
+class ComprehensionReplacer(ast.NodeTransformer):
     """Replace each comprehension of a statement by a name; the loop that computes it is appended to
     `before`.
     """

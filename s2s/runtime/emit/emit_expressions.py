@@ -36,7 +36,7 @@ ORDER = {operator.eq: "==", operator.ne: "!=", operator.lt: "<", operator.le: "<
          operator.gt: ">", operator.ge: ">="}
 
 
-class Given(NamedTuple):
+class ExprValue(NamedTuple):
     """The value of an expression; `owned` if it comes with a reference that its user must release,
     `lasting` if the caller holds one.
     """
@@ -58,40 +58,40 @@ class Expressions:
         self.kinds, self.calls = inference.kinds, inference.calls
         self.naturals: dict[int, ir.Value] = {}  # what is known not to be negative
         # by block, from the outermost: arrays that values stand for, and what a call is made of
-        self.held: list[dict[object, Given]] = [{}]
+        self.held: list[dict[object, ExprValue]] = [{}]
         self.is_counted = functools.cache(
             lambda kind: context.data_model_manager[kind].contains_nrt_meminfo())
 
-    def read(self, name: str) -> Given:
+    def read(self, name: str) -> ExprValue:
         """The value of a variable."""
         raise NotImplementedError
 
     # --------------------------------------------------------------------------------------- values
 
-    def own(self, given: Given) -> Given:
+    def own(self, given: ExprValue) -> ExprValue:
         """The same value, with a reference of its own."""
         if not given.owned and self.is_counted(given.kind):
             self.count("NRT_incref", given.kind, given.value)
         return given._replace(owned=True, lasting=False)
 
-    def drop(self, given: Given) -> None:
+    def drop(self, given: ExprValue) -> None:
         """Release a value that nothing uses."""
         if given.owned and self.is_counted(given.kind):
             self.release(given)
 
-    def release(self, given: Given) -> None:
+    def release(self, given: ExprValue) -> None:
         """Release a reference to the value."""
         self.count("NRT_decref", given.kind, given.value)
 
-    def counters(self, given: Given) -> list[ir.Value]:
+    def counters(self, given: ExprValue) -> list[ir.Value]:
         """Numba's reference-counted objects (meminfos) inside the value."""
         if isinstance(given.kind, types.BaseTuple):
             return [each for k, kind in enumerate(given.kind.types) if self.is_counted(kind)
-                    for each in self.counters(Given(item(self.builder, given.value, k), kind))]
+                    for each in self.counters(ExprValue(item(self.builder, given.value, k), kind))]
         return [field(self.context, self.builder, given.kind, given.value, "meminfo")]
 
     @contextmanager
-    def holding(self, *given: Given):
+    def holding(self, *given: ExprValue):
         """Keep temporaries alive while something else is computed that may raise."""
         held, before = self.held[-1], len(self.held[-1])
         for x in given:
@@ -101,8 +101,8 @@ class Expressions:
         while len(held) > before:
             held.popitem()
 
-    def expressions(self, nodes: Iterable[ast.expr]) -> list[Given]:
-        given: list[Given] = []
+    def expressions(self, nodes: Iterable[ast.expr]) -> list[ExprValue]:
+        given: list[ExprValue] = []
         for node in nodes:
             with self.holding(*given):
                 given.append(self.expression(node))
@@ -123,7 +123,7 @@ class Expressions:
         else:
             self.builder.call(called, [field(self.context, self.builder, kind, value, "meminfo")])
 
-    def as_type(self, given: Given, kind: types.Type) -> ir.Value:
+    def as_type(self, given: ExprValue, kind: types.Type) -> ir.Value:
         """Cast the value to this type."""
         value, of = given.value, given.kind
         if of == kind:
@@ -146,25 +146,26 @@ class Expressions:
             return isinstance(value.constant, int) and value.constant >= 0
         return id(value) in self.naturals
 
-    def note(self, given: Given, is_natural: bool) -> Given:
+    def note(self, given: ExprValue, is_natural: bool) -> ExprValue:
         if is_natural and not isinstance(given.value, ir.Constant):
             self.naturals[id(given.value)] = given.value
         return given
 
     # ---------------------------------------------------------------------------------- expressions
 
-    def expression(self, node: ast.expr) -> Given:
+    def expression(self, node: ast.expr) -> ExprValue:
         kind = self.kinds[id(node)]
         if id(node) in self.inference.statics:
             # all that is asked of it is its type, and its address would be one of this process:
             # such code is not kept
             if isinstance(kind, types.Dispatcher):
-                return Given(self.context.get_constant_null(kind), kind)
-            return Given(self.context.get_constant_generic(self.builder, kind,
-                                                           self.inference.statics[id(node)]), kind)
+                return ExprValue(self.context.get_constant_null(kind), kind)
+            return ExprValue(self.context.get_constant_generic(self.builder, kind,
+                                                               self.inference.statics[id(node)]),
+                             kind)
         match node:
             case ast.Constant(value):
-                return Given(self.context.get_constant_generic(self.builder, kind, value), kind)
+                return ExprValue(self.context.get_constant_generic(self.builder, kind, value), kind)
             case ast.Name(name):
                 return self.read(name)
             case ast.Tuple(items):
@@ -174,8 +175,8 @@ class Expressions:
                                       [self.expression(left), self.expression(right)])
             case ast.UnaryOp(op, operand):
                 if id(node) not in self.calls:
-                    return Given(self.context.get_constant_generic(self.builder, kind,
-                                                                   -operand.value), kind)
+                    return ExprValue(self.context.get_constant_generic(self.builder, kind,
+                                                                       -operand.value), kind)
                 return self.operation(node, UNARY[type(op)], [self.expression(operand)])
             case ast.Compare(left, [op], [right]):
                 return self.operation(node, COMPARED[type(op)],
@@ -195,7 +196,7 @@ class Expressions:
             case ast.Subscript(value, index):
                 return self.subscript(node, kind, self.expression(value), index)
             case ast.Slice(lower, upper, step):
-                none = Given(self.context.get_dummy_value(), types.none)
+                none = ExprValue(self.context.get_dummy_value(), types.none)
                 return self.call(node, slice,
                                  [none if x is None else self.expression(x)
                                   for x in (lower, upper, *[step] * (step is not None))], {})
@@ -203,23 +204,23 @@ class Expressions:
                 return self.called(node, function, args, keywords)
         raise AssertionError(ast.dump(node))
 
-    def several(self, kind: types.BaseTuple, items: list[Given]) -> Given:
+    def several(self, kind: types.BaseTuple, items: list[ExprValue]) -> ExprValue:
         owned = any(x.owned and self.is_counted(x.kind) for x in items)
         if owned:
             items = [self.own(x) for x in items]
         values = [self.as_type(x, k) for x, k in zip(items, kind.types)]
-        return Given(self.context.make_tuple(self.builder, kind, values), kind, owned)
+        return ExprValue(self.context.make_tuple(self.builder, kind, values), kind, owned)
 
-    def listed(self, kind: types.List, items: list[Given]) -> Given:
+    def listed(self, kind: types.List, items: list[ExprValue]) -> ExprValue:
         """A new list of these values."""
         with self.holding(*items):
             made = self.context.build_list(self.builder, kind,
                                            [self.as_type(x, kind.dtype) for x in items])
         for x in items:
             self.drop(x)
-        return Given(made, kind, True)
+        return ExprValue(made, kind, True)
 
-    def operation(self, node: ast.AST, function: Callable, given: list[Given]) -> Given:
+    def operation(self, node: ast.AST, function: Callable, given: list[ExprValue]) -> ExprValue:
         signature = self.calls[id(node)]
         kinds = set(signature.args)
         if len(kinds) == 1 and len(given) == 2:
@@ -227,19 +228,19 @@ class Expressions:
             made = self.instruction(function, kind, [self.as_type(x, kind) for x in given])
             if made is not None:
                 given = [x.value for x in given]
-                return self.note(Given(made, signature.return_type),
+                return self.note(ExprValue(made, signature.return_type),
                                  function in (operator.add, operator.mul)
                                  and all(map(self.is_natural, given)))
         values = [x.value for x in given]
         if (function is operator.pow
             and (made := self.power(signature.return_type, *given)) is not None):
-            return Given(made, signature.return_type)
+            return ExprValue(made, signature.return_type)
         made = self.call(node, function, given, {})
         return self.note(made,
                          function in (operator.floordiv, operator.mod)
                          and all(map(self.is_natural, values)))
 
-    def power(self, kind: types.Type, x: Given, exponent: Given) -> ir.Value | None:
+    def power(self, kind: types.Type, x: ExprValue, exponent: ExprValue) -> ir.Value | None:
         """Expand a float to a small literal power into the products that Numba would use; its
         general function takes 0.1 s to compile.
         """
@@ -275,7 +276,7 @@ class Expressions:
                     else self.builder.fcmp_ordered)(ORDER[function], *values)
         return None
 
-    def either(self, values: list[ast.expr], is_or: bool) -> Given:
+    def either(self, values: list[ast.expr], is_or: bool) -> ExprValue:
         """Short-circuit `and` and `or` of truth values."""
         builder, ways = self.builder, []
         after = builder.append_basic_block()
@@ -289,7 +290,7 @@ class Expressions:
                 builder.cbranch(value, *((after, more) if is_or else (more, after)))
                 builder.position_at_end(more)
         builder.position_at_end(after)
-        return Given(self.joined(ways), types.boolean)
+        return ExprValue(self.joined(ways), types.boolean)
 
     def joined(self, ways: list[tuple[ir.Value, ir.Block]]) -> ir.Value:
         found = self.builder.phi(ways[0][0].type)
@@ -297,7 +298,8 @@ class Expressions:
             found.add_incoming(value, block)
         return found
 
-    def choice(self, kind: types.Type, test: ast.expr, body: ast.expr, other: ast.expr) -> Given:
+    def choice(self, kind: types.Type, test: ast.expr, body: ast.expr,
+               other: ast.expr) -> ExprValue:
         """`body if test else other` of two numbers that depend on data: the branch would be
         mispredicted half of the time.
         """
@@ -314,7 +316,7 @@ class Expressions:
             ways.append((value, builder.block))
             builder.branch(blocks[2])
         builder.position_at_end(blocks[2])
-        return self.note(Given(self.joined(ways), kind, True), all(naturals))
+        return self.note(ExprValue(self.joined(ways), kind, True), all(naturals))
 
     def unpredictable(self, made: ir.Instruction) -> ir.Instruction:
         """The same, marked unpredictable, so that LLVM emits a select where both sides are cheap.
@@ -335,36 +337,37 @@ class Expressions:
 
     # --------------------------------------------------------------------------------------- arrays
 
-    def attribute(self, kind: types.Type, of: Given, attr: str) -> Given:
+    def attribute(self, kind: types.Type, of: ExprValue, attr: str) -> ExprValue:
         if attr == "shape" and isinstance(of.kind, types.Array) and not of.owned:
             shape = field(self.context, self.builder, of.kind, of.value, "shape")
-            return Given(shape, kind)
+            return ExprValue(shape, kind)
         found = self.context.get_getattr(of.kind, attr)(self.context, self.builder, of.kind,
                                                         of.value, attr)
         self.drop(of)
-        return Given(found, kind, True)
+        return ExprValue(found, kind, True)
 
-    def indices(self, node: ast.expr) -> list[Given]:
+    def indices(self, node: ast.expr) -> list[ExprValue]:
         return [self.index(x) for x in (node.elts if isinstance(node, ast.Tuple) else [node])]
 
-    def whole(self, node: ast.expr) -> Given:
+    def whole(self, node: ast.expr) -> ExprValue:
         """The index of an element or slice as one value, for a call."""
         return self.packed(node, self.indices(node))
 
-    def packed(self, node: ast.expr, indices: list[Given]) -> Given:
+    def packed(self, node: ast.expr, indices: list[ExprValue]) -> ExprValue:
         return (self.several(self.kinds[id(node)], indices) if isinstance(node, ast.Tuple)
                 else indices[0])
 
-    def index(self, node: ast.expr) -> Given:
+    def index(self, node: ast.expr) -> ExprValue:
         """An index, cast to the type that the array expects."""
         if self.kinds[id(node)] == types.none:
-            return Given(self.context.get_dummy_value(), types.none)
-        return Given(self.expression(node).value, self.kinds[id(node)])
+            return ExprValue(self.context.get_dummy_value(), types.none)
+        return ExprValue(self.expression(node).value, self.kinds[id(node)])
 
-    def subscript(self, node: ast.Subscript, kind: types.Type, of: Given, index: ast.expr) -> Given:
+    def subscript(self, node: ast.Subscript, kind: types.Type, of: ExprValue,
+                  index: ast.expr) -> ExprValue:
         if isinstance(of.kind, types.BaseTuple):
             k = self.kinds[id(index)].literal_value % len(of.kind.types)
-            found = Given(item(self.builder, of.value, k), kind)
+            found = ExprValue(item(self.builder, of.value, k), kind)
             if isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
                 self.note(found, True)
             if of.owned:
@@ -381,27 +384,27 @@ class Expressions:
         self.drop(of)
         return found
 
-    def is_element(self, of: Given, indices: Sequence[Given]) -> bool:
+    def is_element(self, of: ExprValue, indices: Sequence[ExprValue]) -> bool:
         kinds = [x.kind for x in indices]
         return is_element(self.context, of.kind,
                           kinds[0] if len(kinds) == 1 else types.Tuple.from_types(kinds))
 
-    def where(self, of: Given, indices: Sequence[Given]) -> ir.Value:
+    def where(self, of: ExprValue, indices: Sequence[ExprValue]) -> ir.Value:
         return place(self.context, self.builder, of.kind, of.value,
                      [(x.value, x.kind) for x in indices], self.is_natural, self.line)
 
-    def element(self, of: Given, indices: Sequence[Given]) -> Given:
-        return Given(load_item(self.context, self.builder, of.kind, self.where(of, indices)),
-                     of.kind.dtype)
+    def element(self, of: ExprValue, indices: Sequence[ExprValue]) -> ExprValue:
+        return ExprValue(load_item(self.context, self.builder, of.kind, self.where(of, indices)),
+                         of.kind.dtype)
 
-    def put_element(self, of: Given, indices: Sequence[Given], x: Given) -> None:
+    def put_element(self, of: ExprValue, indices: Sequence[ExprValue], x: ExprValue) -> None:
         store_item(self.context, self.builder, of.kind, self.as_type(x, of.kind.dtype),
                    self.where(of, indices))
 
     # ---------------------------------------------------------------------------------------- calls
 
     def called(self, node: ast.Call, function: ast.expr, args: list[ast.expr],
-               keywords: list[ast.keyword]) -> Given:
+               keywords: list[ast.keyword]) -> ExprValue:
         if not self.inference.is_static(function):
             bound = self.kinds[id(function)]
             of = self.expression(function.value)
@@ -414,20 +417,21 @@ class Expressions:
         if len(given) == 1 and not keywords:
             (x,) = given
             if named is len and isinstance(x.kind, types.Array) and not x.owned:
-                return self.note(Given(item(self.builder,
-                                            field(self.context, self.builder, x.kind, x.value,
-                                                  "shape"), 0), types.intp), True)
+                return self.note(ExprValue(
+                    item(self.builder,
+                         field(self.context, self.builder, x.kind, x.value, "shape"), 0),
+                    types.intp), True)
             if named is np.shape and isinstance(x.kind, types.Array):
                 shape = self.attribute(self.kinds[id(node)], x._replace(owned=False), "shape")
                 self.drop(x)
                 return shape
             if named is np.sign and isinstance(x.kind, types.Float):
-                return Given(self.sign(x.value), x.kind)
+                return ExprValue(self.sign(x.value), x.kind)
             if (named in (np.float32, np.float64) and isinstance(args[0], ast.Constant)
                 and isinstance(x.kind, types.Float)):
                 kind = self.kinds[id(node)]
-                return Given(ir.Constant(self.context.get_value_type(kind),
-                                         float(named(args[0].value))), kind)
+                return ExprValue(ir.Constant(self.context.get_value_type(kind),
+                                             float(named(args[0].value))), kind)
         if named in AGAIN and AGAIN[named][0](*(x.kind for x in given)):
             return self.again(node, AGAIN[named][1], given)
         naturals = [self.is_natural(x.value) for x in given]
@@ -437,12 +441,13 @@ class Expressions:
         return self.note(found, is_natural and types.unliteral(found.kind) == types.intp)
 
     def arguments(self, args: list[ast.expr],
-                  keywords: list[ast.keyword]) -> tuple[list[Given], dict[str, Given]]:
+                  keywords: list[ast.keyword]) -> tuple[list[ExprValue], dict[str, ExprValue]]:
         given = self.expressions([*args, *(k.value for k in keywords)])
         return given[:len(args)], {k.arg: x for k, x in zip(keywords, given[len(args):])}
 
-    def call(self, node: ast.AST, function: object, given: list[Given], keywords: dict[str, Given],
-             of: Given | None = None, signature=None) -> Given:
+    def call(self, node: ast.AST, function: object, given: list[ExprValue],
+             keywords: dict[str, ExprValue], of: ExprValue | None = None,
+             signature=None) -> ExprValue:
         """Call a function through Numba's lowering."""
         signature = signature or self.calls[id(node)]
         resolve = self.context.typing_context.resolve_value_type
@@ -464,10 +469,10 @@ class Expressions:
         for x in (*given, *keywords.values()):
             self.drop(x)
         if isinstance(signature.return_type, types.Phantom) or signature.return_type == types.none:
-            return Given(self.context.get_dummy_value(), types.none)
-        return Given(found, signature.return_type, True)
+            return ExprValue(self.context.get_dummy_value(), types.none)
+        return ExprValue(found, signature.return_type, True)
 
-    def again(self, node: ast.AST, emit: Callable, given: list[Given]) -> Given:
+    def again(self, node: ast.AST, emit: Callable, given: list[ExprValue]) -> ExprValue:
         """Call a function whose result aliases its first argument's memory: take over the
         argument's reference, or add one.
         """

@@ -15,7 +15,7 @@ can be read off in order. The type and lowering of each call come from Numba's t
 that nothing has two meanings.
 
 Lists are Numba's: the item type of an empty list follows from what is appended to it or what it is
-joined with (infer_expressions.py, Unfilled); comprehensions are desugared
+joined with (infer_expressions.py, EmptyList); comprehensions are desugared
 (desugar_comprehensions.py). Everything else (in-place addition to whole arrays, strings, caught
 exceptions, objects, recursion) and code with bounds checks is left to Numba, a whole function at a
 time.

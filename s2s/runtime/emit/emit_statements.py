@@ -33,12 +33,12 @@ from ..intrinsics.noalias_alloc import laid_out
 from ..llvm.helper_functions import raised_in
 from ..llvm.split_module import LOOP
 from .collapse_nests import Nest
-from .emit_expressions import Expressions, Given
+from .emit_expressions import Expressions, ExprValue
 from .infer_expressions import BINARY, MIXED, SCALARS, Types
-from .outline_loops import Handed, Reads, Sources, promise_of
+from .outline_loops import LoopArguments, Reads, Sources, promise_of
 from .stack_arrays import on_stack
 from .unroll_hints import leave
-from .unwind import Failing
+from .unwind import Unwinding
 
 ALIGNED = 32  # bytes of a vector, to which short arrays are aligned
 STRETCH = 32  # loops and branches one after the other, between two rests
@@ -52,7 +52,7 @@ class Bound(NamedTuple):
     lasting: bool = False
 
 
-class Trip(NamedTuple):
+class LoopTargets(NamedTuple):
     """The targets of `continue` and `break` of a loop, the types at these points, and the block
     depth.
     """
@@ -74,13 +74,13 @@ class Statements(Expressions):
                                                                left)
         self.known: dict[str, Bound] = {}
         self.slots: dict[tuple[str, types.Type], ir.Value] = {}
-        self.trips: list[Trip] = []
+        self.trips: list[LoopTargets] = []
         self.nests = nests
         self.on_stack = on_stack(function, inference.kinds)
         self.bounds: dict[int, list[ir.Value]] = {}  # of loops of nests that may run as one
         self.extracted = extracted
         self.done: set[ast.For] = set()  # of these
-        self.latest: dict[str, Given] = {}  # what slots of arrays hold, as far as that is known
+        self.latest: dict[str, ExprValue] = {}  # what slots of arrays hold, as far as that is known
         # of the arrays that names have stood for (outline_loops.py)
         self.promises: dict[str, set[int]] = {}
         self.sources = Sources(function) if extracted else None
@@ -92,14 +92,14 @@ class Statements(Expressions):
         for name, kind in self.inference.kept():  # what a return gives up, wherever it stands
             if self.is_counted(kind):
                 self.slot(name, kind)
-        self.failing = Failing(self.builder,
-                               lambda: (each for held in self.held for each in held.items()),
-                               self.counters)
+        self.failing = Unwinding(self.builder,
+                                 lambda: (each for held in self.held for each in held.items()),
+                                 self.counters)
         for a, kind, value in zip(self.function.args.args, self.lower.fndesc.argtypes,
                                   self.lower.fnargs):
-            self.bind(a, a.arg, Given(value, kind, lasting=True))
+            self.bind(a, a.arg, ExprValue(value, kind, lasting=True))
         if self.block(self.function.body):
-            self.leave(Given(self.context.get_dummy_value(), types.none))
+            self.leave(ExprValue(self.context.get_dummy_value(), types.none))
         self.failing.finish(lambda: [self.release(each) for each in self.in_slots()])
 
     def slot(self, name: str, kind: types.Type) -> ir.Value:
@@ -110,7 +110,7 @@ class Statements(Expressions):
             self.slots[name, kind] = cgutils.alloca_once(self.builder, of)
         return self.slots[name, kind]
 
-    def bind(self, node: ast.AST, name: str, given: Given) -> None:
+    def bind(self, node: ast.AST, name: str, given: ExprValue) -> None:
         kind = self.kinds[id(node)]
         value = self.as_type(given, kind)
         is_value = id(node) in self.bindings.values
@@ -124,13 +124,13 @@ class Statements(Expressions):
         if is_value:
             self.known[name] = Bound(kind, value, given.lasting)
             if counts:
-                self.held[-1][id(node)] = Given(value, kind)
-                self.failing.keep(id(node), Given(value, kind))
+                self.held[-1][id(node)] = ExprValue(value, kind)
+                self.failing.keep(id(node), ExprValue(value, kind))
             return
         self.put(name, kind, value)
         self.known[name] = Bound(kind)
         if self.sources is not None:
-            self.latest[name] = Given(value, kind)
+            self.latest[name] = ExprValue(value, kind)
 
     def put(self, name: str, kind: types.Type, value: ir.Value) -> None:
         """Store the value into the name's slot, which takes over its reference."""
@@ -139,12 +139,12 @@ class Statements(Expressions):
             self.count("NRT_decref", kind, self.builder.load(place))
         self.builder.store(value, place)
 
-    def read(self, name: str) -> Given:
+    def read(self, name: str) -> ExprValue:
         kind, value, lasting = self.known[name]
         if (value is None and isinstance(kind, types.Array)
             and (latest := self.latest.get(name)) is not None and latest.kind == kind):
             value = latest.value
-        return Given(self.builder.load(self.slot(name, kind)) if value is None else value, kind,
+        return ExprValue(self.builder.load(self.slot(name, kind)) if value is None else value, kind,
                      lasting=lasting)
 
     def forget(self, stmt: ast.stmt) -> None:
@@ -169,16 +169,16 @@ class Statements(Expressions):
         self.known = {name: b if (b := before.get(name)) is not None and b.value is not None
                       else Bound(kind) for name, kind in end.items()}
 
-    def give_up(self, blocks: Sequence[dict[int, Given]]) -> None:
+    def give_up(self, blocks: Sequence[dict[int, ExprValue]]) -> None:
         for held in blocks:
             for given in held.values():
                 self.release(given)
 
-    def in_slots(self) -> Iterator[Given]:
+    def in_slots(self) -> Iterator[ExprValue]:
         """The values in the slots."""
         for (_, of), place in self.slots.items():
             if self.is_counted(of):
-                yield Given(self.builder.load(place), of)
+                yield ExprValue(self.builder.load(place), of)
 
     # ----------------------------------------------------------------------------------- statements
 
@@ -244,7 +244,7 @@ class Statements(Expressions):
             case ast.If(test, body, others):
                 return self.chosen(stmt, test, body, others)
             case ast.Return(value):
-                self.leave(Given(self.context.get_dummy_value(), types.none) if value is None
+                self.leave(ExprValue(self.context.get_dummy_value(), types.none) if value is None
                            else self.expression(value))
                 return False
             case ast.Raise(exc):
@@ -273,7 +273,7 @@ class Statements(Expressions):
             case ast.Tuple(targets), _:
                 whole = self.expression(value)
                 for k, (t, kind) in enumerate(zip(targets, whole.kind.types)):
-                    self.bind_to(t, Given(self.builder.extract_value(whole.value, k), kind))
+                    self.bind_to(t, ExprValue(self.builder.extract_value(whole.value, k), kind))
                 self.drop(whole)
             case ast.Name(name), _ if id(value) in self.on_stack:
                 self.bind(target, name,
@@ -281,7 +281,7 @@ class Statements(Expressions):
             case _:
                 self.bind_to(target, self.expression(value))
 
-    def bind_to(self, target: ast.Name | ast.Subscript, x: Given) -> None:
+    def bind_to(self, target: ast.Name | ast.Subscript, x: ExprValue) -> None:
         """Assign to a name, element or slice."""
         if isinstance(target, ast.Name):
             self.bind(target, target.id, x)
@@ -294,7 +294,7 @@ class Statements(Expressions):
             self.put_element(of, self.indices(target.slice), x)
             self.drop(of)
 
-    def short(self, kind: types.Array, shape: Sequence[int], zero: bool) -> Given:
+    def short(self, kind: types.Array, shape: Sequence[int], zero: bool) -> ExprValue:
         """Allocate a short array on the stack."""
         item_type = self.context.get_data_type(kind.dtype)
         size = math.prod(shape)
@@ -306,7 +306,7 @@ class Statements(Expressions):
         null = ir.Constant(cgutils.voidptr_t, None)
         data = self.builder.bitcast(memory, item_type.as_pointer())
         made = laid_out(self.context, self.builder, kind, [word(n) for n in shape], null, data)
-        return Given(made.value, kind, lasting=True)
+        return ExprValue(made.value, kind, lasting=True)
 
     def add_to(self, stmt: ast.AugAssign, target: ast.expr, function, value: ast.expr) -> None:
         if isinstance(target, ast.Name):
@@ -328,7 +328,7 @@ class Statements(Expressions):
                          self.operation(stmt, function, [left, self.expression(value)]))
         self.drop(of)
 
-    def leave(self, given: Given) -> None:
+    def leave(self, given: ExprValue) -> None:
         """Return the value."""
         kind = self.inference.result
         given = self.own(given)
@@ -458,11 +458,11 @@ class Statements(Expressions):
             trips[k] = builder.select(whole, word(1), lengths[k])
         trips[-1] = length
         for loop, n in zip(nest.loops[1:], trips[1:]):
-            self.note(Given(n, types.intp), True)
+            self.note(ExprValue(n, types.intp), True)
             self.bounds[id(loop)] = [n]
         return builder.add(start, trips[0]) if not self.is_zero(start) else trips[0]
 
-    def is_in_a_row(self, array: Given, axis: int, length: ir.Value) -> ir.Value:
+    def is_in_a_row(self, array: ExprValue, axis: int, length: ir.Value) -> ir.Value:
         """Whether a step along an axis equals `length` steps along the next one."""
         builder, context = self.builder, self.context
         if array.kind.layout == "C":
@@ -491,7 +491,7 @@ class Statements(Expressions):
         before, builder, context = self.known, self.builder, self.context
         self.fit(head)
         reads, handed = (Reads.of(stmt, self.bindings.values),
-                         Handed(context, builder, self.sources, self.promises))
+                         LoopArguments(context, builder, self.sources, self.promises))
         results = {name: end[name]
                    for name in reads.names
                    if name in reads.bound and name in end and name not in after}
@@ -533,8 +533,8 @@ class Statements(Expressions):
         self.done.add(stmt)
         return True
 
-    def outside(self, stmt: ast.For, function: ir.Function, handed: Handed, bound: Container[str],
-                results: dict[str, types.Type]) -> None:
+    def outside(self, stmt: ast.For, function: ir.Function, handed: LoopArguments,
+                bound: Container[str], results: dict[str, types.Type]) -> None:
         """Emit a loop as a function that stores `results`."""
         outer = (self.builder, self.known, self.slots, self.held, self.trips, self.naturals,
                  self.extracted, self.failing, self.latest)
@@ -543,9 +543,9 @@ class Statements(Expressions):
         self.builder = builder = ir.IRBuilder(body)
         self.known, self.slots, self.held, self.trips, self.extracted, self.latest = ({}, {}, [{}],
                                                                                       [], (), {})
-        self.failing = Failing(builder,
-                               lambda: (each for held in self.held for each in held.items()),
-                               self.counters)
+        self.failing = Unwinding(builder,
+                                 lambda: (each for held in self.held for each in held.items()),
+                                 self.counters)
         naturals = self.naturals
         self.naturals = {id(arg): arg for key, arg in zip(handed.given, args) if key in naturals}
         for name, kind, value in handed.values(builder, args):
@@ -586,11 +586,11 @@ class Statements(Expressions):
              counter: ir.Value | None = None) -> None:
         """Emit one iteration of a loop."""
         head = self.inference.heads[id(stmt)]
-        self.trips.append(Trip(following, after, head, self.inference.ends[id(stmt)],
-                               len(self.held)))
+        self.trips.append(LoopTargets(following, after, head, self.inference.ends[id(stmt)],
+                                      len(self.held)))
         with self.inside(stmt.body):
             if counter is not None:
-                self.bind(stmt.target, stmt.target.id, Given(counter, types.intp))
+                self.bind(stmt.target, stmt.target.id, ExprValue(counter, types.intp))
             if self.block(stmt.body):
                 self.fit(head)
                 self.builder.branch(following)

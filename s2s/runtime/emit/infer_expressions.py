@@ -34,7 +34,7 @@ SCALARS = (types.Number, types.Boolean)
 _signatures: dict = {}  # what Numba's tables said: a call of this, with arguments of these types
 
 
-class Unfilled(types.Type):
+class EmptyList(types.Type):
     """The type of the empty list made by this node, before anything is appended."""
 
     def __init__(self, node: ast.List):
@@ -42,15 +42,15 @@ class Unfilled(types.Type):
         self.node = node
 
 
-class Told(Exception):
+class ItemTypeFound(Exception):
     """The item type of an empty list became known: type inference starts again."""
 
 
-class Mixed(types.Type):
+class NoCommonType(types.Type):
     """The type of a name whose values have no common type at a join: it must not be read there."""
 
 
-MIXED = Mixed("of several types")
+MIXED = NoCommonType("of several types")
 
 
 def is_handled(kind: types.Type) -> bool:
@@ -62,7 +62,7 @@ def is_handled(kind: types.Type) -> bool:
             return not isinstance(kind, types.BaseNamedTuple) and all(map(is_handled, kind.types))
         case types.List():
             return not kind.reflected and is_handled(kind.dtype)  # Python has what is reflected
-    return (kind == types.none or isinstance(kind, Unfilled)
+    return (kind == types.none or isinstance(kind, EmptyList)
             or isinstance(kind, (*SCALARS, types.IntegerLiteral, types.BooleanLiteral)))
 
 
@@ -87,7 +87,7 @@ def is_negative(node: ast.UnaryOp) -> bool:
             and not isinstance(node.operand.value, bool))
 
 
-class Kinds:
+class ExpressionTypes:
     """The inferred types of expressions: `kinds` and `calls` by node, for a function with these
     `bindings`.
     """
@@ -107,7 +107,7 @@ class Kinds:
         first, *others = dict.fromkeys(map(self.plain, kinds))
         for kind in others:
             for a, b in ((first, kind), (kind, first)):
-                if isinstance(a, Unfilled) and isinstance(b, types.List):
+                if isinstance(a, EmptyList) and isinstance(b, types.List):
                     self.tell(a, b)
             first = None if MIXED in (first, kind) else self.typing.unify_types(first, kind)
             if first is None or not is_handled(first):
@@ -116,12 +116,12 @@ class Kinds:
                 return otherwise
         return first
 
-    def tell(self, empty: Unfilled, kind: types.List) -> None:
+    def tell(self, empty: EmptyList, kind: types.List) -> None:
         """Record the type of an empty list."""
         if not is_handled(kind):
             raise NotDirect
         self.told[empty.node] = kind
-        raise Told
+        raise ItemTypeFound
 
     @staticmethod
     def plain(kind: types.Type) -> types.Type:
@@ -217,7 +217,7 @@ class Kinds:
                 kind = self.type(value, known)
                 return self.typing.resolve_getattr(kind, attr)
             case ast.List([]):
-                return self.told.get(node) or Unfilled(node)
+                return self.told.get(node) or EmptyList(node)
             case ast.List(items):
                 return types.List(self.united([self.type(x, known) for x in items]))
             # an empty one, spelled out
@@ -322,7 +322,7 @@ class Kinds:
              keywords: Mapping[str, types.Type], known: Types) -> types.Type:
         if self.is_static(function):
             # soon it is known of what
-            if self.static(function) is len and isinstance(kinds[0], Unfilled):
+            if self.static(function) is len and isinstance(kinds[0], EmptyList):
                 return types.intp
             if (self.static(function) is np.shape and len(kinds) == 1 and not keywords
                 and isinstance(kinds[0], types.Array)):
@@ -330,7 +330,7 @@ class Kinds:
             return self.called(node, self.static(function), kinds, keywords).return_type
         if isinstance(function, ast.Attribute):
             of = self.type(function.value, known)
-            if isinstance(of, Unfilled) and function.attr == "append" and len(kinds) == 1:
+            if isinstance(of, EmptyList) and function.attr == "append" and len(kinds) == 1:
                 self.tell(of, types.List(self.plain(kinds[0])))
             bound = self.typing.resolve_getattr(of, function.attr)
             if isinstance(bound, types.BoundFunction):
@@ -351,7 +351,7 @@ class Kinds:
     def signature(self, function: object, kinds: tuple, keywords: Mapping[str, types.Type]):
         """The signature in Numba's tables for this function and these argument types."""
         # a function of the module would be compiled for it
-        if any(isinstance(kind, Unfilled) for kind in (*kinds, *keywords.values())):
+        if any(isinstance(kind, EmptyList) for kind in (*kinds, *keywords.values())):
             raise NotDirect
         key = function, kinds, tuple(keywords.items())
         found = _signatures.get(key)

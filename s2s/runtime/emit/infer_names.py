@@ -11,7 +11,16 @@ from collections.abc import Mapping
 
 from numba.core import types
 
-from .infer_expressions import BINARY, MIXED, SCALARS, Kinds, Told, Types, Unfilled, is_handled
+from .infer_expressions import (
+    BINARY,
+    MIXED,
+    SCALARS,
+    EmptyList,
+    ExpressionTypes,
+    ItemTypeFound,
+    Types,
+    is_handled,
+)
 from .ssa_names import Bindings, NotDirect
 
 MOST_ROUNDS = 6
@@ -26,11 +35,11 @@ def inferred(typing, function: ast.FunctionDef, globals: Mapping[str, object],
     while True:
         try:
             return Inference(typing, function, globals, arguments, bindings, told)
-        except Told:
+        except ItemTypeFound:
             pass
 
 
-class Inference(Kinds):
+class Inference(ExpressionTypes):
     """The types of `function`'s expressions for these argument types, and the type environments at
     the `heads` and `ends` of statements.
     """
@@ -53,7 +62,7 @@ class Inference(Kinds):
         if self.block(function.body, start) is not None:
             self.results.append(types.none)
         self.result = self.united(self.results) if self.results else types.none
-        if any(isinstance(kind, Unfilled) for kind in self.kinds.values()):
+        if any(isinstance(kind, EmptyList) for kind in self.kinds.values()):
             raise NotDirect
 
     def block(self, body: list[ast.stmt], known: Types | None) -> Types | None:

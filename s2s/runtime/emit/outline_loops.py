@@ -41,7 +41,7 @@ from numba.core import cgutils, types
 from ...back.syntax.ast_names import nodes_in
 from ..intrinsics.element_access import field
 from ..intrinsics.noalias_alloc import is_promise, laid_out
-from ..threads.parallel_for import taken_apart
+from ..threads.parallel_for import flatten_argument
 from .infer_expressions import SCALARS
 from .ssa_names import FIRST, Mention, mentions_of, read, webs
 
@@ -227,7 +227,7 @@ class Reads(NamedTuple):
             {name for name, several in found.items() if several[0].path and webs(several, 1, [])})
 
 
-class Handed:
+class LoopArguments:
     """The arguments of an outlined loop, and the values that replace them inside it."""
 
     def __init__(self, context, builder, sources: Sources, promises: Mapping[str, set[int]]):
@@ -244,7 +244,7 @@ class Handed:
         """Add a value as an argument, if possible; return whether it was."""
         if not isinstance(kind, (*SCALARS, types.Literal, types.Array)):
             return False
-        pieces = taken_apart(self.context, self.builder, kind, value)
+        pieces = flatten_argument(self.context, self.builder, kind, value)
         if isinstance(kind, types.Array):
             pieces.append(field(self.context, self.builder, kind, value, "parent"))
             data = pieces[1]

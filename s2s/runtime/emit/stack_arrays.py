@@ -33,18 +33,18 @@ MOST = 49  # numbers of an array
 MAKERS = {"unshared_empty": False, "unshared_zeros": True}  # whether what they make is 0
 
 
-class Made(NamedTuple):
+class ShortArray(NamedTuple):
     """An allocation of a short array: its lengths, and whether it is zeroed."""
 
     shape: list[int]
     zero: bool
 
 
-def on_stack(function: ast.FunctionDef, kinds: dict[int, types.Type]) -> dict[int, Made]:
+def on_stack(function: ast.FunctionDef, kinds: dict[int, types.Type]) -> dict[int, ShortArray]:
     """The allocations that may be on the stack, by identity of the expression; `kinds` are the
     types of expressions.
     """
-    makers: dict[str, dict[int, Made]] = {}
+    makers: dict[str, dict[int, ShortArray]] = {}
     others = {a.arg for a in function.args.args}
     plain: set[ast.Name] = set()  # where the array is bound, and where an element of it stands
     ranks: dict[str, set[int]] = {}
@@ -67,7 +67,7 @@ def on_stack(function: ast.FunctionDef, kinds: dict[int, types.Type]) -> dict[in
             for key, made in several.items()}
 
 
-def made_by(value: ast.expr) -> Made | None:
+def made_by(value: ast.expr) -> ShortArray | None:
     """The short array that this expression allocates, if its lengths are literals."""
     match value:
         case ast.Call(ast.Name("apart"), [inner]):
@@ -77,7 +77,7 @@ def made_by(value: ast.expr) -> Made | None:
                        for n in (shape.elts if isinstance(shape, ast.Tuple) else [shape])]
             if (all(isinstance(n, int) and 0 < n <= SHORT for n in lengths)
                 and math.prod(lengths) <= MOST):
-                return Made(lengths, MAKERS[function])
+                return ShortArray(lengths, MAKERS[function])
     return None
 
 

@@ -25,7 +25,7 @@ WORD, INT, POINTER = ir.IntType(64), ir.IntType(32), cgutils.voidptr_t
 BITS = 64  # of a word: entries of the table
 
 
-class Failing:
+class Unwinding:
     """The unwinding path of a function: call `leave(code)` in place of its builder's `ret`.
 
     `held()` gives what is held, each by a key, and `pointers(it)` the objects of Numba's that count

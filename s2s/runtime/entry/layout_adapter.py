@@ -106,11 +106,11 @@ def door(dispatcher: Callable, kinds: Sequence[types.Type], inside: Sequence[typ
     symbol = (PREFIX
               + hashlib.sha256("\0".join([identity, *map(str, inside)]).encode()).hexdigest()[:32])
     binding.add_symbol(symbol, code.library.get_pointer_to_function(code.fndesc.llvm_func_name))
-    return load(Module(text_of_door(text, dispatcher.__name__, symbol), dispatcher.__name__),
+    return load(Module(adapter_text(text, dispatcher.__name__, symbol), dispatcher.__name__),
                 {symbol: calling(symbol, inside, code.signature.return_type)})
 
 
-def text_of_door(text: str, entry: str, symbol: str) -> str:
+def adapter_text(text: str, entry: str, symbol: str) -> str:
     """The text of an adapter: check what the `entry` of the module `text` checks before copying,
     then call `symbol`.
     """

@@ -66,7 +66,7 @@ def is_known() -> bool:
     return True
 
 
-class Boxes(PythonAPI):
+class Boxing(PythonAPI):
     """Numba's interface to Python's API, with our conversion of arrays."""
 
     constants = None  # those of the wrapper, while its result is boxed
@@ -149,7 +149,7 @@ class Boxes(PythonAPI):
             return builder.gep(words, [ir.Constant(WORD, k) if isinstance(k, int) else k])
 
         def function(name: str, result: ir.Type, *args: ir.Type) -> ir.Function:
-            return super(Boxes, self)._get_function(ir.FunctionType(result, args), name)
+            return super(Boxing, self)._get_function(ir.FunctionType(result, args), name)
 
         null = ir.Constant(POINTER, None)
         memory, parent = (builder.load(pointer(k)) for k in (0, 1))
@@ -188,7 +188,7 @@ class Boxes(PythonAPI):
         return made
 
 
-class Counts(NRTContext):
+class ReferenceCounts(NRTContext):
     """Reference counting that looks at the one counted member of an array; loads from the array
     happen before its release.
     """
@@ -221,6 +221,6 @@ def with_boxes(context):
     above.
     """
     context = copy.copy(context)
-    context.nrt = Counts(context, context.enable_nrt)
-    context.get_python_api = functools.partial(Boxes, context)
+    context.nrt = ReferenceCounts(context, context.enable_nrt)
+    context.get_python_api = functools.partial(Boxing, context)
     return context

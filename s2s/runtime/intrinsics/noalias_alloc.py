@@ -50,7 +50,7 @@ def unshared_like(array):
     return np.empty(array.shape, array.dtype)
 
 
-def promised(context, builder, kind: types.Array, array: ir.Value) -> ir.Value:
+def with_noalias(context, builder, kind: types.Array, array: ir.Value) -> ir.Value:
     """The LLVM value of an array that others see, too, with the noalias promise; it holds the same
     reference.
 

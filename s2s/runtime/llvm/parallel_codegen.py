@@ -84,9 +84,10 @@ class Piece:
             if before is not None:
                 manager, builder = before
                 for function in functions_of(module):
-                    past_the_lock("LLVMPY_RunNewFunctionPassManager")(manager, function, builder)
+                    without_llvmlite_lock("LLVMPY_RunNewFunctionPassManager")(manager, function,
+                                                                              builder)
             for manager, builder in passes:
-                past_the_lock("LLVMPY_RunNewModulePassManager")(manager, module, builder)
+                without_llvmlite_lock("LLVMPY_RunNewModulePassManager")(manager, module, builder)
             self.bitcode = bitcode(module)
             self.code = machine_code(machine, module)
             self.made = module
@@ -109,7 +110,7 @@ class Piece:
         return binding.parse_bitcode(self.bitcode)
 
 
-class Abreast(threading.Thread):
+class BackgroundCompilation(threading.Thread):
     """Compile pieces in a thread of its own."""
 
     def __init__(self, pieces: list[Piece]):
@@ -125,7 +126,7 @@ class Abreast(threading.Thread):
                                   if other.size < piece.size), len(self.waiting)), piece)
 
     def run(self) -> None:
-        with taking_short_turns():
+        with short_switch_interval():
             self.work()
 
     def work(self) -> None:
@@ -155,7 +156,7 @@ _changing = threading.Lock()
 
 
 @contextmanager
-def taking_short_turns() -> Iterator[None]:
+def short_switch_interval() -> Iterator[None]:
     """Shorten the switch interval: a thread returning from LLVM would otherwise wait 5 ms for
     Python's lock each time.
     """
@@ -178,30 +179,29 @@ def alone(text: str) -> binding.ModuleRef:
     Left to themselves, both are ended by the garbage collector if they are part of a cycle, and in
     any order: the context takes its modules with it, and then the module would be ended once more.
     """
-    context = ContextRef(past_the_lock("LLVMPY_ContextCreate")())
+    context = ContextRef(without_llvmlite_lock("LLVMPY_ContextCreate")())
     with said() as error:
-        module = binding.ModuleRef(past_the_lock("LLVMPY_ParseAssembly")(context, text.encode(),
-                                                                         ctypes.byref(error)),
-                                   context)
+        module = binding.ModuleRef(without_llvmlite_lock("LLVMPY_ParseAssembly")(
+            context, text.encode(), ctypes.byref(error)), context)
         context._owned = module._owned = True
         weakref.finalize(module, ffi.lib.LLVMPY_ContextDispose, context).atexit = False
         if error:
             raise RuntimeError(f"LLVM IR parsing error: {error.value.decode()}")
     with said() as error:
-        if past_the_lock("LLVMPY_VerifyModule")(module, ctypes.byref(error)):
+        if without_llvmlite_lock("LLVMPY_VerifyModule")(module, ctypes.byref(error)):
             raise RuntimeError(error.value.decode())
     return module
 
 
 def functions_of(module: binding.ModuleRef) -> Iterator[ctypes.c_void_p]:
     """The functions defined in a module."""
-    functions = past_the_lock("LLVMPY_ModuleFunctionsIter")(module)
+    functions = without_llvmlite_lock("LLVMPY_ModuleFunctionsIter")(module)
     try:
-        while function := past_the_lock("LLVMPY_FunctionsIterNext")(functions):
-            if not past_the_lock("LLVMPY_IsDeclaration")(function):
+        while function := without_llvmlite_lock("LLVMPY_FunctionsIterNext")(functions):
+            if not without_llvmlite_lock("LLVMPY_IsDeclaration")(function):
                 yield function
     finally:
-        past_the_lock("LLVMPY_DisposeFunctionsIter")(functions)
+        without_llvmlite_lock("LLVMPY_DisposeFunctionsIter")(functions)
 
 
 @contextmanager
@@ -212,10 +212,10 @@ def said() -> Iterator[ctypes.c_char_p]:
         yield text
     finally:
         if text:
-            past_the_lock("LLVMPY_DisposeString")(text)
+            without_llvmlite_lock("LLVMPY_DisposeString")(text)
 
 
-def past_the_lock(name: str):
+def without_llvmlite_lock(name: str):
     """A function of llvmlite's, called without llvmlite's global lock."""
     function = getattr(ffi.lib, name)
     return getattr(function, "_cfn", function)
@@ -225,22 +225,23 @@ def bitcode(module: binding.ModuleRef) -> bytes:
     """The bitcode of a module."""
     size = ctypes.c_size_t()
     with said() as text:
-        past_the_lock("LLVMPY_WriteBitcodeToString")(module, ctypes.byref(text), ctypes.byref(size))
+        without_llvmlite_lock("LLVMPY_WriteBitcodeToString")(module, ctypes.byref(text),
+                                                             ctypes.byref(size))
         return ctypes.string_at(text, size.value)
 
 
 def machine_code(machine: binding.TargetMachine, module: binding.ModuleRef) -> bytes:
     """The object file of a module."""
     with said() as error:
-        buffer = past_the_lock("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1,
+        buffer = without_llvmlite_lock("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1,
                                                                    ctypes.byref(error))
         if not buffer:
             raise RuntimeError(error.value.decode())
     try:
-        return ctypes.string_at(past_the_lock("LLVMPY_GetBufferStart")(buffer),
-                                past_the_lock("LLVMPY_GetBufferSize")(buffer))
+        return ctypes.string_at(without_llvmlite_lock("LLVMPY_GetBufferStart")(buffer),
+                                without_llvmlite_lock("LLVMPY_GetBufferSize")(buffer))
     finally:
-        past_the_lock("LLVMPY_DisposeMemoryBuffer")(buffer)
+        without_llvmlite_lock("LLVMPY_DisposeMemoryBuffer")(buffer)
 
 
 def beside(codegen, level: int | None = None):

@@ -76,8 +76,8 @@ from ...lazy_import import later
 from ..intrinsics.boxing import with_boxes
 from ..intrinsics.element_access import item, short
 from ..intrinsics.slice_assign import is_assignment, without_text
-from ..llvm.parallel_codegen import Abreast, Piece, Symbols, beside, hand_over
-from ..llvm.split_module import Pieces, Unlike, in_pieces
+from ..llvm.parallel_codegen import BackgroundCompilation, Piece, Symbols, beside, hand_over
+from ..llvm.split_module import NotMergeable, Pieces, in_pieces
 from .skip_passes import lighter
 
 direct = later("s2s.runtime.emit.emit_function")  # code from the cache needs none of it
@@ -146,7 +146,7 @@ class Effort(Compiler):
                    and not calls_itself(function))
         self.state.targetctx = context = native(self.state.targetctx)
         context.is_sanitized, context.has_guards = self.is_sanitized, self.has_guards
-        self.state.library = (Part if is_part else Library)(self.state.targetctx.codegen(),
+        self.state.library = (LinkedLibrary if is_part else Library)(self.state.targetctx.codegen(),
                                                             function.__qualname__)
         self.state.library.enable_object_caching()
 
@@ -224,7 +224,8 @@ class Library(JITCodeLibrary):
 
     is_part = is_direct = is_unrolled = False
     size = None  # instructions, of all but what Python calls
-    beside: Abreast | None = None  # what compiles the function; what Python calls is compiled here
+    # what compiles the function; what Python calls is compiled here
+    beside: BackgroundCompilation | None = None
     codes_beside: list[bytes] = []
     wrapper: Piece | None = None  # what Python calls, where that is not compiled with the rest
     left: list[str] = []  # functions that are compiled with that
@@ -260,7 +261,7 @@ class Library(JITCodeLibrary):
         if self.is_direct:
             try:
                 self.begun = Pieces.of(*self.content())
-            except Unlike:
+            except NotMergeable:
                 self.as_modules()
         if not self.is_direct:
             for library in dict.fromkeys(self._linking_libraries):
@@ -281,12 +282,12 @@ class Library(JITCodeLibrary):
         if not self.is_direct:
             try:
                 self.begun = Pieces.of(text)
-            except Unlike:
+            except NotMergeable:
                 return
         found = in_pieces(self.begun, self.bare if self.is_direct else frozenset())
         if found is not None:
             texts, self.left = found
-            self.beside = Abreast([self.piece(each) for each in texts])
+            self.beside = BackgroundCompilation([self.piece(each) for each in texts])
             if not self.is_direct:
                 self.empty()
 
@@ -480,7 +481,7 @@ def said_by(library) -> str:
     return _said[module]
 
 
-class Part(Library):
+class LinkedLibrary(Library):
     """The library of a function called only by native code.  Note [Functions that native code alone
     calls]
     """

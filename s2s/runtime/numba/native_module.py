@@ -158,7 +158,7 @@ def loaded(module: Module, cache: bool, params: Sequence[Type], arguments: int |
     if folder is not None:
         entry._cache = disk.DiskCache(folder, f"{module.entry}-{key}")
     if own is None:
-        admitting(entry, module, cache, params, arguments, key)
+        admit_layouts_only(entry, module, cache, params, arguments, key)
     _modules[key, arguments] = made
     return made
 
@@ -182,7 +182,7 @@ def keep_text(filename: str, text: str) -> None:
     disk.write(path, text.encode(), plain=True)
 
 
-def admitting(dispatcher: Callable, module: Module, cache: bool, params: Sequence[Type],
+def admit_layouts_only(dispatcher: Callable, module: Module, cache: bool, params: Sequence[Type],
               arguments: int | None, key: str) -> None:
     """Make the dispatcher compile for new layouts only, not for new dtypes and ranks.
 

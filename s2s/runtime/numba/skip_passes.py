@@ -51,7 +51,7 @@ def has_array_expressions(state) -> bool:
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class ClosuresThatThereAre(InlineClosureLikes):
+class ClosuresIfAny(InlineClosureLikes):
     """InlineClosureLikes, skipped where there are none."""
 
     _name = "s2s_inline_closure_likes"
@@ -61,7 +61,7 @@ class ClosuresThatThereAre(InlineClosureLikes):
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class ArrayExpressionsThatThereAre(NopythonRewrites):
+class ArrayExpressionsIfAny(NopythonRewrites):
     """NopythonRewrites, skipped where there are none."""
 
     _name = "s2s_nopython_rewrites"
@@ -70,7 +70,7 @@ class ArrayExpressionsThatThereAre(NopythonRewrites):
         return has_array_expressions(state) and super().run_pass(state)
 
 
-INSTEAD = {InlineClosureLikes: ClosuresThatThereAre, NopythonRewrites: ArrayExpressionsThatThereAre}
+INSTEAD = {InlineClosureLikes: ClosuresIfAny, NopythonRewrites: ArrayExpressionsIfAny}
 
 
 def lighter(manager):

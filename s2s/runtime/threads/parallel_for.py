@@ -32,7 +32,7 @@ from numba.extending import lower_builtin, overload, type_callable
 from ...back.parallel.cost import LIBRARIES
 from ..debug.sanitizer import check_lengths
 from ..intrinsics.element_access import field, item
-from ..intrinsics.noalias_alloc import promised
+from ..intrinsics.noalias_alloc import with_noalias
 from . import pool_native
 
 RAISED = "a part of a loop raised"
@@ -200,7 +200,7 @@ def _lower_apart(context, builder, sig, args):
 
 
 def _apart(context, builder, sig, args):
-    return promised(context, builder, sig.args[0], args[0])
+    return with_noalias(context, builder, sig.args[0], args[0])
 
 
 AGAIN = {apart: (lambda array: True, _apart)}  # as in runtime/kernels/array_layout.py
@@ -238,7 +238,7 @@ def _lower_in_parts(context, builder, sig, args):
     trips = builder.select(builder.icmp_signed("<", trips, ir.Constant(word, 0)),
                            ir.Constant(word, 0), trips)
     fields = [x for k, t in enumerate(kind.types)
-              for x in taken_apart(context, builder, t, item(builder, arguments, k))]
+              for x in flatten_argument(context, builder, t, item(builder, arguments, k))]
     entry = _entry(context, builder, kernel, kind, [x.type for x in fields])
     holder = cgutils.alloca_once(builder, ir.LiteralStructType([x.type for x in fields]))
     for k, x in enumerate(fields):
@@ -256,7 +256,7 @@ def _lower_in_parts(context, builder, sig, args):
     return context.get_dummy_value()
 
 
-def taken_apart(context, builder, kind: types.Type, value: ir.Value) -> list[ir.Value]:
+def flatten_argument(context, builder, kind: types.Type, value: ir.Value) -> list[ir.Value]:
     """The fields of an argument that a kernel needs: for an array, those not implied by its type
     and lengths.
     """

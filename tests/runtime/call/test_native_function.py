@@ -10,7 +10,7 @@ import pytest
 
 import s2s
 from s2s.errors import S2SError
-from s2s.runtime.call.native_function import CompileError, InterpretedWarning, explained
+from s2s.runtime.call.native_function import CompileError, InterpretedWarning, one_line_message
 
 pytestmark = pytest.mark.compile
 
@@ -180,7 +180,7 @@ def test_nan_and_infinity_pass_through():
 def test_numbas_refusal_is_one_line():
     from numba.core.errors import TypingError
 
-    error = explained(TypingError("Failed in nopython mode\nNo implementation of function f\n- and so on"),
+    error = one_line_message(TypingError("Failed in nopython mode\nNo implementation of function f\n- and so on"),
                       s2s.jit(dot).generic())
     assert isinstance(error, CompileError) and isinstance(error, S2SError)
     assert "No implementation of function f" in str(error) and "and so on" not in str(error)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import s2s
-from s2s.runtime.debug.tape_bytes import Held
+from s2s.runtime.debug.tape_bytes import ListContents
 
 
 def relax(u, k, sweeps):
@@ -88,7 +88,7 @@ def test_tapes_that_grow_are_looked_at_once(monkeypatch):
 
 def test_lists_of_arrays_and_of_lists_that_grow_and_shrink():
     x, inner = [], []
-    held = Held(x)
+    held = ListContents(x)
 
     def look():
         held.look()

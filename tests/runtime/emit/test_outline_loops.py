@@ -338,7 +338,7 @@ def test_functions_of_vectors_are_called_in_extracted_loops(monkeypatch):
 
 def test_threads_take_short_turns_while_llvm_works_for_them():
     before = sys.getswitchinterval()
-    first, second = parallel_codegen.taking_short_turns(), parallel_codegen.taking_short_turns()
+    first, second = parallel_codegen.short_switch_interval(), parallel_codegen.short_switch_interval()
     first.__enter__()
     second.__enter__()
     assert sys.getswitchinterval() == pytest.approx(parallel_codegen.SHORT)

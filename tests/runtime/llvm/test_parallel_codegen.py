@@ -15,7 +15,7 @@ from llvmlite import binding
 
 import s2s
 from s2s.runtime.llvm import parallel_codegen
-from s2s.runtime.llvm.split_module import LEAST, PIECE, Pieces, Unlike, in_pieces
+from s2s.runtime.llvm.split_module import LEAST, PIECE, NotMergeable, Pieces, in_pieces
 from s2s.runtime.numba import compiler, native_module
 
 pytestmark = pytest.mark.compile
@@ -105,7 +105,7 @@ def test_what_is_short_or_unlike_generated_code_stays_whole():
     assert in_pieces(Pieces.of(text(3))) is None
     for was, said in (("@whole(i64 %x) {", '@whole(i64 %x) personality ptr @"a helper" {'), ('@"a helper"(i64 %x) #0', '@"a helper"(i64 %x) comdat #0')):
         assert was in text(LEAST)
-        with pytest.raises(Unlike):
+        with pytest.raises(NotMergeable):
             Pieces.of(text(LEAST).replace(was, said))
 
 
@@ -145,7 +145,7 @@ attributes #0 = { nounwind }
     binding.parse_assembly(said).verify()
     assert both.outside() == ["caller"] and definitions(said.replace("double", "i64")) == {"caller": "", "wide": "linkonce_odr"}
     assert "!fpmath !0" in both.defined["caller"] and "!fpmath !1" in both.defined["wide"] and both.globals["said"].endswith('c"!0 \\0a #0 "')
-    with pytest.raises(Unlike):
+    with pytest.raises(NotMergeable):
         Pieces.of(caller, other.replace("\\0A", "\\0B"))
 
 
@@ -259,8 +259,8 @@ def test_neither_holds_the_lock_for_long(monkeypatch):
         assert left.wait(60)
         return run(*args)
 
-    past = parallel_codegen.past_the_lock
-    monkeypatch.setattr(parallel_codegen, "past_the_lock", lambda name: watched if name == "LLVMPY_RunNewModulePassManager" else past(name))
+    past = parallel_codegen.without_llvmlite_lock
+    monkeypatch.setattr(parallel_codegen, "without_llvmlite_lock", lambda name: watched if name == "LLVMPY_RunNewModulePassManager" else past(name))
     compiling = threading.Thread(target=gradient(cache=False), args=ARGS)
     compiling.start()
     assert inside.wait(60)
@@ -271,7 +271,7 @@ def test_neither_holds_the_lock_for_long(monkeypatch):
 
 
 def test_llvmlite_that_keeps_its_functions_elsewhere(monkeypatch):
-    monkeypatch.setattr(parallel_codegen, "past_the_lock", lambda name: getattr(binding.ffi.lib, name))
+    monkeypatch.setattr(parallel_codegen, "without_llvmlite_lock", lambda name: getattr(binding.ffi.lib, name))
     agree(gradient(cache=False)(*ARGS), s2s.value_and_grad(program, argnums=(0, 1))(*ARGS))
 
 
