@@ -163,7 +163,7 @@ def read(path: Path) -> bytes | None:
     except OSError:
         return None
     with os.fdopen(handle, "rb") as file:
-        status = os.fstat(handle)  # of what was opened, not of what the name may mean by now
+        status = os.fstat(handle)  # of the opened file, not of a later one with that name
         if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022):
             return None
         content = file.read()
@@ -236,13 +236,13 @@ class DiskCache(_Cache):
             engine = target_context.codegen()._engine
             if not all(binding.address_of_symbol(name) or engine.is_symbol_defined(name)
                        for name in external):
-                return None  # what it calls is not there yet, and linking it would end the process
+                return None  # an external symbol is undefined, and linking would abort the process
             for code in codes:
                 hand_over(target_context.codegen(), code)
             engine._load_defined_symbols(defined)
             found = compiler.CompileResult._rebuild(target_context, *parts)
             return found if entry_of(found) else None
-        except Exception:  # whatever is wrong with it, compiling puts it right
+        except Exception:  # whatever is wrong with the entry, it is compiled again
             return None
 
     def save_overload(self, signature, result) -> None:
@@ -253,7 +253,7 @@ class DiskCache(_Cache):
         library = result.library
         defined = Symbols([x for piece in library.pieces for x in piece.symbols.functions],
                           [x for piece in library.pieces for x in piece.symbols.global_variables])
-        # the last are the environments that Numba finds, in its own module alone
+        # the last item: the environments that Numba finds, only in its own module
         *parts, _ = result._reduce()
         write(self.path_of(signature),
               dumps((library.external(), (*parts, library.environments()), library.codes_beside,

@@ -84,7 +84,7 @@ class StoredPrograms:
         if content is not None:
             try:
                 self.entries = list(pickle.loads(content))
-            except Exception:  # whatever is wrong with it, it is written anew
+            except Exception:  # whatever is wrong with the entry, it is written again
                 self.entries = []
 
     @staticmethod
@@ -124,7 +124,7 @@ class Program:
             others = [each for each in self.met.entries if each["asked"] != entry["asked"]]
             try:
                 content = in_bytes([entry, *others][:SEVERAL])
-            # an object that has words but no bytes, in the type of an argument
+            # an object that cannot be pickled, in the type of an argument
             except (pickle.PicklingError, TypeError, AttributeError):
                 return
             disk.write(self.met.path, content)

@@ -21,9 +21,9 @@ import ctypes
 import os
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # mallopt's names of the limits
-# bytes from which an array is the system's; before 2.35, glibc allows no more than the second
+# bytes from which arrays are mmapped; before 2.35, glibc allows at most the second
 ARRAYS = (128 << 20, 32 << 20)
-KEPT = 256 << 20  # bytes that may lie free at the end of the heap
+KEPT = 256 << 20  # free bytes allowed at the end of the heap
 SET_BY_USER = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
 
 

@@ -125,15 +125,15 @@ class Native:
         self.unlike = {TypeError.__name__: unlike(function), MoreWork.__name__: more}
         self.outside = [f"not ({text})" for text in required or [] if text not in self.required]
         self.modules: dict[str, Module] = {}  # what is compiled, by file
-        self.careful: Callable | None = None  # checks indices though nothing that is required fails
+        self.careful: Callable | None = None  # bounds checks even where the requirements hold
         self.holds = condition(function, required) if required else None
         self.narrowed = narrowing(function)
-        # compiling has failed; native code has raised what Python does not, and that was said
+        # compiling has failed; a spurious native error was reported
         self.is_in_python = self.is_told = False
         self.is_trap, self.is_sanitized = is_checking(), is_requested("memory")
         self.generators = [k
                            for k, p in enumerate(function.params) if isinstance(p.type, Generator)]
-        # running it twice is running it once
+        # running it twice has the effect of running it once
         self.is_pure = not (self.is_trap or self.prints or self.generators)
 
     @property
@@ -208,7 +208,7 @@ class Native:
         """The function to call for Python numbers of the parameters' dtypes: it bypasses the
         dispatcher once their types were seen.
         """
-        # what was captured may be more than numbers
+        # captured data may be more than numbers
         if not all(isinstance(p.type, Scalar) for p in self.function.params):
             return self.dispatcher
         kinds = tuple(getattr(numba.types, p.type.dtype) for p in self.function.params)
@@ -269,10 +269,10 @@ class Native:
         # raised here, where no other exception is being handled and shown beside it
         if refusal is not None:
             raise refusal
-        for k, state in zip(self.generators, drawn):  # what compiled code has drawn is drawn again
+        for k, state in zip(self.generators, drawn):  # repeat the random draws of compiled code
             args[k].bit_generator.state = state
         result = interpreted(self, args, printed() - before if self.prints else 0)
-        # of which Numba knows no type
+        # for which Numba has no type
         if (raised is not None and not self.is_told
             and not any(type(x) is list and not x or has_wide_integer(x) for x in args)):
             self.is_told = True
@@ -381,7 +381,7 @@ def silence() -> None:
     ours = r"<s2s |.*-[0-9a-f]{32}$"
     warnings.filterwarnings("ignore", category=NumbaPerformanceWarning, module=ours)
     warnings.filterwarnings("ignore", "Code running in object mode", NumbaWarning, module=ours)
-    # a tape that one half of a derivative hands to the other through Python is a list
+    # a tape passed between the halves of a derivative through Python is a list
     warnings.filterwarnings("ignore", r"(?s).*reflected list.*-[0-9a-f]{32}\.py", NumbaWarning)
 
 

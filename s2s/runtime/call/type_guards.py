@@ -31,10 +31,10 @@ import numpy as np
 from ...ir.length_assumptions import SHORT
 from ...ir.treedef import form_of, is_container, is_fixed
 
-MOST_CONDITIONS = 20_000  # of an expression that Python compiles quickly
-ANYTHING = object()  # of which nothing is asked
+MOST_CONDITIONS = 20_000  # conditions in an expression that Python compiles quickly
+ANYTHING = object()  # kinds without conditions
 PLAIN = (float, int, bool, complex)
-MANY = 24  # members of a container, from where they are asked and made at once
+MANY = 24  # members of a container from which they are checked at once
 
 
 class Names:
@@ -75,8 +75,8 @@ class Kinds:
         self.names, self.shapes, self.lengths = names, shapes, lengths
         self.conditions: list[str] = []
         self.leaves: list[str] = []
-        self.rows: dict[str, int] = {}  # the names of lists of leaves, and how many they have
-        self.are_numbers = True  # all leaves are Python's own numbers
+        self.rows: dict[str, int] = {}  # the names of lists of leaves, and their lengths
+        self.are_numbers = True  # all leaves are Python numbers
 
     def describe(self, x, place: str, read: str | None = None) -> bool:
         """Add the conditions under which the object at `place` is of the kind of `x`; False for

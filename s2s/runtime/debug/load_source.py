@@ -17,7 +17,7 @@ from ...errors import Line, S2SError, ShapeMismatchError, library_refusal
 from ...ops.program.custom_rules import REFUSALS
 from .nan_trap import LOCALS, REMEMBER, STOP, Trap, is_checking, remember, stop
 
-TEXT = "__s2s_text__"  # what a module that is compiled calls its own text
+TEXT = "__s2s_text__"  # the name of a compiled module's own text
 _taken: dict[str, str] = {}  # the name of a generated file -> its text
 
 

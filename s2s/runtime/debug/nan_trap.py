@@ -23,10 +23,10 @@ import numpy as np
 from ...check_flags import is_requested
 
 STOP, REMEMBER, BEFORE, RESULT = "__s2s_stop", "__s2s_remember", "__s2s_before", "__s2s_result"
-LOCALS = "__s2s_locals"  # locals(), which a variable of the program may be called, too
-# hold what was there before, until they are written
+LOCALS = "__s2s_locals"  # locals(), under a name that no program uses
+# uninitialised until they are written
 ALLOCATIONS = ("np.empty", "np.empty_like", "unshared_empty")
-FEW = 6  # elements of an array that are shown
+FEW = 6  # array elements shown in a message
 
 
 def is_checking() -> bool:

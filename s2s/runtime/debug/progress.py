@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 PATIENCE = 1.0  # seconds until the user is told
-# what this thread did last: its name, the seconds that it took, and when it ended
+# this thread's last task: name, seconds, end time
 _spent = threading.local()
 
 
@@ -20,7 +20,7 @@ def is_watched() -> bool:
         return False
     try:
         return type(sys.stderr).__module__.startswith("ipykernel") or sys.stderr.isatty()
-    except (AttributeError, ValueError):  # there is none, or it is closed
+    except (AttributeError, ValueError):  # stderr is missing or closed
         return False
 
 
@@ -69,6 +69,6 @@ def _wrote(stream, text: str) -> bool:
     try:
         stream.write(text)
         stream.flush()
-    except (OSError, ValueError):  # nobody is there any more
+    except (OSError, ValueError):  # the stream is closed
         return False
     return True

@@ -50,22 +50,22 @@ from ..llvm.helper_functions import ATTRIBUTES, leave_if, outlined
 from .load_source import line_of
 
 WORD, VOID, BYTES = ir.IntType(64), ir.VoidType(), cgutils.voidptr_t
-RECORD = "s2s_sanitizer_record"  # what native code calls it
+RECORD = "s2s_sanitizer_record"  # its symbol in native code
 KIND, LINE, AXIS, INDEX, LENGTH = range(5)  # its words
 INDEX_OUTSIDE, GUARD_OVERWRITTEN, LENGTHS_DIFFER = 1, 2, 3  # kinds of violations
 SAID = "native code would have touched memory that is not its own"
-NUMBAS = ("index is out of bounds",)  # what Numba's own checks say
+NUMBAS = ("index is out of bounds",)  # the messages of Numba's own checks
 
 GUARD = 0x5AFE_C0DE_D15C_0B01  # the guard word
 GUARDS = 8  # before the elements, and behind them
-MAGIC = 0x5325_5347_5541_5244  # the first word of memory that has guard words
+MAGIC = 0x5325_5347_5541_5244  # magic first word of memory with guard words
 HEAD = 8 * (2 + GUARDS)  # bytes: MAGIC, how many bytes the elements take, guard words
 ALIGNED = 32  # bytes, to which elements are aligned
-UNWRITTEN = 0xFF  # a byte of elements that hold nothing: NaN, -1
-REST = HEAD + ALIGNED + 8 * GUARDS  # bytes that are no elements
+UNWRITTEN = 0xFF  # fill byte of uninitialised elements: NaN, -1
+REST = HEAD + ALIGNED + 8 * GUARDS  # bytes besides the elements
 
 record = np.zeros(8, np.int64)
-violations: list[MemoryCheckError] = []  # all of this process
+violations: list[MemoryCheckError] = []  # all violations in this process
 binding.add_symbol(RECORD, record.ctypes.data)
 
 
@@ -219,7 +219,7 @@ def watched(run: Callable, args: tuple, module: Module, is_careful: bool):
         raise raised
     else:
         return result
-    result = None  # whose guard words are looked at once more when it is freed
+    result = None  # whose guard words are compared again when it is freed
     record[:] = 0
     violations.append(violation)
     raise violation

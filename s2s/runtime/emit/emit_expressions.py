@@ -56,8 +56,8 @@ class Expressions:
     def __init__(self, context, builder, inference):
         self.context, self.builder, self.inference = context, builder, inference
         self.kinds, self.calls = inference.kinds, inference.calls
-        self.naturals: dict[int, ir.Value] = {}  # what is known not to be negative
-        # by block, from the outermost: arrays that values stand for, and what a call is made of
+        self.naturals: dict[int, ir.Value] = {}  # values known not to be negative
+        # by block, outermost first: owned arrays, and temporaries of calls
         self.held: list[dict[object, ExprValue]] = [{}]
         self.is_counted = functools.cache(
             lambda kind: context.data_model_manager[kind].contains_nrt_meminfo())
@@ -131,7 +131,7 @@ class Expressions:
         if (isinstance(value, ir.Constant) and isinstance(value.type, ir.IntType)
             and isinstance(types.unliteral(of), types.Integer) and isinstance(kind, types.Float)):
             number = value.constant
-            if isinstance(number, int) and abs(number) < 1 << 24:  # both kinds of floats hold it
+            if isinstance(number, int) and abs(number) < 1 << 24:  # exact in both float types
                 return ir.Constant(self.context.get_value_type(kind), float(number))
         if isinstance(of, types.IntegerLiteral) and kind == types.unliteral(of):
             return value
@@ -156,8 +156,8 @@ class Expressions:
     def expression(self, node: ast.expr) -> ExprValue:
         kind = self.kinds[id(node)]
         if id(node) in self.inference.statics:
-            # all that is asked of it is its type, and its address would be one of this process:
-            # such code is not kept
+            # only its type matters, and its address is valid in this process only:
+            # such code is not cached
             if isinstance(kind, types.Dispatcher):
                 return ExprValue(self.context.get_constant_null(kind), kind)
             return ExprValue(self.context.get_constant_generic(self.builder, kind,

@@ -103,7 +103,7 @@ class DirectLowering(BaseNativeLowering):
         names = [a.arg for a in tree.args.args]
         state.typemap = {f"arg.{name}": kind for name, kind in zip(names, state.args)}
         state.calltypes, state.return_type = {}, inference.result
-        # whose indices leave their axes, and stay in their arrays
+        # whose indices exceed an axis, but stay inside their arrays
         nests = {} if state.targetctx.is_sanitized else nests_of(tree.body)
         state.func_ir = SimpleNamespace(func_id=identity, arg_names=names, is_generator=False,
                                         generator_info=None, blocks={0: None},

@@ -41,7 +41,7 @@ from .unroll_hints import leave
 from .unwind import Unwinding
 
 ALIGNED = 32  # bytes of a vector, to which short arrays are aligned
-STRETCH = 32  # loops and branches one after the other, between two rests
+STRETCH = 32  # consecutive loops and branches between two artificial joins
 
 
 class Bound(NamedTuple):
@@ -77,19 +77,19 @@ class Statements(Expressions):
         self.trips: list[LoopTargets] = []
         self.nests = nests
         self.on_stack = on_stack(function, inference.kinds)
-        self.bounds: dict[int, list[ir.Value]] = {}  # of loops of nests that may run as one
+        self.bounds: dict[int, list[ir.Value]] = {}  # loops of nests that may run as one
         self.extracted = extracted
         self.done: set[ast.For] = set()  # of these
-        self.latest: dict[str, ExprValue] = {}  # what slots of arrays hold, as far as that is known
-        # of the arrays that names have stood for (outline_loops.py)
+        self.latest: dict[str, ExprValue] = {}  # known contents of array slots
+        # noalias promises of the arrays bound to each name (outline_loops.py)
         self.promises: dict[str, set[int]] = {}
         self.sources = Sources(function) if extracted else None
-        self.place = (0, 0)  # the block, and the statement in it
+        self.place = (0, 0)  # (block, statement in the block)
 
     # ---------------------------------------------------------------------------------------- names
 
     def emit(self) -> None:
-        for name, kind in self.inference.kept():  # what a return gives up, wherever it stands
+        for name, kind in self.inference.kept():  # every return releases these
             if self.is_counted(kind):
                 self.slot(name, kind)
         self.failing = Unwinding(self.builder,
@@ -106,7 +106,7 @@ class Statements(Expressions):
         """The stack slot of the name for values of this type."""
         if (name, kind) not in self.slots:
             of = self.context.get_value_type(kind)
-            # zero from the beginning
+            # zero-initialised
             self.slots[name, kind] = cgutils.alloca_once(self.builder, of)
         return self.slots[name, kind]
 
@@ -265,7 +265,7 @@ class Statements(Expressions):
         match target, value:
             case ast.Tuple(targets), ast.Tuple(values):
                 given = self.expressions(values)
-                # a name that is bound first may be all that holds another
+                # a name bound earlier may hold the only reference to another's array
                 if any(self.is_counted(x.kind) for x in given):
                     given = [x if x.lasting else self.own(x) for x in given]
                 for t, x in zip(targets, given):

@@ -31,7 +31,7 @@ PLAIN = {*BINARY.values(), *UNARY.values(), *COMPARED.values(), operator.getitem
          len, slice, abs, float, int}
 SCALARS = (types.Number, types.Boolean)
 
-_signatures: dict = {}  # what Numba's tables said: a call of this, with arguments of these types
+_signatures: dict = {}  # cached signatures: (function, argument types)
 
 
 class EmptyList(types.Type):
@@ -61,7 +61,7 @@ def is_handled(kind: types.Type) -> bool:
         case types.BaseTuple():
             return not isinstance(kind, types.BaseNamedTuple) and all(map(is_handled, kind.types))
         case types.List():
-            return not kind.reflected and is_handled(kind.dtype)  # Python has what is reflected
+            return not kind.reflected and is_handled(kind.dtype)  # reflected lists belong to Python
     return (kind == types.none or isinstance(kind, EmptyList)
             or isinstance(kind, (*SCALARS, types.IntegerLiteral, types.BooleanLiteral)))
 
@@ -95,11 +95,11 @@ class ExpressionTypes:
     def __init__(self, typing, globals: Mapping[str, object], bindings: Bindings,
                  told: dict[ast.List, types.List]):
         self.typing, self.globals, self.bindings = typing, globals, bindings
-        self.told = told  # what empty lists hold
+        self.told = told  # item types of empty lists
         self.kinds: dict[int, types.Type] = {}
         self.calls: dict[int, object] = {}  # signatures
         self.statics: dict[int, object] = {}
-        self.puts: dict[int, object] = {}  # signatures of what puts an item back into a list
+        self.puts: dict[int, object] = {}  # signatures of storing an item back into a list
         self.pairs: dict[int, list[ast.Compare]] = {}  # the comparisons of a chain
 
     def united(self, kinds: list[types.Type], otherwise: types.Type | None = None) -> types.Type:
@@ -149,7 +149,7 @@ class ExpressionTypes:
     def of_object(self, found: object) -> types.Type:
         try:
             return self.typing.resolve_value_type_prefer_literal(found)
-        except (ValueError, TypeError):  # no type of Numba's, a number that is too large
+        except (ValueError, TypeError):  # no Numba type, or a number that is too large
             raise NotDirect from None
 
     def is_static(self, node: ast.expr) -> bool:
@@ -321,7 +321,7 @@ class ExpressionTypes:
     def call(self, node: ast.Call, function: ast.expr, kinds: tuple,
              keywords: Mapping[str, types.Type], known: Types) -> types.Type:
         if self.is_static(function):
-            # soon it is known of what
+            # its item type is found later
             if self.static(function) is len and isinstance(kinds[0], EmptyList):
                 return types.intp
             if (self.static(function) is np.shape and len(kinds) == 1 and not keywords
@@ -336,7 +336,7 @@ class ExpressionTypes:
             if isinstance(bound, types.BoundFunction):
                 self.kinds[id(function)] = bound
                 found = self.called(node, bound, kinds, keywords)
-                # it would hold something else from here on
+                # its type would change here
                 if isinstance(of, types.List) and found.recvr not in (None, of):
                     raise NotDirect
                 return found.return_type
@@ -350,7 +350,7 @@ class ExpressionTypes:
 
     def signature(self, function: object, kinds: tuple, keywords: Mapping[str, types.Type]):
         """The signature in Numba's tables for this function and these argument types."""
-        # a function of the module would be compiled for it
+        # that would compile a function of the module
         if any(isinstance(kind, EmptyList) for kind in (*kinds, *keywords.values())):
             raise NotDirect
         key = function, kinds, tuple(keywords.items())
@@ -360,7 +360,7 @@ class ExpressionTypes:
             found = self.typing.resolve_function_type(kind, kinds, dict(keywords))
             if found is None:
                 raise NotDirect
-            # Numba compiles others for the flags in force, when it is asked
+            # Numba compiles other functions on request, for the flags in force
             if function in PLAIN or isinstance(function, (np.ufunc, types.NumberClass)):
                 _signatures[key] = found
         return found

@@ -50,12 +50,12 @@ class Inference(ExpressionTypes):
         self.heads: dict[int, Types] = {}
         self.ends: dict[int, Types | None] = {}
         self.results: list[types.Type] = []
-        # names, of which types: whether in a slot
+        # (name, type) -> whether in a slot
         self.slots: dict[tuple[str, types.Type], bool] = {}
         # the types where `continue` and `break` leave a trip
         self.loops: list[tuple[list[Types], list[Types]]] = []
         start: Types = {}
-        if len(function.args.args) != len(arguments):  # others are given by keyword, or are several
+        if len(function.args.args) != len(arguments):  # other parameters are keyword or variadic
             raise NotDirect
         for a, kind in zip(function.args.args, arguments):
             self.bind(a, a.arg, kind, start)
@@ -82,7 +82,7 @@ class Inference(ExpressionTypes):
             case ast.AugAssign(target, op, value):
                 left = (known.get(target.id) if isinstance(target, ast.Name)
                         else self.type(target, known))
-                if isinstance(left, (types.Array, types.List)):  # which is written into
+                if isinstance(left, (types.Array, types.List)):  # a written parameter
                     raise NotDirect
                 kind = self.operation(stmt, BINARY.get(type(op)), (left, self.type(value, known)))
                 if isinstance(target, ast.Name):
@@ -178,7 +178,7 @@ class Inference(ExpressionTypes):
             last = self.block(stmt.body, inside)
             continued, broken = self.loops.pop()
             again = self.joined([head, *continued, last])
-            # what else is bound there, a trip binds before it reads it
+            # every other name bound there is bound before it is read in a trip
             if all(again[name] == kind for name, kind in head.items()):
                 break
             head = {name: again[name] for name in head}

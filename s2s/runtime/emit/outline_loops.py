@@ -45,8 +45,8 @@ from ..threads.parallel_for import flatten_argument
 from .infer_expressions import SCALARS
 from .ssa_names import FIRST, Mention, mentions_of, read, webs
 
-LEAST = 80  # weight of a function, from which on its loops are extracted
-LEFT = 30  # weight of what is left of it, or beside the heaviest loop, at least
+LEAST = 80  # least weight of a function whose loops are outlined
+LEFT = 30  # least weight of the rest, or of all but the heaviest loop
 # weight of a loop inside of another, which may have few trips, from which on it is extracted; half
 # of that in functions of so much
 HEAVY, MUCH = 50, 400
@@ -54,7 +54,7 @@ DEAR = 25  # weight of a function of vector math, which is written where it is c
 DEARS = "vector_"
 STAYING = (ast.Return, ast.List, ast.ListComp, ast.JoinedStr)
 COMPOUND = (ast.For, ast.While, ast.If)
-FRESH = ("unshared_", "blas_product", "native_copy", "with_room")  # what makes an array of its own
+FRESH = ("unshared_", "blas_product", "native_copy", "with_room")  # calls that allocate
 HANDED = (*SCALARS, types.Literal, types.Array, types.BaseTuple, types.DType, types.SliceType,
           types.NoneType)
 WEIGHED = (ast.BinOp, ast.Subscript, ast.Compare, ast.UnaryOp, ast.IfExp, ast.Call, ast.If, ast.For,
@@ -169,7 +169,7 @@ class Sources:
             for target, value in pairs:
                 if (isinstance(target, ast.Name) and not isinstance(value, (ast.BinOp, ast.Compare))
                     and not is_fresh(value)):
-                    # whatever a call gives, it has made, or it was in what it was given
+                    # a call's result is new, or aliases an argument
                     self.found.setdefault(target.id, set()).update(node.id
                                                                    for node in nodes_in(value)
                                                                    if isinstance(node, ast.Name))
@@ -233,12 +233,12 @@ class LoopArguments:
     def __init__(self, context, builder, sources: Sources, promises: Mapping[str, set[int]]):
         self.context, self.builder, self.sources, self.promises = (context, builder, sources,
                                                                    promises)
-        # names, and what their values are put together from
+        # names, and the parts of their values
         self.taken: dict[str, tuple[types.Type, list[ir.Value]]] = {}
-        self.given: dict[int, ir.Value] = {}  # of that, what is no constant
-        # where the elements of arrays are, and which promise that is counted from
+        self.given: dict[int, ir.Value] = {}  # the non-constant parts
+        # data pointers of arrays, and their noalias promises
         self.data: dict[int, ir.Value | None] = {}
-        self.unsure: set[str] = set()  # names of what arrays may be that come from no promise
+        self.unsure: set[str] = set()  # names of arrays without a promise
 
     def takes(self, name: str, kind: types.Type, value: ir.Value) -> bool:
         """Add a value as an argument, if possible; return whether it was."""
@@ -248,7 +248,7 @@ class LoopArguments:
         if isinstance(kind, types.Array):
             pieces.append(field(self.context, self.builder, kind, value, "parent"))
             data = pieces[1]
-            # on the stack LLVM sees it as the numbers that it holds
+            # LLVM promotes arrays on the stack to registers
             if isinstance(begins(data), ir.AllocaInstr):
                 return False
             self.data[id(data)] = promise_of(data)

@@ -87,7 +87,7 @@ class Bindings:
                 self.values.add(id(first.node))
                 place = max((m.path[depth] for m in (first, *others)), key=lambda at: at[1])
                 self.ends.setdefault(place, []).append(id(first.node))
-                # which binds the name again
+                # which rebinds the name
                 if following is None or following[0].path[depth] != place:
                     self.over.setdefault(place, []).append(first.name)
 

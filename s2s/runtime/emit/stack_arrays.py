@@ -29,8 +29,8 @@ from numba.core import types
 from ...back.arrays.specialise_lengths import SHORT
 from ...back.syntax.ast_names import nodes_in
 
-MOST = 49  # numbers of an array
-MAKERS = {"unshared_empty": False, "unshared_zeros": True}  # whether what they make is 0
+MOST = 49  # most numbers in a stack array
+MAKERS = {"unshared_empty": False, "unshared_zeros": True}  # allocation -> whether zeroed
 
 
 class ShortArray(NamedTuple):
@@ -46,7 +46,7 @@ def on_stack(function: ast.FunctionDef, kinds: dict[int, types.Type]) -> dict[in
     """
     makers: dict[str, dict[int, ShortArray]] = {}
     others = {a.arg for a in function.args.args}
-    plain: set[ast.Name] = set()  # where the array is bound, and where an element of it stands
+    plain: set[ast.Name] = set()  # names in bindings and element accesses of the array
     ranks: dict[str, set[int]] = {}
     for node in nodes_in(function):
         match node:

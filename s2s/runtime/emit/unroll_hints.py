@@ -45,11 +45,11 @@ class Unrolling:
 
     def __init__(self, function: ast.FunctionDef, values: Container[int] = (),
                  nests: Iterable[Nest] = ()):
-        # of which LLVM does not know how many trips they make
+        # unknown trip counts
         self.collapsed = {loop for nest in nests for loop in nest.loops}
         self.left: set[ast.For] = set()
-        self.others: set[ast.For] = set()  # that are left, too, if nothing is taken apart
-        self.few: set[ast.For] = set()  # that have few trips
+        self.others: set[ast.For] = set()  # not unrolled, unless something else is
+        self.few: set[ast.For] = set()  # with few trips
         self.short = False
         self.values = values
         self.visit(function.body, frozenset())
@@ -124,5 +124,5 @@ def leave(branch: ir.Instruction) -> None:
     module = branch.module
     said = module.add_metadata(["llvm.loop.unroll.disable"])
     loop = ir.MDValue(module, (), name=str(len(module.metadata)))
-    loop.operands = (loop, said)  # what names itself is no other loop's
+    loop.operands = (loop, said)  # a distinct node, by self-reference
     branch.set_metadata("llvm.loop", loop)

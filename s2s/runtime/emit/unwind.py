@@ -22,7 +22,7 @@ from numba.core import callconv, cgutils
 
 RETURNS = (callconv.RETCODE_OK.constant, callconv.RETCODE_NONE.constant)
 WORD, INT, POINTER = ir.IntType(64), ir.IntType(32), cgutils.voidptr_t
-BITS = 64  # of a word: entries of the table
+BITS = 64  # bits of the mask: entries of the table
 
 
 class Unwinding:
@@ -36,7 +36,7 @@ class Unwinding:
                  pointers: Callable[[object], Sequence[ir.Value]]):
         self.builder, self.held, self.pointers = builder, held, pointers
         self.block: ir.Block | None = None
-        # from where, with which code, what is held there
+        # (block, code, live entries) of each raising point
         self.ways: list[tuple[ir.Block, ir.Value, int]] = []
         self.places: dict[object, list[int]] = {}
         self.free: list[int] = []
@@ -70,7 +70,7 @@ class Unwinding:
             self.block = self.builder.append_basic_block("failed")
         passing, mask = [], 0
         for key, given in self.held():
-            if key not in self.places:  # what a call is made of, on its way
+            if key not in self.places:  # temporaries of a call
                 self.keep(key, given)
                 passing.append(key)
             mask |= sum(1 << place for place in self.places[key])

@@ -24,8 +24,8 @@ from typing import NamedTuple
 from ...back.syntax.ast_names import nodes_in
 from ..kernels.runtime_calls import NATURAL
 
-Axes = frozenset  # of (argument, axis): those that are as long as a number says
-# functions of lengths, which raise or give them
+Axes = frozenset  # (argument, axis) pairs of that length
+# checks that return a length, or raise
 SAME = ("natural", "same_length", "spread_length", "nonempty_length", "supposed_length",
         "stays_inside")
 DEEP = 8  # calls

@@ -44,7 +44,7 @@ from ..intrinsics.element_access import field, item
 from ..kernels.array_layout import copied
 from .access_order import read_in_rows
 
-PREFIX = "s2s_behind_"  # of symbols that mean code in this process
+PREFIX = "s2s_behind_"  # prefix of symbols for code in this process
 
 
 class OverlapsItself(Exception):

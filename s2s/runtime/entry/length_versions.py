@@ -36,11 +36,11 @@ from ...ir.types import Array, Extent, Scalar
 from ...ops.program.recursive_callee import recursive_callees
 from ..threads.parallel_threshold import ByArguments
 
-# numbers in arrays, and trips, from which on it matters: with products and solutions of matrices,
+# amount of data and trips from which specialising pays: with matrix products and solves,
 # and without
 SOME, MUCH = 32, 256
-FEW = 4  # kinds of lengths that a function is compiled for
-MANY = 256  # calls of which it is remembered what runs
+FEW = 4  # versions compiled per function
+MANY = 256  # calls whose version is cached
 
 
 def much(function: Function) -> int | None:

@@ -31,7 +31,7 @@ from ...back.syntax.ast_names import nodes_in
 from ...ir.types import Array, Type
 from ..threads.parallel_for import apart  # noqa: F401, one of the HELPERS
 
-FEW = 12  # arrays, each of which is compared with each
+FEW = 12  # arrays compared pairwise
 HELPERS = ("taken", "cleared", "copied", "apart", "low", "high", "overlapping")
 
 
@@ -136,7 +136,7 @@ def taken_for(value: ast.expr, out: ast.expr) -> ast.expr | None:
     nothing.
     """
     match value:
-        # what is given shares memory with nothing, either: it is asked
+        # the caller's array is noalias, too: that was checked
         case ast.Call(ast.Name("unshared_empty"), [shape, *_]):
             return call("apart", call("taken", out, shape))
         case ast.Call(ast.Name("unshared_zeros"), [shape, *_]):

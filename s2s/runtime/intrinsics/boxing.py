@@ -38,11 +38,11 @@ from numba.np.numpy_support import as_dtype
 
 from .noalias_alloc import read_before
 
-ITEMSIZE = 3  # among the words of an array
+ITEMSIZE = 3  # index among the words of an array
 # PyArray_NewFromDescr and PyArray_SetBaseObject in NumPy's table of functions
 NEW, SET_BASE = 94, 282
 WRITEABLE = 0x400
-# what native code calls them
+# their symbols in native code
 OWNER, MAKE, OWN = "s2s_owner_of_memory", "s2s_new_array", "s2s_set_owner"
 WORD, INT, POINTER = ir.IntType(64), ir.IntType(32), ir.IntType(8).as_pointer()
 
@@ -69,7 +69,7 @@ def is_known() -> bool:
 class Boxing(PythonAPI):
     """Numba's interface to Python's API, with our conversion of arrays."""
 
-    constants = None  # those of the wrapper, while its result is boxed
+    constants = None  # constants of the wrapper, while its result is boxed
     array_class = None  # ndarray, while an array is boxed
 
     def to_native_value(self, typ, obj):
@@ -179,7 +179,7 @@ class Boxing(PythonAPI):
         with builder.if_then(builder.icmp_unsigned("==", result, null), likely=False):
             builder.call(function("Py_DecRef", ir.VoidType(), POINTER), [owner])
             builder.ret(null)
-        # which gives the owner away
+        # which steals the reference to the owner
         failed = builder.call(function(OWN, INT, POINTER, POINTER), [result, owner])
         with builder.if_then(builder.icmp_signed("<", failed, ir.Constant(INT, 0)), likely=False):
             builder.call(function("Py_DecRef", ir.VoidType(), POINTER), [result])

@@ -23,13 +23,13 @@ def checked_place(typingctx, k, n):
 
     def emit(context, builder, signature, args):
         k, n = (context.cast(builder, x, t, types.intp) for x, t in zip(args, signature.args))
-        # no word: as large as there is
+        # does not fit a word: saturate
         if not signature.args[0].signed and signature.args[0].bitwidth == k.type.width:
             k = builder.select(builder.icmp_signed("<", k, ir.Constant(k.type, 0)),
                                ir.Constant(k.type, (1 << (k.type.width - 1)) - 1), k)
         from_the_end = builder.icmp_signed("<", k, ir.Constant(k.type, 0))
         place = builder.select(from_the_end, builder.add(k, n), k)
-        # which LLVM sees is not negative
+        # which LLVM knows is not negative
         length = builder.and_(n, ir.Constant(n.type, (1 << (n.type.width - 2)) - 1))
         with cgutils.if_unlikely(builder, builder.icmp_unsigned(">=", place, length)):
             context.call_conv.return_user_exc(builder, IndexError, ("index out of bounds",))

@@ -51,7 +51,7 @@ MEANT = {operator.pow: np.power, operator.ipow: np.power, operator.truediv: np.d
          cmath.sinh: np.sinh, cmath.cosh: np.cosh, cmath.tanh: np.tanh, cmath.asin: np.arcsin,
          cmath.acos: np.arccos, cmath.atan: np.arctan, cmath.asinh: np.arcsinh,
          cmath.acosh: np.arccosh, cmath.atanh: np.arctanh}
-# where Python's own finds infinities that NumPy's has lost
+# where Python's function recovers infinities that NumPy's loses
 PRODUCTS = {operator.mul, operator.imul} if sys.version_info < (3, 14) else set()
 WORD = ir.IntType(64 if ctypes.sizeof(ctypes.c_ssize_t) == 8 else 32)  # npy_intp
 BYTES = cgutils.voidptr_t

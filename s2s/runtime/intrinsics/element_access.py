@@ -152,7 +152,7 @@ def place(context, builder, array: types.Array, x: ir.Value,
             offset = step if offset is None else builder.add(offset, step)
         return cgutils.pointer_add(builder, data, offset)
     axes = list(range(array.ndim))
-    offset, step = None, None  # from the axis whose neighbours are next to each other
+    offset, step = None, None  # starting with the contiguous axis
     for n in (reversed(axes) if array.layout == "C" else axes):
         term = indices[n] if step is None else builder.mul(indices[n], step)
         offset = term if offset is None else builder.add(term, offset)

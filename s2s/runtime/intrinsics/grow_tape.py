@@ -23,9 +23,9 @@ from .noalias_alloc import MEMORY, described, had, new_memory
 
 # by the axes of the tape
 FUNCTIONS = {1: with_room, 2: with_room_for_rows, 3: with_room_for_matrices}
-# for fewer numbers than so many, so many times as many; else
+# growth factor below this many numbers; else
 TIMES, MOST = ((100_000, 8), (1_000_000, 4)), 2
-# memory, and how many rows there is room for
+# memory, and its capacity in rows
 ROOM = ir.LiteralStructType([*MEMORY.elements, ir.IntType(64)])
 
 

@@ -153,7 +153,7 @@ CHECKS = [ops.same_length, ops.needs_length, ops.broadcast_length, ops.spread_le
           ops.stays_inside, ops.nonempty_length, ops.supposed_length, ops.supposed_alike,
           ops.count_of, ops.place_in, ops.slice_bound, batch.check_lanes,
           custom_rules.check_rule_length, custom_rules.check_direction_length]
-# and where native code has them
+# check -> native module
 WRITTEN = (dict.fromkeys(CHECKS, __name__)
            | dict.fromkeys(grow_tape.FUNCTIONS.values(), grow_tape.__name__))
 

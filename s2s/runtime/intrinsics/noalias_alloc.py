@@ -71,7 +71,7 @@ def with_promise(builder, pointer: ir.Value) -> ir.Value:
     """The pointer, marked noalias: nothing else points into its memory."""
     call = builder.asm(ir.FunctionType(pointer.type, [pointer.type]), "", "=r,0,~{memory}",
                        [pointer], True)
-    set.add(call.fastmath, "noalias")  # it stands where llvmlite prints what is said of a result
+    set.add(call.fastmath, "noalias")  # llvmlite prints it where return attributes belong
     return call
 
 

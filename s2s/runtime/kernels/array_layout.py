@@ -138,7 +138,7 @@ def _copy_planes(builder, copy: ir.Function, step: ir.Value, made: ir.Value, dat
     """Copy plane by plane: the planes of the last axis and the one before it, or the first, if that
     is contiguous.
     """
-    places = [step.type(1)]  # of neighbours, in the copy
+    places = [step.type(1)]  # contiguous in the copy
     for n in reversed(shape[1:]):
         places.insert(0, builder.mul(places[0], n))
     is_first = builder.icmp_signed("==", strides[0], step)
@@ -243,7 +243,7 @@ def _find_length(context, builder, total: ir.Value, *lengths: ir.Value) -> None:
     builder.ret(rest)
 
 
-# of which kinds, and how it is written
+# (condition on types, emitter)
 AGAIN = {native_in_order: (is_simple, _in_order), native_reshaped: (is_simple, _reshaped)}
 
 

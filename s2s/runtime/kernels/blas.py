@@ -85,7 +85,7 @@ def _product_of(context, builder, sig, args):
                 for t, x, lengths in zip(sig.args, args, shape))
         return impl_ret_new_ref(context, builder, kind,
                                 _with_vector(context, builder, kind, a, b, result))
-    # a vector is in both orders
+    # a vector is both C- and Fortran-contiguous
     kinds = "".join(f"_{t.layout if t.ndim == 2 else ''}{t.ndim}" for t in sig.args)
     memory = outlined(context, builder, f"product_{KINDS[kind.dtype]}{kinds}", MEMORY, given,
                       lambda inner, *xs: _product(context, inner, sig, *xs))

@@ -47,13 +47,13 @@ scipy_linalg = later("scipy.linalg")
 PREFIX = "s2s_lapack"  # symbols: s2s_lapack_dgetrf
 LETTERS = {types.float64: "d", types.float32: "s", types.complex128: "z", types.complex64: "c"}
 BLAS = ("trsm", "trsv")
-OF_SINGULAR = "cofactors"  # which is none of LAPACK's
+OF_SINGULAR = "cofactors"  # not a LAPACK routine
 BYTE, INT, WORD = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 BYTES = cgutils.voidptr_t
 # bytes of a line of the cache: so many columns are read at a time where these lie in one piece as
 # fill one
 LINE = 64
-SIDE = 4  # of squares that are turned in registers
+SIDE = 4  # side of blocks transposed in registers
 SINGULAR = (np.linalg.LinAlgError, ("Singular matrix",))
 
 
@@ -703,7 +703,7 @@ def of_singular(letter: str):
     def write(data: int, over_rows: int, over_columns: int, n: int, to: int) -> int:
         last = max(n - 1, 0)
         ends = over_rows * last, over_columns * last
-        first = sum(min(end, 0) for end in ends)  # what lies before it, where strides are negative
+        first = sum(min(end, 0) for end in ends)  # its start, for negative strides
         memory = (ctypes.c_char * (sum(map(abs, ends)) + dtype.itemsize)).from_address(data + first)
         a = np.ndarray((n, n), dtype, memory, -first, (over_rows, over_columns)).copy("C")
         try:

@@ -52,7 +52,7 @@ FROM_FACTORS = {"inv": lapack_inverse, "inverse_or_nan": lapack_inverse_or_nan,
                 "is_singular": lapack_is_singular, "det": lapack_determinant,
                 "sign_of_det": lapack_sign, "log_of_det": lapack_log}
 FROM_MATRIX = {"cholesky": lapack_cholesky, "is_indefinite": lapack_is_indefinite}
-# which results are triangles, and which
+# ops with triangular results, and the triangle
 TRIANGULAR = {("lapack_cholesky", 0): "lower", ("numpy_qr", 1): "upper"}
 FUNCTIONS = (lapack_factors, lapack_solution, lapack_solution_of_transposed,
              lapack_solution_of_lower, lapack_solution_of_upper, lapack_cofactors,
@@ -75,7 +75,7 @@ class Scope:
     """
 
     block: Block
-    repeats: bool  # whether it is of a loop
+    repeats: bool  # whether it is a loop body
     known: dict[Value, list[Value]] = field(default_factory=dict)
     ops: list[Op] = field(default_factory=list)
 

@@ -29,7 +29,7 @@ def outlined(context, builder, name: str, result: ir.Type, args: Sequence[ir.Val
     on first use.
     """
     raised = raised_in(builder)
-    # what allocates is another function there (runtime/debug/sanitizer.py)
+    # the allocator differs there (runtime/debug/sanitizer.py)
     if getattr(context, "has_guards", False):
         name = f"guarded_{name}"
     function = builder.module.globals.get(PREFIX + name)
@@ -38,7 +38,7 @@ def outlined(context, builder, name: str, result: ir.Type, args: Sequence[ir.Val
         function = ir.Function(builder.module,
                                ir.FunctionType(result, [first, raised.type, *others]),
                                PREFIX + name)
-        function.linkage = "linkonce_odr"  # those of modules that are linked are one
+        function.linkage = "linkonce_odr"  # linked modules share it
         for attribute in ATTRIBUTES:
             function.attributes.add(attribute)
         write(ir.IRBuilder(function.append_basic_block("entry")), function.args[0],

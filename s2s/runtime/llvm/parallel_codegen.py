@@ -43,7 +43,7 @@ from llvmlite.binding import ffi
 from llvmlite.binding.context import ContextRef
 from numba.core import config
 
-SHORT = 1e-4  # seconds after which a thread that wants to may run Python
+SHORT = 1e-4  # switch interval in seconds
 
 
 class Symbol(NamedTuple):
@@ -135,7 +135,7 @@ class BackgroundCompilation(threading.Thread):
             while self.waiting and self.failed is None:
                 try:
                     piece = self.waiting.popleft()
-                except IndexError:  # the other thread has taken it
+                except IndexError:  # the other thread took it
                     break
                 piece.make()
         except BaseException as error:
@@ -150,7 +150,7 @@ class BackgroundCompilation(threading.Thread):
         return [piece.code for piece in self.pieces]
 
 
-# how long those of Python's threads were, before each that takes short ones
+# previous switch intervals
 _turns: list[float] = []
 _changing = threading.Lock()
 

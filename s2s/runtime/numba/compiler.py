@@ -80,14 +80,14 @@ from ..llvm.parallel_codegen import BackgroundCompilation, Piece, Symbols, besid
 from ..llvm.split_module import NotMergeable, Pieces, in_pieces
 from .skip_passes import lighter
 
-direct = later("s2s.runtime.emit.emit_function")  # code from the cache needs none of it
+direct = later("s2s.runtime.emit.emit_function")  # not needed for cached code
 
-# levels: of what Python calls, of the run before linking, and of the last one over what is large
+# levels: of the wrapper, of the run before linking, of the last run on large code
 LOWEST, FIRST, LARGE, LARGE_AND_DIRECT = 0, 1, 2, 1
-BLOCKS = 500  # of a module, from where on LLVM keeps a list of those that it has changed
-WITH_LIST = range(20, 23)  # the versions of LLVM that are known to have that option
+BLOCKS = 500  # blocks of a module from which LLVM keeps a worklist
+WITH_LIST = range(20, 23)  # LLVM versions with that option
 
-QUICK = 0.2  # of the time of other code, line by line, is what code of the lower levels takes
+QUICK = 0.2  # relative cost per line of code at the lower levels
 # instructions of what Python calls, from which on that is worth a level: containers of some twenty
 # arrays
 WIDE = 1_500
@@ -125,7 +125,7 @@ class Effort(Compiler):
         if not self.has_guards:
             return with_frames(self._compile_with_frames)
         before, config.BOUNDSCHECK = config.BOUNDSCHECK, 1
-        try:  # what Numba compiles of its own for this is checked, too
+        try:  # Numba's own functions called from this are checked, too
             return with_frames(self._compile_with_frames)
         finally:
             config.BOUNDSCHECK = before
@@ -193,7 +193,7 @@ def native_kind(kind: type) -> type:
             return item(builder, val, 1)
 
         def get_abi_sizeof(self, ty):
-            if isinstance(ty, ir.IdentifiedStructType):  # of which another module may have another
+            if isinstance(ty, ir.IdentifiedStructType):  # which may differ in another module
                 return super().get_abi_sizeof(ty)
             found = _sizes.get(text := str(ty))
             if found is None:  # llvmlite has LLVM read a module that has a variable of the type
@@ -201,14 +201,14 @@ def native_kind(kind: type) -> type:
             return found
 
         def create_cpython_wrapper(self, library, *args, **options):
-            if isinstance(library, Library):  # what Python computes inside a function is not
+            if isinstance(library, Library):  # object-mode code has another class
                 library.begin()
             super().create_cpython_wrapper(library, *args, **options)
 
         def get_executable(self, library, fndesc, env):
             if not getattr(library, "is_part", False):
                 return super().get_executable(library, fndesc, env)
-            library.finalize()  # and nothing that Python could call
+            library.finalize()  # and no Python wrapper
             return _dynfunc.make_function(fndesc.lookup_module(), fndesc.qualname.split(".")[-1],
                                           "", 0, env, (library,))
 
@@ -223,11 +223,11 @@ class Library(JITCodeLibrary):
     """
 
     is_part = is_direct = is_unrolled = False
-    size = None  # instructions, of all but what Python calls
-    # what compiles the function; what Python calls is compiled here
+    size = None  # instructions, without the Python wrapper
+    # the compiler of the function; the wrapper is compiled here
     beside: BackgroundCompilation | None = None
     codes_beside: list[bytes] = []
-    wrapper: Piece | None = None  # what Python calls, where that is not compiled with the rest
+    wrapper: Piece | None = None  # the wrapper, if it is compiled separately
     left: list[str] = []  # functions that are compiled with that
 
     def __init__(self, codegen, name):
@@ -235,7 +235,7 @@ class Library(JITCodeLibrary):
         self.texts: list[str] = []
         # functions whose loops are all elsewhere (runtime/emit/outline_loops.py)
         self.bare: set[str] = set()
-        self.begun: Pieces | None = None  # all but what Python calls, while that is written
+        self.begun: Pieces | None = None  # everything but the wrapper, while that is emitted
 
     def add_ir_module(self, ir_module):
         if self.is_direct:
@@ -268,7 +268,7 @@ class Library(JITCodeLibrary):
                 self._reload_init.update(library._reload_init)
                 self._final_module.link_in(library._get_module_for_linking(), preserve=True)
                 self.is_unrolled = self.is_unrolled or getattr(library, "is_unrolled", False)
-            # counts references, here and there
+            # references are counted in both
             self._linking_libraries = [library
                                        for library in self._linking_libraries
                                        if library is rtsys.library]
@@ -389,8 +389,8 @@ class Library(JITCodeLibrary):
             self.beside.also(self.wrapper)
         elif self.wrapper is not None:
             self.wrapper.make()
-        # before the engine has any: what it cannot link, it would meet again with whatever is
-        # compiled next
+        # before the engine gets any: a link failure would recur with everything
+        # compiled later
         if self.pieces:
             self.codes_beside = [*(self.beside.result() if self.beside is not None else ()),
                                  *([self.wrapper.code] if self.wrapper is not None else ())]
@@ -467,7 +467,7 @@ def work_by_list() -> None:
     """Set LLVM's option of Note [Machine code of long functions], for the rest of this process."""
     if binding.llvm_version_info[0] in WITH_LIST and not hasattr(binding, "s2s_works_by_list"):
         binding.set_option("s2s", f"-cgpp-huge-func={BLOCKS}")
-        binding.s2s_works_by_list = True  # to say it twice would end the process
+        binding.s2s_works_by_list = True  # setting it twice would abort the process
 
 
 _said: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by module

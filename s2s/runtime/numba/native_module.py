@@ -55,7 +55,7 @@ NATIVE_NAMES = (BUILTINS
                              *(each.__name__
                                for each in (Effort, Guarded, Sanitized, some_length_is_one,
                                             some_length_is_short, MoreWork))}))
-# by key, and by what is put in order: the same program is loaded once in a process
+# by key and adapted arguments: each program is loaded once per process
 _modules: dict[tuple, types.ModuleType] = {}
 _entries: list = []  # the dispatchers made in this process
 
@@ -110,7 +110,7 @@ def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False,
              if own and (said := not_negative(line))}
     if known:
         head.append(f"from {natural.__module__} import {natural.__name__} as {NATURAL}")
-    text, moved = [*head], {}  # where each line goes
+    text, moved = [*head], {}  # the new text, and the new number of each line
     for number, line in enumerate(module.text.splitlines(), 1):
         if number in without:
             continue
@@ -135,7 +135,7 @@ def loaded(module: Module, cache: bool, params: Sequence[Type], arguments: int |
     they lie.  The text says of `own` objects what they are.
     """
     key = disk.key_of(module.text, ", ".join(["cpu", *map(str, params)]))
-    if module.given:  # objects of this process, which no other knows
+    if module.given:  # objects of this process only
         key, cache = f"{key}_{'_'.join(str(id(x)) for x in module.given.values())}", False
     if (key, arguments) in _modules:
         return _modules[key, arguments]
@@ -218,7 +218,7 @@ def admit_layouts_only(dispatcher: Callable, module: Module, cache: bool, params
                 return for_layouts(*args)
             except NumbaError:
                 raise
-            except Exception as error:  # nothing that the program would raise
+            except Exception as error:  # no error of the program
                 raise NotCompiled(f"{type(error).__name__}: {error}") from error
 
     dispatcher._compile_for_args = admit

@@ -36,11 +36,11 @@ from ..intrinsics.noalias_alloc import with_noalias
 from . import pool_native
 
 RAISED = "a part of a loop raised"
-GRAIN = 1 << 16  # operations in a part, at least: 25 us or so
-MOST = 64  # parts
-FEW = 16  # parts with arrays of their own
-# operations of a part for each element of the arrays that it adds into: making and adding up one is
-# some six
+GRAIN = 1 << 16  # fewest operations of a part: about 25 us
+MOST = 64  # most parts
+FEW = 16  # most parts with private arrays
+# operations of a part per element of its private arrays: allocating and adding up one takes
+# about six
 GATHER = 64.0
 
 
@@ -150,7 +150,7 @@ def _lower_add_parts(context, builder, sig, args):
             check_lengths(context, builder,
                           *(item(builder, field(context, builder, t, x, "shape"), axis + k)
                             for k, (t, x) in enumerate(zip(sig.args, args))))
-    if isinstance(number, types.Complex):  # two numbers, next to each other
+    if isinstance(number, types.Complex):  # two adjacent numbers
         number = number.underlying_float
         size, count = (builder.mul(n, n.type(2)) for n in (size, count))
     of = context.get_data_type(number)
@@ -250,7 +250,7 @@ def _lower_in_parts(context, builder, sig, args):
                           [builder.ptrtoint(entry, word), builder.ptrtoint(holder, word), parts,
                            trips, blas])
     with builder.if_then(builder.icmp_signed("!=", status, ir.Constant(word, 0)), likely=False):
-        # the interpreted form says what it was, and where (runtime/call/native_function.py, Note
+        # the interpreted form raises the error itself (runtime/call/native_function.py, Note
         # [Where an error came from])
         context.call_conv.return_user_exc(builder, RuntimeError, (RAISED,))
     return context.get_dummy_value()
@@ -317,7 +317,7 @@ def _entry(context, builder, kernel: types.Dispatcher, kind: types.BaseTuple,
     function = context.declare_function(builder.module, compiled.fndesc)
     result, raised = (cgutils.alloca_once(inner, x.type.pointee, zfill=True)
                       for x in function.args[:2])
-    # nobody else calls the kernel, and its hundreds of arguments would go through memory once more
+    # this is the only call, and hundreds of arguments would be passed through memory
     code = inner.call(function, [result, raised, *given], attrs=["alwaysinline"])
     inner.ret(inner.zext(inner.icmp_signed("!=", code, RETCODE_OK), word))
     return entry

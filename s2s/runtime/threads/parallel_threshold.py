@@ -21,7 +21,7 @@ from .pool_native import ready
 
 LARGE = 1 << 19  # operations (parallel_for.py, Note [Work])
 
-Loops = frozenset  # the numbers of the loops that are in parts
+Loops = frozenset  # the numbers of the parallel loops
 
 
 class MoreWork(Exception):

@@ -40,9 +40,9 @@ import numpy as np
 
 MOST = 128  # threads
 CLOSED = 1 << 32
-# looks at the door before a thread sleeps until the last worker has left: some 10 us
+# spins before a thread sleeps until the last worker has left: about 10 us
 PATIENCE = 4000
-# a cache line each
+# one cache line each
 (TAKEN, DOOR, NEXT, PARTS, TRIPS, KERNEL, CONTEXT, FAILED, WANTED, WORKERS, ALONE, GET_BLAS,
  SET_BLAS) = range(0, 8 * 13, 8)
 BED, KEY = 8 * 13, 8 * 13 + MOST
@@ -108,7 +108,7 @@ def start_workers() -> None:
         thread = threading.Thread(target=kept[0], args=(k,), name=f"s2s-{k + 1}", daemon=True)
         try:
             thread.start()
-        # no more threads, or the interpreter is ending: go on with those there are
+        # no more threads, or shutdown: continue with the existing ones
         except RuntimeError:
             state[WANTED] = k + 1
             return

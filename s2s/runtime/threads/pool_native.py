@@ -156,7 +156,7 @@ def _worker(module: ir.Module, take_parts: ir.Function) -> None:
     b.position_at_end(inside)
     b.call(take_parts, [])
     before = code.change("sub", DOOR, 1)
-    with b.if_then(code.is_("==", before, CLOSED + 1)):  # the last one, and somebody waits for it
+    with b.if_then(code.is_("==", before, CLOSED + 1)):  # the last worker, somebody waits
         code.unlock(ALONE)
     b.branch(sleep)
     b.position_at_end(sleep)

@@ -69,7 +69,7 @@ def erf(x):
 def erfc(x):
     """1 - erf(x), accurate for large x."""
     single = is_single(x)
-    if single:  # in double precision, but only as exact as single needs it
+    if single:  # in double precision, accurate to single
         x = wide(x)
         a = absolute(x)
         b = between(a, 0.5, 10.5)
@@ -85,7 +85,7 @@ def erfc(x):
     else:
         a = absolute(x)
         b = between(a, 0.5, 27.5)
-        head = number(bits(b) & 0xFFFFFFFFF8000000)  # the square of so few bits is exact
+        head = number(bits(b) & 0xFFFFFFFFF8000000)  # exact: few bits
         k, r = parts(-head * head)
         r = r - (b - head) * (b + head)
         v = (b - 3.5) / (b + 3.0)

@@ -50,7 +50,7 @@ def between(x, low: float, high: float):
 
 def exp(x):
     """e to the power of x."""
-    # beyond it is 0 or inf, as it is here
+    # beyond it the result is 0 or inf in any case
     x = between(x, -104.0, 89.0) if is_single(x) else between(x, -746.0, 710.0)
     k, r = parts(x)
     return times_power_of_two(1.0 + above_one(r), k)
@@ -67,6 +67,6 @@ def expm1(x):
     """exp(x) - 1, accurate for small x."""
     t = between(x, -18.0, 89.0) if is_single(x) else between(x, -40.0, 710.0)
     k, r = parts(t)
-    half = power_of_two(k - 1.0)  # 2**k may be too large
+    half = power_of_two(k - 1.0)  # 2**k may overflow
     y = (half * above_one(r) + (half - 0.5)) * 2.0
     return where(absolute(x) < format_of(x).smallest, x, y)  # keeps the sign of 0

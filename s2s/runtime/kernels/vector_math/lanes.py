@@ -27,10 +27,10 @@ class Format:
     """The bit layout of a floating-point precision."""
 
     mantissa: int  # its bits
-    bias: int  # of the exponent
+    bias: int  # the exponent bias
     # 1.5 * 2**mantissa: what is added to it is rounded to an integer, which its last bits say
     magic: float
-    smallest: float  # of the normal numbers
+    smallest: float  # smallest normal number
     largest: float
     # log(2) in two parts, the first with so few bits that an exponent times it is exact
     log2: tuple[float, float]
@@ -84,7 +84,7 @@ class Code:
 class Lanes:
     """One variable in all lanes: double, float, i64, i32 or, for truth values, i1."""
 
-    __array_ufunc__ = None  # np.float64(2.0) * x is x's business
+    __array_ufunc__ = None  # let np.float64(2.0) * x call __rmul__
     __slots__ = ("code", "text", "kind")
 
     def __init__(self, code: Code, text: str, kind: str):
@@ -221,7 +221,7 @@ def product(a, b):
     if isinstance(a, Lanes) and a.code.fuses:
         return p, a.code.call("fma", a, a.like(b), -p)
     (a1, a2), (b1, b2) = _halves(a), _halves(b)
-    # each product is exact: fused or not is the same
+    # each product is exact, fused or not
     return p, ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2
 
 
