@@ -164,9 +164,8 @@ def expand_correlate(a: Value, v: Value, dtype: str) -> Value:
         return added(y, take(a, i + j) * take(v, j), i)
 
     return if_(n < m,
-               lambda: [nested_loops(n, m, made,
-                                   add)], lambda: [nested_loops(m, n, made,
-                                                              lambda j, i, y: add(i, j, y))])[0]
+               lambda: [nested_loops(n, m, made, add)],
+               lambda: [nested_loops(m, n, made, lambda j, i, y: add(i, j, y))])[0]
 
 
 def nested_loops(n: Value, m: Value, made: Value,

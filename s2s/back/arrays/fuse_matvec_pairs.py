@@ -71,8 +71,8 @@ def _follows(v: Value, z: Value, block: Block) -> bool:
         if x is z:
             found = True
         elif x not in seen and x.op in behind:
-            if not x.op.record.elementwise or not isinstance(x.type,
-                                                             Array) or x.type.dims != z.type.dims:
+            if (not x.op.record.elementwise or not isinstance(x.type, Array)
+                    or x.type.dims != z.type.dims):
                 return False
             pending += x.op.inputs
         seen.add(x)

@@ -193,9 +193,10 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
             return [power(inputs[0], natural_exponent_op(exponent))]
         case "add" | "multiply" if op.output.type.dtype == "bool":
             return [(bitwise_or if op.name == "add" else bitwise_and)(*inputs)]
-        case "floor_divide" if (op.output.type.dtype == "int64" and inputs[1].constant
-                                in (MISSING, -1) and not (isinstance(op.output.type, Scalar)
-                                                          and op.output.type.weak)):
+        case "floor_divide" if (op.output.type.dtype == "int64"
+                                and inputs[1].constant in (MISSING, -1)
+                                and not (isinstance(op.output.type, Scalar)
+                                         and op.output.type.weak)):
             a, b = inputs
             return [-a if b.constant == -1 else where(equal(b, -1), -a, op.record(a, b))]
         case "left_shift" | "right_shift" if isinstance(op.output.type,

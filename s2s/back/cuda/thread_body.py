@@ -107,10 +107,10 @@ class Body:
 
     def push(self, array: Value, count: Value, x: Value) -> tuple[Value, Value]:
         """Push if there is room; count in any case, so that the host learns the room needed."""
-        (array,) = if_(count < self.capacity,
-                       lambda: [RECORDS["setitem"](array, x, count, self.lane,
-                                                   pattern=("i",
-                                                            "i"))], lambda: [array], [array.name])
+        (array,) = if_(
+            count < self.capacity,
+            lambda: [RECORDS["setitem"](array, x, count, self.lane, pattern=("i", "i"))],
+            lambda: [array], [array.name])
         return array, count + 1
 
     def control(self, op: Op) -> None:

@@ -36,5 +36,5 @@ def is_of_reals(op: Op) -> bool:
 
 def is_long(op: Op) -> bool:
     """Whether `op` is expensive enough to be worth vectorising: exp, but no square or maximum."""
-    return bool(op.record.vector) and op.record.vector not in ("maximum",
-                                                               "minimum") and is_of_reals(op)
+    return (bool(op.record.vector) and op.record.vector not in ("maximum", "minimum")
+            and is_of_reals(op))

@@ -156,9 +156,9 @@ class Stages:
 
     def are_found(self) -> bool:
         """Number the stages; return whether that is possible and one can be vectorised."""
-        if None in self.roles.values() or any(self.root.get(y) is not p
-                                              for p, y in zip(self.body.params[1:],
-                                                              self.body.yields)):
+        if None in self.roles.values() or any(
+                self.root.get(y) is not p
+                for p, y in zip(self.body.params[1:], self.body.yields)):
             return False
         if any(isinstance(x.type, Array) for x in self.made):
             return False

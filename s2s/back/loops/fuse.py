@@ -253,9 +253,9 @@ class Fusion:
                                         | places(other, other.body.params[1 + starts[0]])))) > 1):
                     return False
                 continue
-            if len(starts) > 1 or not stay_in_step((one, one.body.params[1 + k]),
-                                                   (other, y), *((other, other.body.params[1 + j])
-                                                                 for j in starts)):
+            if len(starts) > 1 or not stay_in_step(
+                    (one, one.body.params[1 + k]), (other, y),
+                    *((other, other.body.params[1 + j]) for j in starts)):
                 return False
             if starts and (y in free_values(other.body) or self.used_elsewhere(y, second, block)):
                 return False

@@ -298,8 +298,8 @@ class Bounds:
                                        else (b, a)))
             case "length":
                 return self.lengths(op.inputs[0])[op.attrs["axis"]]
-            case "int_" | "convert" | "narrow" if "int" in (getattr(op.inputs[0].type, "dtype",
-                                                                    None) or ""):
+            case "int_" | "convert" | "narrow" if "int" in (
+                    getattr(op.inputs[0].type, "dtype", None) or ""):
                 return self.affine(op.inputs[0])
             case "on_tape":
                 return self.affine(op.inputs[0])

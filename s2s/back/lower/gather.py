@@ -138,12 +138,10 @@ def checked_indices(scope, lengths: Sequence[Value], parts: list,
     common, found, axis, known = index[first:last], [], 0, {} if known is None else known
     for p, o in parts:
         if p == "i" and isinstance(o.type, Array):
-            k = (numbers[o] if o in numbers
-                 else scope.elements(o).at([value(0) if step == 0
-                                            else i if step == 1 else multiply(i, step)
-                                            for step, i in zip(steps_of(scope, o, parts),
-                                                               common[last - first
-                                                                      - o.type.rank:])]))
+            k = numbers[o] if o in numbers else scope.elements(o).at(
+                [value(0) if step == 0 else i if step == 1 else multiply(i, step)
+                 for step, i in zip(steps_of(scope, o, parts),
+                                    common[last - first - o.type.rank:])])
             # NumPy converts too large elements of arrays, too
             k, n = as_dtype(k, "int64"), lengths[axis]
             if (k, n) not in known:

@@ -448,8 +448,9 @@ class Nest:
                                              pattern=("i",) * len(full))
             elif reduction(s.op) is None:
                 with at(s.op.line):
-                    buffers[j] = put(buffers[j], as_dtype(memo[s.op.output],
-                                                          s.op.output.type.dtype), s.index(index))
+                    buffers[j] = put(
+                        buffers[j], as_dtype(memo[s.op.output], s.op.output.type.dtype),
+                        s.index(index))
         return buffers, sums
 
     def compute(self, op: Op, number_of: Callable, index) -> Value:

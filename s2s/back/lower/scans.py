@@ -209,10 +209,10 @@ def _repeat(scope, op: Op) -> bool:
     x, counts, y = scope.elements(op.inputs[0]), scope.elements(op.inputs[1]), op.output
     axis = op.attrs["axis"] or 0
     n = scope.same(x.lengths[axis], counts.lengths[0])
-    (total,) = loop([n], [value(0)], [Scalar("int64")], ["count"],
-                    lambda index, carries: [add(carries[0],
-                                                count_of_op(as_dtype(counts.at(index),
-                                                                     "int64")))], scope.counters)
+    (total,) = loop(
+        [n], [value(0)], [Scalar("int64")], ["count"],
+        lambda index, carries: [add(carries[0], count_of_op(as_dtype(counts.at(index), "int64")))],
+        scope.counters)
     lengths = [total if k == axis else m for k, m in enumerate(x.lengths)]
     array = new_buffer(y.type.dtype, y.type.dims, lengths)
     array.name = y.name

@@ -28,8 +28,8 @@ KINDS: dict[str, Callable] = {}
 def define_view(scope, op: Op) -> bool:
     """Define the result of `op` by index arithmetic; return False where that is impossible."""
     kind = KINDS.get(op.name)
-    if kind is None or len(op.outputs) != 1 or not isinstance(op.output.type,
-                                                              Array) and op.name != "squeeze":
+    if (kind is None or len(op.outputs) != 1
+            or not isinstance(op.output.type, Array) and op.name != "squeeze"):
         return False
     made = kind(scope, op)
     if made is None:

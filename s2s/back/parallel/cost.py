@@ -56,8 +56,8 @@ def work_of(body: Sequence[ast.stmt], inside: set[str], index: str = "",
                               if isinstance(own, ast.Name) else None)
                     if number is not None:
                         factor = ()
-                    found[(*key, *factor)] += -(-n // share) * (1 if factor else MANY if number
-                                                                is None else max(number, 0))
+                    found[(*key, *factor)] += -(-n // share) * (
+                        1 if factor else MANY if number is None else max(number, 0))
             case ast.For() | ast.While():
                 for key, n in work_of(statement.body, inside, index, trips).items():
                     found[key] += n * MANY
@@ -162,8 +162,8 @@ class CallValues:
                                        ast.UnaryOp, ast.USub)) for node in nodes_in(tree))
         simple = simple and all(isinstance(node.value, ast.Attribute)
                                 for node in nodes_in(tree) if isinstance(node, ast.Subscript))
-        if not simple or len(text) > LONG or not names_in(tree) <= {*self.arguments, "max", "min",
-                                                                    "len"}:
+        if (not simple or len(text) > LONG
+                or not names_in(tree) <= {*self.arguments, "max", "min", "len"}):
             return UNKNOWN
         return text
 

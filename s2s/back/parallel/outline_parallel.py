@@ -132,10 +132,10 @@ def combined(trip: Trip, param: Value, end: Value) -> str | None:
     if op.name == "for" and not op.attrs["breaks"]:
         k = op.outputs.index(end)
         (body,) = op.blocks
-        return combined(trip, body.params[1 + k],
-                        body.yields[k]) if op.inputs[3 + k] is param else None
-    if op.name not in COMBINED or op.inputs[0] is not param and (op.inputs[1] is not param
-                                                                 or op.name in ("max_", "min_")):
+        return (combined(trip, body.params[1 + k], body.yields[k])
+                if op.inputs[3 + k] is param else None)
+    if op.name not in COMBINED or op.inputs[0] is not param and (
+            op.inputs[1] is not param or op.name in ("max_", "min_")):
         return None  # Python's max(x, s) forgets a NaN s, and max(s, x) a NaN x
     return op.name if op.output.type == param.type else None
 
@@ -301,8 +301,8 @@ class Split:
                  and ast.unparse(loop.iter.args[1]) == "-1" else [])
         kernel = _function(f"def {name}({', '.join([part, start, stop, *arguments])}): pass")
         kernel.body = [*(s for x in scratch for s in parsed(f"{x} = apart({_like(x, types[x])})")),
-                       *(parsed(f"if {part} > 0:\n" + "".join(f"    {x} = {own}[{part} - 1]\n"
-                                                              for x, own in own_arrays.items()))
+                       *(parsed(f"if {part} > 0:\n" + "".join(
+                           f"    {x} = {own}[{part} - 1]\n" for x, own in own_arrays.items()))
                          if own_arrays else ()),
                        *(s for x, start in zip(loop.carried, loop.op.inputs[3:])
                          if x in arguments and x not in scratch and is_buffer(start)

@@ -122,8 +122,9 @@ def beginning(body: Sequence[ast.stmt], loop: ast.For) -> list[ast.stmt]:
     return found
 
 
-def order(facts: Facts, group: Sequence[ast.For]) -> tuple[list[ast.stmt], list[list[ast.stmt]],
-                                                           list[ast.stmt]] | None:
+def order(
+    facts: Facts, group: Sequence[ast.For],
+) -> tuple[list[ast.stmt], list[list[ast.stmt]], list[ast.stmt]] | None:
     """Statements before a group of loops, a section for each, and statements after.
 
     None if the loops cannot run at once.

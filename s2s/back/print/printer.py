@@ -117,13 +117,12 @@ class Draft:
         reserved = (frozenset({*spelled.values(), *self.classes.names.values()})
                     | names_acted_with([function, *callees]))
         self.reserved = reserved | {h.__name__ for h in self.helpers} | taken
-        self.definitions: list[ast.FunctionDef] | None = [definition(called, annotate, native,
-                                                                     self.reserved, entry=called
-                                                                     is function, spelled=spelled)
-                                                          for called in (*callees, function)]
-        return _builtins_called(self.definitions,
-                                self.helpers).intersection([*spelled.values(),
-                                                            *self.classes.names.values()])
+        self.definitions: list[ast.FunctionDef] | None = [
+            definition(called, annotate, native, self.reserved, entry=called is function,
+                       spelled=spelled)
+            for called in (*callees, function)]
+        return _builtins_called(self.definitions, self.helpers).intersection(
+            [*spelled.values(), *self.classes.names.values()])
 
     @cached_in_turn
     def split(self) -> Split:
