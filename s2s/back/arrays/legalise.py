@@ -199,11 +199,11 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
                                          and op.output.type.weak)):
             a, b = inputs
             return [-a if b.constant == -1 else where(equal(b, -1), -a, op.record(a, b))]
-        case "left_shift" | "right_shift" if isinstance(op.output.type,
-                                                        Array) and inputs[1].type.dtype != "bool":
+        case "left_shift" | "right_shift" if (isinstance(op.output.type, Array)
+                                              and inputs[1].type.dtype != "bool"):
             return _shifted(op, *inputs)
-        case "power" if isinstance(inputs[0].type,
-                                   Array) and np.dtype(inputs[0].type.dtype).kind in "fc":
+        case "power" if (isinstance(inputs[0].type, Array)
+                         and np.dtype(inputs[0].type.dtype).kind in "fc"):
             x, exponent = inputs
             if type(exponent.constant) is float and exponent.constant == 0.5:
                 return [sqrt(x)]

@@ -79,8 +79,8 @@ class Arrays:
             v = pending.pop()
             if v in found:
                 continue
-            if v in self.results or not isinstance(v.type,
-                                                   Array) or v.type.rank != made.output.type.rank:
+            if (v in self.results or not isinstance(v.type, Array)
+                    or v.type.rank != made.output.type.rank):
                 return None
             found.add(v)
             origin = self._origin(v)

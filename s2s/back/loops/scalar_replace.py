@@ -233,8 +233,8 @@ def _accesses(body: Block, param: Value, end: Value, readers: Readers) -> list[O
                 return None
             if any(not isinstance(x.type, Scalar) or x.type.dtype != "int64" for x in _index(op)):
                 return None
-            if op.name != "getitem" and getattr(op.inputs[1].type, "dtype",
-                                                None) != param.type.dtype:
+            if (op.name != "getitem"
+                    and getattr(op.inputs[1].type, "dtype", None) != param.type.dtype):
                 return None
             found.append(op)
     found.sort(key=position.get)
@@ -284,8 +284,8 @@ def _moving_windows(loop: Op, k: int, accesses: list[Op], inside: set[Value],
             continue
         if any(_maybe_negative(place, counters) for place in window.others):
             continue
-        commutes = is_added if isinstance(window,
-                                          FixedElement) and window.is_sum else lambda op: False
+        commutes = (is_added if isinstance(window, FixedElement) and window.is_sum
+                    else lambda op: False)
         rest = [op for op in accesses if op not in mine and not commutes(op)]
         if all(_apart(window, op, counters) for op in rest):
             found.append(window)

@@ -202,9 +202,9 @@ class _TapeClasses:
                     self._use(b, op.blocks[1])
             case "for" | "while":
                 first, params, skip = parts(op)
-                for k, (init, param, end,
-                        y) in enumerate(zip(op.inputs[first:], params, op.blocks[-1].yields[skip:],
-                                            op.outputs)):
+                for k, (init, param, end, y) in enumerate(zip(op.inputs[first:],
+                                                              params, op.blocks[-1].yields[skip:],
+                                                              op.outputs)):
                     self._same(init, param, end, y, *(head.params[k] for head in op.blocks[:-1]))
                     self._use(init, block)
                     self._use(end, op.blocks[-1])

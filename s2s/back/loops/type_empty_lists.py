@@ -77,8 +77,8 @@ def type_empty_lists(function: Function) -> None:
     for op in ops:
         held.visit(op)
     for op in ops:
-        if op.name in ("tape_new",
-                       "list_of") and not op.inputs and not held[op.output].is_inferred_by_numba():
+        if (op.name in ("tape_new", "list_of") and not op.inputs
+                and not held[op.output].is_inferred_by_numba()):
             op.record, op.attrs = empty_list, {"item": held[op.output].completed().item,
                                                "kind": type(op.output.type)}
     if any(isinstance(p.type, Tape) for p in function.params):

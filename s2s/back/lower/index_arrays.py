@@ -63,8 +63,8 @@ def is_view(op: Op) -> bool:
 
 def is_sum(op: Op, made: dict[Value, Op]) -> bool:
     """Whether `op` adds or multiplies ranges in `made` and numbers, with known broadcasting."""
-    if op.name not in SUMS or not isinstance(op.output.type,
-                                             Array) or op.output.type.dtype != "int64":
+    if (op.name not in SUMS or not isinstance(op.output.type, Array)
+            or op.output.type.dtype != "int64"):
         return False
     dims = op.output.type.dims
     return all(x.type.dtype == "int64"

@@ -19,8 +19,8 @@ from .slice_writes import source_reader
 def _mask(op: Op, operands: Sequence[Value]) -> Value | None:
     """The mask, if the index is one mask of all axes or of the first ones."""
     pattern = op.attrs["pattern"]
-    if len(operands) != 1 or not isinstance(operands[0].type,
-                                            Array) or operands[0].type.dtype != "bool":
+    if (len(operands) != 1 or not isinstance(operands[0].type, Array)
+            or operands[0].type.dtype != "bool"):
         return None
     if (not isinstance(op.inputs[0].type, Array) or pattern[0] != "i"
             or any(p not in ("...", ...) for p in pattern[1:])):

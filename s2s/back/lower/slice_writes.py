@@ -113,8 +113,8 @@ def write_space(op: Op, equal: Equalities, computed: Callable[[Op], bool]) -> tu
     if op.name not in ("setitem", "additem"):
         return None
     a, v, *operands = op.inputs
-    if not isinstance(a.type, Array) or not isinstance(v.type,
-                                                       Array) or v.op is None or not computed(v.op):
+    if (not isinstance(a.type, Array) or not isinstance(v.type, Array) or v.op is None
+            or not computed(v.op)):
         return None
     if any(not isinstance(x.type, Scalar) or x.type.dtype == "bool"
            for x in operands) or None in op.attrs["pattern"]:

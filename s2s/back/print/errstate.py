@@ -168,10 +168,10 @@ def silence(body: list[ast.stmt]) -> list[ast.stmt]:
         else:
             last = k
             for n in range(k + 1, len(body)):
-                if _says(body[n],
-                         "loud") or not isinstance(body[n],
-                                                   (ast.Assign, ast.AugAssign, ast.Expr, ast.For,
-                                                    ast.While, ast.If, ast.Return, Comment, Blank)):
+                if _says(body[n], "loud") or not isinstance(body[n],
+                                                            (ast.Assign, ast.AugAssign, ast.Expr,
+                                                             ast.For, ast.While, ast.If, ast.Return,
+                                                             Comment, Blank)):
                     break
                 if _says(body[n], "quiet"):
                     last = n
