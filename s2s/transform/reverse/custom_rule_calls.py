@@ -45,6 +45,7 @@ from ...ops.program.custom_rules import (
 from ...ops.program.recursive_callee import Recursive
 from ..cleanup.inline import inline_where
 from .adjoint import drop_unread
+from .constant_terms import has_constant_term
 from .shape_only_reads import read_as_values
 
 # ------------------------------------------------------------------------------ captures of rules
@@ -376,7 +377,9 @@ def transpose_rule(callee, function: Function, values: Sequence[Value], wrt: Seq
                                 {first + n: k for n, k in enumerate(own)})
     # the remainder is not linear in them
     without = without_tangents(function, first, range(last - first)).block.yields[count:]
-    if halves is None or any(y.constant is not MISSING and y.constant != 0 for y in without):
+    adds = has_constant_term(function, function.params[first:last], function.block.yields[count:])
+    if (halves is None or adds
+        or any(y.constant is not MISSING and y.constant != 0 for y in without)):
         raise DerivativeError(f"the rule {function.name} is not linear in the tangents, and "
                               "reverse mode transposes it", function.source.begins
                               if function.source is not None else None, f"give {callee.name} a "

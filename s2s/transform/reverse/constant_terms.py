@@ -1,0 +1,70 @@
+"""Find what a rule for tangents adds to them that is no multiple of them: reverse mode would lose it.
+
+    def rule(primals, tangents):
+        return x * x, 2 * x * x_dot + 1.5        1.5 is a constant term, and np.ones(3) is one
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...ir.graph import MISSING, Function, Value, free_values
+
+CHOICES = {"where": slice(1, None), "select": slice(1, None)}
+QUOTIENTS = ("divide", "quotient")
+
+
+def has_constant_term(function: Function, tangents: Iterable[Value],
+                      results: Iterable[Value]) -> bool:
+    """Whether one of the `results` is surely affine in the `tangents`, and not linear.
+
+    Sums, products with what does not depend on tangents, choices and linear ops are looked through;
+    what else there is, loops say, is taken for linear.
+    """
+    varied = set(tangents)
+    for op in function.block.ops:
+        read = [*op.inputs, *(x for block in op.blocks for x in free_values(block))]
+        if any(x in varied for x in read):
+            varied.update(op.outputs)
+    return any(_adds(y, varied, {}) for y in results)
+
+
+def _adds(y: Value, varied: set[Value], known: dict[Value, bool]) -> bool:
+    if y not in varied:
+        return not _is_zero(y)
+    if y.op is None:
+        return False
+    if y not in known:
+        known[y] = any(_adds(x, varied, known) for x in _terms(y, varied))
+    return known[y]
+
+
+def _terms(y: Value, varied: set[Value]) -> list[Value]:
+    """The operands that y, which depends on tangents, is zero with."""
+    op, record = y.op, y.op.record
+    if op.blocks:
+        return []
+    if op.name in CHOICES:
+        return op.inputs[CHOICES[op.name]]
+    if op.name == "multiply" or op.name in QUOTIENTS and op.inputs[1] not in varied:
+        own = [x for x in op.inputs if x in varied]
+        return own if len(own) == 1 else []
+    partials = record.partials or ()
+    if record.elementwise and partials and all(isinstance(p, (int, float)) for p in partials):
+        return op.inputs
+    linear = [x for k, x in enumerate(op.inputs) if k in record.linear]
+    return linear if all(x in linear for x in op.inputs if x in varied) else []
+
+
+def _is_zero(y: Value) -> bool:
+    """Whether y is known to be zero."""
+    if y.constant is not MISSING:
+        return isinstance(y.constant, (bool, int, float, complex)) and y.constant == 0
+    if y.op is None or y.op.blocks:
+        return False
+    if y.op.name in ("zeros", "zeros_like"):
+        return True
+    if y.op.name == "multiply":
+        return any(map(_is_zero, y.op.inputs))
+    linear = [x for k, x in enumerate(y.op.inputs) if k in y.op.record.linear]
+    return bool(linear) and all(map(_is_zero, linear))
