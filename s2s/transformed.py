@@ -24,10 +24,10 @@ from .derive.linear_maps import LinearMap
 from .errors import RankError, S2SError, TypeMismatchError, UndecidedError, UnsupportedError
 from .front import annotated_types, at_definition_line, definition_line
 from .front.domain.nested_functions import EnclosingValue, NestedFunction
-from .front.domain.rank_promotion import has_ranks, is_ranked, ranked
+from .front.domain.rank_promotion import fixed_ranks, has_ranks, needs_fixed_ranks
 from .front.eval.unwrap_callable import WithKeywords, names_of
 from .front.syntax.captures import Saved
-from .front.syntax.dependencies import LENGTHS, consulted_too, consulting, is_current
+from .front.syntax.dependencies import LENGTHS, collect_dependencies, is_current, note_dependencies
 from .ir.compile_lock import in_turn
 from .ir.graph import Function, Recalled, Value, identifier, whole
 from .ir.types import Static, Type
@@ -120,8 +120,8 @@ class Lowered:
     @in_turn
     def compile(self) -> Callable:
         """Compile to native code: a function of the same arguments."""
-        with consulting():
-            consulted_too(self.consulted)
+        with collect_dependencies():
+            note_dependencies(self.consulted)
             return self.transformed.compiled(self.function)
 
     @property
@@ -274,7 +274,8 @@ class Transformed:
         try:
             return bind(self.signature, args, kwargs)
         except TypeError as error:
-            raise TypeMismatchError(f"{self.name}{self.signature}: {error}", definition_line(self.base),
+            raise TypeMismatchError(f"{self.name}{self.signature}: {error}",
+                                    definition_line(self.base),
                                     "pass the arguments that it takes") from None
 
     def specialise(self, args: tuple) -> Specialised:
@@ -320,14 +321,14 @@ class Transformed:
         types = self.types_of(args)
         before = met(self, types)
         again = before and recall(self, types, before)
-        with consulting() as found:
+        with collect_dependencies() as found:
             if again:
                 function, consulted, kept = again
-                consulted_too(consulted)
+                note_dependencies(consulted)
             else:
                 function = (self.of_known_ranks(types) if self.is_compiled()
                             else self.function_for_types(types))
-                found.pop(is_ranked, None)
+                found.pop(needs_fixed_ranks, None)
                 kept = before and keep(self, function, found, before)
             capture_key = captured_key(function)
             call = self.compiled(function, kept) if kept else self.derive.callable(self, function)
@@ -347,7 +348,7 @@ class Transformed:
         if has_ranks(function):
             return function
         try:
-            with ranked():
+            with fixed_ranks():
                 found = self.function_for_types(types)
         except S2SError:
             return function
@@ -405,13 +406,13 @@ class Transformed:
                                        remedy="call the function that it is made of")
             self.begun.add(types)
             try:
-                with consulting() as depends:
+                with collect_dependencies() as depends:
                     found = self.derive.function(self, types)
             finally:
                 self.begun.remove(types)
             self.functions[types] = found, depends
         else:
-            consulted_too(depends)
+            note_dependencies(depends)
         return found
 
     @property

@@ -54,8 +54,8 @@ def is_generator_function(function) -> bool:
     return bool(getattr(getattr(function, "__code__", None), "co_flags", 0) & CO_GENERATOR)
 
 
-def generated(frame: Frame, node: gast.AST, definition: gast.FunctionDef, reads: list,
-              run: Callable):
+def run_generator(frame: Frame, node: gast.AST, definition: gast.FunctionDef, reads: list,
+                  run: Callable):
     """The iterator that a call of a generator function returns; `run(definition, names)` runs the
     function that fills the list.
     """

@@ -117,7 +117,7 @@ def range_over(lo, hi, step) -> Iterable:
     return Iterable(lambda k: k, (lo, hi, step), is_range=True)
 
 
-def counted(frame: Frame, source: Iterable, node: gast.AST) -> Iterable:
+def normalised_range(frame: Frame, source: Iterable, node: gast.AST) -> Iterable:
     """The same range, normalised to an index that counts from 0 by 1."""
     if source.trips is not None:
         return source
@@ -142,19 +142,19 @@ def _known(bound):
     return bound.constant if isinstance(bound, Value) else bound
 
 
-def enumerated(frame: Frame, source: Iterable, start, node: gast.AST) -> Iterable:
+def enumerate_(frame: Frame, source: Iterable, start, node: gast.AST) -> Iterable:
     """enumerate(source, start)."""
     plan = source.plan
-    source = counted(frame, source, node)
+    source = normalised_range(frame, source, node)
     count = (lambda k: k) if _known(start) == 0 else (lambda k: k + start)
     return Iterable(lambda k: (count(k), source.get(k)), source.bounds, source.trips, source.held,
                     extent=source.extent, plan=plan)
 
 
-def zipped(frame: Frame, sources: list[Iterable], shortest: Callable, node: gast.AST) -> Iterable:
+def zip_(frame: Frame, sources: list[Iterable], shortest: Callable, node: gast.AST) -> Iterable:
     """zip(*sources); `shortest(a, b)` is the smaller of two run-time lengths."""
     plan = next((source.plan for source in sources if source.plan is not None), None)
-    sources = [counted(frame, source, node) for source in sources]
+    sources = [normalised_range(frame, source, node) for source in sources]
     held = tuple(h for source in sources for h in source.held)
 
     def get(k):
@@ -193,7 +193,7 @@ def _reversed(frame: Frame, source: Iterable, node: gast.AST) -> Iterable:
     return Iterable(source.get, (value(hi) - 1, -1, -1), held=source.held, extent=source.extent)
 
 
-def popped(frame: Frame, cell: Cell) -> Iterable:
+def pop_tape(frame: Frame, cell: Cell) -> Iterable:
     """reversed(tape), as in printed derivatives: each trip pops the last item of a tape of its own.
     """
     own = frame.heap.new(frame.heap.read(cell))

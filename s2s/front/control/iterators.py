@@ -23,7 +23,7 @@ from ..domain.heap import Container
 from ..values.dicts import store
 from ..values.exceptions import is_caught
 from ..values.iterator_invalidation import State, Watch, was_written
-from .iterables import Iterable, counted, iterable
+from .iterables import Iterable, iterable, normalised_range
 from .join import branch
 
 TAKEN, USED = "taken", "used"
@@ -54,7 +54,7 @@ class OneShotIterator(FunctionValue):
         store(frame, self.state, {TAKEN: taken, USED: True})
         if taken == 0:
             return self.content
-        rest = counted(frame, iterable(frame, self.content, None), None)
+        rest = normalised_range(frame, iterable(frame, self.content, None), None)
         if rest.trips is not None and isinstance(taken, int):
             return Iterable(lambda k: rest.get(k + taken), trips=max(rest.trips - taken, 0),
                             held=rest.held)
@@ -135,7 +135,7 @@ def next_of(frame: Frame, node: gast.AST, source, default=ALL):
         store(frame, source.state, {TAKEN: 0, USED: True})
         return source.content.fold("first" if default is ALL else "first or",
                                    None if default is ALL else default)
-    items = counted(frame, iterable(frame, source.content, node), node)
+    items = normalised_range(frame, iterable(frame, source.content, node), node)
     store(frame, source.state, {TAKEN: taken + 1, USED: False})
     if default is ALL:
         if items.trips is not None and isinstance(taken, int) and taken >= items.trips:

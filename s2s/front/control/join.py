@@ -34,11 +34,19 @@ from ..domain.frame import (
 )
 from ..domain.functions import ConditionalFunction, FunctionValue
 from ..domain.heap import Cell, Container
-from ..domain.optional import Maybe, assume, settled
-from ..values.exceptions import mapped
+from ..domain.optional import Maybe, assume, resolve_optional
+from ..values.exceptions import map_leaves
 from ..values.lists import as_list
 from ..values.maybe_unbound import go_on_bound, note_arms
-from ..values.strings import choices, chosen, code_of, common_words, is_word, with_conditions, word
+from ..values.strings import (
+    choices,
+    code_of,
+    common_words,
+    conditional_text,
+    is_word,
+    with_conditions,
+    word,
+)
 from .choice_cells import ChosenCells
 from .escaping_closures import EscapingClosures
 
@@ -194,7 +202,7 @@ class Join:
         if a is b:
             self.needed.update(root for cell in self.frame.cells_held(a) for root in cell.roots)
             return lambda outputs: a
-        a, b = settled(self.facts[0], a), settled(self.facts[1], b)
+        a, b = resolve_optional(self.facts[0], a), resolve_optional(self.facts[1], b)
         # reads test whether it is bound first
         if (a is None or b is None) and (a is UNBOUND or b is UNBOUND):
             return lambda outputs: None
@@ -235,15 +243,15 @@ class Join:
             first, second = ([self._pair(*pair, name) for pair in pairs] for pairs in (
                 [(flag, value_in(self.arms[1], False)) for flag in flags[0]],
                 [(value_in(self.arms[0], False), flag) for flag in flags[1]]))
-            return lambda outputs: chosen(self.condition,
-                                          with_conditions(a, iter([outputs[k] for k in first])),
-                                          with_conditions(b, iter([outputs[k] for k in second])))
+            return lambda outputs: conditional_text(
+                self.condition, with_conditions(a, iter([outputs[k] for k in first])),
+                with_conditions(b, iter([outputs[k] for k in second])))
         if isinstance(a, (str, Text)) and isinstance(b, (str, Text)):
             first, second = self._told(a, 0), self._told(b, 1)
-            return lambda outputs: chosen(self.condition, first(outputs), second(outputs))
+            return lambda outputs: conditional_text(self.condition, first(outputs), second(outputs))
         if all(isinstance(x, (str, Text)) for x in (a, b)):
             first, second = EscapingClosures(self, 0).text(a), EscapingClosures(self, 1).text(b)
-            return lambda outputs: chosen(self.condition, first(outputs), second(outputs))
+            return lambda outputs: conditional_text(self.condition, first(outputs), second(outputs))
         if _is_number(a) and _is_number(b):
             output = self._pair(self._leaf(a, 0), self._leaf(b, 1), name)
             return lambda outputs: self.frame.either(outputs[output], a, b)
@@ -256,7 +264,7 @@ class Join:
                 self.condition, tuple(function(outputs) for function in made))
         name = {RESULT: "the result", RESULT_OF: "this"}.get(name, name)
         raise TypeMismatchError(
-            f"{name} is {described(a)} on one path and {described(b)} on another",
+            f"{name} is {describe(a)} on one path and {describe(b)} on another",
             current().line, "give it one kind of value on all paths")
 
     def _told(self, text, side: int) -> Callable:
@@ -273,9 +281,9 @@ class Join:
 
         def told(outputs):
             rest = iter(places)
-            return mapped(text, lambda x: x if (k := next(rest)) is None else outputs[k])
+            return map_leaves(text, lambda x: x if (k := next(rest)) is None else outputs[k])
 
-        mapped(text, place)
+        map_leaves(text, place)
         return told
 
     def one(self, x, side: int, name: str) -> Callable:
@@ -290,7 +298,7 @@ class Join:
             if not may_be_none(x):
                 called = {RESULT: "the result", RESULT_OF: "this"}.get(name, name)
                 raise TypeMismatchError(
-                    f"{called} is {described(a)} on one path and {described(b)} on another",
+                    f"{called} is {describe(a)} on one path and {describe(b)} on another",
                     current().line, "give it one kind of value on all paths")
         sides = [
             x if isinstance(x, Maybe) else
@@ -517,7 +525,7 @@ def _same_object(a, b) -> bool:
             and repr(a) == repr(b))
 
 
-def described(binding) -> str:
+def describe(binding) -> str:
     """A binding in words, for messages."""
     match binding:
         case Cell():

@@ -25,13 +25,13 @@ from ..domain.disjoint_arrays import disjoint_cells
 from ..domain.frame import BOUND, RAISED, RESULT, RETURNED, STOP, UNBOUND, Frame, like
 from ..domain.functions import CarriesFunction, UnstableCarry
 from ..domain.heap import Cell, Container, is_shared
-from ..domain.optional import Maybe, settled
+from ..domain.optional import Maybe, resolve_optional
 from ..values.exceptions import in_flight
 from ..values.lists import as_list, is_list
 from ..values.maybe_unbound import is_bound
 from ..values.strings import code_of, word, words_of
 from ..values.subscript import part_of
-from .join import NUMBERS, described, is_function, may_be_none
+from .join import NUMBERS, describe, is_function, may_be_none
 
 # A number that the body reads behind a condition, and that nothing binds before the first trip,
 # starts as 0: a reverse sweep saves it in every trip, so there must be a value to save.
@@ -384,7 +384,7 @@ def _yielded(frame: Frame, binding, end, carried: LoopCarries, name: str) -> lis
             end = _unbound_like(binding)
         if not isinstance(end, Container) or end.form != form:
             raise UnstableCarry(
-                f"{_called(name)} is {form} before the loop and {described(end)} after a trip",
+                f"{_called(name)} is {form} before the loop and {describe(end)} after a trip",
                 None, "keep its class, and its keys or attributes in their order, the same")
         return [
             y for key, item in start.items()
@@ -402,7 +402,7 @@ def _yielded(frame: Frame, binding, end, carried: LoopCarries, name: str) -> lis
         if type(end) is not type(binding) or len(end) != len(binding):
             raise UnstableCarry(
                 f"{_called(name)} is a {type(binding).__name__} of {len(binding)} before the loop "
-                f"and {described(end)} after a trip", None, "keep its length and kind the same")
+                f"and {describe(end)} after a trip", None, "keep its length and kind the same")
         return [y for a, b in zip(binding, end) for y in _yielded(frame, a, b, carried, name)]
     if isinstance(binding, CarriedWord):
         if words_of(end) is None:
@@ -445,7 +445,7 @@ def _yielded(frame: Frame, binding, end, carried: LoopCarries, name: str) -> lis
 
 def with_maybes(frame: Frame, binding, end):
     """The binding on entry, with a Maybe where only one of entry and end is None."""
-    end = settled(frame.session.assumed, end)
+    end = resolve_optional(frame.session.assumed, end)
     if binding is UNBOUND and end is None:
         return None
     if (isinstance(binding, CarriedWord)
@@ -541,7 +541,7 @@ def _zeros(frame: Frame, type: Array) -> Value:
 
 def as_entered(frame: Frame, binding, end):
     """The state at the end of a trip, with Maybes where the binding on entry has them."""
-    end = settled(frame.session.assumed, end)
+    end = resolve_optional(frame.session.assumed, end)
     if isinstance(binding, Maybe):
         if end is None or end is UNBOUND:
             return Maybe(False, _dummy_number(frame, binding.content))

@@ -50,7 +50,7 @@ from .recursion_keys import (
     join_binding,
     key_of,
     refuse_functions,
-    renamed,
+    rename_symbols,
     same_structure,
     split_binding,
 )
@@ -127,7 +127,7 @@ def call_recursive(frame: Frame, definition: Definition, bindings: dict, node: g
                            "call it before the `try`")
     structure, leaves = split_binding(frame, tuple(bindings.values()))
     values = [frame.value(leaf) for leaf in leaves]
-    keys = renamed(list(map(key_of, values)), Names())
+    keys = rename_symbols(list(map(key_of, values)), Names())
     open_ones = 0
     for known in reversed(frame.session.recursions):
         if known.definition.identity != definition.identity:
@@ -263,7 +263,7 @@ def _make(frame: Frame, made: Recursion, names: list[str], node: gast.AST | None
             finally:
                 frame.restore(state)
                 frame.live, frame.pending = live
-            joined = _joined(made.signature, found)
+            joined = _join_signatures(made.signature, found)
             if made.signature is not None and _is_same(made.signature, joined):
                 break
             made.signature = joined
@@ -284,7 +284,7 @@ def _infer_signature(frame: Frame, made: Recursion, names: list[str],
     """Run the function on fresh parameters; returns the signature found."""
     definition, session, heap = made.definition, frame.session, frame.heap
     symbols = Names(fresh=True)
-    types = renamed([t for t in made.types if not isinstance(t, ConstantArgument)], symbols)
+    types = rename_symbols([t for t in made.types if not isinstance(t, ConstantArgument)], symbols)
     params = [
         Value(type, name) for type, name in zip(types, (n for n, t in zip(made.names, made.types)
                                                         if not isinstance(t, ConstantArgument)))
@@ -335,7 +335,8 @@ def _infer_signature(frame: Frame, made: Recursion, names: list[str],
     made.callee.function = Function(definition.name, block, definition.source, definition.doc,
                                     len(block.yields) != 1)
     back = {(kind, new): old for (kind, old), new in symbols.known.items()}
-    return Signature(structure, renamed([y.type for y in block.yields], Names(known=_Back(back))),
+    return Signature(structure,
+                     rename_symbols([y.type for y in block.yields], Names(known=_Back(back))),
                      changed, outer, shares, identities(frame.heap, result),
                      sharing_pairs(frame.heap, returned))
 
@@ -353,12 +354,12 @@ class _Back(dict):
 
 def _stub(made: Recursion, params: list[Value], symbols: Names) -> Function:
     """The function as far as its callers must know it."""
-    types = [] if made.signature is None else renamed(made.signature.types, symbols)
+    types = [] if made.signature is None else rename_symbols(made.signature.types, symbols)
     return Function(made.definition.name, Block(list(params), [], [Value(type) for type in types]),
                     made.definition.source, "", len(types) != 1)
 
 
-def _joined(known: Signature | None, found: Signature) -> Signature:
+def _join_signatures(known: Signature | None, found: Signature) -> Signature:
     """The join of two signatures of one structure; else the one found last."""
     if known is None or not same_structure(known.structure, found.structure) or (
             (known.changed, known.outer) != (found.changed, found.outer)):
@@ -375,12 +376,12 @@ def _is_same(a: Signature, b: Signature) -> bool:
     return (same_structure(a.structure, b.structure) and
             (a.changed, a.outer, a.shares, a.identities, set(a.pairs))
             == (b.changed, b.outer, b.shares, b.identities, set(b.pairs))
-            and _numbered(a.types) == _numbered(b.types))
+            and _number_symbols(a.types) == _number_symbols(b.types))
 
 
-def _numbered(types: list[Type]) -> list[Type]:
+def _number_symbols(types: list[Type]) -> list[Type]:
     """`types`, with symbols that no parameter has replaced by numbers."""
-    return renamed(types, Names())
+    return rename_symbols(types, Names())
 
 
 # ------------------------------------------------------------------------------------------ closing

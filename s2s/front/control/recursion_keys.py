@@ -127,7 +127,7 @@ def common(a: list, b: list) -> list | None:
         return None
 
     found = [each(s, t) for s, t in zip(a, b, strict=True)]
-    return None if None in found else renamed(found, Names())
+    return None if None in found else rename_symbols(found, Names())
 
 
 class Names:
@@ -145,7 +145,7 @@ class Names:
         return self.known[kind, symbol]
 
 
-def renamed(types: list, names: Names) -> list:
+def rename_symbols(types: list, names: Names) -> list:
     """`types`, with their symbols renamed by `names`."""
 
     def each(type):

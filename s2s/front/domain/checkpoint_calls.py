@@ -54,7 +54,7 @@ def outline(top: Block, session) -> None:
         ]
         if not ops or len({home[op] for op in ops}) > 1:
             continue
-        made = _outlined(each, home[ops[0]], ops)
+        made = _outline_call(each, home[ops[0]], ops)
         home[made] = home[ops[0]]
         for other in session.marked[k + 1:]:
             if set(ops) <= set(other.ops):
@@ -62,7 +62,7 @@ def outline(top: Block, session) -> None:
                 other.ops = [op for op in other.ops if op is made or op not in ops]
 
 
-def _outlined(marked: MarkedOps, block: Block, ops: list[Op]) -> Op:
+def _outline_call(marked: MarkedOps, block: Block, ops: list[Op]) -> Op:
     """The call that replaces `ops` of `block`."""
     if len(ops) == 1 and ops[0].name == "call" and is_plain(ops[0].attrs["callee"]):
         ops[0].attrs = {**ops[0].attrs, "callee": Rerun(ops[0].attrs["callee"])}

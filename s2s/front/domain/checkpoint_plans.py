@@ -7,7 +7,7 @@ from __future__ import annotations
 import gast
 
 from ...ops.program.checkpoint import Plan, checkpoint, planned
-from ..syntax.dependencies import consulted
+from ..syntax.dependencies import note_dependency
 from .frame import Frame
 
 
@@ -23,7 +23,7 @@ def _option(frame: Frame, node: gast.AST, binding, name: str):
     """
     for getter, (_, captured) in frame.session.captures.items():
         if captured is binding:
-            consulted(getter, getter())
+            note_dependency(getter, getter())
             return getter()
     if not frame.is_static(binding):
         raise frame.refuse(f"checkpoint with a number of {name} that depends on run-time data",
@@ -31,7 +31,7 @@ def _option(frame: Frame, node: gast.AST, binding, name: str):
     return frame.static(binding, name)
 
 
-def tested(frame: Frame, test: gast.AST, evaluate) -> tuple[gast.AST, Plan | None]:
+def test_and_plan(frame: Frame, test: gast.AST, evaluate) -> tuple[gast.AST, Plan | None]:
     """The test of a `while`, and the plan of the loop if the test is in `checkpoint`."""
     if (isinstance(test, gast.Call) and len(test.args) == 1
             and isinstance(test.func, (gast.Name, gast.Attribute))

@@ -35,7 +35,7 @@ from ..syntax.captures import (
     is_data,
     type_of_data,
 )
-from ..syntax.dependencies import Absent, Inside, Kind, consulted, kind_of
+from ..syntax.dependencies import Absent, Inside, Kind, kind_of, note_dependency
 from ..syntax.liveness import Liveness, Outline, outline_of, read_names
 from .functions import FunctionValue, Local
 from .heap import Cell, Container, Heap, cells_in, insider, is_shared
@@ -380,7 +380,7 @@ class Frame:
                 if all(
                         isinstance(n, (int, float))
                         for n in (content if isinstance(content, tuple) else (content,))):
-                    consulted(getter, content)
+                    note_dependency(getter, content)
                     return content
         return MISSING
 
@@ -422,7 +422,7 @@ class Frame:
         if name in self.globals:
             return self.outside(self.globals[name], Global(self.globals, name), name)
         if hasattr(builtins, name):
-            consulted(Absent(self.globals, name), False)
+            note_dependency(Absent(self.globals, name), False)
             return getattr(builtins, name)
         raise TypeMismatchError(f"the name {name} is not defined",
                                 self.line(node) if node else None, "define it, or import it")
@@ -438,20 +438,20 @@ class Frame:
         if is_data(content):
             return self.captured(type_of_data(content, name), getter, name)
         if isinstance(content, (dict, list)) or has_data(content):
-            consulted(Inside(getter), content)
+            note_dependency(Inside(getter), content)
             return Object(content, getter, name)
         if isinstance(content, tuple) and not _is_fixed(content):
-            consulted(Length(getter), len(content))
+            note_dependency(Length(getter), len(content))
             return like(
                 content,
                 [self.outside(x, Item(getter, k), f"{name}_{k}") for k, x in enumerate(content)])
-        consulted(getter, content)
+        note_dependency(getter, content)
         return content
 
     def captured(self, type, getter: Callable, name: str):
         """The binding of captured data, which is read at each call."""
         session = self.session
-        consulted(Kind(getter), kind_of(type))
+        note_dependency(Kind(getter), kind_of(type))
         if getter not in session.captures:
             unique, k = name, 0
             while unique in session.taken:
@@ -504,8 +504,8 @@ class Frame:
             return binding
         keys = (range(len(binding.content)) if isinstance(binding.content, list)
                 else tuple(binding.content))
-        consulted(*((Length(binding.getter),
-                     len(keys)) if isinstance(keys, range) else (Keys(binding.getter), keys)))
+        note_dependency(*((Length(binding.getter),
+                           len(keys)) if isinstance(keys, range) else (Keys(binding.getter), keys)))
         members = {key: self.item_of(binding, key) for key in keys}
         if through:
             members = {key: self.opened(member, through) for key, member in members.items()}

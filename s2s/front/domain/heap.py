@@ -31,7 +31,7 @@ from ...ops.arrays.index import setitem
 from ...ops.core.control import if_, packed
 from ...ops.core.record import value
 from ...ops.program.list_ops import new_list
-from .optional import Maybe, refused
+from .optional import Maybe, optional_error
 
 
 class SharedError(RankError):
@@ -274,7 +274,7 @@ class Heap:
         values = []
         for item in items:
             if isinstance(item, Maybe):
-                raise refused("a list of run-time length", current().line)
+                raise optional_error("a list of run-time length", current().line)
             if isinstance(item, Container) and (error := insider(item)) is not None:
                 raise error
             inner = self.items(item)

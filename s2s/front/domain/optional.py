@@ -40,7 +40,7 @@ def is_given(assumed: dict, binding: Maybe) -> bool | Value:
     return bool(flag.constant) if flag.constant is not MISSING else assumed.get(flag, flag)
 
 
-def settled(assumed: dict, binding):
+def resolve_optional(assumed: dict, binding):
     """The binding without its Maybe where it is known to be a value, or None."""
     if not isinstance(binding, Maybe):
         return binding
@@ -77,6 +77,6 @@ def has_maybe(binding) -> bool:
             or isinstance(binding, (tuple, list)) and any(map(has_maybe, binding)))
 
 
-def refused(what: str, line) -> UnsupportedError:
+def optional_error(what: str, line) -> UnsupportedError:
     """The error for a Maybe in a place that treats None and numbers differently."""
     return UnsupportedError(f"{what} of what may be None", line, "test it with `is None` first")

@@ -25,18 +25,18 @@ from ...ops.core.control import if_
 from ...ops.core.record import value
 from ...ops.core.shape import length
 from ...ops.program.effects import Made, Plain, raise_record
-from ..syntax.dependencies import consulted
+from ..syntax.dependencies import note_dependency
 
 _ranked: ContextVar[bool] = ContextVar("ranked", default=False)
 
 
-def is_ranked() -> bool:
+def needs_fixed_ranks() -> bool:
     """Whether the generated code needs one rank per variable."""
     return _ranked.get()
 
 
 @contextmanager
-def ranked() -> Iterator[None]:
+def fixed_ranks() -> Iterator[None]:
     """A context in which generated code has one rank per variable, if possible."""
     token = _ranked.set(True)
     try:
@@ -54,8 +54,8 @@ def broadcast_init(init: Value, type: Array, bounds: tuple, body: Block, name: s
     """`init`, a number before the loop, broadcast to this array type of the carry after a trip;
     None where that does not apply.
     """
-    consulted(is_ranked, is_ranked())
-    if not is_ranked():
+    note_dependency(needs_fixed_ranks, needs_fixed_ranks())
+    if not needs_fixed_ranks():
         return None
     lengths = [_length(extent, body) for extent in type.dims]
     if None in lengths or type.dtype is None:

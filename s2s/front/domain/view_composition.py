@@ -73,10 +73,10 @@ def compose_index(x: Value, first: Index, second: Index, counters: Counters) -> 
             return None
         if made[-1] is MISSING:
             return None
-    return _spelled(made + inner)
+    return _index_of_entries(made + inner)
 
 
-def _spelled(entries: list) -> Index:
+def _index_of_entries(entries: list) -> Index:
     """The index with these entries."""
     pattern, operands = [], []
     for entry in entries:
@@ -92,7 +92,7 @@ def _spelled(entries: list) -> Index:
 
 
 @dataclass(frozen=True)
-class Transposed:
+class TransposeIndex:
     """`a.T[i, j]` as a[j, i]: an index into a transpose, whose k-th axis is axis order[k] of `a`.
     """
 
@@ -104,27 +104,26 @@ class Transposed:
             or any(is_one(entry) and not is_integer(entry) for entry in entries)):
             return None
         left = [axis for axis, entry in zip(self.order, entries) if not is_one(entry)]
-        return (_spelled([entries[self.order.index(k)] for k in range(len(entries))])
-                if left == sorted(left)
-                else None)
+        return (_index_of_entries([entries[self.order.index(k)]
+                                   for k in range(len(entries))]) if left == sorted(left) else None)
 
 
-def flattened(x: Value, index: Index, counters: Counters) -> Index | None:
+def through_ravel(x: Value, index: Index, counters: Counters) -> Index | None:
     """`a.ravel()[i]` as a[i // m, i % m], which holds for negative i, too."""
     entries = _entries(*index, 1)
     if entries is None or len(entries) != 1 or not is_one(entries[0]) or not is_integer(entries[0]):
         return None
     i, places = entries[0], []
     if i.constant in (0, -1):
-        return _spelled([i] * x.type.rank)
+        return _index_of_entries([i] * x.type.rank)
     for k in range(x.type.rank - 1, 0, -1):
         n = length(x, axis=k)
         places.insert(0, i % n)
         i = i // n
-    return _spelled([i, *places])
+    return _index_of_entries([i, *places])
 
 
-def reshaped(lengths: list[Value]) -> Callable:
+def through_reshape(lengths: list[Value]) -> Callable:
     """`x.reshape(n, m)[i, j]` as x[i * m + j], if j is provably in 0 .. m - 1."""
 
     def place(x: Value, index: Index, counters: Counters) -> Index | None:
@@ -136,7 +135,7 @@ def reshaped(lengths: list[Value]) -> Callable:
         at = entries[0]
         for i, n in zip(entries[1:], lengths[1:]):
             at = i if at.constant == 0 else at * n if i.constant == 0 else at * n + i
-        return _spelled([at])
+        return _index_of_entries([at])
 
     return place
 
@@ -216,7 +215,7 @@ def _entries(pattern: Pattern, operands: list, rank: int) -> list | None:
     return found[:k] + [FULL] * (rank - rest) + found[k + 1:]
 
 
-def _known(bound):
+def _constant_bound(bound):
     """The constant value of a bound: None if absent, MISSING if only known at run time."""
     if bound is None:
         return None
@@ -226,7 +225,7 @@ def _known(bound):
 def _element_of_slice(x: Value, axis: int, extent, bounds: tuple, i: Value,
                       counters: Counters) -> Value:
     """x[lo:hi:step][i] as an element of x."""
-    lo, hi, step = map(_known, bounds)
+    lo, hi, step = map(_constant_bound, bounds)
     if isinstance(extent, int) and MISSING not in (lo, hi, step) and type(i.constant) is int:
         places = range(extent)[slice(lo, hi, step)]
         if -len(places) <= i.constant < len(places):
@@ -275,8 +274,8 @@ def _is_below(i: Value, extent, lo, hi, stride, counters: Counters) -> bool:
 
 def _slice_of_slice(outer: tuple, inner: tuple, extent, counters: Counters):
     """x[lo:hi:step][a:b:c] as one slice of x; MISSING unless that is provably equal."""
-    lo, hi, step = map(_known, outer)
-    a, b, c = map(_known, inner)
+    lo, hi, step = map(_constant_bound, outer)
+    a, b, c = map(_constant_bound, inner)
     if isinstance(extent, int) and MISSING not in (lo, hi, step, a, b, c):
         places = range(extent)[slice(lo, hi, step)][slice(a, b, c)]
         if not places:

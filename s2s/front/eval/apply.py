@@ -53,7 +53,7 @@ from ...ops.program.custom_rules import RULES
 from ...ops.program.effects import acts
 from ...ops.program.list_ops import OF_LISTS, list_stack
 from ...ops.program.random import METHODS_OF_GENERATORS, shuffled
-from ..control.generators import generated, is_generator, is_generator_function
+from ..control.generators import is_generator, is_generator_function, run_generator
 from ..control.introspection import ABOUT_CLASSES
 from ..control.iterables import Iterable, members_of
 from ..control.join import branch
@@ -72,10 +72,10 @@ from ..domain.functions import (
 )
 from ..domain.heap import Cell, Container, cells_in
 from ..domain.nested_functions import EnclosingValue, NestedFunction
-from ..domain.optional import Maybe, has_maybe, refused
+from ..domain.optional import Maybe, has_maybe, optional_error
 from ..domain.result_aliases import rebind
 from ..syntax.captures import Fixed, Item, Member, is_data
-from ..syntax.dependencies import consulted
+from ..syntax.dependencies import note_dependency
 from ..syntax.find_source import definition_of, lambda_body
 from ..values.activation import run
 from ..values.dicts import dict_method
@@ -89,9 +89,9 @@ from ..values.objects import class_of, instantiate, is_users, method_of, read
 from ..values.raise_guards import guarding, require_quiet
 from ..values.strings import method as text_method
 from ..values.unwrap import demand
-from .call_graph import local_may_call_itself, may_call_itself, plain_function, reached
+from .call_graph import local_may_call_itself, may_call_itself, plain_function, reachable_functions
 from .python_builtins import BUILTINS
-from .unwrap_callable import names_of, of_numba, signature_of, target_of, unwrap_jit
+from .unwrap_callable import names_of, python_of_numba, signature_of, target_of, unwrap_jit
 
 OF_ROWS = {np.array, np.asarray}  # of a list of tuples: one row each
 _signature = functools.cache(inspect.signature)
@@ -123,7 +123,7 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
     if _takes_arrays(function):
         args = [_without_ranges(frame, a, node) for a in args]
         keywords = {k: _without_ranges(frame, a, node) for k, a in keywords.items()}
-    match of_numba(function):
+    match python_of_numba(function):
         case "class", inner:
             return apply(frame, inner, args, keywords, node)
         case "elements", inner:
@@ -165,7 +165,7 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
             return instantiate(frame, function, args, keywords, node)
     if any(map(has_maybe, (*args, *keywords.values()))) and not is_plain(function):
         if function in (print, str, repr, isinstance, type, id, format, bool) or keywords:
-            raise refused(f"{_name_of(function)}()", frame.line(node))
+            raise optional_error(f"{_name_of(function)}()", frame.line(node))
         written = getattr(node, "args", ())
         written = written if len(written) == len(args) else [None] * len(args)
         args = [demand(frame, a, part) for a, part in zip(args, written)]
@@ -178,7 +178,7 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
     if class_of(function) is not None:
         return apply(frame, read(frame, function, "__call__", node), args, keywords, node)
     if isinstance(function, Object):
-        consulted(function.getter, function.content)
+        note_dependency(function.getter, function.content)
         function = function.content
     # a function with derivative rules: front/rules/custom_derivatives.py
     if hasattr(type(function), "apply_in"):
@@ -235,7 +235,7 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         if out is not None:
             return write_out(frame, _caller(frame, node), function, args, keywords, out, node)
         if function in KNOWN_NOW and _all_static(frame, args, keywords):
-            return _now(frame, function, args, keywords, node)
+            return _evaluate_now(frame, function, args, keywords, node)
         return operate(frame, function, args, keywords, node)
     if (hasattr(function, "function_for") and frame.session.tries
         and getattr(function, "kind", "") == "jit"):
@@ -243,15 +243,16 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         return _apply_decorated(frame, function.inner, args, keywords, node)
     if hasattr(function, "function_for"):
         function = function.named_by(keywords) if hasattr(function, "named_by") else function
-        args = ordered(frame, signature_of(function), _name_of(function), args, keywords, node)
+        args = in_parameter_order(frame, signature_of(function), _name_of(function), args, keywords,
+                                  node)
         return _emit_transformed(frame, function, args, node)
     if _hashable(function) and function in KNOWN_NOW:
         if _all_static(frame, args, keywords):
-            return _now(frame, function, args, keywords, node)
+            return _evaluate_now(frame, function, args, keywords, node)
         raise frame.refuse(f"{_name_of(function)}() of run-time data", node,
                            "use NumPy's functions")
     if isinstance(function, type) and issubclass(function, Enum):  # a member, by its value
-        return _now(frame, function, args, keywords, node)
+        return _evaluate_now(frame, function, args, keywords, node)
     if is_exception(function):
         return make_exception(frame, function, args, keywords)
     if (isinstance(function, type) or isinstance(function, types.BuiltinFunctionType)
@@ -359,7 +360,7 @@ def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node
     elif not isinstance(base, Value):
         if (_all_static(frame, args, keywords)
             and isinstance(base, (str, int, float, complex, np.dtype))):
-            return _now(frame, getattr(base, name), args, keywords, node)
+            return _evaluate_now(frame, getattr(base, name), args, keywords, node)
         if isinstance(base, str):
             return text_method(frame, node, base, name, args, keywords)
         raise frame.refuse(f"the method {name} of a {type(base).__name__}", node,
@@ -464,17 +465,17 @@ def _with_static_options(frame: Frame, rule: Callable, values: list, named: dict
             known = frame.read_now(error.value)
             if known is MISSING:
                 raise
-            values = [_replaced(x, error.value, value(known)) for x in values]
-            named = {k: _replaced(x, error.value, value(known)) for k, x in named.items()}
+            values = [_substitute(x, error.value, value(known)) for x in values]
+            named = {k: _substitute(x, error.value, value(known)) for k, x in named.items()}
 
 
-def _replaced(x, old: Value, new: Value):
+def _substitute(x, old: Value, new: Value):
     """`x` with `old` replaced by `new`, also inside a tuple."""
     if x is old:
         return new
     if (isinstance(x, Value) and x.op is not None and x.op.name == "tuple"
         and any(item is old for item in x.op.inputs)):
-        return RECORDS["tuple"](*(_replaced(item, old, new) for item in x.op.inputs))
+        return RECORDS["tuple"](*(_substitute(item, old, new) for item in x.op.inputs))
     return x
 
 
@@ -533,7 +534,7 @@ def _caller(frame: Frame, node: gast.AST) -> Callable:
     return call
 
 
-def _now(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST):
+def _evaluate_now(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST):
     try:
         return function(*(frame.static(a, "this") for a in args), **{
             k: frame.static(v, k)
@@ -607,10 +608,10 @@ def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, 
         return in_place(frame, function, args, keywords, node)
     if frame.session.recursions:
         plain, owner = plain_function(function)
-        if plain is not None and is_open(frame, reached(plain, owner)):
+        if plain is not None and is_open(frame, reachable_functions(plain, owner)):
             return in_place(frame, function, args, keywords, node)
     callee = frame.session.callee(function)
-    in_order = ordered(frame, signature_of(function), callee.name, args, keywords, node)
+    in_order = in_parameter_order(frame, signature_of(function), callee.name, args, keywords, node)
     if any(_needs_the_caller(frame, a) for a in in_order):
         return in_place(frame, function, args, keywords, node)
     values = [frame.value(a) for a in in_order]
@@ -652,8 +653,8 @@ def _needs_the_caller(frame: Frame, binding) -> bool:
     return callable(binding)
 
 
-def ordered(frame: Frame, signature: inspect.Signature, name: str, args: list, keywords: dict,
-            node) -> list:
+def in_parameter_order(frame: Frame, signature: inspect.Signature, name: str, args: list,
+                       keywords: dict, node) -> list:
     """The arguments in the order of the parameters, with defaults filled in and `*args` spread."""
     try:
         bound = signature.bind(*args, **keywords)
@@ -693,7 +694,7 @@ def _emit_transformed(frame: Frame, function, args: list, node: gast.AST):
     }
     for k, a in enumerate(args):
         if isinstance(a, Object):
-            consulted(a.getter, a.content)
+            note_dependency(a.getter, a.content)
     while True:
         try:
             if not known:
@@ -814,7 +815,7 @@ def in_place(frame: Frame, function: Callable, args: list, keywords: dict, node:
         return run(inner, {**bindings, **names}, node)
 
     if is_generator(definition.node):
-        return generated(frame, node, definition.node, list(bindings.values()), activation)
+        return run_generator(frame, node, definition.node, list(bindings.values()), activation)
     return activation(definition.node, {})
 
 
@@ -854,8 +855,8 @@ def _apply_local(frame: Frame, local: Local, args: list, keywords: dict, node: g
         return result
 
     if is_generator(local.node):
-        return generated(frame, node, local.node, [*bindings.values(), local],
-                         lambda made, names: activation(made, made.body, names))
+        return run_generator(frame, node, local.node, [*bindings.values(), local],
+                             lambda made, names: activation(made, made.body, names))
     return activation(local.node, body, {})
 
 

@@ -26,7 +26,13 @@ from ..domain.heap import cells_in
 from ..domain.optional import has_maybe
 from ..domain.result_aliases import identities, is_shared_inside
 from ..syntax.captures import is_data, type_of_data
-from ..syntax.dependencies import consulted, consulted_too, consulting, is_current, kind_of
+from ..syntax.dependencies import (
+    collect_dependencies,
+    is_current,
+    kind_of,
+    note_dependencies,
+    note_dependency,
+)
 from ..syntax.find_source import definition_of
 from ..values.activation import run
 from ..values.dicts import RuntimeKeys
@@ -95,7 +101,7 @@ def _build(function: Callable, types: Sequence[Type]) -> BuiltFunction:
     keyed: set = set()
     while True:
         try:
-            with consulting() as found:
+            with collect_dependencies() as found:
                 return BuiltFunction(*_run(function, types, keyed), found)
         except RuntimeKeys as error:
             if error.site is None or error.site in keyed:
@@ -108,7 +114,7 @@ def _run(function: Callable, types: Sequence[Type],
     target = target_of(function)
     plain = target.function
     definition = definition_of(plain)
-    consulted(rules_given, rules_given())
+    note_dependency(rules_given, rules_given())
     block = Block()
     session = Session(execute, callee_of, comprehension, lambda frame, source: BUILTINS[list]
                       (frame, None, source), block, apply, default_binding, attribute, demand,
@@ -133,7 +139,7 @@ def _run(function: Callable, types: Sequence[Type],
         before = {cell: frame.heap.contents[cell] for cell in cells}
         session.given.update(cells)
         try:
-            result = activated(frame, function, plain, bindings, definition)
+            result = run_activation(frame, function, plain, bindings, definition)
             tupled, optional = type(result) is tuple, has_maybe(result)
             block.yields = [make_undefined()] if session.leaving else [
                 frame.value(y)
@@ -155,11 +161,11 @@ def _run(function: Callable, types: Sequence[Type],
             "makes of a function leaves its caller's arrays as they are",
             frame.line(definition.node),
             "return what is written to")
-    captures = _used(block, session)
+    captures = _used_captures(block, session)
     block.params = [*block.params, *(param for param, _ in captures.values())]
     made = Function(name_of(function), block,
-                    _shown(function) or definition.source, inspect.cleandoc(plain.__doc__ or ""),
-                    tupled, {
+                    _source_to_show(function) or definition.source,
+                    inspect.cleandoc(plain.__doc__ or ""), tupled, {
                         param.name: getter
                         for getter, (param, _) in captures.items()
                     }, _defaults(function), _length_equalities(meetings, block.params))
@@ -192,7 +198,7 @@ def _has_no_effect(block: Block) -> bool:
             and not any(has_effects(op) for op in walk(block)))
 
 
-def _shown(function: Callable) -> Source | None:
+def _source_to_show(function: Callable) -> Source | None:
     """The source of the function inside one with derivative rules, shown in place of a call of it;
     None for others.
     """
@@ -204,8 +210,8 @@ def _shown(function: Callable) -> Source | None:
         return None
 
 
-def activated(frame: Frame, function: Callable, plain: types.FunctionType, bindings: dict,
-              definition):
+def run_activation(frame: Frame, function: Callable, plain: types.FunctionType, bindings: dict,
+                   definition):
     """The binding that the function returns, run on its parameters."""
     def run_now():
         if may_call_itself(function):
@@ -282,7 +288,7 @@ def _held(frame: Frame, getter: Callable, name: str):
     return frame.outside(content, getter, name if is_data(content) else "self")
 
 
-def _used(block: Block, session: Session) -> dict:
+def _used_captures(block: Block, session: Session) -> dict:
     """The captures that the finished block reads, in order of first use."""
     free = set(free_values(block))
     return {getter: entry for getter, entry in session.captures.items() if entry[0] in free}
@@ -312,7 +318,7 @@ class Callee:
         for count in range(len(types), -1, -1):
             found = self.built.get(self._key(types[:count]))
             if found is not None and found.is_current():
-                consulted_too(found.consulted)
+                note_dependencies(found.consulted)
                 own = len(found.function.params) - len(found.captured)
                 if len(types) == len(found.function.params):
                     return self._with_captures(found, types, own)
@@ -355,7 +361,9 @@ class Callee:
                 case Array(dtype, dims):
                     return Array(
                         dtype,
-                        tuple(_renamed(d, f"{name}.{k}", symbols) for k, d in enumerate(dims)))
+                        tuple(
+                            _canonical_extent(d, f"{name}.{k}", symbols)
+                            for k, d in enumerate(dims)))
                 case Unknown(shape, dtype) if shape is not None:
                     return Unknown(symbols.setdefault(f"shape {shape}", name), dtype)
                 case Tuple(items):
@@ -366,7 +374,7 @@ class Callee:
         return tuple(own(type, name) for type, name in zip(types, places))
 
 
-def _renamed(dim, name: str, symbols: dict[str, str]):
+def _canonical_extent(dim, name: str, symbols: dict[str, str]):
     """`dim` under the name of the axis where it first appears."""
     if not isinstance(dim, Extent):
         return dim

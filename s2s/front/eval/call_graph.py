@@ -22,7 +22,7 @@ OUTSIDE = ("numpy", "scipy", "s2s.", "math", "numba")
 def may_call_itself(function: Callable) -> bool:
     """Whether a user's `function` may be called again before it has returned."""
     plain, owner = plain_function(function)
-    return plain is not None and plain in reached(plain, owner)
+    return plain is not None and plain in reachable_functions(plain, owner)
 
 
 def plain_function(function: Callable) -> tuple[types.FunctionType | None, object]:
@@ -34,7 +34,7 @@ def plain_function(function: Callable) -> tuple[types.FunctionType | None, objec
     return target.function, target.arguments[0]() if target.arguments else None
 
 
-def reached(function: types.FunctionType, owner=None) -> set[types.FunctionType]:
+def reachable_functions(function: types.FunctionType, owner=None) -> set[types.FunctionType]:
     """The functions reachable from `function` in the call graph."""
     found: set[types.FunctionType] = set()
     pending = [(function, owner)]
@@ -52,7 +52,7 @@ def named_functions(function: types.FunctionType, owner=None) -> Iterator[Callab
     """The callables referred to by the names in `function`, attributes of modules and of `owner`
     included.
     """
-    names, attributes = mentioned(function.__code__, function.__globals__)
+    names, attributes = names_in_code(function.__code__, function.__globals__)
     modules = []
     for name in sorted(names):
         content = function.__globals__.get(name)
@@ -79,7 +79,7 @@ def _callables(content) -> Iterator[Callable]:
         yield content
 
 
-def mentioned(code: types.CodeType, globals: dict) -> tuple[set[str], set[str]]:
+def names_in_code(code: types.CodeType, globals: dict) -> tuple[set[str], set[str]]:
     """The global names and the attribute names in `code` and its nested functions.
 
     Not those of a library's modules: a user's `solve` may call np.linalg.solve and does not call
@@ -100,7 +100,7 @@ def mentioned(code: types.CodeType, globals: dict) -> tuple[set[str], set[str]]:
             is_outside = False
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            inner = mentioned(constant, globals)
+            inner = names_in_code(constant, globals)
             names |= inner[0]
             attributes |= inner[1]
     return names, attributes
@@ -108,10 +108,10 @@ def mentioned(code: types.CodeType, globals: dict) -> tuple[set[str], set[str]]:
 
 def local_may_call_itself(local: Local) -> bool:
     """Whether a function defined inside the program may be called again before it has returned."""
-    return any(other.node is local.node for other in reached_locals(local))
+    return any(other.node is local.node for other in reachable_locals(local))
 
 
-def reached_locals(local: Local) -> list[Local]:
+def reachable_locals(local: Local) -> list[Local]:
     """The local functions of the program reachable from `local`."""
     found: dict[gast.AST, Local] = {}
     pending = [local]

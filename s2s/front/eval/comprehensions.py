@@ -19,7 +19,7 @@ from dataclasses import replace
 import gast
 
 from ...ir.graph import MISSING, Value
-from ..control.iterables import Iterable, counted, iterable
+from ..control.iterables import Iterable, iterable, normalised_range
 from ..control.iterators import once
 from ..domain.frame import Frame
 from ..domain.functions import Generator, Local
@@ -50,7 +50,7 @@ def comprehension(frame: Frame, node: gast.ListComp | gast.GeneratorExp):
 
 
 def _listed(frame: Frame, node, source: Iterable):
-    items = _unrolled(frame, node, source)
+    items = _unroll(frame, node, source)
     if items is None and isinstance(node, gast.DictComp):
         return _run(frame, node, "dict", source, placed_dict(frame, new_dict(frame, {}), node))
     return (new_list(frame, items) if items is not None
@@ -73,14 +73,14 @@ def _generator(frame: Frame, node: gast.GeneratorExp, source: Iterable) -> Gener
                     "loop",
                     node, "make a list of it first: list(...); or write a loop with an `if`")
             return iterable(frame, items, node)
-        plain = counted(frame, source, node)
+        plain = normalised_range(frame, source, node)
         return replace(plain, get=lambda k: _run(frame, node, "element", plain.get(k), None),
                        is_range=False)
 
     return Generator(fold, iterate, source.held)
 
 
-def _unrolled(frame: Frame, node, source: Iterable) -> list | None:
+def _unroll(frame: Frame, node, source: Iterable) -> list | None:
     """The items of a comprehension of one loop whose trips and conditions are static; else None."""
     if len(node.generators) > 1 or any(isinstance(n, gast.NamedExpr) for n in gast.walk(node)):
         return None

@@ -25,9 +25,9 @@ from ..domain.functions import FunctionValue, Generator, GrowsFixedList, Intrins
 from ..domain.heap import Cell, Container, SharedError
 from ..domain.optional import Maybe
 from ..syntax.captures import Fixed, is_data
-from ..syntax.read_helpers import operands_of, record_spelled
+from ..syntax.read_helpers import operands_of, record_of_helper
 from ..values.dicts import DICT_METHODS, delete_entry, key_in, new_dict, pairs
-from ..values.exceptions import mapped
+from ..values.exceptions import map_leaves
 from ..values.lists import (
     LIST_METHODS,
     WRITES,
@@ -52,9 +52,9 @@ from ..values.objects import (
     read_super,
 )
 from ..values.objects import write as write_attribute
-from ..values.overloads import NOTHING, call_special, overloaded_in_place
+from ..values.overloads import NOTHING, apply_in_place_operator, call_special
 from ..values.raise_guards import guard_list_index
-from ..values.strings import formatted
+from ..values.strings import format_fstring
 from ..values.subscript import put, take, unpack
 from ..values.unwrap import demand
 from .apply import apply, apply_method, in_place
@@ -150,7 +150,7 @@ def _evaluate(frame: Frame, node: gast.AST):
         case gast.ListComp() | gast.GeneratorExp():
             return frame.session.comprehension(frame, node)
         case gast.JoinedStr():
-            return formatted(frame, node, evaluate)
+            return format_fstring(frame, node, evaluate)
         case gast.Await() | gast.Yield() | gast.YieldFrom():
             raise frame.refuse("generators and coroutines", node,
                                "return the values, in an array if there are many")
@@ -197,8 +197,8 @@ def _list(frame: Frame, node: gast.List):
     """A list; with `*` of something of run-time length, several lists joined."""
     parts, items = [], []
     for each in node.elts:
-        listed = (_listed(frame, evaluate(frame, each.value)) if isinstance(each, gast.Starred)
-                  else None)
+        listed = (_list_of_starred(frame, evaluate(frame, each.value)) if isinstance(
+            each, gast.Starred) else None)
         if listed is None:
             items.append(evaluate_any(frame, each))
         elif (members := frame.members(listed)) is not None:
@@ -211,7 +211,7 @@ def _list(frame: Frame, node: gast.List):
     return functools.reduce(lambda a, b: binary(frame, gast.Add(), a, b, node), parts)
 
 
-def _listed(frame: Frame, binding):
+def _list_of_starred(frame: Frame, binding):
     """The operand of `*`, as a list of its own."""
     binding = frame.opened(binding)
     if isinstance(binding, Container) and binding.is_dict:
@@ -220,7 +220,7 @@ def _listed(frame: Frame, binding):
 
 
 def _spread(frame: Frame, binding, node: gast.AST) -> list:
-    members = frame.members(_listed(frame, binding))
+    members = frame.members(_list_of_starred(frame, binding))
     if members is None:
         raise GrowsFixedList("`*` before something whose length is known only at run time",
                              frame.line(node),
@@ -296,7 +296,7 @@ def _call(frame: Frame, node: gast.Call):
             function = attribute(frame, base, node.func.attr, node.func)
     else:
         function = evaluate(frame, node.func)
-        spelled = _spelled(frame, function, node)
+        spelled = _helper_call(frame, function, node)
         if spelled is not None:
             return spelled
     columns = _columns(frame, function, node) if method is None else None
@@ -306,7 +306,7 @@ def _call(frame: Frame, node: gast.Call):
     keywords = {}
     for keyword in node.keywords:
         given = ({keyword.arg: evaluate_any(frame, keyword.value)} if keyword.arg
-                 else _named(frame, keyword.value))
+                 else _spread_keywords(frame, keyword.value))
         for name in given:
             if name in keywords:
                 raise TypeMismatchError(f"two values for the keyword argument {name}",
@@ -339,7 +339,7 @@ def _columns(frame: Frame, function, node: gast.Call) -> tuple | None:
                      current().line) for k in range(len(item.items)))
 
 
-def _named(frame: Frame, node: gast.AST) -> dict:
+def _spread_keywords(frame: Frame, node: gast.AST) -> dict:
     """The keywords that `**node` passes."""
     binding = frame.opened(evaluate(frame, node))
     if isinstance(binding, Container) and binding.is_dict:
@@ -353,9 +353,9 @@ def _named(frame: Frame, node: gast.AST) -> dict:
     return binding
 
 
-def _spelled(frame: Frame, function, node: gast.Call):
+def _helper_call(frame: Frame, function, node: gast.Call):
     """A call of a printed helper function, as the op that it stands for; None for others."""
-    record = record_spelled(function)
+    record = record_of_helper(function)
     operands = operands_of(record, node.args) if record is not None and not node.keywords else None
     if operands is None:
         return None
@@ -390,7 +390,7 @@ def attribute(frame: Frame, base, name: str, node: gast.AST):
         if name != "args":
             raise frame.refuse(f"the attribute {name} of an exception", node,
                                "read what it was made of: `.args`")
-        return mapped(base.args, frame.wrap)
+        return map_leaves(base.args, frame.wrap)
     if isinstance(base, types.ModuleType):
         return _of_module(frame, base, name, node)
     if isinstance(base, Value) and isinstance(base.type, Draws):
@@ -618,7 +618,7 @@ def _augmented_member(frame: Frame, old, v, node: gast.AugAssign):
     if is_list(frame, old) and isinstance(node.op, gast.Add) and not is_array(frame, v):
         extend_in_place(frame, old, v)
         return old
-    found = overloaded_in_place(frame, BINARY[type(node.op)][0], old, v, node)
+    found = apply_in_place_operator(frame, BINARY[type(node.op)][0], old, v, node)
     if found is not NOTHING:
         return found
     if is_list(frame, old):
@@ -643,7 +643,7 @@ def _augment_name(frame: Frame, name: str, old, v, node: gast.AugAssign) -> None
     if is_list(frame, old) and isinstance(node.op, gast.Add) and not is_array(frame, v):
         extend_in_place(frame, old, v)
         return
-    found = overloaded_in_place(frame, BINARY[type(node.op)][0], old, v, node)
+    found = apply_in_place_operator(frame, BINARY[type(node.op)][0], old, v, node)
     if found is not NOTHING:
         frame.bind(name, found)
         return

@@ -22,7 +22,7 @@ from .expressions import attribute, evaluate, make_local
 from .python_builtins import BUILTINS
 
 
-def decorated(frame: Frame, node: gast.FunctionDef):
+def apply_decorators(frame: Frame, node: gast.FunctionDef):
     """The binding of a nested `def`: the function, passed through its decorators from the last to
     the first.
     """

@@ -36,7 +36,7 @@ from ..control.loop_carries import (
     suppose_chosen,
     suppose_more,
 )
-from ..domain.checkpoint_plans import tested as planned_test
+from ..domain.checkpoint_plans import test_and_plan as planned_test
 from ..domain.frame import (
     BOUND,
     EXIT,
@@ -62,7 +62,7 @@ from ..syntax.liveness import (
     parts_of_try,
     read_names,
 )
-from ..syntax.one_raise_per_statement import is_quiet, tested
+from ..syntax.one_raise_per_statement import is_quiet, test_in_body
 from ..values.dicts import RuntimeKeys
 from ..values.exceptions import forget, is_flag
 from ..values.lists import as_list, is_list, known_range
@@ -126,7 +126,7 @@ def run_while(frame: Frame, node: gast.While) -> None:
     if frame.session.tries and not is_quiet(node.test):
         _run_loop(
             frame,
-            Loop(node, [tested(frame.outline, node)], test=gast.Constant(True, None),
+            Loop(node, [test_in_body(frame.outline, node)], test=gast.Constant(True, None),
                  tests_itself=True))
     else:
         test, plan = planned_test(frame, node.test, evaluate)

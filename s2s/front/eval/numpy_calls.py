@@ -12,7 +12,7 @@ from ...errors import TypeMismatchError
 from ...ir.builder import current
 from ...ir.graph import Value
 from ...lazy_import import Named
-from ...library import numpy_functions as said
+from ...library import numpy_functions as library
 from ...ops.core.record import FUNCTIONS, dtype_of, rank
 from ...ops.core.shape import length, normal_axis
 from ..domain.frame import Frame
@@ -65,7 +65,7 @@ def _outer(ufunc: np.ufunc) -> Callable:
         if rank(frame.value(b)) is None:
             raise frame.refuse(f"np.{ufunc.__name__}.outer of an array of unknown rank", node,
                                "call the function once")
-        return _run(frame, node, said.outer, ufunc, a, b)
+        return _run(frame, node, library.outer, ufunc, a, b)
 
     return outer
 
@@ -75,7 +75,7 @@ def _folded(ufunc: np.ufunc) -> Callable:
         x = _array(frame, node, x)
         if axis != 0:
             x = apply(frame, np.moveaxis, [x, axis, 0], {}, node)
-        return _run(frame, node, said.folded, ufunc, x)
+        return _run(frame, node, library.folded, ufunc, x)
 
     return folded
 
@@ -118,9 +118,10 @@ def _equal(frame: Frame, node, a1, a2, equal_nan=False):
                            "call the function once")
     if ranks[0] != ranks[1]:
         return False
-    return _run(frame, node,
-                said.equal_with_nans if frame.static(equal_nan, "equal_nan=", node) else said.equal,
-                a, b)
+    return _run(
+        frame, node,
+        library.equal_with_nans if frame.static(equal_nan, "equal_nan=", node) else library.equal,
+        a, b)
 
 
 def _joined_rows(frame: Frame, node, *parts):
@@ -173,11 +174,11 @@ def _open_grid(frame: Frame, node, *parts):
 
 
 def _indices(frame: Frame, node, dimensions, dtype=int):
-    return apply(frame, np.stack, [_run(frame, node, said.grid, dimensions, dtype)], {}, node)
+    return apply(frame, np.stack, [_run(frame, node, library.grid, dimensions, dtype)], {}, node)
 
 
 def _from_function(frame: Frame, node, function, shape, *, dtype=float):
-    members = frame.members(_run(frame, node, said.grid, shape, dtype))
+    members = frame.members(_run(frame, node, library.grid, shape, dtype))
     if members is None:
         raise frame.refuse("np.fromfunction of a shape of unknown length", node,
                            "write the shape out")
@@ -201,9 +202,9 @@ def _piecewise(frame: Frame, node, x, condlist, funclist):
     y = apply(frame, np.zeros_like, [x], {}, node)
     for where, piece in zip(conditions, pieces):
         if isinstance(piece, (Value, int, float, complex)):
-            _run(frame, node, said.put_of_number, y, where, piece)
+            _run(frame, node, library.put_of_number, y, where, piece)
         else:
-            _run(frame, node, said.put_of_function, y, where, piece, x)
+            _run(frame, node, library.put_of_function, y, where, piece, x)
     return y
 
 
@@ -215,22 +216,23 @@ def _along_axis(frame: Frame, node, func1d, axis, arr):
                                 current().line, "number the axes from 0")
     if axes == 1:
         return apply(frame, np.asarray, [apply(frame, func1d, [arr], {}, node)], {}, node)
-    return _run(frame, node, said.along_columns if along in (0, -2) else said.along_rows, func1d,
-                arr)
+    return _run(frame, node, library.along_columns if along in (0, -2) else library.along_rows,
+                func1d, arr)
 
 
 def _windows(frame: Frame, node, x, window_shape, axis=None):
     x = _of_rank(frame, node, x, (1,), "np.lib.stride_tricks.sliding_window_view")
     if axis is not None and frame.static(axis, "axis=", node) not in (0, -1):
         raise TypeMismatchError(f"axis {axis} of a vector", current().line, "leave the axis out")
-    return _run(frame, node, said.sliding_windows, x, window_shape)
+    return _run(frame, node, library.sliding_windows, x, window_shape)
 
 
 def _condition(frame: Frame, node, x, p=None):
     x, known = _array(frame, node, x), frame.static(p, "p=", node)
     if known in (None, 2, -2):
-        return _run(frame, node, said.least_condition if known == -2 else said.condition_number, x)
-    return _run(frame, node, said.condition_in_norm, x, known)
+        return _run(frame, node,
+                    library.least_condition if known == -2 else library.condition_number, x)
+    return _run(frame, node, library.condition_in_norm, x, known)
 
 
 def _insert(frame: Frame, node, arr, obj, values, axis=None):
@@ -256,7 +258,7 @@ def _insert(frame: Frame, node, arr, obj, values, axis=None):
     if along and ranks[1]:
         values = apply(frame, np.moveaxis, [values, along, 0], {}, node)
     x = apply(frame, np.moveaxis, [arr, along, 0], {}, node) if along else arr
-    found = _run(frame, node, said.inserted_at if ranks[1] else said.inserted, x, obj, values)
+    found = _run(frame, node, library.inserted_at if ranks[1] else library.inserted, x, obj, values)
     return apply(frame, np.moveaxis, [found, 0, along], {}, node) if along else found
 
 
@@ -280,7 +282,7 @@ def _without_nan(frame: Frame, node, x, nan, posinf, neginf):
     largest = np.finfo(dtype).max.item()
     posinf, neginf = (default if _is_known(frame, n, None) else n
                       for n, default in ((posinf, largest), (neginf, -largest)))
-    return _run(frame, node, said.without_infinite, x, nan, posinf, neginf)
+    return _run(frame, node, library.without_infinite, x, nan, posinf, neginf)
 
 
 def _is_known(frame: Frame, argument, content) -> bool:
@@ -291,7 +293,7 @@ def _is_known(frame: Frame, argument, content) -> bool:
 def _interp(frame: Frame, node, x, xp, fp, left=None, right=None, period=None):
     if _is_known(frame, period, None):
         return operate(frame, np.interp, [x, xp, fp], {"left": left, "right": right}, node)
-    return _run(frame, node, said.interpolated_around,
+    return _run(frame, node, library.interpolated_around,
                 *(_array(frame, node, each) for each in (x, xp, fp)), period)
 
 
@@ -302,7 +304,7 @@ def _squares(frame: Frame, node, a):
     *above, rows, columns = frame.value(a).type.dims
     if isinstance(rows, int) and isinstance(columns, int) and rows != columns:
         raise frame.refuse("np.linalg.svd with all of U and V", node, "pass full_matrices=False")
-    return a if rows == columns else _run(frame, node, said.square_matrices, a)
+    return a if rows == columns else _run(frame, node, library.square_matrices, a)
 
 
 def _svd(frame: Frame, node, a, full_matrices=True, compute_uv=True, hermitian=False):
@@ -311,22 +313,22 @@ def _svd(frame: Frame, node, a, full_matrices=True, compute_uv=True, hermitian=F
         map(frame.is_static, (full_matrices, compute_uv, hermitian)))
     if known and (rank(content) or 0) > 2 and not frame.static(hermitian, "hermitian="):
         if not frame.static(compute_uv, "compute_uv="):
-            return _run(frame, node, said.singular_values_of_each, a)
+            return _run(frame, node, library.singular_values_of_each, a)
         if not frame.static(full_matrices, "full_matrices="):
-            return _run(frame, node, said.singular_parts_of_each, a)
-        return _run(frame, node, said.singular_parts_of_each, _squares(frame, node, a))
+            return _run(frame, node, library.singular_parts_of_each, a)
+        return _run(frame, node, library.singular_parts_of_each, _squares(frame, node, a))
     if (known and rank(content) == 2 and frame.static(full_matrices, "full_matrices=")
             and frame.static(compute_uv, "compute_uv=")
             and not frame.static(hermitian, "hermitian=")):
         rows, columns = content.type.dims
         if rows != columns and not (isinstance(rows, int) and isinstance(columns, int)):
-            return _run(frame, node, said.svd_of_square, a)
+            return _run(frame, node, library.svd_of_square, a)
     named = {"full_matrices": full_matrices, "compute_uv": compute_uv, "hermitian": hermitian}
     return operate(frame, np.linalg.svd, [a], named, node)
 
 
-def vectorized(frame: Frame, node, function, otypes, excluded, signature, args: list,
-               keywords: dict):
+def call_vectorized(frame: Frame, node, function, otypes, excluded, signature, args: list,
+                    keywords: dict):
     """The call of np.vectorize(function): a loop over elements.
 
     NumPy gives all results the dtype of the first; here it is that of all of them, and where they
@@ -340,8 +342,8 @@ def vectorized(frame: Frame, node, function, otypes, excluded, signature, args: 
     if None in ranks or not arrays:
         raise frame.refuse("np.vectorize of arrays of unknown rank", node,
                            "call the function once, or annotate the parameters")
-    found = (_run(frame, node, said.of_each, function, *arrays) if any(ranks)
-             else apply(frame, np.asarray, [apply(frame, function, arrays, {}, node)], {}, node))
+    found = (_run(frame, node, library.of_each, function, *arrays) if any(ranks) else apply(
+        frame, np.asarray, [apply(frame, function, arrays, {}, node)], {}, node))
     if otypes is None:
         return found
     if len(otypes) != 1:
@@ -360,7 +362,7 @@ def _vectorize(frame: Frame, node, pyfunc=np._NoValue, otypes=None, doc=None, ex
         return Intrinsic(lambda frame, node, function: _vectorize(frame, node, function, otypes,
                                                                   doc, excluded, cache, signature))
     return Intrinsic(
-        lambda frame, node, *args, **keywords: vectorized(frame, node, pyfunc, *settings, list(
+        lambda frame, node, *args, **keywords: call_vectorized(frame, node, pyfunc, *settings, list(
             args), keywords), (pyfunc,))
 
 
@@ -368,7 +370,7 @@ def _average(frame: Frame, node, a, axis=None, weights=None, returned=False, *, 
     if not (frame.is_static(weights) and frame.static(weights, "weights=") is None):
         a, weights = _array(frame, node, a), _array(frame, node, weights)
         alike = rank(frame.value(a)) == rank(frame.value(weights))
-        _run(frame, node, said.with_weight,
+        _run(frame, node, library.with_weight,
              apply(frame, np.sum, [weights], {"axis": axis if alike else None}, node))
     return operate(frame, np.average, [a], {
         "axis": axis,
@@ -379,14 +381,14 @@ def _average(frame: Frame, node, a, axis=None, weights=None, returned=False, *, 
 
 
 OF_MATRICES = {
-    1: (said.largest_sum, -2),
-    np.inf: (said.largest_sum, -1),
-    -1: (said.least_sum, -2),
-    -np.inf: (said.least_sum, -1),
-    2: (said.largest_value,),
-    -2: (said.least_value,),
-    "nuc": (said.sum_of_values,),
-    "fro": (said.root_of_squares,)
+    1: (library.largest_sum, -2),
+    np.inf: (library.largest_sum, -1),
+    -1: (library.least_sum, -2),
+    -np.inf: (library.least_sum, -1),
+    2: (library.largest_value,),
+    -2: (library.least_value,),
+    "nuc": (library.sum_of_values,),
+    "fro": (library.root_of_squares,)
 }
 
 
@@ -448,7 +450,7 @@ def _qr(frame: Frame, node, a, mode="reduced"):
         mode = "reduced"
     if mode not in ("reduced", "r"):
         return operate(frame, np.linalg.qr, [a], {"mode": mode}, node)
-    parts = _of_each(np.linalg.qr, said.qr_of_each)(frame, node, a)
+    parts = _of_each(np.linalg.qr, library.qr_of_each)(frame, node, a)
     return frame.members(parts)[1] if mode == "r" else parts
 
 
@@ -513,7 +515,7 @@ def _rolled(frame: Frame, node, a, axis, start=0):
     if count is None:
         raise frame.refuse("np.rollaxis of an array of unknown rank", node, "use np.moveaxis")
     axis, start = frame.static(axis, "axis", node), frame.static(start, "start=", node)
-    return _run(frame, node, said.axis_rolled, a, axis % count,
+    return _run(frame, node, library.axis_rolled, a, axis % count,
                 start + count if start < 0 else start)
 
 
@@ -545,7 +547,7 @@ def _gradient(frame: Frame, node, f, *varargs, axis=None, edge_order=1):
             if frame.static(edge_order, "edge_order=", node) != 1:
                 raise frame.refuse("np.gradient of samples at unequal distances with edge_order=2",
                                    node, "write the differences with slices")
-            found.append(_run(frame, node, said.gradient_between, f, step, k))
+            found.append(_run(frame, node, library.gradient_between, f, step, k))
         else:
             found.append(
                 operate(frame, np.gradient, [f, step], {
@@ -560,7 +562,7 @@ def _vander(frame: Frame, node, x, N=None, increasing=False):  # noqa: N803  Num
     count = frame.static(N, "N", node) if frame.is_static(N) else N
     if (count is None and rank(frame.value(x)) == 1
         and not isinstance(frame.value(x).type.dims[0], int)):
-        return _run(frame, node, said.powers, x, frame.static(increasing, "increasing=", node))
+        return _run(frame, node, library.powers, x, frame.static(increasing, "increasing=", node))
     return operate(frame, np.vander, [x, N], {"increasing": increasing}, node)
 
 
@@ -569,12 +571,12 @@ def _choose(frame: Frame, node, a, choices, mode="raise"):
     if members is None or frame.static(mode, "mode=", node) != "raise":
         raise frame.refuse("np.choose among an unknown number of arrays, or with a mode", node,
                            "use np.where or np.select")
-    return _run(frame, node, said.chosen, _array(frame, node, a),
+    return _run(frame, node, library.chosen, _array(frame, node, a),
                 tuple(_array(frame, node, c) for c in members))
 
 
 def _roots(frame: Frame, node, p):
-    return _run(frame, node, said.roots, _of_rank(frame, node, p, (1,), "np.roots"))
+    return _run(frame, node, library.roots, _of_rank(frame, node, p, (1,), "np.roots"))
 
 
 def _between(ufunc: np.ufunc) -> Callable:
@@ -583,7 +585,7 @@ def _between(ufunc: np.ufunc) -> Callable:
         if axis != 0:
             raise frame.refuse("ufunc.reduceat along another axis than the first", node,
                                "move the axis with np.moveaxis")
-        return _run(frame, node, said.folded_between, ufunc, x, indices)
+        return _run(frame, node, library.folded_between, ufunc, x, indices)
 
     return reduceat
 
@@ -644,14 +646,14 @@ def _chain(frame: Frame, node, arrays):
         for x in others:
             found = apply(frame, np.dot, [x, found] if from_right else [found, x], {}, node)
         return found
-    return _run(frame, node, said.chain_of_three,
+    return _run(frame, node, library.chain_of_three,
                 *(_of_rank(frame, node, x, (2,), "np.linalg.multi_dot") for x in members))
 
 
 def _fitted(frame: Frame, node, x, y, deg):
     x = _of_rank(frame, node, x, (1,), "np.polyfit")
     y = _of_rank(frame, node, y, (1, 2), "np.polyfit")
-    return _run(frame, node, said.fitted, x, y, deg)
+    return _run(frame, node, library.fitted, x, y, deg)
 
 
 def _places(frame: Frame, node, indices, shape):
@@ -668,7 +670,7 @@ def _places(frame: Frame, node, indices, shape):
         raise TypeMismatchError("np.unravel_index of numbers that are no integers",
                                 current().line, "count with integers")
     for n in reversed(dims[1:]):
-        rest, place = _run(frame, node, said.quotient_and_rest, rest, n)
+        rest, place = _run(frame, node, library.quotient_and_rest, rest, n)
         found.append(place)
     return (rest, *reversed(found))
 
@@ -698,35 +700,35 @@ def _renamed(function: Callable) -> Callable:
 BUILTINS.update({
     np.average: _average,
     np.vectorize: _vectorize,
-    np.polyval: _polynomial(said.polynomial, "c"),
+    np.polyval: _polynomial(library.polynomial, "c"),
     np.unravel_index: _places,
     np.ravel_multi_index: _numbers,
-    np.divmod: _plainly(said.quotient_and_rest),
-    np.float_power: _plainly(said.float_power),
-    np.ldexp: _plainly(said.scaled),
-    np.modf: _plainly(said.fraction_and_whole),
-    np.diagflat: _plainly(said.diagonal_matrix),
-    np.tril_indices_from: _plainly(said.lower_indices),
-    np.triu_indices_from: _plainly(said.upper_indices),
-    np.diag_indices_from: _plainly(said.diagonal_indices),
-    np.nanmedian: _plainly(said.nanmedian),
-    np.nanquantile: _plainly(said.nanquantile),
-    np.nanpercentile: _plainly(said.nanpercentile),
-    np.nanargmax: _plainly(said.place_of_greatest),
-    np.nanargmin: _plainly(said.place_of_least),
-    np.broadcast_arrays: _plainly(said.broadcast),
-    np.polyadd: _plainly(said.sum_of_polynomials),
-    np.polysub: _plainly(said.difference_of_polynomials),
-    np.polymul: _plainly(said.product_of_polynomials),
-    np.polyder: _plainly(said.derivative_of_polynomial),
-    np.polyint: _plainly(said.integral_of_polynomial),
-    np.poly: _plainly(said.polynomial_of_roots),
-    np.linalg.matrix_rank: _plainly(said.matrix_rank),
-    np.hanning: _plainly(said.hanning),
-    np.hamming: _plainly(said.hamming),
-    np.blackman: _plainly(said.blackman),
-    np.bartlett: _plainly(said.bartlett),
-    np.kaiser: _plainly(said.kaiser),
+    np.divmod: _plainly(library.quotient_and_rest),
+    np.float_power: _plainly(library.float_power),
+    np.ldexp: _plainly(library.scaled),
+    np.modf: _plainly(library.fraction_and_whole),
+    np.diagflat: _plainly(library.diagonal_matrix),
+    np.tril_indices_from: _plainly(library.lower_indices),
+    np.triu_indices_from: _plainly(library.upper_indices),
+    np.diag_indices_from: _plainly(library.diagonal_indices),
+    np.nanmedian: _plainly(library.nanmedian),
+    np.nanquantile: _plainly(library.nanquantile),
+    np.nanpercentile: _plainly(library.nanpercentile),
+    np.nanargmax: _plainly(library.place_of_greatest),
+    np.nanargmin: _plainly(library.place_of_least),
+    np.broadcast_arrays: _plainly(library.broadcast),
+    np.polyadd: _plainly(library.sum_of_polynomials),
+    np.polysub: _plainly(library.difference_of_polynomials),
+    np.polymul: _plainly(library.product_of_polynomials),
+    np.polyder: _plainly(library.derivative_of_polynomial),
+    np.polyint: _plainly(library.integral_of_polynomial),
+    np.poly: _plainly(library.polynomial_of_roots),
+    np.linalg.matrix_rank: _plainly(library.matrix_rank),
+    np.hanning: _plainly(library.hanning),
+    np.hamming: _plainly(library.hamming),
+    np.blackman: _plainly(library.blackman),
+    np.bartlett: _plainly(library.bartlett),
+    np.kaiser: _plainly(library.kaiser),
     np.r_: _joined_rows,
     np.c_: _joined_columns,
     np.mgrid: _grid,
@@ -737,26 +739,26 @@ BUILTINS.update({
     np.shape: _of_array(np.shape),
     np.zeros_like: _of_array(np.zeros_like),
     np.ones_like: _of_array(np.ones_like),
-    np.array_equiv: _plainly(said.equivalent),
+    np.array_equiv: _plainly(library.equivalent),
     np.block: _block,
     np.indices: _indices,
     np.fromfunction: _from_function,
     np.piecewise: _piecewise,
     np.apply_along_axis: _along_axis,
     np.lib.stride_tricks.sliding_window_view: _windows,
-    np.linalg.eigh: _eigh(np.linalg.eigh, said.values_and_vectors_of_each),
-    np.linalg.eigvalsh: _eigh(np.linalg.eigvalsh, said.values_of_each),
-    np.linalg.pinv: _of_each(np.linalg.pinv, said.pseudo_inverses_of_each),
+    np.linalg.eigh: _eigh(np.linalg.eigh, library.values_and_vectors_of_each),
+    np.linalg.eigvalsh: _eigh(np.linalg.eigvalsh, library.values_of_each),
+    np.linalg.pinv: _of_each(np.linalg.pinv, library.pseudo_inverses_of_each),
     np.linalg.qr: _qr,
     np.linalg.cholesky: _cholesky,
-    np.linalg.tensorsolve: _plainly(said.solution_of_tensors),
-    np.linalg.tensorinv: _plainly(said.inverse_of_tensor),
+    np.linalg.tensorsolve: _plainly(library.solution_of_tensors),
+    np.linalg.tensorinv: _plainly(library.inverse_of_tensor),
     np.rollaxis: _rolled,
     np.gradient: _gradient,
     np.vander: _vander,
     np.choose: _choose,
     np.roots: _roots,
-    np.resize: _plainly(said.resized),
+    np.resize: _plainly(library.resized),
     np.einsum: _einsum,
     np.ndarray: _empty,
     np.linalg.svd: _svd,
@@ -768,19 +770,19 @@ BUILTINS.update({
     np.nan_to_num: _nan_to_num,
     np.interp: _interp,
 })
-for _module, _name, _function in [("polynomial", "polyval", said.polynomial_rising),
-                                  ("chebyshev", "chebval", said.chebyshev),
-                                  ("legendre", "legval", said.legendre),
-                                  ("hermite", "hermval", said.hermite),
-                                  ("hermite_e", "hermeval", said.hermite_e),
-                                  ("laguerre", "lagval", said.laguerre),]:
+for _module, _name, _function in [("polynomial", "polyval", library.polynomial_rising),
+                                  ("chebyshev", "chebval", library.chebyshev),
+                                  ("legendre", "legval", library.legendre),
+                                  ("hermite", "hermval", library.hermite),
+                                  ("hermite_e", "hermeval", library.hermite_e),
+                                  ("laguerre", "lagval", library.laguerre),]:
     BUILTINS[Named(f"numpy.polynomial.{_module}", _name)] = _polynomial(_function, "x")
-for _module, _name, _function in [(np, "vecdot", said.dots_of_rows),
-                                  (np, "matvec", said.products_with_vectors),
-                                  (np, "vecmat", said.vectors_times_matrices),
-                                  (np.linalg, "matrix_norm", said.matrix_norm),
-                                  (np.linalg, "vector_norm", said.vector_norm),
-                                  (np.linalg, "vecdot", said.dots_of_rows),]:
+for _module, _name, _function in [(np, "vecdot", library.dots_of_rows),
+                                  (np, "matvec", library.products_with_vectors),
+                                  (np, "vecmat", library.vectors_times_matrices),
+                                  (np.linalg, "matrix_norm", library.matrix_norm),
+                                  (np.linalg, "vector_norm", library.vector_norm),
+                                  (np.linalg, "vecdot", library.dots_of_rows),]:
     if hasattr(_module, _name):  # since NumPy 2
         BUILTINS[getattr(_module, _name)] = _plainly(_function)
 for _name, _function in [("cross", np.cross), ("matmul", np.matmul),
@@ -790,7 +792,7 @@ for _name, _function in [("cross", np.cross), ("matmul", np.matmul),
 if hasattr(np.linalg, "trace"):
     BUILTINS.update({np.linalg.trace: _trace, np.linalg.diagonal: _diagonal})
 if hasattr(np, "fix"):  # named trunc in later NumPys
-    BUILTINS[np.fix] = _plainly(said.truncated)
+    BUILTINS[np.fix] = _plainly(library.truncated)
 BUILTINS.update(
     {f: _list_of(f)
      for f in (np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit)})

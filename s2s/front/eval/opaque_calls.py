@@ -58,7 +58,7 @@ def type_of_example(x) -> Type:
         "give a number, an array, a tuple of such, or a function of the same arguments")
 
 
-def names_given(function: Callable, count: int) -> list[str]:
+def argument_names(function: Callable, count: int) -> list[str]:
     """A name for each argument of a function that may be implemented outside Python."""
     try:
         return names_of(function, count)
@@ -77,7 +77,7 @@ def names_given(function: Callable, count: int) -> list[str]:
 def foreign_function(function: Callable, name: str, like, types: Sequence[Type]) -> Function:
     """The IR of a call of the opaque `function` with arguments of these types."""
     arguments = tuple(t if isinstance(t, Static) else None for t in types)
-    params = [Value(t, n) for t, n in zip(types, names_given(function, len(types)))]
+    params = [Value(t, n) for t, n in zip(types, argument_names(function, len(types)))]
     block = Block(params)
     said = like if isinstance(like, DeclaredType) else DeclaredResult(like, name, arguments)
     with Builder(block):

@@ -24,11 +24,11 @@ from ..control.join import NUMBERS, branch
 from ..domain.frame import Frame, Object, Text
 from ..domain.functions import FunctionValue
 from ..domain.heap import Cell, Container, cells_in
-from ..domain.optional import Maybe, has_maybe, is_given, is_none, refused, settled
+from ..domain.optional import Maybe, has_maybe, is_given, is_none, optional_error, resolve_optional
 from ..values.dicts import key_in
 from ..values.lists import contains, is_list, join_lists, new_list, repeat_list
 from ..values.objects import OPERATOR_METHODS
-from ..values.overloads import NOTHING, call_special, compared, is_same, overloaded
+from ..values.overloads import NOTHING, apply_operator, call_special, is_same, memberwise_operands
 from ..values.raise_guards import guard_known, guarding
 from ..values.strings import is_equal
 from ..values.strings import operator as text_operator
@@ -74,7 +74,7 @@ def binary(frame: Frame, op: gast.AST, a, b, node: gast.AST):
         except TypeError as error:
             raise TypeMismatchError(str(error), frame.line(node),
                                     "use operands of one kind") from None
-    found = overloaded(frame, name, a, b, node)
+    found = apply_operator(frame, name, a, b, node)
     if found is not NOTHING:
         return found
     if is_list(frame, a) or is_list(frame, b):
@@ -158,7 +158,7 @@ def truth(frame: Frame, binding, node: gast.AST | None = None) -> Value:
     """The truth value of `binding`, as a Value."""
     if isinstance(binding, FunctionValue):
         return value(True)
-    binding = frame.opened(settled(frame.session.assumed, binding))
+    binding = frame.opened(resolve_optional(frame.session.assumed, binding))
     if isinstance(binding, Maybe):
         flag = is_given(frame.session.assumed, binding)
         return branch(frame, flag, lambda: truth(frame, binding.content, node),
@@ -221,7 +221,7 @@ def decide(frame: Frame, both: bool, first, rest: Callable, node: gast.AST, trut
 
 def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
     """`a op b`, for one comparison."""
-    a, b = (settled(frame.session.assumed, x) for x in (a, b))
+    a, b = (resolve_optional(frame.session.assumed, x) for x in (a, b))
     if (isinstance(a, Maybe) and b is None or a is None and isinstance(b, Maybe)) and isinstance(
             op, (gast.Is, gast.IsNot, gast.Eq, gast.NotEq)):
         same = is_none(frame, a if b is None else b)
@@ -236,7 +236,7 @@ def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
         return inside if isinstance(op, gast.In) else negation(frame, inside)
     if (isinstance(op, (gast.Is, gast.IsNot, gast.In, gast.NotIn, gast.Eq, gast.NotEq))
         and (has_maybe(a) or has_maybe(b))):
-        raise refused("a comparison", frame.line(node))
+        raise optional_error("a comparison", frame.line(node))
     a, b = demand(frame, a), demand(frame, b)
     match op:
         case gast.Is() | gast.IsNot():
@@ -269,12 +269,12 @@ def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
             raise frame.refuse("comparing texts by order", node, "compare the data that they show")
         same = is_equal(frame, a, b, node)
         return same if name == "equal" else negation(frame, same)
-    found = overloaded(frame, name, a, b, node)
+    found = apply_operator(frame, name, a, b, node)
     if found is not NOTHING:
         return found
-    if name == "not_equal" and (found := overloaded(frame, "equal", a, b, node)) is not NOTHING:
+    if name == "not_equal" and (found := apply_operator(frame, "equal", a, b, node)) is not NOTHING:
         return negation(frame, truth(frame, found))  # like object.__ne__
-    found = compared(frame, name, a, b, node)
+    found = memberwise_operands(frame, name, a, b, node)
     if isinstance(found, bool):
         return found
     if found is not NOTHING:

@@ -22,12 +22,12 @@ from ...ops.program.list_ops import list_copy, list_unstack
 from ..control.introspection import ABOUT_CLASSES
 from ..control.iterables import (
     Iterable,
-    enumerated,
+    enumerate_,
     iterable,
-    popped,
+    pop_tape,
     range_over,
     reversed_,
-    zipped,
+    zip_,
 )
 from ..domain.checkpoint_plans import plan_of
 from ..domain.frame import Frame, Object
@@ -88,12 +88,12 @@ def _slice(frame: Frame, node, *bounds):
 
 
 def _enumerate(frame: Frame, node, source, start=0):
-    return enumerated(frame, iterable(frame, source, node), start, node)
+    return enumerate_(frame, iterable(frame, source, node), start, node)
 
 
 def _zip(frame: Frame, node, *sources):
-    return zipped(frame, [iterable(frame, s, node) for s in sources], lambda a, b: FUNCTIONS[min]
-                  (value(a), value(b)), node)
+    return zip_(frame, [iterable(frame, s, node) for s in sources], lambda a, b: FUNCTIONS[min]
+                (value(a), value(b)), node)
 
 
 def _reversed(frame: Frame, node, source):
@@ -102,7 +102,7 @@ def _reversed(frame: Frame, node, source):
     if frame.members(source) is not None:
         return tuple(frame.members(source)[::-1])
     if isinstance(source, Cell) and isinstance(frame.heap.read(source).type, Tape):
-        return popped(frame, source)
+        return pop_tape(frame, source)
     return reversed_(frame, iterable(frame, source, node), node)
 
 

@@ -22,13 +22,13 @@ from ...errors import TypeMismatchError
 from ...ir.builder import current
 from ...ir.graph import MISSING, Value
 from ...ir.types import Array, List, Scalar, Tuple
-from ...library import sequences as said
+from ...library import sequences as library
 from ...ops.core.raise_conditions import unlike
 from ...ops.core.record import FUNCTIONS, rank, value
 from ...ops.core.shape import length
 from ...ops.math.python_sum import compensated_sum, is_compensated
 from ...ops.program.list_ops import exact_sum, list_order
-from ..control.iterables import Iterable, counted, iterable, zipped
+from ..control.iterables import Iterable, iterable, normalised_range, zip_
 from ..control.iterators import gives_iterator, iterator_of, next_of
 from ..domain.frame import Frame
 from ..domain.functions import Generator
@@ -54,7 +54,7 @@ def call_library(frame: Frame, node, function: Callable, *args):
     return in_place(frame, function, list(args), {}, node, current().line)
 
 
-def listed(frame: Frame, node, source=()):
+def as_sequence(frame: Frame, node, source=()):
     """The members of an iterable as a binding with a length: a list, a tuple, an array."""
     if isinstance(source, Generator):
         return source.fold("list")
@@ -63,7 +63,7 @@ def listed(frame: Frame, node, source=()):
     if isinstance(source, Container) and source.is_dict:
         return new_list(frame, tuple(source.members))
     if isinstance(source, Container) and method_of(source, "__iter__") is not None:
-        return listed(frame, node, iterable(frame, source, node))
+        return as_sequence(frame, node, iterable(frame, source, node))
     if not isinstance(source, Iterable):
         return source
     if source.trips is not None:
@@ -71,11 +71,11 @@ def listed(frame: Frame, node, source=()):
     indices = known_range(source.bounds)
     if indices is not None and len(indices) <= MOST_KNOWN:
         return new_list(frame, [source.get(k) for k in indices])
-    return call_library(frame, node, said.listed, source)
+    return call_library(frame, node, library.listed, source)
 
 
 def _tuple(frame: Frame, node, source=()):
-    given, source = source, listed(frame, node, source)
+    given, source = source, as_sequence(frame, node, source)
     if isinstance(source, Cell) and frame.members(source) is None:
         content = frame.heap.read(source)
         if isinstance(content.type, List):  # the list is immutable; its sources may change
@@ -84,7 +84,7 @@ def _tuple(frame: Frame, node, source=()):
 
 
 def _list(frame: Frame, node, source=()):
-    made = listed(frame, node, source)
+    made = as_sequence(frame, node, source)
     return made if isinstance(source,
                               (Generator, Iterable)) and is_list(frame, made) else _KNOWN_LIST(
                                   frame, node, made)
@@ -95,7 +95,7 @@ _KNOWN_TUPLE, _KNOWN_LIST, _KNOWN_LEN = BUILTINS[tuple], BUILTINS[list], BUILTIN
 
 def _members(frame: Frame, node, source):
     """The bindings of the members if their number is static; else None."""
-    source = listed(frame, node, source)
+    source = as_sequence(frame, node, source)
     return frame.members(source), source
 
 
@@ -106,13 +106,13 @@ def _sum(frame: Frame, node, source, start=0):
     if isinstance(source, Generator) and sys.version_info < (3, 12):
         return source.fold("sum", _number(start))
     if isinstance(source, Iterable) and source.trips is None and sys.version_info < (3, 12):
-        return call_library(frame, node, said.summed, source, _number(start))
+        return call_library(frame, node, library.summed, source, _number(start))
     members, source = _members(frame, node, source)
     if members is not None:
         return _sum_of_known(frame, node, [start, *members])
     if (isinstance(source, Cell) and not is_list(frame, source)
             and not (frame.is_static(start) and start == 0)):
-        return call_library(frame, node, said.summed, source, _number(start))
+        return call_library(frame, node, library.summed, source, _number(start))
     return operate(frame, sum, [source, start], {}, node)
 
 
@@ -138,12 +138,12 @@ def _number(start):
 
 def _any(frame: Frame, node, source):
     return source.fold("any") if isinstance(source, Generator) else call_library(
-        frame, node, said.any_of, source)
+        frame, node, library.any_of, source)
 
 
 def _all(frame: Frame, node, source):
     return source.fold("all") if isinstance(source, Generator) else call_library(
-        frame, node, said.all_of, source)
+        frame, node, library.all_of, source)
 
 
 def _extreme(function, larger: Callable) -> Callable:
@@ -155,7 +155,7 @@ def _extreme(function, larger: Callable) -> Callable:
         if len(args) == 1 and isinstance(args[0], Value) and isinstance(args[0].type, Scalar):
             raise TypeMismatchError(f"{function.__name__} of one number", frame.line(node),
                                     "pass a sequence, or several numbers")
-        items = list(args) if len(args) > 1 else listed(frame, node, args[0])
+        items = list(args) if len(args) > 1 else as_sequence(frame, node, args[0])
         members = frame.members(items)
         if members is not None and not members and default is not UNGIVEN:
             return default
@@ -169,8 +169,8 @@ def _extreme(function, larger: Callable) -> Callable:
         if key is None and default is UNGIVEN and members is None and isinstance(
                 items, Cell) and not is_list(frame, items) and rank(frame.value(items)) == 1:
             return call_library(
-                frame, node, said.largest_of_vector if function is max else said.smallest_of_vector,
-                items)
+                frame, node,
+                library.largest_of_vector if function is max else library.smallest_of_vector, items)
         if key is None and (default is UNGIVEN
                             or members is not None) and not _of_tuples(frame, items):
             return operate(
@@ -179,9 +179,9 @@ def _extreme(function, larger: Callable) -> Callable:
         key = key if key is not None else _same
         items = new_list(frame, members) if members is not None else items
         if default is UNGIVEN or members is not None:
-            return call_library(frame, node, said.extreme, items, key, larger,
+            return call_library(frame, node, library.extreme, items, key, larger,
                                 f"{function.__name__}() arg is an empty sequence")
-        return call_library(frame, node, said.extreme_or, items, key, larger, _number(default))
+        return call_library(frame, node, library.extreme_or, items, key, larger, _number(default))
 
     return choose
 
@@ -203,24 +203,24 @@ def _of_tuples(frame: Frame, items) -> bool:
 
 
 def _sorted(frame: Frame, node, source, *, key=None, reverse=False):
-    source = listed(frame, node, source)
+    source = as_sequence(frame, node, source)
     reverse = bool(frame.static(reverse, "reverse=", node))
     if key is None and frame.is_static(source):
         return new_list(frame, sorted(frame.static(source, "this"), reverse=reverse))
     if isinstance(source, tuple):
         source = new_list(frame, source)
     if key is not None and frame.session.tries:  # a key function may raise a caught exception
-        return call_library(frame, node, said.sorted_by, source, key, reverse)
-    return _by_keys(frame, node, source,
-                    source if key is None else call_library(frame, node, said.mapped, source, key),
-                    reverse)
+        return call_library(frame, node, library.sorted_by, source, key, reverse)
+    return _by_keys(
+        frame, node, source,
+        source if key is None else call_library(frame, node, library.mapped, source, key), reverse)
 
 
 def _by_keys(frame: Frame, node, source, keys, reverse: bool):
     if _of_tuples(frame, keys):
-        return call_library(frame, node, said.merged, source, keys,
+        return call_library(frame, node, library.merged, source, keys,
                             operator.lt if reverse else operator.gt)
-    return call_library(frame, node, said.ordered, source, keys, reverse)
+    return call_library(frame, node, library.ordered, source, keys, reverse)
 
 
 def _order_of(frame: Frame, node, keys, reverse):
@@ -255,7 +255,7 @@ def _parts(frame: Frame, binding):
 
 
 def _counted(frame: Frame, node, source) -> Iterable:
-    return counted(frame, iterable(frame, source, node), node)
+    return normalised_range(frame, iterable(frame, source, node), node)
 
 
 def _zip(frame: Frame, node, *sources, strict=False):
@@ -270,10 +270,10 @@ def _zip(frame: Frame, node, *sources, strict=False):
     endless = [s for s in sources if _is_endless(s)]
     if endless and len(endless) < len(sources):
         rest = [s for s in sources if not _is_endless(s)]
-        shortest = zipped(frame, rest, _smaller, node)
+        shortest = zip_(frame, rest, _smaller, node)
         return Iterable(lambda k: tuple(s.get(k) for s in sources), shortest.bounds, shortest.trips,
                         tuple(h for s in sources for h in s.held), extent=shortest.extent)
-    return zipped(frame, sources, _smaller, node)
+    return zip_(frame, sources, _smaller, node)
 
 
 def _require_equal(frame: Frame, node, sources: list[Iterable]) -> None:
@@ -288,7 +288,7 @@ def _require_equal(frame: Frame, node, sources: list[Iterable]) -> None:
         raise frame.refuse("zip(..., strict=True) where its ValueError is caught", node,
                            "compare the lengths first")
     for k, n in others:
-        call_library(frame, node, said.require_equal, first, n,
+        call_library(frame, node, library.require_equal, first, n,
                      f"zip() argument {k} is shorter than argument 1",
                      f"zip() argument {k} is longer than argument 1")
 
@@ -332,8 +332,8 @@ def _at_run_time(frame: Frame, source: Iterable) -> Iterable:
 
 def _filter(frame: Frame, node, function, source):
     if function is None:
-        return call_library(frame, node, said.filtered_true, source)
-    return call_library(frame, node, said.filtered, function, source)
+        return call_library(frame, node, library.filtered_true, source)
+    return call_library(frame, node, library.filtered, function, source)
 
 
 def _repeat(frame: Frame, node, x, times=None):
@@ -379,7 +379,7 @@ def _islice(frame: Frame, node, source, *bounds):
 
 
 def _chain(frame: Frame, node, *sources):
-    parts = [listed(frame, node, s) for s in sources]
+    parts = [as_sequence(frame, node, s) for s in sources]
     known = [frame.members(p) for p in parts]
     if None not in known:
         return tuple(x for part in known for x in part)
@@ -388,7 +388,7 @@ def _chain(frame: Frame, node, *sources):
 
 
 def _chain_from(frame: Frame, node, sources):
-    members = frame.members(listed(frame, node, sources))
+    members = frame.members(as_sequence(frame, node, sources))
     if members is None:
         raise frame.refuse("chain.from_iterable of a run-time number of parts", node,
                            "extend a list in a loop")
@@ -480,7 +480,7 @@ def _choices(known: Callable, run_time: dict[int, Callable]) -> Callable:
 
 
 def _zip_longest(frame: Frame, node, *sources, fillvalue=None):
-    parts = [frame.members(listed(frame, node, s)) for s in sources]
+    parts = [frame.members(as_sequence(frame, node, s)) for s in sources]
     if None in parts:
         raise frame.refuse("zip_longest of run-time lengths", node,
                            "loop over the longer one, and test the index")
@@ -488,21 +488,21 @@ def _zip_longest(frame: Frame, node, *sources, fillvalue=None):
 
 
 def _accumulate(frame: Frame, node, source, func=operator.add, *, initial=None):
-    items = listed(frame, node, source)
+    items = as_sequence(frame, node, source)
     items = new_list(frame, items) if isinstance(items, tuple) else items
     if initial is None:
-        return call_library(frame, node, said.accumulated, items, func)
-    return call_library(frame, node, said.accumulated_from, items, func, initial)
+        return call_library(frame, node, library.accumulated, items, func)
+    return call_library(frame, node, library.accumulated_from, items, func, initial)
 
 
 def _reduce(frame: Frame, node, function, source, *start):
     if start:
-        return call_library(frame, node, said.reduced_from, function, source, start[0])
-    items = listed(frame, node, source)
+        return call_library(frame, node, library.reduced_from, function, source, start[0])
+    items = as_sequence(frame, node, source)
     if frame.members(items) is not None and not frame.members(items):
         raise TypeMismatchError("reduce of an empty sequence without a start", frame.line(node),
                                 "give it a third argument")
-    return call_library(frame, node, said.reduced, function, items)
+    return call_library(frame, node, library.reduced, function, items)
 
 
 def _len(frame: Frame, node, source):
@@ -600,13 +600,13 @@ def _integers(function: Callable, meaning: Callable) -> Callable:
 
 
 def _prod(frame: Frame, node, source, *, start=1):
-    return call_library(frame, node, said.product_of, source, _number(start))
+    return call_library(frame, node, library.product_of, source, _number(start))
 
 
 def _fsum(frame: Frame, node, source):
-    source = listed(frame, node, source)
+    source = as_sequence(frame, node, source)
     if is_caught(frame, ValueError):  # elsewhere the op raises it
-        return call_library(frame, node, said.exact_sum, source)
+        return call_library(frame, node, library.exact_sum, source)
     return _finite_sum(frame, node, source)
 
 
@@ -617,12 +617,12 @@ def _finite_sum(frame: Frame, node, source):
 
 
 def _isclose(frame: Frame, node, a, b, *, rel_tol=1e-09, abs_tol=0.0):
-    return call_library(frame, node, said.is_close, a, b, _number(rel_tol), _number(abs_tol))
+    return call_library(frame, node, library.is_close, a, b, _number(rel_tol), _number(abs_tol))
 
 
 def _cycle(frame: Frame, node, source):
     """itertools.cycle(source): endless even for an empty source, where its index is invalid."""
-    items = listed(frame, node, source)
+    items = as_sequence(frame, node, source)
     count = apply(frame, len, [items], {}, node)
     return Iterable(lambda k: take(frame, items, binary(frame, gast.Mod(), k, count, node)),
                     (0, ENDLESS, 1), held=(items,))
@@ -643,7 +643,7 @@ def _running(function: Callable) -> Callable:
             raise frame.refuse(
                 f"np.{function.__name__}.accumulate along another axis than the first", node,
                 "transpose before and after")
-        return call_library(frame, node, said.running, apply(frame, np.asarray, [x], {}, node),
+        return call_library(frame, node, library.running, apply(frame, np.asarray, [x], {}, node),
                             function)
 
     return accumulate
@@ -656,10 +656,10 @@ def _heap(meaning: Callable) -> Callable:
 
 
 BUILTINS.update({
-    **OPERATORS, said.finite_sum: _finite_sum,
-    said.by_keys: _by_keys,
-    said.order_of: _order_of,
-    said.indexable: listed,
+    **OPERATORS, library.finite_sum: _finite_sum,
+    library.by_keys: _by_keys,
+    library.order_of: _order_of,
+    library.indexable: as_sequence,
     list: _list,
     tuple: _tuple,
     sum: _sum,
@@ -686,28 +686,29 @@ BUILTINS.update({
     itertools.accumulate: _accumulate,
     itertools.zip_longest: _zip_longest,
     itertools.combinations: _choices(itertools.combinations, {
-        2: said.pairs,
-        3: said.triples
+        2: library.pairs,
+        3: library.triples
     }),
     itertools.combinations_with_replacement: _choices(itertools.combinations_with_replacement,
-                                                      {2: said.pairs_with_replacement}),
-    itertools.permutations: _choices(itertools.permutations, {2: said.pairs_in_any_order}),
-    itertools.filterfalse: lambda frame, node, f, xs: call_library(frame, node, said.filtered_false,
-                                                                   f, xs),
-    itertools.takewhile: lambda frame, node, f, xs: call_library(frame, node, said.taken_while, f,
-                                                                 xs),
-    itertools.dropwhile: lambda frame, node, f, xs: call_library(frame, node, said.dropped_while, f,
-                                                                 xs),
-    itertools.compress: lambda frame, node, xs, s: call_library(frame, node, said.selected, xs, s),
+                                                      {2: library.pairs_with_replacement}),
+    itertools.permutations: _choices(itertools.permutations, {2: library.pairs_in_any_order}),
+    itertools.filterfalse: lambda frame, node, f, xs: call_library(
+        frame, node, library.filtered_false, f, xs),
+    itertools.takewhile: lambda frame, node, f, xs: call_library(
+        frame, node, library.taken_while, f, xs),
+    itertools.dropwhile: lambda frame, node, f, xs: call_library(
+        frame, node, library.dropped_while, f, xs),
+    itertools.compress: lambda frame, node, xs, s: call_library(
+        frame, node, library.selected, xs, s),
     np.fromiter: lambda frame, node, xs, dtype=float, count=-1: apply(
-        frame, np.array, [listed(frame, node, xs)], {"dtype": dtype}, node),
-    heapq.heappush: _heap(said.heap_push),
-    heapq.heappop: _heap(said.heap_pop),
-    heapq.heapify: _heap(said.heap_make),
-    heapq.heapreplace: _heap(said.heap_replace),
-    heapq.heappushpop: _heap(said.heap_push_pop),
-    heapq.nlargest: _heap(said.largest),
-    heapq.nsmallest: _heap(said.smallest),
+        frame, np.array, [as_sequence(frame, node, xs)], {"dtype": dtype}, node),
+    heapq.heappush: _heap(library.heap_push),
+    heapq.heappop: _heap(library.heap_pop),
+    heapq.heapify: _heap(library.heap_make),
+    heapq.heapreplace: _heap(library.heap_replace),
+    heapq.heappushpop: _heap(library.heap_push_pop),
+    heapq.nlargest: _heap(library.largest),
+    heapq.nsmallest: _heap(library.smallest),
     np.add.reduce: _as(np.sum),
     np.multiply.reduce: _as(np.prod),
     np.maximum.reduce: _as(np.max),
@@ -722,21 +723,22 @@ BUILTINS.update({
     math.fsum: _fsum,
     math.isclose: _isclose,
     cmath.isclose: _isclose,
-    math.gcd: _integers(math.gcd, said.greatest_divisor),
-    math.lcm: _integers(math.lcm, said.least_multiple),
-    math.factorial: _integers(math.factorial, said.factorial),
-    math.comb: _integers(math.comb, said.choose),
-    int.bit_length: lambda frame, node, n: call_library(frame, node, said.bit_length, n),
-    math.perm: _integers(math.perm, said.arrange),
-    math.isqrt: _integers(math.isqrt, said.integer_root),
+    math.gcd: _integers(math.gcd, library.greatest_divisor),
+    math.lcm: _integers(math.lcm, library.least_multiple),
+    math.factorial: _integers(math.factorial, library.factorial),
+    math.comb: _integers(math.comb, library.choose),
+    int.bit_length: lambda frame, node, n: call_library(frame, node, library.bit_length, n),
+    math.perm: _integers(math.perm, library.arrange),
+    math.isqrt: _integers(math.isqrt, library.integer_root),
     cmath.log: lambda frame, node, z, base=None: operate(frame, cmath.log, [z], {}, node)
-               if base is None else call_library(frame, node, said.complex_log, z, base),
-    math.modf: lambda frame, node, x: call_library(frame, node, said.parts, x),
-    math.ldexp: lambda frame, node, x, i: call_library(frame, node, said.scaled, x, i),
-    math.frexp: lambda frame, node, x: call_library(frame, node, said.mantissa_and_exponent, x),
-    math.remainder: lambda frame, node, x, y: call_library(frame, node, said.rest_of_nearest, x, y),
-    math.ulp: lambda frame, node, x: call_library(frame, node, said.last_place, x),
-    math.dist: lambda frame, node, p, q: call_library(frame, node, said.distance, p, q),
+               if base is None else call_library(frame, node, library.complex_log, z, base),
+    math.modf: lambda frame, node, x: call_library(frame, node, library.parts, x),
+    math.ldexp: lambda frame, node, x, i: call_library(frame, node, library.scaled, x, i),
+    math.frexp: lambda frame, node, x: call_library(frame, node, library.mantissa_and_exponent, x),
+    math.remainder: lambda frame, node, x, y: call_library(
+        frame, node, library.rest_of_nearest, x, y),
+    math.ulp: lambda frame, node, x: call_library(frame, node, library.last_place, x),
+    math.dist: lambda frame, node, p, q: call_library(frame, node, library.distance, p, q),
     iter: iterator_of,
     next: next_of,
     itertools.cycle: _cycle,

@@ -40,7 +40,7 @@ from .expressions import (
     key_of,
     place_of,
 )
-from .functools_calls import decorated
+from .functools_calls import apply_decorators
 from .loops import run_for, run_out, run_while
 from .operators import negation
 
@@ -205,7 +205,7 @@ def _dispatch(frame: Frame, stmt: gast.AST) -> None:
             if frame.locals.intersection(names):
                 raise frame.refuse("writing to a global variable", stmt, "return the new value")
         case gast.FunctionDef():
-            frame.env[stmt.name] = decorated(frame, stmt)
+            frame.env[stmt.name] = apply_decorators(frame, stmt)
             note_bound(frame, stmt.name)
         case gast.Delete():
             _delete(frame, stmt)

@@ -90,7 +90,7 @@ def leaves_of(frame: Frame, binding) -> list:
     ]
 
 
-def mapped(frame: Frame, function: Callable, first, others: Sequence = ()):
+def map_tree(frame: Frame, function: Callable, first, others: Sequence = ()):
     """A tree of the structure of `first`: `function` applied to its leaves and to the corresponding
     parts of the others.
     """
@@ -101,13 +101,15 @@ def mapped(frame: Frame, function: Callable, first, others: Sequence = ()):
     if any(b is None or (b.kind, b.keys) != (node.kind, node.keys) for b in beside):
         raise TypeMismatchError("tree.map over trees of different structure",
                                 current().line, "nest them alike")
-    return node.rebuild([mapped(frame, function, member, [b.members[k] for b in beside])
-                         for k, member in enumerate(node.members)])
+    return node.rebuild([
+        map_tree(frame, function, member, [b.members[k] for b in beside])
+        for k, member in enumerate(node.members)
+    ])
 
 
 def _map(frame: Frame, node: gast.AST, function, first, *others):
-    return mapped(frame, lambda *leaves: apply(frame, function, list(leaves), {}, node), first,
-                  others)
+    return map_tree(frame, lambda *leaves: apply(frame, function, list(leaves), {}, node), first,
+                    others)
 
 
 def _leaves(frame: Frame, node: gast.AST, whole):
@@ -137,7 +139,7 @@ def _unflatten(frame: Frame, node: gast.AST, structure, leaves):
         return _in_places(frame, tree.unflatten(structure, [Place(k) for k in range(wanted)]),
                           given)
     rest = iter(given)
-    return mapped(frame, lambda leaf: next(rest), structure.whole)
+    return map_tree(frame, lambda leaf: next(rest), structure.whole)
 
 
 def _in_places(frame: Frame, x, leaves: list):
@@ -162,9 +164,9 @@ def _stack(frame: Frame, node: gast.AST, trees, one=None):
     if known == ():
         return None
     if isinstance(known, (tuple, list)):
-        return mapped(frame,
-                      lambda *leaves: apply(frame, np.stack, [new_list(frame, leaves)], {}, node),
-                      known[0], known[1:])
+        return map_tree(frame,
+                        lambda *leaves: apply(frame, np.stack, [new_list(frame, leaves)], {}, node),
+                        known[0], known[1:])
     xs = as_list(frame, trees)
 
     def part(type, path: tuple[int, ...]):

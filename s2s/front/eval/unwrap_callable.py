@@ -21,7 +21,7 @@ from ...ir.graph import identifier
 from ...ops.core.record import FUNCTIONS
 from ...ops.program.checkpoint import Checkpointed
 from ...ops.program.custom_rules import RULES
-from ..syntax.dependencies import Called, consulted
+from ..syntax.dependencies import Called, note_dependency
 from ..syntax.find_source import REMEDY, definition_of
 
 CACHED = type(functools.lru_cache(len))
@@ -71,7 +71,7 @@ def unwrap_jit(function: Callable) -> Callable:
     return function
 
 
-def of_numba(function) -> tuple[str, Callable | type] | None:
+def python_of_numba(function) -> tuple[str, Callable | type] | None:
     """The Python source of a Numba object: ("class", the class) of a jitclass, ("elements", the
     function of numbers) of a vectorized ufunc; None for others.
     """
@@ -92,7 +92,7 @@ def target_of(function: Callable) -> Target:
     """
     match function:
         case types.FunctionType() if function.__code__ is SILENCED:
-            return target_of(_silenced(function))
+            return target_of(_without_errstate(function))
         case types.FunctionType():
             return Target(function)
         case WithKeywords() | Checkpointed():
@@ -113,12 +113,12 @@ def target_of(function: Callable) -> Target:
         return target_of(function.py_func)
     called = call_of(function)
     if called is not None:
-        consulted(Called(function), called)
+        note_dependency(Called(function), called)
         return target_of(types.MethodType(called, function))
     raise without_python(function)
 
 
-def _silenced(function: types.FunctionType) -> Callable:
+def _without_errstate(function: types.FunctionType) -> Callable:
     """The function below `@np.errstate(...)`, which is printed with that decorator:
     front/values/context_managers.py.
     """

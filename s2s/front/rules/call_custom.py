@@ -35,9 +35,14 @@ from ...ops.program.pytree import leaf_types, leaves_of, member_name
 from ..domain.functions import Local
 from ..eval.build import callee_of
 from ..eval.entry_line import definition_line
-from ..eval.opaque_calls import foreign_function, names_given
+from ..eval.opaque_calls import argument_names, foreign_function
 from ..eval.unwrap_callable import signature_of
-from ..syntax.dependencies import consulted, consulted_too, consulting, is_current
+from ..syntax.dependencies import (
+    collect_dependencies,
+    is_current,
+    note_dependencies,
+    note_dependency,
+)
 
 
 def in_order(type: Type) -> bool:
@@ -173,15 +178,15 @@ class RuledCallee:
         """The result of `make` for these argument types, cached by rule and by the function it
         belongs to.
         """
-        consulted(RuleOf(self.custom), self.custom.rules())
+        note_dependency(RuleOf(self.custom), self.custom.rules())
         key = kind, self.built(values), self.custom.rules()
         made, depends = self.made.get(key, (None, None))
         if made is None or not is_current(depends):
-            with consulting() as depends:
+            with collect_dependencies() as depends:
                 made = make()
             self.made[key] = made, depends
         else:
-            consulted_too(depends)
+            note_dependencies(depends)
         return made
 
     def jvp(self, values: Sequence[Value]) -> Function | None:
@@ -264,7 +269,7 @@ class RuledCallee:
             results = emit(call_record, *block.params[:self.count],
                            *block.params[self.count + len(dots):], callee=self)
             ys = list(results) if isinstance(results, tuple) else [results]
-            y = regrouped(self.result_type(values), iter(ys))
+            y = unflatten(self.result_type(values), iter(ys))
             total: list[Value | None] = [None] * len(ys)
             rest = iter(dots)
             for k, rule in zip(wanted, rules):
@@ -341,7 +346,7 @@ class RuledCallee:
             seeds = [bar for bar, y in zip(bars, ys) if carries_derivative(y.type)]
             params += seeds
             rest = iter(bars)
-            y_bar = regrouped_cotangent(result, rest)
+            y_bar = unflatten_cotangent(result, rest)
             captured = [Value(p.type, p.name) for p in built.params[count:]]
             params += captured
             found = emit_block(built.block, [*given, y_bar, *captured], {})
@@ -394,7 +399,7 @@ class RuledCallee:
     # what rules return
 
     def argument(self, k: int) -> str:
-        return names_given(self.custom.function, len(self.arguments))[k]
+        return argument_names(self.custom.function, len(self.arguments))[k]
 
     def wrong(self, kind: str, rule: Callable, message: str) -> TypeMismatchError:
         name = called_rule(rule, kind)
@@ -480,11 +485,11 @@ def built_rule(rule: Callable, types: Sequence[Type]) -> Function:
     """The IR of a rule for arguments of these types; further parameters keep their defaults."""
     if any(p.default is not p.empty
            for p in list(signature_of(rule).parameters.values())[len(types):]):
-        rule = _without_defaults.setdefault(rule, of_given_arguments(rule))
+        rule = _without_defaults.setdefault(rule, without_defaults(rule))
     return callee_of(rule).function_for([Value(t) for t in types])
 
 
-def of_given_arguments(rule: Callable) -> Callable:
+def without_defaults(rule: Callable) -> Callable:
     """`rule` as a function of just the arguments that the call passes."""
     @functools.wraps(rule)
     def given(*args):
@@ -591,19 +596,19 @@ def tangents_like(x: Value, dots: Iterator[Value]) -> Value:
     return next(dots) if carries_derivative(x.type) else zeros_of(x)
 
 
-def regrouped(type: Type, rest: Iterator[Value]) -> Value:
+def unflatten(type: Type, rest: Iterator[Value]) -> Value:
     """A tree of structure `type` with the next of `rest` as leaves."""
     if isinstance(type, Tuple):
-        return packed([regrouped(t, rest) for t in type.items], type.form)
+        return packed([unflatten(t, rest) for t in type.items], type.form)
     return value(type.value) if isinstance(type, Static) else next(rest)
 
 
-def regrouped_cotangent(type: Type, bars: Iterator[Value]) -> Value:
+def unflatten_cotangent(type: Type, bars: Iterator[Value]) -> Value:
     """A tree of structure `type` with the next of `bars` as leaves; zeros where the result carries
     no derivative.
     """
     if isinstance(type, Tuple):
-        return packed([regrouped_cotangent(t, bars) for t in type.items], type.form)
+        return packed([unflatten_cotangent(t, bars) for t in type.items], type.form)
     if isinstance(type, Static):
         return value(type.value)
     bar = next(bars)

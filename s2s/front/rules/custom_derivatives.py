@@ -34,14 +34,14 @@ from ..domain.frame import Object, PathEnded
 from ..domain.functions import FunctionValue, Intrinsic, Local
 from ..domain.heap import Cell, Container, cells_in
 from ..domain.result_aliases import rebind
-from ..eval.apply import captured_in, local_signature, operate, ordered
+from ..eval.apply import captured_in, in_parameter_order, local_signature, operate
 from ..eval.build import callee_of
 from ..eval.entry_line import definition_line
 from ..eval.python_builtins import BUILTINS
 from ..eval.unwrap_callable import signature_of
-from ..syntax.dependencies import consulted, consulting
+from ..syntax.dependencies import collect_dependencies, note_dependency
 from ..values.raise_guards import require_quiet
-from .call_custom import RuledCallee, kind_of, regrouped
+from .call_custom import RuledCallee, kind_of, unflatten
 from .nested_custom import RulesInProgram
 
 
@@ -161,7 +161,7 @@ class Custom:
         leaves = [
             leaf for v in values for leaf in leaves_of(v) if not isinstance(leaf.type, Static)
         ]
-        with consulting():  # builders record its dependencies
+        with collect_dependencies():  # builders record its dependencies
             function = callee.function_for(leaves)
         changes, shares, same = callee.changes_its_arguments(leaves)
         if changes:
@@ -182,7 +182,7 @@ class Custom:
         if never_returns(function):
             raise PathEnded
         found = iter(outputs if isinstance(outputs, tuple) else (outputs,))
-        binding = rebind(frame.heap, frame.wrap(regrouped(callee.result_type(leaves), found)), same)
+        binding = rebind(frame.heap, frame.wrap(unflatten(callee.result_type(leaves), found)), same)
         if shares:
             families = frozenset([Cell()]).union(*(cell.family() for a in in_order
                                                    for cell in cells_in(a)
@@ -332,7 +332,7 @@ def arguments_in_order(frame, custom: Custom, args: list, keywords: dict, node) 
             signature = custom.signature
         except SourceError as refused:
             raise custom.or_like(refused) from None
-        return ordered(frame, signature, custom.name, args, keywords, node)
+        return in_parameter_order(frame, signature, custom.name, args, keywords, node)
     if not keywords:
         return list(args)
     try:
@@ -364,7 +364,7 @@ def apply_in_program(frame, custom: Custom, arguments: list, node):
 def as_operand(frame, binding, is_fixed: bool) -> Value:
     """An argument as a Value: data, or a constant of type Static for compile-time objects."""
     if isinstance(binding := binding if is_fixed else frame.opened(binding), Object):
-        consulted(binding.getter, binding.content)
+        note_dependency(binding.getter, binding.content)
         return Value(Static(binding.content))
     if is_fixed and frame.is_static(binding):
         return Value(Static(frame.static(binding, "this argument")))

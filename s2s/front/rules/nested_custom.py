@@ -17,7 +17,7 @@ from ..domain.functions import FunctionValue
 from ..domain.rule_closures import ClosedCallee, Group
 from ..eval.apply import apply
 from ..eval.opaque_calls import DeclaredType, foreign_function
-from .call_custom import RuledCallee, in_order, kind_of, parameters_of, regrouped, tangents_like
+from .call_custom import RuledCallee, in_order, kind_of, parameters_of, tangents_like, unflatten
 
 # depth of calls of one function in its own rules, each with another function: Note [Rules that call
 # what they are the rule of]
@@ -90,7 +90,7 @@ class RulesInProgram:
 
     def call(self, leaves: Sequence[Value]):
         found = iter(self.closed.call(leaves))
-        return self.frame.wrap(regrouped(self.result, found))
+        return self.frame.wrap(unflatten(self.result, found))
 
     def dots(self, leaves: Sequence[Value]) -> list[Value]:
         return [Value(leaves[k].type, f"{leaves[k].name}_dot") for k in self.closed.dotted]
@@ -99,13 +99,13 @@ class RulesInProgram:
         """The bindings of the arguments."""
         rest = iter(params)
         return [
-            self.bindings[k] if isinstance(t, Static) else self.frame.wrap(regrouped(t, rest))
+            self.bindings[k] if isinstance(t, Static) else self.frame.wrap(unflatten(t, rest))
             for k, t in enumerate(self.types)
         ]
 
     def trees(self, params: Sequence[Value]) -> list[Value]:
         rest = iter(params)
-        return [regrouped(t, rest) for t in self.types]
+        return [unflatten(t, rest) for t in self.types]
 
     def apply(self, function, arguments: list) -> Value:
         return self.frame.value(apply(self.frame, function, arguments, {}, self.node))
@@ -181,7 +181,7 @@ class RulesInProgram:
         def backward(params):
             given = self.given(params[:count])
             rest = iter(params[count:])
-            tree = regrouped(kept[0], rest)
+            tree = unflatten(kept[0], rest)
             y_bar = cotangent_of(self.result, rest)
             found = self.apply(
                 custom.bwd,

@@ -152,7 +152,7 @@ def kind_of(type: Type) -> tuple:
 
 
 @contextmanager
-def consulting() -> Iterator[dict[Callable, object]]:
+def collect_dependencies() -> Iterator[dict[Callable, object]]:
     """Collect what is consulted inside, as getter -> content; also recorded for enclosing
     collectors.
     """
@@ -167,10 +167,10 @@ def consulting() -> Iterator[dict[Callable, object]]:
                 if asked.about_lengths:
                     found[LENGTHS] = LENGTHS.content
     finally:
-        consulted_too(found)
+        note_dependencies(found)
 
 
-def consulted(getter: Callable, content) -> None:
+def note_dependency(getter: Callable, content) -> None:
     """Record that the code being generated depends on `content`, which `getter` reads."""
     found = _found.get()
     if found is not None and not (isinstance(getter, Member) and _is_library(getter.owner())):
@@ -187,7 +187,7 @@ def _is_library(content) -> bool:
     return isinstance(content, types.ModuleType) and content.__name__.partition(".")[0] in LIBRARIES
 
 
-def consulted_too(found: Mapping[Callable, object]) -> None:
+def note_dependencies(found: Mapping[Callable, object]) -> None:
     """Record the dependencies of a cached result that is used again."""
     around = _found.get()
     if around is not None:

@@ -18,7 +18,7 @@ from ...library.match_markers import has_key, is_mapping, is_sequence, member, o
 SUBJECT = "match {}"  # not an identifier
 
 
-def plain(definition: gast.AST) -> gast.AST:
+def desugar(definition: gast.AST) -> gast.AST:
     """The definition with `match` and `with` desugared, in place."""
     return _Plain().visit(definition)
 

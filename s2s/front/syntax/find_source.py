@@ -17,8 +17,8 @@ import gast
 from ...errors import Source, SourceError
 from ...ir.code_objects import NAMELESS
 from .code_match import codes_of_lambda, distance, flags_of, is_rewritten
-from .dependencies import Code, Defaults, Imported, consulted, is_current
-from .desugar import plain
+from .dependencies import Code, Defaults, Imported, is_current, note_dependency
+from .desugar import desugar
 from .imports import Imports
 from .source_lines import all_codes_of, lines_of
 
@@ -65,14 +65,14 @@ def lambda_body(node: gast.Lambda) -> list:
 def definition_of(function: types.FunctionType) -> Definition:
     """The definition of a plain Python function; SourceError if its text cannot be found."""
     code = function.__code__
-    consulted(Code(function), code)
+    note_dependency(Code(function), code)
     if function.__defaults__:
-        consulted(Defaults(function), function.__defaults__)
+        note_dependency(Defaults(function), function.__defaults__)
     key = (code.co_filename, code, function.__globals__.get("__package__"))
     if key not in _found or not is_current(_found[key].imports):
         _found[key] = _find(function.__qualname__, code, function)
     for getter, module in _found[key].imports.items():
-        consulted(getter, module)
+        note_dependency(getter, module)
     return _found[key]
 
 
@@ -109,7 +109,7 @@ def _find(name: str, code: types.CodeType, function: types.FunctionType) -> Defi
     if isinstance(node, ast.AsyncFunctionDef):
         raise SourceError(f"{name} is a coroutine", source.begins, "use a plain `def`")
     imports = Imports(function.__globals__.get("__package__"))
-    return Definition(plain(imports.visit(gast.ast_to_gast(node))), source, imports.found)
+    return Definition(desugar(imports.visit(gast.ast_to_gast(node))), source, imports.found)
 
 
 @functools.lru_cache(maxsize=32)

@@ -27,7 +27,7 @@ def split(outline: Outline, stmt: gast.AST) -> list:
     return outline.parts[id(stmt)]
 
 
-def tested(outline: Outline, node: gast.While) -> gast.If:
+def test_in_body(outline: Outline, node: gast.While) -> gast.If:
     """The body of a `while` with its test moved inside: `if test: <body> else: break`; cached."""
     key = "tested", id(node)
     if key not in outline.parts:

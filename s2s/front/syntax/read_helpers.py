@@ -15,7 +15,7 @@ import gast
 from ...ops.core.record import RECORDS, Record
 
 
-def record_spelled(function) -> Record | None:
+def record_of_helper(function) -> Record | None:
     """The op that a helper function stands for; None for a user's function."""
     if not isinstance(function, types.FunctionType):
         return None

@@ -8,7 +8,7 @@ from ...ir.builder import at, current
 from ...ops.core.control import if_
 from ...ops.core.record import value
 from ..domain.frame import RESULT, RETURNED, Frame, PathEnded
-from ..domain.optional import Maybe, settled
+from ..domain.optional import Maybe, resolve_optional
 from ..syntax.liveness import parameter_names
 from .exceptions import hand_over
 from .nonlocals import lend
@@ -58,7 +58,7 @@ def result_of(frame: Frame):
     returned = frame.env[RETURNED]
     if returned is False:
         return None
-    result = settled(frame.session.assumed, frame.env.get(RESULT))
+    result = resolve_optional(frame.session.assumed, frame.env.get(RESULT))
     if returned is True or result is None:
         return result
     if not isinstance(result, Maybe):

@@ -101,7 +101,7 @@ def new_dict(frame: Frame, members: dict, cls: type = dict,
     return frame.heap.new_container(cls, dict(members), factory)
 
 
-def merged(frame: Frame, a: Container, b: Container) -> Container:
+def merge(frame: Frame, a: Container, b: Container) -> Container:
     """`a | b`."""
     return new_dict(frame, {**a.members, **b.members}, a.cls, a.factory)
 

@@ -120,7 +120,8 @@ def note(frame: Frame, code: int) -> None:
 
 def _code_of(known: list, thrown: ExceptionObject) -> int:
     """The code of an exception; exceptions that differ in run-time data alone share one."""
-    key = thrown.kind, repr(mapped((thrown.args, thrown.keywords), lambda leaf: type(leaf.type)))
+    key = thrown.kind, repr(map_leaves((thrown.args, thrown.keywords),
+                                       lambda leaf: type(leaf.type)))
     for code, (other, _) in enumerate(known, 1):
         if other == key:
             return code
@@ -131,8 +132,8 @@ def _code_of(known: list, thrown: ExceptionObject) -> int:
 def thrown_by(frame: Frame, code: int) -> ExceptionObject:
     """The exception of that code with its run-time data at this point."""
     k = iter(range(10 ** 9))
-    return mapped(frame.session.thrown[code - 1][1],
-                  lambda leaf: frame.env.get(HELD.format(code, next(k)), leaf))
+    return map_leaves(frame.session.thrown[code - 1][1],
+                      lambda leaf: frame.env.get(HELD.format(code, next(k)), leaf))
 
 
 def hand_over(inner: Frame) -> None:
@@ -177,27 +178,27 @@ def in_flight(frame: Frame) -> dict[str, object]:
 def leaves_of(binding) -> Iterator[Value]:
     """The run-time data in an exception."""
     found: list = []
-    mapped(binding, lambda leaf: found.append(leaf) or leaf)
+    map_leaves(binding, lambda leaf: found.append(leaf) or leaf)
     return iter(found)
 
 
-def mapped(binding, change: Callable):
+def map_leaves(binding, change: Callable):
     """`binding` with each run-time leaf changed."""
     match binding:
         case Value() if binding.constant is MISSING:
             return change(binding)
         case ExceptionObject(kind, args, keywords):
-            return ExceptionObject(kind, mapped(args, change), mapped(keywords, change))
+            return ExceptionObject(kind, map_leaves(args, change), map_leaves(keywords, change))
         case Text(parts):
-            return Text(mapped(parts, change))
+            return Text(map_leaves(parts, change))
         case tuple() | list() if type(binding) in (tuple, list):
-            return type(binding)(mapped(x, change) for x in binding)
+            return type(binding)(map_leaves(x, change) for x in binding)
         case dict() if type(binding) is dict:
-            return {key: mapped(x, change) for key, x in binding.items()}
+            return {key: map_leaves(x, change) for key, x in binding.items()}
     if isinstance(binding, Part):
         return replace(
             binding, **{
-                field.name: mapped(getattr(binding, field.name), change)
+                field.name: map_leaves(getattr(binding, field.name), change)
                 for field in fields(binding)
             })
     return binding

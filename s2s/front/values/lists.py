@@ -114,13 +114,13 @@ def take_item(frame: Frame, xs: Cell, key):
         raise_if_counted(frame, items, key)
     i = index_of(frame, key)
     if frame.session.choosing and items is not None and _is_one_of(frame, i, items):
-        return _chosen(i, items)
+        return _conditional_item(i, items)
     content = as_list(frame, xs)
     if content.type.item == UNDEFINED:
         _outside(frame)
         raise TypeMismatchError("an item of a list into which nothing is put",
                                 current().line, "append to it first")
-    return held_by(frame, xs, ops.list_get(content, i))
+    return binding_of_item(frame, xs, ops.list_get(content, i))
 
 
 def raise_if_counted(frame: Frame, items: tuple, key) -> None:
@@ -167,7 +167,7 @@ def _is_one_of(frame: Frame, i: Value, items: tuple) -> bool:
     return type(count) is int and 0 < count <= len(items)
 
 
-def _chosen(i: Value, items: tuple) -> Cell:
+def _conditional_item(i: Value, items: tuple) -> Cell:
     """items[i] as a conditional array, chosen again at reads and writes: exact, where a run-time
     list would only know the candidates.
     """
@@ -177,7 +177,7 @@ def _chosen(i: Value, items: tuple) -> Cell:
     return cell
 
 
-def held_by(frame: Frame, xs: Cell, y: Value):
+def binding_of_item(frame: Frame, xs: Cell, y: Value):
     """The binding of an item that is, or was, in a run-time list."""
     binding = frame.wrap(y)
     # perhaps an array of rank 0
@@ -485,7 +485,7 @@ def _pop(frame: Frame, xs: Cell, items, i=None):
     last = i is None or frame.is_static(i) and frame.static(i, "this index") == -1
     rest, popped = tape_pop(content) if last else ops.list_pop_at(content, index_of(frame, i))
     frame.write(xs, rest)
-    return held_by(frame, xs, popped)
+    return binding_of_item(frame, xs, popped)
 
 
 def _copy(frame: Frame, xs: Cell, items) -> Cell:

@@ -40,7 +40,7 @@ from ..domain.frame import ExceptionObject, Frame, Object, PathEnded, Text
 from ..domain.functions import FunctionValue as Function
 from ..domain.heap import Cell, Container
 from .exceptions import is_caught, throw
-from .strings import Choice, FormatCall, Piece, Word, frozen, spelled_out
+from .strings import Choice, FormatCall, Piece, Word, freeze, spelled_out
 
 LITERALS = (str, bytes, bool, int, float, complex, type(None), type(Ellipsis))
 
@@ -248,7 +248,7 @@ def run_assert(frame: Frame, stmt: gast.Assert, evaluate) -> None:
 
 def make_exception(frame: Frame, kind: type, args: list, keywords: dict) -> ExceptionObject:
     """`ValueError(...)`, with the current values of its arguments."""
-    return ExceptionObject(kind, tuple(frozen(frame, x) for x in args), {
-        k: frozen(frame, x)
+    return ExceptionObject(kind, tuple(freeze(frame, x) for x in args), {
+        k: freeze(frame, x)
         for k, x in keywords.items()
     })

@@ -25,7 +25,7 @@ from ...ops.core.record import FUNCTIONS, dtype_of, numpy_function, rank, value
 from ...ops.core.shape import length
 from ..domain.frame import Frame
 from ..domain.heap import Cell, cells_in, is_shared, part_written
-from ..domain.view_composition import Transposed, flattened, reshaped
+from ..domain.view_composition import TransposeIndex, through_ravel, through_reshape
 from .subscript import view_of_part
 
 # returns the argument itself where nothing has to be done
@@ -136,7 +136,7 @@ def _view(frame: Frame, content: Value, name: str, args: list, named: dict, base
         if order is None:
             return None
         inverse = tuple(int(k) for k in np.argsort(order))
-        place = Transposed(order)
+        place = TransposeIndex(order)
 
         def back(x, y):
             return FUNCTIONS[np.transpose](
@@ -146,10 +146,10 @@ def _view(frame: Frame, content: Value, name: str, args: list, named: dict, base
         if name in RESHAPES:
             index = _as_index(frame, name, args[1:], named, base.type.dims)
         elif rank(content) == 1:
-            place = flattened
+            place = through_ravel
         elif base.type.rank == 1 and isinstance(content.type, Array):
             lengths = [length(content, axis=k) for k in range(content.type.rank)]
-            place, reads = reshaped(lengths), (*reads, *lengths)
+            place, reads = through_reshape(lengths), (*reads, *lengths)
 
         def back(x, y):
             return reshape_like(y, x)
@@ -176,7 +176,7 @@ def _read_only(x: Value, y: Value) -> Value:
 def _place_in_transpose(frame: Frame, name: str, args: list, named: dict,
                         count: int) -> Callable | None:
     order = _order(frame, name, args, named, count)
-    return None if order is None else Transposed(order)
+    return None if order is None else TransposeIndex(order)
 
 
 def _order(frame: Frame, name: str, args: list, named: dict, count: int) -> tuple | None:

@@ -29,7 +29,7 @@ from ..domain.frame import Frame, Object
 from ..domain.functions import FunctionValue, Method
 from ..domain.heap import Cell, Container, part_written
 from ..syntax.captures import Fixed, is_data
-from ..syntax.dependencies import Defined, consulted
+from ..syntax.dependencies import Defined, note_dependency
 from .dicts import deep, key_in, new_dict, pairs, shallow, store
 
 
@@ -67,7 +67,7 @@ def found_in(cls: type, name: str, after: type | None = None):
         if name in base.__dict__:
             defined = base.__dict__[name]
             if isinstance(defined, METHODS) and not _is_foreign(base):
-                consulted(getter := Defined(cls if after is None else base, name), getter())
+                note_dependency(getter := Defined(cls if after is None else base, name), getter())
             return base, defined
     return None, None
 

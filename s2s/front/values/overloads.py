@@ -12,7 +12,7 @@ import gast
 from ..domain.frame import Frame
 from ..domain.functions import Method
 from ..domain.heap import Cell, Container
-from .dicts import merged, store
+from .dicts import merge, store
 from .objects import MIRRORED, OPERATOR_METHODS, class_of, found_in, method_of
 
 NOTHING = object()  # no class defines the operator
@@ -28,11 +28,11 @@ def call_special(frame: Frame, binding, name: str, args: list, node: gast.AST):
     return NOTHING if result is NotImplemented else result
 
 
-def overloaded(frame: Frame, name: str, a, b, node: gast.AST):
+def apply_operator(frame: Frame, name: str, a, b, node: gast.AST):
     """`a op b` by a class or a dict that defines it; NOTHING otherwise."""
     if (isinstance(a, Container) and a.is_dict and isinstance(b, Container) and b.is_dict
             and name == "bitwise_or"):
-        return merged(frame, a, b)
+        return merge(frame, a, b)
     if class_of(a) is None and class_of(b) is None:
         return NOTHING
     method = OPERATOR_METHODS[name]
@@ -43,7 +43,7 @@ def overloaded(frame: Frame, name: str, a, b, node: gast.AST):
     return result
 
 
-def overloaded_in_place(frame: Frame, name: str, a, b, node: gast.AST):
+def apply_in_place_operator(frame: Frame, name: str, a, b, node: gast.AST):
     """The new binding after `a op= b`; NOTHING if no class or dict defines it."""
     if (isinstance(a, Container) and a.is_dict and name == "bitwise_or"
             and isinstance(b, Container) and b.is_dict):
@@ -54,7 +54,7 @@ def overloaded_in_place(frame: Frame, name: str, a, b, node: gast.AST):
     return call_special(frame, a, f"__i{OPERATOR_METHODS[name]}__", [b], node)
 
 
-def compared(frame: Frame, name: str, a, b, node: gast.AST):
+def memberwise_operands(frame: Frame, name: str, a, b, node: gast.AST):
     """(members of `a`, members of `b`) if Python compares the objects or dicts memberwise; True or
     False if the result is static; else NOTHING.
     """

@@ -61,7 +61,7 @@ class Word(Part):
 CONVERSIONS: dict[int, Callable] = {-1: lambda x: x, 115: str, 114: repr, 97: ascii}
 
 
-def formatted(frame: Frame, node: gast.JoinedStr, evaluate: Callable) -> str | Text:
+def format_fstring(frame: Frame, node: gast.JoinedStr, evaluate: Callable) -> str | Text:
     """The binding of an f-string."""
     return text(_parts(frame, node, evaluate))
 
@@ -91,23 +91,23 @@ def shown(frame: Frame, content, conversion: int = -1, spec: tuple | None = None
     if frame.is_static(content) and all(isinstance(part, str) for part in spec or ()):
         known = CONVERSIONS[conversion](frame.static(content, "this"))
         return (format(known, "".join(spec or ())),)
-    return (Piece(frozen(frame, content), conversion, spec),)
+    return (Piece(freeze(frame, content), conversion, spec),)
 
 
-def frozen(frame: Frame, binding):
+def freeze(frame: Frame, binding):
     """A snapshot of `binding`: an array in a text may be written into before the text is printed.
     """
     match binding:
         case Cell() if frame.heap.items(binding) is not None:
-            return [frozen(frame, x) for x in frame.heap.items(binding)]
+            return [freeze(frame, x) for x in frame.heap.items(binding)]
         case Cell():
             return frame.heap.read(binding)
         case Container() if binding.cls is dict:
-            return {key: frozen(frame, x) for key, x in binding.members.items()}
+            return {key: freeze(frame, x) for key, x in binding.members.items()}
         case tuple() | list() if type(binding) in (tuple, list):
-            return type(binding)(frozen(frame, x) for x in binding)
+            return type(binding)(freeze(frame, x) for x in binding)
         case dict() if type(binding) is dict:
-            return {key: frozen(frame, x) for key, x in binding.items()}
+            return {key: freeze(frame, x) for key, x in binding.items()}
     return binding
 
 
@@ -129,7 +129,7 @@ def format_(frame: Frame, node, x, spec="") -> str | Text:
 def method(frame: Frame, node, base: str, name: str, args: list, keywords: dict) -> str | Text:
     """`"{}".format(x)` and `", ".join(xs)`, of run-time data."""
     if name == "format":
-        filled = FormatCall(base, name, frozen(frame, tuple(args)), frozen(frame, keywords))
+        filled = FormatCall(base, name, freeze(frame, tuple(args)), freeze(frame, keywords))
         return Text((filled,))
     items = frame.heap.items(args[0]) if isinstance(args[0], Cell) else args[0]
     if name != "join" or len(args) != 1 or not isinstance(items, (tuple, list)):
@@ -146,7 +146,7 @@ def method(frame: Frame, node, base: str, name: str, args: list, keywords: dict)
 def operator(frame: Frame, name: str, a, b, node) -> str | Text | None:
     """`a + b` and `a % b` on strings with run-time data; None for other operators."""
     if name == "remainder" and isinstance(a, str):
-        return Text((FormatCall(a, "%", (frozen(frame, b),), {}),))
+        return Text((FormatCall(a, "%", (freeze(frame, b),), {}),))
     if name == "add" and isinstance(a, (str, Text)) and isinstance(b, (str, Text)):
         return text((*shown(frame, a), *shown(frame, b)))
     if isinstance(a, Text) or isinstance(b, Text):
@@ -250,7 +250,7 @@ def spelled_out(text: Text) -> Text:
     return found
 
 
-def chosen(test: Value, first, second):
+def conditional_text(test: Value, first, second):
     """`first` if `test` else `second`."""
     if test.constant is not MISSING:
         return first if test.constant else second
@@ -261,6 +261,6 @@ def with_conditions(text, tests: Iterator[Value]):
     """A text of conditional strings, with its conditions replaced by these."""
     match text:
         case Text((Choice(_, first, second),)):
-            return chosen(next(tests), with_conditions(first, tests),
-                          with_conditions(second, tests))
+            return conditional_text(next(tests), with_conditions(first, tests),
+                                    with_conditions(second, tests))
     return text

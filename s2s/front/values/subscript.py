@@ -18,9 +18,9 @@ from ...ops.program.list_ops import OF_LISTS
 from ..domain.frame import Frame, Object
 from ..domain.functions import Method
 from ..domain.heap import Cell, Container, is_shared
-from ..domain.view_composition import Transposed, compose_index
+from ..domain.view_composition import TransposeIndex, compose_index
 from ..syntax.captures import Length
-from ..syntax.dependencies import consulted
+from ..syntax.dependencies import note_dependency
 from .dicts import entry, set_entry
 from .exceptions import guard
 from .lists import (
@@ -81,10 +81,10 @@ def take(frame: Frame, base, key):
     # an array of rank 0: its number, and itself
     if key in ((), ...) and isinstance(frame.heap.type_of(base), Scalar):
         return base if key is ... else frame.heap.read(base)
-    pattern, operands = _parsed(frame, key)
+    pattern, operands = _parse_index(frame, key)
     if frame.session.tries:
         guard_index(frame, frame.heap.read(base), pattern, operands)
-    cell, *index = _composed(frame, base, pattern, operands)
+    cell, *index = _compose_view_index(frame, base, pattern, operands)
     with guarding(frame):
         if frame.heap.is_current(base) and not _is_read_through(frame, base, cell, index):
             result = getitem(frame.heap.read(base), *operands, pattern=pattern)
@@ -120,7 +120,7 @@ def _is_read_through(frame: Frame, view: Cell, cell: Cell, index: tuple) -> bool
     if view.index is not None and set(view.index[0]) <= {"i"}:
         return True
     pattern, operands = index
-    plain = isinstance(view.place, Transposed) or view.index is not None and all(
+    plain = isinstance(view.place, TransposeIndex) or view.index is not None and all(
         x.op is None or x.op.record is not within for x in operands)
     return set(pattern) <= {"i"} and (plain or _is_made_in_loop(frame, view))
 
@@ -133,7 +133,7 @@ def _read_part(frame: Frame, cell: Cell, pattern, operands) -> Value:
     """cell[pattern], read from the arrays themselves: of a conditional array, from the one or the
     other.
     """
-    cell, pattern, operands = _composed(frame, cell, pattern, operands)
+    cell, pattern, operands = _compose_view_index(frame, cell, pattern, operands)
     if cell.choice is None or frame.heap.is_current(cell) and not _is_made_in_loop(frame, cell):
         return getitem(frame.heap.read(cell), *operands, pattern=pattern)
     condition, *arms = cell.choice
@@ -182,10 +182,10 @@ def put(frame: Frame, base, key, new) -> None:
                                 current().line, "write into a NumPy array")
     if isinstance(v.type, (Tuple, List)) and isinstance(new, (tuple, list, Cell)):
         v = OF_LISTS[np.array](v) if isinstance(v.type, List) else array(v)  # `x[i] = a, b`
-    pattern, operands = _parsed(frame, key)
+    pattern, operands = _parse_index(frame, key)
     if frame.session.tries:
         guard_index(frame, frame.heap.read(base), pattern, operands)
-    cell, pattern, operands = _composed(frame, base, pattern, operands)
+    cell, pattern, operands = _compose_view_index(frame, base, pattern, operands)
     check_kind(frame.heap.read(cell), v)
 
     def update(x: Value) -> Value:
@@ -227,7 +227,7 @@ def length_of(frame: Frame, binding):
         case Object(content) if isinstance(content, (dict, list)):
             # code is being generated for its functions
             if any(map(callable, content.values() if isinstance(content, dict) else content)):
-                consulted(Length(binding.getter), len(content))
+                note_dependency(Length(binding.getter), len(content))
                 return len(content)
             return frame.outside(len(content), Length(binding.getter), f"{binding.name}_length")
         case Cell():
@@ -336,7 +336,7 @@ def _static_key(frame: Frame, key):
     return frame.static(key, "this index")
 
 
-def _parsed(frame: Frame, key):
+def _parse_index(frame: Frame, key):
     """Pattern and operands of an index whose parts are bindings."""
     parts = key if isinstance(key, tuple) else (key,)
     return parse_index(tuple(_part(frame, part) for part in parts))
@@ -377,7 +377,7 @@ def _integers(pattern, operands):
             del rest[:p.count("x")]
 
 
-def _composed(frame: Frame, cell: Cell, pattern, operands):
+def _compose_view_index(frame: Frame, cell: Cell, pattern, operands):
     """`a[i][j]` as `a[i, j]`: array, pattern and operands of the composed index into a view, as far
     as one index can express it.
     """

@@ -9,13 +9,13 @@ from ...ops.core.control import if_
 from ...ops.core.record import RECORDS
 from ...ops.program.effects import Made, Plain, raise_record
 from ..domain.frame import Frame
-from ..domain.optional import Maybe, assume, settled
+from ..domain.optional import Maybe, assume, resolve_optional
 from .exceptions import guard, is_caught
 
 
 def demand(frame: Frame, binding, node: gast.AST | None = None, what: str = "this"):
     """The value of a Maybe; raises a TypeError if it is None at run time."""
-    binding = settled(frame.session.assumed, binding)
+    binding = resolve_optional(frame.session.assumed, binding)
     if not isinstance(binding, Maybe):
         return binding
     text = f"{node.id if isinstance(node, gast.Name) else what} is None"
