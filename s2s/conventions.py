@@ -107,7 +107,7 @@ def conventions(t, *args) -> list[Convention]:
     code is generated.
     """
     report = Report()
-    if not list(look_into(t, args, report)):
+    if not list(run_derivatives(t, args, report)):
         raise TypeMismatchError(f"conventions of {getattr(t, '__name__', t)}, which is no "
                                 "derivative", None, "give it one, such as s2s.grad(f), and its "
                                 "arguments")
@@ -117,12 +117,12 @@ def conventions(t, *args) -> list[Convention]:
 def warn_of(t, args: Sequence) -> None:
     """Warn of each convention that decided `t(*args)`, where that holds a derivative."""
     report = Report()
-    list(look_into(t, args, report))
+    list(run_derivatives(t, args, report))
     for each in report.found.values():
         warnings.warn(str(each), ConventionWarning, stacklevel=3)
 
 
-def look_into(t, args: Sequence, report: Report) -> Iterator[str]:
+def run_derivatives(t, args: Sequence, report: Report) -> Iterator[str]:
     """Run what `t` differentiates, and derivatives nested inside that; yield the kinds of
     derivatives.
     """
@@ -132,14 +132,14 @@ def look_into(t, args: Sequence, report: Report) -> Iterator[str]:
     if kind == "vmap":
         for lane, of_lane in lanes(t, args):
             before, report.lane = report.lane, (*report.lane, lane)
-            found = list(look_into(inner, of_lane, report))
+            found = list(run_derivatives(inner, of_lane, report))
             report.lane = before
             yield from found
             if not found:
                 return
         return
     primals = args[:PRIMALS[kind](t, args)] if kind in PRIMALS else args
-    inside = list(look_into(inner, primals, report))
+    inside = list(run_derivatives(inner, primals, report))
     yield from inside
     if kind not in PRIMALS:
         return
@@ -253,7 +253,8 @@ def through_choices(function: Function, roots: Sequence[Value], args: Sequence,
             line = next((op.line for op in walk(function.block) if op.line is not None
                          and any(x in varied for x in op.inputs)
                          and not any(y in varied for y in op.outputs)), None)
-            report.add(ONLY_THROUGH_CHOICES.format(p.name), line, f"{p.name} = {shown(args[k])}", 1)
+            report.add(ONLY_THROUGH_CHOICES.format(p.name), line,
+                       f"{p.name} = {format_numbers(args[k])}", 1)
 
 
 class Watcher:
@@ -289,10 +290,11 @@ class Watcher:
                 continue
             where = np.asarray(kink.where(y, *inputs, **op.attrs))
             if where.any():
-                self.report.add(kink.what, op.line, said(op, inputs, y, where), int(np.sum(where)))
+                self.report.add(kink.what, op.line, describe_operands(op, inputs, y, where),
+                                int(np.sum(where)))
 
 
-def said(op: Op, inputs: list, y, where: np.ndarray) -> str:
+def describe_operands(op: Op, inputs: list, y, where: np.ndarray) -> str:
     """Describe the operands at the first place in question, by name where they have one; all of
     them where they are few.
     """
@@ -301,12 +303,12 @@ def said(op: Op, inputs: list, y, where: np.ndarray) -> str:
     for x, number in zip(op.inputs, inputs):
         if op.record.elementwise and np.ndim(number):
             number = np.broadcast_to(number, where.shape)[place] if where.ndim else number
-        parts.append(f"{x.name} = {shown(number)}" if x.name else shown(number))
+        parts.append(f"{x.name} = {format_numbers(number)}" if x.name else format_numbers(number))
     at = f"[{', '.join(map(str, place))}]: " if place and op.record.elementwise else ""
     return at + ", ".join(parts)
 
 
-def shown(x) -> str:
+def format_numbers(x) -> str:
     """Format numbers as text, the first few of an array."""
     if not isinstance(x, (np.ndarray, np.generic)):
         return repr(x)[:60]

@@ -156,7 +156,8 @@ COMPILE = ordered(
          after=erase_classes),
     Pass(lower_strong_products, "no more derivatives are taken, and loops compute np.where",
          after=erase_classes),
-    Pass(expand_einsums, "contractions of many factors become pairwise products, some of them common",
+    Pass(expand_einsums, "contractions of many factors become pairwise products, some of them "
+         "common",
          after=simplify),
     Pass(cse, "two calls often compute the same, and so do contractions", after=expand_einsums),
     Pass(dce, "inlined bodies return more than is used", after=cse),
@@ -344,7 +345,7 @@ def loaded(module: Module) -> Callable:
     return load(module.text, module.entry, module.lines, given=module.given)
 
 
-def is_looked_at() -> bool:
+def is_observed() -> bool:
     """Test whether the stages are being observed, so that all of them have to be built."""
     return is_checking() or _stages.get() is not None or bool(os.environ.get("S2S_DUMP"))
 

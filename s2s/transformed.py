@@ -33,7 +33,7 @@ from .ir.graph import Function, Recalled, Value, identifier, whole
 from .ir.types import Static, Type
 from .notebook import side_by_side
 from .persist.pickled_sources import place_of, register_texts, texts_of
-from .persist.recall import keep, met, recall
+from .persist.recall import keep, recall, stored_programs
 from .runtime.debug.progress import telling
 from .runtime.debug.tape_bytes import Memory, measure
 from .runtime.entry.length_agreement import agreements, checker
@@ -319,7 +319,7 @@ class Transformed:
 
     def generate_for(self, args: tuple, key: tuple) -> Specialised:
         types = self.types_of(args)
-        before = met(self, types)
+        before = stored_programs(self, types)
         again = before and recall(self, types, before)
         with collect_dependencies() as found:
             if again:

@@ -111,7 +111,7 @@ class Trip:
         return not touching or (len(distances) == 1 and None not in distances
                                 and self.least is not None and self.least + min(distances) >= 0)
 
-    def is_own_somehow(self, param: Value, end: Value) -> bool:
+    def is_disjoint(self, param: Value, end: Value) -> bool:
         """Test whether trips access disjoint elements of the carry `param`, `a[:, j]` say:
         independent, though not contiguous rows.
         """
@@ -170,7 +170,7 @@ class Trip:
                    and all(isinstance(x.type, Scalar) for x in op.inputs[1:])
                    for op, k in self.touching(self.versions(array)))
 
-    def adds_up(self, param: Value, end: Value) -> bool:
+    def only_accumulates(self, param: Value, end: Value) -> bool:
         """Test whether a trip only adds to elements of the array `param`, also by reading them and
         writing them back.
         """
@@ -178,14 +178,14 @@ class Trip:
             return False
         touching = dict(self.touching(self.versions(param)))
         read = {op.inputs[1].op.inputs[k] for op in touching
-                if (k := self.written_back(op)) is not None}
+                if (k := self.old_term(op)) is not None}
         return all(k == 0
                    and (op.name == "additem"
                         and all(isinstance(x.type, Scalar) for x in op.inputs[1:])
                         or op.name == "getitem" and op.output in read or op.name == "setitem"
-                        and self.written_back(op) is not None) for op, k in touching.items())
+                        and self.old_term(op) is not None) for op, k in touching.items())
 
-    def written_back(self, op: Op) -> int | None:
+    def old_term(self, op: Op) -> int | None:
         """Return the index of the summand that is the old element in an op like
         `a[i, j] = a[i, j] + x`, if nothing else reads it.
         """

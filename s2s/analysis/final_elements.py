@@ -313,7 +313,7 @@ class LaterWrites:
             if times:
                 rest, found = x.plus(Affine(0, {trip.counter: 1}), -times), []
                 bounds = [self.bound(trip, times > 0, moved),
-                          *(self.bound_by(inner, trip.counter, moved) for inner in trips[:n]
+                          *(self.implied_bound(inner, trip.counter, moved) for inner in trips[:n]
                             if times > 0 and inner.is_moved == trip.is_moved)]
                 for bound in bounds:
                     if (bound is not None
@@ -345,7 +345,7 @@ class LaterWrites:
             return Affine(step, {(trip.counter[0], False): 1})
         return self.ends(trip, moved)[0 if below else 1]
 
-    def bound_by(self, inner: Trip, counter: Counted, moved: set[Value]) -> Affine | None:
+    def implied_bound(self, inner: Trip, counter: Counted, moved: set[Value]) -> Affine | None:
         """Return a lower bound of `counter` implied by an inner loop that counts up to it and makes
         a trip.
         """

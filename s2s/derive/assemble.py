@@ -54,8 +54,8 @@ def gradient(function: Function, argnums: int | tuple[int, ...], has_aux: bool =
     if holomorphic:
         check_complex(function, wrt)
     if never_returns(function):
-        return raising(function, [],
-                       f"{function.name}_{'value_and_grad' if with_value else 'grad'}")
+        return always_raising(function, [],
+                              f"{function.name}_{'value_and_grad' if with_value else 'grad'}")
     function = with_scalar_result(function, has_aux, holomorphic)
     if has_aux:
         function = with_constant_aux(function)
@@ -88,7 +88,7 @@ def pullback(function: Function) -> Function:
     """
     function = with_ranks(function)
     if never_returns(function):
-        return raising(function, ["y_bar"], f"{function.name}_vjp")
+        return always_raising(function, ["y_bar"], f"{function.name}_vjp")
     plain = function.params[:len(function.params) - len(function.captures)]
     y_bar = Value(cotangent_of([y.type for y in function.results], function.tupled), "y_bar")
 
@@ -117,10 +117,10 @@ def tangent(function: Function, sweep: Callable = pipeline.push_forward) -> Func
     function = with_ranks(function)
     if never_returns(function):
         plain = function.params[:len(function.params) - len(function.captures)]
-        return raising(function, [f"{p.name}_dot" for p in plain], f"{function.name}_jvp")
+        return always_raising(function, [f"{p.name}_dot" for p in plain], f"{function.name}_jvp")
     wrt = differentiable_arguments(function)
     function = pipeline.with_captures_of_rules(function, wrt, "jvp")
-    flat, leaves = flattened(function, wrt)
+    flat, leaves = flatten_arguments(function, wrt)
     inner = sweep(flat, [k for ks in leaves.values() for k in ks])
     plain, count = len(function.params) - len(function.captures), len(flat.results)
     params = [Value(p.type, p.name) for p in function.params]
@@ -129,15 +129,15 @@ def tangent(function: Function, sweep: Callable = pipeline.push_forward) -> Func
     with Builder(block):
         given = [leaf for k in wrt for leaf in leaves_of(dots[k]) if carries_derivative(leaf.type)]
         found = emit_block(inner.block,
-                           [*spread_out(function, params, wrt), *given, *params[plain:]], {})
+                           [*flat_arguments(function, params, wrt), *given, *params[plain:]], {})
         ys, y_dots = regrouped(function, found[:count]), iter(found[count:])
         y_dots = [tree_like(y.type, y_dots, zero_of) for y in function.results]
         block.yields = ([value(tuple(ys)), value(tuple(y_dots))] if function.tupled
                         else [ys[0], y_dots[0]])
     doc = (f"The value of {function.name}{place(function)} and its tangent, for the tangents of "
            "its arguments.")
-    return described(pipeline.finish(function.remade(block, name=f"{function.name}_jvp", doc=doc,
-                                                     tupled=True, defaults={})))
+    return describe_arguments(pipeline.finish(function.remade(block, name=f"{function.name}_jvp",
+                                                              doc=doc, tupled=True, defaults={})))
 
 
 def curvature(function: Function, argnums: int | tuple[int, ...]) -> Function:
@@ -151,7 +151,7 @@ def curvature(function: Function, argnums: int | tuple[int, ...]) -> Function:
     made.doc = (f"The Hessian of {function.name}{place(function)}, times the tangents of its "
                 "arguments.")
     del made.block.yields[0]
-    return described(pipeline.finish(made))
+    return describe_arguments(pipeline.finish(made))
 
 
 def batch(function: Function, in_axes: Sequence[int | None], out_axes,
@@ -159,18 +159,19 @@ def batch(function: Function, in_axes: Sequence[int | None], out_axes,
     """Transform f(*xs) -> *ys for one lane to f_vmap(*xs) -> *ys for many."""
     made = pipeline.batch(function, in_axes, out_axes, types)
     made.doc = f"{function.name} for many lanes at once{place(function)}."
-    return described(pipeline.finish(made))
+    return describe_arguments(pipeline.finish(made))
 
 
-def raising(function: Function, extra: Sequence[str], name: str) -> Function:
+def always_raising(function: Function, extra: Sequence[str], name: str) -> Function:
     """Build the derivative of a function that always raises: the same, with more arguments."""
     function = clone(function)
     plain = len(function.params) - len(function.captures)
     params = function.params
     function.block.params = [*params[:plain], *(Value(UNKNOWN, n) for n in extra), *params[plain:]]
     doc = f"{function.name}{place(function)} raises, whatever it is given."
-    return described(pipeline.finish(Function(name, function.block, function.source, doc, False,
-                                              dict(function.captures), dict(function.defaults))))
+    return describe_arguments(pipeline.finish(Function(name, function.block, function.source, doc,
+                                                       False, dict(function.captures),
+                                                       dict(function.defaults))))
 
 
 def batch_leaves(function: Function, axes: Sequence, out_axes, types: Sequence[Type]) -> Function:
@@ -180,7 +181,7 @@ def batch_leaves(function: Function, axes: Sequence, out_axes, types: Sequence[T
     `axes` and `types` are those of the arguments, all lanes together.
     """
     plain = len(function.params) - len(function.captures)
-    flat, _ = flattened(function, list(range(plain)))
+    flat, _ = flatten_arguments(function, list(range(plain)))
     found = [axis for p, axis in zip(function.params, axes)
              for axis in leaf_axes(p.type, axis, p.name)]
     result = cotangent_of([y.type for y in function.results], function.tupled)
@@ -196,7 +197,7 @@ def batch_leaves(function: Function, axes: Sequence, out_axes, types: Sequence[T
                                  emit_block(inner.block, [*leaves, *block.params[plain:]], {}))
     made = inner.remade(block, tupled=function.tupled)
     made.doc = f"{function.name} for many lanes at once{place(function)}."
-    return described(pipeline.finish(made))
+    return describe_arguments(pipeline.finish(made))
 
 
 def leaf_axes(type: Type, axes, name: str) -> list[int | None]:
@@ -219,26 +220,29 @@ def reverse(function: Function, wrt: Sequence[int], seeds: Callable, results: Ca
     the values of f and the cotangents of its arguments, and whether that is a tuple.
     """
     function = pipeline.with_captures_of_rules(function, wrt, "vjp")
-    flat, leaves = flattened(function, wrt)
+    flat, leaves = flatten_arguments(function, wrt)
     inner = pipeline.differentiate(flat, [k for ks in leaves.values() for k in ks], tape_limit)
     plain, count = len(function.params) - len(function.captures), len(flat.results)
     params = [Value(p.type, p.name) for p in function.params]
     block = Block([*params[:plain], *extra, *params[plain:]])
     with Builder(block):
         found = emit_block(inner.block,
-                           [*spread_out(function, params, wrt), *seeds(), *params[plain:]], {})
+                           [*flat_arguments(function, params, wrt), *seeds(), *params[plain:]], {})
         bars = iter(found[count:])
-        bars = [gathered(p.type, bars) if k in leaves else None if isinstance(p.type, Static)
-                else zero_of(p.type) for k, p in enumerate(params[:plain])]
+        bars = [tree_of_cotangents(p.type, bars) if k in leaves else None
+                if isinstance(p.type, Static) else zero_of(p.type)
+                for k, p in enumerate(params[:plain])]
         yields, tupled = results(regrouped(function, list(map(taken_back, found[:count]))), bars)
         block.yields = [value(y) for y in yields]
-    return described(pipeline.finish(function.remade(block, name=name, doc=doc, tupled=tupled)))
+    return describe_arguments(
+        pipeline.finish(function.remade(block, name=name, doc=doc, tupled=tupled)))
 
 
 # ------------------------------------------------------------------------------ tuples of arguments
 
 
-def flattened(function: Function, wrt: Sequence[int]) -> tuple[Function, dict[int, list[int]]]:
+def flatten_arguments(function: Function,
+                      wrt: Sequence[int]) -> tuple[Function, dict[int, list[int]]]:
     """Flatten the containers among the arguments `wrt` of `function`, and among its results, to
     leaves.
 
@@ -282,7 +286,7 @@ def tree_like(type: Type, rest: Iterator[Value], otherwise: Callable):
     return next(rest) if carries_derivative(type) else value(otherwise(type))
 
 
-def spread_out(function: Function, params: Sequence[Value], wrt: Sequence[int]) -> list[Value]:
+def flat_arguments(function: Function, params: Sequence[Value], wrt: Sequence[int]) -> list[Value]:
     """Return the arguments of the flattened function, without captures, from those of `function`.
     """
     plain = len(params) - len(function.captures)
@@ -290,12 +294,12 @@ def spread_out(function: Function, params: Sequence[Value], wrt: Sequence[int]) 
             for leaf in (leaves_of(p) if k in wrt else [p])]
 
 
-def gathered(type: Type, bars: Iterator[Value]):
+def tree_of_cotangents(type: Type, bars: Iterator[Value]):
     """Build a tree like `type` from the next of `bars`, in its precision; zeros where it carries no
     derivative.
     """
     if isinstance(type, Tuple):
-        return packed([gathered(t, bars) for t in type.items], type.form)
+        return packed([tree_of_cotangents(t, bars) for t in type.items], type.form)
     return of_kind(next(bars), type) if carries_derivative(type) else zero_of(type)
 
 
@@ -548,7 +552,7 @@ def place(function: Function) -> str:
     return "" if function.source is None else function.source.place
 
 
-def described(function: Function) -> Function:
+def describe_arguments(function: Function) -> Function:
     """Extend the docstring of `function` by a description of its arguments."""
     known = [f"{p.name}: {short(p.type)}" for p in function.params
              if not isinstance(p.type, (Unknown, Static))]

@@ -20,7 +20,7 @@ from ..ir.graph import Block, Function, Value
 from ..ir.reemit import clone, emit_block
 from ..ir.types import Type
 from ..ops.program.pytree import leaf_types, leaves_of
-from .assemble import described, flattened, place, with_ranks
+from .assemble import describe_arguments, flatten_arguments, place, with_ranks
 
 
 def columns(function: Function, argnums: Sequence[int], types: Sequence[Type],
@@ -34,9 +34,10 @@ def columns(function: Function, argnums: Sequence[int], types: Sequence[Type],
     function = with_ranks(function)
     flat, wrt = leaf_by_leaf(function, argnums)
     inner = pipeline.push_forward(flat, wrt)
-    return finished(inner, flat, function, types if lanes else None, f"{function.name}_columns",
-                    f"The tangents of {function.name}{place(function)}, for several tangents of "
-                    "its arguments at once.")
+    return select_derivatives(inner, flat, function, types if lanes else None,
+                              f"{function.name}_columns", "The tangents of "
+                              f"{function.name}{place(function)}, for several tangents of "
+                              "its arguments at once.")
 
 
 def rows(function: Function, argnums: Sequence[int], types: Sequence[Type],
@@ -47,19 +48,21 @@ def rows(function: Function, argnums: Sequence[int], types: Sequence[Type],
     function = with_ranks(function)
     flat, wrt = leaf_by_leaf(function, argnums)
     inner = pipeline.differentiate(flat, wrt)
-    return finished(inner, flat, function, types if lanes else None, f"{function.name}_rows",
-                    f"The cotangents of {function.name}{place(function)}, for several cotangents "
-                    "of its result at once.")
+    return select_derivatives(inner, flat, function, types if lanes else None,
+                              f"{function.name}_rows", "The cotangents of "
+                              f"{function.name}{place(function)}, for several cotangents "
+                              "of its result at once.")
 
 
 def leaf_by_leaf(function: Function, argnums: Sequence[int]) -> tuple[Function, list[int]]:
     """Flatten `function` to leaves; return it, and which leaves are differentiated."""
-    flat, leaves = flattened(function, list(range(len(function.params) - len(function.captures))))
+    flat, leaves = flatten_arguments(function,
+                                     list(range(len(function.params) - len(function.captures))))
     return flat, [n for k in argnums for n in leaves[k]]
 
 
-def finished(inner: Function, flat: Function, function: Function, types: Sequence[Type] | None,
-             name: str, doc: str) -> Function:
+def select_derivatives(inner: Function, flat: Function, function: Function,
+                       types: Sequence[Type] | None, name: str, doc: str) -> Function:
     """Return the function of the arguments of `function` and of seeds that returns what `inner`
     returns beyond the results of `flat`.
 
@@ -83,4 +86,4 @@ def finished(inner: Function, flat: Function, function: Function, types: Sequenc
     with Builder(block):
         block.yields = emit_block(inner.block,
                                   [*(leaf for p in params for leaf in leaves_of(p)), *rest], {})
-    return described(pipeline.finish(inner.remade(block, name=name, doc=doc, defaults={})))
+    return describe_arguments(pipeline.finish(inner.remade(block, name=name, doc=doc, defaults={})))

@@ -105,11 +105,11 @@ class Inner:
         """Emit the tangents in x: (*x, *given, *x_dots) -> (*ys, *y_dots)."""
         return pipeline.push_forward(self.function, self.inexact_x)
 
-    def along_given(self) -> Function:
+    def along_closure(self) -> Function:
         """Emit the tangents in the closure: (*x, *given, *given_dots) -> (*ys, *y_dots)."""
         return pipeline.push_forward(self.function, self.inexact_given)
 
-    def back_to_given(self) -> Function:
+    def back_to_closure(self) -> Function:
         """Emit the cotangents of the closure: (*x, *given, *y_bars) -> (*ys, *given_bars)."""
         return pipeline.differentiate(self.function, self.inexact_given)
 
@@ -318,7 +318,7 @@ def root_inside(frame, node, f, initial_guess, solve, tangent_solve=None, has_au
         xs = named(ys[:residual.count], "x")
         if not root.dots:
             return [*ys, *(zeros_of(y) for y in ys if carries_derivative(y.type))]
-        f_dots = in_place(residual.along_given(),
+        f_dots = in_place(residual.along_closure(),
                           [*xs, *residual.given, *root.dots.values()])[len(xs):]
         rhs = tree_of(residual.y, iter([negative(dot) for dot in f_dots]))
         way = tangent_solve or default_solver(residual.y)
@@ -425,7 +425,7 @@ def rules_of_system(made: ClosedCallee, inner: Inner, turned: ClosedCallee | Non
         ys = made.call(params[:count])
         rhs = list(params[count:])
         if made.dots:
-            lag = in_place(inner.along_given(),
+            lag = in_place(inner.along_closure(),
                            [*ys[:count], *inner.given, *made.dots.values()])[count:]
             rhs = [b_dot - x for b_dot, x in zip(rhs, lag)]
         x_dots = made.call(rhs)[:count]
@@ -441,7 +441,7 @@ def rules_of_system(made: ClosedCallee, inner: Inner, turned: ClosedCallee | Non
         if not made.barred:
             return found
         seeds = [negative(bar) for bar in found]
-        return [*found, *in_place(inner.back_to_given(), [*xs, *inner.given, *seeds])[count:]]
+        return [*found, *in_place(inner.back_to_closure(), [*xs, *inner.given, *seeds])[count:]]
 
     leaves = values_like(leaves, "b")
     made.add("jvp", [*leaves, *(Value(leaf.type, "b_dot") for leaf in leaves)], jvp)

@@ -40,16 +40,16 @@ from ..ops.core.shape import length
 from ..ops.core.stop_gradient import taken_back
 from ..ops.program.pytree import leaf_types, leaves_of
 from .assemble import (
+    always_raising,
     check_arguments,
     describe,
-    described,
+    describe_arguments,
     first_line,
-    flattened,
+    flat_arguments,
+    flatten_arguments,
     line_of_result,
     place,
-    raising,
     regrouped,
-    spread_out,
     with_constant_aux,
     with_ranks,
 )
@@ -77,9 +77,9 @@ def columns(function: Function, asked: JacobianOptions, name: str = "") -> Funct
     name = name or f"{function.name}_jacfwd"
     function = check_jacobian(function, asked, "jacfwd")
     if never_returns(function):
-        return raising(function, [], name)
+        return always_raising(function, [], name)
     function = pipeline.with_captures_of_rules(function, asked.wrt, "jvp")
-    flat, leaves = flattened(function, asked.wrt)
+    flat, leaves = flatten_arguments(function, asked.wrt)
     wanted = [k for ks in leaves.values() for k in ks]
     inner = pipeline.finish(pipeline.push_forward(flat, wanted))
     plain, count = len(flat.params) - len(flat.captures), len(flat.results)
@@ -89,7 +89,7 @@ def columns(function: Function, asked: JacobianOptions, name: str = "") -> Funct
         inner = batched(inner, range(plain, plain + len(wanted)), count)
     block, params = open_block(function)
     with Builder(block):
-        xs = spread_out(function, params, asked.wrt)
+        xs = flat_arguments(function, params, asked.wrt)
         given = [xs[k] for k in wanted]
         seeds, parts = (([one_like(given[0])], [0]) if one
                         else basis(given, [x.name and f"{x.name}_dot" for x in given]))
@@ -110,9 +110,10 @@ def rows(function: Function, asked: JacobianOptions, name: str = "") -> Function
     name = name or f"{function.name}_jacrev"
     function = check_jacobian(function, asked, "jacrev")
     if never_returns(function):
-        return raising(function, [], name)
+        return always_raising(function, [], name)
     function = pipeline.with_captures_of_rules(function, asked.wrt, "vjp")
-    flat, leaves = flattened(with_constant_aux(function) if asked.has_aux else function, asked.wrt)
+    flat, leaves = flatten_arguments(with_constant_aux(function) if asked.has_aux else function,
+                                     asked.wrt)
     wanted = [k for ks in leaves.values() for k in ks]
     number = len(leaf_types(function.results[0].type)) if asked.has_aux else len(flat.results)
     seeded = [j for j, y in enumerate(flat.results) if carries_derivative(y.type)]
@@ -127,7 +128,7 @@ def rows(function: Function, asked: JacobianOptions, name: str = "") -> Function
         inner = batched(inner, [plain + n for n in of_y], count)
     block, params = open_block(function)
     with Builder(block):
-        xs = spread_out(function, params, asked.wrt)
+        xs = flat_arguments(function, params, asked.wrt)
         parts: list = []
 
         def seeds(ys: Sequence[Value]) -> list[Value]:
@@ -169,7 +170,7 @@ def cheaper_mode(function: Function, asked: JacobianOptions) -> Function:
     name = f"{function.name}_jacobian"
     function = check_jacobian(function, asked, "jacobian")
     if never_returns(function):
-        return raising(function, [], name)
+        return always_raising(function, [], name)
     ys = (leaf_types(function.results[0].type) if asked.has_aux
           else [t for y in function.results for t in leaf_types(y.type)])
     xs = [leaf for k in asked.wrt for leaf in leaf_types(function.params[k].type)]
@@ -387,7 +388,8 @@ def finish_jacobian(function: Function, block: Block, name: str, tupled: bool,
     """Clean up the Jacobian and describe it."""
     subject = " and ".join(function.params[k].name for k in asked.wrt)
     doc = f"The Jacobian of {function.name}{place(function)} with respect to {subject}."
-    return described(pipeline.finish(function.remade(block, name=name, doc=doc, tupled=tupled)))
+    return describe_arguments(
+        pipeline.finish(function.remade(block, name=name, doc=doc, tupled=tupled)))
 
 
 # ----------------------------------------------------------------------------------------- checking

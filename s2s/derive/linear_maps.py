@@ -45,11 +45,11 @@ from ..ops.core.control import Known, call, item, never_returns, tape_copy, tape
 from ..ops.core.record import dims_of, value
 from ..runtime.debug.load_source import load
 from .assemble import (
+    always_raising,
     cotangent_of,
     differentiable_arguments,
     name_results,
     place,
-    raising,
     reverse,
     seeds_of,
     tangent,
@@ -96,7 +96,7 @@ def reverse_halves(function: Function, has_aux: bool = False) -> Function:
     """
     function = with_pair(with_ranks(function), has_aux)
     if never_returns(function):
-        return raising(function, [], f"{function.name}_fwd")
+        return always_raising(function, [], f"{function.name}_fwd")
     own = function.results[:1] if has_aux else function.results
     y_bar = Value(cotangent_of([y.type for y in own], function.tupled and not has_aux), "y_bar")
 
@@ -120,7 +120,7 @@ def forward_halves(function: Function, has_aux: bool = False) -> Function:
     """
     function = with_pair(with_ranks(function), has_aux)
     if never_returns(function):
-        return raising(function, [], f"{function.name}_fwd")
+        return always_raising(function, [], f"{function.name}_fwd")
     joint, plain = tangent(function, pipeline.linearize), plain_count(function)
     if has_aux:
         block = Block([Value(p.type, p.name) for p in joint.params])

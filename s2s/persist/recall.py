@@ -58,7 +58,7 @@ from .fingerprints import (
 
 store = later("s2s.runtime.cache.program_store")
 
-def met(transformed, types: Sequence[Type]):
+def stored_programs(transformed, types: Sequence[Type]):
     """Return the stored programs of such a first call; None where there are none, and code is
     generated.
     """
@@ -66,7 +66,7 @@ def met(transformed, types: Sequence[Type]):
     if (transformed.kind != "jit" or options.get("target", "cpu") != "cpu"
             or not options.get("cache", True)):
         return None
-    if (os.environ.get("S2S_RECALL", "1") in ("", "0") or is_nested() or pipeline.is_looked_at()
+    if (os.environ.get("S2S_RECALL", "1") in ("", "0") or is_nested() or pipeline.is_observed()
             or pipeline.numba.config.DISABLE_JIT):
         return None
     base = transformed
@@ -89,7 +89,7 @@ def recall(transformed, types: Sequence[Type], kept):
     for entry in kept.entries:
         finder = Finder(transformed)
         try:
-            if all(what_is(getter := finder.getter(place), getter()) == said
+            if all(content_fingerprint(getter := finder.getter(place), getter()) == said
                    for place, said in entry["asked"]):
                 return found_again(transformed, types, entry, finder, kept)
         except Exception:  # something is no longer there, or is of another kind
@@ -121,7 +121,7 @@ def keep(transformed, function: Function, found: dict[Callable, object], kept):
                 except NoAddress:
                     left[getter] = content
                 else:
-                    asked.append((place, what_is(getter, content)))
+                    asked.append((place, content_fingerprint(getter, content)))
                     places.know(content, ("read", place))
             if len(left) == len(ahead):
                 return None
@@ -135,7 +135,7 @@ def keep(transformed, function: Function, found: dict[Callable, object], kept):
     return kept.program(asked, flat, facts, entry) if facts is not None else None
 
 
-def what_is(getter: Callable, content) -> object:
+def content_fingerprint(getter: Callable, content) -> object:
     """Return the fingerprint of what a getter reads."""
     if isinstance(getter, Kind):
         return kind_fingerprint(content)

@@ -123,11 +123,11 @@ def most_entries(matrix: sparse.csr_array) -> int:
     return int(np.diff(sparse.csc_array(matrix).indptr).max(initial=0))
 
 
-def calls_ruled(function: Function, seen: frozenset[Function] = frozenset()) -> bool:
+def calls_custom_rule(function: Function, seen: frozenset[Function] = frozenset()) -> bool:
     """Test whether a function calls one with a custom derivative rule: then the result need not be
     symmetric.
     """
-    return any(is_ruled(callee) or body not in seen and calls_ruled(body, seen | {body})
+    return any(is_ruled(callee) or body not in seen and calls_custom_rule(body, seen | {body})
                for op in walk(function.block) if op.name == "call"
                for callee in [op.attrs["callee"]] for body in [callee.function_for(op.inputs)])
 
@@ -262,8 +262,8 @@ class SparseJacobian:
                                                                       list(map(np.shape,
                                                                                leaves.inputs)),
                                                                       leaves.structure.columns)])
-        if (self.hessian
-                and not calls_ruled(self.value.function_for_types(self.value.types_of(args)))):
+        if ((self.hessian
+             and not calls_custom_rule(self.value.function_for_types(self.value.types_of(args))))):
             return make_plan(with_mirror_images(matrix), shapes, pattern.holds, {"symmetric"})
         plan = make_plan(matrix, shapes, pattern.holds, {"columns", "rows"})
         if plan.mode == "rows":
@@ -355,9 +355,9 @@ class SparseJacobian:
         """Refuse to be transformed or called inside a program: this is no program of its own."""
         what = "Hessian" if self.hessian else "Jacobian"
         raise UnsupportedError(f"a sparse {what} of {name_of(self.inner)}, transformed or inside a "
-                               "program", definition_line(self.function.base), "leave sparse=True out, "
-                               "or transform first and ask for it last, e.g. "
-                               "s2s.jacobian(s2s.grad(f), sparse=True)")
+                               "program", definition_line(self.function.base),
+                               "leave sparse=True out, " "or transform first and ask for it last, "
+                               "e.g. " "s2s.jacobian(s2s.grad(f), sparse=True)")
 
     def __get__(self, instance, owner=None):
         if instance is None:

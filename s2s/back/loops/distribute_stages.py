@@ -110,8 +110,8 @@ class Stages:
         self.body = body
         self.root = _roots(body)
         roles = [trip.role(p, y)
-                 or ("sum" if is_extreme(trip, p, y) else "gather" if trip.adds_up(p, y) else None)
-                 for p, y in zip(body.params[1:], body.yields)]
+                 or ("sum" if is_extreme(trip, p, y) else "gather" if trip.only_accumulates(p, y)
+                     else None) for p, y in zip(body.params[1:], body.yields)]
         self.roles = dict(zip(body.params[1:], roles))
         self.varying = dependents(body.ops, body.params)
         self.cheap = self.read_again()

@@ -53,7 +53,7 @@ def may_be_vectorised(loop: Op, roles: Roles) -> bool:
            or not op.record.pure for op in walk(body)):
         return False
     trip = Trip(body)
-    return all(trip.role(p, y) in ("own", "sum") or trip.is_own_somehow(p, y)
+    return all(trip.role(p, y) in ("own", "sum") or trip.is_disjoint(p, y)
                or is_extreme(trip, p, y) or is_short_array(p) and roles.is_scratch(loop, k)
                for k, (p, y) in enumerate(zip(body.params[1:], body.yields)))
 

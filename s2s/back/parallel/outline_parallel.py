@@ -98,7 +98,7 @@ class Roles:
         found = []
         for k, (param, end) in enumerate(zip(body.params[1:], body.yields)):
             role = ("scratch" if self.is_scratch(loop, k) else "own"
-                    if trip.is_own_somehow(param, end) else trip.role(param, end)
+                    if trip.is_disjoint(param, end) else trip.role(param, end)
                     or combined(trip, param, end))
             if role is None or role == "gather" and not is_in_c_order(loop.inputs[3 + k]):
                 return None

@@ -164,9 +164,9 @@ class Batched:
                 raise TypeMismatchError(f"{y.name or 'a result'} differs from lane to lane and has "
                                         "out_axes None", remedy="give it an axis in out_axes")
             return self.env[y]
-        return from_front(self.for_all(y), axis)
+        return from_front(self.for_all_lanes(y), axis)
 
-    def for_all(self, x: Value, type: Type | None = None) -> Value:
+    def for_all_lanes(self, x: Value, type: Type | None = None) -> Value:
         """Broadcast `x` along the axis of lanes if it lacks it; `type` is its type in one lane."""
         new = self.env[x]
         if x in self.lanes.batched:
@@ -217,13 +217,13 @@ class Batched:
             case "call":
                 outs = self.call(op)
             case "tuple":
-                outs = packed([self.for_all(x) for x in op.inputs], op.output.type.form)
+                outs = packed([self.for_all_lanes(x) for x in op.inputs], op.output.type.form)
             case "item":
                 outs = item(self.env[op.inputs[0]], **op.attrs)
             case "length" | "shape" | "size":
                 outs = self.shape_of_lane(op)
             case "tape_push":
-                outs = tape_push(self.env[op.inputs[0]], self.for_all(op.inputs[1]))
+                outs = tape_push(self.env[op.inputs[0]], self.for_all_lanes(op.inputs[1]))
             case _:
                 outs = self.simple(op)
         if outs is None:
@@ -281,8 +281,8 @@ class Batched:
         def emitted(branch: Block) -> Callable:
             def run() -> list[Value]:
                 self.block(branch, [])
-                return [self.for_all(y, out.type) if out in self.lanes.batched else self.env[y]
-                        for y, out in zip(branch.yields, op.outputs)]
+                return [self.for_all_lanes(y, out.type) if out in self.lanes.batched
+                        else self.env[y] for y, out in zip(branch.yields, op.outputs)]
             return run
 
         return if_(self.env[op.inputs[0]], emitted(op.blocks[0]), emitted(op.blocks[1]),
@@ -293,12 +293,12 @@ class Batched:
         body = op.blocks[-1]
         skip, extra = (3, 1) if op.name == "for" else (0, 0)
         params, stops = body.params[extra:], 1 if op.attrs["breaks"] else 0
-        starts = [self.for_all(x, p.type) if p in self.lanes.batched else self.env[x]
+        starts = [self.for_all_lanes(x, p.type) if p in self.lanes.batched else self.env[x]
                   for x, p in zip(op.inputs[skip:], params)]
 
         def step(*args: Value) -> list[Value]:
             self.block(body, args)
-            ends = [self.for_all(y, p.type) if p in self.lanes.batched else self.env[y]
+            ends = [self.for_all_lanes(y, p.type) if p in self.lanes.batched else self.env[y]
                     for y, p in zip(body.yields[stops:], params)]
             return [self.env[y] for y in body.yields[:stops]] + ends
 

@@ -31,8 +31,8 @@ from ..reverse.adjoint import drop_unread
 from ..reverse.sweeps import Sweeps
 from ..reverse.tape import Region, calls_made_again
 from ..reverse.vjp import Halves, split
-from ..stabilise.spectral_functions import with_matrix_functions
-from ..stabilise.square_roots import plain, with_squares
+from ..stabilise.spectral_functions import mark_matrix_functions
+from ..stabilise.square_roots import mark_squares, without_marks
 from .jvp import Tangents, dot_name, tangent_type
 
 
@@ -43,8 +43,9 @@ def linearize(function: Function, wrt: Sequence[int]) -> Function:
     A result that carries no derivative has no y_dot.  Raises DerivativeError where an op has no
     rule.
     """
-    function, before = with_tapes_apart(with_matrix_functions(with_squares(function), wrt))
-    return plain(Sweeps(Linear(function, [function.params[k] for k in wrt], before)).function())
+    function, before = copy_rerun_tapes(mark_matrix_functions(mark_squares(function), wrt))
+    return without_marks(Sweeps(Linear(function, [function.params[k] for k in wrt],
+                                       before)).function())
 
 
 _halves: WeakKeyDictionary[Function, dict[tuple[int, ...], Halves]] = WeakKeyDictionary()
@@ -54,12 +55,12 @@ def split_linear(function: Function, wrt: tuple[int, ...]) -> Halves:
     """Build the two sweeps as two functions, for callers that run other code in between."""
     known = _halves.setdefault(function, {})
     if wrt not in known:
-        whole, before = with_tapes_apart(with_matrix_functions(with_squares(function), wrt))
+        whole, before = copy_rerun_tapes(mark_matrix_functions(mark_squares(function), wrt))
         known[wrt] = split(whole, Linear(whole, [whole.params[k] for k in wrt], before), "lin")
     return known[wrt]
 
 
-def with_tapes_apart(function: Function) -> tuple[Function, dict[Op, dict[Value, Value]]]:
+def copy_rerun_tapes(function: Function) -> tuple[Function, dict[Op, dict[Value, Value]]]:
     """Copy the tapes that are arguments of calls rerun beside their tangents; return the function
     and these copies.
 
@@ -134,11 +135,11 @@ class Linear(Tangents):
 
     def op(self, op: Op) -> None:
         if is_run_again(op):
-            self.again_with_tangents(op)
+            self.rerun_with_tangents(op)
         else:
             super().op(op)
 
-    def again_with_tangents(self, op: Op) -> None:
+    def rerun_with_tangents(self, op: Op) -> None:
         """Rerun an op that saves nothing together with its tangents."""
         both = Tangents(self.primal, self.wrt)
         # copies, since the linear map is called many times

@@ -134,7 +134,7 @@ class Adjoint:
             bar.name = bar_name(x)
         return self.as_shaped(x, bar)
 
-    def take_chosen(self, x: Value) -> Value:
+    def take_masked(self, x: Value) -> Value:
         """Take the finished cotangent of `x`, masked by np.where where parts of `x` that may be
         infinite were not used, or only on some paths.
         """
@@ -250,7 +250,7 @@ class Adjoint:
             raise DerivativeError(f"{op.name} has no derivative", op.line,
                                   "keep what is differentiated out of its arguments with "
                                   "s2s.stop_gradient")
-        bars = tuple(self.take_chosen(out) if op.record.elementwise else self.take(out)
+        bars = tuple(self.take_masked(out) if op.record.elementwise else self.take(out)
                      for out in op.outputs)
         single = len(op.outputs) == 1
         with strong_zeros(self.discarded.asks_strong_zeros(op)):
@@ -288,7 +288,7 @@ class Adjoint:
         self.home.update((v, self.home[op.outputs[0]]) for v in kept)
         if op not in self.made_again:
             self.calls[op] = pair.forward, kept
-        seeds = [self.take_chosen(op.outputs[k]) for k in seeded]
+        seeds = [self.take_masked(op.outputs[k]) for k in seeded]
         ways = self.unreached.ways(seeds)
 
         def again() -> Sequence[Value]:
@@ -298,13 +298,13 @@ class Adjoint:
 
         bars = guard_unreached(ways, again, lambda: [zeros_of(op.inputs[k]) for k in pair.wrt])
         ends = {op.outputs[k]: seed for k, seed in zip(seeded, seeds)}
-        self.say_left_out(bars, ways)
-        parts = self.not_left_out(op, ends, [op.inputs[k] for k in pair.wrt])
+        self.record_unused(bars, ways)
+        parts = self.used_mask(op, ends, [op.inputs[k] for k in pair.wrt])
         for k, bar in zip(pair.wrt, bars, strict=True):
             chosen = unguarded_mask(ways, parts[op.inputs[k]])
             self.add(op.inputs[k], bar if chosen is None else where_chosen(chosen, bar))
 
-    def not_left_out(self, op: Op, ends: dict[Value, Value],
+    def used_mask(self, op: Op, ends: dict[Value, Value],
                      xs: Sequence[Value]) -> dict[Value, Value | None]:
         """Return the mask of where the cotangents `ends` of outputs of `op` contribute to those of
         `xs`; None if everywhere, as far as is known.
@@ -399,7 +399,7 @@ class Adjoint:
             types = [join_types(a.type, b.type) for a, b in zip(blocks[0].yields, blocks[1].yields)]
             outs = add_op(if_record, [op.inputs[0]], {}, types, blocks,
                           [bar_name(x) for x in changed] + [""] * len(asked)).outputs
-            self.say_unreached(op, bars, dict(zip(changed, outs)), ends)
+            self.record_unreached(op, bars, dict(zip(changed, outs)), ends)
             self.bars.update(zip(changed, outs))
             self.parts.update((outs[k], part) for k, part in zip(asked, outs[len(changed):]))
             for out, first, second in zip(outs, *parts):
@@ -422,7 +422,7 @@ class Adjoint:
         self.home[copied] = block
         return RECORDS["list_zeros"](copied, kind=kind_of_item(x.type))
 
-    def say_unreached(self, op: Op, bars: list[tuple[int, Value]], outs: dict[Value, Value],
+    def record_unreached(self, op: Op, bars: list[tuple[int, Value]], outs: dict[Value, Value],
                       ends: list[dict[Value, Value]]) -> None:
         """Record on which paths the cotangents `outs`, results of the branch `op`, are zero; `ends`
         are the cotangents at the end of each arm.
@@ -439,7 +439,7 @@ class Adjoint:
                                 *((op.inputs[0], k == 0) for k, end in enumerate(ends) if is_way
                                   and x not in end)])
 
-    def say_left_out(self, bars: Sequence[Value], ways: Sequence[Way]) -> None:
+    def record_unused(self, bars: Sequence[Value], ways: Sequence[Way]) -> None:
         """Record that `bars`, results of a loop or a call, are zero on these paths and contribute
         nothing there.
         """
@@ -474,7 +474,7 @@ class Adjoint:
         may_be_left_out = not calls_recursive(body)
         ways = self.unreached.ways(given.values()) if may_be_left_out else ()
         chosen = {x: unguarded_mask(ways, part)
-                  for x, part in self.not_left_out(op, given,
+                  for x, part in self.used_mask(op, given,
                                                    (*read, *(inits[k] for k in carried))).items()}
         if may_be_left_out and not ways and (mask := mask_of_arrays(chosen)) is not None:
             ways = (way_without(mask),)
@@ -506,9 +506,9 @@ class Adjoint:
         outs = guard_unreached(
             ways, lambda: for_loop(lo, hi, step, starts, backwards, names=names, index=index),
             lambda: [*(zeros_of(inits[k]) for k in carried), *starts[len(carried):]])
-        self.say_left_out(outs[:len(carried)], ways)
+        self.record_unused(outs[:len(carried)], ways)
         for out, start in zip(outs[len(carried):], starts[len(carried):]):
-            self.say_left_out([out], self.unreached.also(ways, start))
+            self.record_unused([out], self.unreached.also(ways, start))
         self.bars = outside
         # an accumulated cotangent includes its initial value, so it replaces it; that of the
         # initial value of a carry is added

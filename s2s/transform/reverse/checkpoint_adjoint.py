@@ -153,7 +153,7 @@ class Rerunning:
         return [empty(value((at_least_zero(hi - lo),)), dtype=draw.output.type.dtype) if self.says
                 and isinstance(draw.output.type, Scalar) else emit(tape_new) for draw in self.draws]
 
-    def run_whole(self, args: Sequence[Value], params: Sequence[Value], place: Value,
+    def first_run(self, args: Sequence[Value], params: Sequence[Value], place: Value,
                   tapes: Sequence[Value]) -> list[Value]:
         """Emit the first run of a trip: its yields, then the tapes of its draws."""
         env: dict[Value, Value] = {}
@@ -177,8 +177,8 @@ class Rerunning:
         def trip(place: Value, *carries: Value) -> list[Value]:
             state, stop = carries[:count], carries[-1]
             stack.enter(carries[count + len(tapes):-1])
-            stop = stack.leave_at(place, hi, stop, state)
-            ends = self.run_whole(args, [*self.counter(args, place), *state], place,
+            stop = stack.push_at(place, hi, stop, state)
+            ends = self.first_run(args, [*self.counter(args, place), *state], place,
                                   carries[count:count + len(tapes)])
             return [*ends, *stack.now, stop]
 
@@ -201,7 +201,7 @@ class Rerunning:
             place = trips[0] if trips else params[0]
             if self.says and args[2].constant != 1:
                 place = (params[0] - args[0]) // args[2]
-            return [*self.run_whole(args, params[:first], place, kept), *(n + 1 for n in trips)]
+            return [*self.first_run(args, params[:first], place, kept), *(n + 1 for n in trips)]
 
         if self.skip:
             outs = for_loop(*args[:3], starts, trip, op.attrs["breaks"], names, self.index)
@@ -239,7 +239,7 @@ class Rerunning:
             def trip(place: Value, *inner: Value) -> list[Value]:
                 state, rest = inner[:len(inits)], inner[len(inits):]
                 stack.enter(rest[:-1])
-                stop = stack.leave_at(place, k + 1, rest[-1], state)
+                stop = stack.push_at(place, k + 1, rest[-1], state)
                 return [*emit_block(self.step.block, given(place, state), {}), *stack.now, stop]
 
             outs = for_loop(first, k, 1, [*state, *stack.now, stop], trip,
@@ -341,7 +341,7 @@ class Stack:
                 for xs, x, sizes in zip(kept, state, self.sizes)]
         self.now = [used + 1, put(at, used, place), *kept]
 
-    def leave_at(self, place: Value, end: Value, stop: Value, state: Sequence[Value]) -> Value:
+    def push_at(self, place: Value, end: Value, stop: Value, state: Sequence[Value]) -> Value:
         """Save a snapshot if `place` is `stop`; return the position of the next one, before `end`.
         """
         before = self.now

@@ -213,7 +213,7 @@ class RecursiveSweeps(Sweeps):
             self.decide(child)
         self.root_needs = [v
                            for v in dict.fromkeys([*self.reads(region.adjoint),
-                                                   *self.reads_once(region.adjoint)])
+                                                   *self.last_trip_reads(region.adjoint)])
                            if v in self.home]
         region.saved, region.recomputed = self.cut(region, self.root_needs,
                                                    given=set(self.primal.params))
@@ -305,7 +305,7 @@ class RecursiveSweeps(Sweeps):
             outs = self.outputs(call(*(self.env[x] for x in op.inputs),
                                      *(self.tapes[key] for key in self.keys), callee=pair.forward))
             self.rename(op, outs[:len(op.outputs)])
-            self.hand_on(outs[len(op.outputs):])
+            self.pass_tapes(outs[len(op.outputs):])
         elif op in self.among:
             emit_op(op, self.env)  # its backward part is not needed
         else:
@@ -325,10 +325,10 @@ class RecursiveSweeps(Sweeps):
         outs = self.outputs(call(*inputs[:count], *(self.tapes[key] for key in self.keys),
                                  *inputs[count:], callee=pair.backward))
         self.rename(op, outs[:len(op.outputs)])
-        self.hand_on(outs[len(op.outputs):])
+        self.pass_tapes(outs[len(op.outputs):])
         return None
 
-    def hand_on(self, tapes: Sequence[Value]) -> None:
+    def pass_tapes(self, tapes: Sequence[Value]) -> None:
         for key, tape in zip(self.keys, tapes, strict=True):
             tape.name = tape_name(key[1])
             self.tapes[key] = tape

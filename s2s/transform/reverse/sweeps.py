@@ -117,14 +117,14 @@ class Sweeps:
         # read by the adjoint, before any decision
         self.asked = {region: dict(region.lasts) for region in self.regions.values()}
         self.decide(self.regions[self.primal.block])
-        self.decide_again(read_throughout(self.primal))
-        self.decide_again({v for (_, v), kind in self.kinds.items()
+        self.decide_if_available(read_throughout(self.primal))
+        self.decide_if_available({v for (_, v), kind in self.kinds.items()
                            if kind in ("array", "stack", "end") and isinstance(v.type, Array)})
 
-        self.decide_again({v.op.inputs[0] for (_, v), kind in self.kinds.items()
+        self.decide_if_available({v.op.inputs[0] for (_, v), kind in self.kinds.items()
                            if kind in ("array", "stack") and leaves_out_few(v)})
 
-    def decide_again(self, more: set[Value]) -> None:
+    def decide_if_available(self, more: set[Value]) -> None:
         """Decide what to save as if these array versions were available, and keep that if it takes
         fewer bytes.
         """
@@ -174,7 +174,7 @@ class Sweeps:
         for child in children:
             self.decide(child)
         needed = dict.fromkeys(self.reads(region.adjoint))
-        once = {v: n for v, n in self.reads_once(region.adjoint).items() if v not in needed
+        once = {v: n for v, n in self.last_trip_reads(region.adjoint).items() if v not in needed
                 and v in self.home}
         own, outer = [], []
         for v in needed:
@@ -185,7 +185,7 @@ class Sweeps:
         own_once = [v for v in once if self.home[v] is region.primal]
         region.once = {v: n for v, n in once.items() if v not in own_once}
         if region.is_loop:
-            self.decide_lasts(region, own, own_once, once)
+            self.decide_last_trip(region, own, own_once, once)
         else:
             own += own_once
             region.saved, region.recomputed = self.cut(region, own)
@@ -207,7 +207,7 @@ class Sweeps:
         if region.is_loop:
             self.share_tapes(region)
 
-    def decide_lasts(self, region: Region, own: list[Value], once: list[Value],
+    def decide_last_trip(self, region: Region, own: list[Value], once: list[Value],
                      loops_left: dict[Value, int]) -> None:
         """Decide what a loop saves in each trip, and what of the last trip only: tape.py,
         Note [The trip that leaves].
@@ -270,14 +270,14 @@ class Sweeps:
                     yield from (s for key, s in self.stand_ins.items() if key[0] is region)
         yield from block.yields
 
-    def reads_once(self, block: Block) -> dict[Value, int]:
+    def last_trip_reads(self, block: Block) -> dict[Value, int]:
         """Return what the regions inside a block of the adjoint need only where loops were left,
         and how many they are.
         """
         found: dict[Value, int] = {}
         for inner in (inner for op in block.ops for inner in op.blocks):
             region = self.by_adjoint.get(inner)
-            more = (self.reads_once(inner) if region is None else self.read_by(region)
+            more = (self.last_trip_reads(inner) if region is None else self.read_by(region)
                     if region.leaves else region.once)
             found |= {v: min(n, found.get(v, n)) for v, n in more.items()}
         return found

@@ -20,8 +20,8 @@ from ...ir.reemit import rebuild
 from ...ir.types import Scalar, carries_derivative, with_own_extents
 from ...ops.core.control import types_for_caller
 from ...ops.program.recursive_callee import Recursive
-from ..stabilise.spectral_functions import with_matrix_functions
-from ..stabilise.square_roots import plain, with_squares, without_squares
+from ..stabilise.spectral_functions import mark_matrix_functions
+from ..stabilise.square_roots import drop_marks, mark_squares, without_marks
 from .adjoint import Adjoint, drop_unread
 from .custom_rule_calls import expand_rule_calls
 from .recursive_adjoint import Pair, docs_of, recursive_pair
@@ -44,15 +44,15 @@ def whole_vjp(function: Function, wrt: Sequence[Value], summed: Sequence[Value] 
     after the y_bars.
     """
     places = [function.params.index(x) for x in wrt], [function.params.index(x) for x in summed]
-    function = expand_rule_calls(with_matrix_functions(with_squares(function), places[0]),
+    function = expand_rule_calls(mark_matrix_functions(mark_squares(function), places[0]),
                                  places[0], split_vjp)
     wrt, summed = ([function.params[k] for k in ks] for ks in places)
     seeds = [k for k, y in enumerate(function.results) if carries_derivative(y.type)]
     # as for the rows of a Jacobian
     partial = seeds if len(seeds) > 1 or any(not isinstance(function.results[k].type, Scalar)
                                              for k in seeds) else ()
-    return plain(Sweeps(Adjoint(function, wrt, split_vjp, whole_vjp, summed,
-                                partial=partial)).function())
+    return without_marks(Sweeps(Adjoint(function, wrt, split_vjp, whole_vjp, summed,
+                                        partial=partial)).function())
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def split_vjp(function: Function | Recursive, wrt: tuple[int, ...],
     known = _halves.setdefault(function, {})
     again = is_arithmetic(function) if again is None else again
     if (wrt, seeded, again, partial) not in known:
-        whole = expand_rule_calls(with_matrix_functions(with_squares(function), wrt), wrt,
+        whole = expand_rule_calls(mark_matrix_functions(mark_squares(function), wrt), wrt,
                                   split_vjp)
         known[wrt, seeded, again, partial] = split(whole,
                                                    Adjoint(whole, [whole.params[k] for k in wrt],
@@ -135,7 +135,7 @@ def split(function: Function, second: Adjoint, suffix: str = "bwd", again: bool 
                         len(rear.yields) != 1)
     loose = frozenset(k for k, v in enumerate(kept) if v in shapeless)
     types = {kept[k]: with_own_extents(kept[k].type, f"<saved {k}>") for k in loose}
-    forward = rebuild(forward, rule=without_squares)  # separate: they share no values
-    backward = rebuild(backward, [types.get(p, p.type) for p in rear.params], without_squares)
+    forward = rebuild(forward, rule=drop_marks)  # separate: they share no values
+    backward = rebuild(backward, [types.get(p, p.type) for p in rear.params], drop_marks)
     wrt = [function.params.index(x) for x in second.reached]
     return Halves(forward, backward, forward.results[len(ys):], arguments, wrt, loose)

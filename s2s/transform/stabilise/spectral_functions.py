@@ -42,7 +42,7 @@ _PASSED = ("spread", "shaped_like", "astype", "convert", "copy")  # as elementwi
 _FILLED = ("zeros_like", "ones_like", "full_like", "zeros", "ones", "full")
 
 
-def with_matrix_functions(function: Function, wrt: Sequence[int]) -> Function:
+def mark_matrix_functions(function: Function, wrt: Sequence[int]) -> Function:
     """Mark products in `function`, to be differentiated in `wrt`, that are functions of a matrix.
     """
     if not any(op.name in DECOMPOSITIONS for op in walk(function.block)):

@@ -50,21 +50,21 @@ _JOINED = ("array", "stack", "concatenate")
 _ROOTS = (*_SQUARE_ROOTS, *_SIZES, "root", "power", "cbrt")
 
 
-def with_squares(function: Function) -> Function:
+def mark_squares(function: Function) -> Function:
     """Mark squares of roots in `function` with the expression to differentiate instead."""
     if not any(op.name in _ROOTS for op in walk(function.block)):
         return function
     return rebuild(function, rule=_marked)
 
 
-def without_squares(op: Op, inputs: Sequence[Value]) -> Sequence[Value] | None:
+def drop_marks(op: Op, inputs: Sequence[Value]) -> Sequence[Value] | None:
     """Remove the marks beside squares (a rule for `rebuild`)."""
     return [inputs[0]] if op.record in (as_if, complex_as_if) else None
 
 
-def plain(function: Function) -> Function:
+def without_marks(function: Function) -> Function:
     """Remove the marks from `function` after differentiation."""
-    return (rebuild(function, rule=without_squares)
+    return (rebuild(function, rule=drop_marks)
             if any(op.record in (as_if, complex_as_if) for op in walk(function.block))
             else function)
 
