@@ -60,14 +60,14 @@ def expand_batch(op: Op, inputs: Sequence[Value],
                                          for k, d in enumerate(like.type.dims)][-2:]
     own = [*joined[1:], *own]
 
-    def of_each(i: Value, made: Value) -> list[Value]:
-        return [put(made, (i,),
+    def of_each(i: Value, result: Value) -> list[Value]:
+        return [put(result, (i,),
                     simpler(record, [take(x, (i if x in stacks else 0,)) for x in inputs]))]
 
     start = empty(value((count, *own)), dtype=op.output.type.dtype)
     start.type = op.record.infer(*inputs)  # with lengths that other values have
-    (made,) = for_loop(0, count, 1, [start], of_each)
-    return made
+    (result,) = for_loop(0, count, 1, [start], of_each)
+    return result
 
 
 def stack_axis(arrays: Sequence[Value], axis: int) -> Value | None:

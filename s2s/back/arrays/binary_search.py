@@ -89,9 +89,9 @@ def for_each(x: Value, found: Callable[[Value], Value]) -> Value:
                for k, d in enumerate(x.type.dims)]
     start = empty(value(tuple(lengths)), dtype="int64")
     start.type = Array("int64", x.type.dims)  # with lengths that other values have
-    (made,) = for_loop(0, lengths[0], 1, [start],
-                       lambda i, made: [put(made, (i,), found(take(x, (i,))))])
-    return made
+    (result,) = for_loop(0, lengths[0], 1, [start],
+                       lambda i, result: [put(result, (i,), found(take(x, (i,))))])
+    return result
 
 
 def is_real(x: Value) -> bool:

@@ -91,8 +91,8 @@ from .python_errors import raise_where
 from .small_linalg import expand_small_linalg
 
 REWRITTEN = ("einsum", "finite", "outer", "stack", "append", "convolve", "correlate", "math.fmod",
-             "math.cbrt", "hypotenuse", "exact_sum", "sum_overflows", "list_order", "compensated_sum",
-             "fitted", "fftfreq", "rfftfreq", *IN_LOOPS)
+             "math.cbrt", "hypotenuse", "exact_sum", "sum_overflows", "list_order",
+             "compensated_sum", "fitted", "fftfreq", "rfftfreq", *IN_LOOPS)
 
 
 NOT_SQUARE = Raises(np.linalg.LinAlgError, lambda *xs: None)
@@ -110,8 +110,8 @@ def legalise_op(record: Record, inputs: Sequence[Value], has_blas: bool) -> Valu
     """The result of an op of this record, rewritten as the table above says."""
     op = Op(record, list(inputs))
     op.outputs = [Value(record.infer(*inputs), "", op)]
-    made = _rewrite(op, list(inputs), has_blas)
-    return record(*inputs) if made is None else made[0]
+    replacement = _rewrite(op, list(inputs), has_blas)
+    return record(*inputs) if replacement is None else replacement[0]
 
 
 def exceeds_word(x) -> bool:
@@ -140,13 +140,13 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
         def of_one(record, xs):
             return legalise_op(record, xs, has_blas)
 
-        made = expand_batch(op, inputs, of_one)
-        if made is not None:
+        replacement = expand_batch(op, inputs, of_one)
+        if replacement is not None:
             stack = matrices(op, inputs)
             # which is not tested if there are no matrices
             if stack.type.dims[-1] != stack.type.dims[-2]:
                 raise_where(NOT_SQUARE, unlike(length(stack, axis=-2), length(stack, axis=-1)))
-            return [made]
+            return [replacement]
     match op.name:
         case "outer":
             a, b = inputs
@@ -211,21 +211,21 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
                     and x.type.dtype.startswith("complex")):
                 return [reciprocal(x)]
         case "matmul":
-            made = expand_matmul(*inputs, op.output.type.dtype, has_blas)
-            return None if made is None else [made]
+            replacement = expand_matmul(*inputs, op.output.type.dtype, has_blas)
+            return None if replacement is None else [replacement]
         case "convolve" | "correlate" if op.output.type.dtype in BLAS:
             return [(expand_convolve if op.name == "convolve"
                      else expand_correlate)(*inputs, op.output.type.dtype)]
         case "einsum":
-            made = expand_einsum(op, inputs, {})
-            return None if made is None else [made]
+            replacement = expand_einsum(op, inputs, {})
+            return None if replacement is None else [replacement]
         case ("inv" | "inverse_or_nan" | "solve" | "det" | "sign_of_det" | "log_of_det"
               | "cofactors" | "cholesky"):
             return expand_small_linalg(op, inputs)
         case "searchsorted" | "digitize" if has_blas:
-            made = (expand_search(op, *inputs) if op.name == "searchsorted"
-                    else expand_digitize(*inputs, **op.attrs))
-            return None if made is None else [made]
+            replacement = (expand_search(op, *inputs) if op.name == "searchsorted"
+                           else expand_digitize(*inputs, **op.attrs))
+            return None if replacement is None else [replacement]
         case "fitted":
             return [as_writes(*inputs, op.attrs["axis"])]
         case "fftfreq" | "rfftfreq":

@@ -35,9 +35,9 @@ def move_reshapes(function: Function) -> Function:
     for block in blocks_of(function.block):
         ops: list[Op] = []
         for op in block.ops:
-            with Builder(Block()) as made, at(op.line):
+            with Builder(Block()) as result, at(op.line):
                 new = _move(op, readers, block)
-            ops += made.block.ops or [op]
+            ops += result.block.ops or [op]
             if new is not None:
                 same[op.output] = new
         block.ops = ops

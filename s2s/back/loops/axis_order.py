@@ -34,10 +34,10 @@ DEEP = 16  # weight of an access in an inner loop, compared with one outside
 def permute_axes(function: Function) -> None:
     """Permute, in place, the axes of local arrays of `function`, a loop form."""
     arrays = Arrays(function)
-    for made in arrays.made:
-        group = arrays.group(made)
+    for allocation in arrays.made:
+        group = arrays.group(allocation)
         if group is not None:
-            axis, rank = arrays.dominant_axis(group), made.output.type.rank
+            axis, rank = arrays.dominant_axis(group), allocation.output.type.rank
             if axis not in (None, rank - 1):
                 arrays.reorder(group, [*(k for k in range(rank) if k != axis), axis])
 
@@ -71,16 +71,16 @@ class Arrays:
         for k, y in enumerate(block.yields):
             self.users.setdefault(y, []).append((block, k))
 
-    def group(self, made: Op) -> set[Value] | None:
-        """All versions and aliases of the array `made` allocates; None if its layout is visible."""
+    def group(self, allocation: Op) -> set[Value] | None:
+        """All versions and aliases of the array of `allocation`; None if its layout is visible."""
         found: set[Value] = set()
-        pending = [made.output]
+        pending = [allocation.output]
         while pending:
             v = pending.pop()
             if v in found:
                 continue
             if (v in self.results or not isinstance(v.type, Array)
-                    or v.type.rank != made.output.type.rank):
+                    or v.type.rank != allocation.output.type.rank):
                 return None
             found.add(v)
             origin = self._origin(v)

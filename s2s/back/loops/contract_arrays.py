@@ -36,14 +36,14 @@ ELEMENTS = ("getitem", "setitem", "additem")
 def contract_arrays(block: Block) -> None:
     """Contract the arrays that `block` allocates for one of its loops."""
     reads: dict[Op, set[Value]] = {}  # by op of `block`
-    for made in [op for op in block.ops if op.record is buffer]:
+    for allocation in [op for op in block.ops if op.record is buffer]:
         for op in block.ops:
             if op not in reads:
                 reads[op] = set(op_free_values(op))
-        trip = _only_user(made.output, block, reads)
+        trip = _only_user(allocation.output, block, reads)
         if trip is not None:
             del reads[trip.loop]
-            _shrink(made, trip, block)
+            _shrink(allocation, trip, block)
 
 
 class TripLoop(NamedTuple):
@@ -90,19 +90,20 @@ def _only_user(array: Value, block: Block, reads: Mapping[Op, set[Value]]) -> Tr
     return TripLoop(loop, trip)
 
 
-def _shrink(made: Op, around: TripLoop, block: Block) -> None:
-    """Remove the axis of the trips from the array that `made` allocates for a loop."""
+def _shrink(allocation: Op, around: TripLoop, block: Block) -> None:
+    """Remove the axis of the trips from the array of `allocation`."""
     loop, trip = around
-    k = loop.inputs.index(made.output) - 3
+    k = loop.inputs.index(allocation.output) - 3
     (body,) = loop.blocks
     param = body.params[1 + k]
     versions = list(trip.versions(param))
     del loop.inputs[3 + k], loop.outputs[k], body.params[1 + k], body.yields[k]
-    block.ops.remove(made)
-    if made.output.type.rank > 1:
-        type = Array(made.output.type.dtype, made.output.type.dims[1:])
-        body.ops.insert(0, Op(buffer, made.inputs[1:], {**made.attrs, "dims": type.dims}, [],
-                              [param], made.line))
+    block.ops.remove(allocation)
+    if allocation.output.type.rank > 1:
+        type = Array(allocation.output.type.dtype, allocation.output.type.dims[1:])
+        body.ops.insert(0, Op(buffer, allocation.inputs[1:],
+                              {**allocation.attrs, "dims": type.dims}, [], [param],
+                              allocation.line))
         param.op = body.ops[0]
         for v in versions:
             v.type = type
@@ -111,7 +112,7 @@ def _shrink(made: Op, around: TripLoop, block: Block) -> None:
                 del op.inputs[1 if op.name == "getitem" else 2]
                 op.attrs = {**op.attrs, "pattern": op.attrs["pattern"][1:]}
         return
-    _as_number(body, param, versions, made.output.type.dtype)
+    _as_number(body, param, versions, allocation.output.type.dtype)
 
 
 def _as_number(body: Block, param: Value, versions: list[Value], dtype: str) -> None:
@@ -156,15 +157,16 @@ def _of_number(op: Op, dtype: str, new: dict[Value, Value]) -> list[Op]:
 
 def scalarise_arrays(block: Block) -> None:
     """Replace small arrays that `block` allocates and indexes by constants by scalars."""
-    for made in [op for op in block.ops if op.record is buffer]:
-        places = _places(made)
-        if places and made.output not in block.yields and _uses_named(made.output, block, places):
-            _part(made, block, places)
+    for allocation in [op for op in block.ops if op.record is buffer]:
+        places = _places(allocation)
+        if (places and allocation.output not in block.yields
+                and _uses_named(allocation.output, block, places)):
+            _part(allocation, block, places)
 
 
-def _places(made: Op) -> list[tuple[int, ...]]:
+def _places(allocation: Op) -> list[tuple[int, ...]]:
     """All indices of an array of known, few elements."""
-    lengths = [n.constant for n in made.inputs]
+    lengths = [n.constant for n in allocation.inputs]
     if not all(type(n) is int and 0 < n <= MOST_NUMBERS
                for n in lengths) or np.prod(lengths) > MOST_NUMBERS:
         return []
@@ -196,15 +198,15 @@ def place_of(op: Op) -> tuple:
     return place if all(type(k) is int for k in place) else ()
 
 
-def _part(made: Op, block: Block, places: list) -> None:
-    dtype = made.output.type.dtype
-    with Builder(Block(), made.line) as builder:
+def _part(allocation: Op, block: Block, places: list) -> None:
+    dtype = allocation.output.type.dtype
+    with Builder(Block(), allocation.line) as builder:
         # version of the array -> its elements
-        holds = {made.output: {place: zero_of(dtype) for place in places}}
+        holds = {allocation.output: {place: zero_of(dtype) for place in places}}
     new: dict[Value, Value] = {}
     ops: list[Op] = []
     for op in block.ops:
-        if op is made:
+        if op is allocation:
             ops += builder.block.ops
         elif op.name in ELEMENTS and op.inputs[0] in holds:
             elements, place = holds[op.inputs[0]], place_of(op)

@@ -46,19 +46,19 @@ WRITES = ("setitem", "additem")
 
 def distribute_gathers(function: Function) -> Function:
     """Distribute the gathering and scattering loops of `function`, in place, where that pays."""
-    kept: list[Op] = []
+    saved: list[Op] = []
     same: dict[Value, Value] = {}
     for op in function.block.ops:
         plan = plan_distribution(op)
         if plan is not None and share_reads(op.blocks[0]):
             plan = plan_distribution(op)
         if plan is None:
-            kept.append(op)
+            saved.append(op)
             continue
         with Builder(Block(), op.line) as builder:
             same.update(zip(op.outputs, emit_strips(op, plan)))
-        kept += builder.block.ops
-    function.block.ops = kept
+        saved += builder.block.ops
+    function.block.ops = saved
     substitute(function.block, same)
     return function
 
@@ -67,15 +67,15 @@ def share_reads(body: Block) -> bool:
     """Share equal reads in the body of fused loops, which would each take room in a strip."""
     table: dict[tuple, Op] = {}
     same: dict[Value, Value] = {}
-    kept = []
+    saved = []
     for op in body.ops:
         key = key_of(op, same) if all(isinstance(x.type, Scalar) for x in op.outputs) else None
         first = table.setdefault(key, op) if key is not None else op
         if first is op or [x.type for x in first.outputs] != [x.type for x in op.outputs]:
-            kept.append(op)
+            saved.append(op)
         else:
             same.update(zip(op.outputs, first.outputs))
-    body.ops = kept
+    body.ops = saved
     substitute(body, same)
     return bool(same)
 

@@ -20,7 +20,7 @@ emits loops (gathers, scatters and scans too) would have to emit halves of them.
 fusion is one rule on one kind of op, and it fuses loops of the program as well as those that
 lowering emitted.
 
-Note [What may be joined]
+Note [Legality of fusion]
 Trip k of the second loop comes to run before trip k + 1 of the first. That is legal if each array
 that one loop writes and the other touches is touched by both only at the index of the trip, `a[i,
 ...]`, or at one constant distance from it, or is only accumulated into by both; and if the second
@@ -207,7 +207,7 @@ class Fusion:
         return self.facts[op]
 
     def may_fuse(self, first: Op, second: Op, block: Block) -> bool:
-        """Whether fusion of both loops is legal and worthwhile. Note [What may be joined]"""
+        """Whether fusion of both loops is legal and worthwhile. Note [Legality of fusion]"""
         a, b = self.facts_of(first), self.facts_of(second)
         handed = [y for y in first.outputs if y in b.reads]
         if any(not isinstance(y.type, Array) for y in handed):
@@ -330,7 +330,7 @@ def is_sequential(loop: Op) -> bool:
 
 
 def may_raise_anyway(loop: Op) -> bool:
-    """Whether trips may raise, so run one at a time anyway: Note [What may be joined]."""
+    """Whether trips may raise, so run one at a time anyway: Note [Legality of fusion]."""
     return not has_vector_math(loop) and any(op.record is place_in_op
                                              for op in walk(loop.blocks[0]))
 

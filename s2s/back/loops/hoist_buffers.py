@@ -130,10 +130,10 @@ def _copy_carried(around: Op, block: Block) -> list[Op]:
         if (around.inputs.count(start) > 1 or start in block.yields
                 or any(start in op.inputs or not _only_read(start, op.blocks) for op in later)
                 or not _made_in(Block(ops=block.ops[:place]), start)):
-            made, around.inputs[3 + k] = _copy(start, None, around.line)
-            before += made
-        made, body.yields[skip + k] = _copy(end, param, around.line)
-        body.ops += made
+            copies, around.inputs[3 + k] = _copy(start, None, around.line)
+            before += copies
+        copies, body.yields[skip + k] = _copy(end, param, around.line)
+        body.ops += copies
         _rename_versions(end, _allocation(end).name or end.name)
     return before
 
@@ -193,11 +193,11 @@ def _copy(array: Value, into: Value | None, line: int | None) -> tuple[list[Op],
         lengths = list(map(value, dims_of(array.type)))
         target = new_buffer(array.type.dtype, array.type.dims, lengths) if into is None else into
         target.name = target.name or array.name
-        (made,) = loop(lengths, [target], [array.type], [target.name],
+        (copy,) = loop(lengths, [target], [array.type], [target.name],
                        lambda index, carries: [put(carries[0],
                                                    op_named("getitem", array, *index,
                                                             pattern=("i",) * len(index)), index)])
-    return builder.block.ops, made
+    return builder.block.ops, copy
 
 
 def _before_branches(body: Block, inside: set[Value]) -> None:
@@ -211,8 +211,8 @@ def _before_branches(body: Block, inside: set[Value]) -> None:
                            for n in (_outside(n, inside) for n in op.inputs)]
                 last = _last_version(op.output, block)
                 if last is not None and _is_small(lengths, inside):
-                    body.ops[place:place] = made = _from_branch(branch, block, op, lengths, last)
-                    inside.update(v for x in made for v in x.outputs)
+                    body.ops[place:place] = hoisted = _from_branch(branch, block, op, lengths, last)
+                    inside.update(v for x in hoisted for v in x.outputs)
 
 
 def _is_small(lengths: Sequence[Value | int], inside: set[Value]) -> bool:
@@ -247,11 +247,11 @@ def _from_branch(branch: Op, block: Block, buffer: Op, lengths: Sequence[Value |
     return [*builder.block.ops, buffer]
 
 
-def _zeros(array: Value, made: Op) -> tuple[list[Op], Value]:
-    """A loop that fills `array` with zeros, as long as `made` allocates it; and the result."""
+def _zeros(array: Value, allocation: Op) -> tuple[list[Op], Value]:
+    """A loop that fills `array` with zeros, with the lengths of `allocation`; and the result."""
     dtype = array.type.dtype
-    with Builder(Block(), made.line) as builder:
-        (filled,) = loop(made.inputs, [array], [array.type], [array.name],
+    with Builder(Block(), allocation.line) as builder:
+        (filled,) = loop(allocation.inputs, [array], [array.type], [array.name],
                          lambda index, carries: [put(carries[0], zero_of(dtype), index)])
     return builder.block.ops, filled
 

@@ -50,8 +50,8 @@ def rematerialise(function: Function) -> None:
                 for block in op.blocks}
     same: dict[Value, Value] = {}
     needed_now: set[Value] = set()  # operands of recomputed ops, which `readers` does not know
-    for made in [op for op in home if op.record is buffer]:
-        found = _stored_array(made, readers, counters)
+    for allocation in [op for op in home if op.record is buffer]:
+        found = _stored_array(allocation, readers, counters)
         needed = None if found is None else _recomputation(found.write, found.loop, readers)
         if (needed is not None and needed_now.isdisjoint(found.loop.outputs)
                 and same.keys().isdisjoint([found.write.inputs[1],
@@ -66,7 +66,7 @@ def rematerialise(function: Function) -> None:
                     done[where] = env.get(found.write.inputs[1], found.write.inputs[1])
                 home[op].ops.remove(op)
                 same[op.output] = done[where]
-            _drop(found.write, found.loop, made.output, home)
+            _drop(found.write, found.loop, allocation.output, home)
     substitute(function.block, same)
 
 
@@ -78,14 +78,14 @@ class StoredArray(NamedTuple):
     reading: list[Op]
 
 
-def _stored_array(made: Op, readers: Readers, counters: set[Value]) -> StoredArray | None:
-    """The fill and the reads of the array that `made` allocates; None if it is used otherwise."""
-    if len(readers[made.output]) != 1 or made.attrs["zero"]:
+def _stored_array(allocation: Op, readers: Readers, counters: set[Value]) -> StoredArray | None:
+    """The fill and the reads of the array of `allocation`; None if it is used otherwise."""
+    if len(readers[allocation.output]) != 1 or allocation.attrs["zero"]:
         return None
-    ((loop, _),) = readers[made.output]
+    ((loop, _),) = readers[allocation.output]
     if loop is None or loop.name != "for":
         return None
-    k = loop.inputs.index(made.output) - 3
+    k = loop.inputs.index(allocation.output) - 3
     write = only_write(loop, k)
     reading = [op for op, _ in readers[loop.outputs[k]]]
     if write is None or not 0 < len(reading) <= READERS or any(op is not None
@@ -93,20 +93,21 @@ def _stored_array(made: Op, readers: Readers, counters: set[Value]) -> StoredArr
         return None
     if not all(op is not None and op.name == "getitem"
                and not isinstance(op.output.type, Array) and counters.issuperset(op.inputs[1:])
-               for op in reading) or not _is_filled(made, loop, write):
+               for op in reading) or not _is_filled(allocation, loop, write):
         return None
     return StoredArray(loop, write, reading)
 
 
-def _is_filled(made: Op, loop: Op, write: Op) -> bool:
+def _is_filled(allocation: Op, loop: Op, write: Op) -> bool:
     """Whether `write` fills the array, so that every read is of a computed element.
 
     The loops around it, of which `loop` is the outermost, must visit all indices.
     """
     ends = {op.blocks[0].params[0]: op.inputs[1] for op in (loop, *walk(loop.blocks[0]))
             if op.name == "for" and op.inputs[2].constant == 1 and op.inputs[0].constant == 0}
-    return all(i in ends and not compared(n).isdisjoint(compared(ends[i])) or i in ends
-               and is_same(n, ends[i]) for i, n in zip(write.inputs[2:], made.inputs, strict=True))
+    return all(i in ends and not compared(n).isdisjoint(compared(ends[i]))
+               or i in ends and is_same(n, ends[i])
+               for i, n in zip(write.inputs[2:], allocation.inputs, strict=True))
 
 
 def _recomputation(write: Op, loop: Op, readers: Readers) -> list[Op] | None:
@@ -154,12 +155,12 @@ def _copy_op(op: Op, env: dict[Value, Value]) -> Op:
     return copy
 
 
-def _drop(write: Op, loop: Op, made: Value, home: dict[Op, Block]) -> None:
-    """Remove the array that `made` allocates and `write` fills from the carries of `loop`."""
+def _drop(write: Op, loop: Op, array: Value, home: dict[Op, Block]) -> None:
+    """Remove the array `array`, which `write` fills, from the carries of `loop`."""
     while loop is not None:
-        k = loop.inputs.index(made) - 3
+        k = loop.inputs.index(array) - 3
         (body,) = loop.blocks
-        made, end = body.params[1 + k], body.yields[k]
+        array, end = body.params[1 + k], body.yields[k]
         del loop.inputs[3 + k], loop.outputs[k], body.params[1 + k], body.yields[k]
         loop = None if end is write.output else end.op
     home[write].ops.remove(write)

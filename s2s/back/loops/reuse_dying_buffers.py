@@ -42,14 +42,15 @@ def reuse_dying_buffers(function: Function) -> None:
             for x in op_free_values(op):
                 users.setdefault(x, []).append(op)
         for loop in [op for op in block.ops if op.name == "for"]:
-            for k, made in enumerate(loop.inputs[3:]):
-                if (made not in buffers or users[made] != [loop] or loop.inputs.count(made) != 1
-                        or loop.outputs[k] in returned):
+            for k, allocation in enumerate(loop.inputs[3:]):
+                if (allocation not in buffers or users[allocation] != [loop]
+                        or loop.inputs.count(allocation) != 1 or loop.outputs[k] in returned):
                     continue
                 write = only_write(loop, k)
-                array = None if write is None else dying_array(loop, write, made, block, users)
+                array = (None if write is None
+                         else dying_array(loop, write, allocation, block, users))
                 if array is not None:
-                    replace_buffer(array, made, loop, k, write, block)
+                    replace_buffer(array, allocation, loop, k, write, block)
 
 
 def memory_of_results(function: Function) -> set[Value]:
@@ -101,11 +102,11 @@ def only_write(loop: Op, k: int) -> Op | None:
     return write
 
 
-def dying_array(loop: Op, write: Op, made: Value, block: Block,
+def dying_array(loop: Op, write: Op, allocation: Value, block: Block,
               users: dict[Value, list[Op]]) -> Value | None:
-    """An array, dead after the loop, that can replace the buffer `made` that `write` fills."""
+    """An array, dead after the loop, that can replace `allocation`, which `write` fills."""
     for array in op_free_values(loop):
-        if (array not in loop.inputs and array.type == made.type
+        if (array not in loop.inputs and array.type == allocation.type
                 and is_made_in(array, block) and array not in block.yields
                 and not any(d.accepts_any for d in array.type.dims if isinstance(d, Extent))
                 and users[array][-1] is loop and all(only_reads(op, array) for op in users[array])
@@ -143,9 +144,10 @@ def reads_where_it_writes(loop: Op, array: Value, write: Op) -> bool:
                == write.attrs["pattern"] and op.inputs[1:] == write.inputs[2:] for op in reads)
 
 
-def replace_buffer(array: Value, made: Value, loop: Op, k: int, write: Op, block: Block) -> None:
-    """Initialise carry `k` of `loop` with `array` instead of `made`."""
+def replace_buffer(array: Value, allocation: Value, loop: Op, k: int, write: Op,
+                   block: Block) -> None:
+    """Initialise carry `k` of `loop` with `array` instead of `allocation`."""
     for op in walk(loop.blocks[0]):
         op.inputs[:] = [write.inputs[0] if x is array else x for x in op.inputs]
     loop.inputs[3 + k] = array
-    block.ops.remove(made.op)
+    block.ops.remove(allocation.op)

@@ -80,8 +80,9 @@ def partition(block: Block, space: Callable[[Op], tuple | None], reduces: Callab
     if postpone(ordered, home, readers, block, clashes):
         # successors of a removed nest must follow its predecessors
         for group in groups:
-            while gone := [other for other in group.after if not other.ops]:
-                group.after = (group.after.difference(gone).union(*(other.after for other in gone))
+            while removed := [other for other in group.after if not other.ops]:
+                group.after = (group.after.difference(removed).union(*(other.after
+                                                                       for other in removed))
                                - {group})
         return _ordered([group for group in groups if group.ops])
     return ordered

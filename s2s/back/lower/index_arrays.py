@@ -24,28 +24,28 @@ VIEWS = ("getitem", "expand_dims", "transpose")
 
 def index_sums(block: Block) -> set[Op]:
     """The sums and products of integer ranges in `block` that are used as indices only."""
-    made: dict[Value, Op] = {}
+    ranges: dict[Value, Op] = {}
     for op in block.ops:
-        if len(op.outputs) == 1 and (is_range(op) or is_view(op) and op.inputs[0] in made
-                                     or is_sum(op, made)):
-            made[op.output] = op
+        if len(op.outputs) == 1 and (is_range(op) or is_view(op) and op.inputs[0] in ranges
+                                     or is_sum(op, ranges)):
+            ranges[op.output] = op
     for y in [*block.yields, *(x for op in block.ops for inner in op.blocks
                                for x in free_values(inner))]:
-        drop(y, made)
+        drop(y, ranges)
     for op in reversed(block.ops):  # uses follow definitions
-        if len(op.outputs) == 1 and op.output in made:
+        if len(op.outputs) == 1 and op.output in ranges:
             continue
         for k, x in enumerate(op.inputs):
             if k not in op.record.shapes and not is_index(op, k):
-                drop(x, made)
-    return {op for op in made.values() if op.name in SUMS}
+                drop(x, ranges)
+    return {op for op in ranges.values() if op.name in SUMS}
 
 
-def drop(x: Value, made: dict[Value, Op]) -> None:
-    """Remove `x` and its operands from `made`."""
-    op = made.pop(x, None)
+def drop(x: Value, ranges: dict[Value, Op]) -> None:
+    """Remove `x` and its operands from `ranges`."""
+    op = ranges.pop(x, None)
     for y in op.inputs if op is not None else ():
-        drop(y, made)
+        drop(y, ranges)
 
 
 def is_range(op: Op) -> bool:
@@ -61,14 +61,14 @@ def is_view(op: Op) -> bool:
                                  and "i" not in op.attrs["pattern"])
 
 
-def is_sum(op: Op, made: dict[Value, Op]) -> bool:
-    """Whether `op` adds or multiplies ranges in `made` and numbers, with known broadcasting."""
+def is_sum(op: Op, ranges: dict[Value, Op]) -> bool:
+    """Whether `op` adds or multiplies ranges in `ranges` and numbers, with known broadcasting."""
     if (op.name not in SUMS or not isinstance(op.output.type, Array)
             or op.output.type.dtype != "int64"):
         return False
     dims = op.output.type.dims
     return all(x.type.dtype == "int64"
-               and (isinstance(x.type, Scalar) or x in made
+               and (isinstance(x.type, Scalar) or x in ranges
                     and all(d == 1 or d == n
                             for d, n in zip(x.type.dims, dims[len(dims) - x.type.rank:])))
                for x in op.inputs)

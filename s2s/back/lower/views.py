@@ -31,13 +31,13 @@ def define_view(scope, op: Op) -> bool:
     if (kind is None or len(op.outputs) != 1
             or not isinstance(op.output.type, Array) and op.name != "squeeze"):
         return False
-    made = kind(scope, op)
-    if made is None:
+    elements = kind(scope, op)
+    if elements is None:
         return False
     if isinstance(op.output.type, Array):
-        scope.set(op.output, made)
+        scope.set(op.output, elements)
     else:
-        scope.env[op.output] = made.at(())  # the only element
+        scope.env[op.output] = elements.at(())  # the only element
     return True
 
 
