@@ -104,7 +104,9 @@ def gradient_options(argnums: Argnums, has_aux: bool, holomorphic: bool, allow_i
 def value_and_grad(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False,
                    holomorphic: bool = False, allow_int: bool = False,
                    tape_limit: int | str | None = None) -> Transformed:
-    """`grad`, and the value: a function that returns (y, derivative), or ((y, aux), derivative)."""
+    """Transform `f` like `grad`, and return the value too: (y, derivative), or ((y, aux),
+    derivative).
+    """
     return Transformed("value_and_grad", f,
                        gradient_options(argnums, has_aux, holomorphic, allow_int, tape_limit))
 
@@ -329,8 +331,8 @@ def hvp(f: Callable, primals: Sequence | None = None, tangents: Sequence | None 
 @decorator
 def vmap(f: Callable, in_axes: int | Sequence[int | None] = 0,
          out_axes: int | Sequence[int | None] = 0) -> Transformed:
-    """`f` for many lanes at once: each argument has one more axis, where `in_axes` says, and so has
-    the result.
+    """Transform `f` to work on many lanes at once: each argument has one more axis, where `in_axes`
+    says, and so has the result.
 
     `in_axes` is one axis for all arguments, or one per argument, None for what all lanes share;
     `out_axes` is one axis for all results, or one per result, from `-n` to `n - 1` for results of
@@ -352,7 +354,7 @@ def vmap(f: Callable, in_axes: int | Sequence[int | None] = 0,
 @decorator
 def jit(f: Callable, static_argnums: int | Sequence[int] = (),
         static_argnames: str | Sequence[str] = (), **options) -> Transformed:
-    """`f`, compiled by Numba the first time it meets arguments of one kind.
+    """Compile `f` by Numba, on its first call with arguments of one kind.
 
     As every transformed function it leaves its caller's arrays as they are, also where `f` writes
     to its arguments: what is written is to be returned, and an `f` that returns nothing is refused.

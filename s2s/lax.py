@@ -16,7 +16,8 @@ from . import tree
 
 
 def cond(pred, true_fun: Callable, false_fun: Callable, *operands, operand=...):
-    """`true_fun(*operands)` if `pred` holds, else `false_fun(*operands)`: only one of them runs.
+    """Return `true_fun(*operands)` if `pred` holds, else `false_fun(*operands)`: only one of them
+    runs.
 
     As jax.lax.cond; both must return trees of one structure.  One operand may be given by name.
 
@@ -32,8 +33,7 @@ def cond(pred, true_fun: Callable, false_fun: Callable, *operands, operand=...):
 
 
 def switch(index, branches: Sequence[Callable], *operands):
-    """`branches[index](*operands)`; an index outside is the nearest one inside, as with
-    jax.lax.switch.
+    """Return `branches[index](*operands)`; an index outside is clamped, as in jax.lax.switch.
 
     Raises ValueError if there are no branches.
     """
@@ -47,7 +47,8 @@ def switch(index, branches: Sequence[Callable], *operands):
 
 
 def while_loop(cond_fun: Callable, body_fun: Callable, init_val):
-    """`val = body_fun(val)` as long as `cond_fun(val)`, from `init_val`; returns the last one.
+    """Repeat `val = body_fun(val)` as long as `cond_fun(val)`, from `init_val`; return the last
+    value.
 
     As jax.lax.while_loop, but differentiable in reverse as well.
     """
@@ -58,8 +59,8 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val):
 
 
 def fori_loop(lower, upper, body_fun: Callable, init_val):
-    """`val = body_fun(i, val)` for i from `lower` to `upper - 1`, from `init_val`; returns the last
-    one.
+    """Repeat `val = body_fun(i, val)` for i from `lower` to `upper - 1`, from `init_val`; return
+    the last value.
 
     As jax.lax.fori_loop; the bounds may be run-time integers in reverse mode, too.
     """
@@ -70,8 +71,8 @@ def fori_loop(lower, upper, body_fun: Callable, init_val):
 
 
 def scan(f: Callable, init, xs=None, length=None, reverse: bool = False, unroll: int = 1):
-    """`carry, y = f(carry, x)` for each x along the first axis of `xs`; returns the last carry and
-    the stacked ys.
+    """Repeat `carry, y = f(carry, x)` for each x along the first axis of `xs`; return the last
+    carry and the stacked ys.
 
     As jax.lax.scan: `xs` is a tree of arrays of one length, or None, when `length` says how often;
     `carry` and `y` are trees, `y` may be None.  Where there are no xs, `f` is called once, with
@@ -113,8 +114,8 @@ def trips(xs, length):
 
 
 def associative_scan(fn: Callable, elems, reverse: bool = False, axis: int = 0):
-    """All partial results of the associative `fn` along `axis`: y[0] = x[0], y[k] = fn(y[k - 1],
-    x[k]).
+    """Return all partial results of the associative `fn` along `axis`: y[0] = x[0], y[k] = fn(y[k -
+    1], x[k]).
 
     As jax.lax.associative_scan: `elems` is a tree of arrays of one length along `axis`; `fn(a, b)`
     combines two such trees element by element, and is given many elements at once.  With `reverse`

@@ -262,7 +262,7 @@ def run(passes: Sequence[Pass], function: Function) -> Function:
 
 @contextmanager
 def checked() -> Iterator[None]:
-    """Inside this, the IR is verified after every pass, as with S2S_CHECK=ir."""
+    """Verify the IR after every pass inside this context, as with S2S_CHECK=ir."""
     token = _checking.set(True)
     try:
         yield
@@ -280,7 +280,7 @@ _stages: ContextVar[list | None] = ContextVar("stages", default=None)
 
 @contextmanager
 def recorded() -> Iterator[list[tuple[str, Function]]]:
-    """Inside this, every stage is appended to the list that this gives: (pass, function) in order.
+    """Append every stage inside this context to the list that it yields: (pass, function) in order.
     """
     stages: list[tuple[str, Function]] = []
     token = _stages.set(stages)
@@ -305,8 +305,8 @@ def stage(function: Function, name: str, lengths: bool = True) -> Function:
 
 
 def dump(text: Callable[[], str], name: str) -> None:
-    """Write a stage where S2S_DUMP says, as <number>_<name>.py: in the order in which stages are
-    reached.
+    """Write a stage to the directory in S2S_DUMP, as <number>_<name>.py, numbered in the order in
+    which stages are reached.
     """
     directory = os.environ.get("S2S_DUMP")
     if directory:

@@ -144,7 +144,8 @@ class Lowered:
 
 
 class Transformed:
-    """A callable: `inner`, transformed.  `kind` names the transformation, `options` say how.
+    """A callable that is `inner`, transformed.  `kind` names the transformation, `options` its
+    options.
 
     What a call runs stands in the slot `__call__`: at first, and where kinds take a longer look,
     the method `call`; after a call, what was written for arguments like those (call/fast_path.py).

@@ -88,7 +88,7 @@ def without_shape(block: Block, unbound: set[Value]) -> set[Value]:
 
 
 def handed_on(block: Block, values: set[Value],
-                 made: bool | Callable[[Op], bool] = False) -> set[Value]:
+              made: bool | Callable[[Op], bool] = False) -> set[Value]:
     """Return `values` with the branch results, loop carries and tape items in `block` that may be
     one of them; with `made`, also what any op, or those it selects, computes from them.
     """

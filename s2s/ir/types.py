@@ -280,7 +280,7 @@ def has_unknown(type: Type) -> bool:
 
 
 def may_be_one(dim: Dim) -> bool:
-    """Whether this extent may turn out to be 1."""
+    """Test whether this extent may be 1."""
     return dim == 1 if isinstance(dim, int) else dim.may_be_one
 
 

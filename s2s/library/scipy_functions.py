@@ -748,7 +748,7 @@ def bernoulli_logpmf(k, p, loc=0):
 
 
 def multivariate_normal_logpdf(x, mean, cov):
-    """Of one mean and a regular covariance, at one or several x."""
+    """Support one mean and a regular covariance, at one or several x."""
     L = np.linalg.cholesky(cov)  # noqa: N806
     z = np.linalg.solve(L, np.transpose(np.subtract(x, mean)))
     return (-0.5 * np.sum(z * z, axis=0) - np.sum(np.log(np.diag(L))) - 0.5 * math.log(2 * math.pi)

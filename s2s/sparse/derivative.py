@@ -138,8 +138,8 @@ def with_mirror_images(matrix: sparse.csr_array) -> sparse.csr_array:
 
 
 class SparseJacobian:
-    """A callable: the Jacobian of `inner` as a scipy.sparse.csr_array, or with a tuple of `argnums`
-    a tuple of such.
+    """A callable that returns the Jacobian of `inner` as a scipy.sparse.csr_array, or with a tuple
+    of `argnums` a tuple of such.
 
     Rows are the elements of the result, columns those of the argument; of arrays of more axes, and
     of containers, in the order of `tree.leaves` and then of `ravel`.  With `hessian`, of the
