@@ -98,10 +98,11 @@ def conventions(t, *args) -> list[Convention]:
     order in which they were met.
 
     `t` is `grad` of a function, or any other transformation that holds a derivative, such as
-    `jit(vmap(grad(f)))`; `args` are what it is called with.  Each `Convention` has the user's
-    `line`, `what` was chosen, the `values` there, and prints as text.  An empty list says that the
-    derivative is that of calculus, as far as the ops know.  What the program throws away afterwards
-    is reported, too.  The program is run again, without what it prints; what it raises is raised.
+    `jit(vmap(grad(f)))`; `args` are the arguments of the call.  Each `Convention` has the user's
+    `line`, `what` was chosen, the `values` there, and prints as text.  An empty list means that the
+    derivative is that of calculus, as far as the ops know.  Values that the program discards
+    afterwards are reported, too.  The program is run again, without its output; its exceptions are
+    raised.
 
     Raises TypeMismatchError where `t` is no derivative, and whatever a call of `t` raises while
     code is generated.

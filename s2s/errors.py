@@ -253,8 +253,8 @@ class CaseError(UnsupportedError, NotImplementedError):
 class UndecidedError(UnsupportedError):
     """A value, `value`, that must be known when code is generated, and is not.
 
-    `parameters` are the positions of the function's arguments that it is computed of, where it is
-    computed of nothing else.
+    `parameters` are the positions of the arguments that the value is computed from, if it depends
+    on nothing else.
     """
 
     value: object = None

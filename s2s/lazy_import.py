@@ -66,7 +66,7 @@ class Meanings(dict):
     """A table keyed by functions; a `Named` key is found as the function it names, once anybody has
     imported its module.
 
-    Before that nobody can have the function in hand to look it up.
+    Before that no caller can hold the function to look it up.
     """
 
     def __init__(self):

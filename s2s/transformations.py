@@ -1,7 +1,7 @@
 """The kinds of transformation: for each its name suffix, signature, IR, and what a call runs.
 
-Everything here is asked by a `Transformed`, and is given it: `t.inner_function(types)` is the IR of
-the function inside, `t.options` say how it is transformed.
+These functions are called by a `Transformed`, which is their argument: `t.inner_function(types)` is
+the IR of the function inside, `t.options` are the options of the transformation.
 """
 
 from __future__ import annotations
@@ -154,8 +154,8 @@ def axis_left_open(t, p: inspect.Parameter, type: Type, axis: int) -> int | None
     """Return the lane axis of a parameter without an entry in `in_axes`: None for shared ones, such
     as defaults.
 
-    The function is generated for what it is given, and a default looks no different there from what
-    a caller gives.  A number has no lanes; an array has them where the default is none, or has an
+    The function is generated for its arguments, among which a default looks no different from what
+    a caller passes.  A number has no lanes; an array has them where the default is none, or has an
     axis less.
     """
     if p.default is p.empty:

@@ -2,10 +2,10 @@
 depends.
 
 Note [Through calls]
-A result depends on what a call is given only if it does so in the function called.  This is not for
-speed alone: the cotangent of a tape has an item for each that was pushed only if the items that are
-popped carry one (ops/core/control.py), so who pushes and who pops, the two halves of a derivative
-that are functions of their own, must agree on which tapes carry one.
+A result depends on an argument of a call only if it does so in the callee.  This is not for speed
+alone: the cotangent of a tape has an item for each that was pushed only if the items that are
+popped carry a derivative (ops/core/control.py), so the two halves of a derivative, functions of
+their own that push and pop, must agree on which tapes carry one.
 """
 
 from __future__ import annotations

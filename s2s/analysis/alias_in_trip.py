@@ -1,10 +1,10 @@
 """Alias analysis within one trip, for loops that exchange buffers: `prev, cur = cur, prev`.
 
 Over all trips, prev and cur each hold either array, so their sets of roots (alias.py) meet.  In one
-trip they are two: if the arrays that enter are apart, and those that a trip hands on are apart
-whenever those it was given are, then they are in every trip.  A *layer* says so for one loop: the
-roots of its values in one trip, where the array that each parameter brings has a root of its own.
-Two values share memory only if their roots meet in all layers.
+trip they are two: if the arrays are disjoint before the loop, and the yields of a trip are disjoint
+whenever its parameters are, then they are in every trip.  A *layer* records this for one loop: the
+roots of its values in one trip, where each array parameter has a root of its own.  Two values share
+memory only if their roots meet in all layers.
 """
 
 from __future__ import annotations

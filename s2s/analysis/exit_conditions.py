@@ -6,9 +6,9 @@ the last.
         if total > limit:           # so far the loop went on, and this was False
             break
 
-The sweep back need not save `total` in every trip to decide again whether to leave: it is the last
-trip, where it begins, that left the loop, if one did.  Note [The trip that leaves] in
-transform/reverse/tape.py says what follows for what is saved.
+The reverse sweep need not save `total` in every trip to decide again whether to leave: if some trip
+left the loop, it was the last, where the reverse sweep begins.  Note [The trip that leaves] in
+transform/reverse/tape.py gives the consequences for what is saved.
 
 Three designs were considered.  To take the last trip out of the loop back gives two copies of its
 adjoint, and four where a loop that is left stands in another.  To carry the answer through the loop

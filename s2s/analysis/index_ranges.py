@@ -180,7 +180,7 @@ class Indices:
     """The walk over a function that tracks ranges of its integers, and collects the requirements of
     its indices and those without a range.
 
-    What is required can only be asked of symbols that are `spelled` at a call.
+    Requirements can be checked only for symbols that are `spelled` at a call.
     """
 
     def __init__(self, known: dict[Value, Range], made: dict[str, tuple[Value, int]],

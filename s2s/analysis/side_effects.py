@@ -77,9 +77,9 @@ def without_shape(block: Block, unbound: set[Value]) -> set[Value]:
     """Return the values in `block` that may have another shape at run time than their types say,
     where some are `unbound` on some path.
 
-    What stands for an array that is not there has no elements.  Ops that ask nothing but its shape,
-    as those do that make zeros for its cotangent, run all the same, and so does what is made of
-    that; what reads its elements raises, or does not run.
+    The stand-in for an unbound array has no elements.  Ops that read only its shape, such as those
+    that make zeros for its cotangent, run all the same, and so do the ops on their results; ops
+    that read its elements raise, or do not run.
     """
     unbound = handed_on(block, unbound)
     made = {y for op in walk(block) if any(op.inputs[k] in unbound for k in op.record.shapes)

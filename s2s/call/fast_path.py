@@ -17,12 +17,12 @@ changes nothing, so it may run a second time.  Native code itself says whether l
 kind (runtime/call/native_function.py, `asked_first`), and Numba's dispatcher, in C, whether dtypes,
 ranks and layouts are; where all leaves are Python's own numbers, not even that is left to ask.
 
-Three designs were measured.  A method that asks one function whether arguments are as before, and
-hands them to another that takes them apart, was five calls of Python functions deep: 17 times a
-bare call of Numba.  Making a transformed function one of Numba's dispatchers leaves no Python at
-all, but then nobody reads captured values, notices that a function was redefined, or takes
-containers apart.  This is one Python function, and stands in the slot `__call__` of the transformed
-function, so that Python enters it with the caller's own arguments.
+Three designs were measured.  A method that calls one function to check the arguments, and another
+to flatten them, was five Python calls deep: 17 times a bare call of Numba.  Making a transformed
+function one of Numba's dispatchers leaves no Python at all, but then nothing reads captured values,
+notices that a function was redefined, or flattens containers.  This is one Python function, in the
+slot `__call__` of the transformed function, so that Python enters it with the caller's own
+arguments.
 """
 
 from __future__ import annotations

@@ -23,12 +23,11 @@ class Builder:
     """An emitter of ops into one block.  Use it as a context manager: rules emit into the innermost
     one.
 
-    `inits` says that the block is part of the op that the builder around it is about to append, and
-    what those of its parameters that are carries start as.  `above` are values whose types' symbols
-    a new block will meet although it has not made them: what is fresh in it is called otherwise.
-    `meetings` takes what is asked of extents that ops put side by side: given for the block that
-    every run of a function runs.  `trips` is the range that the block's first parameter counts
-    through, of a loop's block.
+    `inits`, for the block of an op that the enclosing builder is about to append, maps carry
+    parameters to their initial values.  `above` are values from outside whose symbols a new block
+    may meet: fresh symbols avoid theirs.  `meetings` collects the extents that ops require to be
+    equal: given for a block that every run of a function executes.  `trips` is the range of the
+    block's first parameter, for the block of a loop.
     """
 
     def __init__(self, block: Block | None = None, line: Line | None = None,

@@ -118,8 +118,9 @@ def in_turn(function: Callable) -> Callable:
 class cached_in_turn:
     """A cached property whose first evaluation holds the turn.
 
-    `functools.cached_property` has, in some versions of Python, a lock of its own: whoever waited
-    for a turn with it would keep those from it who have the turn, and a fork would not wait for it.
+    In some versions of Python, `functools.cached_property` has a lock of its own: a thread waiting
+    for the turn while holding it would block the thread that has the turn, and a fork would not
+    wait for it.
     """
 
     def __init__(self, make: Callable):

@@ -104,8 +104,8 @@ class Block:
 class Meeting:
     """Two extents that an op on every path compares: the run raises if they are unequal.
 
-    With `broadcasts`, one that is 1 goes with any.  A derivative may not need that op: so this is
-    asked of the arguments of a call, not left to what happens to be computed.
+    With `broadcasts`, an extent of 1 fits any other.  A derivative may not need the op that
+    compares them: so this is checked on the arguments of a call, independently of what is computed.
     """
 
     a: Dim
@@ -160,8 +160,8 @@ class Recalled:
     """A function whose parameters and results are known from an earlier process; all else is
     generated on demand.
 
-    It is asked for its `params`, `results`, `captures`, `meetings`, `tupled` and `name` as a
-    Function is, and is not changed.
+    It has the `params`, `results`, `captures`, `meetings`, `tupled` and `name` of a Function, and
+    is not changed.
     """
 
     def __init__(self, make: Callable[[], Function], name: str, params: list[Value],

@@ -15,7 +15,7 @@ def interpret(function: Function, *args,
               enter: Callable[[Op], None] = lambda op: None):
     """Run `function` on NumPy arguments; return a tuple if it has several results, else one value.
 
-    `enter(op)` is told of each op before it is run, `watch(op, inputs, results)` afterwards.
+    `enter(op)` is called before each op, `watch(op, inputs, results)` after it.
     """
     results = _run(function.block, list(args), {}, watch, enter)
     return tuple(results) if function.tupled else results[0]

@@ -12,9 +12,10 @@ Note [Which extents are 1] says.  For those that ask, code is generated once mor
 short.
 
 Three designs were weighed.  A check of lengths before each nest, and both forms of the nest, is
-twice the code to compile, and the cotangents' shapes differ ever after.  Taking for one length what
-two arguments happen to share makes new code whenever a matrix is square.  This is a kind of axis,
-as "of length 1" is, and nobody pays for it who does not ask.
+twice the code to compile, and the cotangents' shapes differ from then on.  Specialising to the
+coincidence that two arguments have the same length generates new code whenever a matrix is square.
+This makes "long" a kind of axis, as "of length 1" is, and costs nothing to programs that do not
+depend on it.
 
 Note [Supposed lengths]
 Of the gates `z[:n]`, `z[n:2 * n]` of a network each may have length 1, for all that is known before

@@ -6,8 +6,8 @@
     Form("attributes", ("w", "b"), Params)      x.w       Params(w=w, b=b)
 
 A form is part of a type: it is known when code is generated, and members are data.  A plain tuple
-has no form.  An object whose class does more in its constructor than store what it is given is made
-without calling it.
+has no form.  An object whose constructor does more than store its arguments is built without
+calling it.
 """
 
 from __future__ import annotations

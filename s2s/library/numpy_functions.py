@@ -1,10 +1,10 @@
 """Composite NumPy functions as plain Python, which the front end inlines.
 
-Each takes NumPy's own steps, so that its numbers are NumPy's to the last bit; what NumPy's
-documentation calls by the name of somebody (Clenshaw, Horner) is that.  The other places where a
-function can be said: an op of its own where the generated source is to call it by name or where its
-derivative is no composition of others (ops/), a composition of Values where types decide
-(ops/arrays/statistics.py).  Here stands what loops, calls functions of the program or builds lists.
+Each takes NumPy's own steps, so that its numbers are NumPy's to the last bit; where NumPy's
+documentation names an algorithm (Clenshaw, Horner), it is used.  The alternatives: an op of its
+own, where the generated source is to call the function by name or its derivative is no composition
+of others (ops/); a composition of Values, where types decide (ops/arrays/statistics.py).  Functions
+with loops, calls of user functions, or lists are here.
 """
 
 from __future__ import annotations

@@ -9,21 +9,21 @@ Machine code from the cache loads in hundredths of a second; reading the program
 and making loops of it, only to find the name of that code, took ten times as long.
 
 Note [What generated code depends on]
-The key of a first call is made of what it is given and is sure to be asked: which transformations,
-with which options, of which function (its code and its text), the types of the arguments, and all
-files of s2s and the versions of what it stands on.  Everything else a program can ask while it is
-read goes through `front/syntax/dependencies.py`, which a process asks again before it uses what it
-has generated.  So that is what is kept: the places of all that was consulted (addresses.py) and
-what stood there (fingerprints.py).  A process that finds the same at each of these places would be
-led to the same places again, and generate the same.  It has to be told more than a process that
-goes on: which modules of libraries names stand for, what lists and dicts hold, and that a name of
-Python's own is not a global variable.  What has no place, or is of a kind that cannot be told, is
-generated as ever.
+The key of a first call consists of what is certain to matter: the transformations and their
+options, the function (its code and its text), the types of the arguments, all files of s2s and the
+versions of its dependencies.  Everything else that a program's meaning may depend on is read
+through `front/syntax/dependencies.py`, which a process reads again before it uses code generated
+earlier.  So that is stored: the addresses of all that was consulted (addresses.py) and the
+fingerprints of what was found there (fingerprints.py).  A process that finds the same at each of
+these addresses would follow the same path, and generate the same.  Another process needs more than
+the same process later: which library modules names stand for, what lists and dicts hold, and that a
+builtin's name is not a global variable.  Code that depends on an object without an address or a
+fingerprint is generated anew.
 
-Considered: to keep the IR instead, which holds code objects, namespaces and cells, and takes as
-long to load as a small program takes to generate; to make the key of all that a function can reach,
-where a change of anything in a module would be a change of everything in it; to keep it for
-functions that are interpreted too, whose calls mostly are fewer and whose source is asked for.
+Considered: to store the IR instead, which holds code objects, namespaces and cells, and takes as
+long to load as a small program takes to generate; to include everything that a function can reach
+in the key, where any change in a module would invalidate everything in it; to store interpreted
+functions too, which mostly have fewer calls, and whose source is usually read.
 
 A recalled function stands in for the original (`ir.graph.Recalled`): its parameters and results are
 known; its source, its loops for other lengths, or the explanation of an error, are generated on

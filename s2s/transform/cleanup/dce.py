@@ -13,9 +13,9 @@
             x = x * k
         return x
 
-Liveness is demand: a result is demanded, and demands what it is made of.  A carry of a loop that
-only feeds itself is never demanded, so it goes, whatever circles it runs in; so does a tape that is
-only pushed to.  A loop without effects goes when nothing reads its results, even if it would not
+Liveness is demand: a result is demanded, and demands its operands.  A carry of a loop that only
+feeds itself is never demanded, so it is removed, through whatever cycle; so is a tape that is only
+pushed to.  A loop without effects is removed when nothing reads its results, even if it would not
 have ended.
 """
 

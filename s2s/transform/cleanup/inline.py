@@ -198,7 +198,7 @@ def inline_where(function: Function, wanted: Callable[[Function, bool, Op], bool
     """Inline the calls for which `wanted` holds, except those with derivative rules where `rules`
     is set.
 
-    `wanted(callee, again, op)` is told whether the call is checkpointed, and which it is.
+    `wanted(callee, again, op)` also takes whether the call is checkpointed, and the call itself.
     """
     if not any(op.name == "call" for op in walk(function.block)):
         return function

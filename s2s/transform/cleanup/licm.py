@@ -51,12 +51,11 @@ loop makes a trip.
 
 Of what is compiled no derivative is taken any more: `licm_of_values` moves it as it is.
 
-Considered: to leave such ops in the loop, whose sweep back then repeats what depends on no trip,
-and saves it if it is an array; to put them, or the loop with them, behind the test, where an array
-would need zeros that stand for it, an outer loop could not take them further, and what makes
-threads of loops or fuses them would look into branches; and to clear what comes back to their
-operands, which has to be done once in each of the sweeps of a derivative of a derivative.  A choice
-of operands is one op that does it all.
+Considered: to leave such ops in the loop, whose reverse sweep then repeats loop-invariant work, and
+saves it if it is an array; to move them, or the loop with them, behind the test, where an array
+would need zeros as a stand-in, an outer loop could not hoist them further, and parallelisation and
+fusion of loops would have to look into branches; and to clear the cotangents of their operands,
+once in each sweep of a derivative of a derivative.  Selecting the operands is a single op.
 
 Considered: to hoist expensive ops untested where the lengths are known to agree, which costs a loop
 of no trips a product that it never needed; and to do so for native code alone, which has one branch

@@ -14,10 +14,10 @@
             y[i] = y[i] * k + i
         return y
 
-Emitting folds: constants, `x * 1`, what the types prove.  Here are added the simplifications that
-need more than one op: a carry that every trip hands on unchanged is no carry, a branch result that
-is the same on both sides is no branch result, and the length of an array that the program made is
-the length of the argument it was made like.
+Emitting folds constants, `x * 1`, and what the types prove.  This adds the simplifications that
+need more than one op: a carry that every trip yields unchanged is replaced by its initial value, a
+branch result that is the same in both arms by that value, and the length of an array created like
+an argument by the length of the argument.
 """
 
 from __future__ import annotations

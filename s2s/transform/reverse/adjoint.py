@@ -196,8 +196,8 @@ class Adjoint:
         """The values of the function that may be infinite or NaN, or have such slopes, for finite
         inputs.
 
-        Quotients of numbers are left out: who asks whether there is one asks before dividing, and
-        every other one, in a loop with a branch, would be chosen twice.
+        Quotients of numbers are left out: programs that test for them test before dividing, and
+        every other quotient, in a loop with a branch, would be masked twice.
         """
         steep = {y for op in walk(self.function.block) if not op.blocks and may_be_infinite([op])
                  for y in op.outputs if op.name != "divide" or isinstance(y.type, Array)}
@@ -623,9 +623,9 @@ def mask_of_arrays(chosen: dict[Value, Value | None]) -> Value | None:
     """Return the condition by which whole arrays are to be selected, as max(total, 0.0) selects the
     sum of a preceding loop.
 
-    To sweep the loop back only where it holds leaves out what nobody needs, where to choose
-    afterwards takes arrays of zeros for each of them.  Numbers are chosen afterwards: that costs
-    nothing, and loops around may become vector instructions.
+    Running the loop's reverse sweep only where the condition holds saves its work, where selecting
+    afterwards takes arrays of zeros for each cotangent.  Numbers are selected afterwards: that
+    costs nothing, and enclosing loops can still be vectorised.
     """
     masks = [part for x, part in chosen.items() if part is not None
              and isinstance(part.type, Scalar) and isinstance(x.type, Array)]

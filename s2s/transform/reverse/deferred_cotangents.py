@@ -34,7 +34,7 @@ def deferrable_reads(forth: Op, back: Op, block: Block,
     """Find the ops of `back` that read elements of arrays computed between the two loops from
     `forth`'s results, and the ops that compute these; None if they must stay whole.
 
-    `equal` are pairs of lengths that calls are asked to agree in.
+    `equal` are pairs of lengths whose equality is checked at each call.
     """
     between = block.ops[block.ops.index(forth) + 1:block.ops.index(back)]
     made = _computed_between(forth, between)

@@ -13,9 +13,9 @@ pushed; the adjoint of the block pops it first.  So one tape per value is enough
 out, for calls of any depth.
 
 Note [What the backward part is given]
-Parameters that the reverse sweep reads are handed to it by the caller, who often can compute them
-again (`n - 1`, a part of an array), and saves them otherwise.  Which they are depends on what the
-calls inside are given: a fixed point.
+Parameters that the reverse sweep reads are passed to it by the caller, which often can recompute
+them (`n - 1`, a part of an array), and saves them otherwise.  Which ones depends on the arguments
+of the inner calls: a fixed point.
 """
 
 from __future__ import annotations

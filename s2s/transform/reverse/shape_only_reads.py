@@ -53,8 +53,8 @@ def replace_shape_only_reads(adjoint: Block, home: dict[Value, Block],
     """Redirect, in place, ops of `adjoint` that read only shapes to its own values or to lengths;
     return the lengths by the values they belong to.
 
-    `home` says of each primal value which block defines it; what the block of `primal` defines is
-    there anyway.  It is told where lengths are.
+    `home` maps each primal value to its block; values of the block of `primal` are in scope anyway.
+    It is updated with the lengths.
     """
     top = primal.block
     wanted = read_as_values(adjoint)

@@ -22,9 +22,9 @@ and wrong in second order.  The value stays what the program computes, bit for b
 `as_if`, which is printed as nothing, says what is differentiated.  It is put in before a function
 is differentiated, and is gone afterwards.
 
-Considered: a rule of `power` that looks at its operand, which serves reverse mode only and has to
-do it for each spelling in each rule; to rewrite when a program is read, which changes what a
-program that nobody differentiates looks like.
+Considered: a rule of `power` that inspects its operand, which serves reverse mode only and is
+needed for each spelling in each rule; to rewrite when a program is read, which changes the source
+of programs that nobody differentiates.
 """
 
 from __future__ import annotations
