@@ -42,7 +42,7 @@ from .whole_array_tapes import replaced_arrays
 # through the iterations in exactly the opposite order.
 #
 # Note [What a trip begins with and ends with]
-# What a loop carries, each trip ends with and the next begins with.  Where the sweep back reads
+# What a loop carries, each trip ends with and the next begins with.  Where the reverse sweep reads
 # both, and they go to an array, one tape has them: as long as the loop and one more, x_tape[t]
 # before the trip and x_tape[t + 1] after it.  So once it is saved what a trip begins with, what it
 # ends with is there, too, and not recomputed, however cheap: the loop is cut a second time, with
@@ -57,7 +57,7 @@ from .whole_array_tapes import replaced_arrays
 # a loop writes once are not saved either (analysis/final_elements.py).
 #
 # Note [The trip that leaves]
-# The sweep back through a loop knows its last trip, and that only this one can have left it
+# The reverse sweep through a loop knows its last trip, and that only this one can have left it
 # (analysis/exit_conditions.py).  What is read only where the loop was left, `total` in `if total >
 # limit: return total * x[i]`, is read once: it goes to no tape, but comes out of the loop as it was
 # in the last trip, as another carry if it is not one.
