@@ -240,8 +240,8 @@ def _is_unread(x: Value) -> bool:
 
 
 def _fold_setitem(x: Value, v: Value, *operands: Value, pattern: Pattern):
-    """Storing what is there already changes nothing; what is overwritten at once need not be
-    written; the whole of an array of no axes is its number.
+    """Remove stores of the value already there, and stores overwritten at once; a store to an array
+    of no axes is the number stored.
     """
     if isinstance(x.type, Scalar) and isinstance(v.type, Scalar) and pattern in ((), (...,)):
         return v if v.type == x.type else astype(v, dtype=x.type.dtype)

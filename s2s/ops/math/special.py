@@ -246,9 +246,7 @@ betaln = _special("betaln",                    lambda y, a, b: digamma(a) - diga
 
 
 def _real(x):
-    """The real part of `x`, by which complex numbers are told apart, of which none is less than
-    another.
-    """
+    """The real part of `x` if it is complex: complex numbers have no order."""
     return RECORDS["real"](x) if str(dtype_of(value(x).type)).startswith("complex") else x
 
 

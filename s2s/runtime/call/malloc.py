@@ -1,18 +1,17 @@
 """Tell the allocator to keep freed memory up to a limit, so that the next call need not fetch it
 from the system page by page.
 
-A gradient makes arrays at each call and frees them at its end.  glibc gives large ones back to the
+A gradient allocates arrays in each call and frees them at its end. glibc returns large ones to the
 system at once, and the next call waits while the system clears each page again: in the gradient of
-a convolutional network, 20 ms of 39.  Reusing the arrays of the call before was considered, and is
-what `out=` does for results; of what lives within a call s2s would have to keep its own heap, with
-the same questions of when to let go that the allocator has answered already.  So the allocator is
-told to be patient.  Elsewhere than with glibc, and where the user has set the limits, nothing is
-done.
+a convolutional network, 20 ms of 39. Considered: reusing the arrays of the previous call, which
+`out=` does for results; for temporaries s2s would need its own heap, and the same policy for
+shrinking it that the allocator has already. So glibc's thresholds are raised. With other
+allocators, and where the user has set the limits, nothing is changed.
 
-What is asked of the system anew at each call is the price of one page after another, more than that
-of all arithmetic on what is in them: a tape of 56 MB took half of a gradient's time.  So arrays are
-kept up to half of what may lie free.  Huge pages (`madvise`) were considered: they are cleared as
-well, and not every system has them.
+Memory that is fetched anew in each call costs one page fault after another, more than all
+arithmetic on it: a tape of 56 MB took half of a gradient's time. So arrays of up to half of the
+free-memory limit are kept. Huge pages (`madvise`) were considered: they are cleared as well, and
+not every system has them.
 """
 
 from __future__ import annotations

@@ -1,27 +1,27 @@
 """Native functions: the loop form of a function, compiled by Numba.
 
-`compiled(function)` is a callable on flat positional arguments.  Its module is the same text that
-`.lower().loops` shows, with `@njit` above each function; layouts and read-only flags are told apart
-by Numba's own dispatcher, in C.  It is compiled for C order, and what comes in another is put in
-order first where that pays (runtime/entry/layout_adapter.py).
+`compiled(function)` is a callable on flat positional arguments. Its module is the text that
+`.lower().loops` shows, with `@njit` above each function; Numba's own dispatcher, in C,
+distinguishes layouts and read-only flags. The code is compiled for C order, and arguments in
+another order are copied first where that pays (runtime/entry/layout_adapter.py).
 
 Note [Indices]
-An index out of range raises IndexError.  Ranges prove most indices; for others
-analysis/index_ranges.py says what would have to hold of the arguments, which is asked at each call:
-of lengths in native code, of numbers in Python.  Where it holds, the code runs that checks nothing
-but indices that are data (back/arrays/index_checks.py); where not, Numba's boundscheck, a flag for
+An index out of range raises IndexError. Range analysis proves most indices in bounds; for others
+analysis/index_ranges.py states conditions on the arguments, which are checked at each call: on
+lengths in native code, on numbers in Python. If they hold, the code runs that checks only indices
+that are data (back/arrays/index_checks.py); if not, a version with Numba's boundscheck, a flag for
 a whole function.
 
 Note [Where an error came from]
-Where the program says `raise`, compiled code raises, too, and Numba notes the line
-(user_exception.py).  In other places it does not know its line, and carrying it would cost every
-access.  An error is rare and ends the run, so the interpreted form of the same function is run
+Where the program has a `raise`, compiled code raises, too, and Numba records the line
+(user_exception.py). Elsewhere compiled code does not know its line, and tracking it would cost
+every access. An error is rare and ends the run, so the interpreted form of the same function is run
 again on the same arguments, which compiled code has not changed: it raises the same error, with the
-index and the user's line.  Compiled code checks lengths and ranges of indices before loops, so it
-may complain of what the loop would never have come to; then the interpreted form returns, and what
-it returns is the result.  A warning says so, once a function: it is slow, and where no such check
-has raised, something is wrong with the machine code.  There is none where the code itself leaves a
-call to Python, as `2 ** 70` on its integers.
+index and the user's line. Compiled code hoists checks of lengths and indices out of loops, so it
+may raise for an iteration that would never run; then the interpreted form returns, and its result
+is used. A warning says so, once per function: it is slow, and without such a hoisted check it
+indicates wrong machine code. There is no warning where the code itself defers to Python, as for `2
+** 70` of its integers.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """The NaN trap: with S2S_CHECK=nan, generated code stops at the first NaN or inf that it produces,
 forwards or backwards.
 
-After each assignment of interpreted code, what was assigned is looked at.  The FloatingPointError
-says which statement made the NaN, and of what values; the user's line comes as with any error
-(load_source.py).  An inf that was there before, an operand or `np.inf` in the statement, is none to
-stop at.
+The assigned values are inspected after each assignment of interpreted code. The FloatingPointError
+names the statement that produced the NaN, and its operands; the user's line is added as for any
+error (load_source.py). An inf that was there before, as an operand or as `np.inf` in the statement,
+does not stop the program.
 
-Compiled code looks at what it assigns, too, and raises (nan_trap_native.py); the interpreted form
-then runs on the same arguments and says where, and of what (runtime/call/native_function.py, Note
-[Where an error came from]).
+Compiled code inspects its assignments, too, and raises (nan_trap_native.py); the interpreted form
+then runs on the same arguments and reports statement and operands (runtime/call/native_function.py,
+Note [Where an error came from]).
 """
 
 from __future__ import annotations

@@ -125,8 +125,9 @@ def note(builder, kind: int, *words: ir.Value) -> None:
 
 
 def guarded_memory(context, builder, size: ir.Value) -> tuple[ir.Value, Callable[[], ir.Value]]:
-    """Numba's object that holds memory for elements of `size` bytes, or null, and what writes the
-    guard words and says where the elements are, if there is memory."""
+    """Numba's object that owns memory for elements of `size` bytes, or null, and a function that
+    writes the guard words, if there is memory, and returns the address of the elements.
+    """
     meminfo = context.nrt.meminfo_alloc_dtor_unchecked(
         builder, builder.add(size, WORD(REST)), guard_check(builder.module)
     )

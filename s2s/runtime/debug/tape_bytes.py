@@ -1,11 +1,11 @@
 """Measure the tapes of a derivative: the bytes saved for its reverse sweep, by name and by the
 user's line.
 
-The generated Python is run once on the arguments, and looked at before each of its loops and after
-it: there its tapes are as full as they get.  So the report counts what is there, whatever decides
-how long it is.  (Computing it from the shapes was considered: it says nothing of tapes that grow,
-and would have to know of each construct again.)  Of a tape that grows, a look asks only what has
-come since the last one: it would take the square of the time of the run to ask all at each of them.
+The generated Python is run once on the arguments, and its tapes are inspected before and after each
+of its loops, where they are largest. So the report counts actual sizes, whatever determines them.
+(Considered: computing them from shapes, which does not work for growing tapes, and would duplicate
+the knowledge of each construct.) Of a growing tape only the items since the last inspection are
+counted, because counting all of them each time would take quadratic time.
 """
 
 from __future__ import annotations

@@ -4,19 +4,18 @@
         for j in range(m):                 ->               for j in range(n * m if whole else m):
             y[i, j] = x[i, j] * x[i, j]                         y[i, j] = x[i, j] * x[i, j]
 
-where `whole` says that a step of i is m steps of j, in x as in y: then the element [0, i * m + j]
-of each is its element [i, j].  A matrix of ten columns has rows of two vectors and two numbers, and
-a loop to enter and leave for each: the gradient of `sum(maximum(A * B + A, 0) ** 2 * A)` took five
-times as long for 30,000 rows of ten numbers as for one of 300,000.
+where `whole` holds if a step of i equals m steps of j, in x as in y: then the element [0, i * m +
+j] is the element [i, j]. A row of ten numbers is two vectors and a remainder of two, plus the
+overhead of a loop: the gradient of `sum(maximum(A * B + A, 0) ** 2 * A)` took five times as long
+for 30,000 rows of ten numbers as for one row of 300,000.
 
-The trips are the same in the same order, so whatever they hand on, raise or skip stays what it was.
-The strides are asked when the loop is reached, and the text of the body is there once: only how
-often the loops run depends on them.  A sum over rows, or a row that is added to all (`b[j]`), keeps
-both loops.
+The trips run in the same order, so values they carry, exceptions and skips stay the same. The
+strides are tested when the loop is reached, and the body is emitted once: only the trip counts
+depend on them. A sum over rows, or a row that is broadcast (`b[j]`), keeps both loops.
 
-Considered: to write one loop into the text, over reshaped arrays, where layouts are known: they are
-not, when the text is written, and Python would have to run it on any; two copies of the nest, of
-which one is for arrays without gaps, which LLVM takes twice as long for.
+Considered: one loop over reshaped arrays in the text, where layouts are known: they are not known
+when the text is printed, and Python would have to run it on any layout; two versions of the nest,
+one for contiguous arrays, which take LLVM twice as long.
 """
 
 from __future__ import annotations

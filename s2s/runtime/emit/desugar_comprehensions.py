@@ -8,9 +8,9 @@ inferred.
                                                   found.append(g(x))
                                               ys = found
 
-So do those inside other expressions of a statement: what generated code computes beside them
-neither prints nor changes what they read. Those that may not run at all, in a branch of an
-expression, stay as they are.
+So are those inside other expressions of a statement: generated code around them neither prints nor
+changes what they read. Conditionally evaluated ones, in a branch of an expression, are left as they
+are.
 """
 
 from __future__ import annotations

@@ -105,7 +105,8 @@ def chosen(function: Function, least: int) -> Callable[..., dict[str, int]]:
 def function_for(function: Function, *args) -> Function:
     """`function` specialised for a call with these arguments, if it is the first."""
     least = much(function)
-    return specialise_lengths(set_lengths(function, {} if least is None else chosen(function, least)(*args)))
+    return specialise_lengths(set_lengths(function,
+                                          {} if least is None else chosen(function, least)(*args)))
 
 
 class ByLengths(ByArguments):

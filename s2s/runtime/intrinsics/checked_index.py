@@ -1,10 +1,10 @@
 """Index intrinsics that tell LLVM that an index is in bounds or not negative.
 
-`checked_place` is what `place_in` of the loop form is: an index that is data, checked where it is
-used.  One comparison, of numbers without sign, says that an index which has been counted from the
-front is neither negative nor too large; LLVM knows it from then on, and asks no more whether it
-counts from the end.  As the function of Python's that the loop form shows it would be compiled by
-itself for each program, 60 ms, and asks three times.
+`checked_place` is the native form of `place_in` of the loop form: an index that is data, checked
+where it is used. One unsigned comparison tests that an index counted from the front is neither
+negative nor too large; LLVM knows this from then on, and removes the wrap-around. The Python
+function in the loop form would be compiled separately for each program, in 60 ms, and makes three
+comparisons.
 """
 
 from __future__ import annotations

@@ -1,25 +1,25 @@
 """Functions of complex numbers in native code: calls of NumPy's own inner loops on one number.
 
 Numba's tanh(400+1j) is nan, its exp(1000+0j) inf+nanj, its cosh and sinh likewise, and some lose
-half of their digits near 0 or lose signs of zeros.  C's `ctanh` and its kind are what NumPy calls
-where a C library has them and gets them right, and what it replaces where not.  So what is called
-here are the inner loops of NumPy's ufuncs: `void loop(char **args, npy_intp *dimensions, npy_intp
-*steps, void *data)` of the public structure PyUFuncObject (numpy/ufuncobject.h), which need neither
-Python nor its lock. Compiled code then has every bit of the interpreted, at special values, huge
-ones and on both sides of each branch cut, on every platform; it is also less to compile than
-Numba's functions, which are Python.
+half of their digits near 0, or the signs of zeros. NumPy calls C's `ctanh` and its like where a C
+library has them right, and replaces them where not. So native code calls the inner loops of NumPy's
+ufuncs: `void loop(char **args, npy_intp *dimensions, npy_intp *steps, void *data)` of the public
+structure PyUFuncObject (numpy/ufuncobject.h), which need neither Python nor its lock. Compiled
+results then equal interpreted ones in every bit, at special values, huge ones and on both sides of
+each branch cut, on every platform; it is also less to compile than Numba's functions, which are
+Python.
 
 Considered: functions of our own with the tables of C99's Annex G, some 400 lines, that would agree
-with one C library and not with the next; C's functions themselves, which return a structure, in
-registers here, in memory there.
+with one C library and not with another; C's functions themselves, which return a structure, in
+registers or in memory depending on the platform.
 
-The addresses are this process's.  Code in the cache names them as symbols, and `provide` says what
-these mean before it is linked. They belong to generated code alone (element_access.py); exported
-files have Numba's functions.  Sums, products, squares and absolute values stay a few instructions,
-for LLVM to vectorise, and so do quotients: those of NumPy, where `/` to Numba is Python's and
-raises (what divides Python's own numbers has asked before: back/arrays/python_errors.py).  exp of
-what is not large is three calls of libm, as in C libraries, without the way through memory: 14 ns
-for 21, in single precision 6 for 43.
+The addresses are valid in this process. Cached code refers to them by symbols, which `provide`
+defines before linking. They are used in generated code only (element_access.py); exported files use
+Numba's functions. Sums, products, squares and absolute values stay a few instructions, for LLVM to
+vectorise, and so do quotients, with NumPy's meaning: Numba's `/` is Python's and raises (divisions
+of Python numbers were checked before: back/arrays/python_errors.py). exp of moderate arguments is
+three calls of libm, as in C libraries, without the detour through memory: 14 ns instead of 21, in
+single precision 6 instead of 43.
 """
 
 from __future__ import annotations

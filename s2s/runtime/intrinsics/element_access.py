@@ -1,14 +1,14 @@
 """Emit element accesses and loops over ranges as a few LLVM instructions.
 
-Numba writes thirty instructions for `x[i]` and more than a hundred for the head of a loop: it
-stores structures in memory, zeroed first, and loads their fields again, in Python, as text, which
-LLVM then reads and takes to pieces.  Half of the code of a derivative was that.  What is written
-here is what LLVM makes of it, with Numba's arithmetic of indices, so that the loops come out as
-they did.  Other indices, steps that are data, and code that checks indices go Numba's way.
+Numba emits thirty instructions for `x[i]` and more than a hundred for the head of a loop: it stores
+zeroed structures to memory and loads their fields again; Python emits this as text, which LLVM
+parses and optimises away. That was half of the code of a derivative. Here the final instructions
+are emitted directly, with Numba's index arithmetic, so that the loops come out the same. Other
+indices, steps that are data, and code with bounds checks use Numba's lowering.
 
-They belong to the target context of generated code alone (runtime/numba/compiler.py).  Considered:
-intrinsics in the place of `x[i]`, which nobody would want to read; registering these with Numba,
-for all code of the process.
+The emitters belong to the target context of generated code alone (runtime/numba/compiler.py).
+Considered: intrinsics in place of `x[i]`, which nobody would want to read; registering the emitters
+with Numba, for all code of the process.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@
             raise ValueError("operands could not be broadcast together: their lengths differ")
         return n
 
-is what `.loops` shows and what an exported module has.  Numba compiles each such function on its
-own, in 10 to 15 ms, and writes thirty instructions for each call of it, with a branch for every way
-in which a call may end; here it is a comparison and a branch.
+is in `.loops` and in exported modules. Numba compiles each such function separately, in 10 to 15
+ms, and emits thirty instructions for each call, with a branch for every possible outcome; here it
+is a comparison and a branch.
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
 """Allocate arrays in native code with LLVM's `noalias`: their memory overlaps nothing else.
 
-What compiled code allocates overlaps neither its arguments nor anything else that it has allocated,
-but LLVM sees pointers that were loaded from memory, and so guards each vectorised loop with
-comparisons of all its arrays in pairs; where these are many, or the loop is the inner one of a nest
-and short, they cost more than the loop, or it stays scalar.  The pointer of an array made here
-comes out of a call that is marked `noalias`, as malloc's is: an empty piece of assembler, which no
-pass looks into.  It counts as touching memory, so that what zeros were written is written before.
+Memory allocated by compiled code overlaps neither its arguments nor other allocations, but LLVM
+sees pointers loaded from memory, and so guards each vectorised loop with pairwise overlap checks of
+its arrays; if these are many, or the loop is a short inner loop, they cost more than the loop, or
+it stays scalar. The pointer of an array allocated here is the result of a call marked `noalias`,
+like malloc's: an empty piece of inline assembly, opaque to all passes. It counts as a memory
+access, so that zeroing stays before it.
 
-Considered and left: `flags.noalias` of a pipeline class speaks of arguments only, so that each loop
+Considered: `flags.noalias` of a pipeline class, which covers arguments only, so that each loop
 would have to be a function of its own, called with its buffers (measured: as fast as this);
-recomputing what is kept in buffers.
+recomputing the contents of buffers.
 
 Note [Allocating]
-Numba's np.empty and np.zeros are Python functions, each compiled anew for every kind of shape, and
-so is what they call: 0.9 of the 3 seconds of the first call of a small hidden Markov model.  These
-write the few instructions where the array is made.
+Numba's np.empty and np.zeros are Python functions, compiled anew for every kind of shape, and so
+are their callees: 0.9 of the 3 seconds of the first call of a small hidden Markov model. Here a few
+instructions are emitted in place.
 """
 
 from __future__ import annotations

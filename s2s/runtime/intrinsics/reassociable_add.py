@@ -1,10 +1,9 @@
 """Reassociable addition: sums whose terms LLVM may add in any order.
 
-np.sum adds in pairs of pairs, a BLAS routine in an order of its own: the order in which their terms
-are added is no part of what they promise.  The additions of such a sum carry LLVM's permission to
-be done in another order, so that the loop adds several terms at a time; no other addition of the
-program carries it.  (fastmath={"reassoc"} would give it to all of a function: also to those of a
-compensated sum, which would then compensate nothing.)
+np.sum uses pairwise summation, a BLAS routine an order of its own: the order of addition is not
+part of their contract. The additions of such a sum carry LLVM's `reassoc` flag, so that the loop
+adds several terms at a time; no other addition of the program has it. (fastmath={"reassoc"} would
+apply to a whole function, including compensated sums, which would then compensate nothing.)
 """
 
 from __future__ import annotations

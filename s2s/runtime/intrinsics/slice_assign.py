@@ -1,10 +1,11 @@
 """Assign arrays to slices, `y[k] = x`, with an error without a message: formatting one takes Numba
 seconds to compile.
 
-Numba says which shapes do not go together, and compiles for that how integers become text, lists of
-texts one text, and the rest of what strings are in Python: the first `y[k] = x` of a process took 3
-s of a quiet machine, whatever else the program was.  Nobody reads the message: the interpreted form
-of the function says it again (runtime/call/native_function.py, Note [Where an error came from]).
+Numba's error names the shapes that do not match, and so compiles the conversion of integers to
+text, joining of strings, and the rest of Python's strings: the first `y[k] = x` of a process took 3
+s on a quiet machine, whatever the rest of the program. Nobody reads the message: the interpreted
+form of the function raises it again (runtime/call/native_function.py, Note [Where an error came
+from]).
 
 Considered: loops in place of each such assignment, for each rank.  Helpers of ops that have no loop
 form (ops/program/list_ops.py, ops/linalg/determinant.py) read better as they are.

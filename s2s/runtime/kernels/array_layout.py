@@ -1,11 +1,11 @@
 """np.ascontiguousarray, np.reshape and np.transpose in native code: views of contiguous memory,
 copies of other arrays.
 
-Numba's are Python functions, compiled anew for each kind of array and of shape, in 30 to 150 ms;
-the first np.transpose with axes takes 3 s, because of the text of an error.  Arrays of numbers that
-do not lie in order are copied by a function of the module, one for each rank: an einsum of six
-small tensors, which puts 35 arrays in order, took 3.5 s where it takes 1.6.  They are copied even
-if it turns out that they do lie in order; to ask took more code than to copy.
+Numba's versions are Python functions, compiled anew for each kind of array and of shape, in 30 to
+150 ms; the first np.transpose with axes takes 3 s, because of an error message. Non-contiguous
+arrays of numbers are copied by a function of the module, one for each rank: an einsum of six small
+tensors, which makes 35 arrays contiguous, took 3.5 s instead of 1.6. They are copied even if they
+turn out to be contiguous at run time; a test took more code than the copy.
 """
 
 from __future__ import annotations

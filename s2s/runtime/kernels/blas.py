@@ -1,12 +1,12 @@
 """Emit matrix products as direct calls of BLAS.
 
-Numba's own `a @ b` takes 0.4 s to compile for each kind of operands, four times what everything
-around it takes, because it is made of Python functions that check and copy.  These write the call
-of the same BLAS routines (SciPy's, through the pointers that Numba holds) where the product is, and
-leave transposing to BLAS's flags: some 10 ms. A small matrix times a vector is done by
-small_matvec.py instead: a call of BLAS would take longer than what it does.
+Numba's own `a @ b` takes 0.4 s to compile for each kind of operands, four times as long as
+everything around it, because it consists of Python functions that check and copy. Here the call of
+the same BLAS routines (SciPy's, through Numba's pointers) is emitted in place, with transposes
+expressed by BLAS's flags: some 10 ms. The product of a small matrix and a vector is left to
+small_matvec.py: the call of BLAS would take longer than the work.
 
-BLAS counts in columns: a matrix in C order is, to BLAS, its own transpose.
+BLAS is column-major: to BLAS, a matrix in C order is its own transpose.
 """
 
 from __future__ import annotations
@@ -103,9 +103,8 @@ class Operand(NamedTuple):
 
 def _with_vector(context, builder, kind: types.Array, a: Operand, b: Operand,
                  shape: Sequence[ir.Value]) -> ir.Value:
-    """A product of a matrix and a vector, where it stands: what LLVM knows of their lengths, and
-    that all such products of a module have the same, reaches the functions of small_matvec.py,
-    which are loops of that many trips then.
+    """Emit a product of a matrix and a vector: LLVM propagates known lengths, if all such products
+    of a module share them, into the loops of small_matvec.py as constant trip counts.
     """
     with builder.if_then(builder.icmp_signed("!=", a.shape[-1], b.shape[0]), likely=False):
         context.call_conv.return_user_exc(builder, ValueError, (UNEQUAL,))

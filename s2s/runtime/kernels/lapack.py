@@ -7,19 +7,18 @@
 
 Numba's np.linalg.solve takes 4 to 6 s to compile for each kind of operands, and its inv, det and
 cholesky a third of a second to one: they are Python functions that check, copy and call the same
-routines.  It also keeps what it has allocated where a matrix is singular. These take some 20 ms,
-and let what stands around them share a factorisation (share_factorisations.py).
+routines. It also leaks its allocations if a matrix is singular. These take some 20 ms, and can
+share a factorisation (share_factorisations.py).
 
-`lu` and `p` are what getrf has made of the matrix itself, column by column, as NumPy does it, so
-that the same matrices are singular here and there: the matrix is transposed on its way, where it
-lies in rows.  Right sides stay in rows: to LAPACK they are the transposed ones, and X A^T = B^T is
-solved with the triangles on the right (trsm), which needs no second copy.
+`lu` and `p` are the results of getrf for the matrix itself, column-major, as in NumPy, so that the
+same matrices are singular in both: a row-major matrix is transposed in the copy. Right sides stay
+row-major: to LAPACK they are transposed, and X A^T = B^T is solved with triangles on the right
+(trsm), without a second copy.
 
-The routines are SciPy's, as Numba's are.  Their addresses are this process's: code names them as
-symbols, and `provide` says what these mean before it is linked, as
-runtime/intrinsics/complex_math.py does it.  Considered: Numba's own wrappers of LAPACK, which have
-no getrs, trsm, trsv, and look up each routine by its name once more in each process, with Python's
-lock.
+The routines are SciPy's, as Numba's are. Their addresses are valid in this process: code refers to
+them by symbols, which `provide` defines before linking, as in runtime/intrinsics/complex_math.py.
+Considered: Numba's own wrappers of LAPACK, which lack getrs, trsm, trsv, and look up each routine
+by name again in each process, with Python's lock.
 """
 
 from __future__ import annotations

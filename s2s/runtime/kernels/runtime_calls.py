@@ -1,10 +1,9 @@
 """Replace ops of the loop form by calls of runtime functions, for code that is compiled in this
 process.
 
-What `.loops` shows, and what is exported, is the same program in plain Python: `a @ b`, `total +=
-x`, `np.empty(n)`, `np.exp(x)`.  So an exported module needs nobody but NumPy and Numba, and
-computes exp at the speed of libm; the text of vector math, three times as long as the program it
-would stand in, is left out of it.
+`.loops` and exported modules contain the same program in plain Python: `a @ b`, `total += x`,
+`np.empty(n)`, `np.exp(x)`. So an exported module needs NumPy and Numba only, and computes exp at
+the speed of libm; it does not contain the text of vector math, three times as long as the program.
 """
 
 from __future__ import annotations

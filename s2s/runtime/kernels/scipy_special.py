@@ -3,13 +3,13 @@ numbers.
 
     y[i] = scipy.special.i0(x[i])    is compiled as    y[i] = scipys_i0(x[i])
 
-SciPy keeps them for Cython, as C functions of float64 that need neither Python nor its lock, with
-the bits of the ufuncs.  Their addresses are this process's: code names them as symbols, and
-`provide` says what these mean before it is linked, as lapack.py does it. Digamma is one of them:
-our own, which exported files have (ops/math/special.py), takes ten times as long.
+SciPy exports them for Cython, as C functions of float64 that need neither Python nor its lock, with
+the bits of the ufuncs. Their addresses are valid in this process: code refers to them by symbols,
+which `provide` defines before linking, as in lapack.py. Digamma is one of them: our own, used in
+exported files (ops/math/special.py), takes ten times as long.
 
-Considered: the inner loops of the ufuncs, as runtime/intrinsics/complex_math.py has NumPy's, which
-tell Python of errors; functions of our own, of which the digits would be another matter each.
+Considered: the inner loops of the ufuncs, as for NumPy's in runtime/intrinsics/complex_math.py,
+which report errors to Python; functions of our own, whose accuracy would have to be shown for each.
 """
 
 from __future__ import annotations

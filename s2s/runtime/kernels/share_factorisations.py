@@ -8,17 +8,17 @@ factors, triangles are not factored.
     L = np.linalg.cholesky(K)                   L = lapack_cholesky(K)
     c = np.linalg.solve(L.T, e)                 c = lapack_solution_of_upper(L.T, e)
 
-The derivative of every solution is one more system with the same matrix, or its transpose, so a
-gradient takes half of the time so; a triangle is solved in a number of operations like that of its
-elements, and with smaller errors.  `.loops` and exported files keep NumPy's words.  A factorisation
-is made where it is first needed, and found again by what stands below, in the same block or inside.
-Of a matrix that no trip of a loop changes it is made before the loop: an implicit scheme of 20
-steps, L u' = R u, factored L in each of them, and once more in each step of its gradient.  Where
-there is no trip, that was for nothing, and what it complains of is not what the program does: the
-interpreted form is asked then (runtime/call/native_function.py, Note [Where an error came from]).
+The derivative of every solve is another system with the same matrix or its transpose, so sharing
+halves the time of a gradient; a triangular solve takes a number of operations proportional to the
+size of the matrix, and has smaller errors. `.loops` and exported files keep NumPy's calls. A matrix
+is factored at its first use, and the factors are reused by later ops in the same block or inside.
+The factorisation of a loop-invariant matrix is hoisted: an implicit scheme of 20 steps, L u' = R u,
+factored L in each of them, and again in each step of its gradient. If the loop has no trip, the
+hoisted factorisation is wasted, and its error is not the program's: then the interpreted form
+decides (runtime/call/native_function.py, Note [Where an error came from]).
 
-Considered: an op for the factors in the program that is differentiated, which every reader of the
-source would meet; SciPy has it, NumPy has not.
+Considered: an op for the factors in the differentiated program, which every reader of the source
+would meet; SciPy has it, NumPy has not.
 """
 
 from __future__ import annotations

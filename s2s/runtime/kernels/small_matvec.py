@@ -1,18 +1,17 @@
 """Products of a small matrix and a vector, as functions of the module: faster than a call of BLAS.
 
-Two functions do it, and each is written into a module once, so that one more product costs a call
-to compile.  They are in vectors already, so LLVM is told not to make them longer ("optsize"): as
-fast, and a third of the time to compile, 20 ms each.  `row` is a vector times a matrix, row by row,
-and `dots` that matrix times a vector; for a matrix in the other order they change places. They keep
-a few registers of sums and store each result once, in whole vectors as far as the lengths go: `row`
-adds in the order of the program, `dots` in as many parts as a register holds, and puts four sums
-side by side with one store (what reads them next reads vectors, and waited for four stores of one
-number each to reach the cache).
+There are two functions, emitted into a module once each, so that another product only costs a call
+to compile. They are vectorised already, so LLVM is told to optimise them for size ("optsize"): as
+fast, and a third of the compile time, 20 ms each. `row` is a vector times a row-major matrix, and
+`dots` that matrix times a vector; for a column-major matrix they are swapped. They keep sums in a
+few registers and store each result once, in whole vectors as far as the lengths allow: `row` adds
+in program order, `dots` in as many partial sums as a register has lanes, and writes four sums with
+one store (a following vector load would stall on four scalar stores).
 
-Gemv takes 1.5 to 3 times as long for 2x2 to 24x24.  Products of two matrices stay with gemm, which
-has kernels for small ones: these, row by row, were slower from 6x6 on.  Considered: plain loops
-where the product stands, for LLVM to vectorise.  It guards them against overlaps, unrolls for
-lengths that are never met, and compiles each anew.
+Gemv takes 1.5 to 3 times as long for 2x2 to 24x24. Products of two matrices are left to gemm, which
+has kernels for small ones: these functions, row by row, were slower from 6x6 on. Considered: plain
+loops in place, for LLVM to vectorise. LLVM guards them against overlaps, unrolls for lengths that
+never occur, and compiles each anew.
 """
 
 from __future__ import annotations

@@ -3,13 +3,13 @@
     x = np.empty((n, m))      becomes      memory = s2s_new_2(8, n, m)
                                            if memory is null: leave
 
-Written where it stands, a new array took sixty instructions, with a branch for each way in which it
-may fail, a product a hundred: a third of what LLVM was given of a network of convolutions, of which
-each of its passes and the selection of instructions took its share.  A call takes a nanosecond or
-two, and what is called takes more: memory is asked for, BLAS is entered.
+In place, a new array took sixty instructions, with a branch for each possible failure, a product a
+hundred: a third of the LLVM code of a network of convolutions, with a proportional share of each
+pass and of instruction selection. A call takes a nanosecond or two, less than the allocation or the
+BLAS routine inside.
 
-Such a function raises as those of Numba do: it says through a pointer, which stands where it does
-with Numba, what is raised, and the caller leaves.
+A helper reports an exception as Numba's functions do, through a pointer argument in the same
+position, and the caller returns.
 """
 
 from __future__ import annotations

@@ -35,19 +35,19 @@ every compilation holds; so nothing here depends on how a version of Numba build
 other function of the process is compiled differently.
 
 Note [Functions that native code alone calls]
-Numba makes machine code of each function, also of one that has no wrapper for Python: all three
-runs of LLVM, selection of instructions, linking.  Nobody runs it: what calls the function links its
-LLVM code into its own and compiles that again.  So those functions end here after the first run; in
-the library that calls them they are inlined or compiled, once. Functions that call themselves are
-called through an address, and have code of their own as before. The constants that such a function
-refers to (its environment) get their address where it is compiled.
+Numba generates machine code for each function, even without a Python wrapper: all three runs of
+LLVM, instruction selection, linking. Nobody runs it: callers link its LLVM code into their own and
+compile that again. So such functions stop after the first run; they are inlined or compiled once,
+in the library that calls them. Recursive functions are called through an address, and have code of
+their own as before. The constants that such a function refers to (its environment) get their
+address where it is compiled.
 
 Note [Machine code of long functions]
-Before it selects instructions, LLVM goes through the blocks of a function, and from the beginning
-again when it has changed how they hang together: the square of their number, 10 of 13 seconds for
-400 loops.  From 10,000 blocks on it keeps a list of those that are to be looked at again; here from
-fewer on.  This is an option of LLVM's command line, and what is not known there ends the process:
-it is said to those versions that know it, once, and not before there is such a function.
+Before instruction selection, LLVM walks the blocks of a function, and starts again after each
+change of the control-flow graph: quadratic in their number, 10 of 13 seconds for 400 loops. From
+10,000 blocks on it keeps a worklist; here from fewer on. This is a command-line option of LLVM, and
+an unknown option ends the process: it is set only for versions known to have it, once, and not
+before there is such a function.
 """
 
 from __future__ import annotations

@@ -7,11 +7,10 @@ variants for every function, which LLVM calls from the loops that it vectorises:
 cost a fifth, so what has no branch is inlined instead, at whatever width LLVM chooses.
 
 Note [Functions with a branch]
-sin of a huge number is libm's business (lanes.rarely), and LLVM vectorises no loop that branches.
-So these functions are not inlined; an attribute of the call names their variants on whole vectors
-("vector-function-abi-variant"), in which the branch is one for all lanes.  A number that is left
-over by the vectors goes through the same arithmetic, so a result does not depend on where in an
-array it stands.
+sin of a huge number is left to libm (lanes.rarely), and LLVM does not vectorise loops with such
+branches. So these functions are not inlined; a call attribute names their vector variants
+("vector-function-abi-variant"), in which all lanes share one branch. Scalar remainders use the same
+arithmetic, so a result does not depend on its position in an array.
 """
 
 from __future__ import annotations

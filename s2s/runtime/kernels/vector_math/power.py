@@ -1,6 +1,6 @@
 """a ** b for a > 0 as exp(b log(a)), with the logarithm in extra precision.
 
-They are kept as sums of two numbers.  Of other a, NaN and infinities libm takes care.
+Logarithms are kept as sums of two numbers. Other a, NaN and infinities are left to libm.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """sin, cos and tan.
 
-x = n pi/2 + r with |r| <= pi/4.  pi/2 is subtracted in parts of so few bits that n times each is
+x = n pi/2 + r with |r| <= pi/4. pi/2 is subtracted in parts with so few bits that n times each is
 exact, and r is kept as the sum of two numbers: near a multiple of pi, where the parts cancel, no
-digit is lost.  Of numbers too large for that (2**22, about) libm takes care, which knows some 1,200
-bits of pi.
+digit is lost. Numbers too large for that (beyond about 2**22) are left to libm, which knows some
+1,200 bits of pi.
 """
 
 from __future__ import annotations
