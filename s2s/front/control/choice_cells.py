@@ -92,7 +92,7 @@ class ChosenCells:
         else:
             parts = [self.cell(cell.base, arm)]
             inside = {y for op in self.arms[arm].ops for y in op.outputs}
-            if not all(x not in inside or self._moved_out(x, arm) for x in cell.reads):
+            if not all(x not in inside or self._hoist_constant(x, arm) for x in cell.reads):
                 return None
 
             def make(outputs):
@@ -108,7 +108,7 @@ class ChosenCells:
 
         return place
 
-    def _moved_out(self, x: Value, arm: int) -> bool:
+    def _hoist_constant(self, x: Value, arm: int) -> bool:
         """Hoist a constant of the arm above the `if`; returns whether it is a constant."""
         if x.constant is MISSING or x.op.inputs:
             return False

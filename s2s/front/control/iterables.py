@@ -45,7 +45,7 @@ class Iterable:
 
 def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
     """The Iterable of `binding`."""
-    binding = frame.opened(binding)
+    binding = frame.contents_of(binding)
     match binding:
         case Iterable():
             return binding

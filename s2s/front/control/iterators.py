@@ -1,8 +1,8 @@
 """Single-use iterators: the results of iter(), map(), zip(), enumerate() and generator expressions.
 
-A read of an iterator's items consumes it (`Frame.opened`), and a second consumer is refused: how
-many items the first has left is only known at run time.  `next` takes one item; how many it took is
-in `state`, a dict of the program's, so that branches and loops join it like anything else.
+A read of an iterator's items consumes it (`Frame.contents_of`), and a second consumer is refused:
+how many items the first has left is only known at run time.  `next` takes one item; how many it
+took is in `state`, a dict of the program's, so that branches and loops join it like anything else.
 Considered: an object with a cursor, written in Python, which would make a `while` of every `for`
 over a `zip`; a mark on the binding itself, which would not be undone on the other path of an `if`.
 """
@@ -95,8 +95,8 @@ def gives_iterator(function: Callable, what: str) -> Callable:
     result is an iterator in Python.
     """
     def make(frame: Frame, node, *args, **keywords):
-        opened, named = [frame.opened(a) for a in args], {
-            name: frame.opened(a)
+        opened, named = [frame.contents_of(a) for a in args], {
+            name: frame.contents_of(a)
             for name, a in keywords.items()
         }
         # opening an iterator argument loses what that reads, and when
@@ -118,7 +118,7 @@ def iterator_of(frame: Frame, node: gast.AST, source):
     """iter(source)."""
     if isinstance(source, OneShotIterator):
         return source
-    return once(frame, frame.opened(source), "iter()", (source,))
+    return once(frame, frame.contents_of(source), "iter()", (source,))
 
 
 def next_of(frame: Frame, node: gast.AST, source, default=ALL):

@@ -54,11 +54,11 @@ NUMBERS = (bool, int, float, complex)
 
 
 def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, live: frozenset,
-           tells: bool = True):
+           assumes: bool = True):
     """Run `then()` or `otherwise()` by a run-time condition; returns the join of their results.
 
-    `live` are the names live after the `if`.  With `tells`, the condition is assumed to hold in the
-    first arm and to fail in the second.
+    `live` are the names live after the `if`.  With `assumes`, the condition is assumed to hold in
+    the first arm and to fail in the second.
     """
     if condition.constant is not MISSING:
         return then() if condition.constant else otherwise()
@@ -72,7 +72,7 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
         for cell, (own, alike) in shared.items():
             cell.held, cell.alike = own, alike
         frame.session.assumed = dict(assumed)
-        if tells:
+        if assumes:
             assume(frame.session.assumed, condition, body is then)
         block = Block()
         with Builder(block):
@@ -200,7 +200,8 @@ class Join:
     def bindings(self, a, b, name: str) -> Callable:
         """A function from the outputs of the `if` to the join of the bindings `a` and `b`."""
         if a is b:
-            self.needed.update(root for cell in self.frame.cells_held(a) for root in cell.roots)
+            self.needed.update(root for cell in self.frame.reachable_cells(a)
+                               for root in cell.roots)
             return lambda outputs: a
         a, b = resolve_optional(self.facts[0], a), resolve_optional(self.facts[1], b)
         # reads test whether it is bound first
@@ -247,7 +248,7 @@ class Join:
                 self.condition, with_conditions(a, iter([outputs[k] for k in first])),
                 with_conditions(b, iter([outputs[k] for k in second])))
         if isinstance(a, (str, Text)) and isinstance(b, (str, Text)):
-            first, second = self._told(a, 0), self._told(b, 1)
+            first, second = self._escaping_text(a, 0), self._escaping_text(b, 1)
             return lambda outputs: conditional_text(self.condition, first(outputs), second(outputs))
         if all(isinstance(x, (str, Text)) for x in (a, b)):
             first, second = EscapingClosures(self, 0).text(a), EscapingClosures(self, 1).text(b)
@@ -256,7 +257,7 @@ class Join:
             output = self._pair(self._leaf(a, 0), self._leaf(b, 1), name)
             return lambda outputs: self.frame.either(outputs[output], a, b)
         if is_function(a) and is_function(b):
-            self.needed.update(root for x in (a, b) for cell in self.frame.cells_held(x)
+            self.needed.update(root for x in (a, b) for cell in self.frame.reachable_cells(x)
                                for root in cell.roots)
             first, second = EscapingClosures(self, 0), EscapingClosures(self, 1)
             made = first.function(a), second.function(b)
@@ -267,7 +268,7 @@ class Join:
             f"{name} is {describe(a)} on one path and {describe(b)} on another",
             current().line, "give it one kind of value on all paths")
 
-    def _told(self, text, side: int) -> Callable:
+    def _escaping_text(self, text, side: int) -> Callable:
         """A function from the outputs to a text of one arm; the values it shows become outputs of
         the `if`.
         """
@@ -279,12 +280,12 @@ class Join:
             places.append(self._pair(*pair, x.name) if made else None)
             return x
 
-        def told(outputs):
+        def text_after(outputs):
             rest = iter(places)
             return map_leaves(text, lambda x: x if (k := next(rest)) is None else outputs[k])
 
         map_leaves(text, place)
-        return told
+        return text_after
 
     def one(self, x, side: int, name: str) -> Callable:
         """A function from the outputs to `x`, which only this arm has."""
@@ -417,20 +418,20 @@ class Join:
         if (all(isinstance(x, tuple) or x is UNBOUND for x in known)
             and (UNBOUND in known or len(known[0]) == len(known[1]))):
             items = self.lists(*known, name)
-            return self._placed(items, (a, b))
+            return self._joined_cell(items, (a, b))
         leaves = self._leaf(a, 0), self._leaf(b, 1)
         output = self._pair(*leaves, name)
         if (a, b) in self.parted:
-            return self._placed(lambda outputs: outputs[output], ())
+            return self._joined_cell(lambda outputs: outputs[output], ())
         choice = None
         if all(isinstance(leaf.type, Array) for leaf in leaves):
             choice = self.outside.choice(self.condition, (a, b), output)
         if choice is not None:
             self.needed.update((*a.roots, *b.roots))
-        return self._placed(lambda outputs: outputs[output], (a, b), choice)
+        return self._joined_cell(lambda outputs: outputs[output], (a, b), choice)
 
-    def _placed(self, content: Callable, sources: tuple,
-                choice: Callable | None = None) -> Callable:
+    def _joined_cell(self, content: Callable, sources: tuple,
+                     choice: Callable | None = None) -> Callable:
         """A function from the outputs to one new cell that is, or may be, one of the two at the
         ends of the arms.
         """

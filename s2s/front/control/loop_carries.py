@@ -620,7 +620,7 @@ def _find_sharing(frame: Frame, carried: LoopCarries, before: tuple, entered: di
     inner = {
         root
         for binding in entered.values()
-        for cell in frame.cells_held(binding)
+        for cell in frame.reachable_cells(binding)
         for root in cell.roots
     }
     others = {
@@ -654,7 +654,7 @@ def _find_sharing(frame: Frame, carried: LoopCarries, before: tuple, entered: di
 def _share_among_them(frame: Frame, binding) -> bool:
     """Whether two of the arrays in a tuple, list or container may share memory."""
     seen: set[Cell] = set()
-    for cell in frame.cells_held(binding):
+    for cell in frame.reachable_cells(binding):
         if not seen.isdisjoint(cell.family()):
             return True
         seen |= cell.family()
@@ -662,7 +662,7 @@ def _share_among_them(frame: Frame, binding) -> bool:
 
 
 def _family(frame: Frame, binding) -> frozenset:
-    return frozenset().union(*(cell.family() for cell in frame.cells_held(binding)))
+    return frozenset().union(*(cell.family() for cell in frame.reachable_cells(binding)))
 
 
 def binding_after(frame: Frame, binding, end, outputs: list[Value], carried: LoopCarries,

@@ -197,9 +197,9 @@ def _emit(frame: Frame, made: Recursion, leaves: list, bindings: dict, node: gas
     result = rebind(frame.heap, join_binding(frame, signature.structure, returned),
                     signature.identities)
     if signature.shares:
-        given = (*frame.cells_held(tuple(bindings.values())), *signature.outer)
+        given = (*frame.reachable_cells(tuple(bindings.values())), *signature.outer)
         families = frozenset().union(*(cell.family() for cell in given))
-        for cell in list(frame.cells_held(result)):
+        for cell in list(frame.reachable_cells(result)):
             cell.origins |= families
     return result
 
@@ -216,7 +216,7 @@ def _refuse_two_names(frame: Frame, made: Recursion, arguments: list,
     if definition.lexical is not None:
         read = {
             root
-            for c in frame.cells_held(Local(definition.node, definition.lexical, {}))
+            for c in frame.reachable_cells(Local(definition.node, definition.lexical, {}))
             for root in c.roots
         }
     for k, cell in changed.items():
@@ -305,7 +305,7 @@ def _infer_signature(frame: Frame, made: Recursion, names: list[str],
             heap.contents[cell] = Value(before[cell].type, before[cell].name)
             block.params.append(heap.contents[cell])
         started, heap.seen = dict(heap.contents), {}
-        held = list(frame.cells_held(tuple(bindings.values())))
+        held = list(frame.reachable_cells(tuple(bindings.values())))
         made.callee.function = _stub(made, block.params, symbols)
         holder = Frame(definition.node, definition.body, definition.source, session,
                        definition.globals, caller=frame)
@@ -331,7 +331,7 @@ def _infer_signature(frame: Frame, made: Recursion, names: list[str],
         block.yields = [*map(frame.value, returned), *(heap.read(arguments[k]) for k in changed),
                         *(heap.contents[cell] for cell in outer)]
         own = {root for cell in (*held, *before) for root in cell.roots}
-        shares = any(cell.family() & own for cell in frame.cells_held(result))
+        shares = any(cell.family() & own for cell in frame.reachable_cells(result))
     made.callee.function = Function(definition.name, block, definition.source, definition.doc,
                                     len(block.yields) != 1)
     back = {(kind, new): old for (kind, old), new in symbols.known.items()}

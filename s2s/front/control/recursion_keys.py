@@ -65,7 +65,7 @@ def join_binding(frame: Frame, shape, leaves: list):
         return leaves.pop(0)
     if shape[0] == "known":
         return shape[1]
-    return frame.contained(shape[0], [join_binding(frame, part, leaves) for part in shape[1]])
+    return frame.container_like(shape[0], [join_binding(frame, part, leaves) for part in shape[1]])
 
 
 def same_structure(a, b) -> bool:

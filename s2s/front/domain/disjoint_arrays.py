@@ -36,7 +36,7 @@ def disjoint_cells(frame, pairs: Sequence[tuple], heaps: Sequence[dict],
     ]  # for each arm: the cells reached otherwise than as the whole array of a name
     for k, heap in enumerate(heaps):
         kept, frame.heap.contents = frame.heap.contents, heap
-        cells = [cell for pair in others for cell in frame.cells_held(pair[k])]
+        cells = [cell for pair in others for cell in frame.reachable_cells(pair[k])]
         cells += [] if frame.caller is None else [cell for _, cell in frame.caller.reachable(True)]
         elsewhere.append({root for cell in cells for root in cell.roots})
         frame.heap.contents = kept

@@ -258,8 +258,8 @@ class Frame:
             return x
         match x.type:
             case Tuple(items, form):
-                return self.contained(form,
-                                      [self.wrap(item(x, index=k)) for k in range(len(items))])
+                return self.container_like(form,
+                                           [self.wrap(item(x, index=k)) for k in range(len(items))])
             case Static(content):
                 return (Object(content, Fixed(content), type(content).__name__.lower())
                         if has_data(content)
@@ -282,7 +282,7 @@ class Frame:
             binding.origins = frozenset(cell for side in cells for cell in side.family())
         return binding
 
-    def contained(self, form: Form | None, members: list):
+    def container_like(self, form: Form | None, members: list):
         """The binding of a new container of this form."""
         if form is None:
             return tuple(members)
@@ -329,7 +329,7 @@ class Frame:
                     "a slice whose bounds are run-time data can index, and nothing else", None,
                     "pass its bounds on")
             case Object():
-                if (opened := self.opened(binding)) is not binding:
+                if (opened := self.contents_of(binding)) is not binding:
                     return self.value(opened)
                 raise self.refuse(
                     f"{binding.name} is an object of type {type(binding.content).__name__}", None,
@@ -487,7 +487,7 @@ class Frame:
         name = re.sub(r"\W", "_", f"{owner.name}_{key}")
         return self.outside(content, Item(owner.getter, key), name)
 
-    def opened(self, binding, through: bool = False):
+    def contents_of(self, binding, through: bool = False):
         """The contents of a list or dict from outside as a read-only binding of the program, or of
         an iterator, which is consumed; any other binding unchanged.  With `through`, members are
         opened, too.
@@ -508,7 +508,7 @@ class Frame:
                            len(keys)) if isinstance(keys, range) else (Keys(binding.getter), keys)))
         members = {key: self.item_of(binding, key) for key in keys}
         if through:
-            members = {key: self.opened(member, through) for key, member in members.items()}
+            members = {key: self.contents_of(member, through) for key, member in members.items()}
         if isinstance(keys, range):
             return self.heap.new(tuple(members.values()), owner=binding.name)
         made = self.heap.new_container(type(binding.content), members)
@@ -538,11 +538,11 @@ class Frame:
             live = frame.live.union(*frame.kept, frame.pending if pending else ())
             for name, binding in frame.env.items():
                 if frame.is_live(name, live):
-                    for cell in self.cells_held(binding):
+                    for cell in self.reachable_cells(binding):
                         yield IN_WORDS.get(name, name), cell
             frame = frame.caller
 
-    def cells_held(self, binding) -> Iterator[Cell]:
+    def reachable_cells(self, binding) -> Iterator[Cell]:
         """The cells reachable from a binding, through lists and closures of local functions, too.
         """
         for cell in held_cells(binding):

@@ -191,8 +191,8 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         args = [members_of(frame, a, node, anyhow) if isinstance(a, Container) else a for a in args]
         if (function not in ABOUT_OBJECTS and not hasattr(function, "function_for")
             and not hasattr(own, "opens")):
-            args, keywords = [frame.opened(a) for a in args], {
-                k: frame.opened(a)
+            args, keywords = [frame.contents_of(a) for a in args], {
+                k: frame.contents_of(a)
                 for k, a in keywords.items()
             }
     macro = (function

@@ -135,7 +135,7 @@ def _run(function: Callable, types: Sequence[Type],
         }
         bindings = bound_arguments(frame, definition.node, signature_of(plain), plain.__name__,
                                    [*held, *args], {**kept, **keywords}, definition.node)
-        cells = [cell for binding in bindings.values() for cell in frame.cells_held(binding)]
+        cells = [cell for binding in bindings.values() for cell in frame.reachable_cells(binding)]
         before = {cell: frame.heap.contents[cell] for cell in cells}
         session.given.update(cells)
         try:
@@ -154,7 +154,7 @@ def _run(function: Callable, types: Sequence[Type],
     changes = any(frame.heap.contents[cell] is not content for cell, content in before.items())
     captured = {cell for _, binding in session.captures.values() for cell in cells_in(binding)}
     shared = {root for cell in (*cells, *captured) for root in cell.roots}
-    shares = any(cell.family() & shared for cell in frame.cells_held(result))
+    shares = any(cell.family() & shared for cell in frame.reachable_cells(result))
     if changes and session.leaving is None and _has_no_effect(block):
         session.leaving = UnsupportedError(
             f"{name_of(function)}, which writes to its arguments and returns nothing: what s2s "

@@ -213,7 +213,7 @@ def _list(frame: Frame, node: gast.List):
 
 def _list_of_starred(frame: Frame, binding):
     """The operand of `*`, as a list of its own."""
-    binding = frame.opened(binding)
+    binding = frame.contents_of(binding)
     if isinstance(binding, Container) and binding.is_dict:
         binding = tuple(binding.members)
     return frame.session.listed(frame, binding)
@@ -289,7 +289,7 @@ def _call(frame: Frame, node: gast.Call):
     method = None
     if isinstance(node.func, gast.Attribute):
         reader = place_of if node.func.attr in WRITES else evaluate
-        base = frame.opened(reader(frame, node.func.value))
+        base = frame.contents_of(reader(frame, node.func.value))
         if isinstance(base, (Value, Cell, tuple, list, Container, str)) and class_of(base) is None:
             method = node.func.attr
         else:
@@ -321,7 +321,7 @@ def _columns(frame: Frame, function, node: gast.Call) -> tuple | None:
     """`zip(*rows)` of a run-time list of tuples; None for other calls."""
     if function is not zip or len(node.args) != 1 or not isinstance(node.args[0], gast.Starred):
         return None
-    rows = frame.opened(evaluate(frame, node.args[0].value))
+    rows = frame.contents_of(evaluate(frame, node.args[0].value))
     if isinstance(rows, (Iterable, Generator)):
         rows = frame.session.listed(frame, rows)
     if not is_list(frame, rows) or frame.heap.items(rows) is not None:
@@ -341,7 +341,7 @@ def _columns(frame: Frame, function, node: gast.Call) -> tuple | None:
 
 def _spread_keywords(frame: Frame, node: gast.AST) -> dict:
     """The keywords that `**node` passes."""
-    binding = frame.opened(evaluate(frame, node))
+    binding = frame.contents_of(evaluate(frame, node))
     if isinstance(binding, Container) and binding.is_dict:
         binding = binding.members
     if not isinstance(binding, dict):
@@ -584,7 +584,7 @@ def augment(frame: Frame, node: gast.AugAssign) -> None:
     """`target op= value`."""
     match node.target:
         case gast.Name(id=name):
-            old = frame.opened(read_name(frame, name, node.target))
+            old = frame.contents_of(read_name(frame, name, node.target))
             v = evaluate(frame, node.value)
             _augment_name(frame, name, old, v, node)
         case gast.Subscript():
@@ -614,7 +614,7 @@ def augment(frame: Frame, node: gast.AugAssign) -> None:
 def _augmented_member(frame: Frame, old, v, node: gast.AugAssign):
     """The content of a member after `old op= v`: an array is written in place and stays the member.
     """
-    old = frame.opened(old)
+    old = frame.contents_of(old)
     if is_list(frame, old) and isinstance(node.op, gast.Add) and not is_array(frame, v):
         extend_in_place(frame, old, v)
         return old

@@ -22,7 +22,7 @@ CAPTURE_THEMSELVES = (bool, bytes, dict, float, frozenset, int, list, set, str, 
 
 
 def _is_sequence(frame: Frame, node, subject, count, more):
-    subject = frame.opened(subject)
+    subject = frame.contents_of(subject)
     if frame.members(subject) is not None:
         return (len(frame.members(subject)) >= count if more
                 else len(frame.members(subject)) == count)
@@ -35,16 +35,16 @@ def _is_sequence(frame: Frame, node, subject, count, more):
 
 
 def _is_mapping(frame: Frame, node, subject):
-    subject = frame.opened(subject)
+    subject = frame.contents_of(subject)
     return isinstance(subject, Container) and subject.is_dict
 
 
 def _has_key(frame: Frame, node, subject, key):
-    return frame.static(key, "this key", node) in frame.opened(subject).members
+    return frame.static(key, "this key", node) in frame.contents_of(subject).members
 
 
 def _others_of(frame: Frame, node, subject, keys):
-    subject = frame.opened(subject)
+    subject = frame.contents_of(subject)
     taken = {frame.static(key, "this key", node) for key in keys}
     return new_dict(frame, {
         key: binding

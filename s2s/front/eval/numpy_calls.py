@@ -481,8 +481,8 @@ def _copy(frame: Frame, node, a, order="K"):
 
 def _pad(frame: Frame, node, array, pad_width, mode="constant", **keywords):
     """np.pad, with a dict of axes normalised to a pair for each axis."""
-    array, keywords = _array(frame, node, frame.opened(array)), {
-        k: frame.opened(x)
+    array, keywords = _array(frame, node, frame.contents_of(array)), {
+        k: frame.contents_of(x)
         for k, x in keywords.items()
     }
     if isinstance(pad_width, Container):
@@ -491,8 +491,8 @@ def _pad(frame: Frame, node, array, pad_width, mode="constant", **keywords):
             pair = frame.static(width, "a width", node)
             widths[axis] = tuple(pair) if isinstance(pair, (tuple, list)) else (pair, pair)
         pad_width = tuple(widths)
-    return operate(frame, np.pad, [array, frame.opened(pad_width)], {
-        "mode": frame.opened(mode),
+    return operate(frame, np.pad, [array, frame.contents_of(pad_width)], {
+        "mode": frame.contents_of(mode),
         **keywords
     }, node)
 

@@ -65,7 +65,7 @@ COMPARE = {
 def binary(frame: Frame, op: gast.AST, a, b, node: gast.AST):
     """`a op b`."""
     name, compute = BINARY[type(op)]
-    a, b = (frame.opened(demand(frame, x)) for x in (a, b))
+    a, b = (frame.contents_of(demand(frame, x)) for x in (a, b))
     if _known(a) and _known(b):
         try:
             return compute(a, b)
@@ -158,7 +158,7 @@ def truth(frame: Frame, binding, node: gast.AST | None = None) -> Value:
     """The truth value of `binding`, as a Value."""
     if isinstance(binding, FunctionValue):
         return value(True)
-    binding = frame.opened(resolve_optional(frame.session.assumed, binding))
+    binding = frame.contents_of(resolve_optional(frame.session.assumed, binding))
     if isinstance(binding, Maybe):
         flag = is_given(frame.session.assumed, binding)
         return branch(frame, flag, lambda: truth(frame, binding.content, node),
@@ -242,7 +242,7 @@ def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
         case gast.Is() | gast.IsNot():
             same = _is(frame, a, b, node)
             return same if isinstance(op, gast.Is) else not same
-    a, b = frame.opened(a), frame.opened(b)
+    a, b = frame.contents_of(a), frame.contents_of(b)
     match op:
         case gast.In() | gast.NotIn():
             found = call_special(frame, b, "__contains__", [a], node)

@@ -120,7 +120,7 @@ def _sum_of_known(frame: Frame, node, terms: list):
     """sum() of individual terms: Python first adds up its own leading numbers separately."""
     numbers = [
         value(x) if isinstance(x, (bool, int, float)) else x
-        for x in (frame.opened(demand(frame, x)) for x in terms)
+        for x in (frame.contents_of(demand(frame, x)) for x in terms)
     ]
     own = next((k for k in range(len(numbers), 2, -1) if is_compensated(numbers[:k])), 0)
     if own:
@@ -194,7 +194,7 @@ def _of_tuples(frame: Frame, items) -> bool:
     """Whether the items are tuples, which are compared lexicographically."""
     members = frame.members(items)
     if members is not None:
-        return any(isinstance(frame.opened(x), tuple) for x in members)
+        return any(isinstance(frame.contents_of(x), tuple) for x in members)
     return isinstance(items, Cell) and is_list(frame, items) and isinstance(
         frame.heap.read(items).type.item, Tuple)
 

@@ -114,7 +114,7 @@ def _run_guarded(frame: Frame, stmt: gast.AST, rest: list, live: frozenset, tail
 
     with at(frame.line(stmt)):
         branch(frame, condition, lambda: throw(frame, thrown), go_on, live.union(*frame.kept[-1:]),
-               tells=False)  # the statement is run again, and must emit the same tests
+               assumes=False)  # the statement is run again, and must emit the same tests
     return True
 
 

@@ -149,7 +149,7 @@ def _in_places(frame: Frame, x, leaves: list):
     form = form_of(x)
     if form is None and not isinstance(x, tuple):
         return x
-    return frame.contained(
+    return frame.container_like(
         form,
         [_in_places(frame, member, leaves) for member in (x if form is None else form.members(x))])
 
@@ -171,8 +171,8 @@ def _stack(frame: Frame, node: gast.AST, trees, one=None):
 
     def part(type, path: tuple[int, ...]):
         if isinstance(type, Tuple):
-            return frame.contained(type.form,
-                                   [part(inner, (*path, k)) for k, inner in enumerate(type.items)])
+            return frame.container_like(
+                type.form, [part(inner, (*path, k)) for k, inner in enumerate(type.items)])
         return frame.heap.new(ops.list_stack(_members(xs, path) if path else xs))
 
     if not isinstance(xs.type, List):

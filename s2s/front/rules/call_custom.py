@@ -120,11 +120,11 @@ class RuledCallee:
         try:
             return callee_of(self.custom.function).function_for([Value(t) for t in types])
         except (SourceError, UnsupportedError) as refused:
-            raise self.custom.or_like(refused)
+            raise self.custom.with_like_remedy(refused)
 
     def flattened(self, built: Function) -> Function:
         """A function of arguments, as a function of their leaves."""
-        block, args, captured = self.opened(built)
+        block, args, captured = self.open_block(built)
         with Builder(block):
             results = emit_block(built.block, [*args, *captured], {})
             block.yields = [
@@ -132,7 +132,7 @@ class RuledCallee:
             ]
         return built.remade(block, tupled=len(block.yields) != 1, defaults={}, meetings=())
 
-    def opened(
+    def open_block(
         self, built: Function,
         extra: Sequence[Value] = ()) -> tuple[Block, list[Value], list[Value]]:
         """A block with a parameter for each leaf of the arguments, `extra`, and the captures of
@@ -174,7 +174,7 @@ class RuledCallee:
         return DerivativeError(f"{self.name} is a {self.custom.kind} function without a rule",
                                self.begins, f"give it one: {self.name}.{method}({rule})")
 
-    def remembered(self, kind: str, values: Sequence[Value], make: Callable):
+    def cached(self, kind: str, values: Sequence[Value], make: Callable):
         """The result of `make` for these argument types, cached by rule and by the function it
         belongs to.
         """
@@ -191,10 +191,10 @@ class RuledCallee:
 
     def jvp(self, values: Sequence[Value]) -> Function | None:
         if self.custom.each:
-            return self.remembered("jvp", values, lambda: self._jvp_of_each(values))
+            return self.cached("jvp", values, lambda: self._jvp_of_each(values))
         if self.custom.jvp is None:
             return None
-        return self.remembered("jvp", values, lambda: self._jvp(values))
+        return self.cached("jvp", values, lambda: self._jvp(values))
 
     def _jvp(self, values: Sequence[Value]) -> Function:
         types, rule = self.types(values), self.custom.jvp
@@ -303,7 +303,7 @@ class RuledCallee:
     def vjp(self, values: Sequence[Value]) -> Halves | None:
         if self.custom.fwd is None:
             return None
-        return self.remembered("vjp", values, lambda: self._vjp(values))
+        return self.cached("vjp", values, lambda: self._vjp(values))
 
     def _vjp(self, values: Sequence[Value]) -> Halves:
         types, fwd, bwd = self.types(values), self.custom.fwd, self.custom.bwd
@@ -313,7 +313,7 @@ class RuledCallee:
                 "fwd", fwd,
                 f"returns {_said(built)}, and a pair is needed: the value and the residuals")
         result = self.result_type(values)
-        block, args, captured = self.opened(built)
+        block, args, captured = self.open_block(built)
         with Builder(block):
             y, kept = emit_block(built.block, [*args, *captured], {})
             ys = self.like(y, result, fwd, "the value")

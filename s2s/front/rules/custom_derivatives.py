@@ -192,7 +192,7 @@ class Custom:
                     cell.origins |= families
         return binding
 
-    def or_like(self, refused: S2SError) -> S2SError:
+    def with_like_remedy(self, refused: S2SError) -> S2SError:
         """`refused`, with the option `like=` added to its remedy."""
         if "like=" not in refused.remedy:
             refused.remedy += ("; or say what it returns, and it is called as it is: "
@@ -331,7 +331,7 @@ def arguments_in_order(frame, custom: Custom, args: list, keywords: dict, node) 
         try:
             signature = custom.signature
         except SourceError as refused:
-            raise custom.or_like(refused) from None
+            raise custom.with_like_remedy(refused) from None
         return in_parameter_order(frame, signature, custom.name, args, keywords, node)
     if not keywords:
         return list(args)
@@ -363,7 +363,7 @@ def apply_in_program(frame, custom: Custom, arguments: list, node):
 
 def as_operand(frame, binding, is_fixed: bool) -> Value:
     """An argument as a Value: data, or a constant of type Static for compile-time objects."""
-    if isinstance(binding := binding if is_fixed else frame.opened(binding), Object):
+    if isinstance(binding := binding if is_fixed else frame.contents_of(binding), Object):
         note_dependency(binding.getter, binding.content)
         return Value(Static(binding.content))
     if is_fixed and frame.is_static(binding):

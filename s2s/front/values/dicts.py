@@ -108,7 +108,7 @@ def merge(frame: Frame, a: Container, b: Container) -> Container:
 
 def pairs(frame: Frame, source, node: gast.AST) -> dict:
     """The entries that `dict(source)` and `d.update(source)` take from `source`."""
-    source = frame.opened(source)
+    source = frame.contents_of(source)
     if isinstance(source, Container) and source.is_dict:
         return dict(source.members)
     items = [frame.members(x) for x in frame.members(frame.session.listed(frame, source)) or ()]

@@ -29,7 +29,7 @@ class Watch:
         bindings = list(bindings)
         self.contents, self.names = {}, []
         for binding in bindings:
-            for cell in frame.cells_held(binding):
+            for cell in frame.reachable_cells(binding):
                 for root in cell.roots:
                     if not is_state(root):
                         self.contents[root] = frame.heap.contents.get(root)

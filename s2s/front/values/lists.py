@@ -75,7 +75,7 @@ def list_value(frame: Frame, items) -> Value:
 
 def share(frame: Frame, xs: Cell, items) -> None:
     """Record that an item put into the list `xs` shares memory with what it holds."""
-    for cell in frame.cells_held(tuple(items)):
+    for cell in frame.reachable_cells(tuple(items)):
         hold(xs, cell.family() | cell.root.held)
 
 

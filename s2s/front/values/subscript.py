@@ -43,7 +43,7 @@ IndexExpression = type(np.s_)
 def take(frame: Frame, base, key):
     """The binding of `base[key]`."""
     if not frame.is_static(key) or isinstance(key, slice):
-        base = frame.opened(base, through=not frame.is_static(key))
+        base = frame.contents_of(base, through=not frame.is_static(key))
     if isinstance(base, (tuple, list, str)):
         return _member(frame, base, key)
     if class_of(base) is not None and not isinstance(base, tuple):
@@ -243,7 +243,7 @@ def length_of(frame: Frame, binding):
 
 def unpack(frame: Frame, binding, count: int, star: int | None):
     """The `count` bindings of `a, b, *c = binding`; `star` is the position of the starred one."""
-    binding = frame.opened(binding)
+    binding = frame.contents_of(binding)
     if frame.heap.items(binding) is not None:
         binding = frame.heap.items(binding)
     if isinstance(binding, Cell) and is_list(frame, binding):
@@ -343,7 +343,7 @@ def _parse_index(frame: Frame, key):
 
 
 def _part(frame: Frame, part):
-    part = frame.opened(part)
+    part = frame.contents_of(part)
     match part:
         case _ if getattr(part, "is_range", False):
             return FUNCTIONS[np.arange](*map(value, part.bounds))
