@@ -323,11 +323,11 @@ class Trip:
 
     def _grown_by(self, op: Op, v: Value, users: list) -> Value | None:
         match op.name:
-            case "add" | "added_in_any_order" if len(users) == 1 and same_shape(
-                op.output.type, v.type):
+            case "add" | "added_in_any_order" if (len(users) == 1
+                                                  and same_shape(op.output.type, v.type)):
                 return op.output
-            case "subtract" | "additem" if len(users) == 1 and users[0][1] == 0 and same_shape(
-                op.output.type, v.type):
+            case "subtract" | "additem" if (len(users) == 1 and users[0][1] == 0
+                                            and same_shape(op.output.type, v.type)):
                 return op.output
             case "for" if len(users) == 1 and users[0][1] >= 3:
                 (body,) = op.blocks

@@ -215,9 +215,10 @@ class Indices:
                 or loop.inputs[2].constant != 1):
             return
         (n, start), j = rest.inputs, loop.blocks[0].params[0]
-        if start.op is not None and start.op.name == "multiply" and self.range_of(
-                start.op.inputs[0]).low == ZERO and (isinstance(start.op.inputs[1].constant, int)
-                                                     and start.op.inputs[1].constant > 0):
+        if (start.op is not None and start.op.name == "multiply"
+                and self.range_of(start.op.inputs[0]).low == ZERO
+                and (isinstance(start.op.inputs[1].constant, int)
+                     and start.op.inputs[1].constant > 0)):
             self.strips.update((op.output, n) for op in loop.blocks[0].ops
                                if op.name == "add" and op.inputs[0] is start and op.inputs[1] is j)
 

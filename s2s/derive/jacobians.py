@@ -195,8 +195,8 @@ def cheaper_mode(function: Function, asked: JacobianOptions) -> Function:
     block, params = open_block(function)
     with Builder(block):
         n, m = total_size(function, params, xs), total_size(function, params, ys)
-        block.yields = (
-            list(if_(m < n, *(lambda way=way: emit_parts(way, params, []) for way in ways[::-1]))))
+        block.yields = list(
+            if_(m < n, *(lambda way=way: emit_parts(way, params, []) for way in ways[::-1])))
     return finish_jacobian(function, block, name, ways[0].tupled, asked)
 
 

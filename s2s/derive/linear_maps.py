@@ -364,8 +364,8 @@ def retyped(own: Type, given: Type, name: str) -> Type:
                 raise TypeMismatchError(f"{name} is complex, for a real number", None,
                                         "give its real part")
             return replace(own, dtype=given.dtype)
-        case _ if has_unknown(own) or has_unknown(given) or not isinstance(
-            own, (Tuple, Scalar, Array)):
+        case _ if (has_unknown(own) or has_unknown(given)
+                   or not isinstance(own, (Tuple, Scalar, Array))):
             return own
     raise TypeMismatchError(f"{name} is {given}, and {own} is needed", None,
                             "make it as long and as deep as what it goes with")

@@ -175,8 +175,8 @@ def has_equality(x) -> bool:
     a user's class defines equality.
     """
     kind = type(x)
-    return kind.__eq__ is object.__eq__ or kind.__module__ in ("builtins", "numpy", "functools",
-                                                               "types")
+    return (kind.__eq__ is object.__eq__
+            or kind.__module__ in ("builtins", "numpy", "functools", "types"))
 
 
 @dataclass(frozen=True)

@@ -663,9 +663,8 @@ def inserted_at(x, places, values):
 
 def without_infinite(x, nan, posinf, neginf):
     """np.nan_to_num with given replacements."""
-    return np.where(np.isnan(x), nan,
-                    np.where(x == np.inf, posinf, np.where(x == -np.inf, neginf, x))).astype(
-                        x.dtype)
+    return np.where(np.isnan(x), nan, np.where(
+        x == np.inf, posinf, np.where(x == -np.inf, neginf, x))).astype(x.dtype)
 
 
 def interpolated_around(x, xp, fp, period):
@@ -685,13 +684,14 @@ def condition_in_norm(x, p):
     matrix, with NaN slopes.
     """
     if p == "nuc":  # of which NumPy asks what raises
-        return np.linalg.norm(x, p,
-                              axis=(-2, -1)) * np.linalg.norm(np.linalg.inv(x), p, axis=(-2, -1))
+        return (np.linalg.norm(x, p, axis=(-2, -1))
+                * np.linalg.norm(np.linalg.inv(x), p, axis=(-2, -1)))
     size = np.linalg.slogdet(x)[1]
     inverse = np.linalg.inv(np.where(np.reshape(size > -np.inf, (*x.shape[:-2], 1, 1)), x,
                                      np.eye(x.shape[-1], dtype=x.dtype)))
-    found, singular = (np.linalg.norm(x, p, axis=(-2, -1))
-                       * np.linalg.norm(inverse, p, axis=(-2, -1)), size == -np.inf)
+    found, singular = (
+        np.linalg.norm(x, p, axis=(-2, -1)) * np.linalg.norm(inverse, p, axis=(-2, -1)),
+        size == -np.inf)
     return np.where(singular, (found + singular) * np.inf, found)
 
 

@@ -449,8 +449,8 @@ def distance(u, v):
 
 def zscore(a, axis=0, ddof=0):
     """scipy.stats.zscore."""
-    return (a - np.mean(a, axis=axis, keepdims=True)) / np.std(a, axis=axis, ddof=ddof,
-                                                               keepdims=True)
+    return ((a - np.mean(a, axis=axis, keepdims=True))
+            / np.std(a, axis=axis, ddof=ddof, keepdims=True))
 
 
 def combinations(N, k, *, exact=False, repetition=False):  # noqa: N803  SciPy's own name

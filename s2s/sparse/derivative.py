@@ -150,8 +150,8 @@ class SparseJacobian:
     def __init__(self, inner: Callable, argnums, hessian: bool = False,
                  options: dict | None = None):
         functools.update_wrapper(self, inner, updated=())
-        self.inner, self.argnums, self.hessian, self.options = (inner, numbers(argnums), hessian,
-                                                                options)
+        self.inner, self.argnums, self.hessian, self.options = (
+            inner, numbers(argnums), hessian, options)
         self.value = Transformed("value", inner)
         self.function = (Transformed("grad", inner, {"argnums": self.argnums, "has_aux": False})
                          if hessian else self.value)
@@ -249,21 +249,14 @@ class SparseJacobian:
             pattern = self.pattern_of_sweep("rows", leaves, args,
                                             [np.zeros(shape) for shape in shapes])
             matrix = sparse.csr_array(pattern.matrix.T)
-            matrix = matrix[places(shapes, leaves.structure.rows)][:,
-                                                                   places(
-                                                                       list(map(np.shape,
-                                                                                leaves.inputs)),
-                                                                       leaves.structure.columns)]
+            matrix = matrix[places(shapes, leaves.structure.rows)][
+                :, places(list(map(np.shape, leaves.inputs)), leaves.structure.columns)]
             return make_plan(sparse.csr_array(matrix), shapes, pattern.holds, {"rows"})
         shapes = pattern.shapes
-        matrix = (
-            pattern.matrix[places(shapes, leaves.structure.rows)][:,
-                                                                  places(
-                                                                      list(map(np.shape,
-                                                                               leaves.inputs)),
-                                                                      leaves.structure.columns)])
-        if ((self.hessian
-             and not calls_custom_rule(self.value.function_for_types(self.value.types_of(args))))):
+        matrix = pattern.matrix[places(shapes, leaves.structure.rows)][
+            :, places(list(map(np.shape, leaves.inputs)), leaves.structure.columns)]
+        if (self.hessian and not calls_custom_rule(
+                self.value.function_for_types(self.value.types_of(args)))):
             return make_plan(with_mirror_images(matrix), shapes, pattern.holds, {"symmetric"})
         plan = make_plan(matrix, shapes, pattern.holds, {"columns", "rows"})
         if plan.mode == "rows":

@@ -132,8 +132,8 @@ def key_of_leaf(x) -> object:
     anything else also the value.
     """
     if isinstance(x, np.ndarray):
-        content = None if x.dtype.kind in "fc" else hashlib.sha1(np.ascontiguousarray(x),
-                                                                 usedforsecurity=False).digest()
+        content = (None if x.dtype.kind in "fc" else
+                   hashlib.sha1(np.ascontiguousarray(x), usedforsecurity=False).digest())
         return x.dtype, x.shape, content
     if isinstance(x, (bool, int, np.integer, np.bool_)):
         return type(x), int(x)

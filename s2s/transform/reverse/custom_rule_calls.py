@@ -413,8 +413,8 @@ def _without_shapes_of(halves, dots: Sequence[Value], primals: dict[int, int]):
     depends = depending(halves.forward, dots)
     given = dict(zip(halves.arguments, backward.params))
     held = dict(zip(kept, backward.params[count:count + len(kept)]))
-    tangents = [p for k, p in given.items() if k in primals] + [p for r, p in held.items()
-                                                                if r in depends]
+    tangents = ([p for k, p in given.items() if k in primals]
+                + [p for r, p in held.items() if r in depends])
     if not tangents:
         return halves
     if read_as_values(backward.block).intersection(tangents):

@@ -99,9 +99,8 @@ def replace_shape_only_reads(adjoint: Block, home: dict[Value, Block],
                         if op.name == "length":
                             said[op.output] = length_of(x, op.attrs["axis"])
                         else:
-                            op.inputs[k] = broadcast_to_record(value(0.0),
-                                                               *(length_of(x, axis)
-                                                                 for axis in range(x.type.rank)))
+                            op.inputs[k] = broadcast_to_record(
+                                value(0.0), *(length_of(x, axis) for axis in range(x.type.rank)))
                     block.ops += builder.block.ops
             if op.name == "length" and op.output in said:
                 continue
@@ -119,8 +118,8 @@ def sliced(x: Value, axis: int) -> tuple[Value, int, int] | None:
     """Return the array of which `x` is a slice along this axis, the axis there, and the difference
     of the slice's length from its length.
     """
-    if x.op is None or x.op.name != "getitem" or not isinstance((whole := x.op.inputs[0]).type,
-                                                                Array):
+    if (x.op is None or x.op.name != "getitem"
+            or not isinstance((whole := x.op.inputs[0]).type, Array)):
         return None
     extents = [Extent(f"whole{k}") for k in range(whole.type.rank)]  # which no trip changes
     with Builder(Block(), above=[x, whole]):
