@@ -25,8 +25,8 @@ from .debug.load_source import load
 def compiled(function: Function, *, threads: int = THREADS, **options) -> Callable:
     """Compile `function` for the GPU, called with its parameters as flat positional arguments.
 
-    `threads` are in a block: a power of two.  Raises UnsupportedError where numba-cuda is not
-    installed, or for options that are for the CPU.
+    `threads` is the block size, a power of two.  Raises UnsupportedError without numba-cuda, or for
+    options of the CPU target.
     """
     if importlib.util.find_spec("numba_cuda") is None:
         raise UnsupportedError("target='cuda' without numba-cuda", None,

@@ -21,8 +21,8 @@ class LoopProgram:
     """The loop form that `make` generates for the function, specialised for arguments of these
     `lengths`.
 
-    They may suppose something of lengths if that is `allowed`; what they do suppose, `supposes`
-    says.  What was `kept` of them is not made again.
+    They may assume something of lengths if that is `allowed`; `supposes` lists the actual
+    assumptions.  Parts stored in `kept` are not generated again.
     """
 
     def __init__(self, make: Callable[[], Function], lengths: tuple[int, ...], allowed: bool,

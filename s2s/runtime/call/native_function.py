@@ -71,10 +71,9 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
              kept: Program | None = None) -> Native | BySize | ByLengths:
     """Compile `function` to native code that takes its parameters as flat positional arguments.
 
-    Compiling happens at the first call, for the layouts met there.  With `parallel` threads share
-    large loops (runtime/threads/parallel_threshold.py). Raises UnsupportedError for a target that
-    is not there, CompileError where Numba refuses the code; what the code raises names the user's
-    line.
+    Code is compiled at the first call, for its layouts.  With `parallel`, threads share large loops
+    (runtime/threads/parallel_threshold.py).  Raises UnsupportedError for an unavailable target,
+    CompileError if Numba refuses the code; run-time errors name the user's line.
     """
     if target != "cpu":
         raise UnsupportedError(f"the target {target!r}", remedy='use target="cpu" or target="cuda"')
@@ -326,7 +325,7 @@ def narrowing(function: Function) -> Callable | None:
     """A function that restores the dtypes of narrow numbers among the results; None where none is
     needed.
 
-    Numba returns every number as Python's int, float or complex, which float32 is not.
+    Numba returns every number as Python's int, float or complex, even a float32.
     """
     types_of_results = [y.type for y in function.results]
     if not any(map(is_narrow, types_of_results)):
@@ -369,8 +368,7 @@ def interpreted(native: Native, args: tuple, printed: int = 0):
     """Run the interpreted form on arguments for which compiled code raised; normally it raises,
     too.
 
-    What compiled code has `printed` is not printed again.
-    Note [Where an error came from]
+    Lines already `printed` by compiled code are not printed again.  Note [Where an error came from]
     """
     with np.errstate(all="ignore"), without(printed):
         return native.in_python(*args)

@@ -67,8 +67,8 @@ class Kinds:
     """Conditions on (nested) arguments, and the names of their leaves, which the conditions bind on
     the way.
 
-    Without `shapes`, dtypes, ranks and extents of arrays are left to others to ask.  With `lengths`
-    it matters which axes are short.
+    Without `shapes`, dtypes, ranks and extents of arrays are checked elsewhere.  With `lengths`,
+    short axes are distinguished.
     """
 
     def __init__(self, names: Names, shapes: bool = True, lengths: bool = False):
@@ -82,7 +82,7 @@ class Kinds:
         """Add the conditions under which the object at `place` is of the kind of `x`; False for
         kinds that need a slower check.
 
-        `read` is the expression that reads it, and puts it at `place`, when that is yet to be done.
+        `read` is the expression that reads it and binds it to `place`, if that is still to be done.
         """
         if len(self.conditions) > MOST_CONDITIONS:
             return False

@@ -22,7 +22,7 @@ from ..debug.load_source import note
 def raised_by(error: Exception, modules: Mapping[str, Module]) -> Op | None:
     """The `raise` of the program at which compiled code stopped; None where the error is its own.
 
-    `modules` are the texts that are compiled, by the names of their files.
+    `modules` are the compiled texts, by file name.
     """
     for frame, number in traceback.walk_tb(error.__traceback__):
         module = modules.get(frame.f_code.co_filename)

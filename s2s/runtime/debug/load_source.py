@@ -30,8 +30,8 @@ def load(text: str, entry: str, lines: dict[int, Line], check: bool | None = Non
     """Load the function `entry` of the module `text`, whose generated lines come from the user's
     `lines`.
 
-    `given` are the names that the text uses and does not define. With `check` (S2S_CHECK=nan), the
-    first NaN or inf that it makes raises FloatingPointError (nan_trap.py).
+    `given` are the names that the text uses and does not define.  With `check` (S2S_CHECK=nan), the
+    first NaN or inf raises FloatingPointError (nan_trap.py).
     """
     filename = register(text, entry)
     tree = ast.parse(text, filename)
@@ -94,8 +94,8 @@ def running_line(error: Exception, filename: str, lines: dict[int, Line]) -> Lin
 def refusal(error: Exception, filename: str, lines: dict[int, Line]) -> S2SError | None:
     """The s2s error that `error` stands for, if a check in the generated text raised it.
 
-    The text does not import s2s, so its checks raise one of Python's classes; REFUSALS says which
-    mean a refusal.
+    The text does not import s2s, so its checks raise a Python class; REFUSALS lists those that mean
+    a refusal.
     """
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
     remedy = REFUSALS.get(frame.f_code.co_name) if frame.f_code.co_filename == filename else None

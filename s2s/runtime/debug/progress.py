@@ -29,7 +29,7 @@ def telling(name: str) -> Iterator[None]:
     """Context manager: show a line on stderr while its body takes more than a second, then erase
     it.
 
-    What the same thread did for the same `name` just before counts, too: generating, and then
+    Time that the same thread spent on the same `name` just before counts, too: generating, then
     compiling.
     """
     if not is_watched():

@@ -168,7 +168,7 @@ def guard_places(builder, start: ir.Value, size: ir.Value) -> list[ir.Value]:
 def guard_check(module: ir.Module) -> ir.Function:
     """The module's function that Numba calls before guarded memory is freed.
 
-    It notes a violation where a guard word has changed.
+    It records a violation if a guard word has changed.
     """
     name = "s2s_guard_check"
     if name in module.globals:
@@ -202,7 +202,7 @@ def guard_check(module: ir.Module) -> ir.Function:
 def watched(run: Callable, args: tuple, module: Module, is_careful: bool):
     """Run `run(*args)`; raise MemoryCheckError if native code violated memory.
 
-    `module` is the text of the code.  What is careful raises IndexError, by Numba's checks, for the
+    `module` is the text of the code.  Code with bounds checks raises Numba's IndexError for the
     program's own mistakes.
     """
     result, raised = None, None

@@ -150,8 +150,9 @@ def saving_lines(tree: ast.Module) -> dict[tuple[str, str], int]:
 class ListContents:
     """The inspected part of a list.
 
-    Tapes change at their ends: what a look finds where it was, the last in front, is what was
-    there.  Of lists in a list, that goes for all but the last.
+    Tapes change at their ends only: a known item that is still at its index, and is the last one
+    checked, means that all items before it are unchanged.  For nested lists, this holds for all but
+    the last inner list.
     """
 
     def __init__(self, x: list):

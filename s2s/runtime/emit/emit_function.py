@@ -123,8 +123,7 @@ def functions_of(text: str) -> dict[str, ast.FunctionDef]:
 def can_be_direct(state) -> bool:
     """Whether a function may be lowered directly, judging by its syntax, before type inference.
 
-    What comes with bytecode of its own is a piece of one, around what Python computes inside it,
-    and no text is there of that.
+    A function with bytecode of its own is an object-mode block lifted by Numba, and has no text.
     """
     flags, function = state.flags, state.func_id.func
     return (state.func_ir is None and TEXT in function.__globals__

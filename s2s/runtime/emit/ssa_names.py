@@ -51,9 +51,9 @@ class Bindings:
     """The bindings of a function that are SSA `values`, and the values that end with each statement
     of a block.
 
-    Names are `over` after it: what they stand for is read no more, unless they are bound again.
-    Where paths meet, all names are looked at that are not, so that of a function of thousands of
-    statements most should be.
+    Names are `over` after a statement if their values are dead, unless they are bound again.  At
+    joins all other names are visited, so in a function of thousands of statements most should be
+    over.
     """
 
     def __init__(self, function: ast.FunctionDef):

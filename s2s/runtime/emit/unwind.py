@@ -28,8 +28,7 @@ BITS = 64  # bits of the mask: entries of the table
 class Unwinding:
     """The unwinding path of a function: call `leave(code)` in place of its builder's `ret`.
 
-    `held()` gives what is held, each by a key, and `pointers(it)` the objects of Numba's that count
-    references to it.
+    `held()` returns the live references by key, and `pointers(it)` the meminfos of one.
     """
 
     def __init__(self, builder: ir.IRBuilder, held: Callable[[], Iterable[tuple[object, object]]],

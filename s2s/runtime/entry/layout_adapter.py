@@ -63,7 +63,7 @@ def in_order(kinds: Sequence[types.Type], text: str, entry: str,
     """The argument types that the code is compiled for, given arguments of types `kinds`; if they
     differ, an adapter converts.
 
-    `text` is the code; its first `count` parameters are arguments, and into others it may write.
+    `text` is the code; its first `count` parameters are arguments, the others may be written.
     """
     if (not any(isinstance(kind, types.Array) and not is_plain(kind) for kind in kinds[:count])
         or not all(map(can_pass, kinds))):
@@ -98,8 +98,8 @@ def door(dispatcher: Callable, kinds: Sequence[types.Type], inside: Sequence[typ
     """The dispatcher of the adapter from arguments of types `kinds` to the code of `dispatcher` for
     types `inside`, which is compiled first.
 
-    The `text` of the code and its options are what `identity` stands for; `load(module, own)` makes
-    a dispatcher of a text and of objects that it names.
+    `identity` identifies the `text` of the code and its options; `load(module, own)` makes a
+    dispatcher from a text and the objects that it names.
     """
     dispatcher.compile(tuple(inside))
     code = dispatcher.overloads[tuple(inside)]

@@ -81,7 +81,7 @@ def checker(function: Function | Recalled,
     """A function of the arguments that raises ShapeMismatchError where they disagree; None if
     nothing needs checking.
 
-    `beginning` finds the line to name where no op's is to blame.
+    `beginning` finds the line to name if no op's line is to blame.
     """
     asked = agreements(function)
     if not asked:

@@ -28,8 +28,8 @@ def unlike(function: Function) -> list[str]:
     """Conditions on `a0`, `a1`, ... that hold only if their lengths are of another kind than those
     of the parameters of `function`.
 
-    Short axes are of another kind than long ones where that was asked of code that is generated
-    now: ir/length_assumptions.py, Note [Long axes].
+    Short axes are of another kind than long ones if the code being generated was specialised on
+    that: ir/length_assumptions.py, Note [Long axes].
     """
     agreed = [f"not ({a.text})" for a in agreements(function)]
     found, of_all = [], {some_length_is_one: [], some_length_is_short: []}
@@ -62,10 +62,9 @@ def asked_first(module: Module, conditions: Mapping[str, Sequence[str]]) -> tupl
     """The number of the line after which native code checks its arguments, and the lines of the
     check.
 
-    `conditions` has, by the name of an exception, where it is raised.
-
-    A call need not ask that in Python then.  The conditions are cheap, and are all evaluated: a
-    branch for each would be compiled for longer.
+    `conditions` maps exception names to the conditions under which they are raised.  Python then
+    need not check them at each call.  The conditions are cheap, and all are evaluated: a branch for
+    each would take longer to compile.
     """
     begins = f"\n{module.text}".index(f"\ndef {module.entry}(")
     entry = head_of(module.text[begins:])

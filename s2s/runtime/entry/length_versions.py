@@ -113,7 +113,7 @@ class ByLengths(ByArguments):
     """Native code in versions by short lengths; `native(lengths, known)` compiles the version for
     the lengths in the types of `known()`.
 
-    Calls of no more than `least` numbers and trips run what is for any lengths.
+    Calls with no more than `least` numbers and trips run the general version.
     """
 
     def __init__(self, function: Function | Recalled,

@@ -40,8 +40,8 @@ def into_form(module: Module, parameters: Sequence[Type],
     """`module`, whose entry gets an extra parameter per array among its `results`, and returns a
     tuple of the numbers alone.
 
-    With it comes the condition, on its parameters `a0`, `a1`, ..., under which it must not run:
-    that what it is given shares memory.
+    Also return the condition on its parameters `a0`, `a1`, ... under which it must not run: its
+    arguments share memory.
     """
     tree = ast.parse(module.text)
     (entry,) = (node
@@ -254,7 +254,7 @@ def _overlapping(count, lows, highs):
 def overlapping_in_order(count, lows, highs):
     """The same for many ranges: sort by address and compare each with all previous ones at once.
 
-    Sorted by insertion: what was allocated in turn is most often in order.
+    Insertion sort, because successive allocations are mostly in order.
     """
     begins, ends, are_given = (np.empty(len(lows), np.int64), np.empty(len(lows), np.int64),
                                np.empty(len(lows), np.bool_))

@@ -116,7 +116,7 @@ def length(context, builder, kind: types.Complex, z: ir.Value) -> ir.Value:
     """abs(z) without branches, to one unit in the last place: hypot is a call of libm and takes 5
     ns, this 1 ns.
 
-    Where a square would be too large or too small, or lose digits, both parts are scaled first.
+    Where a square would overflow, underflow or lose digits, both parts are scaled first.
     """
     z_ = context.make_complex(builder, kind, z)
     a, b = (size(builder, x) for x in (z_.real, z_.imag))
@@ -162,7 +162,7 @@ def divided(context, builder, kind: types.Type, a: ir.Value, b: ir.Value) -> ir.
     """a / b, as NumPy divides: Smith's algorithm (Communications of the ACM 5:435, 1962), without
     branches.
 
-    By 0 it divides both parts, that is, multiplies them by inf.
+    Division by 0 multiplies both parts by inf.
     """
     if is_real(b):
         return divided_by_real(context, builder, kind, a, b)

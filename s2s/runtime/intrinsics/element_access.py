@@ -134,8 +134,8 @@ def place(context, builder, array: types.Array, x: ir.Value,
           is_natural: Callable[[ir.Value], bool] = lambda k: False, line: int = 0) -> ir.Value:
     """The address of an element: Numba's get_item_pointer, with the array's fields as values.
 
-    An index that `is_natural` is known not to be negative.  Sanitized code names the `line` of the
-    text where an index is outside.
+    An index marked `is_natural` is known not to be negative.  Sanitized code names the `line` of
+    the text if an index is out of bounds.
     """
     shape = field(context, builder, array, x, "shape")
     indices = [k if is_natural(k) else _counted(context, builder, k, t, shape, n)

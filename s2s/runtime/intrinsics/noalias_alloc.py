@@ -54,9 +54,9 @@ def with_noalias(context, builder, kind: types.Array, array: ir.Value) -> ir.Val
     """The LLVM value of an array that others see, too, with the noalias promise; it holds the same
     reference.
 
-    To LLVM what `noalias` comes from is malloc's, and what nobody reads before the function returns
-    need not be written.  So the pointer is shown to a second piece of assembler, which might hand
-    it on.
+    LLVM treats a `noalias` result like malloc's: stores that nobody reads before the function
+    returns are dead.  So the pointer is passed to a second piece of inline assembly, through which
+    it might escape.
     """
     place = context.data_model_manager[kind].get_field_position("data")
     data = item(builder, array, place)
@@ -78,9 +78,9 @@ def with_promise(builder, pointer: ir.Value) -> ir.Value:
 def read_before(builder, pointer: ir.Value) -> None:
     """Order loads from an array before its release.
 
-    What frees memory is told where Numba's object is, not where the elements are, which the promise
-    says nothing else points to: so LLVM moves reads behind it.  An empty piece of assembler that is
-    shown the pointer might write there.
+    Memory is freed through Numba's meminfo pointer, not the data pointer, and by the noalias
+    promise nothing else points to the data: so LLVM may move loads behind the release.  An empty
+    piece of inline assembly that takes the data pointer counts as a write.
     """
     builder.asm(ir.FunctionType(ir.VoidType(), [pointer.type]), "", "r,~{memory}", [pointer], True)
 

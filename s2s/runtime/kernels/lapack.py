@@ -600,8 +600,8 @@ class Code:
 def copier(module: ir.Module, real: ir.Type, size: int) -> ir.Function:
     """The module's function that copies rows and columns to rows with this distance.
 
-    Where columns are further apart than rows, a few of them at a time, and in squares if they lie
-    in one piece.
+    If columns are further apart than rows, a few are copied at a time, and in square blocks if they
+    are contiguous.
     """
     name = f"s2s_in_rows_{real}"
     if name in module.globals:
@@ -695,7 +695,8 @@ def of_singular(letter: str):
     """Callback of native code for the cofactors of a singular matrix at an address; returns 1 once
     they are written.
 
-    Whatever it raises is an error there, too: ctypes would print it and give its caller any number.
+    Any exception in it is reported as an error: ctypes would print it and return an arbitrary
+    number.
     """
     dtype = next(np.dtype(str(t)) for t, each in LETTERS.items() if each == letter)
 

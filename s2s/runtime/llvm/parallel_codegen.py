@@ -70,7 +70,7 @@ class Piece:
     """A module to be compiled with these LLVM passes, after the function passes `before`; `code` is
     its machine code, once compiled.
 
-    `size` says how long that takes, next to others.
+    `size` is its expected compile time, relative to others.
     """
 
     def __init__(self, text: str, machine: binding.TargetMachine, passes: list,
@@ -98,8 +98,8 @@ class Piece:
     def symbols(self) -> Symbols:
         """The symbols that the code defines and refers to, once it is compiled.
 
-        Not asked where it is made: after each short call there a thread would wait for Python while
-        the other is busy.
+        Not read where the code is compiled: after each short call that thread would wait for
+        Python's lock while the other is busy.
         """
         found = Symbols.of(self.made)
         del self.made
@@ -176,8 +176,8 @@ def short_switch_interval() -> Iterator[None]:
 def alone(text: str) -> binding.ModuleRef:
     """A module in a context of its own, which is freed together with the module.
 
-    Left to themselves, both are ended by the garbage collector if they are part of a cycle, and in
-    any order: the context takes its modules with it, and then the module would be ended once more.
+    By themselves, both are freed by the garbage collector if they are part of a cycle, in any
+    order: the context frees its modules, and then the module would be freed twice.
     """
     context = ContextRef(without_llvmlite_lock("LLVMPY_ContextCreate")())
     with said() as error:

@@ -253,8 +253,8 @@ def shown(definition: str) -> str:
 def in_pieces(pieces: Pieces, bare: Set[str] = frozenset()) -> tuple[list[str], list[str]] | None:
     """Split a module into texts, and name the functions in none of them; None if it is short.
 
-    Those are what is left of functions that are `bare`, once their loops are elsewhere, if what
-    others call is, and what is called at some length, for memory and products.
+    These are the rests of `bare` functions after their loops were outlined, if what others call is
+    bare, and helpers for memory and products.
     """
     apart, sizes = [name for name in pieces.defined if pieces.is_apart(name)], pieces.sizes()
     roots = [name for name in pieces.outside() if name not in apart]

@@ -218,8 +218,8 @@ def native_kind(kind: type) -> type:
 class Library(JITCodeLibrary):
     """The machine code of one function.  Note [What compiling costs]
 
-    What is written directly stays text until it is known how it is divided, and is machine code
-    then: Numba would have LLVM read, link and print it.
+    Directly lowered code stays text until it is known how it is split, and then becomes machine
+    code: Numba would have LLVM parse, link and print it.
     """
 
     is_part = is_direct = is_unrolled = False

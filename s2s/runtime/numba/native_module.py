@@ -73,8 +73,8 @@ def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False,
     """The text for Numba: the loop form with a decorator on each function.
 
     In the process's `own` module Numba works as compiler.py says, and Python can call the entry
-    alone; a file to keep has neither.  The function itself begins by raising where one of the
-    `conditions` on `a0`, `a1`, ... holds, which stand by exception.
+    alone; an exported file has neither.  The function starts with checks that raise if one of the
+    `conditions` on `a0`, `a1`, ..., listed by exception, holds.
     """
     conditions = {error: texts for error, texts in (conditions or {}).items() if texts}
     said = " ".join(itertools.chain.from_iterable(conditions.values()))
@@ -131,8 +131,8 @@ def loaded(module: Module, cache: bool, params: Sequence[Type], arguments: int |
     """The module object of the text of a function of `params`, its dispatchers connected to the
     on-disk cache.
 
-    The first `arguments` of the parameters are put in order on the way in; None: all are taken as
-    they lie.  The text says of `own` objects what they are.
+    The first `arguments` of the parameters are put in order at entry; None: all are used in any
+    layout.  The text refers to the `own` objects by name.
     """
     key = disk.key_of(module.text, ", ".join(["cpu", *map(str, params)]))
     if module.given:  # objects of this process only
@@ -186,8 +186,7 @@ def admit_layouts_only(dispatcher: Callable, module: Module, cache: bool, params
               arguments: int | None, key: str) -> None:
     """Make the dispatcher compile for new layouts only, not for new dtypes and ranks.
 
-    Layouts of the first `arguments` that are not the code's own are for a door
-    (runtime/entry/layout_adapter.py).
+    Other layouts of the first `arguments` go through an adapter (runtime/entry/layout_adapter.py).
     """
     compile_for = dispatcher._compile_for_args
 

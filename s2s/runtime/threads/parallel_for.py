@@ -47,8 +47,8 @@ GATHER = 64.0
 def parts_of(trips: int, work: float, size: int = 0) -> int:
     """The number of parts for a loop of so many trips of so much work each.
 
-    Each part adds into an array of `size` elements of its own: making and adding these up is to be
-    small beside it.
+    Each part adds into a private array of `size` elements: allocating and adding these up is to be
+    cheap beside the loop.
     """
     least = max(GRAIN, GATHER * size)
     return int(max(1.0,
@@ -273,8 +273,8 @@ def as_arguments(context, builder, kind: types.Type, wanted: types.Type,
                  fields: Iterator[ir.Value]) -> list[ir.Value]:
     """The arguments of a Numba function for the value: for an array, all of its fields, rebuilt.
 
-    The object of Python's that owns an array is left out: whoever returns it would need that, but
-    no kernel returns.
+    The Python object that owns an array is left out: only a returned array would need it, and no
+    kernel returns one.
     """
     if not isinstance(kind, types.Array):
         value = context.cast(builder, next(fields), kind, wanted)

@@ -32,7 +32,7 @@ class Chooser:
     """Chooses the loops to run in parallel, given their `sizes` of work in terms of the arguments
     a0, a1, ...
 
-    Several loops that can run at once are worth it if each of them is.
+    Several loops that can run concurrently are worth it if each of them is.
     """
 
     def __init__(self, sizes: Sequence[tuple[Work, ...]], arity: int, parallel: bool):
@@ -97,8 +97,8 @@ def spelled_size(work: Work) -> str:
 class ByArguments:
     """Native code of `function`, selected at each call by `code_for(args)`.
 
-    `whole` is what runs in one piece for any lengths where `fits` holds of a0, a1, ...; what is
-    chosen depends on the `key` alone, of a0, a1, ..., and is `remembered` by it, if there is one.
+    `whole` runs in one piece for any lengths where `fits` holds for a0, a1, ...; the choice depends
+    on the `key` alone, a function of a0, a1, ..., and is `remembered` by it, if there is one.
     """
 
     function: Function
@@ -124,8 +124,8 @@ class ByArguments:
 class BySize(ByArguments):
     """Native code in versions by parallel loops; `native(numbers of loops)` compiles the version.
 
-    Most calls are small, and to ask that in Python is dear to them (0.03 us of 0.7, 0.3 of 2).  So
-    the `whole` code itself asks, and raises MoreWork.
+    Most calls are small, and a check in Python is expensive for them (0.03 us of 0.7, 0.3 of 2).
+    So the `whole` code itself checks, and raises MoreWork.
     """
 
     def __init__(self, loops: Chooser, native: Callable[[Loops], Callable]):

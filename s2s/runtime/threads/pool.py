@@ -73,8 +73,8 @@ def set_threads(n: int | None) -> int:
     """Let compiled loops run on at most `n` threads, including the calling one; return the previous
     number.
 
-    None means as many as at first: S2S_THREADS, or the cores that this process may use.  It holds
-    for the process, from the next loop on.  Results do not depend on it, not in the last bit.
+    None means the initial number: S2S_THREADS, or the cores that this process may use.  It applies
+    to the process, from the next loop on.  Results do not depend on it, not even in the last bit.
     Raises ValueError for n < 1.
     """
     if n is not None and (isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1):

@@ -72,8 +72,8 @@ def vectorise_sums() -> None:
     """Let LLVM vectorise the code around an ordered sum, `total + exp(x[i])`, while the sum stays
     in program order.
 
-    It does so on some processors and not on x86, unless told; the result is the same to the last
-    bit.  The option is the whole process's, may be given once, and is known to the versions named
+    It does so by default on some processors, but not on x86; the result is the same to the last
+    bit.  The option applies to the whole process, may be set once, and exists in the versions named
     here.
     """
     if 15 <= binding.llvm_version_info[0] <= 22 and not hasattr(binding, "s2s_vectorises_sums"):
