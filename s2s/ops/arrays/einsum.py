@@ -135,8 +135,8 @@ def _fold(*xs: Value, subscripts: str):
     """Turn a scalar operand into a factor, and a single operand with all its axes into itself or a
     transpose.
 
-    Of that NumPy returns a view, and a record says of all its results alike what they share: a
-    cotangent that was np.einsum("ji->ij", A) was written into, and with it A.
+    NumPy returns a view for it, and a record declares aliasing for all its results alike: a
+    cotangent np.einsum("ji->ij", A) was written into, and A with it.
     """
     operands, result = split(subscripts)
     if len(xs) == 1:

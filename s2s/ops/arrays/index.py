@@ -228,8 +228,8 @@ def _fold_member(x: Value, operands, pattern: Pattern):
 def _is_unread(x: Value) -> bool:
     """Whether nothing in the current block has read `x`, created there, so far.
 
-    A fold that skips a version of an array must not skip one that is read: the one before it would
-    have to outlive the write, that is, be copied.
+    A fold that skips a version of an array must not skip one that is read: the previous version
+    would have to outlive the write, that is, be copied.
     """
     for op in reversed(current().block.ops):
         if op is x.op:
@@ -360,7 +360,8 @@ def _was_as_long(v: Value, part: Value) -> bool:
     """Whether writing `v` to `part` involved no broadcasting in either direction: `x += y` raises
     otherwise.
 
-    It is made of an operand of this shape, so it has that or a longer one, and it had room.
+    It is computed from an operand of this shape, so its shape is that or a larger one, and it did
+    fit.
     """
     return (
         v.op is not None

@@ -149,7 +149,7 @@ def _picked(dims: list, operand: Value) -> tuple:
 def _slice_extent(extent, lo, hi, step):
     """The length of a slice of an axis, exact where offsets from its ends are known.
 
-    Slices of equal bounds of axes of equal length have equal lengths, known or not.
+    Slices with equal bounds of axes of equal length have equal lengths, known or unknown.
     """
     for b in (lo, hi, step):
         if b is not None and isinstance(b.type, Scalar) and is_inexact(b.type.dtype or "int64"):

@@ -203,7 +203,7 @@ def _infer_root(squares: Value, *xs: Value, axis, keepdims) -> Type:
 def _aligned(reduced: Value, axis, keepdims: bool, x: Value) -> Value:
     """The result of a reduction of `x` with its reduced axes restored with length 1.
 
-    What all lanes have in common has fewer axes in front than `x`.
+    A value shared by all lanes has fewer leading axes than `x`.
     """
     if axis is None or keepdims or isinstance(reduced.type, Scalar):
         return reduced

@@ -97,9 +97,9 @@ def _matched_factor(x: Value, y: Value, axis: int, other: int) -> Value:
     """The other factor of a cotangent, with its length checked against the operand's if both may be
     1.
 
-    Of two matrices of which one has a length that is known not to be, the cotangent is of that
-    length: where it is added up, NumPy raises.  A check would keep a network's gradient, of
-    `h.reshape(n, -1) @ V`, from running strip by strip.
+    For two matrices, one of them with a length known not to be 1, the cotangent has that length:
+    NumPy raises where it is accumulated.  A check would keep a network's gradient, of `h.reshape(n,
+    -1) @ V`, from being strip-mined.
     """
     are_matrices = rank(x) > 1 and rank(y) > 1
     return (x

@@ -337,8 +337,8 @@ def _of_precision(x, dtype) -> tuple[Value, str | None]:
     """The array `x` of a variance, and the precision of its mean and sum of squares (None: that of
     `x`).
 
-    NumPy rounds neither `x` nor what is squared to it: of 1e8 + x in single precision only the mean
-    is 1e8.
+    NumPy rounds neither `x` nor the squared terms to it: for 1e8 + x in single precision only the
+    mean is rounded to 1e8.
     """
     x = as_array(x)
     if is_none(dtype):

@@ -104,9 +104,9 @@ def _carries(inits: list[Value], names: Sequence[str], emit_body: Callable,
     """Emit a loop's body until the types of its carries reach a fixed point; return them and the
     loop's blocks.
 
-    `before` are the types that the carries had, if the loop is emitted again; spread(init, type,
-    body, name) may be what a carry begins with in place of a number, where a trip makes an array of
-    it: then `inits` has that.
+    `before` are the previous types of the carries, if the loop is emitted again; spread(init, type,
+    body, name) may return an array to start with in place of a number, if a trip makes an array of
+    it: then it replaces the number in `inits`.
     """
     likely = [old
               if init.type == FLOAT and old == _NUMPYS
@@ -241,8 +241,8 @@ def _holds(tape: Value, start: Value) -> bool:
 def _say_what_fills(init: Value, type: Type) -> None:
     """Give the empty list that a loop starts with the item type that its trips push.
 
-    A trip may read of the list, behind a condition, what an earlier one has put there: whatever
-    emits the loop anew must know at once what that is.
+    A trip may read, under a condition, an item that an earlier trip has pushed: emitting the loop
+    again needs its type from the start.
     """
     if (init.type == List(UNDEFINED) and init.op is not None and init.op.name == "list_of"
         and isinstance(type, List)):
@@ -341,8 +341,7 @@ def _types_of_unbound(types: list[Type], unbound: list[int], names: Sequence[str
                       emit_body: Callable, error: S2SError) -> list[Type]:
     """The types of the carries, if the body reads a name that is unbound before the first trip.
 
-    Python allows that where the read is behind a condition; what the trips before it bind says the
-    type.
+    Python allows that if the read is conditional; the bindings of earlier trips determine the type.
     """
     params = [Value(UNKNOWN if k in unbound else type, names[k]) for k, type in enumerate(types)]
     _, yields = emit_body(params)
@@ -376,8 +375,7 @@ def for_loop(lo, hi, step, inits: Sequence, body: Callable, breaks: bool = False
              spread: Callable | None = None) -> tuple[Value, ...]:
     """Emit `for index in range(lo, hi, step)`; `body(i, *carries)` returns `[stop,] *carries`.
 
-    `before` are the types of the carries of the loop that this is, emitted again; `spread`: see
-    `_carries`.
+    `before` are the types of the carries if the loop is emitted again; `spread`: see `_carries`.
     """
     lo, hi, step = value(lo), value(hi), value(step)
     inits = [value(x) for x in inits]
@@ -405,7 +403,7 @@ def while_loop(inits: Sequence, test: Callable, body: Callable, breaks: bool = F
     """Emit `while test(*carries)`; `body(*carries)` returns `[stop,] *carries`, `test` one
     condition.
 
-    `before` are the types of the carries of the loop that this is, emitted again.
+    `before` are the types of the carries if the loop is emitted again.
     """
     inits = [value(x) for x in inits]
     names = [names[k] if k < len(names) else x.name for k, x in enumerate(inits)]
@@ -535,8 +533,8 @@ def types_for_caller(callee, call_op: Op, values: Sequence[Value]) -> list[Type]
     """The types of `values` of `callee`, in terms of the symbols of the function that owns
     `call_op`, a call of it.
 
-    A value must never be handed from one function to another with the type that it has there: the
-    `n` of one is not that of the other, however they are spelled.
+    A value must never be passed from one function to another with its type in the first: the symbol
+    `n` of one is not that of the other, even with the same spelling.
     """
     known = _known_to_caller((callee.params, call_op.inputs), (callee.results, call_op.outputs))
     return [_translated(v.type, known) for v in values]

@@ -342,8 +342,8 @@ def _absorb_broadcast(record: Record, xs: tuple[Value, ...]):
     """Note [Broadcasts are absorbed]: `full(shape of x, s) * x` is `s * x` if the shapes are proved
     equal.
 
-    The cotangent of a sum is a number spread over an array; almost always something elementwise
-    reads it.
+    The cotangent of a sum is a number broadcast to an array; almost always an elementwise op reads
+    it.
     """
     for k, x in enumerate(xs):
         if (x.op is not None and x.op.record.name in ("spread", "broadcast_to")

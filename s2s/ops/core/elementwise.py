@@ -85,8 +85,8 @@ def _share(y, a, b, exponential):
     """The share of exp(a) in exp(y) = exp(a) + exp(b): exp(a - y), 0 where all are 0, and decided
     by a - b where y is infinite.
 
-    Where one of the terms is a known finite number, the sum is none of nothing, and infinite
-    because of the other.
+    If one of the terms is a known finite number, the sum is not -inf, and infinite only because of
+    the other.
     """
     if any(isinstance(n := getattr(x, "constant", x), (int, float)) and math.isfinite(n)
            for x in (a, b)):
@@ -325,8 +325,8 @@ def quotient_near_zero(numerator, x, series):
     """numerator / x, and `series(x)` where |x| < 0.1: there the numerator has lost its digits, and
     at 0 it is 0 / 0.
 
-    The series is right in any order of derivative.  Considered: the limit at 0 alone, which is
-    right in no other than the first and at no other number.
+    The series is right for derivatives of any order.  Considered: the limit at 0 alone, which is
+    right only for the first, and only at 0.
     """
     near = less(absolute(x), 0.1)
     return where(near, series(where(near, x, 0)), numerator / where(near, 1, x))

@@ -149,7 +149,8 @@ def is_normal(product: complex, x: Value) -> bool:
     """Whether the product of two literal factors of `x` neither overflows nor underflows in its
     dtype.
 
-    Else they stay two: of x * 1e200 * 1e200 * v the derivative is 1e100 where v is 1e-300.
+    Otherwise the factors stay separate: the derivative of x * 1e200 * 1e200 * v is 1e100 for v =
+    1e-300.
     """
     dtype = dtype_of(x.type) or "float64"
     info = np.finfo(dtype if is_inexact(dtype) else "float64")

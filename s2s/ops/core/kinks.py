@@ -20,8 +20,8 @@ class Kink:
     """A test for non-differentiable points: `where(y, *xs, **attrs)` marks the elements at one;
     `what` says why, and which convention holds.
 
-    `of` numbers the operands whose derivative is meant, None for all: a power is smooth in its base
-    where it is not in its exponent.
+    `of` are the numbers of the operands whose derivative is meant, None for all: a power may be
+    smooth in its base but not in its exponent.
     """
 
     what: str

@@ -343,8 +343,8 @@ def has_overflown(y: Value, *xs: Value):
     """Whether y is infinite although its operands are finite: the result of native code where
     Python raises OverflowError.
 
-    Of complex numbers, whether that may be so: Python computes some of them by others that
-    overflow.
+    For complex numbers, whether that is possible: Python computes some of them from intermediate
+    results that overflow.
     """
     if any(map(is_complex, (y, *xs))):
         return either(negated(is_finite(y)),
@@ -397,8 +397,8 @@ def _leaves_known_power(a: Value, b: Value):
     """Whether Python's a ** b differs from native code's, for one constant operand, as a test of
     the other alone.
 
-    Bounds are a little too narrow where they are rounded, and infinity is beyond them: then Python,
-    asked in vain, gives the result.
+    Rounding makes bounds a little too narrow, and infinity is out of bounds: then Python is asked
+    in vain, and returns the result.
     """
     exponent, base = _known(b), _known(a)
     if any(map(is_complex, (a, b))) or is_integral(a) and is_integral(b):

@@ -159,8 +159,7 @@ def said_by(x: Value) -> tuple[Value, ...] | None:
 def shape_source(x: Value, number: bool = False) -> Value:
     """A cheaper value with the shape of `x`.  Note [Shapes are asked of what lives].
 
-    With `number` set, only lengths are asked for, so its type need not say that the shapes are
-    equal.
+    With `number` set, only lengths are read, so types need not prove the shapes equal.
     """
     leaf, stack, seen = None, [x], {x}
     while stack:
@@ -488,8 +487,8 @@ def _narrow_dtype(s: Type, x: Type) -> str | None:
     """The dtype of `s` broadcast to the shape of `x`, if NumPy would make another of a Python
     number.
 
-    A number of Python's takes the dtype of `x`, as it does in arithmetic (NEP 50).  A typed number
-    is named, too: where it is a seed, Python's 1.0 takes its place.
+    A Python number takes the dtype of `x`, as in arithmetic (NEP 50).  The dtype of a typed number
+    is named, too: if it is a seed, Python's 1.0 replaces it.
     """
     if not isinstance(s, Scalar) or s.dtype is None:
         return None
@@ -729,8 +728,8 @@ def matched(x: Value, y: Value, axis: int, other: int) -> Value:
     """`x`, with a check that its axis is as long as one of `y`, unless both lengths are constant or
     checked at the call.  Note [Sums over two axes]
 
-    What a loop carries is not checked either: trips that change its length have taken it through
-    the product itself.
+    Carries of loops are not checked either: trips that change their length pass them through the
+    product itself.
     """
     axis, other = axis % x.type.rank, other % y.type.rank
     dims = x.type.dims[axis], y.type.dims[other]

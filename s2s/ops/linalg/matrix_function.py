@@ -67,8 +67,8 @@ def _gaps(w: Value, power: float, g: Value, slope: Value,
           jumps: bool) -> tuple[Value, Value, Value]:
     """The gaps w_j - w_i, a mask where they are too small to divide by, and the divisors.
 
-    With `jumps` f may have two values at neighbours, of which one is chosen and the other is not:
-    they are never near.
+    With `jumps`, f may have two values at neighbouring eigenvalues, one selected and the other not:
+    these never count as near.
     """
     column, row = expand_dims(w, 1), expand_dims(w, 0)
     gap, eps = row - column, float(np.finfo(dtype_of(w.type) or "float64").eps)

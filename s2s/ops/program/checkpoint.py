@@ -39,8 +39,8 @@ class Plan:
     """The checkpointing schedule of a loop: at most `snapshots` states, or as many as fit in
     `memory` bytes.
 
-    Neither: from as many as it takes for each trip to be run again no more than twice, about the
-    root of 2 n.
+    Without both: as many snapshots as needed for each trip to be recomputed at most twice, about
+    the root of 2 n.
     """
 
     snapshots: int | None = None

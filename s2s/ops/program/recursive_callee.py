@@ -14,7 +14,7 @@ class Recursive:
     """A callee that may call itself: one function, and all calls of it, including its own, call
     this object.
 
-    While the function is being made, `function` has its parameters and results, and no ops.
+    While the function is being built, `function` has its parameters and results, and no ops.
     """
 
     def __init__(self, name: str, function: Function | None = None):
