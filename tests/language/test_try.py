@@ -634,3 +634,25 @@ def test_a_compiled_function_inside_a_try_is_read_statement_by_statement():
     assert s2s.value_and_grad(compiled_function_raises)(-1.0) == (7.0, -14.0)
     value, slope = s2s.value_and_grad(compiled_function_raises)(4.0)
     assert value == 12.0 and abs(slope - 4.0) < 1e-12
+
+
+def pairs_or_products(x):
+    try:
+        a = x.reshape(2, 2)
+    except ValueError:
+        a = x[:2] * x[1:]
+    try:
+        b = x.reshape(3, 1)
+    except ValueError:
+        b = x[:2] * x[1:3]
+    return np.sum(a) + np.sum(b)
+
+
+def test_lanes_of_arrays_whose_rank_a_handler_decides():
+    """Of a lane at a time, or refused: rules that count axes do not know them."""
+    x = np.array([1.0, 2.0, 3.0])
+    np.testing.assert_allclose(s2s.vmap(pairs_or_products)(np.array([x, 2 * x])),
+                               [pairs_or_products(x), pairs_or_products(2 * x)])
+    np.testing.assert_allclose(s2s.jacfwd(pairs_or_products)(x), [3.0, 5.0, 3.0])
+    with pytest.raises(UnsupportedError, match="lanes that each make"):
+        s2s.hessian(pairs_or_products)(x)

@@ -42,6 +42,7 @@ from ...ir.types import (
     Tuple,
     Type,
     Undefined,
+    Unknown,
     carries_derivative,
 )
 from ...ops.arrays.axes import moveaxis
@@ -239,6 +240,8 @@ class Batched:
         flags = tuple(x in self.lanes.batched for x in op.inputs)
         inputs = [self.env[x] for x in op.inputs]
         if not op.record.elementwise:
+            if any(isinstance(x.type, Unknown) for x in op.inputs):
+                return None  # rules count axes
             return op.record.batch(flags, *inputs, **op.attrs)
         ranks = [rank(x) for x in op.inputs]
         if None in ranks:
