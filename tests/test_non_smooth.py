@@ -54,6 +54,12 @@ second derivative where an entry that counts has a cotangent of 0 and an infinit
 `np.triu(np.sqrt(x))` at 0, is 0 or nan. In forward mode, a direction that does not touch an entry has derivative 0
 there; an infinite tangent is discarded with its entry, but a matrix product multiplies it by 0, which gives nan.
 
+Values may be infinite where a function is steep or divides. Arguments are taken for finite, unless the program asks: if
+it calls `np.isnan`, `np.isfinite` or the like, or compares data (`w < 5`, for an array that is not differentiated),
+then what that is made of may be infinite or NaN, so that missing data, left out by `~np.isnan(data)`, have no
+influence. An infinite weight left out by its index alone, `(x * w)[1:]`, makes its derivative nan, as does an infinite
+value that an op mixes with others (`np.outer`, `@`) before it is discarded.
+
 **Underflow and infinities.** Where `np.linalg.norm` squares numbers below 1e-162 it gives 0, and the derivative is 0
 to within such numbers; `np.hypot` and `abs` of a complex number do not underflow. The slopes of `tanh` and `expit` are
 made of their values (`1 - y * y`) and as exact as these: 0 where the value has been rounded to 1. `np.logaddexp` at

@@ -8,21 +8,30 @@
 A cotangent is the sum of what each use hands back, so an entry is thrown away if every use does so.  A use throws entries away itself
 (an index, np.triu, what is written over), or hands on to something whose entries are thrown away (elementwise ops, sums over some axes,
 copies, an array that is filled).  What a mask, np.where or a branch leaves out is known by its condition, and is left to that
-(Note [Masks stay outermost]), unless what they make is thrown away as well.
+(Note [Masks stay outermost]), unless what they make is thrown away as well, or the condition is not seen any more:
+
+    for k in range(n):                 s_bar and y_bar come from the two arms of the branch.  Where
+        s = s + x[k]                   that took s, y_bar is 0.0, and all trips hand it on as they
+        y = y + 1 / x[k]               would any other: strong zeros, unless both are under the same
+    return s if y > limit else y       condition, under which the whole loop is swept back
+
+Considered: to hand the condition into the loop, which holds there only if no carry adds to another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 from ..ir.graph import MISSING, Block, Function, Op, Value, readers_of, walk
-from ..ir.types import Array, List, Scalar, Tuple
+from ..ir.types import Array, List, Scalar, Tuple, is_inexact
 from ..ops.arrays.index_pattern import expand, paired
 from ..ops.core.record import same_shape
 from ..ops.core.signs import is_nonzero
 from ..ops.program.checkpoint import is_plain
 from .activity import loop_parts, passes_derivative
+from .infinite_factors import infinite_factors
 from .side_effects import handed_on, is_steep
 
 WHOLE, MASKED, SCALED, DISCARDED = range(4)  # how much of a cotangent there is; SCALED: 0 where a factor is
@@ -36,10 +45,16 @@ _PRODUCTS = ("multiply", "matmul", "dot", "dot_left", "dot_right", "inner", "out
 
 
 class Discarded:
-    """Of which values of `function` entries may be thrown away; `seeded` says of which results cotangents may be partly 0."""
+    """Of which values of `function` entries may be thrown away; `seeded` says of which results cotangents may be partly 0.
 
-    def __init__(self, function: Function, active: set[Value], seeded: Iterable[Value] = ()):
+    With `doubted`, what the function is given may be infinite or NaN.
+    """
+
+    def __init__(self, function: Function, active: set[Value], seeded: Iterable[Value] = (), doubted: bool = False):
         self.active, self.seeded = active, set(seeded)
+        self.doubted = function.params if doubted else ()
+        # loops of whose results branches have thrown away some, and not the others
+        self.blind: set[Op] = set()
         self.block = function.block
         self.readers = readers_of(function.block)
         self.owner: dict[Block, tuple[Op, Block]] = {}
@@ -53,26 +68,50 @@ class Discarded:
         self.home = {y: block for block in (function.block, *self.owner) for y in [*block.params, *(y for op in block.ops for y in op.outputs)]}
 
     @cached_property
+    def factors(self) -> set[Value]:
+        """The values that the program itself takes for possibly infinite or NaN."""
+        return infinite_factors(self.block, self.active, self.doubted)
+
+    @cached_property
+    def products(self) -> set[Value]:
+        """The results of ops whose slopes are made of `factors`."""
+        return {y for op in (walk(self.block) if self.factors else ())
+                if multiplies(op) and not self.factors.isdisjoint(op.inputs) for y in op.outputs}
+
+    @cached_property
     def unbounded(self) -> set[Value]:
         """The values of which some entries may be infinite, or NaN, where what the function is given is finite."""
         poles = {y for op in walk(self.block) if self.slope(op) == "pole" for y in op.outputs}
+        poles |= self.products
+        poles.update(op.outputs[k] for op in walk(self.block)
+                     if op.name == "call" and is_plain(op.attrs["callee"])
+                     for k in unbounded_results(op.attrs["callee"].function_for(op.inputs)))
         return handed_on(self.block, poles, made=True) if poles else poles
 
     def slope(self, op: Op) -> str:
-        """Note [Slopes]: a quotient by one number is infinite everywhere, or nowhere."""
+        """Note [Slopes]: a quotient by one number, the same in all trips of loops, is infinite everywhere, or nowhere."""
         if op.blocks or not is_steep(op):
             return "finite"
         slope = op.record.slope_at(op.inputs)
-        is_one = op.name in ("divide", "quotient", "single_quotient") and isinstance(op.inputs[1].type, Scalar) and (
-            isinstance(op.inputs[0].type, Array) or self.home.get(op.inputs[1]) is self.block)
+        is_one = (op.name in ("divide", "quotient", "single_quotient")
+                  and isinstance(op.inputs[1].type, Scalar)
+                  and self.home.get(op.inputs[1]) is self.block)
         return "finite" if is_one else slope
 
     def asks_strong_zeros(self, op: Op) -> bool:
         """Whether a slope of `op`, or of something of which its operands are made, may be infinite where its results were thrown away."""
         if not op.record.elementwise or not (self.steep or self.unbounded):
             return False
-        level = together(self.level(y) for y in op.outputs)
+        level = together(map(self.level_in_loops, op.outputs))
         return level == DISCARDED and self.may_be_steep(op) or level == SCALED and self.may_be_steep(op) and not self.may_be_unbounded(op)
+
+    def level_in_loops(self, y: Value) -> int | None:
+        """The level of `y`; DISCARDED for MASKED in `blind` loops, which do not see the masks."""
+        level, block = self.level(y), self.home.get(y)
+        while level == MASKED and block in self.owner:
+            loop, block = self.owner[block]
+            level = DISCARDED if loop in self.blind else level
+        return level
 
     def may_be_unbounded(self, op: Op) -> bool:
         return any(x in self.unbounded for x in (*op.inputs, *op.outputs))
@@ -246,10 +285,29 @@ class Discarded:
         return after if found == WHOLE else found
 
 
+_unbounded: WeakKeyDictionary[Function, tuple[int, ...]] = WeakKeyDictionary()
+
+
+def unbounded_results(function: Function) -> tuple[int, ...]:
+    """The results of a function that is called of which entries may be infinite, or NaN."""
+    if function not in _unbounded:
+        inside = Discarded(function, set()).unbounded
+        _unbounded[function] = tuple(k for k, y in enumerate(function.results) if y in inside)
+    return _unbounded[function]
+
+
 def together(levels: Iterable[int | None]) -> int | None:
     """The level of a sum: of what one term has whole nothing is thrown away."""
     found = {level for level in levels if level is not None}
     return None if not found else WHOLE if WHOLE in found else max(found)
+
+
+def multiplies(op: Op) -> bool:
+    """Whether a cotangent is multiplied by something that is made of the operands of `op`, besides choices between them."""
+    if op.record.elementwise:
+        return op.name not in _CHOICES and any(map(callable, op.record.partials))
+    floats = [k for k, x in enumerate(op.inputs) if isinstance(x.type, (Scalar, Array)) and is_inexact(x.type.dtype)]
+    return not op.blocks and op.name not in (*_MOVES, *_PICKS) and not set(floats) <= set(op.record.linear)
 
 
 def _keeps_apart(op: Op) -> bool:

@@ -311,6 +311,247 @@ def checkpointed(x):
     return np.sum(s2s.checkpoint(lambda x: np.sqrt(x) * 2.0)(x)[1:])
 
 
+# ------------------------------------------------------------------------------ quotients that branches and loops leave
+
+
+DIVISORS = np.array([0.0, 1.0, 2.0])
+
+
+@program(lambda x: x[1], ZERO)
+def inverse_that_a_branch_leaves(x):
+    c = 1 / x[0]
+    return c if c < 0.5 else x[1]
+
+
+@program(lambda x: x[1], np.array([1.0, 0.7, 0.9]))
+def quotient_that_a_branch_leaves(x):
+    c = x[0] / DIVISORS[0]
+    d = c * c + 3 * c
+    if d < 0.5:
+        return d
+    return x[1]
+
+
+@program(rest(lambda x: 1 / x + x), ZERO)
+def inverses_that_a_loop_passes_over(x):
+    s, k = 0.0, -1
+    while k < len(x) - 1:
+        k += 1
+        c = 1 / x[k]
+        if c > 100:
+            continue
+        s += c + x[k]
+    return s
+
+
+@program(lambda x: x[1], ZERO)
+def sum_of_inverses_that_a_branch_leaves(x):
+    f = 1 / x
+    t = np.sum(f) + np.sum(f * f)
+    return t if t < 5 else x[1]
+
+
+@program(lambda x: np.sum(x) / 2, np.array([1.0, 0.7, 0.9]))
+def quotient_of_an_array_that_trips_write_over(x):
+    for k in range(3):
+        y = x / DIVISORS[k]
+    return np.sum(y)
+
+
+@program(lambda x: np.sum(x), np.array([1.0, 0.7, 0.9]))
+def list_of_quotients(x):
+    rows = []
+    for k in range(3):
+        rows.append(x / DIVISORS[k])
+    return np.sum(rows[1])
+
+
+@program(rest(lambda x: 1 / x), ZERO)
+def inverses_of_eigenvalues(x):
+    w = np.linalg.eigvalsh(np.diag(x))
+    f = np.zeros(3)
+    for i in range(3):
+        f[i] = 1 / w[i]
+    f[0] = 0
+    return np.sum(f)
+
+
+# ------------------------------------------------------------------------------ one result of a loop, or a call, and not the other
+
+
+@program(lambda x: np.sum(x), ZERO)
+def carries_between_which_a_branch_decides(x):
+    s, y = 0.0, 0.0
+    for k in range(3):
+        s = s + x[k]
+        y = y * y + np.log(x[k]) - 1 / x[k]
+    return s if y > 5 else (y if y < -1e300 else 2 * y)
+
+
+@program(lambda x: np.sum(x), ZERO)
+def carries_of_nested_loops(x):
+    s, y, k = 0.0, 1.0, 0
+    while k < 3:
+        for i in range(3):
+            s = s + x[i] / 3
+            y = y + s / x[i] + 1 / x[i]
+        k += 1
+    return s if not y < 5 else y
+
+
+@program(lambda x: np.sum(x), ZERO)
+def arrays_as_carries(x):
+    s, y = np.zeros(3), np.zeros(3)
+    for k in range(3):
+        s = s + x
+        y = y * s + 1 / x
+    t = y.sum()
+    return np.sum(s) / 3 if not t < 5 else t
+
+
+def sums(x, n):
+    s, y = 0.0, 0.0
+    for k in range(n):
+        s = s + x[k]
+        y = y + 1 / x[k]
+        if y > 1e300:
+            y = y * 2
+    for k in range(3):
+        if k > 5:
+            y = y * 2
+    return s, y
+
+
+@program(lambda x: np.sum(x), ZERO)
+def results_of_a_call(x):
+    s, y = sums(x, 3)
+    z = 2 * y
+    return s if y > 5 else z
+
+
+def inverses(x, n):
+    d = np.zeros(n)
+    for i in range(n):
+        t = 1 / x[i]
+        if i > 10:
+            t = t * 2
+        d[i] = t
+    for k in range(3):
+        if k > 5:
+            d = d * 2.0
+    return d
+
+
+@program(rest(lambda x: 1 / x**2), ZERO)
+def products_of_results_of_a_call(x):
+    d = inverses(x, len(x))
+    return np.sum((d * d)[1:])
+
+
+# ------------------------------------------------------------------------------ missing data, infinite weights
+
+
+DATA = np.array([np.nan, 0.5, 0.25])
+WEIGHTS = np.array([np.inf, 1.0, 2.0])
+MODEL = np.array([1.0, 0.7, 0.9])
+
+
+def of_data(x):
+    return np.sum((x[1:] - DATA[1:]) ** 2)
+
+
+@program(of_data, MODEL)
+def residuals_where_there_are_data(x):
+    return np.sum(((x - DATA) ** 2)[~np.isnan(DATA)])
+
+
+@program(of_data, MODEL)
+def residuals_that_are_finite(x):
+    r = (x - DATA) ** 2
+    return np.sum(r[np.isfinite(r)])
+
+
+@program(of_data, MODEL)
+def residuals_that_are_themselves(x):
+    r = (x - DATA) ** 2
+    return np.sum(r[r == r])
+
+
+@program(of_data, MODEL)
+def residuals_set_to_zero(x):
+    r = (x - DATA) ** 2
+    r[np.isnan(r)] = 0
+    return np.sum(r)
+
+
+@program(of_data, MODEL)
+def residuals_by_the_numbers_of_data(x):
+    return np.sum(((x - DATA) ** 2)[np.flatnonzero(~np.isnan(DATA))])
+
+
+@program(of_data, MODEL)
+def residuals_in_a_loop(x):
+    s = 0.0
+    for k in range(len(x)):
+        r = (x[k] - DATA[k]) ** 2
+        if not math.isnan(r):
+            s += r
+    return s
+
+
+@program(of_data, MODEL)
+def residuals_in_a_list(x):
+    return sum(v for v in [(x[k] - DATA[k]) ** 2 for k in range(3)] if not np.isnan(v))
+
+
+def squares(x, y, n):
+    r = np.zeros(n)
+    for k in range(n):
+        t = x[k] - y[k]
+        if k > 10:
+            t = t * 2
+        r[k] = t * t
+    for k in range(3):
+        if k > 5:
+            r = r * 2
+    return r
+
+
+@program(of_data, MODEL)
+def residuals_of_a_call(x):
+    r = squares(x, DATA, 3)
+    return np.sum(r[~np.isnan(r)])
+
+
+@program(lambda x: x[0] * x[2], MODEL)
+def error_that_is_not_finite(x):
+    e = 0.0
+    for k in range(3):
+        e += (x[k] - DATA[k]) ** 2
+    if not np.isfinite(e):
+        return x[0] * x[2]
+    return e
+
+
+@program(lambda x: np.sum((x[1:] * WEIGHTS[1:]) ** 2), MODEL)
+def weights_that_are_small(x):
+    return np.sum(((x * WEIGHTS) ** 2)[WEIGHTS < 5])
+
+
+@program(lambda x: 3 * x[2] ** 2, MODEL)
+def infinity_that_trips_write_over(x):
+    for k in range(3):
+        y = x[k] * math.inf
+        if k == 2:
+            y = 3 * x[k] ** 2
+    return y
+
+
+@program(lambda x: np.sum(x[1:] ** 2), MODEL)
+def infinite_factor_of_an_array(x):
+    return np.sum((x * np.array([np.inf, 1.0, 1.0]) * x)[1:])
+
+
 # a cotangent that is 0 where an entry counts: its slope is finite, and its second derivative is not 0
 
 
@@ -365,7 +606,8 @@ def test_second_derivatives_and_lanes(name):
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("name", ["upper_triangle", "filled_by_loops", "potential_with_poles", "comparison_as_a_factor", "appended"])
+@pytest.mark.parametrize("name", ["upper_triangle", "filled_by_loops", "potential_with_poles", "comparison_as_a_factor", "appended",
+                                  "inverses_that_a_loop_passes_over", "carries_of_nested_loops", "residuals_in_a_loop", "infinite_factor_of_an_array"])
 def test_compiled(name):
     f, reference, x = PROGRAMS[name]
     np.testing.assert_allclose(s2s.jit(s2s.grad(f))(x), gradient_of(reference, x), rtol=1e-9, atol=1e-12)
@@ -387,12 +629,33 @@ def test_entries_that_count_are_as_steep_as_before():
     assert np.isnan(s2s.grad(lambda x: np.sum(np.sqrt(x * x * x)[:1]))(ZERO)[0])
 
 
+def loop_under_one_condition(x):
+    s, y = 0.0, 0.0
+    for k in range(len(x)):
+        s = s + x[k]
+        y = y + 1 / x[k]
+    if y < 5:
+        return s + y
+    return x[0] * 3
+
+
+def loop_that_finds_the_least(x):
+    least = np.inf
+    for k in range(len(x)):
+        if x[k] * x[k] < least:
+            least = 2 * x[k] * x[k]
+    return least
+
+
 @pytest.mark.parametrize("f", [
     lambda x: np.sum(np.sqrt(1.0 + x * x)[1:]),
     lambda x: np.sum(np.log(np.sum(np.exp(x[:, None] * x), axis=1))[1:]),
     lambda x: np.sum(np.sqrt(x)) + np.sqrt(x)[1],
     lambda x: np.sum(np.tanh(x)[1:]),
     lambda x: np.sum((x / np.sqrt(np.maximum(np.sum(x), 1e-9)))[1:]),
+    lambda x: np.sum(special.logsumexp(x * x[:, None], axis=1)[1:]),
+    loop_under_one_condition,
+    loop_that_finds_the_least,
 ])
 def test_what_cannot_be_steep_or_is_not_thrown_away_is_multiplied_plainly(f):
     gradient = s2s.grad(f)

@@ -9,11 +9,11 @@ then makes the primal values available where they are read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
 from ...analysis.activity import active_values, loop_parts
-from ...analysis.discarded_entries import DISCARDED, Discarded
+from ...analysis.discarded_entries import DISCARDED, MASKED, Discarded, multiplies
 from ...analysis.elementwise_blocks import is_elementwise, may_be_infinite
 from ...analysis.exit_conditions import exit_conditions
 from ...analysis.side_effects import handed_on
@@ -60,7 +60,7 @@ from .tape import Region, calls_made_again
 class Adjoint:
     """The reverse sweep of `function`, reading primal values wherever they are defined.
 
-    `split(callee, wrt, seeded, again)` gives the two halves of the derivative of a function that is
+    `split(callee, wrt, seeded, ...)` gives the two halves of the derivative of a function that is
     called, and `whole(function, wrt, summed)` both as one function.  The cotangents of the
     parameters in `summed` so far are handed in: their sums start from `incoming`.  Given `seeded`,
     only the results with these numbers have a cotangent, and only the parameters that one reaches
@@ -71,10 +71,11 @@ class Adjoint:
 
     def __init__(self, function: Function, wrt: list[Value], split: Callable, whole: Callable,
                  summed: Sequence[Value] = (), seeded: Sequence[int] | None = None,
-                 alone: bool = True, partial: Sequence[int] = ()):
+                 alone: bool = True, partial: Sequence[int] = (), doubted: bool = False):
         self.function, self.wrt, self.split, self.whole = function, wrt, split, whole
         self.active = active_values(function, wrt, seeded)
-        self.discarded = Discarded(function, self.active, [function.results[k] for k in partial])
+        self.discarded = Discarded(function, self.active, [function.results[k] for k in partial],
+                                   doubted)
         self.home = {v: block for block in blocks_of(function.block)
                      for v in [*block.params, *(v for op in block.ops for v in op.outputs)]}
         self.made_again = calls_made_again(function, alone)
@@ -163,7 +164,7 @@ class Adjoint:
         """
         if bar in self.parts:
             return self.parts[bar]
-        if bar.op is None or bar.op.record is shaped_like:
+        if bar.op is None or bar.op.record in (shaped_like, spread):
             return None if bar.op is None else self.part(bar.op.inputs[0])
         if bar.op.name in ("add", "subtract"):
             return either(*map(self.part, bar.op.inputs))
@@ -195,12 +196,9 @@ class Adjoint:
     def infinite(self) -> set[Value]:
         """The values of the function that may be infinite or NaN, or have such slopes, for finite
         inputs.
-
-        Quotients of numbers are left out: programs that test for them test before dividing, and
-        every other quotient, in a loop with a branch, would be masked twice.
         """
         steep = {y for op in walk(self.function.block) if not op.blocks and may_be_infinite([op])
-                 for y in op.outputs if op.name != "divide" or isinstance(y.type, Array)}
+                 for y in op.outputs} | self.discarded.products
         return handed_on(self.function.block, steep, made=True) if steep else steep
 
     def as_shaped(self, x: Value, bar: Value) -> Value:
@@ -256,6 +254,8 @@ class Adjoint:
         with strong_zeros(self.discarded.asks_strong_zeros(op)):
             contributions = op.record.vjp(bars[0] if single else bars, op.output if single
                                           else tuple(op.outputs), *op.inputs, **op.attrs)
+        if single and not op.record.elementwise and multiplies(op):
+            contributions = self.chosen_by_branches(op.output, bars[0], contributions)
         together: dict[Value, object] = {}  # x * x gives its two contributions to x at once
         for x, contribution in zip(op.inputs, contributions, strict=True):
             if isinstance(contribution, Value) and isinstance(together.get(x), Value):
@@ -266,6 +266,17 @@ class Adjoint:
                 together[x] = contribution
         for x, contribution in together.items():
             self.add(x, contribution)
+
+    def chosen_by_branches(self, y: Value, bar: Value, contributions: Sequence) -> Sequence:
+        """Return `contributions`, made of the cotangent `bar` of `y` by an op that mixes elements,
+        as choices of the paths on which `y` contributes.
+        """
+        part = self.part_of(y, bar)
+        if part is None or not isinstance(part.type, Scalar):
+            return contributions
+        return [where_chosen(part, x)
+                if isinstance(x, Value) and isinstance(x.type, (Scalar, Array)) else x
+                for x in contributions]
 
     def call(self, op: Op) -> None:
         """Emit a call of the callee's backward part, with the residuals of its forward part."""
@@ -279,9 +290,12 @@ class Adjoint:
             return self.call_again(op, wrt)
         seeded = tuple(k for k, out in enumerate(op.outputs) if out in self.bars)
         function = callee.function_for(op.inputs)
-        partial = (tuple(k for k in seeded if self.discarded.level(op.outputs[k]) == DISCARDED)
-                   if may_be_infinite(function.block.ops) else ())
-        pair = self.split(function, tuple(wrt), seeded, op in self.made_again, partial)
+        unbounded = self.discarded.factors | self.discarded.unbounded
+        doubted = not unbounded.isdisjoint((*op.inputs, *op.outputs))
+        partial = (self.partial(op, seeded)
+                   if doubted or may_be_infinite(function.block.ops) else ())
+        pair = self.split(function, tuple(wrt), seeded, op in self.made_again, partial,
+                          doubted and bool(partial))
         if not pair.wrt:
             return
         kept = pair.residuals_for(op)
@@ -303,6 +317,21 @@ class Adjoint:
         for k, bar in zip(pair.wrt, bars, strict=True):
             chosen = unguarded_mask(ways, parts[op.inputs[k]])
             self.add(op.inputs[k], bar if chosen is None else where_chosen(chosen, bar))
+
+    def partial(self, op: Op, seeded: Sequence[int]) -> tuple[int, ...]:
+        """Return those of the `seeded` outputs of a call whose cotangents are 0 in parts, for
+        reasons that the callee cannot see.
+
+        A scalar condition that all of them share decides whether the backward part is called.
+        """
+        outs = [op.outputs[k] for k in seeded]
+        ways = self.unreached.ways(self.bars[y] for y in outs)
+        parts = [unguarded_mask(ways, self.part_of(y, self.bars[y])) for y in outs]
+        unseen = (differ(parts)
+                  or any(part is not None and isinstance(part.type, Array) for part in parts))
+        return tuple(k for k, y in zip(seeded, outs)
+                     if self.discarded.level_in_loops(y) == DISCARDED
+                     or unseen and self.discarded.level(y) == MASKED)
 
     def used_mask(self, op: Op, ends: dict[Value, Value],
                      xs: Sequence[Value]) -> dict[Value, Value | None]:
@@ -326,7 +355,7 @@ class Adjoint:
     @cached_property
     def may_be_infinite(self) -> bool:
         """Whether some slope in the function may be infinite or NaN."""
-        return may_be_infinite(self.function.block.ops)
+        return may_be_infinite(self.function.block.ops) or bool(self.discarded.products)
 
     def call_again(self, op: Op, wrt: list[int]) -> None:
         """Emit both sweeps of a checkpointed call, from its arguments."""
@@ -468,7 +497,8 @@ class Adjoint:
             return
         read = [x for x in free_values(body) if x in self.active]
         given = {y: self.bars[y] for y in (op.outputs[k] for k in carried) if y in self.bars}
-        given = {y: bar if (part := self.part_of(y, bar)) is None else where_chosen(part, bar)
+        parts = {y: self.part_of(y, bar) for y, bar in given.items()}
+        given = {y: bar if parts[y] is None else where_chosen(parts[y], bar)
                  for y, bar in given.items()}
         starts = [self.take(op.outputs[k]) for k in carried]
         may_be_left_out = not calls_recursive(body)
@@ -479,6 +509,8 @@ class Adjoint:
         if may_be_left_out and not ways and (mask := mask_of_arrays(chosen)) is not None:
             ways = (way_without(mask),)
             chosen = {x: unguarded_mask(ways, part) for x, part in chosen.items()}
+        if differ([unguarded_mask(ways, part) for part in parts.values()]):
+            self.discarded.blind.add(op)
         starts += [self.bars[x] if x in self.bars and chosen[x] is None else zeros_of(x)
                    for x in read]
         starts = [in_kind(start, x, firm=True)
@@ -637,6 +669,11 @@ def way_without(chosen: Value) -> Way:
     """
     is_not = chosen.op is not None and chosen.op.name in ("not_", "logical_not")
     return (chosen.op.inputs[0], True) if is_not else (chosen, False)
+
+
+def differ(parts: Iterable[Value | None]) -> bool:
+    """Test whether these masks of contribution are not all the same condition."""
+    return len({part if part is None else way_without(part) for part in parts}) > 1
 
 
 def unguarded_mask(ways: Sequence[Way], chosen: Value | None) -> Value | None:

@@ -84,26 +84,27 @@ _halves: WeakKeyDictionary[Function, dict[tuple, Halves]] = WeakKeyDictionary()
 
 def split_vjp(function: Function | Recursive, wrt: tuple[int, ...],
               seeded: tuple[int, ...] | None = None, again: bool | None = None,
-              partial: tuple[int, ...] = ()) -> Halves | Pair:
+              partial: tuple[int, ...] = (), doubted: bool = False) -> Halves | Pair:
     """Build the two sweeps as two functions, for callers that run other code in between.
 
     Given `seeded`, only the results with these numbers have a cotangent, and of the arguments in
     `wrt` only those get one that one of them reaches.  With `again` the backward part computes what
     it reads from the arguments; None: if that is arithmetic.  Entries of the cotangents of results
-    numbered in `partial` may be 0 because they were thrown away.
+    numbered in `partial` may be 0 because they were thrown away; if `doubted`, the arguments may be
+    infinite or NaN.
     """
     if isinstance(function, Recursive):
         return recursive_pair(function, wrt, split_vjp, whole_vjp)
     known = _halves.setdefault(function, {})
     again = is_arithmetic(function) if again is None else again
-    if (wrt, seeded, again, partial) not in known:
+    key = wrt, seeded, again, partial, doubted
+    if key not in known:
         whole = expand_rule_calls(mark_matrix_functions(mark_squares(function), wrt), wrt,
                                   split_vjp)
-        known[wrt, seeded, again, partial] = split(whole,
-                                                   Adjoint(whole, [whole.params[k] for k in wrt],
-                                                           split_vjp, whole_vjp, seeded=seeded,
-                                                           partial=partial), again=again)
-    return known[wrt, seeded, again, partial]
+        adjoint = Adjoint(whole, [whole.params[k] for k in wrt], split_vjp, whole_vjp,
+                          seeded=seeded, partial=partial, doubted=doubted)
+        known[key] = split(whole, adjoint, again=again)
+    return known[key]
 
 
 def split(function: Function, second: Adjoint, suffix: str = "bwd", again: bool = False) -> Halves:

@@ -1,0 +1,83 @@
+"""Values that a program itself takes for possibly infinite or NaN: infinite constants, and what it
+asks to be finite.
+
+    residual = (model - data) ** 2               slope 2 * (model - data): NaN where data are missing
+    total = np.sum(residual[~np.isnan(data)])    some may be missing: 0 times NaN would be NaN
+
+What is asked may not be finite, nor what it is made of, nor what is made of those.  Data that are
+not differentiated are asked by any comparison of arrays: `weight < 5` leaves out what is infinite.
+
+Considered: to take all data for possibly infinite, which puts a choice into each product of data of
+which something is thrown away; and all values that are compared, which most loops with branches do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from ..ir.graph import Block, Op, Value, walk
+from ..ir.types import Array, is_inexact
+from ..ops.core.record import dtype_of
+from .activity import loop_parts
+from .side_effects import handed_on
+
+
+def infinite_factors(block: Block, active: set[Value], given: Iterable[Value] = ()) -> set[Value]:
+    """Return the values that may be infinite or NaN by what `block` says, or as those `given` may
+    be; the `active` values are differentiated.
+    """
+    ops = list(walk(block))
+    found = {x for op in ops for x in op.inputs if _is_infinite(x)} | doubted_values(block, ops, active) | set(given)
+    return handed_on(block, found, made=_computes) if found else found
+
+
+def doubted_values(block: Block, ops: list[Op], active: set[Value]) -> set[Value]:
+    """Return what is asked whether it is finite, and what that is made of."""
+    answers = answers_that_discard(block, ops)
+    found = {x for op in ops if op.record.elementwise and not answers.isdisjoint(op.outputs)
+             for x in op.inputs if is_inexact(dtype_of(x.type))
+             and (_asks_finite(op) or isinstance(x.type, Array) and x not in active)}
+    grown = bool(found)
+    while grown:
+        before = len(found)
+        for op in reversed(ops):
+            match op.name:
+                case "if":
+                    found.update(arm.yields[k] for k, y in enumerate(op.outputs) if y in found for arm in op.blocks)
+                case "for" | "while":
+                    for init, param, end, out in zip(*loop_parts(op)[:3], op.outputs, strict=True):
+                        if param in found or out in found:
+                            found.update((init, param, end))
+                case _ if _computes(op) and not found.isdisjoint(op.outputs):
+                    found.update(x for x in op.inputs if is_inexact(dtype_of(x.type)))
+        grown = len(found) > before
+    return found
+
+
+def answers_that_discard(block: Block, ops: list[Op]) -> set[Value]:
+    """Return the truth values that anything reads but np.where, which needs nobody to say what it
+    leaves out: Note [Masks stay outermost], ops/core/chain_rule.py.
+    """
+    found = {y for each in (block, *(inner for op in ops for inner in op.blocks))
+             for y in each.yields if dtype_of(y.type) == "bool"}
+    for op in reversed(ops):
+        hands_on = bool(op.outputs) and all(dtype_of(y.type) == "bool" for y in op.outputs)
+        if not hands_on or not found.isdisjoint(op.outputs):
+            found.update(x for k, x in enumerate(op.inputs) if dtype_of(x.type) == "bool"
+                         and not (k == 0 and op.name in ("where", "select")))
+    return found
+
+
+def _asks_finite(op: Op) -> bool:
+    """Whether `op` asks whether its operand is finite, or a number, as `x != x` does."""
+    return (op.name.rpartition(".")[2] in ("isnan", "isinf", "isfinite")
+            or len(op.inputs) == 2 and op.inputs[0] is op.inputs[1])
+
+
+def _computes(op: Op) -> bool:
+    return any(is_inexact(dtype_of(y.type)) for y in op.outputs)
+
+
+def _is_infinite(x: Value) -> bool:
+    return type(x.constant) is float and not math.isfinite(x.constant)
