@@ -46,8 +46,8 @@ alone. Any other derivative of a vector there is NaN: parts of `Q`, sums of oute
 **Discarded values.** What a program discards has no influence on a derivative, not even a NaN, in whatever way it is
 discarded: by an index, a slice or a mask, `np.where`, `np.triu`, `np.delete`, by being overwritten, as
 `np.fill_diagonal` does, by never being read (in a loop, on the path taken, from a list), by sorting and taking some,
-or by a factor from a mask: an array that is not differentiated and is 0 there. (If the value is infinite, the product
-is NaN, and so is its derivative.)
+by a bound that takes its place (`np.minimum(1 / x, 5)`), or by a factor from a mask: an array that is not
+differentiated and is 0 there. (If the value is infinite, the product is NaN, and so is its derivative.)
 
 In a value of which entries may have been discarded, a cotangent that is exactly 0 makes 0 of an infinite slope. A
 second derivative where an entry that counts has a cotangent of 0 and an infinite slope, as in the square of

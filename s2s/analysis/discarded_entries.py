@@ -38,6 +38,7 @@ WHOLE, MASKED, SCALED, DISCARDED = range(4)  # how much of a cotangent there is;
 MOST_ROUNDS = 8  # of an analysis of loops, which settles in two or three
 MOST_TERMS = 32  # of a sum that is looked through
 _CHOICES = ("where", "select", "maximum", "minimum", "fmax", "fmin", "max_", "min_", "clip", "nan_to_num", "max", "min")
+_SHARES = ("maximum", "minimum", "fmax", "fmin", "clip")  # half at ties: no choices with 0
 _PICKS = ("triu", "tril", "diagonal", "take_along_axis", "delete", "list_get", "list_pop_at", "list_slice", "list_pick", "item", "tape_pop")
 _MOVES = ("getitem", "setitem", "reshape", "ravel", "expand_dims", "squeeze", "transpose", "swapaxes", "moveaxis", "flip", "roll", "concatenate",
           "stack", "array", "copy", "list_of", "list_set", "list_add", "tuple", "broadcast_to", "spread", "repeat", "shaped_like")
@@ -213,7 +214,7 @@ class Discarded:
         if isinstance(x.type, Scalar) and any(isinstance(y.type, Array) and y.type.rank for y in op.outputs) and op.record.elementwise:
             return WHOLE  # the sum over all of them
         if op.name in _CHOICES:
-            return max(level, MASKED)
+            return DISCARDED if op.name in _SHARES else max(level, MASKED)
         if level == MASKED and op.name != "sum" and not (op.record.elementwise and all(same_shape(x.type, y.type) for y in op.outputs)):
             return DISCARDED  # who reads the cotangent does not see the mask any more
         if op.name in _PRODUCTS and any(self.scales(y) for n, y in enumerate(op.inputs) if n != k):

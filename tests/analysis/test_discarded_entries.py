@@ -736,3 +736,27 @@ def test_what_each_trip_writes_over(f, right):
     for t in (s2s.grad(f), s2s.jacfwd(f)):
         np.testing.assert_allclose(t(x, a), [0.0, 0.0, right], rtol=1e-14)
     np.testing.assert_allclose(s2s.vmap(s2s.grad(f), in_axes=(0, None))(x[None], a), [[0.0, 0.0, right]], rtol=1e-14)
+
+
+def bounded(x):
+    return np.sum(np.minimum(1 / x, 5.0) + np.maximum(np.sqrt(x), 0.1) + np.clip(np.log(x), -10.0, 10.0))
+
+
+def bounded_in_a_loop(x):
+    s = 0.0
+    for k in range(3):
+        y = np.fmin(1 / x[k], 5.0)
+        s += 3 * y * y
+    return s
+
+
+@pytest.mark.parametrize("f, reference", [(bounded, lambda x: 1 / x + np.sqrt(x) + np.log(x)), (bounded_in_a_loop, lambda x: 3 * x**-2)])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_a_bound_takes_the_place_of(f, reference):
+    slopes, v = gradient_of(rest(reference), ZERO), np.array([1.0, 2.0, 3.0])
+    for t in (s2s.grad(f), s2s.jacfwd(f)):
+        np.testing.assert_allclose(t(ZERO), slopes, rtol=1e-10)
+    np.testing.assert_allclose(s2s.grad(lambda x: np.sum(s2s.vmap(f)(x)))(ZERO[None]), slopes[None], rtol=1e-10)
+    second = hessian_of(rest(reference), ZERO)
+    np.testing.assert_allclose(s2s.hessian(f)(ZERO), second, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(s2s.grad(lambda x: np.sum(s2s.grad(f)(x) * v))(ZERO), second @ v, rtol=1e-5, atol=1e-5)
