@@ -31,7 +31,7 @@ class EscapingClosures:
         self.frames: dict[tuple[Frame, frozenset], Callable] = {}
 
     def function(self, x) -> Callable:
-        """A function from the outputs of the `if` to what the function `x` is after it."""
+        """A function from the outputs of the `if` to the function `x`, valid after it."""
         match x:
             case Local(node, frame, defaults):
                 if frame in self.living and not defaults:
@@ -50,7 +50,7 @@ class EscapingClosures:
         return lambda outputs: x
 
     def binding(self, x, name) -> Callable:
-        """A function from the outputs of the `if` to what any binding is after it."""
+        """A function from the outputs of the `if` to any binding `x`, valid after it."""
         return (self.function(x) if isinstance(x, FunctionValue) else self.join.one(
             x, self.side, str(name)))
 

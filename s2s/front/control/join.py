@@ -122,7 +122,7 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
 
 
 def _keep_unread(before: dict, states: list[tuple], joined: dict) -> dict:
-    """Keep the former bindings of numbers and arrays that nobody reads after these arms: they are
+    """Keep the former bindings of numbers and arrays that are not read after these arms: they are
     not unbound.
 
     Otherwise an enclosing `if`, after whose other arm they are read, would need a flag: `if done:

@@ -77,8 +77,8 @@ class Definition:
 
 @dataclass(frozen=True, eq=False)
 class Signature:
-    """The effect of a call: the structure and types of its result, then of what it changes.  Note
-    [What a call changes]
+    """The effect of a call: types of its results and of the arrays that it changes.  Note [What a
+    call changes]
     """
 
     structure: object

@@ -224,7 +224,7 @@ def _matters(body: list) -> bool:
 
 
 def _raise_pending(frame: Frame, codes: list[int], stmt: gast.AST, after: frozenset) -> None:
-    """Raise what only the `finally` has held up and nothing around catches."""
+    """Raise the exception that the `finally` held back and that no enclosing `try` catches."""
     raised, code = frame.env[RAISED], frame.env[CODE]
     loose = [each for each in codes if not is_caught(frame, frame.session.thrown[each - 1][1].kind)]
     if raised is False or not loose:

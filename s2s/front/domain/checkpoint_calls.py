@@ -1,4 +1,4 @@
-"""Outline what checkpointed functions compute into `call` ops that are marked as checkpointed.
+"""Outline the ops of checkpointed functions into `call` ops that are marked as checkpointed.
 
 A function that is inlined (it writes into its arguments, closes over the caller's names, takes a
 list) leaves its ops among those of its caller.  When the caller is finished, these ops are

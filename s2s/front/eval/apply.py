@@ -388,7 +388,7 @@ def operate(frame: Frame, function: Callable, args: list, keywords: dict, node: 
 
 def operate_as(frame: Frame, rule: Callable, name: str, args: list, keywords: dict, node: gast.AST,
                method: bool = False, function=None):
-    """Emit the ops of `rule`, and find whose memory the result shares."""
+    """Emit the ops of `rule`, and find the memory that the result shares."""
     if function in OF_ROWS and args:
         args = [_rows(frame, args[0], node), *args[1:]]
     rule, args = _rule_of_list(frame, rule, function, args)

@@ -224,7 +224,7 @@ def run_activation(frame: Frame, function: Callable, plain: types.FunctionType, 
 
 
 def _length_equalities(meetings: list[Meeting], params: list[Value]) -> tuple[Meeting, ...]:
-    """The equalities of extents that arguments determine, each once: what a call has to check."""
+    """The equalities of extents that arguments determine, each once, for the checks at a call."""
     own = {symbol for p in params for symbol in symbols_of(p.type)}
     found: dict[tuple, Meeting] = {}
     for m in meetings:

@@ -120,12 +120,12 @@ class Custom:
         return callee_of(self.function).function_for(values)
 
     def defjvp(self, rule: Callable, symbolic_zeros: bool = False) -> Callable:
-        """Give the function the rule `rule(primals, tangents) -> (y, y_dot)`, which must be linear
-        in the tangents.
+        """Set the function's rule `rule(primals, tangents) -> (y, y_dot)`, which must be linear in
+        the tangents.
 
         `primals` and `tangents` are tuples with an entry for each argument that is not in
-        `nondiff_argnums`; those come before, one by one.  A tangent of what is not differentiated
-        is zeros.  The rule serves reverse mode as well, where the function has no rule from
+        `nondiff_argnums`; those come before, one by one.  Arguments that are not differentiated
+        have zeros as tangents.  The rule serves reverse mode as well, where the function has no rule from
         `defvjp`.  Returns the rule, so that this is a decorator, too.
         """
         without_symbolic_zeros(symbolic_zeros)
@@ -222,17 +222,18 @@ def without_symbolic_zeros(symbolic_zeros: bool) -> None:
 
 
 class custom_jvp(Custom):  # noqa: N801
-    """`f`, differentiated by a rule that the user gives with `defjvp` or `defjvps`; a decorator.
+    """A function `f` with a derivative rule of its own, added with `defjvp` or `defjvps`; a
+    decorator.
 
-    Called, it is `f`.  Wherever s2s differentiates it, in either mode, it asks the rule, which is
-    an ordinary function and is itself differentiated for higher orders.  The conventions are those
-    of `jax.custom_jvp`: keywords and defaults are put in the places of their parameters;
-    `nondiff_argnums` and `nondiff_argnames` say which arguments, functions and strings mostly, have
-    no tangent.  Raises DerivativeError where a derivative is asked and no rule is given,
-    TypeMismatchError where the rule's results are not like the function's.
+    A call of the result is a call of `f`.  Derivatives of it, in either mode, use the rule, an
+    ordinary function that is itself differentiated for higher orders.  The conventions are those of
+    `jax.custom_jvp`: keywords and defaults are put in the places of their parameters;
+    `nondiff_argnums` and `nondiff_argnames` name the arguments without tangents, mostly functions
+    and strings.  Raises DerivativeError for a derivative without a rule, TypeMismatchError where
+    the rule's results do not match the function's.
 
-    A function that s2s cannot read, of SciPy or in C, is called as it is; then `like` says what it
-    returns: a function of the same arguments that s2s can read, whose result has its type and
+    A function that s2s cannot read, of SciPy or in C, is called as it is; then `like` declares its
+    result: a function of the same arguments that s2s can read, whose result has the same type and
     shape, or an example.
     """
 
@@ -240,18 +241,18 @@ class custom_jvp(Custom):  # noqa: N801
 
 
 class custom_vjp(Custom):  # noqa: N801
-    """`f`, differentiated in reverse mode by the rules that the user gives with `defvjp`; a
+    """A function `f` with reverse-mode derivative rules of its own, added with `defvjp`; a
     decorator.
 
-    Forward mode asks a rule that `defjvp` gives as well, and without one raises DerivativeError.
-    For the rest, see `custom_jvp`.
+    Forward mode uses a rule that `defjvp` adds, and raises DerivativeError without one. For the
+    rest, see `custom_jvp`.
     """
 
     kind = "custom_vjp"
 
 
 class OriginalFunction:
-    """A function known to s2s, without the rule that it has been given."""
+    """A function known to s2s, without its added derivative rule."""
 
     is_bare = True
 
@@ -271,14 +272,14 @@ class OriginalFunction:
 
 def defderivative(function: Callable, *partials: Callable | None, jvp: Callable | None = None,
                   fwd: Callable | None = None, bwd: Callable | None = None, like=None) -> Custom:
-    """Give `function`, of a library, a derivative wherever a program calls it.
+    """Give a library's `function` a derivative rule, used wherever a program calls it.
 
     `partials` are those of an elementwise function, one for each argument: `partial(y, *xs)` is
     ∂y/∂x of the result y and the arguments xs, an ordinary function of numbers or arrays, or None
-    where there is none to ask for.  Any other function is given rules as by `custom_jvp` and
-    `custom_vjp`: `jvp(primals, tangents)`, `fwd(*xs)` and `bwd(residuals, y_bar)`; and, where s2s
-    does not know it, `like`, what it returns.  A rule may call the function. What s2s knows of it
-    otherwise, its values, stays as it is.
+    for an argument without a derivative.  Any other function takes rules as `custom_jvp` and
+    `custom_vjp` do: `jvp(primals, tangents)`, `fwd(*xs)` and `bwd(residuals, y_bar)`; and, if s2s
+    does not know it, `like`, which declares its result.  A rule may call the function.  Its values
+    remain those that s2s knows.
 
         s2s.defderivative(scipy.special.jv, None, lambda y, v, x: (jv(v - 1, x) - jv(v + 1, x)) / 2)
 

@@ -153,8 +153,8 @@ def kind_of(type: Type) -> tuple:
 
 @contextmanager
 def collect_dependencies() -> Iterator[dict[Callable, object]]:
-    """Collect what is consulted inside, as getter -> content; also recorded for enclosing
-    collectors.
+    """Collect the dependencies recorded inside, as getter -> content; they are also recorded for
+    enclosing collectors.
     """
     found: dict[Callable, object] = {}
     try:

@@ -23,7 +23,7 @@ class State(dict):
 
 
 class Watch:
-    """A snapshot of what some bindings lead to."""
+    """A snapshot of the contents reachable from some bindings."""
 
     def __init__(self, frame: Frame, bindings):
         bindings = list(bindings)
