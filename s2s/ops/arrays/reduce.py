@@ -312,8 +312,9 @@ def average(x, axis=None, weights=None, returned=False, *, keepdims=False) -> Va
         total = sum_record(weights, axis=None, keepdims=False)
     else:
         if axis is None and None not in (rank(x), rank(weights)) and rank(x) != rank(weights):
-            raise TypeMismatchError("np.average, axis must be specified when shapes of a and weights differ",
-                                    current().line, "give axis=, or weights of the array's shape")
+            raise TypeMismatchError(
+                "np.average, axis must be specified when shapes of a and weights differ",
+                current().line, "give axis=, or weights of the array's shape")
         if rank(weights) == rank(x) and rank(x):
             weights = _as_long_as(weights, x, tuple(range(rank(x))))
         total = sum_record(weights, axis=axis, keepdims=keepdims)

@@ -80,7 +80,8 @@ def sampled(compute: Callable, name: str) -> Callable:
                 return Scalar(None)
             kinds = " and ".join(map(str, types))
             raise TypeMismatchError(f"{name} is not defined for {kinds}",
-                                    remedy="convert the operands, with .astype for example") from None
+                                    remedy="convert the operands, with .astype for example"
+                                    ) from None
         return type_of_constant(y[()] if isinstance(y, np.ndarray) else y)
 
     return result
@@ -187,7 +188,8 @@ def elementwise(name: str, *partials, python: str = "", math: Callable | None = 
     """Define an elementwise op.
 
     partials  per operand ∂y/∂x: a number, None for no derivative, or a function of (y, *xs)
-    python    its expression of operands a, b, c, if it is an operator or builtin; Python numbers then fold
+    python    its expression of operands a, b, c, if it is an operator or builtin; Python numbers
+              then fold
     math      its twin in Python's `math` module, if it has one
     evaluate  what computes it: that expression, or np.<name>, unless given
     syntax    how it prints: that expression, or a call of np.<name>, unless given

@@ -123,7 +123,7 @@ class Native:
         self.required = [text for text in required or [] if is_of_numbers(text)]
         self.unlike = {TypeError.__name__: unlike(function), MoreWork.__name__: more}
         self.outside = [f"not ({text})" for text in required or [] if text not in self.required]
-        self.modules: dict[str, Module] = {}  # what is compiled, by file
+        self.modules: dict[str, Module] = {}  # compiled texts, by file
         self.careful: Callable | None = None  # bounds checks even where the requirements hold
         self.holds = condition(function, required) if required else None
         self.narrowed = narrowing(function)

@@ -26,7 +26,7 @@ from ...back.syntax.ast_names import nodes_in
 
 # of blocks, from the function's to the innermost, and of statements in them
 Path = tuple[tuple[int, int], ...]
-# the place of what is bound before the first statement of a block: parameters, the counter of a
+# the place of names bound before the first statement of a block: parameters, the counter of a
 # loop
 FIRST = -1
 

@@ -28,7 +28,7 @@ class Format:
 
     mantissa: int  # its bits
     bias: int  # the exponent bias
-    # 1.5 * 2**mantissa: what is added to it is rounded to an integer, which its last bits say
+    # 1.5 * 2**mantissa: adding a number to it rounds that to an integer, in its last bits
     magic: float
     smallest: float  # smallest normal number
     largest: float
