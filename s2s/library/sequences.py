@@ -466,6 +466,12 @@ def complex_log(z, base):
     return cmath.log(z) / below
 
 
+def require_item(taken, count):
+    """Raise what next() raises of an iterator that has given all its items."""
+    if count <= taken:
+        raise StopIteration
+
+
 def require_equal(n, m, shorter, longer):
     """Raise as zip(..., strict=True) does."""
     if m < n:

@@ -646,6 +646,40 @@ def test_nan_stays_where_sorted_leaves_it(f, compiled):
         np.testing.assert_array_equal(run(np.array(x)), f(np.array(x)))
 
 
+def first_of_large(x):
+    return next(iter([v * 2.0 for v in x if v > 2.0]))
+
+
+def product_of_neighbours(x):
+    a, b = next(zip(x, x[1:]))
+    return a * b
+
+
+def first_that_reaches_five(x):
+    items = iter(x)
+    total = next(items)
+    while total < 5.0:
+        total = total + next(items)
+    return total
+
+
+@pytest.mark.parametrize("f", [first_of_large, product_of_neighbours, first_that_reaches_five])
+def test_next_of_nothing_raises_stop_iteration(f):
+    runs = [f, lambda x: s2s.value_and_grad(f)(x)[0], lambda x: s2s.vmap(f)(np.array([x, x]))[0],
+            lambda x: s2s.jvp(f, (x,), (x,))[0]]
+    for x in (np.array([1.0, 4.0]), np.array([1.0]), np.zeros(0), np.array([1.0, 2.0])):
+        for run in runs[1:]:
+            if run is runs[2] and len(x) == 1:
+                continue  # a loop whose only trip raises, of lanes of known length 1
+            try:
+                wanted = f(x)
+            except StopIteration:
+                with pytest.raises(StopIteration):
+                    run(x)
+            else:
+                assert run(x) == wanted
+
+
 # ------------------------------------------------------------- lists that are read before anything is in them
 
 

@@ -121,8 +121,10 @@ def iterator_of(frame: Frame, node: gast.AST, source):
     return once(frame, frame.contents_of(source), "iter()", (source,))
 
 
-def next_of(frame: Frame, node: gast.AST, source, default=ALL):
-    """next(source, default)."""
+def next_of(frame: Frame, node: gast.AST, source, default, require_item: Callable):
+    """next(source, default); `require_item(taken, count)` raises StopIteration in the program if
+    nothing is left, for which there is no default.
+    """
     if not isinstance(source, OneShotIterator):
         raise TypeMismatchError("next() of what is no iterator", frame.line(node),
                                 "make one: it = iter(...)")
@@ -141,6 +143,8 @@ def next_of(frame: Frame, node: gast.AST, source, default=ALL):
         if items.trips is not None and isinstance(taken, int) and taken >= items.trips:
             raise TypeMismatchError("next() of an iterator that has nothing left", frame.line(node),
                                     "give it a second argument")
+        if items.trips is None or not isinstance(taken, int):
+            require_item(taken, items.trips if items.trips is not None else items.bounds[1])
         return items.get(taken)
     if items.trips is not None and isinstance(taken, int):
         return items.get(taken) if taken < items.trips else default

@@ -29,7 +29,7 @@ from ...ops.core.shape import length
 from ...ops.math.python_sum import compensated_sum, is_compensated
 from ...ops.program.list_ops import exact_sum, list_order
 from ..control.iterables import Iterable, iterable, normalised_range, zip_
-from ..control.iterators import gives_iterator, iterator_of, next_of
+from ..control.iterators import ALL, gives_iterator, iterator_of, next_of
 from ..domain.frame import Frame
 from ..domain.functions import Generator
 from ..domain.heap import Cell, Container
@@ -616,6 +616,12 @@ def _finite_sum(frame: Frame, node, source):
         return exact_sum(items)
 
 
+def _next(frame: Frame, node, source, default=ALL):
+    return next_of(
+        frame, node, source, default,
+        lambda taken, count: call_library(frame, node, library.require_item, taken, count))
+
+
 def _isclose(frame: Frame, node, a, b, *, rel_tol=1e-09, abs_tol=0.0):
     return call_library(frame, node, library.is_close, a, b, _number(rel_tol), _number(abs_tol))
 
@@ -740,7 +746,7 @@ BUILTINS.update({
     math.ulp: lambda frame, node, x: call_library(frame, node, library.last_place, x),
     math.dist: lambda frame, node, p, q: call_library(frame, node, library.distance, p, q),
     iter: iterator_of,
-    next: next_of,
+    next: _next,
     itertools.cycle: _cycle,
     itertools.groupby: refused("itertools.groupby",
                                "compare each item with the one before, in a loop"),
