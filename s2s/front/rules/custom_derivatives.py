@@ -125,8 +125,8 @@ class Custom:
 
         `primals` and `tangents` are tuples with an entry for each argument that is not in
         `nondiff_argnums`; those come before, one by one.  Arguments that are not differentiated
-        have zeros as tangents.  The rule serves reverse mode as well, where the function has no rule from
-        `defvjp`.  Returns the rule, so that this is a decorator, too.
+        have zeros as tangents.  The rule serves reverse mode as well, where the function has no
+        rule from `defvjp`.  Returns the rule, so that this is a decorator, too.
         """
         without_symbolic_zeros(symbolic_zeros)
         self.jvp = rule
