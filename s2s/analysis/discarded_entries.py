@@ -1,21 +1,24 @@
-"""Which values have entries that a program may throw away: their cotangents are 0 there.  Note [Strong zeros], ops/core/chain_rule.py
+"""Find values with entries that a program discards: their cotangents are 0 there.
+Note [Strong zeros], ops/core/chain_rule.py
 
     d = np.sqrt(z * z)                 thrown away: what np.triu leaves out
     e = np.sum(np.triu(d, 1))
     d = np.sqrt(z * z)                 nothing is: the second use reads it all
     e = np.sum(np.triu(d, 1)) + np.sum(d)
 
-A cotangent is the sum of what each use hands back, so an entry is thrown away if every use does so.  A use throws entries away itself
-(an index, np.triu, what is written over), or hands on to something whose entries are thrown away (elementwise ops, sums over some axes,
-copies, an array that is filled).  What a mask, np.where or a branch leaves out is known by its condition, and is left to that
-(Note [Masks stay outermost]), unless what they make is thrown away as well, or the condition is not seen any more:
+A cotangent is the sum of the contributions of all uses, so an entry is discarded if every use
+discards it.  A use discards entries itself (an index, np.triu, an overwrite), or passes them on to
+a value whose entries are discarded (elementwise ops, sums over some axes, copies, an array that is
+filled).  Entries that a mask, np.where or a branch leaves out are known by its condition, and are
+left to that (Note [Masks stay outermost]), unless the results are discarded as well, or the
+condition is not visible any more:
 
     for k in range(n):                 s_bar and y_bar come from the two arms of the branch.  Where
         s = s + x[k]                   that took s, y_bar is 0.0, and all trips hand it on as they
         y = y + 1 / x[k]               would any other: strong zeros, unless both are under the same
     return s if y > limit else y       condition, under which the whole loop is swept back
 
-Considered: to hand the condition into the loop, which holds there only if no carry adds to another.
+Considered: to pass the condition into the loop, where it holds only if no carry adds to another.
 """
 
 from __future__ import annotations
@@ -34,24 +37,31 @@ from .activity import loop_parts, passes_derivative
 from .infinite_factors import infinite_factors
 from .side_effects import handed_on, is_steep
 
-WHOLE, MASKED, SCALED, DISCARDED = range(4)  # how much of a cotangent there is; SCALED: 0 where a factor is
+# how much of a cotangent there is; SCALED: 0 where a factor is
+WHOLE, MASKED, SCALED, DISCARDED = range(4)
 MOST_ROUNDS = 8  # of an analysis of loops, which settles in two or three
 MOST_TERMS = 32  # of a sum that is looked through
-_CHOICES = ("where", "select", "maximum", "minimum", "fmax", "fmin", "max_", "min_", "clip", "nan_to_num", "max", "min")
+_CHOICES = ("where", "select", "maximum", "minimum", "fmax", "fmin", "max_", "min_", "clip",
+            "nan_to_num", "max", "min")
 _SHARES = ("maximum", "minimum", "fmax", "fmin", "clip")  # half at ties: no choices with 0
-_PICKS = ("triu", "tril", "diagonal", "take_along_axis", "delete", "list_get", "list_pop_at", "list_slice", "list_pick", "item", "tape_pop")
-_MOVES = ("getitem", "setitem", "reshape", "ravel", "expand_dims", "squeeze", "transpose", "swapaxes", "moveaxis", "flip", "roll", "concatenate",
-          "stack", "array", "copy", "list_of", "list_set", "list_add", "tuple", "broadcast_to", "spread", "repeat", "shaped_like")
+_PICKS = ("triu", "tril", "diagonal", "take_along_axis", "delete", "list_get", "list_pop_at",
+          "list_slice", "list_pick", "item", "tape_pop")
+_MOVES = ("getitem", "setitem", "reshape", "ravel", "expand_dims", "squeeze", "transpose",
+          "swapaxes", "moveaxis", "flip", "roll", "concatenate", "stack", "array", "copy",
+          "list_of", "list_set", "list_add", "tuple", "broadcast_to", "spread", "repeat",
+          "shaped_like")
 _PRODUCTS = ("multiply", "matmul", "dot", "dot_left", "dot_right", "inner", "outer", "einsum")
 
 
 class Discarded:
-    """Of which values of `function` entries may be thrown away; `seeded` says of which results cotangents may be partly 0.
+    """The values of `function` with entries that may be discarded; `seeded` are the results whose
+    cotangents may be partly 0.
 
     With `doubted`, what the function is given may be infinite or NaN.
     """
 
-    def __init__(self, function: Function, active: set[Value], seeded: Iterable[Value] = (), doubted: bool = False):
+    def __init__(self, function: Function, active: set[Value], seeded: Iterable[Value] = (),
+                 doubted: bool = False):
         self.active, self.seeded = active, set(seeded)
         self.doubted = function.params if doubted else ()
         # loops of whose results branches have thrown away some, and not the others
@@ -66,22 +76,23 @@ class Discarded:
                 for inner in op.blocks:
                     self.owner[inner] = op, block
                     pending.append(inner)
-        self.home = {y: block for block in (function.block, *self.owner) for y in [*block.params, *(y for op in block.ops for y in op.outputs)]}
+        self.home = {y: block for block in (function.block, *self.owner)
+                     for y in [*block.params, *(y for op in block.ops for y in op.outputs)]}
 
     @cached_property
     def factors(self) -> set[Value]:
-        """The values that the program itself takes for possibly infinite or NaN."""
+        """The values that the program itself treats as possibly infinite or NaN."""
         return infinite_factors(self.block, self.active, self.doubted)
 
     @cached_property
     def products(self) -> set[Value]:
-        """The results of ops whose slopes are made of `factors`."""
+        """The results of ops whose slopes are computed from `factors`."""
         return {y for op in (walk(self.block) if self.factors else ())
                 if multiplies(op) and not self.factors.isdisjoint(op.inputs) for y in op.outputs}
 
     @cached_property
     def unbounded(self) -> set[Value]:
-        """The values of which some entries may be infinite, or NaN, where what the function is given is finite."""
+        """The values of which some entries may be infinite, or NaN, for finite inputs."""
         poles = {y for op in walk(self.block) if self.slope(op) == "pole" for y in op.outputs}
         poles |= self.products
         poles.update(op.outputs[k] for op in walk(self.block)
@@ -90,7 +101,9 @@ class Discarded:
         return handed_on(self.block, poles, made=True) if poles else poles
 
     def slope(self, op: Op) -> str:
-        """Note [Slopes]: a quotient by one number, the same in all trips of loops, is infinite everywhere, or nowhere."""
+        """Return the kind of slope of `op`, as in Note [Slopes]: a quotient by one number, the same
+        in all trips of loops, is infinite everywhere, or nowhere.
+        """
         if op.blocks or not is_steep(op):
             return "finite"
         slope = op.record.slope_at(op.inputs)
@@ -100,14 +113,19 @@ class Discarded:
         return "finite" if is_one else slope
 
     def asks_strong_zeros(self, op: Op) -> bool:
-        """Whether a slope of `op`, or of something of which its operands are made, may be infinite where its results were thrown away."""
+        """Test whether a slope of `op`, or of an op behind its operands, may be infinite where its
+        results are discarded.
+        """
         if not op.record.elementwise or not (self.steep or self.unbounded):
             return False
         level = together(map(self.level_in_loops, op.outputs))
-        return level == DISCARDED and self.may_be_steep(op) or level == SCALED and self.may_be_steep(op) and not self.may_be_unbounded(op)
+        return (level == DISCARDED and self.may_be_steep(op) or level == SCALED
+                and self.may_be_steep(op) and not self.may_be_unbounded(op))
 
     def level_in_loops(self, y: Value) -> int | None:
-        """The level of `y`; DISCARDED for MASKED in `blind` loops, which do not see the masks."""
+        """Return the level of `y`, with DISCARDED for MASKED in `blind` loops, which do not see the
+        masks.
+        """
         level, block = self.level(y), self.home.get(y)
         while level == MASKED and block in self.owner:
             loop, block = self.owner[block]
@@ -122,17 +140,23 @@ class Discarded:
 
     @cached_property
     def steep(self) -> set[Value]:
-        """The values made of something with a slope that may be infinite, unless by an op that mixes elements."""
+        """The values computed with a slope that may be infinite, unless by an op that mixes
+        elements.
+        """
         steep = {y for op in walk(self.block) if self.slope(op) != "finite" for y in op.outputs}
         return handed_on(self.block, steep, made=_keeps_apart) if steep else steep
 
     def level(self, x: Value, via: Op | None = None) -> int | None:
-        """How much of the cotangent of `x` there is; None if there is none at all.  `via` is a loop from one trip of which to the next it is handed."""
+        """Return how much of the cotangent of `x` there is; None if there is none at all.  `via` is
+        the loop that carries it from trip to trip.
+        """
         return self.levels.get((x, via))
 
     @cached_property
     def levels(self) -> dict[tuple[Value, Op | None], int | None]:
-        """The level of each active value, by the loop from one trip of which to the next it is handed, or None: against the order of the program."""
+        """The level of each active value, by the loop that carries it from trip to trip, or None;
+        computed against program order.
+        """
         found: dict[tuple[Value, Op | None], int | None] = {}
         self.levels = found  # what is asked meanwhile is what is known so far
         order = list(self.values_backwards(self.block, (None,)))
@@ -145,22 +169,26 @@ class Discarded:
                 break
         return found
 
-    def values_backwards(self, block: Block, vias: tuple[Op | None, ...]) -> Iterator[tuple[Value, Op | None]]:
-        """The active values, those defined last first, with each of the loops around them."""
+    def values_backwards(self, block: Block,
+                         vias: tuple[Op | None, ...]) -> Iterator[tuple[Value, Op | None]]:
+        """Yield the active values, those defined last first, with each of the loops around them."""
         for op in reversed(block.ops):
             yield from ((y, via) for y in op.outputs if y in self.active for via in vias)
             for inner in op.blocks:
-                yield from self.values_backwards(inner, (*vias, op) if op.name in ("for", "while") else vias)
+                yield from self.values_backwards(inner, (*vias, op) if op.name in ("for", "while")
+                                                 else vias)
         yield from ((y, via) for y in block.params if y in self.active for via in vias)
 
     def level_by_uses(self, x: Value, via: Op | None) -> int | None:
-        """The level of `x` by those of what is made of it."""
-        levels = [self.use(x, user, block, k, via) for user, block in dict.fromkeys(self.readers.get(x, ()))
-                  for k, y in enumerate(user.inputs if user is not None else block.yields) if y is x]
+        """Return the level of `x` from those of its uses."""
+        levels = [self.use(x, user, block, k, via)
+                  for user, block in dict.fromkeys(self.readers.get(x, ()))
+                  for k, y in enumerate(user.inputs if user is not None else block.yields)
+                  if y is x]
         return together([*levels, DISCARDED if x in self.seeded else None])
 
     def use(self, x: Value, user: Op | None, block: Block, k: int, via: Op | None) -> int | None:
-        """The level that one use gives `x`."""
+        """Return the level that one use gives `x`."""
         level = self.given_back(block, k, via) if user is None else self.through(user, k, via)
         if level is None or self.home.get(x) is block:
             return level
@@ -172,7 +200,7 @@ class Discarded:
         return level
 
     def given_back(self, block: Block, k: int, via: Op | None) -> int | None:
-        """The level of what `block` yields at `k`."""
+        """Return the level of the yield `k` of `block`."""
         if block not in self.owner:
             return WHOLE if block.yields[k] not in self.seeded else None
         op, _ = self.owner[block]
@@ -183,13 +211,15 @@ class Discarded:
         carry = k - (1 if op.attrs["breaks"] else 0)
         if carry < 0 or block is not op.blocks[-1]:
             return None
-        levels = [level for level in (self.level(op.outputs[carry], via), self.level(params[carry], op)) if level is not None]
+        levels = [level
+                  for level in (self.level(op.outputs[carry], via), self.level(params[carry], op))
+                  if level is not None]
         if levels and not self.readers.get(params[carry]):
             return DISCARDED  # each trip writes over what the last one has made
         return max(levels, default=None)
 
     def through(self, op: Op, k: int, via: Op | None) -> int | None:
-        """The level that an op gives its input `k`."""
+        """Return the level that an op gives its input `k`."""
         x = op.inputs[k]
         if op.name in ("for", "while"):
             first = 3 if op.name == "for" else 0
@@ -209,58 +239,75 @@ class Discarded:
             return self.overwritten(op, level, via)
         if op.name == "strong_product" and k == 1:
             return DISCARDED
-        if op.name in _PICKS or isinstance(x.type, (List, Tuple)) or any(isinstance(y.type, (List, Tuple)) for y in op.outputs) and len(op.outputs) == 1:
+        if (op.name in _PICKS or isinstance(x.type, (List, Tuple))
+                or any(isinstance(y.type, (List, Tuple)) for y in op.outputs)
+                and len(op.outputs) == 1):
             return DISCARDED
-        if isinstance(x.type, Scalar) and any(isinstance(y.type, Array) and y.type.rank for y in op.outputs) and op.record.elementwise:
+        if isinstance(x.type, Scalar) and any(isinstance(y.type, Array) and y.type.rank
+                                              for y in op.outputs) and op.record.elementwise:
             return WHOLE  # the sum over all of them
         if op.name in _CHOICES:
             return DISCARDED if op.name in _SHARES else max(level, MASKED)
-        if level == MASKED and op.name != "sum" and not (op.record.elementwise and all(same_shape(x.type, y.type) for y in op.outputs)):
+        if level == MASKED and op.name != "sum" and not (op.record.elementwise
+                                                         and all(same_shape(x.type, y.type)
+                                                                 for y in op.outputs)):
             return DISCARDED  # who reads the cotangent does not see the mask any more
         if op.name in _PRODUCTS and any(self.scales(y) for n, y in enumerate(op.inputs) if n != k):
             return max(level, SCALED)
         return level
 
     def scales(self, factor: Value) -> bool:
-        """Whether `factor` may be a mask, an array of zeros and ones: it has no derivative, and is not surely positive."""
+        """Test whether `factor` may be a mask, an array of zeros and ones: it has no derivative,
+        and is not certainly positive.
+        """
         is_entry = factor.op is not None and factor.op.name == "getitem"
-        return (factor not in self.active and (is_entry or isinstance(factor.type, Array)) and factor.constant is MISSING
-                and not is_nonzero(factor))
+        return (factor not in self.active and (is_entry or isinstance(factor.type, Array))
+                and factor.constant is MISSING and not is_nonzero(factor))
 
     def picked(self, op: Op, level: int) -> int | None:
-        """The level that an index gives the array that it picks from."""
-        pattern = expand(op.attrs["pattern"], op.inputs[0].type.rank) if isinstance(op.inputs[0].type, Array) else op.attrs["pattern"]
+        """Return the level that an index gives the array that it reads."""
+        pattern = (expand(op.attrs["pattern"], op.inputs[0].type.rank)
+                   if isinstance(op.inputs[0].type, Array) else op.attrs["pattern"])
         operands = op.inputs[1:]
         if _is_mask(op, operands):
             return max(level, MASKED)
         if self.is_rewritten(op):
             return None
         counters = [o for entry, o in paired(pattern, operands) if entry == "i"]
-        if all(entry in (None, "...", ...) or _is_whole(entry, o) or entry == "i" and self.counts_all(op, o, axis, counters)
+        if all(entry in (None, "...", ...) or _is_whole(entry, o) or entry == "i"
+               and self.counts_all(op, o, axis, counters)
                for (entry, o), axis in zip(paired(pattern, operands), _axes(pattern))):
             return DISCARDED if level == MASKED else level
         return DISCARDED
 
     def overwritten(self, op: Op, level: int, via: Op | None) -> int:
-        """The level that `x[index] = v` gives x."""
+        """Return the level that `x[index] = v` gives x."""
         operands = op.inputs[2:]
         if _is_mask(op, operands):
             return max(level, MASKED)
-        if via is not None and via.name == "for" and via.blocks[0].params[0] in [o for entry, o in paired(op.attrs["pattern"], operands) if entry == "i"]:
+        if (via is not None and via.name == "for"
+                and via.blocks[0].params[0]
+                in [o for entry, o in paired(op.attrs["pattern"], operands) if entry == "i"]):
             return level  # each trip has elements of its own
-        if any(user is not None and user.name == "getitem" and self.is_rewritten(user, op) for user, _ in self.readers[op.inputs[0]]):
+        if any(user is not None and user.name == "getitem" and self.is_rewritten(user, op)
+               for user, _ in self.readers[op.inputs[0]]):
             return level
         return DISCARDED
 
     def is_rewritten(self, read: Op, write: Op | None = None) -> bool:
-        """Whether what is read is what `write`, or some write, puts something else in the place of: `x[i] = x[i] + v`."""
-        return any(user is not None and user.name == "setitem" and user.inputs[0] is read.inputs[0] and write in (None, user)
-                   and user.attrs["pattern"] == read.attrs["pattern"] and list(user.inputs[2:]) == list(read.inputs[1:])
+        """Test whether `write`, or another write, replaces the elements that are read:
+        `x[i] = x[i] + v`.
+        """
+        return any(user is not None and user.name == "setitem" and user.inputs[0] is read.inputs[0]
+                   and write in (None, user) and user.attrs["pattern"] == read.attrs["pattern"]
+                   and list(user.inputs[2:]) == list(read.inputs[1:])
                    and _is_term(read.output, user.inputs[1])
                    for user, _ in self.readers[read.inputs[0]])
 
     def counts_all(self, op: Op, index: Value, axis: int, counters: list[Value]) -> bool:
-        """Whether `index` counts through all of an axis, in a loop around `op` that nothing leaves and no branch stands in."""
+        """Test whether `index` counts through all of an axis, in a loop around `op` without exits
+        and outside of branches.
+        """
         if counters.count(index) > 1 or not isinstance(op.inputs[0].type, Array):
             return False
         block = self.home[op.outputs[0]]
@@ -270,18 +317,22 @@ class Discarded:
                 return False
             if block.params[0] is index:
                 lo, hi, step = loop.inputs[:3]
-                return lo.constant == 0 and step.constant == 1 and _is_length(hi, op.inputs[0].type.dims[axis])
+                return (lo.constant == 0 and step.constant == 1
+                        and _is_length(hi, op.inputs[0].type.dims[axis]))
             block = outer
         return False
 
     def through_call(self, op: Op, k: int, via: Op | None) -> int | None:
-        """The level that a call gives what it is given."""
+        """Return the level that a call gives its argument."""
         after = together(self.level(y, via) for y in op.outputs)
         if after is None or not is_plain(op.attrs["callee"]):
             return None if after is None else DISCARDED
         function = op.attrs["callee"].function_for(op.inputs)
-        inside = Discarded(function, set(function.params) | {y for each in walk(function.block) for y in each.outputs}
-                           | {y for each in walk(function.block) for inner in each.blocks for y in inner.params})
+        inside = Discarded(function,
+                           set(function.params)
+                           | {y for each in walk(function.block) for y in each.outputs}
+                           | {y for each in walk(function.block) for inner in each.blocks
+                              for y in inner.params})
         found = inside.level(function.params[k])
         return after if found == WHOLE else found
 
@@ -290,7 +341,7 @@ _unbounded: WeakKeyDictionary[Function, tuple[int, ...]] = WeakKeyDictionary()
 
 
 def unbounded_results(function: Function) -> tuple[int, ...]:
-    """The results of a function that is called of which entries may be infinite, or NaN."""
+    """Return the results of a called function of which entries may be infinite, or NaN."""
     if function not in _unbounded:
         inside = Discarded(function, set()).unbounded
         _unbounded[function] = tuple(k for k, y in enumerate(function.results) if y in inside)
@@ -298,31 +349,37 @@ def unbounded_results(function: Function) -> tuple[int, ...]:
 
 
 def together(levels: Iterable[int | None]) -> int | None:
-    """The level of a sum: of what one term has whole nothing is thrown away."""
+    """Return the level of a sum: nothing is discarded of entries that one term has in full."""
     found = {level for level in levels if level is not None}
     return None if not found else WHOLE if WHOLE in found else max(found)
 
 
 def multiplies(op: Op) -> bool:
-    """Whether a cotangent is multiplied by something that is made of the operands of `op`, besides choices between them."""
+    """Test whether a cotangent is multiplied by a factor computed from the operands of `op`, other
+    than by selections among them.
+    """
     if op.record.elementwise:
         return op.name not in _CHOICES and any(map(callable, op.record.partials))
-    floats = [k for k, x in enumerate(op.inputs) if isinstance(x.type, (Scalar, Array)) and is_inexact(x.type.dtype)]
-    return not op.blocks and op.name not in (*_MOVES, *_PICKS) and not set(floats) <= set(op.record.linear)
+    floats = [k for k, x in enumerate(op.inputs) if isinstance(x.type, (Scalar, Array))
+              and is_inexact(x.type.dtype)]
+    return (not op.blocks and op.name not in (*_MOVES, *_PICKS)
+            and not set(floats) <= set(op.record.linear))
 
 
 def _keeps_apart(op: Op) -> bool:
-    """Whether each element of what `op` makes depends on one element of each operand."""
-    return op.record.elementwise and op.name not in _CHOICES or op.name in _MOVES or op.name in _PICKS
+    """Test whether `op` is elementwise."""
+    return (op.record.elementwise and op.name not in _CHOICES or op.name in _MOVES
+            or op.name in _PICKS)
 
 
 def _is_mask(op: Op, operands) -> bool:
-    """Whether the whole index is one mask of the first axes."""
-    return op.attrs["pattern"] == ("i",) and isinstance(operands[0].type, Array) and operands[0].type.dtype == "bool"
+    """Test whether the whole index is one mask of the first axes."""
+    return (op.attrs["pattern"] == ("i",) and isinstance(operands[0].type, Array)
+            and operands[0].type.dtype == "bool")
 
 
 def _is_term(x: Value, total: Value) -> bool:
-    """Whether `total` is `x` with something added, or taken off."""
+    """Test whether `total` is `x` with something added or subtracted."""
     terms = [total]
     for y in terms:
         if y is x:
@@ -333,14 +390,15 @@ def _is_term(x: Value, total: Value) -> bool:
 
 
 def _is_whole(entry, bounds) -> bool:
-    """Whether a slice leaves nothing out: `:` or `::-1`."""
+    """Test whether a slice leaves nothing out: `:` or `::-1`."""
     if not isinstance(entry, str) or len(entry) != 3:
         return False
     return entry[:2] == ".." and (entry[2] == "." or bounds[2].constant in (1, -1))
 
 
 def _axes(pattern) -> list[int]:
-    """The axis of the array that each entry of an expanded pattern is about; of a new axis the next."""
+    """Return the axis of the array for each entry of an expanded pattern; for a new axis the next.
+    """
     axes, axis = [], 0
     for entry in pattern:
         axes.append(axis)
@@ -349,7 +407,7 @@ def _axes(pattern) -> list[int]:
 
 
 def _is_length(x: Value, dim) -> bool:
-    """Whether the number `x` is the length `dim`."""
+    """Test whether the number `x` is the length `dim`."""
     if x.constant is not MISSING:
         return x.constant == dim
     if x.op is None or x.op.name != "length" or not isinstance(x.op.inputs[0].type, Array):

@@ -1,14 +1,15 @@
-"""Values that a program itself takes for possibly infinite or NaN: infinite constants, and what it
-asks to be finite.
+"""Find the values that a program itself treats as possibly infinite or NaN: infinite constants, and
+values that it tests for finiteness.
 
-    residual = (model - data) ** 2               slope 2 * (model - data): NaN where data are missing
+    residual = (model - data) ** 2               slope 2 * (model - data): NaN for missing data
     total = np.sum(residual[~np.isnan(data)])    some may be missing: 0 times NaN would be NaN
 
-What is asked may not be finite, nor what it is made of, nor what is made of those.  Data that are
-not differentiated are asked by any comparison of arrays: `weight < 5` leaves out what is infinite.
+A value that is tested may not be finite, nor the values that it is computed from, nor those
+computed from them.  Data that are not differentiated are tested by any comparison of arrays:
+`weight < 5` leaves out infinite entries.
 
-Considered: to take all data for possibly infinite, which puts a choice into each product of data of
-which something is thrown away; and all values that are compared, which most loops with branches do.
+Considered: to treat all data as possibly infinite, which puts a selection into each product of data
+with discarded entries; and all values that are compared, which most loops with branches do.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ def infinite_factors(block: Block, active: set[Value], given: Iterable[Value] = 
     be; the `active` values are differentiated.
     """
     ops = list(walk(block))
-    found = {x for op in ops for x in op.inputs if _is_infinite(x)} | doubted_values(block, ops, active) | set(given)
+    found = ({x for op in ops for x in op.inputs if _is_infinite(x)}
+             | doubted_values(block, ops, active) | set(given))
     return handed_on(block, found, made=_computes) if found else found
 
 
 def doubted_values(block: Block, ops: list[Op], active: set[Value]) -> set[Value]:
-    """Return what is asked whether it is finite, and what that is made of."""
+    """Return the values that are tested for finiteness, and those that they are computed from."""
     answers = answers_that_discard(block, ops)
     found = {x for op in ops if op.record.elementwise and not answers.isdisjoint(op.outputs)
              for x in op.inputs if is_inexact(dtype_of(x.type))
@@ -44,7 +46,8 @@ def doubted_values(block: Block, ops: list[Op], active: set[Value]) -> set[Value
         for op in reversed(ops):
             match op.name:
                 case "if":
-                    found.update(arm.yields[k] for k, y in enumerate(op.outputs) if y in found for arm in op.blocks)
+                    found.update(arm.yields[k] for k, y in enumerate(op.outputs) if y in found
+                                 for arm in op.blocks)
                 case "for" | "while":
                     for init, param, end, out in zip(*loop_parts(op)[:3], op.outputs, strict=True):
                         if param in found or out in found:
@@ -56,8 +59,8 @@ def doubted_values(block: Block, ops: list[Op], active: set[Value]) -> set[Value
 
 
 def answers_that_discard(block: Block, ops: list[Op]) -> set[Value]:
-    """Return the truth values that anything reads but np.where, which needs nobody to say what it
-    leaves out: Note [Masks stay outermost], ops/core/chain_rule.py.
+    """Return the conditions that any op but np.where reads; np.where masks cotangents by itself:
+    Note [Masks stay outermost], ops/core/chain_rule.py.
     """
     found = {y for each in (block, *(inner for op in ops for inner in op.blocks))
              for y in each.yields if dtype_of(y.type) == "bool"}
@@ -70,7 +73,7 @@ def answers_that_discard(block: Block, ops: list[Op]) -> set[Value]:
 
 
 def _asks_finite(op: Op) -> bool:
-    """Whether `op` asks whether its operand is finite, or a number, as `x != x` does."""
+    """Test whether `op` tests whether its operand is finite, or a number, as `x != x` does."""
     return (op.name.rpartition(".")[2] in ("isnan", "isinf", "isfinite")
             or len(op.inputs) == 2 and op.inputs[0] is op.inputs[1])
 
