@@ -237,7 +237,7 @@ class _Index:
     def __init__(self, flags, operands, pattern: Pattern, own: int):
         entries = _entries(pattern, flags, operands)
         ints = [part[0] for p, part in entries if p == "i"]
-        # a mask names all its axes, and has one
+        # a mask indexes all its axes, and gives one
         masks = [rank(o) - flag for o, flag in ints if dtype_of(o.type) == "bool"]
         self.pattern = expand(pattern, own - sum(n - 1 for n in masks))
         self.entries = _entries(self.pattern, flags, operands)
@@ -532,7 +532,7 @@ full_record.batch, full_like_record.batch, linspace_record.batch = (_batch_full,
 
 
 def _batch_matmul(flags, a: Value, b: Value):
-    # sums of products, which would spread an axis of length 1
+    # sums of products, which would broadcast an axis of length 1
     if all(flags) and 1 in (rank(a) - 1, rank(b) - 1):
         a = matched(a, b, -1, -1 if rank(b) == 2 else -2)
     match rank(a) - flags[0], rank(b) - flags[1]:

@@ -152,7 +152,7 @@ def summed(unions, y, deps, *xs, subscripts):
     found = 0
     for term, dep, x in zip(terms.split(","), deps, xs, strict=True):
         dep = spread_as(dep, x)
-        for letter in sorted(set(term)):  # a letter that stands twice means the diagonal
+        for letter in sorted(set(term)):  # a repeated letter means the diagonal
             while term.count(letter) > 1:
                 first, second = term.index(letter), term.rindex(letter)
                 dep = np.moveaxis(np.diagonal(dep, axis1=first, axis2=second), -1, first)
@@ -291,7 +291,7 @@ _say("list_pop_at item tape_pop", moves=(0,))
 _say("array", joined, moves=ALL)
 _say("setitem", written, moves=(0, 1))
 _say("additem", added, moves=(0, 1))
-# which are made of the xs
+# which are computed from the xs
 _say("root", lambda unions, y, deps, squares, *xs, **attrs: spread_as(deps[0], y), moves=ALL)
 _say("root_forward", lambda unions, y, deps, *xs, **attrs: spread_as(unions.union(*deps[:4]), y),
      moves=ALL)

@@ -154,7 +154,7 @@ def _syntax_squeeze(x: ast.expr, *, axis, count: int | None = None) -> ast.expr:
 
 
 squeeze_record = define(
-    "squeeze",  # `count` is the rank of x, where all is known: then it is x[:, 0]
+    "squeeze",  # `count` is the rank of x if everything is static: then it is x[:, 0]
     evaluate=lambda x, *, axis, count=None: np.squeeze(x, axis),
     infer=_infer_squeeze,
     fold=_fold_squeeze,
@@ -242,7 +242,7 @@ def _fold_transpose(x: Value, *, axes):
 
 
 transpose_record = define(
-    "transpose",  # axes None: all in the opposite order
+    "transpose",  # axes None: reverse all
     evaluate=lambda x, *, axes: np.transpose(x, axes),
     infer=_infer_transpose,
     fold=_fold_transpose,

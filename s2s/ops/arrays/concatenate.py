@@ -289,7 +289,7 @@ def split(x: Value, sections, axis=0) -> Value:
         axis = _axis_to_split(x, axis)
         dims = dims_of(x.type)
         whole = dims[axis]
-        if not isinstance(whole, int):  # which raises where the parts would not be equal
+        if not isinstance(whole, int):  # raises if the parts would not be equal
             lengths = [length(x, axis=k) for k in range(len(dims))]
             parts = reshape(x, *lengths[:axis], value(sections), value(-1), *lengths[axis + 1 :])
             return value(tuple(take(parts, along(axis, k)) for k in range(sections)))

@@ -460,7 +460,7 @@ def _leaves(x: Value) -> tuple[list[Value], tuple[int, ...]]:
     """The members of nested tuples, in row-major order, and their shape."""
     if isinstance(x.type, Static) and isinstance(x.constant, (tuple, list)):
         x = value(_as_tuple(x.constant))
-    if isinstance(x.type, List):  # as long as a run says
+    if isinstance(x.type, List):  # of a length known only at run time
         return [RECORDS["list_stack"](x)], ()
     if not isinstance(x.type, Tuple):
         return [x], ()

@@ -98,8 +98,8 @@ def cumsum_(x, axis=None, dtype=None, out=None) -> Value:
 #
 # Note [Derivatives of products]
 # The derivative of a product by one factor is the product of the others; dividing the product by
-# the factor fails where the factor is 0.  So each rule is a loop along the axis, over what precedes
-# an element and what follows it, made of ordinary ops, with derivatives of their own:
+# the factor fails where the factor is 0.  So each rule is a loop along the axis, over the elements
+# before and after each element, made of ordinary ops, which have derivatives of their own:
 #
 #     prod       x_bar[k] = y_bar * before[k] * after[k]
 #     cumprod    x_bar[k] = before[k] * s[k],   s[k] = y_bar[k] + x[k + 1] * s[k + 1]

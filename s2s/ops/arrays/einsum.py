@@ -91,7 +91,7 @@ def without_twins(names: str, x: Value) -> tuple[str, Value]:
             second = names.index(name, first + 1)
             m, n = dims_of(x.type)[first], dims_of(x.type)[second]
             meet(m, n)
-            if m != n:  # for the run to tell: NumPy raises where they differ
+            if m != n:  # checked at run time: NumPy raises where they differ
                 x = reshape(x,
                             *(length(x, axis=first if k == second else k)
                               for k in range(len(names))))
@@ -167,7 +167,7 @@ def _cotangent(bar: Value, y: Value, xs: tuple, k: int, subscripts: str) -> Valu
     is_same = {name: None if elsewhere is None else _is_as_long(d, elsewhere[name])
                for name, d in zip(operands[k], dims_of(xs[k].type))
                if elsewhere is None or name in elsewhere}
-    if rank(xs[k]) is None or None in is_same.values():  # the run tells what was spread to what
+    if rank(xs[k]) is None or None in is_same.values():  # known only at run time
         every = einsum(bar, *rest, ones_like(xs[k]),
                        subscripts=f"{','.join([result, *others, operands[k]])}->{operands[k]}")
         return sum_to(every, xs[k])

@@ -481,7 +481,7 @@ def is_one(d: ast.expr) -> bool:
 
 
 bin_numbers = define(
-    "bin_numbers",  # which multiple of 1 / (n * d) each of them is: what compiled code has
+    "bin_numbers",  # multiples of 1 / (n * d): the op for compiled code
     evaluate=lambda n, *, name: np.rint(getattr(np.fft, name)(n, 1 / n)).astype(np.int64),
     infer=lambda n, *, name: Array(
         "int64", ((_bins if name == "rfftfreq" else lambda extent: extent)(extent_of(n)),)),

@@ -314,9 +314,9 @@ def _add(x, v, *operands, pattern):
 # -------------------------------------------------------------------------------------- derivatives
 #
 # Note [Writes that meet]
-# Where an array of integers names an element twice, `x[i] = v` keeps what is written last, so only
-# that part of v has a derivative: `last_writes` says which.  `x[i] += v` in the user's program is
-# x[i] = x[i] + v, as in NumPy; `additem`, which is np.add.at, adds every one.
+# Where an array of integers names an element twice, `x[i] = v` keeps the last write, so only that
+# part of v has a derivative: `last_writes` computes it.  `x[i] += v` in the user's program is x[i]
+# = x[i] + v, as in NumPy; `additem`, which is np.add.at, adds every one.
 
 
 def _vjp_getitem(bar, y, x, *operands, pattern):
@@ -331,7 +331,7 @@ def _vjp_setitem(bar, y, x, v, *operands, pattern):
         rest = setitem(bar, 0.0, *operands, pattern=pattern)
         return rest if x_bar is None else x_bar + rest
 
-    # of what was there before nothing is left
+    # nothing of the old value is left
     is_of_all = all(p == "..." or p is ... for p in pattern)
     return (None if is_of_all else restore, _part_of(bar, v, operands, pattern, written=True),
             *(None for _ in operands))
@@ -351,7 +351,7 @@ def _part_of(
     if written and _may_repeat(pattern, operands):
         part = RECORDS["where"](is_last(bar, *operands, pattern=pattern), part, 0.0)
     extra = None if None in (rank(v), rank(part)) else rank(v) - rank(part)
-    if extra and extra > 0:  # NumPy lets go of leading axes of length 1
+    if extra and extra > 0:  # NumPy drops leading axes of length 1
         part = getitem(part, pattern=(None,) * extra + (...,))
     return like_operand(part if written and _was_as_long(v, part) else sum_to(part, v), v)
 

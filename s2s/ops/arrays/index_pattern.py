@@ -84,7 +84,7 @@ def index_dims(x: Value, operands, pattern: Pattern) -> tuple:
     if not places:
         return tuple(basic)
     shape = broadcast_dims(*advanced)
-    # indices side by side give their axes in their place, indices apart from one another in front
+    # adjacent index arrays put their axes in place, separated ones in front
     first = places[0] if len(set(places)) == 1 or not shape else 0
     return tuple(basic[:first]) + shape + tuple(basic[first:])
 

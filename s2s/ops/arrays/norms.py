@@ -91,7 +91,7 @@ def times_slope(bar: Value, slope: Value) -> Value | None:
 
 
 def _vjp_over_size(c, out, bar, x, divisor, y, *, forward):
-    if forward:  # bar is a tangent, and c may be 0 only because what is made of y is flat at 0
+    if forward:  # bar is a tangent, and c may be 0 only because the function of y is flat at 0
         x_bar = over_size(bar, c, _zero_or_nan(y, bar), y)
         bar_bar = over_size(c, x, ew.not_zero(y), y)
     else:
@@ -152,7 +152,7 @@ def _jvp_times_sign(dots, out, bar, x, *, forward):
     bar_dot, x_dot = dots
     along = x if x_dot is None else ew.where(ew.equal(x, 0), x_dot, x)
     dot = None if bar_dot is None else times_sign(bar_dot, along)
-    # of a slope that is the same everywhere, 0 on both sides
+    # of a constant slope, 0 on both sides
     if x_dot is not None and (forward or bar_dot is not None):
         dot = ew.where(_jumps(x, bar * x_dot), math.nan, zeros_of(x) if dot is None else dot)
     return None if dot is None else like_tangent(dot, out)
@@ -324,7 +324,7 @@ def _as_if(name: str, elementwise: bool) -> Record:
                   syntax=lambda y, under: y, stands_for=lambda op, out: op.inputs[0])
 
 
-# of elements left out only the first has to know
+# discarded entries are a matter of the first operand only
 as_if, complex_as_if = _as_if("as_if", True), _as_if("complex_as_if", False)
 _SQUARED = ("square", "absolute", "abs_", "fabs", "math.fabs", "exp", "math.exp", "sqrt",
             "math.sqrt", "root", "hypot", "math.hypot", "cosh")

@@ -213,7 +213,7 @@ def _vjp_dot(bar, y, a, b):
 
 
 dot_record = define(
-    "dot",  # where some rank is unknown, or the right operand is a stack of matrices
+    "dot",  # for unknown ranks, or a stack on the right
     evaluate=np.dot,
     infer=_infer_dot,
     fold=_fold_dot,
@@ -341,7 +341,7 @@ def _as_vector(x: Value) -> Value:
 
 
 inner_record = define(
-    "inner",  # where some rank is unknown; the second is a vector or a matrix
+    "inner",  # for unknown ranks; the second is a vector or a matrix
     evaluate=np.inner,
     infer=lambda a, b: Unknown(fresh_shape(), product_dtype(a, b)),
     fold=lambda a, b: (

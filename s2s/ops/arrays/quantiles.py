@@ -52,7 +52,7 @@ def median(a, axis=None, out=None, overwrite_input=False, keepdims=False) -> Val
     """np.median."""
     ordered, n = _sorted(a, axis)
     middle = mean(take(ordered, slice((n - 1) // 2, n // 2 + 1)), axis=0)
-    # of nothing the mean is
+    # an empty one has mean NaN
     is_nan = any_record(isnan(take(ordered, slice(-1, None))), axis=0, keepdims=False)
     return _kept(where(is_nan, np.nan, middle), axis, keepdims)
 

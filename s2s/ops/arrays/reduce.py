@@ -132,7 +132,7 @@ def refuse(**arguments) -> None:
             )
 
 
-chosen = where  # of which `where`, the argument of reductions, has the name
+chosen = where  # under another name: reductions have an argument `where`
 
 
 def is_given(argument) -> bool:
@@ -174,7 +174,8 @@ def begun(x: Value, axis, keepdims, initial) -> tuple[Value, int | None]:
         or axis is None and static(keepdims) and rank(x) > 1):
         raise UnsupportedError(
             "the argument initial= of a reduction along several axes, "
-            "or of an array of unknown rank", current().line, "use np.maximum or np.minimum of the result")
+            "or of an array of unknown rank", current().line,
+            "use np.maximum or np.minimum of the result")
     if axis is None:
         x, axis = ravel(x), 0 if rank(x) == 1 and static(keepdims) else None
     along = (axis or 0) % rank(x)
@@ -276,13 +277,13 @@ def mean(x, axis=None, dtype=None, out=None, keepdims=False, where=None) -> Valu
     refuse(out=out)
     x, axis, keepdims = (as_dtype(as_array(x), dtype), static_axis(axis),
                          builtins.bool(static(keepdims)))
-    # whose sum may be larger than any integer of theirs
+    # their sum may overflow their dtype
     if getattr(x.type, "dtype", None) in ("int64", "uint64"):
         x = as_dtype(x, np.float64)
     total = sum_record(where_only(x, where, 0), axis=axis, keepdims=keepdims)
     count = counted(x, axis, where)
     found = total / (over(count, axis, not keepdims) if is_given(where) else count)
-    return as_dtype(found, dtype)  # which cuts off the fraction of an integer
+    return as_dtype(found, dtype)  # integer dtype truncates the mean
 
 
 def _as_long_as(weights: Value, x: Value, axes: tuple[int, ...]) -> Value:

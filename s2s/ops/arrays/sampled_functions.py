@@ -187,7 +187,7 @@ def is_complex(x: Value) -> bool:
 
 
 convolve_record = define(
-    "convolve",  # in full
+    "convolve",  # full convolution
     evaluate=np.convolve,
     infer=_infer_convolve,
     vjp=_vjp_convolve,
@@ -196,7 +196,7 @@ convolve_record = define(
 convolve_record.jvp = jvp_bilinear(convolve_record)
 
 correlate_record = define(
-    # where one lies inside the other; NumPy conjugates the second, which `conj` takes back
+    # in valid mode; NumPy conjugates the second, which `conj` undoes
     "correlate",
     evaluate=lambda a, v, *, conj: np.correlate(a, np.conj(v) if conj else v),
     infer=lambda a, v, *, conj: _infer_convolve(a, v),

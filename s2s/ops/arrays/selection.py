@@ -52,7 +52,7 @@ def take_(x: Value, indices, axis=None, out=None, mode="raise") -> Value:
     x, axis = value(x), static_axis(axis)
     entry = indices if members(indices) is None else array(indices)
     x, axis = (ravel(x), 0) if axis is None else (x, axis)
-    if dtype_of(value(entry).type) == "bool":  # which is no mask here
+    if dtype_of(value(entry).type) == "bool":  # not a mask here
         entry = FUNCTIONS[np.multiply](entry, 1)
     match static(mode):
         case "wrap":

@@ -28,39 +28,36 @@ from .record import RECORDS, deriving, dtype_of, same_shape, value
 from .shape import shaped_like, spread, spread_as, sum_to
 
 MOST_TERMS = 32  # of one cotangent
-FIRST_OF = ("negative", "divide", "quotient", "single_quotient", "astype", "convert", "real", "imag",
-            "conjugate",
+FIRST_OF = ("negative", "divide", "quotient", "single_quotient", "astype", "convert", "real",
+            "imag", "conjugate",
             # 0 where the first operand is
             "over_size", "over_size_forward", "times_sign", "times_sign_forward")
 # the op of a slope -> what its product with a cotangent is (ops/arrays/norms.py)
 SLOPES_OF_SIZES: dict = {}
 
 # Note [Strong zeros]
-# What a program throws away (`d[1:]`, np.triu(d, 1), `d[k, k] = 0.0`, a row that no trip of a loop
-# reads) has a cotangent that is exactly 0,
-# and no influence, though its slope may be infinite: np.sqrt at 0.  So where entries may have been
-# thrown away and a slope may be infinite
-# (analysis/discarded_entries.py, Note [Slopes]) the rule makes a strong product, `a * b`, and 0
-# where a is 0 whatever b is.  It stays outermost, as
-# masks do: what follows multiplies b, so that `a` is the cotangent as it came from where entries
-# were thrown away, and what happens to
-# be 0 further on, as 2 * y at y = 0, does not hide an infinite slope.
-# np.sum(np.triu(np.sqrt(z * z), 1))     d_bar = np.triu(np.ones_like(d), 1);  z_bar =
-# np.where(d_bar != 0.0, d_bar / d * z, 0.0)
-# It is an op of its own until the code is written (transform/spell_strong.py), because its
-# derivative is not that of np.where: in
-# sum of np.triu((d - 1) ** 2) a cotangent is 0 at d = 1, of an entry that counts, and its tangent
-# times the slope is what a Hessian asks for.
-# Tangents are treated alike where they are 0 because the direction does not touch what they belong
-# to (transform/forward/jvp.py).
+# Elements that a program discards (`d[1:]`, np.triu(d, 1), `d[k, k] = 0.0`, a row that no trip of a
+# loop reads) have a cotangent of exactly 0, and no influence, though their slope may be infinite:
+# np.sqrt at 0.  So where entries may have been discarded and a slope may be infinite
+# (analysis/discarded_entries.py, Note [Slopes]) the rule emits a strong product: `a * b`, and 0
+# where a is 0 whatever b is.  It stays outermost, as masks do: later factors multiply b, so that
+# `a` remains the cotangent from where entries were discarded, and an accidental 0 later on, as 2 *
+# y at y = 0, does not hide an infinite slope.
 #
-# Considered: masks that say which entries were picked, for gathers and scatters as for `x[mask]`.
-# They are exact for entries that count and
-# have a cotangent of 0 (there a strong zero gives 0, the masks NaN), but cost an array of truth
-# values each, and loops that
-# read elements one by one would have to fill them.  To apply the slope to the picked entries only
-# computes nothing in vain, but
-# several uses are several chains, and loops have none.
+#     np.sum(np.triu(np.sqrt(z * z), 1))     d_bar = np.triu(np.ones_like(d), 1)
+#                                            z_bar = np.where(d_bar != 0.0, d_bar / d * z, 0.0)
+#
+# It is an op of its own until the code is written (transform/cleanup/strong_products.py), because
+# its derivative is not that of np.where: in the sum of np.triu((d - 1) ** 2) the cotangent of an
+# entry that counts is 0 at d = 1, and a Hessian needs its tangent times the slope.  Tangents are
+# treated alike where they are 0 because the direction does not affect their values
+# (transform/forward/jvp.py).
+#
+# Considered: masks of the selected entries, for gathers and scatters as for `x[mask]`.  They are
+# exact for entries that count and have a cotangent of 0 (there a strong zero gives 0, the masks
+# NaN), but cost an array of booleans each, and loops that read single elements would have to fill
+# them.  Applying the slope to the selected entries only computes nothing in vain, but several uses
+# need several chains, and loops have none.
 
 
 @contextmanager
@@ -76,7 +73,7 @@ def strong_zeros(wanted: bool | Container[Value] = True) -> Iterator[None]:
 
 
 _strong: list[bool | Container[Value]] = [False]
-# whether `times` multiplies tangents, which a factor may be of a larger shape than
+# whether `times` multiplies tangents, whose factors may have larger shapes
 _of_tangents = [False]
 
 
@@ -143,7 +140,7 @@ def times(bar, partial, atoms: tuple = (), left_out: bool = False):
         return _times_number(bar, partial)
     if (type(partial.constant) is int
         or type(partial.constant) in (float, complex) and cmath.isfinite(partial.constant)):
-        return _times_number(bar, partial.constant)  # of what a mask has made 0, 0 as well
+        return _times_number(bar, partial.constant)  # 0 where a mask has made it 0
     if not isinstance(bar, Value):
         bar = value(bar)
     if (bar.constant is not MISSING and bar.constant == 1
@@ -179,7 +176,7 @@ def times(bar, partial, atoms: tuple = (), left_out: bool = False):
             case "divide" | "quotient" | "single_quotient" if (
                     MISSING is inputs[0].constant is inputs[1].constant is bar.constant
                     and same_shape(inputs[1].type, bar.type) and not _is_seed(bar)):
-                # where y is a / b, the cotangent of a; if b is of fewer numbers, sums come first
+                # for y = a / b, the cotangent of a; if b is smaller, sum first
                 return times(bar / inputs[1], inputs[0], atoms, left_out)
             case "divide" | "quotient" | "single_quotient":
                 return times(bar, inputs[0], atoms, left_out) / inputs[1]
@@ -215,7 +212,7 @@ def chosen_by_a_term(*bars: Value) -> Value | None:
         else:
             return None
     if not conditions or len({condition for condition, _ in conditions}) < len(conditions):
-        return None  # or one takes what the other leaves
+        return None  # or the masks are complementary
     chosen = [c if holds else RECORDS["logical_not"](c) for c, holds in conditions]
     return reduce(RECORDS["bitwise_or"], chosen)
 
@@ -375,21 +372,21 @@ def _dtype(x) -> str | None:
 
 def real_if(bar, x):
     """The real part of `bar` if `x` is real."""
-    # what is not known before a call is real
+    # real unless known otherwise
     if (_dtype(bar) or "").startswith("complex") and (_dtype(x) or "float").startswith("float"):
         return RECORDS["real"](bar)
     return bar
 
 
 # Note [A cotangent has its primal's dtype]
-# So has a tangent.  What a rule contributes is converted where it is added
-# (transform/reverse/adjoint.py), a tangent where it is set (transform/forward/jvp.py), so that no
-# rule can widen either.  Numbers of Python's, 1.0 and 0.0 above all, stay as they are as long as
-# they are computed with, since they take the dtype of what they meet (NEP 50), and are converted
-# where a value leaves a branch, a loop or the function: `like_operand(bar, x, firm=True)`.  What
-# has the shape of an array, `spread`, names its dtype.
-# Considered: seeds and zeros of type np.float32, which spoil the products from which a factor of
-# 1.0 is left out.
+# So has a tangent.  The contributions of rules are converted where they are added
+# (transform/reverse/adjoint.py), tangents where they are set (transform/forward/jvp.py), so that no
+# rule can widen either.  Python numbers, mostly 1.0 and 0.0, stay Python numbers while they are
+# computed with, since they adopt the dtype of the other operand (NEP 50), and are converted where a
+# value leaves a branch, a loop or the function: `like_operand(bar, x, firm=True)`.  A number
+# broadcast to an array, `spread`, names its dtype.
+# Considered: seeds and zeros of type np.float32, which break the simplification of products with a
+# factor 1.0.
 
 
 def like_operand(bar, x, firm: bool = False):
@@ -408,9 +405,9 @@ def like_operand(bar, x, firm: bool = False):
             return (bar if dtype == own or _is_weak(bar.type)
                     else RECORDS["float_" if dtype == "float64" else "complex_"](bar))
         if _is_weak(bar.type) and dtype in ("float64", "complex128"):
-            return bar  # Python's are of these
+            return bar  # the dtypes of Python's numbers
         if not firm and (own, dtype) in (("float32", "complex64"), ("float64", "complex128")):
-            return bar  # what it is added to is complex
+            return bar  # the accumulated cotangent is complex
     return RECORDS["astype"](bar, dtype=dtype)
 
 

@@ -59,7 +59,7 @@ from ...ir.types import (
 from .record import RECORDS, define, dims_of, type_of_constant, value
 
 MOST_MEMBERS = 1024  # of a tuple, list, dict or object
-WIDEN_AFTER = 8  # rounds after which a carry that still changes is of unknown rank
+WIDEN_AFTER = 8  # rounds after which a still changing carry gets unknown rank
 
 
 # ---------------------------------------------------------------------------------------- builders
@@ -89,13 +89,13 @@ def if_(condition, then: Callable, otherwise: Callable,
 
 
 # Note [Types of carries, again]
-# `total = 0.0` before a loop is Python's number, and NumPy's after the first trip that adds an
-# element to it: the body is emitted twice, and that of a loop in a loop four times.  When a loop is
-# emitted again, its carries most likely become what they were before.  So such a carry starts as
-# NumPy's number at once; and that is the type that starting from the inits would have given, if
-# what each trip ends with is NumPy's without it, or once others are, of which that has been found.
-# Likewise an empty tape, of which nothing says what it will hold, starts as one of the numbers that
-# were pushed onto it, if what is pushed is just that.  If not, the loop is emitted from its inits.
+# `total = 0.0` before a loop is a Python number, and a NumPy number after the first trip that adds
+# an array element to it: the body is emitted twice, and that of a nested loop four times.  When a
+# loop is emitted again, its carries most likely get the same types as before.  So such a carry
+# starts as a NumPy number at once; starting from the inits would give the same type, if the end of
+# each trip is a NumPy number whatever the carry is, or given other carries for which this was
+# shown.  Likewise an empty tape of unknown item type starts with the type of the numbers that were
+# pushed onto it, if those are pushed again.  If not, the loop is emitted from its inits.
 
 
 def _carries(inits: list[Value], names: Sequence[str], emit_body: Callable,
@@ -115,7 +115,7 @@ def _carries(inits: list[Value], names: Sequence[str], emit_body: Callable,
     if before and any(init.type != type for init, type in zip(inits, likely)):
         try:
             types, blocks, yields = _attempt(inits, likely, names, emit_body)
-        except S2SError:  # of what a carry is before the first trip: below
+        except S2SError:  # for a carry that is unbound before the first trip: see below
             types = []
         if types == likely:
             guessed = [k - len(inits)
@@ -187,7 +187,7 @@ def _makes_numpys(x: Value, known: dict[Value, bool], depth: int) -> bool:
         end = op.outputs.index(x) - count
         return known[body.params[end]] or _is_numpys(body.yields[end], known, depth)
     numbers = [v for v in op.inputs if is_inexact(getattr(v.type, "dtype", ""))]
-    if op.record.elementwise:  # so is what an operation makes of one that is
+    if op.record.elementwise:  # and so is the result of an operation on one
         return any(_is_numpys(v, known, depth) for v in numbers)
     return op.name != "call" and all(_is_numpys(v, known, depth) for v in numbers)
 
@@ -202,7 +202,7 @@ def _become(yields: Sequence[Value], body: Block, guessed: Sequence[int]) -> boo
     """
     tapes = {k for k in guessed if isinstance(yields[k].type, Tape)}
     unsure = {*guessed} - tapes
-    # is NumPy's only if the tape holds what was guessed
+    # NumPy's only if the guess about the tape is right
     popped = {op.outputs[-1]: False for op in walk(body) if op.record is tape_pop} if tapes else {}
     while found := {k
                     for k in unsure
@@ -251,13 +251,13 @@ def _say_what_fills(init: Value, type: Type) -> None:
 
 # Note [Extents that meet]
 # `h = np.tanh(U @ x + W @ h)` is as long as U has rows, and as long as W has, or the addition
-# raises: neither extent can be 1.  So a carry that starts as long as W has rows stays so, whichever
-# operand comes first, and what a loop saves of it has a known size. Of a wave, `un =
-# np.zeros(len(c)); un[1:-1] = 2 * u[1:-1] + c[1:-1] * lap; u = un`, the next u is as long as c, and
-# the first as long as u0.  That is one length where both axes are long: the first trip puts u[1:-1]
-# and c[1:-1] side by side, of which neither has length 1, and so does every trip that follows.
-# What counts is what the end of the trip is computed of, in the block of the loop: that runs in
-# each trip, and goes on being there.
+# raises: neither extent can be 1.  So a carry that starts as long as W has rows keeps that length,
+# whichever operand comes first, and what a loop saves of it has a known size.  For a wave equation,
+# `un = np.zeros(len(c)); un[1:-1] = 2 * u[1:-1] + c[1:-1] * lap; u = un`, the next u is as long as
+# c, and the first as long as u0.  That is one length if both axes are long: u[1:-1] and c[1:-1]
+# meet in the first trip, neither has length 1, and the same holds in all following trips.
+# Only ops from which the end of the trip is computed count, in the block of the loop: these run in
+# each trip, and are not removed.
 
 
 def _say_equal_extents(init: Value, type: Type, y: Value, body: Block) -> None:
@@ -333,7 +333,7 @@ def _of_that_length(v: Value) -> Sequence[Value]:
             before = op.inputs[op.outputs.index(v) - len(op.outputs)]
         case _:
             return ()
-    # a loop may change the lengths of what it carries
+    # a loop may change the lengths of its carries
     return [before] if before.type == v.type else []
 
 
@@ -416,7 +416,7 @@ def while_loop(inits: Sequence, test: Callable, body: Callable, breaks: bool = F
 
     types, blocks = _carries(inits, names, emit_body, before)
     if blocks[0].yields[0].constant is False:
-        test(*inits)  # for what it does besides
+        test(*inits)  # kept for its side effects
         return tuple(inits)
     return tuple(add_op(while_record, inits, _attrs(breaks, plan), types, blocks, names).outputs)
 
@@ -715,7 +715,7 @@ item = define(
     infer=_infer_item,
     fold=_fold_item,
     syntax=lambda t, *, index: ast.Subscript(t, ast.Constant(index), ast.Load()),
-    # see ops/program/list_ops.py: tuples that are known member by member have no need of it
+    # see ops/program/list_ops.py: not needed for tuples known member by member
     vjp=None,
     cheap=True,
     views=(0,),
@@ -738,10 +738,10 @@ def make_undefined() -> Value:
 # -------------------------------------------------------------------------------------------- tapes
 #
 # Note [Kept tapes]
-# What the first half of a derivative hands to a second half that may be called never, once or often
-# is no tape, but a list (`tape_kept`), which each call copies into a tape of its own (`tape_copy`).
-# So its cotangent is as long as it is, and what the calls contribute adds up; that of a tape starts
-# empty, as a tape is emptied once.
+# A tape passed from the first half of a derivative to a second half that may be called never, once
+# or often is a list (`tape_kept`), which each call copies into a tape of its own (`tape_copy`).  So
+# its cotangent is as long as it is, and the contributions of the calls add up; that of a tape
+# starts empty, because a tape is emptied once.
 #
 # Note [Tapes are values]
 # A growing tape is a value like any other: push and pop return a new tape.  They are linear, and

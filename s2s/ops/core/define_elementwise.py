@@ -332,7 +332,7 @@ def _fold_python(name: str, compute: Callable, constants: list):
     try:
         result = compute(*constants)
     except (ArithmeticError, TypeError, ValueError):
-        return None  # let the run raise it
+        return None  # raised at run time
     if isinstance(result, int) and not -2**63 <= result < 2**63:
         return None
     if isinstance(result, complex) and not any(isinstance(c, complex) for c in constants):
@@ -360,7 +360,7 @@ def _absorb_broadcast(record: Record, xs: tuple[Value, ...]):
             if x.op.record.name == "spread" and _agree(result, whole):
                 like = next((x for x in xs if same_shape(x.type, whole)), None)
                 made = emit(record, *others)
-                # it may be of more axes than what was spread
+                # it may have more axes than the broadcast value
                 return made if like is None else shaped_like(made, like)
     return None
 

@@ -1,4 +1,4 @@
-"""Elementwise ops: a table of the derivatives learned at school.
+"""Elementwise ops: the table of partial derivatives.
 
 Each row: the op's name in NumPy, and ∂y/∂x for each operand as a function of the result `y` and the
 operands. Both modes, batching and fusion follow from that.  A partial of 1 or -1 is written as the
@@ -46,7 +46,7 @@ from .kinks import (
 from .record import RECORDS, forwards
 from .shape import sum_to
 
-# ----------------------------------------------------------------------------------------- arithmetic
+# --------------------------------------------------------------------------------------- arithmetic
 #                                         ∂y/∂a                       ∂y/∂b
 
 add = elementwise("add",                  1,                          1,                  python="a + b", fold=identities.add)
@@ -55,7 +55,7 @@ multiply = elementwise("multiply",        lambda y, a, b: b,          lambda y, 
 divide = elementwise("divide",            lambda y, a, b: 1 / b,      lambda y, a, b: -y / b, python="a / b", fold=identities.divide, slope=signs.of_quotient)
 quotient = elementwise("quotient",        lambda y, a, b: 1 / b,      lambda y, a, b: -y / b, evaluate=np.divide, syntax=numpy_syntax("divide"),
                        fold=identities.quotient, slope=signs.of_quotient)  # see Note [Derivatives do not raise]
-single_quotient = elementwise("single_quotient", lambda y, a, b: 1 / b, lambda y, a, b: -y / b,  # the same, where float64 would be too wide
+single_quotient = elementwise("single_quotient", lambda y, a, b: 1 / b, lambda y, a, b: -y / b,  # the same in single precision
                               evaluate=lambda a, b: np.divide(a, b, dtype=np.float32), syntax=lambda a, b: _in_single(numpy_syntax("divide")(a, b)),
                               fold=identities.single_quotient, slope=signs.of_quotient)
 power = elementwise("power",              lambda y, a, b: _power_slope(y, a, b),
@@ -66,7 +66,7 @@ fmod = elementwise("fmod",                1,                          lambda y, 
 negative = elementwise("negative",        -1,                                             python="-a", fold=identities.negative)
 positive = elementwise("positive",        1,                                              python="+a")
 
-# --------------------------------------------------------------------------------- exp, log and powers
+# ------------------------------------------------------------------------------ exp, log and powers
 #                                         ∂y/∂x
 
 exp = elementwise("exp",                  lambda y, x: y,                       math=math.exp, vector=True, slope="finite")
@@ -82,8 +82,8 @@ square = elementwise("square",            lambda y, x: 2 * x, slope="finite")
 reciprocal = elementwise("reciprocal",    lambda y, x: -y * y, slope=signs.pole_at_zero)
 #                                         ∂y/∂a                       ∂y/∂b
 def _share(y, a, b, exponential):
-    """The share of exp(a) in exp(y) = exp(a) + exp(b): exp(a - y), 0 where all are 0, and by a - b
-    where y is infinite.
+    """The share of exp(a) in exp(y) = exp(a) + exp(b): exp(a - y), 0 where all are 0, and decided
+    by a - b where y is infinite.
 
     If one of the terms is a known finite number, the sum is not -inf, and infinite only because of
     the other.
@@ -100,7 +100,7 @@ logaddexp = elementwise("logaddexp",      lambda y, a, b: _share(y, a, b, exp), 
 logaddexp2 = elementwise("logaddexp2",    lambda y, a, b: _share(y, a, b, exp2), lambda y, a, b: _share(y, b, a, exp2), slope="finite")
 hypot = elementwise("hypot",              lambda y, a, b: slope_of_size(y, a), lambda y, a, b: slope_of_size(y, b), math=math.hypot, slope="finite")
 
-# -------------------------------------------------------------------------- trigonometric and hyperbolic
+# --------------------------------------------------------------------- trigonometric and hyperbolic
 #                                         ∂y/∂x
 
 sin = elementwise("sin",                  lambda y, x: cos(x),                  math=math.sin, vector=True, slope="finite")
@@ -122,7 +122,7 @@ sinc = elementwise("sinc",                lambda y, x: _sinc_slope(y, x), slope=
 arctan2 = elementwise("arctan2",          lambda y, a, b: b / hypot(a, b) / hypot(a, b), lambda y, a, b: -a / hypot(a, b) / hypot(a, b),
                       math=math.atan2, vector=True, slope=signs.of_angle)
 
-# -------------------------------------------------------------------------------- choices: 1 if chosen
+# ----------------------------------------------------------------------------- choices: 1 if chosen
 #                                         ∂y/∂a                              ∂y/∂b
 
 maximum = elementwise("maximum",          lambda y, a, b: _larger(a, b),     lambda y, a, b: _larger(b, a), vector=True, slope="finite")
@@ -146,7 +146,7 @@ clip = elementwise("clip",                lambda y, x, lo, hi: where(equal(y, x)
                                                                              lambda y, x, lo, hi: _above(x, lo, hi),
                    fold=identities.clip, slope="finite")
 
-# ----------------------------------------------------------------------------------- signs and rounding
+# ------------------------------------------------------------------------------- signs and rounding
 #                                         ∂y/∂x
 
 absolute = elementwise("absolute",        lambda y, x: _direction(y, x),        syntax=numpy_syntax("abs"), slope="finite")
@@ -166,7 +166,7 @@ heaviside = elementwise("heaviside",      None,                                 
                         fold=identities.heaviside, slope="finite")
 round_ = elementwise("round",             None,                                 None,     syntax=lambda x, n: _round_syntax(x, n))
 
-# ------------------------------------------------------------------------------------- complex numbers
+# ---------------------------------------------------------------------------------- complex numbers
 #                                         ∂y/∂x
 
 real = elementwise("real",                1)
@@ -177,7 +177,7 @@ conjugate = elementwise("conjugate",      1,  syntax=numpy_syntax("conj"))  # no
 complex_of = elementwise("complex_of",    1,       1j,  evaluate=complex, syntax=builtin_syntax("complex"),
                          result=lambda a, b: Scalar("complex128", weak=True))  # of two numbers
 
-# ------------------------------------------------------------------------- comparisons, logic and bits
+# ---------------------------------------------------------------------- comparisons, logic and bits
 
 less = elementwise("less",                      None, None, python="a < b")
 less_equal = elementwise("less_equal",          None, None, python="a <= b")
@@ -203,7 +203,7 @@ isinf = elementwise("isinf",                    None,       math=math.isinf)
 isfinite = elementwise("isfinite",              None,       math=math.isfinite)
 signbit = elementwise("signbit",                None)
 
-# --------------------------------------------------------------------- derivatives of what was thrown away
+# -------------------------------------------------------------- derivatives of what was thrown away
 
 #                                                 ∂y/∂a                  ∂y/∂b
 strong_product = elementwise("strong_product",    lambda y, a, b: b,     lambda y, a, b: a,  slope="finite", fold=identities.strong_product,
@@ -221,7 +221,7 @@ abs_.raises = raise_conditions.ABSOLUTE
 for _record in (max_, min_, not_, and_, or_):
     _record.raises = raise_conditions.TRUTH
 
-# ---------------------------------------------------------------- where the derivatives above are conventions
+# ------------------------------------------------------ where the derivatives above are conventions
 
 for _each in (absolute, abs_, fabs):
     kinked(_each, Kink("a size at 0: the derivative is taken as 0, between -1 and 1", at_zero))
@@ -263,7 +263,7 @@ for _each in (logical_and, logical_or, logical_xor, logical_not, not_):
             "a number is asked whether it is 0, and is: the derivative is that of the side that it chose",
             lambda y, *xs: np.any([np.equal(x, 0) for x in np.broadcast_arrays(*xs)], axis=0)))
 
-# ------------------------------------------------------------------------- what does not fit in a row
+# ----------------------------------------------------------------------- what does not fit in a row
 
 
 
@@ -303,8 +303,8 @@ def _is_pythons(x) -> bool:
 
 
 def _positive(a):
-    """`a`, with 1 where it is not positive (complex: where it is 0): its logarithm is finite, and 0
-    there.
+    """`a`, replaced by 1 where it is not positive (complex: where it is 0), so that its logarithm
+    is finite, and 0 there.
     """
     constant = getattr(a, "constant", a)
     if isinstance(constant, (int, float)) and constant > 0:
@@ -347,22 +347,22 @@ def _series_of_sinc(x):
 
 
 def _larger(a, b):
-    """1 where a is the larger, 0 where b is, and half of it each at a tie."""
+    """1 where a is larger, 0 where b is, 1/2 at a tie."""
     return where(equal(a, b), 0.5, where(greater(a, b), 1, 0))
 
 
 def _chosen(y, a, b):
-    """1 where y is a, which may be because b is NaN; half of it each at a tie."""
+    """1 where y is a, also because b is NaN; 1/2 at a tie."""
     return where(equal(a, b), 0.5, where(equal(y, a), 1, 0))
 
 
 def _below(x, lo, hi):
-    """1 where clip(x, lo, hi) is lo; half of it where x is, too."""
+    """1 where clip(x, lo, hi) is lo; 1/2 where x equals lo."""
     return where(greater(lo, hi), 0, _larger(lo, x))
 
 
 def _above(x, lo, hi):
-    """1 where clip(x, lo, hi) is hi; half of it where x is, too."""
+    """1 where clip(x, lo, hi) is hi; 1/2 where x equals hi."""
     return _larger(maximum(x, lo), hi)
 
 
@@ -376,12 +376,12 @@ def _direction(y, x):
 
 
 def slope_of_size(y, x):
-    """The derivative of the size y = sqrt(x * x + ...) in x; 0 at 0."""
+    """The derivative of the norm y = sqrt(x * x + ...) in x; 0 at 0."""
     return RECORDS["over_size_forward" if forwards.active else "over_size"](1.0, x, not_zero(y), y)
 
 
 def not_zero(y):
-    """`y`, with 1 where it is 0, to divide by: what is divided is 0 there, and stays it."""
+    """`y`, replaced by 1 where it is 0, as a divisor of what is 0 there."""
     return where(equal(y, 0), 1, y)
 
 
@@ -392,15 +392,15 @@ def _strong_product(a, b, other=1):
 
 
 def _strong_vjp(bar, y, a, b):
-    """Where a is 0, what b is does not matter; how a may change does.  To b, which has slopes of
-    its own, goes 0 where either is 0.
+    """The cotangents of a strong product: where a is 0, b does not matter, but a change of a does.
+    Where a or b is 0, that of b is 0.
     """
     return (like_operand(sum_to(times(bar, b, (y, a, b)), a), a),
             like_operand(sum_to(strong_both(bar, a), b), b))
 
 
 def _strong_jvp(dots, y, a, b):
-    """Two strong products: a tangent of a that is 0 is one of what was thrown away."""
+    """The tangent as two strong products: a zero tangent of a masks b out."""
     with strong_zeros():
         terms = [times(x, other)
                  for x, other in ((dots[0], b), (a, dots[1]))
@@ -422,12 +422,12 @@ _type_of_where = sampled(np.where, "where")
 
 
 def _type_of_choice(condition, a, b):
-    """Python numbers stay what they are; NumPy's are promoted as np.where promotes them."""
+    """Python numbers stay Python numbers; NumPy's are promoted as by np.where."""
     return joined(a, b) if a.weak and b.weak else _type_of_where(condition, a, b)
 
 
 def _round_syntax(x: ast.expr, decimals: ast.expr) -> ast.expr:
-    """np.round(x, decimals), without decimals if that is 0."""
+    """The syntax np.round(x, decimals), without decimals if they are 0."""
     integral = isinstance(decimals, ast.Constant) and decimals.value == 0
     return numpy_syntax("round")(x) if integral else numpy_syntax("round")(x, decimals)
 

@@ -54,8 +54,8 @@ def _surely_inexact(x: Value, depth: int = 4) -> bool:
 
 
 _FLOATS = frozenset(
-    "divide quotient single_quotient exp expm1 log log2 log10 log1p sqrt sin cos tan arcsin arccos arctan "
-    "arctan2 sinh cosh tanh arcsinh arccosh arctanh".split())
+    "divide quotient single_quotient exp expm1 log log2 log10 log1p sqrt sin cos tan "
+    "arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh".split())
 
 
 def _integers(*xs: Value) -> bool:

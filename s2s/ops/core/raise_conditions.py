@@ -1,5 +1,5 @@
-"""When Python raises instead of computing an op: stated once, in the op's record, as a rule on
-Values.
+"""Raise conditions of ops: when Python raises an exception instead of computing, as a rule on
+Values in the op's record.
 
     divide.raises = (Raises(ZeroDivisionError, is_zero, (1.0, 0.0), operands=(1,)),)
 
@@ -38,7 +38,7 @@ from .record import RECORDS, define, value
 
 @dataclass(frozen=True)
 class Raises:
-    """One exception that an op raises.
+    """One exception that an op may raise.
 
     `kind` is its class; None says that Python gives what has no place in the op's type: an integer
     of more than 64 bits, a complex number.  `condition` is given the operands with the numbers
@@ -60,15 +60,15 @@ class Raises:
     tries: bool = False
 
     def of(self, xs) -> list[Value]:
-        """The operands that the condition is about."""
+        """The operands that the condition tests."""
         if self.operands is None:
             return list(xs)
         return (list(xs[self.operands]) if isinstance(self.operands, slice)
                 else [xs[k] for k in self.operands])
 
     def asked(self, xs, attrs: dict) -> Value | None:
-        """Whether it is raised for the operands `xs`, asked with ops that are emitted now; None
-        where it cannot be.
+        """The condition for the operands `xs`, as newly emitted ops; None if it is known not to
+        hold.
         """
         with not_watched():
             found = self.condition(*self.of(xs), **attrs)
@@ -78,12 +78,13 @@ class Raises:
         return value(found)
 
     def is_possible(self, xs, attrs: dict) -> bool:
-        """Whether it can be raised for operands that are what is known of `xs`."""
+        """Whether the condition may hold, given what is known of `xs`."""
         with Builder(Block()):
             return self.asked(xs, attrs) is not None
 
     def arguments(self, evaluate: Callable, xs) -> tuple:
-        """What the exception is made of, for operands like `xs`: what Python says of the example.
+        """The arguments of the exception for operands like `xs`: those of Python's exception for
+        the example.
         """
         try:
             evaluate(*(_like(x, y) for x, y in zip(self.example, xs)))
@@ -93,7 +94,7 @@ class Raises:
 
 
 def _like(x, operand: Value):
-    """The number `x` as one of the kind that `operand` is."""
+    """The number `x`, of the type of `operand`."""
     dtype = getattr(operand.type, "dtype", None) or ""
     if isinstance(x, np.ndarray):
         return x
@@ -106,7 +107,7 @@ def _like(x, operand: Value):
 
 
 def both(a, b):
-    """Whether `a` and `b` hold; None is what cannot."""
+    """Whether `a` and `b` hold; None means never."""
     for x, other in ((a, b), (b, a)):
         if x is None or x is False:
             return None
@@ -121,8 +122,8 @@ def both(a, b):
 
 
 def _are_one_number(a, b) -> bool | None:
-    """Of two conditions that say of one value which number it is: whether it is the same number;
-    None of others.
+    """Whether two equality tests of one value with constants compare with the same one; None for
+    other conditions.
     """
     ops = [x.op
            for x in (a, b) if isinstance(x, Value) and x.op is not None and x.op.name == "equal"]
@@ -133,7 +134,7 @@ def _are_one_number(a, b) -> bool | None:
 
 
 def either(a, b):
-    """Whether `a` or `b` holds; None is what cannot."""
+    """Whether `a` or `b` holds; None means never."""
     for x, other in ((a, b), (b, a)):
         if x is None or x is False or isinstance(x, Value) and x.constant is False:
             return other
@@ -165,28 +166,28 @@ def _dtype(x: Value) -> str:
 
 
 def is_integral(x: Value) -> bool:
-    """Whether `x` is an integer or a truth value by its type."""
+    """Whether the type of `x` is integer or boolean."""
     return _dtype(x).startswith(("int", "uint", "bool"))
 
 
 def is_complex(x: Value) -> bool:
-    """Whether `x` is complex by its type."""
+    """Whether the type of `x` is complex."""
     return _dtype(x).startswith("complex")
 
 
 def _known(x: Value):
-    """The number that `x` is known to be; None where it is not."""
+    """The constant `x`, or None."""
     return x.constant if type(x.constant) in (bool, int, float) else None
 
 
 def equals(x: Value, number):
-    """Whether x is this number."""
+    """Whether x equals this constant."""
     known = _known(x)
     return known == number if known is not None else OPERATORS["equal"](x, value(number))
 
 
 def differs(x: Value, number):
-    """Whether x is not this number."""
+    """Whether x differs from this constant."""
     known = _known(x)
     return known != number if known is not None else OPERATORS["not_equal"](x, value(number))
 
@@ -217,17 +218,17 @@ def is_more(x: Value, bound):
 
 
 def is_infinite(x: Value):
-    """Whether x is infinite; of a complex number, whether a part is."""
+    """Whether x is infinite, for a complex number in either part."""
     return _classified("isinf", x)
 
 
 def is_nan(x: Value):
-    """Whether x is NaN; of a complex number, whether a part is."""
+    """Whether x is NaN, for a complex number in either part."""
     return _classified("isnan", x)
 
 
 def is_finite(x: Value):
-    """Whether x is finite; of a complex number, whether both parts are."""
+    """Whether x is finite, for a complex number in both parts."""
     return _classified("isfinite", x)
 
 
@@ -247,12 +248,12 @@ def are_finite(*xs: Value):
 
 
 def is_beyond(bound: float) -> Callable:
-    """The rule: whether x is larger than `bound`, but not infinite."""
+    """Make a rule: whether x is larger than `bound`, but not infinite."""
     return lambda x: both(is_more(x, bound), is_less(x, math.inf))
 
 
 def is_far_beyond(bound: float) -> Callable:
-    """The rule: whether abs(x) is larger than `bound`, but not infinite."""
+    """Make a rule: whether abs(x) is larger than `bound`, but not infinite."""
     return lambda x: is_beyond(bound)(RECORDS["abs_"](x))
 
 
@@ -267,7 +268,7 @@ def is_whole(x: Value):
 
 
 def has_no_word(x: Value):
-    """Whether x, as an integer, is none of 64 bits, or no integer at all: NaN, infinite, or too
+    """Whether x, as an integer, does not fit in 64 bits, or is none at all: NaN, infinite, or too
     large.
     """
     if is_integral(x):
@@ -298,18 +299,18 @@ def overflows(function, *numbers):
     return False
 
 
-BUILTINS = {"power": pow, "abs_": abs, "round": round}  # ops that Python's own functions are
+BUILTINS = {"power": pow, "abs_": abs, "round": round}  # ops of Python's built-in functions
 
 
 def _function_of(name: str) -> Callable:
-    """What Python calls the op of that name."""
+    """The Python function or operator of the op with that name."""
     return (BUILTINS.get(name)
             or getattr({"math": math, "cmath": cmath}[name.partition(".")[0]],
                        name.partition(".")[2]))
 
 
 def op_of(function: Callable) -> str:
-    """The name of the op that Python's `function` is."""
+    """The name of the op of this Python function."""
     known = next((name for name, each in BUILTINS.items() if each is function), None)
     return known or f"{function.__module__}.{function.__name__}"
 
@@ -320,7 +321,7 @@ def _spelled(function: Callable) -> ast.expr:
 
 
 def _overflows_somewhere(*xs, function: Callable):
-    """The same of arrays, whose numbers are those of lanes: which of them have become infinite."""
+    """The same for arrays of lanes: which of them have become infinite."""
     if not any(isinstance(x, np.ndarray) for x in xs):
         return overflows(function, *xs)
     with np.errstate(all="ignore"):
@@ -339,8 +340,8 @@ overflows_record = define(
 
 
 def has_overflown(y: Value, *xs: Value):
-    """Whether y is infinite, computed of finite numbers: what native code makes where Python raises
-    OverflowError.
+    """Whether y is infinite although its operands are finite: the result of native code where
+    Python raises OverflowError.
 
     For complex numbers, whether that is possible: Python computes some of them from intermediate
     results that overflow.
@@ -353,8 +354,8 @@ def has_overflown(y: Value, *xs: Value):
 
 
 def has_overflown_natively(function: Callable, y: Value, *xs: Value):
-    """What the op `overflows` is in native code, where y is what the function has given."""
-    if function in (pow, math.pow):  # which may have divided by zero
+    """The op `overflows` in native code, given the function's result y."""
+    if function in (pow, math.pow):  # possibly a division by zero
         return both(has_overflown(y, *xs), differs(xs[0], 0))
     return has_overflown(y, *xs)
 
@@ -378,23 +379,23 @@ def divides_by_zero(a: Value, b: Value):
 
 def _power_overflows(a: Value, b: Value):
     if is_integral(a) and is_integral(b) and (_known(b) is None or _known(b) >= 0):
-        return None  # Python's integers do not
+        return None  # Python's integers do not overflow
     if _is_tame_power(a, b):
         return None
     return _overflows("power", a, b)
 
 
 def _is_tame_power(a: Value, b: Value) -> bool:
-    """Whether no finite number to this power overflows."""
+    """Whether no finite base overflows with this exponent."""
     exponent, base = _known(b), _known(a)
-    # what is infinite does not become so
+    # infinite operands do not overflow
     tame = base is not None and (base in (0, 1, -1) or not math.isfinite(base))
     return not is_complex(a) and (exponent is not None and -0.95 < exponent <= 1 or tame)
 
 
 def _leaves_known_power(a: Value, b: Value):
-    """Whether Python does not give what native code makes of a ** b, where one of the two is known,
-    asked of the other alone.
+    """Whether Python's a ** b differs from native code's, for one constant operand, as a test of
+    the other alone.
 
     Rounding makes bounds a little too narrow, and infinity is out of bounds: then Python is asked
     in vain, and returns the result.
@@ -419,9 +420,7 @@ def _leaves_known_power(a: Value, b: Value):
 
 
 def _bound(exponent: float) -> float:
-    """The number whose power with this exponent is nearly the largest number there is, on the side
-    of smaller powers.
-    """
+    """The base whose power with this exponent is just below the largest float."""
     return math.exp(math.log(MAX) / exponent) * (1 - 1e-12 if exponent > 0 else 1 + 1e-12)
 
 
@@ -429,14 +428,14 @@ MAX = 1.7976931348623157e308
 
 
 def _has_no_power(y: Value, a: Value, b: Value):
-    """Whether Python does not give y, which native code has made of a ** b: it raises, or gives a
-    complex number or a long integer.
+    """Whether Python's a ** b differs from native code's y: it raises, or returns a complex number
+    or a long integer.
     """
     exponent, base = _known(b), _known(a)
     if is_complex(y) or is_complex(a) or is_complex(b):
         return either(has_overflown(y, a, b), divides_by_zero(a, b) if is_complex(b) else None)
     if is_integral(a) and is_integral(b):
-        if exponent is not None and exponent >= 0:  # squares and cubes wrap around as products do
+        if exponent is not None and exponent >= 0:  # squares and cubes wrap around like products
             return None if exponent <= 3 else is_more(RECORDS["abs_"](a), int(2 ** (63 / exponent)))
         if base is not None and base > 1:
             return is_more(b, max(n for n in range(63) if base**n < 2**63))
@@ -444,12 +443,12 @@ def _has_no_power(y: Value, a: Value, b: Value):
             RECORDS["int_"](a)), b)), value(2.0**63))
     if (exponent is not None and math.isfinite(exponent)
         or base is not None and base > 0 and math.isfinite(base)):
-        return None  # the other has been asked
+        return None  # the other operand was tested
     return both(negated(is_finite(y)), are_finite(a, b))
 
 
 def _is_outside_of_pow(a: Value, b: Value):
-    """Whether math.pow(a, b) has no real value: math.pow(0, -1), math.pow(-8, 1 / 3)."""
+    """Whether math.pow(a, b) is undefined: math.pow(0, -1), math.pow(-8, 1 / 3)."""
     fractional = (None if is_whole(b) is True else True if is_whole(b) is False
                   else OPERATORS["less"](RECORDS["floor"](b), b))
     return either(divides_by_zero(a, b),
@@ -496,7 +495,7 @@ def _range(condition: Callable, *example) -> tuple[Raises, ...]:
 
 
 def _is_pole(x: Value):
-    """Whether gamma has no value at x: a whole number that is not positive, or -inf."""
+    """Whether gamma has a pole at x: an integer that is not positive, or -inf."""
     return both(is_at_most(x, 0), is_whole(x))
 
 
@@ -540,12 +539,12 @@ def _overflow_in(name: str) -> tuple[Raises, ...]:
 
 
 def _unless_nan(infinite: Callable, other: Callable) -> Callable:
-    """The rule: whether one part of z is infinite and the other a number."""
+    """Make a rule: whether one part of z is infinite and the other a number."""
     return lambda z: both(is_infinite(infinite(z)), negated(is_nan(other(z))))
 
 
 def _is(real: float, imag: float) -> Callable:
-    """The rule: whether z is one of the numbers ±real ± imag * 1j."""
+    """Make a rule: whether z is one of the numbers ±real ± imag * 1j."""
     return lambda z: both(equals(RECORDS["abs_"](_real(z)), real),
                           equals(RECORDS["abs_"](_imag(z)), imag))
 
@@ -575,7 +574,7 @@ ROUND = (Raises(OverflowError,  # native code calls Python for it
                 lambda x, n: None
                     if (_known(n) or 0) >= 0 and _known(n) is not None or is_integral(x)
                     else _overflows("round", x, n), (1.7e308, -308), natively=False, tries=True),)
-# of an array there is none
+# arrays have none
 TRUTH = (Raises(ValueError,
                 lambda *xs: None if all(isinstance(x.type, Scalar) for x in xs) else True),)
 
@@ -598,19 +597,19 @@ def unlike(n: Value, m: Value):
 
 
 def do_not_agree(n: Value, m: Value, broadcasts: bool):
-    """Whether axes of these lengths do not go together; with `broadcasts` one may be 1."""
+    """Whether axes of these lengths do not match; with `broadcasts` one may be 1."""
     return all_of(unlike(n, m), *(differs(x, 1) for x in (n, m) if broadcasts))
 
 
 def _is_length(n: Value) -> bool:
-    """Whether n is a length, or larger than one."""
+    """Whether n is a length, or certainly larger than one."""
     base, offset = base_offset(n)
     return (base is not None and base.op is not None
             and base.op.name in ("length", "size", "tape_len") and offset >= 0)
 
 
 def is_negative_count(n: Value):
-    """Whether n, which counts something, is negative."""
+    """Whether the count n is negative."""
     return None if not isinstance(n.type, Scalar) or _is_length(n) else is_less(n, 0)
 
 
@@ -623,7 +622,7 @@ def any_is_negative(*counts: Value, **attrs):
 
 
 def is_empty(x: Value, *, axis, keepdims: bool):
-    """Whether the extreme of x along `axis` is one of nothing."""
+    """Whether x is empty along `axis`, so that its extreme is undefined."""
     if not isinstance(x.type, Array):
         return None
     axes = range(x.type.rank) if axis is None else (axis,) if isinstance(axis, int) else axis
@@ -634,7 +633,7 @@ def is_empty(x: Value, *, axis, keepdims: bool):
 
 
 def fills_not(x: Value, *sizes: Value):
-    """Whether x has not as many elements as this shape; -1 stands for what is left."""
+    """Whether the size of x does not match this shape; -1 stands for the remaining length."""
     if not isinstance(x.type, Array):
         return None
     whole, part, is_open = RECORDS["size"](x), value(1), False
@@ -651,7 +650,7 @@ def fills_not(x: Value, *sizes: Value):
 
 
 def steps_by_zero(x: Value, *operands: Value, pattern: tuple):
-    """Whether a slice of x has the step 0."""
+    """Whether a slice of x has step 0."""
     rest, found = list(operands), None
     for p in pattern:
         if not isinstance(p, str):
@@ -665,8 +664,8 @@ def steps_by_zero(x: Value, *operands: Value, pattern: tuple):
 
 
 def fits_not(x: Value, v: Value, *operands: Value, pattern: tuple):
-    """Whether v does not broadcast to the slices of x that it is written to; whole axes are known
-    to agree.
+    """Whether v does not broadcast to the slices of x that are written; whole axes are known to
+    agree.
     """
     if (not isinstance(v.type, Array) or not isinstance(x.type, Array)
         or not any(isinstance(p, str) and p != "i" and p != "..." for p in pattern)
@@ -683,20 +682,20 @@ def fits_not(x: Value, v: Value, *operands: Value, pattern: tuple):
 
 
 def is_not_finite_somewhere(a: Value, *_, **attrs):
-    """Whether a matrix holds infinities or NaN."""
+    """Whether a matrix contains infinities or NaN."""
     if not isinstance(a.type, Array) or not str(a.type.dtype).startswith(("float", "complex")):
         return None
     return RECORDS["not_"](RECORDS["all"](OPERATORS["isfinite"](a), axis=None, keepdims=False))
 
 
 def _any(x):
-    """Whether one element of an array of truth values holds; a truth value itself."""
+    """Whether any element of a boolean array is true; a boolean as it is."""
     return (RECORDS["any"](x, axis=None, keepdims=False)
             if isinstance(x, Value) and isinstance(x.type, Array) else x)
 
 
 def indexed_outside(x: Value, *operands: Value, pattern: tuple):
-    """Whether an index that is an array leads out of x, or a mask is not as long as x."""
+    """Whether an index array is out of bounds of x, or a mask has another length."""
     rest, axis, found = list(operands), 0, None
     if not isinstance(x.type, Array):
         return None
@@ -725,12 +724,12 @@ def indexed_outside(x: Value, *operands: Value, pattern: tuple):
 
 
 def written_outside(x: Value, v: Value, *operands: Value, pattern: tuple):
-    """The same of x[...] = v."""
+    """The same for x[...] = v."""
     return indexed_outside(x, *operands, pattern=pattern)
 
 
 def is_outside(xs: Value, i: Value):
-    """Whether there is no xs[i] in a list."""
+    """Whether the index of xs[i] is out of range."""
     n = RECORDS["tape_len"](xs)
     return either(is_less(i, -n) if _known(i) is None or _known(i) < 0 else None,
                   OPERATORS["greater_equal"](i, n))
@@ -742,7 +741,7 @@ def has_no_items(xs: Value, *_):
 
 
 def is_missing(xs: Value, x: Value):
-    """Whether a list does not hold x."""
+    """Whether a list does not contain x."""
     return equals(RECORDS["list_count"](xs, x), 0)
 
 

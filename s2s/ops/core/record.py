@@ -51,12 +51,12 @@ class Record:
     batch: Callable | None = None  # see transform/batch/vmap
     # see ops/depends.py; None: element by element, or everything on everything
     depends: Callable | None = None
-    # for sparse derivatives: inputs that do not decide which element goes where
+    # for sparse derivatives: inputs that do not affect which element goes where
     moves: tuple[int, ...] = ()
     elementwise: bool = False
     cheap: bool = False  # recomputed in the reverse sweep rather than saved
     pure: bool = True  # may be dropped if unused, shared if repeated
-    # is not pure, but does nothing else than raise: independent trips stay independent
+    # not pure, but its only effect is to raise: independent trips stay independent
     only_raises: bool = False
     views: tuple[int, ...] = ()  # inputs whose memory the result may share
     shapes: tuple[int, ...] = ()  # inputs of which only the shape is read
@@ -64,10 +64,10 @@ class Record:
     # elementwise: see Note [Slopes]; or a function of the operands that says it
     slope: str | Callable = "pole"
     warns_at_poles: bool = True  # elementwise: NumPy warns where its value is infinite
-    # when Python raises instead of computing it: Raises, of raise_conditions.py, in the order in
-    # which they are asked
+    # when Python raises instead of computing it: Raises (raise_conditions.py), in order of
+    # testing
     raises: tuple = ()
-    # what runtime/kernels/vector_math, which loops over arrays call, has for it: "sin"
+    # its function in runtime/kernels/vector_math, for loops over arrays: "sin"
     vector: str = ""
     # a module-level function the spelling calls; its source is printed along
     helper: Callable | None = None
@@ -75,8 +75,8 @@ class Record:
     rebuild: Callable | None = None
     run: Callable | None = None  # ops with blocks: (op, inputs, run_block) -> list of results
     check: Callable | None = None  # ops with blocks: (op) -> raises VerifyError
-    kinks: tuple = ()  # where its derivative is a convention: see kinks.py
-    # (op, output) -> the input that the output is, where it is one
+    kinks: tuple = ()  # where its derivative is a convention (kinks.py)
+    # (op, output) -> the input that equals the output, if any
     stands_for: Callable | None = None
     # inputs in which it is linear: jvp applies the op to x_dot
     linear: tuple[int, ...] = field(default=())
@@ -109,9 +109,8 @@ class Record:
 
 # Note [Slopes]
 # "finite": at finite operands all slopes are finite, unless they overflow (exp, multiply).
-# "steep": a value that is finite has a slope
-# that may be infinite (sqrt at 0, arccos at 1).  "pole": the value may be infinite, too (log, 1 /
-# x), and so may what is made of it.
+# "steep": the slope may be infinite where the value is finite (sqrt at 0, arccos at 1).  "pole":
+# the value may be infinite, too (log, 1 / x), and so may values computed from it.
 
 
 def define(name: str, **fields) -> Record:
@@ -142,7 +141,7 @@ class Macro:
         return argument > len(self.data) and self.data != (...,)
 
 
-# s2s.grad -> what it means inside a program; the public module fills it
+# s2s.grad -> its meaning inside a program; filled by the public module
 MACROS: dict[object, Macro] = {}
 
 
@@ -196,7 +195,8 @@ constant = define(
     "constant",
     evaluate=lambda *, value: value,
     infer=lambda *, value: type_of_constant(value),
-    syntax=lambda *, value: ast.Constant(value),  # the printer spells what ast.Constant cannot
+    # the printer spells constants that ast.Constant cannot
+    syntax=lambda *, value: ast.Constant(value),
     cheap=True,
 )
 
@@ -336,28 +336,27 @@ def runs_backwards() -> bool:
 
 
 # Note [Derivatives do not raise]
-# Python's own numbers raise when divided by zero, and NumPy's do not.  Of a Python number x,
-# `np.sin(x) / x` is NumPy's and nan at 0; its derivative has the factor 1.0 / x, which is Python's
-# and would raise.  What runs without raising has a derivative that does: inf or nan, as in NumPy.
-# So where a rule divides by a Python number, it divides as np.divide does (the op `quotient`),
-# unless the other operand is surely NumPy's, the divisor surely not 0, or the op itself has raised
-# where it is: then `1 / x` stays what it is, and x = 0 stays a ZeroDivisionError.
-# Considered: to convert the divisor, np.float64(x), which makes the derivatives of float32 programs
-# float64; to let cotangents start as np.float64(1.0), which spoils every product that the seed is
-# multiplied away from, and does not help where the zeros of another path, Python's, are what is
-# divided.
+# Python numbers raise when divided by zero, NumPy's do not.  For a Python number x, `np.sin(x) / x`
+# is NumPy's and nan at 0; its derivative has the factor 1.0 / x, which is Python's and would raise.
+# A program that does not raise has a derivative that does not: it is inf or nan, as in NumPy.  So a
+# rule that divides by a Python number divides as np.divide does (the op `quotient`), unless the
+# other operand is certainly NumPy's, the divisor certainly not 0, or the op itself raises in this
+# case: then `1 / x` stays as it is, and x = 0 stays a ZeroDivisionError.
+# Considered: converting the divisor, np.float64(x), which makes the derivatives of float32 programs
+# float64; starting cotangents as np.float64(1.0), which spoils every product from which the seed is
+# simplified away, and does not help if the dividend is a Python zero from another path.
 #
-# np.divide makes a float64 of Python's numbers, and that makes float64 of all it meets.  In the
-# derivative of a result in single precision, of np.mean or x / len(x), it is np.divide(1.0, n,
+# np.divide turns Python numbers into float64, which widens everything that meets it.  In the
+# derivative of a single-precision result, of np.mean or x / len(x), it is np.divide(1.0, n,
 # dtype=np.float32) (the op `single_quotient`).  Considered: np.float32(1.0) / n, but a converted
-# constant is a constant, and is taken for Python's once it is in the text as 1.0.
+# constant is a constant, and counts as Python's once it is printed as 1.0.
 
 
 class deriving:
     """Context manager: divisions emitted inside belong to the derivative of y = record(...)."""
 
-    quietly = False  # whether a division by zero may not raise now
-    single = False  # whether what it makes of Python's numbers is to be float32
+    quietly = False  # whether divisions by zero must not raise now
+    single = False  # whether its results from Python numbers are to be float32
 
     def __init__(self, record: Record, y):
         self.quiet = not (any(each.at_poles for each in record.raises) and isinstance(y, Value)

@@ -479,7 +479,7 @@ def shape_giver(shape) -> Value | None:
 # ----------------------------------------------------------------------- spreading and summing back
 
 
-# dtypes that a number of Python's, written by itself, does not have
+# dtypes that a literal Python number does not have
 NARROW = ("float16", "float32", "complex64")
 
 
@@ -573,7 +573,7 @@ def _fold_sum_to(x_bar: Value, x: Value, *, known: bool = False):
         return x_bar
     if (x_bar.op is not None and x_bar.op.record is shaped_like
         and same_shape(x_bar.op.inputs[0].type, x.type)):
-        return x_bar.op.inputs[0]  # it has both shapes
+        return x_bar.op.inputs[0]  # it is proved to have both shapes
     if rank(x_bar) is None or rank(x) is None:
         pass
     elif rank(x) == 0:
@@ -655,7 +655,7 @@ def _needs_no_saying(type: Type, like: Type) -> bool:
         or isinstance(type, Scalar)
         or _fills(type, like)
         and _fills(like, type)
-        # that of one trip says nothing
+        # the value of one trip says nothing
         or any(getattr(d, "accepts_any", False) for d in dims_of(like))
     )
 
@@ -667,7 +667,7 @@ def _fold_shaped(x: Value, like: Value, *, leading: int | None = None):
 
 
 shaped_like = define(
-    # x, of which a rule knows that it has the shape of another value, or its `leading` axes: no
+    # declare that x has the shape of another value, or its `leading` axes: no
     # code, a better type
     "shaped_like",
     evaluate=lambda x, like, *, leading=None: x,
@@ -685,12 +685,12 @@ shaped_like = define(
 
 
 # Note [Sums over two axes]
-# A matrix product raises where the axes that it sums over differ in length; the product of elements
-# that stands for it, in a derivative or in native code, spreads one of length 1.  Where the lengths
-# are those of two arguments a call asks for them (ir/graph.py, Meeting).  Of others only the run
-# knows: what stands for the product says `as_long_as`.  Considered: to leave a check where
-# dead-code elimination drops the product; but each slice that meets another would leave one, and
-# most derivatives of slices raise by themselves.
+# A matrix product raises where the contracted axes differ in length; the elementwise product that
+# replaces it, in a derivative or in native code, broadcasts a length of 1.  Lengths of two
+# arguments are checked at the call (ir/graph.py, Meeting).  Others are known only at run time: the
+# replacement has an `as_long_as`.  Considered: leaving a check where dead-code elimination removes
+# the product; but each pair of slices would leave one, and most derivatives of slices raise by
+# themselves.
 
 
 def check_length(x, y, axis, other):

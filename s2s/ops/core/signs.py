@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from ...ir.graph import MISSING, Value
 
-DEEPEST = 12  # ops that a sign is followed through
+DEEPEST = 12  # depth of the analysis, in ops
 POSITIVE, NOT_NEGATIVE, UNKNOWN = 2, 1, 0
 _ABOVE_ZERO = {"exp", "exp2", "cosh", "math.exp", "math.cosh", "expit", "ndtr"}
 _SQUARES = {"square", "absolute", "abs_", "fabs", "math.fabs", "hypot", "math.hypot", "length",
@@ -19,7 +19,7 @@ _SQUARES = {"square", "absolute", "abs_", "fabs", "math.fabs", "hypot", "math.hy
 _ROOTS = {"sqrt", "root", "math.sqrt", "cbrt", "math.cbrt"}
 _MOVES = {"getitem", "reshape", "ravel", "expand_dims", "squeeze", "transpose", "swapaxes",
           "moveaxis", "flip", "broadcast_to",
-          # elements of one sign
+          # ops that preserve the sign
           "spread", "repeat", "copy", "astype", "convert", "float_", "shaped_like", "sum", "max",
           "min"}
 

@@ -244,7 +244,7 @@ def _vjp_svd(bars, ys, a):
     if not is_zero(u_bar):
         turned = matmul(t(u), u_bar)
         inner = over_gaps(turned * row, s) - over_gaps(_adjoint(turned) * row, s)
-        if is_complex(a):  # the phases, which go to u
+        if is_complex(a):  # the phases, applied to u
             inner = inner + eye(length(s, axis=0)) * (0.5 * (turned - _conjugate(turned)) * over)
         total = add(matmul(matmul(uc, inner), vc))
         total = total + matmul((u_bar - matmul(uc, turned)) * over, vc)
@@ -463,7 +463,7 @@ def _vjp_lstsq(bars, ys, a, b):
     rest = right - matmul(a, x)
     a_bar = (matmul(rest, t(matmul(y, b_bar))) + matmul(left, t(bar - matmul(y, matmul(a, bar))))
              - matmul(b_bar, t(x)))
-    if not is_zero(bars[1]):  # of sums of squares, where there are any
+    if not is_zero(bars[1]):  # of the sums of squares, if any
         weights = put(zeros_like(take(x, 0)), slice(None, length(ys[1], axis=0)), bars[1])
         turned = 2.0 * weights * rest
         a_bar, b_bar = a_bar - matmul(turned, t(x)), b_bar + turned

@@ -270,7 +270,7 @@ def _vjp_along(c, y, of, e, a, *spectrum, conjugate: bool, upper, complete, jump
         return None, e_bar, _read(a_bar, upper, a), None, None, None, None, None
     g_bar, slope_bar = Spectrum(*spectrum, conjugate=conjugate, complete=complete,
                                 jumps=jumps).changing(c, e)
-    # what reaches `a` through g and slope
+    # the contribution through g and slope
     moved = conjugated(v) * (g_bar * slope + slope_bar * second)
     a_bar = a_bar - matmul(moved, t(v))
     return (None, e_bar, _read(a_bar, upper, a), None, None, like_operand(g_bar, g),

@@ -68,7 +68,7 @@ def _infer_solve(a: Value, b: Value) -> Type:
 def _vjp_solve(bar, y, a, b):
     b_bar = solve(matrix_transposed(a), bar)
     a_bar = -dot_left(b_bar, a, y)  # b is a @ y
-    are_single = rank(a) == 2 and rank(b) in (1, 2)  # of stacks one may be spread along another
+    are_single = rank(a) == 2 and rank(b) in (1, 2)  # stacks may broadcast against each other
     return tuple(like_operand((shaped_like if are_single else sum_to)(x_bar, x), x)
                  for x_bar, x in ((a_bar, a), (b_bar, b)))
 
@@ -150,19 +150,18 @@ def _lower_half(x: Value) -> Value:
 
 
 # Note [Which triangle is read]
-# Of a symmetric or Hermitian matrix LAPACK reads one triangle, and of a Hermitian diagonal the real
-# part.  The result is a function of these elements alone: others get no cotangent, and their
-# tangents count for nothing.  With H the matrix that is meant by a triangle of a,
+# LAPACK reads one triangle of a symmetric or Hermitian matrix, and the real part of a Hermitian
+# diagonal.  The result is a function of these elements alone: others get no cotangent, and their
+# tangents do not count.  With H the matrix that a triangle of a stands for,
 #
-# forward   H_dot is the triangle of a_dot and its adjoint        np.tril(a_dot) + np.tril(a_dot,
-# -1).T
-# reverse   a_bar is the triangle of H_bar and what its mirror    np.tril(H_bar) + np.triu(H_bar,
-# 1).T
-#               image adds to it
+#     forward   H_dot is the triangle of a_dot           np.tril(a_dot) + np.tril(a_dot, -1).T
+#               and its adjoint
+#     reverse   a_bar is the triangle of H_bar           np.tril(H_bar) + np.triu(H_bar, 1).T
+#               plus its mirror image
 #
-# Considered: to make the matrix symmetric before, 0.5 * (a + a.T), as JAX does: where both
-# triangles are written the sum over them is the same, and a matrix of which one is written gets
-# half of its gradient.
+# Considered: symmetrising the matrix first, 0.5 * (a + a.T), as JAX does: if both triangles are
+# filled the sum of their gradients is the same, but a matrix with one filled triangle gets half of
+# its gradient.
 
 
 def completed(a: Value, upper: bool = False) -> Value:

@@ -45,7 +45,7 @@ from ..core.elementwise import (
 )
 from ..core.record import RECORDS, Record, define, dtype_of, numpy_function, promote, static, value
 
-# ------------------------------------------------------------------------------------------ definition
+# --------------------------------------------------------------------------------------- definition
 
 
 def _scipy_syntax(name: str) -> Callable:
@@ -59,16 +59,18 @@ def scipys(name: str) -> Named:
     return Named("scipy.special", name)
 
 
-OF_REAL_NUMBERS: set[str] = {"polygamma"}  # functions of which native code has those of real numbers: of complex ones SciPy is called
-SCIPYS_ALONE: set[str] = set()  # what nobody but SciPy computes
-OF_ORDER: dict[str, int] = {}  # those of them whose first arguments are attributes, and how many
+# functions native for real numbers; SciPy is called for complex ones
+OF_REAL_NUMBERS: set[str] = {"polygamma"}
+SCIPYS_ALONE: set[str] = set()  # functions that only SciPy has
+OF_ORDER: dict[str, int] = {}  # those with attributes as first arguments, and how many
 
 
 def is_scipys_of_complex(op: Op) -> bool:
     """Whether `op` is a function of scipy.special of complex numbers, for which native code calls
     SciPy.
     """
-    return op.name in OF_REAL_NUMBERS and any((dtype_of(x.type) or "").startswith("complex") for x in op.inputs)
+    return (op.name in OF_REAL_NUMBERS
+            and any((dtype_of(x.type) or "").startswith("complex") for x in op.inputs))
 
 
 def in_precision(y: Value, *xs: Value) -> Value:
@@ -76,7 +78,8 @@ def in_precision(y: Value, *xs: Value) -> Value:
     if any(x.type.dtype is None for x in xs) or all(x.type.weak for x in xs):
         return y
     dtype = promote(*(x.type for x in xs))[0]
-    return RECORDS["convert"](y, dtype="float32") if dtype in ("float16", "float32") and dtype_of(y.type) != "float32" else y
+    return (RECORDS["convert"](y, dtype="float32")
+            if dtype in ("float16", "float32") and dtype_of(y.type) != "float32" else y)
 
 
 def _special(name: str, *partials, of_numbers: Callable | None = None, math: Callable | None = None,
@@ -86,7 +89,8 @@ def _special(name: str, *partials, of_numbers: Callable | None = None, math: Cal
     """
 
     def fold(record: Record, *xs: Value):
-        if not all(isinstance(x.type, Scalar) and not x.type.dtype.startswith("complex") for x in xs):
+        if not all(isinstance(x.type, Scalar) and not x.type.dtype.startswith("complex")
+                   for x in xs):
             return None
         if of_numbers is not None:
             return in_precision(of_numbers(*xs), *xs)
@@ -96,8 +100,8 @@ def _special(name: str, *partials, of_numbers: Callable | None = None, math: Cal
     OF_REAL_NUMBERS.add(name)
     if of_numbers is None and math is None:
         SCIPYS_ALONE.add(name)
-    record = elementwise(name, *partials, evaluate=function, syntax=_scipy_syntax(name), fold=fold, math=math,
-                         also=(function,), vector=vector, slope=slope)
+    record = elementwise(name, *partials, evaluate=function, syntax=_scipy_syntax(name), fold=fold,
+                         math=math, also=(function,), vector=vector, slope=slope)
     record.warns_at_poles = False
     return record
 
@@ -107,13 +111,17 @@ def _helper(function: Callable, like: Callable, vector: str = "") -> Record:
     stands in for.
     """
     name = function.__name__
-    record = define(f"{name}_of_number", evaluate=function, infer=lambda x, **attrs: Scalar("float64"), helper=function,
-                    syntax=lambda x, **attrs: builtin_syntax(name)(*map(ast.Constant, attrs.values()), x),
-                    partials=(lambda y, x, **attrs: like().partials[0](y, x, **attrs),), elementwise=True, cheap=True,
+    record = define(f"{name}_of_number", evaluate=function,
+                    infer=lambda x, **attrs: Scalar("float64"), helper=function,
+                    syntax=lambda x, **attrs: builtin_syntax(name)(
+                        *map(ast.Constant, attrs.values()), x),
+                    partials=(lambda y, x, **attrs: like().partials[0](y, x, **attrs),),
+                    elementwise=True, cheap=True,
                     vector=vector, slope=lambda *xs: like().slope_at(xs))
     record.vjp = functools.partial(elementwise_vjp, record=record)
     record.jvp = functools.partial(elementwise_jvp, record=record)
-    record.batch = lambda *xs, **attrs: like()(*xs, **attrs)  # numbers of many lanes are an array
+    # the numbers of all lanes form an array
+    record.batch = lambda *xs, **attrs: like()(*xs, **attrs)
     return record
 
 
@@ -125,7 +133,7 @@ erfc = _special("erfc",                        lambda y, x: -2 / math.sqrt(math.
 ndtr = _special("ndtr",                        lambda y, x: exp(-0.5 * x * x) / math.sqrt(2 * math.pi),
                 of_numbers=lambda x: 0.5 * erfc(-x / math.sqrt(2)), slope="finite")
 
-# ------------------------------------------------------------------------------------ gamma function
+# ----------------------------------------------------------------------------------- gamma function
 
 
 def polygamma(n, x):
@@ -165,14 +173,16 @@ def polygamma(n, x):
 
 def _polygamma_type(x: Value, *, order: int) -> Type:
     if order and (dtype_of(x.type) or "").startswith("complex"):
-        raise TypeMismatchError("polygamma of complex numbers, which the derivative of digamma is", current().line,
-                                "SciPy has none: use numbers that are real")
+        raise TypeMismatchError("polygamma of complex numbers, which the derivative of digamma is",
+                                current().line, "SciPy has none: use numbers that are real")
     found = exp.infer(x)
-    return replace(found, dtype="float64") if order and found.dtype in ("float16", "float32") else found  # of which SciPy makes float64
+    return (replace(found, dtype="float64") if order and found.dtype in ("float16", "float32")
+            else found)  # which SciPy converts to float64
 
 
 def _polygamma_syntax(x: ast.expr, *, order: int) -> ast.expr:
-    return _scipy_syntax("digamma")(x) if order == 0 else _scipy_syntax("polygamma")(ast.Constant(order), x)
+    return (_scipy_syntax("digamma")(x) if order == 0
+            else _scipy_syntax("polygamma")(ast.Constant(order), x))
 
 
 polygamma_record = define(
@@ -231,8 +241,8 @@ beta = _special("beta",                        lambda y, a, b: y * (digamma(a) -
 betaln = _special("betaln",                    lambda y, a, b: digamma(a) - digamma(a + b),
                                                                                 lambda y, a, b: digamma(b) - digamma(a + b))
 
-# ------------------------------------------------------------------------------- around the error function
-# The slopes of erfcx and dawsn are differences of numbers that are nearly equal where x is large; series take their place there.
+# ------------------------------------------------------------------------ around the error function
+# The slopes of erfcx and dawsn cancel where x is large: series replace them there.
 
 
 def _real(x):
@@ -264,7 +274,8 @@ def _slope_of_log_ndtr(y, x):
     of erfcx.
     """
     below = less(_real(x), 0.0)
-    return where(below, math.sqrt(2 / math.pi) / erfcx(where(below, -x, 0.0) / math.sqrt(2)), exp(-0.5 * x * x - y) / math.sqrt(2 * math.pi))
+    return where(below, math.sqrt(2 / math.pi) / erfcx(where(below, -x, 0.0) / math.sqrt(2)),
+                 exp(-0.5 * x * x - y) / math.sqrt(2 * math.pi))
 
 
 #                                              ∂y/∂x
@@ -276,7 +287,7 @@ erfcinv = _special("erfcinv",                  lambda y, x: -math.sqrt(math.pi) 
 ndtri = _special("ndtri",                      lambda y, x: math.sqrt(2 * math.pi) * exp(0.5 * y * y))
 log_ndtr = _special("log_ndtr",                lambda y, x: _slope_of_log_ndtr(y, x), slope="finite")
 
-# ---------------------------------------------------------------------------------------- Bessel functions
+# --------------------------------------------------------------------------------- Bessel functions
 #                                              ∂y/∂x
 
 
@@ -334,7 +345,8 @@ def _of_order(name: str, partial: Callable, orders: tuple = ("order",)) -> Recor
     @numpy_function(scipys(name))
     def called_with(*args) -> Value:
         if len(args) != len(orders) + 1:
-            raise UnsupportedError(f"scipy.special.{name} of {len(args)} arguments", current().line, f"give it {len(orders) + 1}")
+            raise UnsupportedError(f"scipy.special.{name} of {len(args)} arguments", current().line,
+                                   f"give it {len(orders) + 1}")
         return record(args[-1], **{order: _number(v, of) for order, v in zip(orders, args)})
 
     return record
@@ -348,7 +360,7 @@ kv = _of_order("kv", lambda y, x, *, order: -0.5 * (kv(x, order=order - 1) + kv(
 for _record in (cbrt, exp2, expm1, log1p):  # which scipy.special has as well
     numpy_function(scipys(_record.name))(called(_record, 1))
 
-# -------------------------------------------------------------------------------- incomplete functions
+# ----------------------------------------------------------------------------- incomplete functions
 #                                              ∂y/∂x
 
 def _reflected(x):
@@ -366,7 +378,8 @@ def _slope_of_rgamma(y, x):
 
 def _density_of_beta(x, a, b):
     """x**(a - 1) * (1 - x)**(b - 1) / B(a, b)."""
-    return exp(xlogy(a - 1.0, x) + xlog1py(b - 1.0, -x) - (math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)))
+    return exp(xlogy(a - 1.0, x) + xlog1py(b - 1.0, -x)
+               - (math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)))
 
 
 gammainc = _of_order("gammainc", lambda y, x, *, order: exp((order - 1) * log(x) - x - math.lgamma(order)))
@@ -393,7 +406,7 @@ owens_t = _special("owens_t",                  lambda y, h, a: -erf(a * h / math
                    lambda y, h, a: exp(-0.5 * h * h * (1 + a * a)) / (2 * math.pi * (1 + a * a)))
 
 
-# -------------------------------------------------------------- elliptic integrals, hypergeometric functions
+# ----------------------------------------------------- elliptic integrals, hypergeometric functions
 #                                              ∂y/∂x
 
 
@@ -418,7 +431,7 @@ poch = _special("poch",                        lambda y, a, b: y * (digamma(a + 
 binom = _special("binom",                      lambda y, a, b: y * (digamma(a + 1) - digamma(a - b + 1)),
                                                                                 lambda y, a, b: y * (digamma(a - b + 1) - digamma(b + 1)))
 
-# ------------------------------------------------------------------------------------- more Bessel functions
+# ---------------------------------------------------------------------------- more Bessel functions
 #                                              ∂y/∂x
 
 k0 = _special("k0",                            lambda y, x: -k1(x))
@@ -435,7 +448,7 @@ def yn(n, x) -> Value:
     return yv(x, order=static(n, "the order of yn"))
 
 
-# ---------------------------------------------------------------------- powers, angles in degrees, losses
+# ---------------------------------------------------------------- powers, angles in degrees, losses
 #                                              ∂y/∂x
 
 
@@ -450,7 +463,8 @@ tandg = _special("tandg",                      lambda y, x: math.pi / 180 * (1 +
 def _numpys(x):
     """`x` as a NumPy number, whose powers give infinity where those of a Python number would raise.
     """
-    return RECORDS["convert"](x, dtype="float64") if isinstance(x, Value) and isinstance(x.type, Scalar) and x.type.weak else x
+    return (RECORDS["convert"](x, dtype="float64")
+            if isinstance(x, Value) and isinstance(x.type, Scalar) and x.type.weak else x)
 
 
 def _transformed(x, power):
@@ -486,7 +500,7 @@ def _stretch(a, b):
 pseudo_huber = _special("pseudo_huber",        lambda y, a, b: 2 * a * (_stretch(a, b) - 1) - b * b / (a * _stretch(a, b)),
                                                                                         lambda y, a, b: b / _stretch(a, b))
 
-# -------------------------------------------------------------------------------- logistic functions
+# ------------------------------------------------------------------------------- logistic functions
 
 
 def expit(x):
@@ -513,8 +527,10 @@ def _finite(a, b, least):
     """`b`, replaced where `a` is 0 and the logarithm of b - `least` is not finite by the number
     with logarithm 0: a * log is 0 there, and constant in b.
     """
-    choose = select if all(isinstance(x.type, Scalar) for x in map(value, (a, b))) else where  # np.where makes arrays of numbers
-    return choose(equal(a, 0), choose(bitwise_or(less_equal(b, least), equal(b, math.inf)), least + 1.0, b), b)
+    # np.where makes arrays of numbers
+    choose = select if all(isinstance(x.type, Scalar) for x in map(value, (a, b))) else where
+    return choose(equal(a, 0),
+                  choose(bitwise_or(less_equal(b, least), equal(b, math.inf)), least + 1.0, b), b)
 
 
 #                                              ∂y/∂a                                        ∂y/∂b

@@ -215,8 +215,8 @@ gap_record = define(
 )
 
 
-# What is computed from it is not what was computed from x, nor in another run: so cse leaves it to
-# be computed again.
+# Values computed from it differ from those computed from x, and in another run: so CSE leaves
+# the recomputation alone.
 again = define(
     "again",
     evaluate=lambda x, *, run: x,

@@ -36,7 +36,7 @@ from ...ir.types import NONE, Array, Unknown, carries_derivative
 from ..core.record import Record, define, value
 from ..core.shape import length, shaped_like
 
-# a library's function -> the one with rules of its own that it means in programs
+# a library's function -> its replacement with custom rules
 RULES: dict[object, object] = {}
 
 
@@ -55,9 +55,9 @@ class Halves:
 
     forward: Function
     backward: Function
-    # which arguments, and after them captures of the forward part, the backward part reads
+    # arguments, and then captures of the forward part, that the backward part reads
     arguments: tuple[int, ...]
-    covers: tuple[int, ...]  # the arguments that get a cotangent; that of others is zero
+    covers: tuple[int, ...]  # arguments with a cotangent; for others it is zero
 
     def residuals(self, results: int) -> list[Value]:
         """The values that the forward part saves, besides its `results`."""
@@ -82,8 +82,8 @@ def captured(op: Op) -> dict[Callable, Value]:
     return dict(zip(callee.getters(op.inputs), op.inputs[callee.count:]))
 
 
-# Considered: to compare shapes in one op that hands the array on.  A length is a number in every
-# lane, so this needs no rule for batches, and native code has a comparison.
+# Considered: comparing shapes in one op that returns the array.  A length is a number in every
+# lane, so this needs no batching rule, and native code has a comparison.
 def check_rule_length(n, m):
     if n != m:
         raise ValueError("a rule gives an array of another length than that of what it belongs to")
@@ -94,7 +94,7 @@ def check_direction_length(n, m):
         raise ValueError("a tangent or cotangent is an array of another length than what it belongs to")
 
 
-REFUSALS = dict.fromkeys(  # checks of s2s's own -> the remedy
+REFUSALS = dict.fromkeys(  # own checks -> the remedy
     (check_rule_length.__name__, check_direction_length.__name__),
     "give it the shape of what it belongs to")
 
@@ -107,9 +107,9 @@ def _length_check(name: str, check: Callable) -> Record:
                   syntax=lambda n, m: ast.Call(ast.Name(check.__name__, ast.Load()), [n, m], []))
 
 
-# of an axis of what a rule gives, and of what that belongs to
+# lengths of an axis of a rule's result, and of its primal
 rule_length = _length_check("rule_length", check_rule_length)
-# of what a program gives jvp, a pullback, ...
+# of arguments of jvp, a pullback, ...
 direction_length = _length_check("direction_length", check_direction_length)
 
 

@@ -264,10 +264,10 @@ def _spell_say(*xs, items, keywords=(), function="print"):
                     [ast.keyword(name, x.spell(xs)) for name, x in keywords])
 
 
-# `again` says that Python decides what is raised, when the interpreted form runs again; only
+# `again`: Python decides what is raised, when the interpreted form reruns; only
 # compiled code has it
 raise_record = define("raise", evaluate=_raise, infer=lambda *xs, **attrs: [], pure=False)
-# `function` is the text of what says it
+# `function`: the source of the printing function
 print_record = define("print", evaluate=_say, infer=lambda *xs, **attrs: [], pure=False,
                       syntax=_spell_say)
 

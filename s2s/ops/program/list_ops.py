@@ -90,7 +90,7 @@ def _infer_list(*items: Value, item: Type = UNDEFINED) -> Type:
 
 
 list_of = define(
-    "list_of",  # `item`: of what an empty one is filled with later
+    "list_of",  # `item`: the later item type of an empty one
     evaluate=lambda *items, item=None: list(items),
     infer=_infer_list,
     syntax=lambda *items, item=None: ast.List(list(items), ast.Load()),
@@ -210,7 +210,7 @@ def _fold_set(xs: Value, v: Value, *indices: Value):
 
 
 def _vjp_set(bar, y, xs, v, *indices):
-    v_bar = list_get(bar, *indices)  # read before it is overwritten
+    v_bar = list_get(bar, *indices)  # read before being overwritten
     return list_set(bar, zeros_of(v), *indices), v_bar, *(None for _ in indices)
 
 
@@ -226,7 +226,7 @@ list_set = define(
 )
 
 list_add = define(
-    "list_add",  # `kind` says what is added
+    "list_add",  # `kind`: kind of the added value
     evaluate=lambda xs, v, *indices, kind: _with(xs, lambda x: _plus(kind, x, v), *indices),
     infer=lambda xs, v, *indices, kind: xs.type,
     vjp=lambda bar, y, xs, v, *indices, kind: (
@@ -401,7 +401,7 @@ def _fold_zeros(xs: Value, *, kind):
 
 
 list_zeros = define(
-    "list_zeros",  # (xs): a cotangent of nothing
+    "list_zeros",  # (xs): a zero cotangent
     evaluate=lambda xs, *, kind: _zero(kind, xs),
     infer=lambda xs, *, kind: _cotangent_type(xs.type),
     fold=_fold_zeros,
@@ -424,7 +424,7 @@ list_plus = define(
 def sum_of(a: Value, b: Value) -> Value:
     """The sum of two cotangents of one value."""
     match a.type:
-        case Scalar() if a.constant == 0.0:  # of a container whose other members have one
+        case Scalar() if a.constant == 0.0:  # for a container whose other members have one
             return b
         case Scalar() if b.constant == 0.0:
             return a
@@ -818,7 +818,7 @@ list_sum = define(
 )
 FSUM = ast.Attribute(ast.Name("math", ast.Load()), "fsum", ast.Load())
 sum_overflows = define(
-    "sum_overflows",  # whether math.fsum raises OverflowError, as it does where a part overflows
+    "sum_overflows",  # whether math.fsum raises OverflowError, because a partial sum overflows
     evaluate=lambda xs: raise_conditions.overflows(math.fsum, xs),
     infer=lambda xs: BOOL,
     syntax=lambda xs: _call("overflows", FSUM, xs),
@@ -1102,7 +1102,7 @@ def _sum(xs: Value, start=0) -> Value:
     return list_total(xs, start)
 
 
-# what NumPy's and Python's functions make of a run-time list; all others are given np.array(xs)
+# NumPy's and Python's functions of a run-time list; all others get np.array(xs)
 OF_LISTS = {
     np.array: _array,
     np.asarray: _array,

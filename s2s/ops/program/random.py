@@ -27,7 +27,7 @@ from ..core.record import FUNCTIONS, Record, define, numpy_function, value
 from ..core.shape import length
 from .effects import Made, Plain, raise_record
 
-METHODS_OF_GENERATORS: dict[str, Callable] = {}  # name -> (rng, *arguments) -> what it draws
+METHODS_OF_GENERATORS: dict[str, Callable] = {}  # name -> (rng, *arguments) -> the draw
 NATIVE_DRAWS: set[str] = set()  # ops that Numba compiles to the same stream of numbers
 
 

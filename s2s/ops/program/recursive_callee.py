@@ -119,7 +119,7 @@ def changes_of(members: list[Recursive]) -> dict[Recursive, Changes]:
             return known
 
 
-NEW = -1  # among the sources of a result: a tape that no parameter is
+NEW = -1  # a source of a result: a tape that is no parameter
 
 
 @dataclass
