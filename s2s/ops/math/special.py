@@ -19,7 +19,7 @@ from ...ir.builder import current
 from ...ir.graph import Op, Value
 from ...ir.types import Scalar, Type
 from ...lazy_import import Named
-from ..arrays.reduce import below_maximum
+from ..arrays.reduce import as_array, below_maximum, static_axis
 from ..core.chain_rule import elementwise_jvp, elementwise_vjp
 from ..core.define_elementwise import IN_MATH, builtin_syntax, called, elementwise
 from ..core.elementwise import (
@@ -44,6 +44,7 @@ from ..core.elementwise import (
     where,
 )
 from ..core.record import RECORDS, Record, define, dtype_of, numpy_function, promote, static, value
+from ..core.stop_gradient import barrier
 
 # --------------------------------------------------------------------------------------- definition
 
@@ -554,4 +555,10 @@ def log_softmax(x: Value, axis=None) -> Value:
 
 @numpy_function(scipys("softmax"))
 def softmax(x: Value, axis=None) -> Value:
-    return exp(log_softmax(x, axis))
+    """scipy.special.softmax; the maximum carries no derivative, and is taken out if infinite, too,
+    so that the shares are NaN.
+    """
+    x, axis = as_array(x), static_axis(axis)
+    top = RECORDS["max"](x, axis=axis, keepdims=True)
+    shares = exp(x - barrier(top))
+    return shares / RECORDS["sum"](shares, axis=axis, keepdims=True)

@@ -137,6 +137,20 @@ def test_softmax():
     np.testing.assert_allclose(interpret(f, x), scipy_special.softmax(x, axis=1))
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("x", [[1.0, math.inf, 2.0], [math.inf, math.inf], [-math.inf, 1.0, 2.0], [-math.inf, -math.inf],
+                               [1.0, 2.0, 700.0], [3.0, 1.0, -800.0]])
+def test_softmax_is_scipys_bit_for_bit(x):
+    x = np.array(x)
+    wanted = scipy_special.softmax(x)
+    np.testing.assert_array_equal(s2s.jvp(lambda x: scipy_special.softmax(x), (x,), (x,))[0], wanted)
+    np.testing.assert_array_equal(s2s.vmap(lambda x: scipy_special.softmax(x))(x[None])[0], wanted)
+    slopes = np.diag(wanted) - np.outer(wanted, wanted)
+    if np.all(np.isfinite(wanted)):
+        np.testing.assert_allclose(s2s.jacrev(lambda x: scipy_special.softmax(x))(x), slopes, atol=1e-15)
+        np.testing.assert_allclose(s2s.jacfwd(lambda x: scipy_special.softmax(x))(x), slopes, atol=1e-15)
+
+
 def test_unknown_rank():
     f = traced([Unknown("s")], slope(FUNCTIONS[scipy_special.erf]))
     assert interpret(f, 0.0) == pytest.approx(2 / math.sqrt(math.pi))
