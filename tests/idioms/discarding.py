@@ -68,3 +68,49 @@ def some_of_an_array(out: Wide, scope: Scope, loop: str | None) -> None:
                        f"{r} = np.sum({r}, where={b} > 0.0)", f"{r} = np.compress({b} > 0.0, {r})", f"{r} = {r}[np.nonzero({b} > 0.0)]"]))
     out.emit(f"{name} = np.sum(np.tanh({r})) * 0.2")
     scope.scalars.append(name)
+
+
+@idiom("discarding")
+def quotients(out: Wide, scope: Scope, loop: str | None) -> None:
+    """Quotients by numbers of which some are 0, that a branch passes over, a bound takes the place of, or a trip writes over."""
+    name, q, c, k, b = out.fresh("s"), out.fresh("q"), out.fresh("c"), out.fresh("k"), out.pick(scope.arrays)
+    out.emit(f"{q} = np.maximum({b}, 0.0)")
+    way = out.rng.randrange(4)
+    if way == 0:
+        out.emit(f"{name} = np.sum(np.tanh(np.{out.pick(['minimum', 'fmin'])}({out.pick(['1.0', f'np.exp({b})'])} / {q}, 5.0))) * 0.2")
+    elif way == 1:
+        out.emit(f"{c} = {b} / {q}[0]" if out.chance(0.5) else f"{c} = np.log({q})")
+        out.emit(f"{name} = np.sum(np.tanh({c})) if {q}[0] > 0.0 and np.all({q} > 0.0) else np.sum({q}) * 0.3")
+    else:
+        out.emit(f"{name} = {c} = 0.0")
+        out.emit(f"for {k} in range(len({q})):")
+        out.emit(f"    {c} = 1.0 / {q}[{k}]")
+        if way == 2:
+            out.emit(f"    if {c} < 50.0:")
+            out.emit(f"        {name} += np.tanh({c}) * 0.1")
+        else:
+            out.emit(f"    {name} += {q}[{k}]")
+            out.emit(f"{name} = np.tanh({c} if {c} < 50.0 else {name})")
+    scope.scalars.append(name)
+
+
+@idiom("discarding")
+def missing_data(out: Wide, scope: Scope, loop: str | None) -> None:
+    """Residuals of data of which some are missing, or of infinite weight."""
+    name, r, w, k, b = out.fresh("s"), out.fresh("r"), out.fresh("w"), out.fresh("k"), out.pick(scope.arrays)
+    out.emit(f"{w} = np.where(np.arange(len({b})) % 2 == 0, {out.pick(['np.nan', 'np.inf'])}, 0.5)")
+    out.emit(f"{r} = {out.pick([f'({b} - {w}) ** 2', f'{b} * {w} * 0.5', f'np.sin({b} * {w})'])}")
+    way = out.rng.randrange(4)
+    if way == 0:
+        out.emit(f"{name} = np.sum(np.tanh({r}[np.isfinite({w})])) * 0.2")
+    elif way == 1:
+        out.emit(f"{r}[~np.isfinite({r})] = 0.1")
+        out.emit(f"{name} = np.mean({r}) * 0.1")
+    elif way == 2:
+        out.emit(f"{name} = np.tanh(np.sum({r}[{w} < 5.0])) * 0.5")
+    else:
+        out.emit(f"{name} = 0.0")
+        out.emit(f"for {k} in range(len({b})):")
+        out.emit(f"    if np.isfinite({r}[{k}]):")
+        out.emit(f"        {name} += np.tanh({r}[{k}]) * 0.1")
+    scope.scalars.append(name)
