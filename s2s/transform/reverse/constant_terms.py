@@ -1,4 +1,4 @@
-"""Find what a rule for tangents adds to them that is no multiple of them: reverse mode would lose it.
+"""Find what a rule for tangents adds that is no multiple of them: reverse mode would lose it.
 
     def rule(primals, tangents):
         return x * x, 2 * x * x_dot + 1.5        1.5 is a constant term, and np.ones(3) is one
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...ir.graph import MISSING, Function, Value, free_values
+from ...ir.graph import MISSING, Function, Op, Value, free_values
 
 CHOICES = {"where": slice(1, None), "select": slice(1, None)}
 QUOTIENTS = ("divide", "quotient")
@@ -41,19 +41,24 @@ def _adds(y: Value, varied: set[Value], known: dict[Value, bool]) -> bool:
 
 def _terms(y: Value, varied: set[Value]) -> list[Value]:
     """The operands that y, which depends on tangents, is zero with."""
-    op, record = y.op, y.op.record
+    op = y.op
     if op.blocks:
         return []
-    if op.name in CHOICES:
-        return op.inputs[CHOICES[op.name]]
     if op.name == "multiply" or op.name in QUOTIENTS and op.inputs[1] not in varied:
         own = [x for x in op.inputs if x in varied]
         return own if len(own) == 1 else []
-    partials = record.partials or ()
-    if record.elementwise and partials and all(isinstance(p, (int, float)) for p in partials):
+    summed = _summed(op)
+    return summed if all(x in summed for x in op.inputs if x in varied) else []
+
+
+def _summed(op: Op) -> list[Value]:
+    """The operands that `op` gives zero for, if all are: of sums, choices and linear ops."""
+    if op.name in CHOICES:
+        return op.inputs[CHOICES[op.name]]
+    partials = op.record.partials or ()
+    if op.record.elementwise and partials and all(isinstance(p, (int, float)) for p in partials):
         return op.inputs
-    linear = [x for k, x in enumerate(op.inputs) if k in record.linear]
-    return linear if all(x in linear for x in op.inputs if x in varied) else []
+    return [x for k, x in enumerate(op.inputs) if k in op.record.linear]
 
 
 def _is_zero(y: Value) -> bool:
@@ -66,5 +71,5 @@ def _is_zero(y: Value) -> bool:
         return True
     if y.op.name == "multiply":
         return any(map(_is_zero, y.op.inputs))
-    linear = [x for k, x in enumerate(y.op.inputs) if k in y.op.record.linear]
-    return bool(linear) and all(map(_is_zero, linear))
+    summed = y.op.inputs[:1] if y.op.name in QUOTIENTS else _summed(y.op)
+    return bool(summed) and all(map(_is_zero, summed))

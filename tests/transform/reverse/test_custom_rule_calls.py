@@ -332,7 +332,8 @@ def test_what_is_wrong_with_a_rule_is_said():
     for rule in (lambda p, t: (p[0], np.ones(3)), lambda p, t: (p[0], 2.0 * t[0] + y), lambda p, t: (p[0], np.where(p[0] > 0, t[0], p[0])),
                  lambda p, t: (p[0], np.concatenate((t[0][:1], p[0][1:]))), lambda p, t: (p[0], -(3.0 * (t[0] - p[0]) / 2.0))):
         refused("is not linear in the tangents", lambda rule=rule: s2s.grad(lambda x: np.sum(with_jvp(rule)(x)))(x))
-    for rule in (lambda p, t: (p[0], np.zeros(3)), lambda p, t: (p[0], 0.0 * p[0] * t[0] + np.zeros(3)), lambda p, t: (p[0], np.where(p[0] > 3, t[0], 0.0))):
+    for rule in (lambda p, t: (p[0], np.zeros(3)), lambda p, t: (p[0], 0.0 * p[0] * t[0] + np.zeros(3)), lambda p, t: (p[0], np.where(p[0] > 3, t[0], 0.0)),
+                 lambda p, t: (p[0], t[0] * 0 + (5 * np.zeros_like(p[0]) + 7 * np.zeros(3)) / 2)):
         np.testing.assert_array_equal(s2s.grad(lambda x: np.sum(with_jvp(rule)(x)))(x), np.zeros(3))  # noqa: B023
     refused("is not linear in the tangents", lambda: s2s.grad(with_jvp(lambda p, t: (p[0], np.where(t[0] > 0, t[0], 0.0))))(1.0))
     refused("a pair is needed: the value and the residuals", lambda: s2s.grad(with_vjp(lambda x: np.sin(x), None))(1.0))
