@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 
 import s2s
 
-# ------------------------------------------------------------- the models: nothing here knows of s2s
+# ------------------------------------------------------------ the models: nothing here knows of s2s
 
 
 def logistic_loss(w, b, X, y):
@@ -36,9 +36,10 @@ def log_sum_exp(x):
 def mixture_loss(alphas, means, factors, points, gamma, m):
     """Minus the log posterior of a Gaussian mixture, per point.
 
-    A component has the weight softmax(alphas)[k], the mean means[k], and an inverse covariance L^T L, where row k of
-    `factors` holds the logarithms of L's diagonal, then its strictly lower triangle, column by column.
-    `gamma` and `m` are those of the Wishart prior (Srajer, Kukelova, Fitzgibbon 2018, section 4.1; constants left out).
+    A component has the weight softmax(alphas)[k], the mean means[k], and an inverse covariance L^T
+    L, where row k of `factors` holds the logarithms of L's diagonal, then its strictly lower
+    triangle, column by column. `gamma` and `m` are those of the Wishart prior (Srajer, Kukelova,
+    Fitzgibbon 2018, section 4.1; constants left out).
     """
     n, d = points.shape
     count = len(alphas)
@@ -52,18 +53,22 @@ def mixture_loss(alphas, means, factors, points, gamma, m):
                 log_determinant += factors[k, r]
                 t = np.exp(factors[k, r]) * (points[i, r] - means[k, r])
                 for c in range(r):
-                    t += factors[k, d + c * (2 * d - c - 1) // 2 + r - c - 1] * (points[i, c] - means[k, c])
+                    t += factors[k, d + c *
+                                 (2 * d - c - 1) // 2 + r - c - 1] * (points[i, c] - means[k, c])
                 square += t * t
             terms[k] = alphas[k] + log_determinant - 0.5 * square
         total += log_sum_exp(terms)
     log_likelihood = total - n * log_sum_exp(alphas) - 0.5 * n * d * np.log(2 * np.pi)
     diagonal = np.exp(factors[:, :d])
-    penalty = 0.5 * gamma**2 * (np.sum(diagonal**2) + np.sum(factors[:, d:] ** 2)) - m * np.sum(factors[:, :d])
+    penalty = 0.5 * gamma ** 2 * (np.sum(diagonal ** 2) + np.sum(factors[:, d:] ** 2)) - m * np.sum(
+        factors[:, :d])
     return (penalty - log_likelihood) / n
 
 
 def markov_loss(start, transition, emission, observed):
-    """Minus the log-likelihood per observation; rows of logits give start, transition and emission probabilities."""
+    """Minus the log-likelihood per observation; rows of logits give start, transition and emission
+    probabilities.
+    """
     p = np.exp(start - np.max(start))
     p = p / np.sum(p)
     A = np.exp(transition)
@@ -79,7 +84,7 @@ def markov_loss(start, transition, emission, observed):
     return -(total + np.log(np.sum(alpha))) / len(observed)
 
 
-# ------------------------------------------------------------------------------------------- the data
+# ----------------------------------------------------------------------------------------- the data
 
 
 def breast_cancer() -> tuple[np.ndarray, np.ndarray]:
@@ -110,7 +115,7 @@ def markov_sequence(length: int, states: int, symbols: int, rng) -> np.ndarray:
     return observed
 
 
-# ----------------------------------------------------------------------------------------- the fitting
+# -------------------------------------------------------------------------------------- the fitting
 
 
 def flatten(parts) -> np.ndarray:
@@ -151,7 +156,9 @@ def median_seconds(call, count: int = 15) -> float:
 
 
 def fit(name: str, loss, start: list, data: tuple, iterations: int, say) -> tuple[bool, list]:
-    """Minimise `loss(*parameters, *data)`; returns whether its gradient agreed, and the parameters found."""
+    """Minimise `loss(*parameters, *data)`; returns whether its gradient agreed, and the parameters
+    found.
+    """
     say(f"\n== {name}: {sum(map(np.size, start))} parameters")
     argnums = tuple(range(len(start)))
     fast, slope = s2s.jit(loss), s2s.jit(s2s.value_and_grad(loss, argnums=argnums))
@@ -172,18 +179,22 @@ def fit(name: str, loss, start: list, data: tuple, iterations: int, say) -> tupl
     def progress(intermediate_result):
         seen.append(intermediate_result.fun)
         if len(seen) in (1, 2, 5) or len(seen) % 10 == 0:
-            say(f"   iteration {len(seen):4d}   loss {seen[-1]:.6f}   {time.perf_counter() - began:6.2f} s")
+            say(f"   iteration {len(seen):4d}   loss {seen[-1]:.6f}   {time.perf_counter() - began:6.2f} s"
+                )
 
     found = minimize(value_and_gradient, x, jac=True, method="L-BFGS-B", callback=progress,
                      options={"maxiter": iterations, "maxcor": 20})
     seconds = time.perf_counter() - began
-    say(f"   loss {value(x):.6f} -> {found.fun:.6f} in {found.nit} iterations, {found.nfev} evaluations, {seconds:.2f} s")
+    say(f"   loss {value(x):.6f} -> {found.fun:.6f} in {found.nit} iterations, {found.nfev} evaluations, {seconds:.2f} s"
+        )
     alone, both = median_seconds(lambda: value(x)), median_seconds(lambda: value_and_gradient(x))
-    say(f"   the loss takes {1e3 * alone:.3f} ms, loss and gradient {1e3 * both:.3f} ms: {both / alone:.1f} times as long")
+    say(f"   the loss takes {1e3 * alone:.3f} ms, loss and gradient {1e3 * both:.3f} ms: {both / alone:.1f} times as long"
+        )
 
     agreed = True
     for place, point in (("start", x), ("end", found.x)):
-        point = point + 0.01 * np.cos(np.arange(len(point)))  # away from the optimum, where all slopes are nil
+        # away from the optimum, where all slopes are nil
+        point = point + 0.01 * np.cos(np.arange(len(point)))
         exact, approximate = value_and_gradient(point)[1], central_differences(value, point)
         error = np.max(np.abs(exact - approximate)) / max(np.max(np.abs(exact)), 1e-3)
         fine = bool(error < 1e-6)
@@ -194,7 +205,8 @@ def fit(name: str, loss, start: list, data: tuple, iterations: int, say) -> tupl
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="less data and fewer iterations")
     quick = parser.parse_args(arguments).quick
     rng = np.random.default_rng(7)
@@ -205,9 +217,10 @@ def main(arguments: list[str] | None = None) -> int:
 
     X, y = breast_cancer()
     checks = []
-    agreed, (w, b) = fit("logistic regression, breast cancer", logistic_loss, [np.zeros(X.shape[1]), 0.0], (X, y),
-                         20 if quick else 200, say)
-    say(f"   {np.mean((X @ w + b > 0) == (y > 0.5)):.1%} of the {len(y)} cases classified as they are")
+    agreed, (w, b) = fit("logistic regression, breast cancer", logistic_loss,
+                         [np.zeros(X.shape[1]), 0.0], (X, y), 20 if quick else 200, say)
+    say(f"   {np.mean((X @ w + b > 0) == (y > 0.5)):.1%} of the {len(y)} cases classified as they are"
+        )
     checks.append(agreed)
     gradient = s2s.grad(logistic_loss, argnums=(0, 1))
     gradient(w, b, X, y)
@@ -216,19 +229,27 @@ def main(arguments: list[str] | None = None) -> int:
 
     d, count, n = (2, 3, 200) if quick else (3, 4, 2000)
     points = mixture_points(n, d, count, rng)
-    guess = [np.zeros(count), points[rng.choice(n, count, replace=False)], np.zeros((count, d * (d + 1) // 2))]
-    agreed, _ = fit(f"Gaussian mixture of {count}, {n} points", mixture_loss, guess, (points, 1.0, 0.0),
-                    20 if quick else 150, say)
+    guess = [
+        np.zeros(count), points[rng.choice(n, count, replace=False)],
+        np.zeros((count, d * (d + 1) // 2))
+    ]
+    agreed, _ = fit(f"Gaussian mixture of {count}, {n} points", mixture_loss, guess,
+                    (points, 1.0, 0.0), 20 if quick else 150, say)
     checks.append(agreed)
 
     states, symbols, length = (2, 3, 200) if quick else (4, 6, 3000)
     observed = markov_sequence(length, states, symbols, rng)
-    guess = [rng.normal(0, 0.3, states), rng.normal(0, 0.3, (states, states)), rng.normal(0, 0.3, (states, symbols))]
-    agreed, _ = fit(f"hidden Markov model of {states} states, {length} observations", markov_loss, guess, (observed,),
-                    20 if quick else 150, say)
+    guess = [
+        rng.normal(0, 0.3, states),
+        rng.normal(0, 0.3, (states, states)),
+        rng.normal(0, 0.3, (states, symbols))
+    ]
+    agreed, _ = fit(f"hidden Markov model of {states} states, {length} observations", markov_loss,
+                    guess, (observed,), 20 if quick else 150, say)
     checks.append(agreed)
 
-    say(f"\n{sum(checks)} of {len(checks)} gradients agree with central differences; {time.perf_counter() - began:.1f} s in all")
+    say(f"\n{sum(checks)} of {len(checks)} gradients agree with central differences; {time.perf_counter() - began:.1f} s in all"
+        )
     return 0 if all(checks) else 1
 
 

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""What a call costs: of a compiled gradient, beside a bare call of a Numba function that takes and returns as much.
+"""What a call costs: of a compiled gradient, beside a bare call of a Numba function that takes and
+returns as much.
 
     python tools/bench/calls.py [--peers] [--all]
 
-The bare function has the arguments and results as a flat list, and does as little work; `out=` writes into arrays that are
-there.  With --peers, JAX's jitted gradient is called on the same arguments, in the same process.
-With --all there is a tree of a hundred arrays, which Numba takes minutes to compile.  Processor time of the thread, the
-calls in turns, the least of 25 rounds: what a call costs where nothing else runs.
+The bare function has the arguments and results as a flat list, and does as little work; `out=`
+writes into arrays that are there.  With --peers, JAX's jitted gradient is called on the same
+arguments, in the same process. With --all there is a tree of a hundred arrays, which Numba takes
+minutes to compile.  Processor time of the thread, the calls in turns, the least of 25 rounds: what
+a call costs where nothing else runs.
 """
 
 import sys
@@ -88,7 +90,9 @@ def bare_leaves(count, body, result):
 def row(name, bare, bare_args, fast, args, out=None, count=2000, peer=None):
     fast(*args)
     runs = [(bare, bare_args, {}), (fast, args, {})]
-    runs += [(fast_out, args, {"out": out}) for fast_out in [s2s.jit(fast.inner)] if out is not None]
+    runs += [(fast_out, args, {
+        "out": out
+    }) for fast_out in [s2s.jit(fast.inner)] if out is not None]
     runs += [(peer, args, {})] if peer is not None else []
     found = least(runs, count)
     written = found[2] if out is not None else None
@@ -108,23 +112,27 @@ def main() -> None:
         text = f.__code__
         return jax.jit(jax.grad(type(f)(text, {"np": jnp}), **options)) if peers else None
 
-    print(f"{'ns a call':28s}{'bare':>9s}{'s2s':>9s}{'ratio':>7s}{'out=':>9s}{'ratio':>7s}" + (f"{'JAX':>10s}" if peers else ""))
+    print(f"{'ns a call':28s}{'bare':>9s}{'s2s':>9s}{'ratio':>7s}{'out=':>9s}{'ratio':>7s}"
+          + (f"{'JAX':>10s}" if peers else ""))
     xs = [np.linspace(0.1, 1.0, 4) for _ in range(3)]
     row("one number", bare_one, (1.5,), s2s.jit(s2s.grad(one)), (1.5,), count=20000, peer=peer(one))
     wrt = (0, 1, 2)
-    row("three numbers, a tuple", bare_three, (1.5, 2.0, 3.0), s2s.jit(s2s.grad(three, argnums=wrt)), (1.5, 2.0, 3.0), count=20000,
-        peer=peer(three, argnums=wrt))
-    row("three arrays, a tuple", bare_arrays, xs, s2s.jit(s2s.grad(arrays, argnums=wrt)), xs, tuple(np.empty(4) for _ in xs), 10000,
-        peer=peer(arrays, argnums=wrt))
+    row("three numbers, a tuple", bare_three, (1.5, 2.0, 3.0), s2s.jit(s2s.grad(three,
+                                                                                argnums=wrt)),
+        (1.5, 2.0, 3.0), count=20000, peer=peer(three, argnums=wrt))
+    row("three arrays, a tuple", bare_arrays, xs, s2s.jit(s2s.grad(arrays, argnums=wrt)), xs,
+        tuple(np.empty(4) for _ in xs), 10000, peer=peer(arrays, argnums=wrt))
     for count in (10, 100):
         p = {f"w{k}": np.linspace(0.1, 1.0, 4) for k in range(count)}
         out = {key: np.empty(4) for key in p}
         if count == 10 or "--all" in sys.argv:
-            bare = bare_leaves(count, "b_{0} = {0} * 2.0", "b_{0}") if count == 10 else bare_leaves(count, "pass", "{0}.size")
-            row(f"{count} arrays in a dict", bare, tuple(p.values()), s2s.jit(s2s.grad(tree)), (p,), out, 500, peer=peer(tree))
+            bare = bare_leaves(count, "b_{0} = {0} * 2.0", "b_{0}") if count == 10 else bare_leaves(
+                count, "pass", "{0}.size")
+            row(f"{count} arrays in a dict", bare, tuple(p.values()), s2s.jit(s2s.grad(tree)), (p,),
+                out, 500, peer=peer(tree))
         q = {key: 1.5 for key in p}
-        row(f"{count} numbers in a dict", bare_leaves(count, "pass", "{0} * 2.0"), tuple(q.values()), s2s.jit(s2s.grad(numbers)), (q,), count=1000,
-            peer=peer(numbers))
+        row(f"{count} numbers in a dict", bare_leaves(count, "pass", "{0} * 2.0"),
+            tuple(q.values()), s2s.jit(s2s.grad(numbers)), (q,), count=1000, peer=peer(numbers))
 
 
 if __name__ == "__main__":

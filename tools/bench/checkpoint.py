@@ -2,11 +2,13 @@
 
     python tools/bench/checkpoint.py [--quick]
 
-Each line is one program and one way to run it: what `.lower(*args).memory` says is saved, by how much the process grew while the gradient
-ran (each runs in a process of its own), the time of a call, and how many times that of the plain gradient it is.  The time is
-the least CPU time of ten calls or more, the ways to run one program in turns in one process: another program on the machine
-can only make a call longer, and wall time on a busy one gave ratios up to twice as large; processes one after the other
-met the machine in different states, which moved the ratios by a third.  The results are in tools/bench/results/checkpoint.md.
+Each line is one program and one way to run it: what `.lower(*args).memory` says is saved, by how
+much the process grew while the gradient ran (each runs in a process of its own), the time of a
+call, and how many times that of the plain gradient it is.  The time is the least CPU time of ten
+calls or more, the ways to run one program in turns in one process: another program on the machine
+can only make a call longer, and wall time on a busy one gave ratios up to twice as large; processes
+one after the other met the machine in different states, which moved the ratios by a third.  The
+results are in tools/bench/results/checkpoint.md.
 """
 
 from __future__ import annotations
@@ -160,8 +162,9 @@ def main() -> None:
         took = apart(names[0], quick, "--times")
         for name in names:
             needs = apart(name, quick, "--memory")
-            print(f"{name:24} {trips:9,} {needs['saved']:13,} {needs['grown']:13,} {took[name] * 1e3:9.2f} {took[name] / took[names[0]]:12.2f}",
-                  flush=True)
+            print(
+                f"{name:24} {trips:9,} {needs['saved']:13,} {needs['grown']:13,} {took[name] * 1e3:9.2f} {took[name] / took[names[0]]:12.2f}",
+                flush=True)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""What derivatives cost, in units of the function: the gradient, and the Hessian times a vector, all compiled.
+"""What derivatives cost, in units of the function: the gradient, and the Hessian times a vector,
+all compiled.
 
     python tools/bench/cost.py [program ...]
 
-The programs of tests/programs.py, with arguments for which a run takes about a millisecond; what takes numbers, or arrays of a
-fixed size, runs as a thousand lanes, whose first arguments differ.  A gradient should cost no more than 5, a product with the Hessian no more
-than 12; what does is marked.  The results are in tools/bench/results/cost.md.
+The programs of tests/programs.py, with arguments for which a run takes about a millisecond; what
+takes numbers, or arrays of a fixed size, runs as a thousand lanes, whose first arguments differ.  A
+gradient should cost no more than 5, a product with the Hessian no more than 12; what does is
+marked.  The results are in tools/bench/results/cost.md.
 
-How it is measured: the CPU time of the thread, the three in turns in one process, the BLAS on one thread; the least of at
-least 15 runs of each, and of more where they are short.  Another program on the machine can only make a run longer, so the
-least is what the code itself takes; where medians of wall time were taken, a busy machine moved the ratios by a third.  The
-allocator keeps what it is given back: otherwise a tape of megabytes is memory that the system fills with zeros page by page,
+How it is measured: the CPU time of the thread, the three in turns in one process, the BLAS on one
+thread; the least of at least 15 runs of each, and of more where they are short.  Another program on
+the machine can only make a run longer, so the least is what the code itself takes; where medians of
+wall time were taken, a busy machine moved the ratios by a third.  The allocator keeps what it is
+given back: otherwise a tape of megabytes is memory that the system fills with zeros page by page,
 in one run and not in the next, depending on what the other two have just given back.
 """
 
@@ -50,7 +53,8 @@ LARGE = {  # arguments that make a run long enough to be timed
     "lotka_volterra": (1.0, 0.5, 1.1, 0.4, 0.1, 0.4, 20000),
     "triangular": (normal(800),),
     "soft_edit_distance": (normal(200), normal(200), 0.7),
-    "horner": (normal(20000, scale=0.1), 0.9999),  # whose powers stay normal numbers, as others take some processors 50 times as long
+    # whose powers stay normal numbers, as others take some processors 50 times as long
+    "horner": (normal(20000, scale=0.1), 0.9999),
     "matmul_loops": (normal(80, 80), normal(80, 80)),
     "perceptron": (normal(30, 40, scale=0.3), normal(40), normal(40, 10, scale=0.3), normal(10), normal(300, 30), normal(300, 10)),
     "swap_in_loop": (0.3, 0.4, 1000),
@@ -93,17 +97,23 @@ def least(runs) -> list[float]:
 
 
 def runs_of(program) -> list[Callable]:
-    """Calls of the function, of its gradient, of its Hessian times a vector; of many lanes, where one run is too short."""
+    """Calls of the function, of its gradient, of its Hessian times a vector; of many lanes, where
+    one run is too short.
+    """
     f, wrt = program.function, program.wrt
     args = LARGE.get(program.name, program.args)
-    along = [np.ones_like(x) if isinstance(x, np.ndarray) else type(x)(k in wrt) for k, x in enumerate(args)]
+    along = [
+        np.ones_like(x) if isinstance(x, np.ndarray) else type(x)(k in wrt)
+        for k, x in enumerate(args)
+    ]
     kinds, gradient = [f, s2s.grad(f, argnums=wrt)], s2s.jvp(s2s.grad(f, argnums=wrt))
     axes = (None,) * len(args)
     if program.name not in LARGE:
         first = np.asarray(args[0])
         args = first + 1e-9 * np.arange(LANES).reshape(-1, *[1] * first.ndim), *args[1:]
         axes = 0, *axes[1:]
-        kinds, gradient = [s2s.vmap(kind, axes) for kind in kinds], s2s.vmap(gradient, (*axes, *[None] * len(args)))
+        kinds, gradient = [s2s.vmap(kind, axes)
+                           for kind in kinds], s2s.vmap(gradient, (*axes, *[None] * len(args)))
     primal, first_order, second_order = map(s2s.jit, (*kinds, gradient))
     return [lambda: primal(*args), lambda: first_order(*args), lambda: second_order(*args, *along)]
 
@@ -128,13 +138,16 @@ def main() -> None:
     keep_memory()
     s2s.set_threads(1)
     wanted = sys.argv[1:]
-    print(f"| {'program':24s} | {'function, ms':>12s} | {'gradient':>8s} | {'Hessian times vector':>20s} |\n|---|---:|---:|---:|")
+    print(
+        f"| {'program':24s} | {'function, ms':>12s} | {'gradient':>8s} | {'Hessian times vector':>20s} |\n|---|---:|---:|---:|"
+    )
     for program in p.PROGRAMS:
         if program.name in p.MORE_RESULTS or wanted and program.name not in wanted:
             continue
         f, *derivatives = measured(program)
         ratios = [f"{t / f:.2f}" + " !" * (t / f > most) for t, most in zip(derivatives, MOST)]
-        print(f"| {program.name:24s} | {1e3 * f:12.3f} | {ratios[0]:>8s} | {ratios[1]:>20s} |", flush=True)
+        print(f"| {program.name:24s} | {1e3 * f:12.3f} | {ratios[0]:>8s} | {ratios[1]:>20s} |",
+              flush=True)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,13 @@
 
     python tools/bench/growth.py [case ...]
 
-The cases of tools/bench/cases that say `GROWTH = (smallest, largest)`.  The gradient of a linear program should have slope
-1 once it is large enough not to be a mere call: the slope printed last is that of the upper three decades, and marked where it is
-beyond 1.05.  `out=` is the slope of calls that write into arrays of an earlier one: where it is smaller, what grows is the
-system's work of clearing the pages of new arrays.  `hand` is that of the adjoint written by hand: where it is as large, what grows is
-the time of memory, which large sizes come from.  Each size is the least of several runs; the CPU time of the thread is measured.
+The cases of tools/bench/cases that say `GROWTH = (smallest, largest)`.  The gradient of a linear
+program should have slope 1 once it is large enough not to be a mere call: the slope printed last is
+that of the upper three decades, and marked where it is beyond 1.05.  `out=` is the slope of calls
+that write into arrays of an earlier one: where it is smaller, what grows is the system's work of
+clearing the pages of new arrays.  `hand` is that of the adjoint written by hand: where it is as
+large, what grows is the time of memory, which large sizes come from.  Each size is the least of
+several runs; the CPU time of the thread is measured.
 """
 
 import math
@@ -63,11 +65,17 @@ def main() -> None:
             for which in ("gradient", "reused", "hand"):
                 found.setdefault(which, []).append(seconds(calls.get(which, calls["gradient"])))
         upper = [k for k in range(POINTS) if sizes[k] >= high / 1000]
-        slopes = {which: slope([sizes[k] for k in upper], [times[k] for k in upper]) for which, times in found.items()}
+        slopes = {
+            which: slope([sizes[k] for k in upper], [times[k] for k in upper])
+            for which, times in found.items()
+        }
         fresh = found["gradient"]
-        print(f"{name:16s}" + "".join(f"{n:>9d}:{1e3 * t:9.4f} ms" for n, t in zip(sizes[::2], fresh[::2]))
-              + f"   slope {slope(sizes, fresh):.3f}, upper decades {slopes['gradient']:.3f}" + " !" * (slopes["gradient"] > MOST)
-              + f", out= {slopes['reused']:.3f}, hand {slopes['hand']:.3f}", flush=True)
+        print(
+            f"{name:16s}" + "".join(f"{n:>9d}:{1e3 * t:9.4f} ms"
+                                    for n, t in zip(sizes[::2], fresh[::2]))
+            + f"   slope {slope(sizes, fresh):.3f}, upper decades {slopes['gradient']:.3f}" + " !" *
+            (slopes["gradient"] > MOST)
+            + f", out= {slopes['reused']:.3f}, hand {slopes['hand']:.3f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""What each library makes of a case: two callables on the case's arguments, the function and its gradient.
+"""What each library makes of a case: two callables on the case's arguments, the function and its
+gradient.
 
 A case is a module in cases/, which holds
 
@@ -7,11 +8,13 @@ A case is a module in cases/, which holds
     by_hand()           the adjoint as one would write it in Numba with a week to spare: (value, *gradients)
     in_jax(), in_torch(), in_autograd()     optional: the same program in the idiom of that library
 
-A program of WRT = () differentiates by itself, and is timed as it stands.  STATIC are arguments that decide the structure, which
-JAX's jit is told.  KIND says which limit the time of the gradient has in units of the function's: "loops" of scalars, or
-"elementwise" passes over arrays; matrix products have neither.  CALL is there where a call is what is timed.  GROWTH is for growth.py.  Where AXES is there, the program is
-for one lane and AXES are `vmap`'s in_axes; the other libraries' versions may be written for all lanes at once (then they say
-so by returning a vector).  A library whose gradient is not made in its usual way gives the whole of it: `gradient_in_jax()`.
+A program of WRT = () differentiates by itself, and is timed as it stands.  STATIC are arguments
+that decide the structure, which JAX's jit is told.  KIND says which limit the time of the gradient
+has in units of the function's: "loops" of scalars, or "elementwise" passes over arrays; matrix
+products have neither.  CALL is there where a call is what is timed.  GROWTH is for growth.py.
+Where AXES is there, the program is for one lane and AXES are `vmap`'s in_axes; the other libraries'
+versions may be written for all lanes at once (then they say so by returning a vector).  A library
+whose gradient is not made in its usual way gives the whole of it: `gradient_in_jax()`.
 
 Everything is imported where it is used: only s2s, NumPy and Numba have to be there.
 """
@@ -27,8 +30,13 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 LARGE = 1 << 16  # bytes of a gradient that is worth writing into an array of an earlier call
 PEERS = {"jax": "JAX", "torch": "PyTorch", "autograd": "autograd"}
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "S2S_THREADS": "1",
-              "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"}
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "S2S_THREADS": "1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+}
 
 
 def names() -> list[str]:
@@ -55,10 +63,16 @@ def has(module, library: str) -> bool:
 def calls(module, library: str, args: tuple, one_thread: bool = True) -> dict:
     """name -> a function of no arguments that runs it: "gradient" (value and gradients).
 
-    s2s has "function", too, where the gradient is not all there is, and "reused", the gradient into arrays of an earlier call, where
-    these are not small.
+    s2s has "function", too, where the gradient is not all there is, and "reused", the gradient into
+    arrays of an earlier call, where these are not small.
     """
-    return {"s2s": _s2s, "hand": _hand, "jax": _jax, "torch": _torch, "autograd": _autograd}[library](module, args, one_thread)
+    return {
+        "s2s": _s2s,
+        "hand": _hand,
+        "jax": _jax,
+        "torch": _torch,
+        "autograd": _autograd
+    }[library](module, args, one_thread)
 
 
 def leaves(result) -> list[np.ndarray]:
@@ -78,7 +92,8 @@ def _s2s(module, args, one_thread):
     function = module.program
     gradient = s2s.value_and_grad(function, argnums=module.WRT) if module.WRT else function
     if hasattr(module, "AXES"):
-        function, gradient = s2s.vmap(function, in_axes=module.AXES), s2s.vmap(gradient, in_axes=module.AXES)
+        function, gradient = s2s.vmap(function,
+                                      in_axes=module.AXES), s2s.vmap(gradient, in_axes=module.AXES)
     gradient, function = s2s.jit(gradient), s2s.jit(function)
     made: list = []  # the result of the first call
 

@@ -1,10 +1,11 @@
 """Times and memory of one case, each library in a process of its own, all of them in turns.
 
-A process that holds another library's tape or its pool of memory is a different machine (autograd's fragmented the
-heap until a gradient of 0.4 ms took 26), so each library lives in one of its own and waits while the others run.  A round
-asks each in turn for a few calls; what is reported is the median over the rounds, so that a busy moment of the
-machine disturbs a round, not a library.  The clock is the process's CPU time unless wall time is asked for:
-on a machine that does other work as well it is the one that repeats, and with one thread for each library they agree.
+A process that holds another library's tape or its pool of memory is a different machine (autograd's
+fragmented the heap until a gradient of 0.4 ms took 26), so each library lives in one of its own and
+waits while the others run.  A round asks each in turn for a few calls; what is reported is the
+median over the rounds, so that a busy moment of the machine disturbs a round, not a library.  The
+clock is the process's CPU time unless wall time is asked for: on a machine that does other work as
+well it is the one that repeats, and with one thread for each library they agree.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ OP_BY_OP = ("torch", "autograd")  # compile nothing: their first call is like an
 
 
 def work(connection, name: str, library: str, size, one_thread: bool, clock: str) -> None:
-    """What a library's process does: answers `("run", which, count)` with seconds per call, until told to stop."""
+    """What a library's process does: answers `("run", which, count)` with seconds per call, until
+    told to stop.
+    """
     sys.path.insert(0, str(Path(__file__).resolve().parent))
     import libraries
 
@@ -66,13 +69,16 @@ def work(connection, name: str, library: str, size, one_thread: bool, clock: str
 
 
 def peak(call) -> int | None:
-    """By how many bytes the process grows at most while `call` runs; None where the system does not tell."""
+    """By how many bytes the process grows at most while `call` runs; None where the system does not
+    tell.
+    """
     status, reset = Path("/proc/self/status"), Path("/proc/self/clear_refs")
     if not reset.exists():
         return None
 
     def read(field: str) -> int:
-        return next(1024 * int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith(field))
+        return next(1024 * int(line.split()[1]) for line in status.read_text().splitlines()
+                    if line.startswith(field))
 
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)  # what earlier calls left in the pool counts as free
@@ -88,7 +94,9 @@ class Library:
     def __init__(self, name: str, library: str, size, one_thread: bool, clock: str):
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=work, args=(theirs, name, library, size, one_thread, clock), daemon=True)
+        self.process = context.Process(target=work,
+                                       args=(theirs, name, library, size, one_thread, clock),
+                                       daemon=True)
         self.process.start()
         theirs.close()
         self.library, self.failed, self.counts, self.times = library, None, {}, {}
@@ -145,10 +153,11 @@ def disagreement(found: list[np.ndarray], expected: list[np.ndarray]) -> float:
     return worst
 
 
-def measured(name: str, which: list[str], size=None, rounds: int = ROUNDS, one_thread: bool = True, clock: str = "cpu",
-             memory: bool = True) -> dict:
-    """What is known of a case: for each library its median seconds, first call and error against the first that ran; the peaks of
-    s2s and of what is written by hand."""
+def measured(name: str, which: list[str], size=None, rounds: int = ROUNDS, one_thread: bool = True,
+             clock: str = "cpu", memory: bool = True) -> dict:
+    """What is known of a case: for each library its median seconds, first call and error against
+    the first that ran; the peaks of s2s and of what is written by hand.
+    """
     running = [Library(name, library, size, one_thread, clock) for library in which]
     found: dict = {"case": name, "libraries": {}}
     try:
@@ -160,8 +169,13 @@ def measured(name: str, which: list[str], size=None, rounds: int = ROUNDS, one_t
             if library.failed is not None:
                 found["libraries"][library.library] = {"failed": library.failed}
                 continue
-            entry = {**{which: library.median(which) for which in library.which}, "first": library.first,
-                     "error": disagreement(library.result, alive[0].result)}
+            entry = {
+                **{
+                    which: library.median(which)
+                    for which in library.which
+                }, "first": library.first,
+                "error": disagreement(library.result, alive[0].result)
+            }
             if memory and library.library in ("s2s", "hand"):
                 entry["peak"] = library.ask("peak")
             found["libraries"][library.library] = entry

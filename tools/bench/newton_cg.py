@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Truncated Newton-CG on three problems: the experiment of table 1 of the JAX paper (Frostig, Johnson & Leary 2018).
+"""Truncated Newton-CG on three problems: the experiment of table 1 of the JAX paper (Frostig,
+Johnson & Leary 2018).
 
     python tools/bench/newton_cg.py
 
-A convex quadratic, the marginal likelihood of a hidden Markov model, and logistic regression, by the solver of
-cases/newton_cg.py: `s2s.grad` and `s2s.hvp` inside two `while` loops, compiled as one program, against the same loops as JAX's
-`lax.while_loop`s.  Prints milliseconds per solve, CPU time of the process with one thread for each, the least of runs in turns, the
-ratio, and the objective that both have reached.  JAX is optional.  (run.py newton_cg has logistic regression against the other libraries and the solver by hand.)
+A convex quadratic, the marginal likelihood of a hidden Markov model, and logistic regression, by
+the solver of cases/newton_cg.py: `s2s.grad` and `s2s.hvp` inside two `while` loops, compiled as one
+program, against the same loops as JAX's `lax.while_loop`s.  Prints milliseconds per solve, CPU time
+of the process with one thread for each, the least of runs in turns, the ratio, and the objective
+that both have reached.  JAX is optional.  (run.py newton_cg has logistic regression against the
+other libraries and the solver by hand.)
 """
 
 import os
@@ -15,7 +18,9 @@ import time
 from pathlib import Path
 
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "S2S_THREADS"), "1"))
+os.environ.update(
+    dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "S2S_THREADS"),
+                  "1"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
 import libraries
@@ -40,7 +45,9 @@ def quadratic(x, A, b):
 
 
 def hidden_markov(theta, observed):
-    """Minus the log marginal likelihood, plus a penalty; theta holds the logits of the rows of both matrices."""
+    """Minus the log marginal likelihood, plus a penalty; theta holds the logits of the rows of both
+    matrices.
+    """
     k = theta.shape[0]
     total = 0.0
     transition = np.exp(theta[:, :k])
@@ -74,7 +81,11 @@ def objectives_of_jax():
         (_, total), _ = lax.scan(step, (jnp.ones(k) / k, 0.0), observed)
         return total / len(observed) + 0.05 * jnp.sum(theta * theta)
 
-    return {"quadratic": quadratic, "logistic": case.logistic_of_jax, "hidden_markov": hidden_markov}
+    return {
+        "quadratic": quadratic,
+        "logistic": case.logistic_of_jax,
+        "hidden_markov": hidden_markov
+    }
 
 
 def cases():
@@ -98,14 +109,17 @@ def milliseconds(runs, count=25):
 
 
 def main() -> None:
-    print(f"{'':16s}{'s2s ms':>10s}{'JAX ms':>10s}{'JAX / s2s':>11s}{'first call s2s':>16s}{'JAX s':>8s}   objective")
+    print(
+        f"{'':16s}{'s2s ms':>10s}{'JAX ms':>10s}{'JAX / s2s':>11s}{'first call s2s':>16s}{'JAX s':>8s}   objective"
+    )
     theirs = objectives_of_jax() if jax else {}
     for objective, (x, *data) in cases():
         ours = s2s.jit(case.newton_cg(objective))
         began = time.perf_counter()
         found = ours(x, *data)
         first = time.perf_counter() - began
-        runs, reached, first_jax = [lambda ours=ours, x=x, data=data: ours(x, *data)], [objective(found, *data)], float("nan")
+        runs, reached, first_jax = [lambda ours=ours, x=x, data=data: ours(x, *data)
+                                    ], [objective(found, *data)], float("nan")
         if jax:
             jitted = jax.jit(case.newton_cg_of_jax(theirs[objective.__name__]))
             given = [jnp.asarray(v) for v in (x, *data)]
@@ -114,8 +128,9 @@ def main() -> None:
             first_jax = time.perf_counter() - began
             runs.append(lambda jitted=jitted, given=given: jitted(*given).block_until_ready())
         took = milliseconds(runs) + [float("nan")]
-        print(f"{objective.__name__:16s}{took[0]:10.2f}{took[1]:10.2f}{took[1] / took[0]:11.2f}{first:16.1f}{first_jax:8.1f}   "
-              + "  ".join(f"{v:.12f}" for v in reached))
+        print(
+            f"{objective.__name__:16s}{took[0]:10.2f}{took[1]:10.2f}{took[1] / took[0]:11.2f}{first:16.1f}{first_jax:8.1f}   "
+            + "  ".join(f"{v:.12f}" for v in reached))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""Sparse against dense derivatives: time and memory for the Jacobians and Hessians that large problems have.
+"""Sparse against dense derivatives: time and memory for the Jacobians and Hessians that large
+problems have.
 
     python tools/bench/sparse.py [--quick]
 
-Each line is one problem of one size: the matrix and its pattern, the sweeps (colours), how long it took to find the pattern and
-to colour it, once, and then how long each further call takes, in the interpreter and compiled; dense, the same by `s2s.jacobian` or
-`s2s.hessian`, where the matrix fits.
+Each line is one problem of one size: the matrix and its pattern, the sweeps (colours), how long it
+took to find the pattern and to colour it, once, and then how long each further call takes, in the
+interpreter and compiled; dense, the same by `s2s.jacobian` or `s2s.hessian`, where the matrix fits.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def residual_2d(u, lam):
 
 
 def reprojection(cameras, points, camera_of, point_of, seen):
-    """Bundle adjustment: rotate (Rodrigues), move, project, distort; two residuals for each observation."""
+    """Bundle adjustment: rotate (Rodrigues), move, project, distort; two residuals for each
+    observation.
+    """
     c, p = cameras[camera_of], points[point_of]
     axis = c[:, :3]
     square = np.sum(axis * axis, axis=1) + 1e-12
@@ -78,7 +81,8 @@ def adjustment(rng, cameras: int, points: int, per_point: int) -> tuple:
     c[:, :3] = rng.normal(size=(cameras, 3)) * 0.2
     c[:, 3:6] = rng.normal(size=(cameras, 3)) * 0.1 + np.array([0.0, 0.0, -8.0])
     c[:, 6:] = np.array([500.0, -0.01, 0.001])
-    camera_of = np.concatenate([rng.choice(cameras, per_point, replace=False) for _ in range(points)])
+    camera_of = np.concatenate(
+        [rng.choice(cameras, per_point, replace=False) for _ in range(points)])
     point_of = np.repeat(np.arange(points), per_point)
     p = rng.normal(size=(points, 3))
     seen = rng.normal(size=(points * per_point, 2))
@@ -97,7 +101,8 @@ def problems(quick: bool):
     for n in (20,) if quick else (20, 45, 300):
         yield f"Bratu, {n} x {n} points", residual_2d, (rng.normal(size=(n, n)), 1.0), 0, False
     for cameras, points in ((5, 30),) if quick else ((5, 30), (10, 200), (100, 10_000)):
-        yield (f"bundle adjustment, {cameras} cameras, {points} points", reprojection, adjustment(rng, cameras, points, 4), (0, 1), False)
+        yield (f"bundle adjustment, {cameras} cameras, {points} points", reprojection,
+               adjustment(rng, cameras, points, 4), (0, 1), False)
     for n in (200,) if quick else (200, 2000, 100_000):
         yield f"Rosenbrock, {n} numbers", separable, (rng.normal(size=n),), 0, True
     for n in (200,) if quick else (200, 2000, 20_000):
@@ -124,10 +129,13 @@ def shown(t: float | None) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small sizes only")
     quick = parser.parse_args().quick
-    print(f"{'':44} {'matrix':>16} {'entries':>8} {'sweeps':>6} {'pattern':>9} {'sparse':>9} {'compiled':>9} {'dense':>9} {'compiled':>9} {'dense/sparse':>12}")
+    print(
+        f"{'':44} {'matrix':>16} {'entries':>8} {'sweeps':>6} {'pattern':>9} {'sparse':>9} {'compiled':>9} {'dense':>9} {'compiled':>9} {'dense/sparse':>12}"
+    )
     for name, f, args, argnums, second in problems(quick):
         transform = s2s.hessian if second else s2s.jacobian
         sparse = transform(f, argnums, sparse=True)

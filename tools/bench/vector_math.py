@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""exp, log, sin and their kin over arrays: s2s's compiled loops against JAX, NumPy and PyTorch, and how exact each is.
+"""exp, log, sin and their kin over arrays: s2s's compiled loops against JAX, NumPy and PyTorch, and
+how exact each is.
 
     python tools/bench/vector_math.py [function ...] [--record VERSION] [--wall]
 
-Nanoseconds for an element of an array of 20,000, which stays in the cache; every library with one thread, all in turns in one
-process, the least of many runs (of the CPU time of the process: on a busy machine it is what repeats).  Each writes a new array.
-ulp is the largest error on these arguments, in units of the last place, of s2s and of JAX.
+Nanoseconds for an element of an array of 20,000, which stays in the cache; every library with one
+thread, all in turns in one process, the least of many runs (of the CPU time of the process: on a
+busy machine it is what repeats).  Each writes a new array. ulp is the largest error on these
+arguments, in units of the last place, of s2s and of JAX.
 
     --record   the table goes to tools/bench/results/vector_math-VERSION.md
     --wall     wall time
@@ -42,7 +44,8 @@ except ImportError:
 COUNT, RUNS = 20_000, 40
 LIBRARIES = ("s2s", "jax", "numpy", "torch")
 
-# name: (s2s's and NumPy's, JAX's, PyTorch's, from, to); of two operands the second is the first reversed
+# name: (s2s's and NumPy's, JAX's, PyTorch's, from, to); of two operands the second is the first
+# reversed
 FUNCTIONS = {
     "exp": (lambda x, y: np.exp(x), lambda x, y: jnp.exp(x), lambda x, y: torch.exp(x), -5, 5),
     "log": (lambda x, y: np.log(x), lambda x, y: jnp.log(x), lambda x, y: torch.log(x), 0.1, 50),
@@ -50,17 +53,26 @@ FUNCTIONS = {
     "cos": (lambda x, y: np.cos(x), lambda x, y: jnp.cos(x), lambda x, y: torch.cos(x), -10, 10),
     "tan": (lambda x, y: np.tan(x), lambda x, y: jnp.tan(x), lambda x, y: torch.tan(x), -10, 10),
     "tanh": (lambda x, y: np.tanh(x), lambda x, y: jnp.tanh(x), lambda x, y: torch.tanh(x), -4, 4),
-    "expm1": (lambda x, y: np.expm1(x), lambda x, y: jnp.expm1(x), lambda x, y: torch.expm1(x), -2, 2),
-    "log1p": (lambda x, y: np.log1p(x), lambda x, y: jnp.log1p(x), lambda x, y: torch.log1p(x), -0.5, 5),
-    "pow": (lambda x, y: x**y, lambda x, y: x**y, lambda x, y: x**y, 0.1, 5),
+    "expm1":
+        (lambda x, y: np.expm1(x), lambda x, y: jnp.expm1(x), lambda x, y: torch.expm1(x), -2, 2),
+    "log1p":
+        (lambda x, y: np.log1p(x), lambda x, y: jnp.log1p(x), lambda x, y: torch.log1p(x), -0.5, 5),
+    "pow": (lambda x, y: x ** y, lambda x, y: x ** y, lambda x, y: x ** y, 0.1, 5),
     "sqrt": (lambda x, y: np.sqrt(x), lambda x, y: jnp.sqrt(x), lambda x, y: torch.sqrt(x), 0.1, 5),
-    "erf": (lambda x, y: special.erf(x), lambda x, y: jax.scipy.special.erf(x), lambda x, y: torch.erf(x), -3, 3),
-    "erfc": (lambda x, y: special.erfc(x), lambda x, y: jax.scipy.special.erfc(x), lambda x, y: torch.erfc(x), -3, 6),
-    "atan": (lambda x, y: np.arctan(x), lambda x, y: jnp.arctan(x), lambda x, y: torch.atan(x), -5, 5),
-    "atan2": (lambda x, y: np.arctan2(x, y), lambda x, y: jnp.arctan2(x, y), lambda x, y: torch.atan2(x, y), -5, 5),
-    "sigmoid": (lambda x, y: special.expit(x), lambda x, y: jax.nn.sigmoid(x), lambda x, y: torch.sigmoid(x), -5, 5),
-    "softplus": (lambda x, y: np.logaddexp(0, x), lambda x, y: jax.nn.softplus(x), lambda x, y: torch.nn.functional.softplus(x), -5, 5),
-    "logsumexp": (lambda x, y: special.logsumexp(x), lambda x, y: jax.scipy.special.logsumexp(x), lambda x, y: torch.logsumexp(x, 0), -5, 5),
+    "erf": (lambda x, y: special.erf(x), lambda x, y: jax.scipy.special.erf(x),
+            lambda x, y: torch.erf(x), -3, 3),
+    "erfc": (lambda x, y: special.erfc(x), lambda x, y: jax.scipy.special.erfc(x),
+             lambda x, y: torch.erfc(x), -3, 6),
+    "atan":
+        (lambda x, y: np.arctan(x), lambda x, y: jnp.arctan(x), lambda x, y: torch.atan(x), -5, 5),
+    "atan2": (lambda x, y: np.arctan2(x, y), lambda x, y: jnp.arctan2(x, y),
+              lambda x, y: torch.atan2(x, y), -5, 5),
+    "sigmoid": (lambda x, y: special.expit(x), lambda x, y: jax.nn.sigmoid(x),
+                lambda x, y: torch.sigmoid(x), -5, 5),
+    "softplus": (lambda x, y: np.logaddexp(0, x), lambda x, y: jax.nn.softplus(x),
+                 lambda x, y: torch.nn.functional.softplus(x), -5, 5),
+    "logsumexp": (lambda x, y: special.logsumexp(x), lambda x, y: jax.scipy.special.logsumexp(x),
+                  lambda x, y: torch.logsumexp(x, 0), -5, 5),
 }
 
 
@@ -94,14 +106,19 @@ def least(runs: dict, now) -> dict:
 
 
 def errors(runs: dict, name: str, dtype) -> dict:
-    """The largest error of s2s and JAX in ulp, against the same in long double; None where that is double, or has no such function."""
+    """The largest error of s2s and JAX in ulp, against the same in long double; None where that is
+    double, or has no such function.
+    """
     plain, *_, low, high = FUNCTIONS[name]
     if np.finfo(np.longdouble).nmant < 60 or name in ("erf", "erfc", "sigmoid", "logsumexp"):
         return {}
     x = np.linspace(low, high, COUNT).astype(dtype)
     exact = plain(x.astype(np.longdouble), x[::-1].astype(np.longdouble))
     unit = np.spacing(np.abs(exact.astype(dtype))).astype(np.longdouble)
-    return {k: float(np.max(np.abs(np.asarray(runs[k]()).astype(np.longdouble) - exact) / unit)) for k in ("s2s", "jax") if k in runs}
+    return {
+        k: float(np.max(np.abs(np.asarray(runs[k]()).astype(np.longdouble) - exact) / unit))
+        for k in ("s2s", "jax") if k in runs
+    }
 
 
 def main() -> None:
@@ -130,9 +147,12 @@ def main() -> None:
     if options.record:
         folder = Path(__file__).resolve().parent / "results"
         folder.mkdir(exist_ok=True)
-        versions = f"NumPy {np.__version__}" + (f", JAX {jax.__version__}" if jax else "") + (f", PyTorch {torch.__version__}" if torch else "")
-        head = (f"# Vector math\n\n{platform.machine()}, Python {platform.python_version()}, {versions}; one thread each, "
-                f"{'wall' if options.wall else 'CPU'} time, the least of {RUNS} runs in turns over {COUNT:,} elements.\n\n")
+        versions = f"NumPy {np.__version__}" + (f", JAX {jax.__version__}" if jax else "") + (
+            f", PyTorch {torch.__version__}" if torch else "")
+        head = (
+            f"# Vector math\n\n{platform.machine()}, Python {platform.python_version()}, {versions}; one thread each, "
+            f"{'wall' if options.wall else 'CPU'} time, the least of {RUNS} runs in turns over {COUNT:,} elements.\n\n"
+        )
         (folder / f"vector_math-{options.record}.md").write_text(head + "\n".join(lines) + "\n")
 
 

@@ -1,4 +1,5 @@
-"""Black and Scholes's price of European calls, with all first Greeks: the gradient of the sum of the prices.
+"""Black and Scholes's price of European calls, with all first Greeks: the gradient of the sum of
+the prices.
 
 By hand, one loop that shares the normal density between the Greeks.
 """
@@ -17,8 +18,8 @@ GROWTH = (1_000, 1_000_000)
 
 def arguments(size=SIZE):
     rng = np.random.default_rng(0)
-    return (rng.uniform(50, 150, size), rng.uniform(50, 150, size), rng.uniform(0.1, 2, size), rng.uniform(0, 0.1, size),
-            rng.uniform(0.1, 0.5, size))
+    return (rng.uniform(50, 150, size), rng.uniform(50, 150, size), rng.uniform(0.1, 2, size),
+            rng.uniform(0, 0.1, size), rng.uniform(0.1, 0.5, size))
 
 
 def program(spot, strike, years, rate, vol):
@@ -44,7 +45,8 @@ def by_hand():
             s = v * q
             d1 = (math.log(S / K) + (r + 0.5 * v * v) * T) / s
             d2 = d1 - s
-            N1, N2 = 0.5 * math.erfc(-d1 * 0.7071067811865476), 0.5 * math.erfc(-d2 * 0.7071067811865476)
+            N1, N2 = 0.5 * math.erfc(-d1 * 0.7071067811865476), 0.5 * math.erfc(
+                -d2 * 0.7071067811865476)
             D = math.exp(-r * T)
             KD = K * D
             value += S * N1 - KD * N2
@@ -60,7 +62,9 @@ def by_hand():
 
 
 def of_all_at_once(xp, cdf):
-    """The same in a library that names its functions as NumPy does; `cdf` is the normal distribution's."""
+    """The same in a library that names its functions as NumPy does; `cdf` is the normal
+    distribution's.
+    """
     def program(spot, strike, years, rate, vol):
         s = vol * xp.sqrt(years)
         d1 = (xp.log(spot / strike) + (rate + 0.5 * vol * vol) * years) / s

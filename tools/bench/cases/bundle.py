@@ -1,6 +1,8 @@
-"""Bundle adjustment: half the squared error of points seen by cameras with radial distortion, from Snavely's model.
+"""Bundle adjustment: half the squared error of points seen by cameras with radial distortion, from
+Snavely's model.
 
-By hand, one observation after the other in scalars, scattered into the cotangents of its camera and its point.
+By hand, one observation after the other in scalars, scattered into the cotangents of its camera and
+its point.
 """
 
 import math
@@ -17,8 +19,11 @@ GROWTH = (500, 500_000)
 def arguments(size=SIZE):
     rng = np.random.default_rng(0)
     n, m, p = 50, 2000, size
-    cameras = np.concatenate([0.2 * rng.normal(size=(n, 3)), rng.normal(size=(n, 2)), 6 + rng.normal(size=(n, 1)),
-                              1 + 0.1 * rng.random((n, 1)), 0.01 * rng.normal(size=(n, 2))], axis=1)
+    cameras = np.concatenate([
+        0.2 * rng.normal(size=(n, 3)),
+        rng.normal(size=(n, 2)), 6 + rng.normal(size=(n, 1)), 1 + 0.1 * rng.random(
+            (n, 1)), 0.01 * rng.normal(size=(n, 2))
+    ], axis=1)
     points = rng.normal(size=(m, 3))
     return cameras, points, rng.integers(0, n, p), rng.integers(0, m, p), rng.normal(size=(p, 2))
 
@@ -86,9 +91,12 @@ def by_hand():
             points_bar[l, 0] += P0_bar * co + d_bar * r0 + c1_bar * r2 - c2_bar * r1
             points_bar[l, 1] += P1_bar * co + d_bar * r1 + c2_bar * r0 - c0_bar * r2
             points_bar[l, 2] += P2_bar * co + d_bar * r2 + c0_bar * r1 - c1_bar * r0
-            cameras_bar[k, 0] += P0_bar * dc + d_bar * X0 + 2 * th2_bar * r0 + c2_bar * X1 - c1_bar * X2
-            cameras_bar[k, 1] += P1_bar * dc + d_bar * X1 + 2 * th2_bar * r1 + c0_bar * X2 - c2_bar * X0
-            cameras_bar[k, 2] += P2_bar * dc + d_bar * X2 + 2 * th2_bar * r2 + c1_bar * X0 - c0_bar * X1
+            cameras_bar[
+                k, 0] += P0_bar * dc + d_bar * X0 + 2 * th2_bar * r0 + c2_bar * X1 - c1_bar * X2
+            cameras_bar[
+                k, 1] += P1_bar * dc + d_bar * X1 + 2 * th2_bar * r1 + c0_bar * X2 - c2_bar * X0
+            cameras_bar[
+                k, 2] += P2_bar * dc + d_bar * X2 + 2 * th2_bar * r2 + c1_bar * X0 - c0_bar * X1
             cameras_bar[k, 3] += P0_bar
             cameras_bar[k, 4] += P1_bar
             cameras_bar[k, 5] += P2_bar
@@ -101,7 +109,9 @@ def by_hand():
 
 
 def of_all_at_once(xp):
-    """The same with arrays of all observations, in a library that names its functions as NumPy does."""
+    """The same with arrays of all observations, in a library that names its functions as NumPy
+    does.
+    """
     def program(cameras, points, which, seen, pixels):
         c, p = cameras[which], points[seen]
         rx, ry, rz = c[:, 0], c[:, 1], c[:, 2]

@@ -1,16 +1,20 @@
-"""A small convolutional network in single precision: three layers of 3 x 3 kernels, the second with stride 2, the mean over
-positions, and the cross-entropy of a softmax, for 64 images of 28 x 28 points (an all-convolutional net, Springenberg et al., 2015).
+"""A small convolutional network in single precision: three layers of 3 x 3 kernels, the second with
+stride 2, the mean over positions, and the cross-entropy of a softmax, for 64 images of 28 x 28
+points (an all-convolutional net, Springenberg et al., 2015).
 
-By hand, one image after the other, forwards and at once backwards, so that all it needs stays in the cache: patches are gathered
-into the rows of a matrix, which BLAS multiplies, and scattered back for the cotangents of the points.
+By hand, one image after the other, forwards and at once backwards, so that all it needs stays in
+the cache: patches are gathered into the rows of a matrix, which BLAS multiplies, and scattered back
+for the cotangents of the points.
 
-This is how hand-written code wins: CPU time of one thread, least of 12 in turns, 7.0 ms by hand, 12.6 in PyTorch (oneDNN),
-18.7 in JAX.  The matrix of patches of one image has 83 or 115 KB, that of the batch 5 or 7 MB, and is read three times.
-s2s computes such batches in strips (back/arrays/strip_mine_batch.py): 1.15 times the hand-written, where it was 2.5 with patches of the whole
-batch in memory.  Before that the products alone took 10 to 11 ms of 15; of one image at a time the same eight take three quarters,
-because BLAS packs narrow products that are large, and because patches come from memory, not from the cache.
-What is left: the masks of `np.maximum` are arrays of their own, and sums are begun in each strip.  Biases are added, and their cotangents summed, in the nests
-around the products (back/arrays/move_reshapes.py): 0.97 of the time before.
+This is how hand-written code wins: CPU time of one thread, least of 12 in turns, 7.0 ms by hand,
+12.6 in PyTorch (oneDNN), 18.7 in JAX.  The matrix of patches of one image has 83 or 115 KB, that of
+the batch 5 or 7 MB, and is read three times. s2s computes such batches in strips
+(back/arrays/strip_mine_batch.py): 1.15 times the hand-written, where it was 2.5 with patches of the
+whole batch in memory.  Before that the products alone took 10 to 11 ms of 15; of one image at a
+time the same eight take three quarters, because BLAS packs narrow products that are large, and
+because patches come from memory, not from the cache. What is left: the masks of `np.maximum` are
+arrays of their own, and sums are begun in each strip.  Biases are added, and their cotangents
+summed, in the nests around the products (back/arrays/move_reshapes.py): 0.97 of the time before.
 """
 
 import math
@@ -38,7 +42,8 @@ def arguments(size=SIZE):
 
 
 def convolved(x, W, b, stride):
-    """Images of several channels by k x k kernels: the patch around each place, times the kernels."""
+    """Images of several channels by k x k kernels: the patch around each place, times the kernels.
+    """
     k, _, inputs, outputs = W.shape
     rows = np.arange(0, x.shape[1] - k + 1, stride)[:, None] + np.arange(k)
     columns = np.arange(0, x.shape[2] - k + 1, stride)[:, None] + np.arange(k)
@@ -109,13 +114,18 @@ def by_hand():
         (W1, b1), (W2, b2), (W3, b3) = layers
         K1, K2, K3 = W1.reshape(9, 16), W2.reshape(144, 32), W3.reshape(288, 10)
         T2, T3 = K2.T.copy(), K3.T.copy()
-        p1, p2, p3 = np.empty((676, 9), np.float32), np.empty((144, 144), np.float32), np.empty((100, 288), np.float32)
-        z1, z2, z3 = np.empty((676, 16), np.float32), np.empty((144, 32), np.float32), np.empty((100, 10), np.float32)
+        p1, p2, p3 = np.empty((676, 9), np.float32), np.empty((144, 144), np.float32), np.empty(
+            (100, 288), np.float32)
+        z1, z2, z3 = np.empty((676, 16), np.float32), np.empty((144, 32), np.float32), np.empty(
+            (100, 10), np.float32)
         p2_bar, p3_bar = np.empty((144, 144), np.float32), np.empty((100, 288), np.float32)
         h1_bar, h2_bar = np.empty((676, 16), np.float32), np.empty((144, 32), np.float32)
-        K1_bar, K2_bar, K3_bar = np.zeros((9, 16), np.float32), np.zeros((144, 32), np.float32), np.zeros((288, 10), np.float32)
-        k1, k2, k3 = np.empty((9, 16), np.float32), np.empty((144, 32), np.float32), np.empty((288, 10), np.float32)
-        b1_bar, b2_bar, b3_bar = np.zeros(16, np.float32), np.zeros(32, np.float32), np.zeros(10, np.float32)
+        K1_bar, K2_bar, K3_bar = np.zeros((9, 16), np.float32), np.zeros(
+            (144, 32), np.float32), np.zeros((288, 10), np.float32)
+        k1, k2, k3 = np.empty((9, 16), np.float32), np.empty((144, 32), np.float32), np.empty(
+            (288, 10), np.float32)
+        b1_bar, b2_bar, b3_bar = np.zeros(16, np.float32), np.zeros(32, np.float32), np.zeros(
+            10, np.float32)
         scores = np.empty(10)
         value, n = 0.0, len(images)
         for image in range(n):
@@ -156,8 +166,9 @@ def by_hand():
             back(h1_bar, z1, b1_bar)
             np.dot(p1.T, h1_bar, k1)
             add(K1_bar, k1)
-        return value / n, ((K1_bar.reshape(3, 3, 1, 16), b1_bar), (K2_bar.reshape(3, 3, 16, 32), b2_bar),
-                           (K3_bar.reshape(3, 3, 32, 10), b3_bar))
+        return value / n, ((K1_bar.reshape(3, 3, 1, 16), b1_bar),
+                           (K2_bar.reshape(3, 3, 16, 32), b2_bar), (K3_bar.reshape(3, 3, 32,
+                                                                                   10), b3_bar))
 
     return gradient
 
@@ -168,7 +179,8 @@ def in_jax():
     from jax import lax
 
     def convolved(x, W, b, stride):
-        return lax.conv_general_dilated(x, W, (stride, stride), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC")) + b
+        return lax.conv_general_dilated(x, W, (stride, stride), "VALID",
+                                        dimension_numbers=("NHWC", "HWIO", "NHWC")) + b
 
     def program(layers, images, labels):
         (W1, b1), (W2, b2), (W3, b3) = layers
@@ -206,7 +218,9 @@ def in_autograd():
         rows = np.arange(0, x.shape[1] - k + 1, stride)[:, None] + np.arange(k)
         columns = np.arange(0, x.shape[2] - k + 1, stride)[:, None] + np.arange(k)
         patches = x[:, rows[:, None, :, None], columns[None, :, None, :]]
-        y = anp.dot(anp.reshape(patches, (-1, k * k * inputs)), anp.reshape(W, (k * k * inputs, outputs))) + b
+        y = anp.dot(anp.reshape(patches,
+                                (-1, k * k * inputs)), anp.reshape(W,
+                                                                   (k * k * inputs, outputs))) + b
         return anp.reshape(y, (len(x), len(rows), len(columns), outputs))
 
     def program(layers, images, labels):

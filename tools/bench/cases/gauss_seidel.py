@@ -1,6 +1,8 @@
-"""Poisson's equation by Gauss and Seidel's method: each point is overwritten as soon as its neighbours are known.
+"""Poisson's equation by Gauss and Seidel's method: each point is overwritten as soon as its
+neighbours are known.
 
-The update is linear: the adjoint by hand saves nothing, and runs through the points in the opposite order.
+The update is linear: the adjoint by hand saves nothing, and runs through the points in the opposite
+order.
 """
 
 import math
@@ -74,7 +76,8 @@ def in_jax():
 
         def point(k, u):
             i, j = 1 + k // (m - 2), 1 + k % (m - 2)
-            return u.at[i, j].set(0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] - f[i, j]))
+            return u.at[i, j].set(0.25 *
+                                  (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] - f[i, j]))
 
         def sweep(s, u):
             return lax.fori_loop(0, (n - 2) * (m - 2), point, u)

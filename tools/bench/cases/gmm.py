@@ -1,6 +1,8 @@
-"""The log-likelihood of points under a mixture of 20 Gaussians with diagonal covariances, in 8 dimensions.
+"""The log-likelihood of points under a mixture of 20 Gaussians with diagonal covariances, in 8
+dimensions.
 
-By hand, one point after the other with a row of 20 numbers; what the reverse sweep needs is computed again.
+By hand, one point after the other with a row of 20 numbers; what the reverse sweep needs is
+computed again.
 """
 
 import math
@@ -18,7 +20,8 @@ GROWTH = (100, 100_000)
 def arguments(size=SIZE):
     rng = np.random.default_rng(0)
     n, d, k = size, 8, 20
-    return rng.normal(size=k), rng.normal(size=(k, d)), 0.3 * rng.normal(size=(k, d)), rng.normal(size=(n, d))
+    return rng.normal(size=k), rng.normal(size=(k, d)), 0.3 * rng.normal(size=(k, d)), rng.normal(
+        size=(n, d))
 
 
 def program(alphas, means, log_scales, x):

@@ -1,6 +1,8 @@
-"""The likelihood of a hidden Markov model by the forward algorithm: a recurrence of short vectors, scaled at each step.
+"""The likelihood of a hidden Markov model by the forward algorithm: a recurrence of short vectors,
+scaled at each step.
 
-The adjoint by hand saves the probabilities of each step before and after the observation, and the scales.
+The adjoint by hand saves the probabilities of each step before and after the observation, and the
+scales.
 """
 
 import math
@@ -18,8 +20,8 @@ STATES, SYMBOLS = 16, 32
 def arguments(size=SIZE):
     rng = np.random.default_rng(0)
     start = rng.dirichlet(np.ones(STATES))
-    return (start, rng.dirichlet(np.ones(STATES), size=STATES), rng.dirichlet(np.ones(SYMBOLS), size=STATES),
-            rng.integers(0, SYMBOLS, size=size))
+    return (start, rng.dirichlet(np.ones(STATES), size=STATES),
+            rng.dirichlet(np.ones(SYMBOLS), size=STATES), rng.integers(0, SYMBOLS, size=size))
 
 
 def program(start, transition, emission, observed):

@@ -1,6 +1,8 @@
-"""Kepler's equation for many planets at once: a `while` loop of Newton's steps, batched; each lane stops by itself.
+"""Kepler's equation for many planets at once: a `while` loop of Newton's steps, batched; each lane
+stops by itself.
 
-The adjoint by hand keeps the iterates of one lane in a buffer that all lanes use, and runs back through them.
+The adjoint by hand keeps the iterates of one lane in a buffer that all lanes use, and runs back
+through them.
 """
 
 import math
@@ -73,14 +75,17 @@ def gradient_in_jax():
     def program(mean, eccentricity):
         def body(state):
             angle, _ = state
-            step = (angle - eccentricity * jnp.sin(angle) - mean) / (1.0 - eccentricity * jnp.cos(angle))
+            step = (angle - eccentricity * jnp.sin(angle)
+                    - mean) / (1.0 - eccentricity * jnp.cos(angle))
             return angle - step, step
 
-        return lax.while_loop(lambda state: jnp.abs(state[1]) > 1e-10, body, (mean, jnp.ones_like(mean)))[0]
+        return lax.while_loop(lambda state: jnp.abs(state[1]) > 1e-10, body,
+                              (mean, jnp.ones_like(mean)))[0]
 
     def by_tangents(mean, eccentricity):
         one, zero = jnp.ones_like(mean), jnp.zeros_like(mean)
-        (angle, a), (_, b) = (jax.jvp(program, (mean, eccentricity), t) for t in ((one, zero), (zero, one)))
+        (angle, a), (_, b) = (jax.jvp(program, (mean, eccentricity), t)
+                              for t in ((one, zero), (zero, one)))
         return angle, a, b
 
     return jax.vmap(by_tangents)
@@ -93,7 +98,8 @@ def in_torch():
     def program(mean, eccentricity):
         angle, step = mean, torch.ones_like(mean)
         while bool((step.abs() > 1e-10).any()):
-            step = (angle - eccentricity * torch.sin(angle) - mean) / (1.0 - eccentricity * torch.cos(angle))
+            step = (angle - eccentricity * torch.sin(angle)
+                    - mean) / (1.0 - eccentricity * torch.cos(angle))
             angle = angle - step
         return angle
 
@@ -106,7 +112,8 @@ def in_autograd():
     def program(mean, eccentricity):
         angle, step = mean, anp.ones_like(mean)
         while anp.any(anp.abs(step) > 1e-10):
-            step = (angle - eccentricity * anp.sin(angle) - mean) / (1.0 - eccentricity * anp.cos(angle))
+            step = (angle - eccentricity * anp.sin(angle)
+                    - mean) / (1.0 - eccentricity * anp.cos(angle))
             angle = angle - step
         return angle
 

@@ -1,7 +1,8 @@
-"""A recurrent network with long short-term memory that reads a sequence: a product and a gated update at each step.
+"""A recurrent network with long short-term memory that reads a sequence: a product and a gated
+update at each step.
 
-The adjoint by hand saves the gates and states of each step; each step's product takes one pass over the weights, and so
-do the two products of its adjoint.
+The adjoint by hand saves the gates and states of each step; each step's product takes one pass over
+the weights, and so do the two products of its adjoint.
 """
 
 import math
@@ -18,8 +19,9 @@ INPUTS, HIDDEN = 16, 32
 
 def arguments(size=SIZE):
     rng = np.random.default_rng(0)
-    return (0.2 * rng.normal(size=(4 * HIDDEN, INPUTS)), 0.2 * rng.normal(size=(4 * HIDDEN, HIDDEN)),
-            0.1 * rng.normal(size=4 * HIDDEN), rng.normal(size=(size, INPUTS)), rng.normal(size=HIDDEN))
+    return (0.2 * rng.normal(size=(4 * HIDDEN, INPUTS)),
+            0.2 * rng.normal(size=(4 * HIDDEN, HIDDEN)), 0.1 * rng.normal(size=4 * HIDDEN),
+            rng.normal(size=(size, INPUTS)), rng.normal(size=HIDDEN))
 
 
 def sigmoid(z):
@@ -114,7 +116,8 @@ def in_jax():
         def step(state, x):
             h, c = state
             z = W @ x + U @ h + b
-            i, f, o = jax.nn.sigmoid(z[:n]), jax.nn.sigmoid(z[n:2 * n]), jax.nn.sigmoid(z[2 * n:3 * n])
+            i, f, o = jax.nn.sigmoid(z[:n]), jax.nn.sigmoid(z[n:2 * n]), jax.nn.sigmoid(z[2 * n:3
+                                                                                          * n])
             c = f * c + i * jnp.tanh(z[3 * n:])
             return (o * jnp.tanh(c), c), None
 
@@ -148,7 +151,8 @@ def in_autograd():
         h, c = anp.zeros(n), anp.zeros(n)
         for x in xs:
             z = anp.dot(W, x) + anp.dot(U, h) + b
-            i, f, o = 1 / (1 + anp.exp(-z[:n])), 1 / (1 + anp.exp(-z[n:2 * n])), 1 / (1 + anp.exp(-z[2 * n:3 * n]))
+            i, f, o = 1 / (1 + anp.exp(-z[:n])), 1 / (1 + anp.exp(-z[n:2 * n])), 1 / (
+                1 + anp.exp(-z[2 * n:3 * n]))
             c = f * c + i * anp.tanh(z[3 * n:])
             h = o * anp.tanh(c)
         return anp.sum((h - target) ** 2)

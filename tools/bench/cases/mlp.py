@@ -1,4 +1,5 @@
-"""A network of one hidden layer of 256 tanh units, and the cross-entropy of its softmax, for a batch.
+"""A network of one hidden layer of 256 tanh units, and the cross-entropy of its softmax, for a
+batch.
 
 By hand, two products of matrices forwards and three backwards, with one loop over rows after each.
 """
@@ -18,8 +19,8 @@ def arguments(size=SIZE):
     rng = np.random.default_rng(0)
     n, d, h, c = size, 128, 256, 10
     labels = np.eye(c)[rng.integers(0, c, n)]
-    return (rng.normal(size=(d, h)) / d**0.5, np.zeros(h), rng.normal(size=(h, c)) / h**0.5, np.zeros(c),
-            rng.normal(size=(n, d)), labels)
+    return (rng.normal(size=(d, h)) / d ** 0.5, np.zeros(h), rng.normal(size=(h, c)) / h ** 0.5,
+            np.zeros(c), rng.normal(size=(n, d)), labels)
 
 
 def program(W1, b1, W2, b2, x, labels):

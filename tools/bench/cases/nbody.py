@@ -1,6 +1,8 @@
-"""Bodies that attract each other, in small steps: a nest over steps and pairs, positions and velocities overwritten in place.
+"""Bodies that attract each other, in small steps: a nest over steps and pairs, positions and
+velocities overwritten in place.
 
-The adjoint by hand saves the positions of each step, n x 3 numbers, and computes the distances again.
+The adjoint by hand saves the positions of each step, n x 3 numbers, and computes the distances
+again.
 """
 
 import math
@@ -18,7 +20,8 @@ BODIES = 20
 
 def arguments(size=SIZE):
     rng = np.random.default_rng(0)
-    return rng.normal(size=(BODIES, 3)), 0.1 * rng.normal(size=(BODIES, 3)), rng.random(BODIES) + 0.5, 1e-3, size
+    return rng.normal(
+        size=(BODIES, 3)), 0.1 * rng.normal(size=(BODIES, 3)), rng.random(BODIES) + 0.5, 1e-3, size
 
 
 def program(x, v, m, h, steps):
@@ -96,7 +99,8 @@ def by_hand():
                     m_bar[j] -= ui * pull
                     im += uj * pull
                     p, q = m[j] * pull, m[i] * pull
-                    r2_bar = -3 * pull / r2 * (uj * m[i] - ui * m[j])  # d pull / d r2 = -3/2 pull / r2, twice
+                    # d pull / d r2 = -3/2 pull / r2, twice
+                    r2_bar = -3 * pull / r2 * (uj * m[i] - ui * m[j])
                     dx_bar = q * v_bar[j, 0] - p * gx + r2_bar * dx
                     dy_bar = q * v_bar[j, 1] - p * gy + r2_bar * dy
                     dz_bar = q * v_bar[j, 2] - p * gz + r2_bar * dz

@@ -1,8 +1,10 @@
-"""The rate at which payments are worth their price: one `while` loop of Newton's steps, each a sum over all payments.
+"""The rate at which payments are worth their price: one `while` loop of Newton's steps, each a sum
+over all payments.
 
-The more payments there are, the smaller is the rate, so that as many of them count: what is far beyond is below the smallest normal
-number, and some processors take a hundred times as long for such.  The adjoint by hand keeps the rate of each step, and runs the sums again,
-but for steps that were halved, whose sums had no part; so does the generated one (analysis/zero_cotangents.py).
+The more payments there are, the smaller is the rate, so that as many of them count: what is far
+beyond is below the smallest normal number, and some processors take a hundred times as long for
+such.  The adjoint by hand keeps the rate of each step, and runs the sums again, but for steps that
+were halved, whose sums had no part; so does the generated one (analysis/zero_cotangents.py).
 """
 
 import numpy as np
@@ -104,9 +106,11 @@ def in_jax():
                 step = jnp.where(rate - step < 0.5 * rate, 0.5 * rate, step)
                 return rate - step, step
 
-            return lax.while_loop(lambda state: jnp.abs(state[1]) > 1e-12, body, (rate, jnp.ones_like(rate)))[0]
+            return lax.while_loop(lambda state: jnp.abs(state[1]) > 1e-12, body,
+                                  (rate, jnp.ones_like(rate)))[0]
 
-        return lax.custom_root(excess, 100.0 / payments.shape[0], solve, lambda linear, y: y / linear(jnp.ones_like(y)))
+        return lax.custom_root(excess, 100.0 / payments.shape[0], solve,
+                               lambda linear, y: y / linear(jnp.ones_like(y)))
 
     return program
 

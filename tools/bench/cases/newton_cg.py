@@ -1,8 +1,10 @@
-"""Truncated Newton-CG on logistic regression: two nested `while` loops around a Hessian-vector product, compiled as one program.
+"""Truncated Newton-CG on logistic regression: two nested `while` loops around a Hessian-vector
+product, compiled as one program.
 
-The experiment of table 1 of the JAX paper (Frostig, Johnson & Leary, 2018).  The program differentiates inside, by `s2s.grad` and
-`s2s.hvp`; what is timed is a whole solve.  ../newton_cg.py solves two more problems with it.  By hand, the gradient and the
-product with the Hessian, in one pass over the rows each.
+The experiment of table 1 of the JAX paper (Frostig, Johnson & Leary, 2018).  The program
+differentiates inside, by `s2s.grad` and `s2s.hvp`; what is timed is a whole solve.  ../newton_cg.py
+solves two more problems with it.  By hand, the gradient and the product with the Hessian, in one
+pass over the rows each.
 """
 
 import math
@@ -31,7 +33,8 @@ def logistic(w, X, y):
 
 def newton_cg(objective):
     def solve(x, *data):
-        """Newton steps, each found by conjugate gradients: two loops that stop when they are done."""
+        """Newton steps, each found by conjugate gradients: two loops that stop when they are done.
+        """
         def f(x):
             return objective(x, *data)
 
@@ -101,7 +104,8 @@ def by_hand():
     def solve(x, X, y):
         n, m = X.shape
         x = x.copy()
-        g, d, p, r, Hd, curvatures = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(n)
+        g, d, p, r, Hd, curvatures = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(
+            m), np.empty(n)
         gradient(x, X, y, g, curvatures)
         outer = 0
         while np.dot(g, g) > 1e-16 and outer < 20:
@@ -153,11 +157,13 @@ def newton_cg_of_jax(objective):
                 new = jnp.sum(r * r)
                 return p, r, r + (new / rr) * d, new, inner + 1
 
-            p, *_ = lax.while_loop(lambda s: (s[3] > 1e-4 * rr) & (s[4] < 50), cg, (jnp.zeros_like(x), -g, -g, rr, 0))
+            p, *_ = lax.while_loop(lambda s: (s[3] > 1e-4 * rr) & (s[4] < 50), cg,
+                                   (jnp.zeros_like(x), -g, -g, rr, 0))
             x = x + p
             return x, gradient(x), outer + 1
 
-        return lax.while_loop(lambda s: (jnp.sum(s[1] * s[1]) > 1e-16) & (s[2] < 20), step, (x, gradient(x), 0))[0]
+        return lax.while_loop(lambda s: (jnp.sum(s[1] * s[1]) > 1e-16) & (s[2] < 20), step,
+                              (x, gradient(x), 0))[0]
 
     return solve
 

@@ -46,8 +46,8 @@ def by_hand():
     @njit(inline="always", **flags)
     def back(x, y, z, sigma, rho, beta, a_bar, b_bar, c_bar):
         """Cotangents of x, y, z, sigma, rho and beta, from those of the slopes."""
-        return (b_bar * (rho - z) + c_bar * y - sigma * a_bar, sigma * a_bar - b_bar + c_bar * x, -b_bar * x - beta * c_bar,
-                a_bar * (y - x), b_bar * x, -c_bar * z)
+        return (b_bar * (rho - z) + c_bar * y - sigma * a_bar, sigma * a_bar - b_bar + c_bar * x,
+                -b_bar * x - beta * c_bar, a_bar * (y - x), b_bar * x, -c_bar * z)
 
     @njit(**flags)
     def gradient(start, sigma, rho, beta, h, steps):
@@ -76,12 +76,14 @@ def by_hand():
             x4, y4, z4 = x + h * a3, y + h * b3, z + h * c3
             u, v, w = sixth * p, sixth * q, sixth * r
             x4_bar, y4_bar, z4_bar, s4, r4, t4 = back(x4, y4, z4, sigma, rho, beta, u, v, w)
-            x3_bar, y3_bar, z3_bar, s3, r3, t3 = back(x3, y3, z3, sigma, rho, beta, 2 * u + h * x4_bar, 2 * v + h * y4_bar,
+            x3_bar, y3_bar, z3_bar, s3, r3, t3 = back(x3, y3, z3, sigma, rho, beta,
+                                                      2 * u + h * x4_bar, 2 * v + h * y4_bar,
                                                       2 * w + h * z4_bar)
-            x2_bar, y2_bar, z2_bar, s2, r2, t2 = back(x2, y2, z2, sigma, rho, beta, 2 * u + half * x3_bar,
-                                                      2 * v + half * y3_bar, 2 * w + half * z3_bar)
-            x1_bar, y1_bar, z1_bar, s1, r1, t1 = back(x, y, z, sigma, rho, beta, u + half * x2_bar, v + half * y2_bar,
-                                                      w + half * z2_bar)
+            x2_bar, y2_bar, z2_bar, s2, r2, t2 = back(x2, y2, z2, sigma, rho, beta,
+                                                      2 * u + half * x3_bar, 2 * v + half * y3_bar,
+                                                      2 * w + half * z3_bar)
+            x1_bar, y1_bar, z1_bar, s1, r1, t1 = back(x, y, z, sigma, rho, beta, u + half * x2_bar,
+                                                      v + half * y2_bar, w + half * z2_bar)
             p += x1_bar + x2_bar + x3_bar + x4_bar
             q += y1_bar + y2_bar + y3_bar + y4_bar
             r += z1_bar + z2_bar + z3_bar + z4_bar
@@ -94,7 +96,9 @@ def by_hand():
 
 
 def of_vectors(xp, stack, run):
-    """The same with the state as an array, in a library that names its functions as NumPy does; `run(step, u, steps)` steps."""
+    """The same with the state as an array, in a library that names its functions as NumPy does;
+    `run(step, u, steps)` steps.
+    """
     def program(start, sigma, rho, beta, h, steps):
         def slope(u):
             x, y, z = u

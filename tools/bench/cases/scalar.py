@@ -37,7 +37,8 @@ def in_jax():
     from jax import lax
 
     def program(x, y):
-        return lax.cond(x * y > 0.0, lambda: jnp.sin(x) * y + x / (1.0 + y * y), lambda: jnp.exp(-x) * y)
+        return lax.cond(x * y > 0.0, lambda: jnp.sin(x) * y + x / (1.0 + y * y),
+                        lambda: jnp.exp(-x) * y)
 
     return program
 
