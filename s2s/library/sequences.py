@@ -417,6 +417,8 @@ def integer_root(n):
 
 
 def is_close(a, b, rel_tol, abs_tol):
+    if rel_tol < 0 or abs_tol < 0:
+        raise ValueError("tolerances must be non-negative")
     if a == b:
         return True
     d = abs(a - b)

@@ -368,11 +368,11 @@ def _overflows(name: str, *xs: Value):
 
 
 def divides_by_zero(a: Value, b: Value):
-    """Whether a ** b divides by zero: 0 ** -1 does, and 0 ** 1j, but not 0.0 ** -inf."""
+    """Whether a ** b divides by zero: 0 ** -1 does, and 0 ** 1j, not 0.0 ** -inf, but 0j ** -inf."""
     if is_complex(b):
         return both(equals(a, 0), either(is_less(_real(b), 0), negated(equals(_imag(b), 0))))
     below = is_less(b, 0)
-    if not is_integral(b) and _known(b) is None:
+    if not is_integral(b) and _known(b) is None and not is_complex(a):
         below = both(below, is_more(b, -math.inf))
     return None if below in (None, False) else both(equals(a, 0), below)
 
