@@ -316,11 +316,13 @@ def _in_math(partial: Callable) -> Callable:
 
 def _twin(op, inputs: list[Value]):
     """The twin of `op` in Python's math module, if there is one; a number that the rule has
-    converted to NumPy's stays that.
+    converted to NumPy's stays that, and what makes integers, which raises of NaN, NumPy's own.
     """
-    if op.record not in IN_MATH or inputs[0].op is not None and inputs[0].op.name == "convert":
+    twin = IN_MATH.get(op.record)
+    if (twin is None or twin.raises is raise_conditions.TO_INTEGER
+        or inputs[0].op is not None and inputs[0].op.name == "convert"):
         return None
-    return IN_MATH[op.record](*inputs)
+    return twin(*inputs)
 
 
 def _fold_python(name: str, compute: Callable, constants: list):

@@ -665,6 +665,13 @@ def test_slopes_of_an_angle_over_the_whole_range(function):
                 np.testing.assert_allclose(s2s.grad(lambda y, x: slopes(y, x)[0])(y, x), float(second), rtol=1e-13)
 
 
+def test_slopes_of_math_fmod_do_not_raise():
+    slopes = s2s.grad(lambda x, y: math.fmod(x, y), argnums=(0, 1))
+    for x, y, wanted in ((7.5, 2.0, -3.0), (3.0, math.nan, math.nan), (1e308, 1e-10, -math.inf), (math.nan, 2.0, math.nan)):
+        np.testing.assert_array_equal(slopes(x, y), (1.0, wanted))
+        np.testing.assert_array_equal(s2s.jvp(lambda x, y: math.fmod(x, y), (x, y), (0.0, 1.0))[1], wanted)
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_slopes_of_np_angle_over_the_whole_range():
     z = np.array([1.0 + 2.0j, -3.0 + 1.0j])
