@@ -14,11 +14,13 @@ The activation runs in a block of its own, on the caller's heap.  What it reads 
 what it changes there, become parameters and results of their own once the outermost of the
 functions is done (Note [Closing]).
 
-Note [What a call changes] A function may write into arrays that it is given, or that it closes
-over.  Each of these is a parameter and, in its final state, one more result; the call writes the
-result back to the caller's array.
+Note [What a call changes]
+A function may write into arrays that it is given, or that it closes over.  Each of these is a
+parameter and, in its final state, one more result; the call writes the result back to the caller's
+array.
 
-Note [Closing] While functions that call one another are made, their blocks read the values of the
+Note [Closing]
+While functions that call one another are under construction, their blocks read the values of the
 program around.  Each such value becomes a trailing parameter of every function that reads it, or
 calls one that does, and an operand of every call.
 """
