@@ -59,14 +59,16 @@ def doubted_values(block: Block, ops: list[Op], active: set[Value]) -> set[Value
 
 
 def answers_that_discard(block: Block, ops: list[Op]) -> set[Value]:
-    """Return the conditions that any op but np.where reads; np.where masks cotangents by itself:
-    Note [Masks stay outermost], ops/core/chain_rule.py.
+    """Return the conditions that something is discarded by: all that any op reads but np.where,
+    which masks cotangents by itself (Note [Masks stay outermost], ops/core/chain_rule.py), and
+    arithmetic: infinity times a mask is NaN in the program itself.
     """
     found = {y for each in (block, *(inner for op in ops for inner in op.blocks))
              for y in each.yields if dtype_of(y.type) == "bool"}
     for op in reversed(ops):
         hands_on = bool(op.outputs) and all(dtype_of(y.type) == "bool" for y in op.outputs)
-        if not hands_on or not found.isdisjoint(op.outputs):
+        is_arithmetic = op.record.elementwise and _computes(op)
+        if not is_arithmetic and (not hands_on or not found.isdisjoint(op.outputs)):
             found.update(x for k, x in enumerate(op.inputs) if dtype_of(x.type) == "bool"
                          and not (k == 0 and op.name in ("where", "select")))
     return found

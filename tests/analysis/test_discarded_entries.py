@@ -11,7 +11,10 @@ from scipy import special
 from scipy.spatial.distance import cdist
 
 import s2s
-from s2s.ir.graph import walk
+from s2s.ir.builder import Builder, emit
+from s2s.ir.graph import Block, Function, Value, walk
+from s2s.ir.interpret import interpret
+from s2s.ir.types import Array
 from s2s.ir.verify import verify
 from s2s.ops.core.record import RECORDS
 from s2s.pipeline import recorded
@@ -687,6 +690,20 @@ def test_strong_products_print_as_what_they_compute(name, a, b):
     text = ast.unparse(record.syntax(ast.Name("a", ast.Load()), ast.Name("b", ast.Load())))
     with np.errstate(invalid="ignore"):
         np.testing.assert_array_equal(eval(text, {"np": np, "a": a, "b": b}), record.evaluate(a, b))
+
+
+@pytest.mark.parametrize("name", ["strong_product", "strong_both"])
+@pytest.mark.parametrize("a, b", [(np.array([0.0, 2.0, 3.0]), np.array([True, False, True])), (np.array([True, False, True]), np.array([2.0, np.nan, 0.0])),
+                                  (np.array([0.0, 2.0, 0.0]), np.array([np.inf, 3.0, 1.0]))])
+def test_lowered_strong_products_are_what_they_compute(name, a, b):
+    """A factor that is a mask has its part, whichever of the two it is."""
+    params = [Value(Array(x.dtype.name, (3,)), "x") for x in (a, b)]
+    with Builder(Block(params=params)) as builder:
+        builder.block.yields = [emit(RECORDS[name], *params)]
+    function = lower_strong_products(Function("f", builder.block))
+    assert not any(op.record is RECORDS[name] for op in walk(function.block))
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(interpret(function, a, b), RECORDS[name].evaluate(a, b))
 
 
 def test_strong_products_in_nested_loops_ask_where_they_stand():

@@ -45,6 +45,7 @@ DIFFER = {  # what is known to be otherwise, and why
     "np.linalg.eig": "complex whatever the numbers are", "np.linalg.eigvals": "the same", "np.roots": "the same",
     "np.linalg.vecdot": "a product of truth values is a number", "np.vecdot": "the same",
     "np.median": "NaN is of double precision",
+    "np.nanpercentile": "of nothing, by several q, NumPy has one NaN", "np.nanquantile": "the same",
     "np.ndarray": "NumPy's is not initialised",
     "np.poly": "of double precision, and a vector",
     "np.vander": "complex powers round otherwise where they overflow",

@@ -46,7 +46,9 @@ def lower_strong_products(function: Function) -> Function:
         line = op.line
         with at(line.of_tangent(steep=True) if line is not None
                 else None), deriving(op.record, op.output):
-            product = (b if dtype_of(a.type) == "bool" else a if dtype_of(b.type) == "bool"
+            # a mask that is a condition has been multiplied by: b is one of `strong_both` alone
+            product = (b if dtype_of(a.type) == "bool"
+                       else a if dtype_of(b.type) == "bool" and op.name == "strong_both"
                        else times(a, b, (a,)))
             chosen = where(condition, product, 0.0)
         spelled[chosen] = condition, product
