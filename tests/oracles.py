@@ -19,6 +19,7 @@ import types
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from scipy import special
 
 PARTS = ("v", "a", "b", "ab")
 
@@ -257,6 +258,8 @@ UNARY = {
     "arcsinh": (lambda x, y: (1 + x * x) ** -0.5, lambda x, y: -x * (1 + x * x) ** -1.5),
     "arccosh": (lambda x, y: (x * x - 1) ** -0.5, lambda x, y: -x * (x * x - 1) ** -1.5),
     "arctanh": (lambda x, y: 1 / (1 - x * x), lambda x, y: 2 * x / (1 - x * x) ** 2),
+    "lgamma": (lambda x, y: special.digamma(x), lambda x, y: special.polygamma(1, x)),
+    "gamma": (lambda x, y: y * special.digamma(x), lambda x, y: y * (special.digamma(x) ** 2 + special.polygamma(1, x))),
     "erf": (lambda x, y: 2 / SQRT_PI * np.exp(-x * x), lambda x, y: -4 * x / SQRT_PI * np.exp(-x * x)),
     "erfc": (lambda x, y: -2 / SQRT_PI * np.exp(-x * x), lambda x, y: 4 * x / SQRT_PI * np.exp(-x * x)),
     "deg2rad": (lambda x, y: math.pi / 180, lambda x, y: 0.0),
