@@ -443,7 +443,7 @@ class Adjoint:
         """
         if not isinstance(x.type, Tape):
             return zeros_of(x)
-        block = next(each for each in self.regions if branch in each.ops)
+        block = self.home[branch.outputs[0]]
         with Builder(Block(), above=self.home) as builder:
             copied = emit(tape_copy, x)
         at = block.ops.index(branch)
