@@ -305,6 +305,8 @@ BINARY |= {"fmax": BINARY["maximum"], "fmin": BINARY["minimum"], "float_power": 
            "true_divide": BINARY["divide"], "mod": BINARY["remainder"]}
 
 
+# of these one operand is the result, and of the other nothing counts, not even an infinite tangent
+CHOOSING = {"maximum", "minimum", "fmax", "fmin"}
 DIVISIONS = {"divide": operator.truediv, "floor_divide": operator.floordiv, "remainder": operator.mod}
 STEPS = {"floor", "ceil", "trunc", "rint", "sign", "heaviside", "spacing"}
 PYTHONS = {"add", "subtract", "multiply", "power", "negative", "positive", "absolute", *DIVISIONS}
@@ -341,6 +343,9 @@ def apply(name: str, *inputs):
                          scaled(first, x.ab) + scaled(second, x.a * x.b) + zero)
         x, y = map(lift, inputs)
         fx, fy, fxx, fxy, fyy = (rule(x.v, y.v, z) for rule in BINARY[name])
+        if name in CHOOSING:
+            return Hyper(z, *((np.where(fx, getattr(x, part), 0.0) + np.where(fy, getattr(y, part), 0.0) + zero)[()]
+                              for part in PARTS[1:]))
         return Hyper(
             z,
             (scaled(fx, x.a) + scaled(fy, y.a) + zero)[()],

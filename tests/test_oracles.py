@@ -54,6 +54,14 @@ def test_hyper_duals_know_functions_by_all_their_names():
         oracles.dual(lambda x: np.spacing(x) + np.logaddexp2(x, 1.0) + np.nextafter(x, 1.0), (0.3,), (1.0,))
 
 
+def test_hyper_duals_take_nothing_of_what_a_bound_replaces():
+    with np.errstate(divide="ignore"):
+        for bound in (np.minimum, np.fmin):
+            value, slope = oracles.dual(lambda x: np.tanh(bound(1.0 / x, 5.0)), (np.array([0.0, 0.5]),), (np.ones(2),))
+            np.testing.assert_allclose(value, np.tanh([5.0, 2.0]))
+            np.testing.assert_allclose(slope, [0.0, -4.0 / np.cosh(2.0) ** 2], rtol=1e-14)
+
+
 def test_hyper_duals_leave_the_arguments_alone():
     def f(x):
         x[0] = 2.0 * x[1]
