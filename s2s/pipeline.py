@@ -25,7 +25,7 @@ from .back.arrays.assume_equal_lengths import has_assumptions
 from .back.arrays.contractions import expand_einsums
 from .back.arrays.specialise_lengths import specialise_lengths
 from .back.cuda.host import render_cuda
-from .back.lowering import lower
+from .back.loop_pipeline import lower
 from .back.print.printer import Draft, Module, render
 from .call.flatten import Compiled, has_containers, spread, taking_apart
 from .check_flags import is_requested

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from s2s.back.lowering import lower
+from s2s.back.loop_pipeline import lower
 from s2s.errors import TypeMismatchError
 from s2s.ir.builder import Builder
 from s2s.ir.graph import Block, Function, Value

@@ -43,7 +43,7 @@ def test_a_fault_names_the_line_and_what_to_do(monkeypatch):
 
 
 def test_a_fault_in_lowering_names_the_line(monkeypatch):
-    monkeypatch.setattr("s2s.back.lowering.move_reshapes", broken("AttributeError('no such thing')"))
+    monkeypatch.setattr("s2s.back.loop_pipeline.move_reshapes", broken("AttributeError('no such thing')"))
     with pytest.raises(InternalError, match="s2s has failed here with AttributeError: no such thing"):
         _ = s2s.jit(lambda x: np.sum(x * 3.0)).lower(X).loops
 

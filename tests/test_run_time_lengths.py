@@ -11,7 +11,7 @@ import pytest
 
 import s2s
 from s2s import pipeline
-from s2s.back.lowering import lower
+from s2s.back.loop_pipeline import lower
 from s2s.runtime.entry.length_agreement import checker
 
 X = np.arange(12.0).reshape(3, 4)

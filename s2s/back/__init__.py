@@ -4,7 +4,7 @@
     parallel/   loops that threads share, and what they cost
     loopir/     the ops of the loop form, and builders of loops
     arrays/     rewriting on whole arrays, before loops are made
-    lower/      ops on arrays become loop nests: lowering.py drives it
+    lower/      ops on arrays become loop nests
     loops/      passes over loops
     print/      IR to text
     cuda/       kernels, and the host code that launches them

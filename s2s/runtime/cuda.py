@@ -16,7 +16,7 @@ import numpy as np
 
 from ..back.cuda.host import render_cuda
 from ..back.cuda.kernel import THREADS
-from ..back.lowering import lower
+from ..back.loop_pipeline import lower
 from ..errors import UnsupportedError
 from ..ir.graph import Function
 from .debug.load_source import load

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import s2s
-from s2s.back.lowering import lower
+from s2s.back.loop_pipeline import lower
 from s2s.back.print.printer import render
 from s2s.ir.builder import Builder
 from s2s.ir.graph import Block, Function, Value, walk

@@ -7,7 +7,7 @@ import pytest
 from scipy import special
 
 import s2s
-from s2s.back.lowering import lower
+from s2s.back.loop_pipeline import lower
 from s2s.ir.types import Scalar
 from s2s.ops.math.special import OF_ORDER
 from s2s.pipeline import build

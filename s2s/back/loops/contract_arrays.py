@@ -24,12 +24,11 @@ from ...analysis.dependence import Trip, counts_from_zero
 from ...ir.builder import Builder
 from ...ir.graph import Block, Op, Value, free_values, op_free_values, walk
 from ...ir.types import Array, Scalar
-from ..loopir.ops import as_dtype, buffer, nonempty_length_op, same_length_op, supposed_length_op
+from ..loopir.length_checks import CHECKS
+from ..loopir.ops import as_dtype, buffer
 from ..loopir.reductions import zero_of
 
 MOST_NUMBERS = 16  # elements of an array that is replaced by scalars
-# ops that return their first operand
-CHECKS = (same_length_op, nonempty_length_op, supposed_length_op)
 ELEMENTS = ("getitem", "setitem", "additem")
 
 

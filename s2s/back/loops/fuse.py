@@ -44,10 +44,10 @@ from ...ops.arrays.index import getitem
 from ...ops.core.control import for_record
 from ...ops.core.identities import base_offset
 from ...ops.program.effects import has_effects
+from ..loopir.length_checks import CHECKS, compared
 from ..loopir.ops import place_in_op, same_length_op
 from ..loopir.vector_support import is_extreme, is_long
 from .contract_arrays import (
-    CHECKS,
     contract_arrays,
     hoist_checks,
     replace_uses,
@@ -104,13 +104,6 @@ class Lengths:
     def equal(self, n: Value, m: Value) -> bool:
         n, m = self.find(n), self.find(m)
         return n is m or isinstance(n.constant, int) and n.constant == m.constant
-
-
-def compared(n: Value) -> set[Value]:
-    """The values that `n`, the outcome of checks, was compared from."""
-    if n.op is not None and n.op.record in CHECKS:
-        return {n}.union(*map(compared, n.op.inputs))
-    return {n}
 
 
 class Fusion:

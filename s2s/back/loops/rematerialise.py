@@ -29,9 +29,9 @@ from ...analysis.dependence import counts_from_zero
 from ...ir.graph import Block, Function, Op, Readers, Value, blocks_of, readers_of, walk
 from ...ir.substitute import substitute
 from ...ir.types import INT, Array
+from ..loopir.length_checks import compared
 from ..loopir.ops import buffer
 from .forward_stores import is_same
-from .fuse import compared
 from .reuse_dying_buffers import only_write
 
 ARITHMETIC = ("add", "subtract", "negative")

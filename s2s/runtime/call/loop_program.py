@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from ...analysis.index_ranges import requirements
 from ...back.arrays.assume_equal_lengths import assume_lengths, has_assumptions
-from ...back.lowering import lower
+from ...back.loop_pipeline import lower
 from ...back.print.printer import Draft, Module
 from ...ir.compile_lock import cached_in_turn
 from ...ir.graph import Function

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import s2s
-from s2s.back.lowering import lower
+from s2s.back.loop_pipeline import lower
 from s2s.ir.interpret import interpret
 
 from ..loops.test_scalar_replace import loops_of

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import s2s
-from s2s.back.lowering import lower
+from s2s.back.loop_pipeline import lower
 from s2s.ir.graph import Function, walk
 from s2s.ir.interpret import interpret
 from s2s.ir.verify import verify

@@ -22,7 +22,7 @@ I = np.array([0, 5, 1])
 def checking(monkeypatch):
     """Memory is checked, and compiled code checks no indices of its own."""
     monkeypatch.setenv("S2S_CHECK", "memory")
-    monkeypatch.setattr("s2s.back.lowering.check_indices", lambda function: function)
+    monkeypatch.setattr("s2s.back.loop_pipeline.check_indices", lambda function: function)
     yield monkeypatch
     sanitizer.clear()
 

@@ -8,8 +8,8 @@ from llvmlite import binding
 from numba import njit
 
 import s2s
+from s2s.back.loop_pipeline import lower
 from s2s.back.loops.vectorise_calls import vectorise_calls
-from s2s.back.lowering import lower
 from s2s.back.print.printer import render
 from s2s.ops.core.record import RECORDS
 from s2s.runtime.kernels import vector_math
