@@ -551,6 +551,20 @@ def test_linear_terms_are_not_in_a_hessian():
     np.testing.assert_array_equal(pattern.toarray(), wanted)
 
 
+def test_convolution_in_a_hessian():
+    """The Hessian of the sum of w * convolve(a, b): a and b meet where w says, and neither meets itself."""
+    w = np.array([1.0, 0.0, 3.0, 0.0, 5.0, 6.0])
+
+    def f(x):
+        return np.sum(w * np.convolve(x[:4], x[4:]))
+
+    wanted = np.zeros((7, 7))
+    for i in range(4):
+        for j in range(3):
+            wanted[i, 4 + j] = wanted[4 + j, i] = w[i + j]
+    np.testing.assert_array_equal(s2s.hessian(f, sparse=True)(np.arange(1.0, 8.0)).toarray(), wanted)
+
+
 def test_blocks_of_a_hessian():
     def energy(a, b):
         return np.sum(a[:, 0] * b) + np.sum(a ** 3) + b[0] ** 4

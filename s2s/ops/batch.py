@@ -44,6 +44,7 @@ from .arrays.repeat import broadcast_to_record, tile_record
 from .arrays.reshape import ravel, reshape, reshape_like
 from .arrays.selection import diagonal_record
 from .core.define_elementwise import IN_MATH
+from .core.dependence_rules import anything
 from .core.elementwise import (
     absolute,
     equal,
@@ -104,7 +105,7 @@ same_lanes = define(
     fold=lambda n, m: value(None)
         if n is m or n.constant is not MISSING and n.constant == m.constant else None,
     vjp=lambda bar, y, n, m: (None, None), jvp=lambda dots, y, n, m: None,
-    syntax=lambda n, m: ast.Call(ast.Name("check_lanes", ast.Load()), [n, m], []))
+    syntax=lambda n, m: ast.Call(ast.Name("check_lanes", ast.Load()), [n, m], []), depends=anything)
 
 
 def batched_over(x: Value, count: Value, dtype: str | None = None) -> Value:

@@ -39,8 +39,10 @@ from ..ir.graph import Block, Function, Op, Value
 from ..ir.treedef import form_of, is_container
 from ..ir.types import Generator, carries_derivative
 from ..lazy_import import later
+from ..ops.arrays.index import add_into
 from ..ops.arrays.index_pattern import python_index
-from ..ops.depends import add_into, anything, nothing, spread_as
+from ..ops.core.dependence_rules import anything, followed, moved, nothing, spread_as
+from ..ops.core.record import ALL
 from .union_graph import NONE, Unions
 
 sparse = later("scipy.sparse")
@@ -113,10 +115,11 @@ class Step:
         record = op.record
         self.evaluate, self.several = record.evaluate, len(op.outputs) != 1
         # of these only the shape is read
-        measured = record.moves if record.depends is nothing else record.shapes
+        measured = ALL if record.depends is nothing else record.shapes
+        self.followed = followed(record)
         self.read = tuple(x for k, x in enumerate(op.inputs) if k not in measured)
         self.deciding = () if record.elementwise else tuple(
-            x for k, x in enumerate(op.inputs) if k not in measured and k not in record.moves)
+            x for k, x in enumerate(op.inputs) if k not in measured and k not in self.followed)
         self.written = IN_PLACE.get(record.name)
 
 
@@ -211,12 +214,13 @@ class Run:
         record, count = op.record, len(op.outputs)
         told = ([k for k, d in enumerate(deps) if d is not NONE and k not in record.shapes] if deps
                 else deps)
-        if not told or not count:
+        if not told or not count or record.depends is nothing:
             return (NONE,) * count
         if record.elementwise:
             return [self.elementwise(result, [deps[k] for k in told])]
-        if record.depends is not None and all(k in record.moves for k in told):
-            found = record.depends(self.unions, result, deps, *xs, **op.attrs)
+        if all(k in followed(record) for k in told):
+            found = (moved(record, deps, xs, op.attrs) if record.depends is None
+                     else record.depends(self.unions, result, deps, *xs, **op.attrs))
             return found if count > 1 else [_as_number(found)]
         return [anything(self.unions, y, deps, *xs) for y in (result if count > 1 else [result])]
 

@@ -90,11 +90,12 @@ class Unions:
             found[meet] = nodes
         return found
 
-    def along(self, x: np.ndarray, axes: Sequence[int], keepdims: bool = False):
-        """Return the union along axes."""
+    def along(self, x: np.ndarray, axis: int | Sequence[int] | None, keepdims: bool = False):
+        """Return the union along the axes that NumPy's argument `axis` names."""
         x = np.asarray(x)
+        axes = range(x.ndim) if axis is None else [int(k) % x.ndim for k in np.atleast_1d(axis)]
         kept = [n for k, n in enumerate(x.shape) if k not in axes]
-        rows = np.moveaxis(x, axes, range(x.ndim - len(axes), x.ndim)).reshape(*kept, -1)
+        rows = np.moveaxis(x, tuple(axes), range(x.ndim - len(axes), x.ndim)).reshape(*kept, -1)
         found = self.rows(rows)
         return np.expand_dims(found, tuple(axes)) if keepdims else found
 

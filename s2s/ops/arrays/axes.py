@@ -75,6 +75,7 @@ expand_dims_record = define(
     syntax=_syntax_expand,
     cheap=True,
     views=(0,),
+    moves=(0,),
 )
 
 
@@ -163,6 +164,7 @@ squeeze_record = define(
     syntax=_syntax_squeeze,
     cheap=True,
     views=(0,),
+    moves=(0,),
 )
 
 
@@ -190,6 +192,7 @@ def _at_least(name: str, function, least: int, new_axes):
         syntax=lambda x: numpy_call(name, x),
         cheap=True,
         views=(0,),
+        moves=(0,),
     )
     return numpy_function(function)(record)
 
@@ -257,6 +260,7 @@ transpose_record = define(
     ),
     cheap=True,
     views=(0,),
+    moves=(0,),
 )
 
 
@@ -304,6 +308,7 @@ def _two_axes(name: str, function, order, undo):
         syntax=lambda x, *, a, b: numpy_call(name, x, literal(a), literal(b)),
         cheap=True,
         views=(0,),
+        moves=(0,),
     )
     return record
 
@@ -366,6 +371,7 @@ flip_record = define(
     syntax=lambda x, *, axis: numpy_call("flip", x, axis=literal(axis)),
     cheap=True,
     views=(0,),
+    moves=(0,),
 )
 
 
@@ -396,6 +402,7 @@ roll_record = define(
     linear=(0,),
     syntax=lambda x, shift, *, axis: numpy_call("roll", x, shift, axis=literal(axis)),
     cheap=True,
+    moves=(0,),
 )
 
 

@@ -13,6 +13,7 @@ from ...ir.graph import Value
 from ...ir.types import Array, Extent, Scalar, Tuple, Type, Unknown
 from ..core.chain_rule import like_operand
 from ..core.record import (
+    ALL,
     RECORDS,
     array_type,
     common_dtype,
@@ -162,6 +163,7 @@ concatenate_record = define(
     linear=tuple(range(256)),
     syntax=_sequence_syntax("concatenate"),
     cheap=True,
+    moves=ALL,
 )
 
 
@@ -215,6 +217,7 @@ append_record = define(
     linear=(0, 1),
     syntax=lambda x, v: numpy_call("append", x, v),
     cheap=True,
+    moves=(0, 1),
 )
 
 
@@ -268,6 +271,7 @@ stack_record = define(
     linear=tuple(range(256)),
     syntax=_sequence_syntax("stack"),
     cheap=True,
+    moves=ALL,
 )
 
 

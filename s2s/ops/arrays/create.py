@@ -34,6 +34,7 @@ from ..core.chain_rule import like_operand
 from ..core.control import item
 from ..core.copy import copy
 from ..core.define_elementwise import is_none, sampled
+from ..core.dependence_rules import follows, nothing
 from ..core.identities import base_offset
 from ..core.record import (
     RECORDS,
@@ -138,7 +139,7 @@ full_record = define(
     infer=_infer_full,
     syntax=lambda v, *extents: numpy_call("full", _shape_syntax(extents), v),
     vjp=lambda bar, y, v, *extents: (like_operand(sum_to(bar, v), v), *_no_vjp(bar, y, *extents)),
-    linear=(0,), cheap=True, raises=raise_conditions.COUNTS_AFTER_ONE)
+    linear=(0,), cheap=True, raises=raise_conditions.COUNTS_AFTER_ONE, moves=(0,))
 
 
 def _dtype(dtype, default: str = "float64") -> str:
@@ -204,7 +205,7 @@ def _like(name: str, function: Callable) -> Record:
                                   if isinstance(x.type, Scalar) else None),
         syntax=lambda x, *, dtype: numpy_call(name, x,
                                               *([] if dtype is None else [dtype_syntax(dtype)])),
-        vjp=_no_vjp, jvp=_no_jvp)
+        vjp=_no_vjp, jvp=_no_jvp, depends=nothing)
 
 
 ones_like_record = _like("ones_like", np.ones_like)
@@ -216,7 +217,7 @@ full_like_record = define(
     fold=lambda v, x: v if isinstance(x.type, Scalar) and isinstance(v.type, Scalar) else None,
     syntax=lambda v, x: numpy_call("full", numpy_call("shape", x), v),
     vjp=lambda bar, y, v, x: (like_operand(sum_to(bar, v), v), None),
-    linear=(0,), cheap=True)
+    linear=(0,), cheap=True, moves=(0,))
 
 
 def _own_dtype(x: Value, dtype) -> str | None:
@@ -359,11 +360,16 @@ def _jvp_linspace(dots, y, start, stop, num, *, endpoint):
                            zeros_of(stop) if stop_dot is None else stop_dot, num, endpoint=endpoint)
 
 
+@follows(0, 1)
+def _depends_linspace(unions, y, deps, start, stop, num, **attrs):
+    return np.broadcast_to(unions.union(deps[0], deps[1]), np.shape(y)).copy()
+
+
 linspace_record = define("linspace",
                          evaluate=lambda start, stop, num, *, endpoint: np.linspace(
                              start, stop, num, endpoint=endpoint), infer=_infer_linspace,
                          syntax=_linspace_syntax, vjp=_vjp_linspace, jvp=_jvp_linspace,
-                         raises=raise_conditions.COUNTS_AFTER_TWO)
+                         raises=raise_conditions.COUNTS_AFTER_TWO, depends=_depends_linspace)
 
 
 @numpy_function(np.linspace)
@@ -450,10 +456,16 @@ def _jvp_array(dots, y, *leaves, shape, dtype):
     return array_record(*rows, shape=shape, dtype=dtype if dtype and is_inexact(dtype) else None)
 
 
+@follows()
+def _depends_array(unions, y, deps, *leaves, shape, dtype):
+    return np.array(list(deps), np.int64).reshape(shape)
+
+
 array_record = define(
     "array",  # (*leaves): a nested list of this shape, of numbers or of arrays of one shape
     evaluate=lambda *leaves, shape, dtype: np.array(_nested(leaves, shape, list), dtype),
-    infer=_infer_array, syntax=_array_syntax, vjp=_vjp_array, jvp=_jvp_array, cheap=True)
+    infer=_infer_array, syntax=_array_syntax, vjp=_vjp_array, jvp=_jvp_array, cheap=True,
+    depends=_depends_array)
 
 
 def _leaves(x: Value) -> tuple[list[Value], tuple[int, ...]]:
@@ -506,7 +518,7 @@ as_array = define(
     fold=_fold_as_array,
     syntax=lambda x, *, function: numpy_call(function, x),
     vjp=lambda bar, y, x, *, function: (like_operand(bar, x),),
-    linear=(0,), cheap=True, views=(0,))
+    linear=(0,), cheap=True, views=(0,), moves=(0,))
 
 
 @numpy_function(np.array)

@@ -14,6 +14,7 @@ from ...ir.graph import Value
 from ...ir.types import Array, Scalar, Type, Unknown
 from ..core.cast import as_dtype
 from ..core.control import for_loop
+from ..core.dependence_rules import follows, spread_as
 from ..core.record import RECORDS, define, dtype_of, numpy_function, rank, static, value
 from ..core.shape import (
     float_dtype,
@@ -75,6 +76,17 @@ def _vjp_cumsum(bar, y, x, *, axis):
     return (shaped_like(flip(cumsum(flip(bar, axis), axis=axis), axis), x),)
 
 
+@follows(0)
+def _depends_running(unions, y, deps, x, *, axis):
+    """Rule: all previous elements along an axis."""
+    found = spread_as(deps[0], x)
+    found = np.moveaxis(found.ravel() if axis is None else found, -1 if axis is None else axis,
+                        0).copy()
+    for k in range(1, len(found)):
+        found[k] = unions.union(found[k - 1], found[k])
+    return found if axis is None else np.moveaxis(found, 0, axis)
+
+
 cumsum = define(
     "cumsum",  # axis None: of a vector
     evaluate=lambda x, *, axis: np.cumsum(x, axis=axis),
@@ -83,6 +95,7 @@ cumsum = define(
     vjp=_vjp_cumsum,
     linear=(0,),
     syntax=lambda x, *, axis: numpy_call("cumsum", x, axis=literal(axis)),
+    depends=_depends_running,
 )
 
 
@@ -219,6 +232,7 @@ cumprod = define(
     vjp=_cumprod_vjp,
     jvp=_jvp_cumprod,
     syntax=lambda x, *, axis: numpy_call("cumprod", x, axis=literal(axis)),
+    depends=_depends_running,
 )
 
 

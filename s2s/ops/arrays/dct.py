@@ -31,7 +31,15 @@ from ..core.define_elementwise import is_none
 from ..core.record import Record, define, dtype_of, numpy_function, rank, static, value
 from ..core.shape import extent_of, length, literal, normal_axes, shaped_like, static_axis
 from .axes import expand_dims
-from .fft import OTHER_WAY, checked_length, checked_norm, defaults_only, fitted_record, spelled
+from .fft import (
+    OTHER_WAY,
+    checked_length,
+    checked_norm,
+    defaults_only,
+    depends_transform,
+    fitted_record,
+    spelled,
+)
 from .reduce import as_array
 
 INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
@@ -112,7 +120,8 @@ def _transform(name: str) -> Record:
     return define(name,
                   evaluate=lambda x, *lengths, type, axis, norm: function(x, type, *lengths,
                                                                           axis=axis, norm=norm),
-                  infer=_infer, vjp=_vjp(name), linear=(0,), syntax=_syntax(name))
+                  infer=_infer, vjp=_vjp(name), linear=(0,), syntax=_syntax(name),
+                  depends=depends_transform)
 
 
 TRANSFORMS = {name: _transform(name) for name in ("dct", "dst")}

@@ -18,6 +18,7 @@ from ...ir.builder import current, meet
 from ...ir.graph import Value
 from ...ir.types import Dim, Type, Unknown, may_be_one
 from ..core.chain_rule import like_operand
+from ..core.dependence_rules import anything, follows, spread_as
 from ..core.record import (
     array_type,
     broadcast_dim,
@@ -218,6 +219,30 @@ def _batch(flags, *xs, subscripts):
     return einsum(*xs, subscripts=f"{','.join(names)}->{lane + result}")
 
 
+@follows()
+def _depends_einsum(unions, y, deps, *xs, subscripts):
+    """Rule: of each operand the elements along the summed axes."""
+    terms, result = subscripts.replace(" ", "").split("->")
+    if "." in subscripts:
+        return anything(unions, y, deps, *xs)
+    found = 0
+    for term, dep, x in zip(terms.split(","), deps, xs, strict=True):
+        dep = spread_as(dep, x)
+        for letter in sorted(set(term)):  # a repeated letter means the diagonal
+            while term.count(letter) > 1:
+                first, second = term.index(letter), term.rindex(letter)
+                dep = np.moveaxis(np.diagonal(dep, axis1=first, axis2=second), -1, first)
+                term = term[:second] + term[second + 1:]
+        dep = np.asarray(unions.along(
+            dep, tuple(k for k, letter in enumerate(term) if letter not in result)))
+        term = "".join(letter for letter in term if letter in result)
+        dep = np.transpose(dep, sorted(range(len(term)), key=lambda k: result.index(term[k])))
+        found = unions.union(found,
+                             dep.reshape([dep.shape[sorted(term, key=result.index).index(letter)]
+                                          if letter in term else 1 for letter in result]))
+    return np.broadcast_to(found, np.shape(y)).copy() if np.ndim(y) else int(found)
+
+
 einsum = define(
     "einsum",
     evaluate=lambda *xs, subscripts: np.einsum(subscripts, *xs),
@@ -227,6 +252,7 @@ einsum = define(
     jvp=_jvp,
     batch=_batch,
     syntax=lambda *xs, subscripts: numpy_call("einsum", ast.Constant(subscripts), *xs),
+    depends=_depends_einsum,
 )
 
 

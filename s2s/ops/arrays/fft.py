@@ -42,6 +42,7 @@ from ...ir.types import Array, Extent, Scalar, Type, Unknown, is_inexact
 from ...lazy_import import Named
 from ..core.chain_rule import like_operand, real_if
 from ..core.define_elementwise import is_none
+from ..core.dependence_rules import follows, spread_as
 from ..core.elementwise import conjugate
 from ..core.record import RECORDS, Record, define, dtype_of, numpy_function, rank, value
 from ..core.record import static as known
@@ -196,9 +197,16 @@ def unconverted(bar: Value) -> Value:
             else bar)
 
 
+@follows(0)
+def depends_transform(unions, y, deps, x, *lengths, axes=None, axis=None, **attrs):
+    """Rule: all elements along the axes of a Fourier or cosine transform."""
+    found = unions.along(spread_as(deps[0], x), axes if axis is None else axis, keepdims=True)
+    return np.broadcast_to(found, y.shape).copy()
+
+
 def _transform(name: str) -> Record:
     return define(name, evaluate=_evaluate(name), infer=_infer(name), vjp=_vjp(name), linear=(0,),
-                  syntax=_syntax(name))
+                  syntax=_syntax(name), depends=depends_transform)
 
 
 fft, ifft, rfft, irfft = map(_transform, ("fft", "ifft", "rfft", "irfft"))
@@ -279,6 +287,7 @@ fitted_record = define(
     helper=fitted,
     syntax=lambda x, n, *, axis: ast.Call(ast.Name("fitted", ast.Load()), [x, n, literal(axis)],
                                           []),
+    moves=(0,),
 )
 
 

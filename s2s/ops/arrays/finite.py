@@ -29,6 +29,7 @@ finite = define(
     cheap=True,
     views=(0,),
     raises=(Raises(ValueError, is_not_finite_somewhere, (np.array([np.nan]),), natively=False),),
+    moves=(0,),
 )
 
 

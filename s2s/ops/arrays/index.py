@@ -32,6 +32,7 @@ from ...ir.types import (
 from ..core import raise_conditions
 from ..core.cast import astype
 from ..core.chain_rule import like_operand
+from ..core.dependence_rules import anything, follows, spread_as
 from ..core.record import (
     RECORDS,
     WITH_ARGUMENTS,
@@ -418,6 +419,7 @@ is_last = define(
     ),
     partials=(None,),
     shapes=(0,),
+    depends=anything,
 )
 
 
@@ -438,6 +440,7 @@ within = define(
     syntax=lambda *args: ast.Call(ast.Name("place_within", ast.Load()), list(args), []),
     partials=(None,),
     cheap=True,
+    depends=anything,
 )
 
 
@@ -492,7 +495,35 @@ getitem = define(
     jvp=_jvp_getitem,
     cheap=True,
     views=(0,),
+    moves=(0,),
 )
+
+
+@follows(0, 1)
+def _depends_set(unions, y, deps, x, v, *operands, pattern):
+    found = np.array(spread_as(deps[0], x))
+    found[python_index(pattern, operands)] = deps[1]
+    return found
+
+
+@follows(0, 1)
+def _depends_add(unions, y, deps, x, v, *operands, pattern):
+    return add_into(unions, np.array(spread_as(deps[0], x)), deps[1],
+                    python_index(pattern, operands))
+
+
+def add_into(unions, found: np.ndarray, deps, index):
+    """`found`, with `deps` added at each element that `index` names, as often as it is named."""
+    places = np.arange(found.size).reshape(found.shape)[index]
+    if np.ndim(places) == 0:
+        found[index] = unions.both(int(found[index]), int(deps))
+        return found
+    named, groups = np.unique(places, return_inverse=True)
+    members = np.broadcast_to(deps, places.shape).ravel()
+    all_groups = np.concatenate([np.arange(named.size), groups.ravel()])
+    found.flat[named] = unions.grouped(all_groups, np.concatenate([found.flat[named], members]),
+                                       named.size)
+    return found
 
 
 setitem = define(
@@ -503,6 +534,7 @@ setitem = define(
     vjp=_vjp_setitem,
     writes=0,
     views=(0,),
+    depends=_depends_set,
 )
 additem = define(
     "additem",
@@ -512,6 +544,7 @@ additem = define(
     vjp=_vjp_additem,
     writes=0,
     views=(0,),
+    depends=_depends_add,
 )
 getitem.raises, setitem.raises, additem.raises = (raise_conditions.READ, raise_conditions.WRITE,
                                                   raise_conditions.WRITE)

@@ -74,6 +74,7 @@ delete_record = define(
     jvp=lambda dots, y, x, places, *, axis: (
         None if dots[0] is None else delete_record(dots[0], places, axis=axis)),
     syntax=lambda x, places, *, axis: numpy_call("delete", x, places, axis=literal(axis)),
+    moves=(0,),
 )
 
 
@@ -139,6 +140,7 @@ insert_record = define(
     vjp=_vjp_insert,
     jvp=_jvp_insert,
     syntax=lambda x, place, v: numpy_call("insert", x, place, v),
+    moves=(0, 2),
 )
 
 

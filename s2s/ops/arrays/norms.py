@@ -36,6 +36,7 @@ from ...ir.types import Scalar, Type
 from ..core import elementwise as ew
 from ..core.chain_rule import SLOPES_OF_SIZES, like_operand, like_tangent, times
 from ..core.define_elementwise import elementwise, numpy_syntax, python_syntax
+from ..core.dependence_rules import follows, spread_as
 from ..core.kinks import Kink, kinked, size_zero
 from ..core.record import RECORDS, Record, define, dtype_of, forwards, rank, value
 from ..core.shape import normal_axes, sum_to, zeros_of
@@ -281,6 +282,17 @@ def _syntax_root_forward(total: ast.expr, count: ast.expr, divisor: ast.expr, *r
     return _quotient(total if is_one else _quotient(total, count), divisor)
 
 
+@follows()
+def _depends_root(unions, y, deps, squares, *xs, **attrs):
+    """The squares are computed from the xs."""
+    return spread_as(deps[0], y)
+
+
+@follows()
+def _depends_root_forward(unions, y, deps, *xs, **attrs):
+    return spread_as(unions.union(*deps[:4]), y)
+
+
 root_forward = define(
     # (total, count, divisor, y, *xs, *x_dots): the tangent of y = root(..., count, *xs), as
     # `over_size_forward`
@@ -292,6 +304,7 @@ root_forward = define(
     jvp=_jvp_root_forward,
     syntax=_syntax_root_forward,
     cheap=True,
+    depends=_depends_root_forward,
 )
 
 
@@ -306,6 +319,7 @@ root = define(
     jvp=_jvp_root,
     syntax=lambda squares, *xs, axis, keepdims: numpy_syntax("sqrt")(squares),
     cheap=True,
+    depends=_depends_root,
 )
 
 
@@ -316,12 +330,18 @@ kinked(root,
 
 
 
+@follows()
+def _depends_as_if(unions, y, deps, *xs):
+    return spread_as(unions.union(*deps), y)
+
+
 def _as_if(name: str, elementwise: bool) -> Record:
     """Define the op (y, under): y, differentiated as `under`, which is equal up to rounding."""
     return define(name, evaluate=lambda y, under: y, infer=lambda y, under: y.type,
                   partials=(None, 1), elementwise=elementwise, cheap=True, slope="finite",
                   vjp=lambda bar, y, x, under: (None, bar), jvp=lambda dots, y, x, under: dots[1],
-                  syntax=lambda y, under: y, stands_for=lambda op, out: op.inputs[0])
+                  syntax=lambda y, under: y, stands_for=lambda op, out: op.inputs[0],
+                  depends=None if elementwise else _depends_as_if)
 
 
 # discarded entries are a matter of the first operand only

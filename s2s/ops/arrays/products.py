@@ -21,6 +21,7 @@ from ...ir.builder import current, fresh_shape, meet
 from ...ir.graph import OPERATORS, Value
 from ...ir.types import Array, Scalar, Type, Unknown, may_be_one
 from ..core.chain_rule import like_operand
+from ..core.dependence_rules import anything, follows, spread_as
 from ..core.elementwise import conjugate
 from ..core.record import (
     array_type,
@@ -171,6 +172,21 @@ def jvp_bilinear(product: Callable) -> Callable:
     return jvp
 
 
+@follows(0, 1)
+def _depends_product(unions, y, deps, a, b):
+    """Rule: a row of the first and a column of the second."""
+    if np.ndim(a) == 0 or np.ndim(b) == 0:
+        return unions.union(*deps)
+    left, right = spread_as(deps[0], a), spread_as(deps[1], b)
+    left = np.asarray(unions.along(left, -1))
+    right = np.asarray(unions.along(right, max(b.ndim - 2, 0)))
+    if b.ndim > 1:
+        left = left[..., None]
+    if a.ndim > 1 and b.ndim > 1:
+        right = right[..., None, :]
+    return unions.union(left, right) if np.ndim(y) else unions.union(int(left), int(right))
+
+
 matmul = define(
     "matmul",
     evaluate=lambda a, b: a @ b,
@@ -178,6 +194,7 @@ matmul = define(
     fold=_fold_matmul,
     vjp=_vjp_product,
     syntax=lambda a, b: ast.BinOp(a, ast.MatMult(), b),
+    depends=_depends_product,
 )
 matmul.jvp = jvp_bilinear(matmul)
 OPERATORS["matmul"] = matmul
@@ -219,6 +236,7 @@ dot_record = define(
     fold=_fold_dot,
     vjp=_vjp_dot,
     syntax=lambda a, b: numpy_call("dot", a, b),
+    depends=_depends_product,
 )
 dot_record.jvp = jvp_bilinear(dot_record)
 
@@ -288,6 +306,7 @@ def _side(name: str, helper: Callable, k: int, rule: Callable):
         fold=_when_known(rule),
         helper=helper,
         syntax=lambda bar, a, b: ast.Call(ast.Name(helper.__name__, ast.Load()), [bar, a, b], []),
+        depends=anything,
     )
 
 
@@ -316,6 +335,12 @@ def _infer_outer(a: Value, b: Value) -> Type:
     return Array(product_dtype(a, b), (dims_of(a.type)[0], dims_of(b.type)[0]))
 
 
+@follows(0, 1)
+def _depends_outer(unions, y, deps, a, b):
+    left, right = (spread_as(d, x) for d, x in zip(deps, (a, b)))
+    return unions.union(np.ravel(left)[:, None], np.ravel(right)[None, :])
+
+
 outer_record = define(
     "outer",  # of vectors
     evaluate=np.outer,
@@ -326,6 +351,7 @@ outer_record = define(
     ),
     syntax=lambda a, b: numpy_call("outer", a, b),
     cheap=True,
+    depends=_depends_outer,
 )
 outer_record.jvp = jvp_bilinear(outer_record)
 
@@ -354,6 +380,7 @@ inner_record = define(
         transpose_record(dot_right(bar, a, transpose_record(b, axes=None)), axes=None),
     ),
     syntax=lambda a, b: numpy_call("inner", a, b),
+    depends=anything,
 )
 inner_record.jvp = jvp_bilinear(inner_record)
 

@@ -20,6 +20,7 @@ from ..core.cast import as_dtype, dtype_name
 from ..core.control import item
 from ..core.copy import copy
 from ..core.define_elementwise import builtin_syntax, is_none
+from ..core.dependence_rules import along_axes
 from ..core.elementwise import (
     absolute,
     add,
@@ -104,6 +105,7 @@ def reduction(name: str, function: Callable, dtype: Callable | None = None,
             name, x, axis=literal(axis), keepdims=literal(keepdims or None)
         ),
         fold=folded,
+        depends=along_axes,
         **fields,
     )
 
@@ -246,6 +248,7 @@ added_up = define(
     linear=(0,),
     vjp=lambda bar, y, x, *, axis: (spread(over(bar, axis, False), x),),
     syntax=lambda x, *, axis: builtin_syntax("sum")(x),
+    depends=along_axes,
 )
 
 

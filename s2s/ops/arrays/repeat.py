@@ -14,6 +14,7 @@ from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current, fresh_extent
 from ...ir.graph import MISSING, Value
 from ...ir.types import Array, Scalar, Type, is_inexact
+from ..core.dependence_rules import gathered
 from ..core.raise_conditions import COUNTS_AFTER_ONE
 from ..core.record import broadcast_dims, define, dims_of, dtype_of, numpy_function, rank, value
 from ..core.shape import (
@@ -76,6 +77,7 @@ repeat_record = define(
     syntax=lambda x, count, *, axis: numpy_call("repeat", x, count, axis=literal(axis)),
     raises=COUNTS_AFTER_ONE,
     cheap=True,
+    moves=(0,),
 )
 unrepeat = define(
     "unrepeat",  # (y_bar, x, count; axis): summed to the shape of x
@@ -90,6 +92,7 @@ unrepeat = define(
         [],
     ),
     shapes=(1,),
+    depends=gathered(lambda places, bar, x, count, *, axis: np.repeat(places, count, axis)),
 )
 
 
@@ -157,6 +160,7 @@ tile_record = define(
     syntax=lambda x, *counts: numpy_call("tile", x, only(list(counts))),
     raises=COUNTS_AFTER_ONE,
     cheap=True,
+    moves=(0,),
 )
 untile = define(
     "untile",  # (y_bar, x, *counts): summed to the shape of x
@@ -175,6 +179,7 @@ untile = define(
         [],
     ),
     shapes=(1,),
+    depends=gathered(lambda places, bar, x, *counts: np.tile(places, counts)),
 )
 
 
@@ -216,6 +221,7 @@ broadcast_to_record = define(
     raises=COUNTS_AFTER_ONE,
     cheap=True,
     views=(0,),
+    moves=(0,),
 )
 
 

@@ -140,6 +140,7 @@ reshape = define(
     raises=RESHAPE,
     cheap=True,
     views=(0,),
+    moves=(0,),
 )
 
 
@@ -181,6 +182,7 @@ reshape_like = define(
     cheap=True,
     views=(0,),
     shapes=(1,),
+    moves=(0,),
 )
 
 
@@ -242,6 +244,7 @@ ravel = define(
     syntax=lambda x: numpy_call("ravel", x),
     cheap=True,
     views=(0,),
+    moves=(0,),
 )
 
 

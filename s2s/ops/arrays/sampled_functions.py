@@ -16,6 +16,7 @@ from ...ir.types import Array, Type, is_inexact
 from ..core.cast import as_dtype
 from ..core.chain_rule import like_operand
 from ..core.define_elementwise import is_none
+from ..core.dependence_rules import follows, spread_as
 from ..core.elementwise import (
     absolute,
     bitwise_and,
@@ -186,12 +187,34 @@ def is_complex(x: Value) -> bool:
     return np.dtype(x.type.dtype).kind == "c"
 
 
+@follows(0, 1)
+def _depends_convolve(unions, y, deps, a, b):
+    """Rule: element n of elements k of the first and n - k of the second."""
+    places = np.add.outer(np.arange(np.size(a)), np.arange(np.size(b))).ravel()
+    left = np.repeat(spread_as(deps[0], np.ravel(a)), np.size(b))
+    right = np.tile(spread_as(deps[1], np.ravel(b)), np.size(a))
+    return unions.grouped(np.concatenate([places, places]), np.concatenate([left, right]),
+                          np.size(y))
+
+
+@follows(0, 1)
+def _depends_correlate(unions, y, deps, a, b, **attrs):
+    """Rule: element n of elements n + k of the first and k of the second."""
+    places = np.subtract.outer(np.arange(np.size(a)), np.arange(np.size(b))).ravel()
+    inside = (places >= 0) & (places < np.size(y))
+    left = np.repeat(spread_as(deps[0], np.ravel(a)), np.size(b))[inside]
+    right = np.tile(spread_as(deps[1], np.ravel(b)), np.size(a))[inside]
+    return unions.grouped(np.concatenate([places[inside], places[inside]]),
+                          np.concatenate([left, right]), np.size(y))
+
+
 convolve_record = define(
     "convolve",  # full convolution
     evaluate=np.convolve,
     infer=_infer_convolve,
     vjp=_vjp_convolve,
     syntax=lambda a, v: numpy_call("convolve", a, v),
+    depends=_depends_convolve,
 )
 convolve_record.jvp = jvp_bilinear(convolve_record)
 
@@ -202,6 +225,7 @@ correlate_record = define(
     infer=lambda a, v, *, conj: _infer_convolve(a, v),
     vjp=_vjp_correlate,
     syntax=lambda a, v, *, conj: numpy_call("correlate", a, numpy_call("conj", v) if conj else v),
+    depends=_depends_correlate,
 )
 correlate_record.jvp = lambda dots, y, a, v, *, conj: jvp_bilinear(_correlated)(dots, y, a, v)
 

@@ -23,6 +23,7 @@ from ...ir.graph import Value
 from ...ir.types import Array, Scalar, Static, Type, Unknown, is_inexact
 from ..core.chain_rule import like_operand
 from ..core.define_elementwise import is_none
+from ..core.dependence_rules import anything, follows, spread_as
 from ..core.elementwise import (
     clip,
     equal,
@@ -218,6 +219,7 @@ isin_record = define(
     infer=lambda x, among: _elementwise_type(x, "bool"),
     syntax=lambda x, among: numpy_call("isin", x, among),
     partials=(None, None),
+    depends=anything,
 )
 
 
@@ -265,6 +267,7 @@ searchsorted_record = define(
     syntax=lambda a, v, *, side: numpy_call("searchsorted", a, v,
                                             side=None if side == "left" else ast.Constant(side)),
     partials=(None, None),
+    depends=anything,
 )
 kinked(searchsorted_record,
        Kink("on an edge: the derivative is that of the side that is chosen", among))
@@ -286,6 +289,7 @@ digitize_record = define(
     syntax=lambda x, bins, *, right: numpy_call("digitize", x, bins,
                                                 right=ast.Constant(True) if right else None),
     partials=(None, None),
+    depends=anything,
 )
 kinked(digitize_record, Kink("on an edge: the derivative is that of the side that is chosen",
                              lambda y, x, bins, **attrs: among(y, bins, x)))
@@ -316,6 +320,12 @@ def _jvp_bincount(dots, y, x, least, *weights):
     return bincount_record(x, least, dots[2]) if weights and dots[2] is not None else None
 
 
+@follows(2)
+def _depends_bincount(unions, y, deps, x, least, *weights):
+    """Rule: the weights of each number."""
+    return unions.grouped(x, spread_as(deps[2], weights[0]), y.size) if weights else 0
+
+
 bincount_record = define(
     "bincount",  # (x, minlength, *weights)
     evaluate=lambda x, least, *weights: np.bincount(x, *weights, minlength=least),
@@ -325,6 +335,7 @@ bincount_record = define(
     vjp=lambda bar, y, x, least, *weights: (
         None, None, *(like_operand(take(bar, x), w) for w in weights)),
     jvp=_jvp_bincount,
+    depends=_depends_bincount,
 )
 
 
@@ -416,6 +427,7 @@ lexsort_record = define(
     infer=_infer_lexsort,
     syntax=lambda *keys: numpy_call("lexsort", ast.Tuple(list(keys), ast.Load())),
     partials=(None,) * 64,
+    depends=anything,
 )
 
 

@@ -13,6 +13,7 @@ from ...ir.graph import Value
 from ...ir.types import Array, Type, Unknown, may_be_one
 from ..core.copy import copy
 from ..core.define_elementwise import is_none
+from ..core.dependence_rules import anything, gathered
 from ..core.kinks import Kink, kinked, ties_in_order
 from ..core.record import (
     FUNCTIONS,
@@ -121,6 +122,7 @@ picked_along = define(
     linear=(0,),
     syntax=lambda x, indices, *, axis: numpy_call("take_along_axis", x, indices, literal(axis)),
     cheap=True,
+    moves=(0,),
 )
 added_along = define(
     "add_along_axis",  # (y_bar, indices, x; axis): in the shape of x
@@ -141,6 +143,7 @@ added_along = define(
         [],
     ),
     shapes=(2,),
+    depends=gathered(lambda places, bar, indices, x, *, axis: np.take_along_axis(places, indices, axis)),
 )
 
 
@@ -171,6 +174,7 @@ argsort = define(
     ),
     syntax=lambda x, *, axis: numpy_call("argsort", x, axis=literal(axis) if axis != -1 else None),
     partials=(None,),
+    depends=anything,
 )
 
 kinked(argsort,
@@ -264,6 +268,7 @@ diagonal_record = define(
     syntax=lambda x, *, k: numpy_call("diagonal", x, *([literal(k)] if k else [])),
     cheap=True,
     views=(0,),
+    moves=(0,),
 )
 
 
@@ -325,6 +330,7 @@ def _triangle(name: str, function: Callable):
         linear=(0,),
         syntax=lambda x, *, k: numpy_call(name, x, *([literal(k)] if k else [])),
         cheap=True,
+        moves=(0,),
     )
 
     @numpy_function(function)

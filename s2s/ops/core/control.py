@@ -56,7 +56,8 @@ from ...ir.types import (
     join,
     may_be_one,
 )
-from .record import RECORDS, define, dims_of, type_of_constant, value
+from .dependence_rules import anything, nothing
+from .record import ALL, RECORDS, define, dims_of, type_of_constant, value
 
 MOST_MEMBERS = 1024  # of a tuple, list, dict or object
 WIDEN_AFTER = 8  # rounds after which a still changing carry gets unknown rank
@@ -695,6 +696,7 @@ tuple_record = define(
     jvp=None,  # transform/forward/jvp keeps tuples member by member
     cheap=True,
     views=tuple(range(MOST_MEMBERS)),
+    moves=ALL,
 )
 
 
@@ -719,6 +721,7 @@ item = define(
     vjp=None,
     cheap=True,
     views=(0,),
+    moves=(0,),
 )
 
 def packed(items: Sequence, form: Form | None) -> Value:
@@ -727,7 +730,7 @@ def packed(items: Sequence, form: Form | None) -> Value:
 
 
 undefined = define("undefined", evaluate=lambda: None, infer=lambda: UNDEFINED, cheap=True,
-                   syntax=lambda: ast.Constant(None))
+                   syntax=lambda: ast.Constant(None), depends=nothing)
 
 
 def make_undefined() -> Value:
@@ -767,28 +770,33 @@ def item_type(type: List) -> Type:
 
 
 tape_new = define("tape_new", evaluate=lambda: [], infer=lambda: Tape(UNDEFINED),
-                  syntax=lambda: ast.List([], ast.Load()))
+                  syntax=lambda: ast.List([], ast.Load()), depends=nothing)
 tape_push = define("tape_push", evaluate=lambda tape, x: [*tape, x], infer=_infer_push, writes=0,
-                   views=(0, 1), linear=(0, 1), vjp=lambda bar, y, tape, x: tape_pop(bar))
+                   views=(0, 1), linear=(0, 1), vjp=lambda bar, y, tape, x: tape_pop(bar),
+                   moves=(0, 1))
 tape_pop = define("tape_pop", evaluate=lambda tape: (tape[:-1], tape[-1]), infer=_infer_pop,
-                  writes=0, views=(0,), linear=(0,), vjp=lambda bars, y, tape: (tape_push(*bars),))
+                  writes=0, views=(0,), linear=(0,), vjp=lambda bars, y, tape: (tape_push(*bars),),
+                  moves=(0,))
 tape_kept = define("tape_kept", evaluate=lambda tape: tape, infer=lambda tape: List(tape.type.item),
                    linear=(0,), views=(0,), vjp=lambda bar, y, tape: (tape_copy(bar),),
-                   syntax=lambda tape: tape)
+                   syntax=lambda tape: tape, moves=(0,))
 tape_copy = define("tape_copy", evaluate=lambda tape: tape[:],
                    infer=lambda tape: Tape(tape.type.item), linear=(0,), views=(0,),
                    fold=lambda tape: tape_copy(tape.op.inputs[0]) if _is_kept(tape) else None,
                    vjp=lambda bar, y, tape: (_like_read(bar, tape),),
-                   syntax=lambda tape: ast.Call(ast.Attribute(tape, "copy", ast.Load()), [], []))
+                   syntax=lambda tape: ast.Call(ast.Attribute(tape, "copy", ast.Load()), [], []),
+                   moves=(0,))
 tape_reversed = define(
     "tape_reversed", evaluate=lambda tape: tape[::-1], infer=lambda tape: Tape(tape.type.item),
     linear=(0,), fold=lambda tape: tape_reversed(tape.op.inputs[0]) if _is_kept(tape) else None,
     views=(0,), vjp=lambda bar, y, tape: (_like_read(tape_reversed(bar), tape),),
-    syntax=lambda tape: ast.Subscript(tape, ast.Slice(None, None, ast.Constant(-1)), ast.Load()))
+    syntax=lambda tape: ast.Subscript(tape, ast.Slice(None, None, ast.Constant(-1)), ast.Load()),
+    moves=(0,))
 tape_len = define("tape_len", evaluate=len, infer=lambda tape: INT,
                   fold=lambda tape: value(0) if tape.type == List(UNDEFINED) else
                   tape_len(tape_source(tape)) if tape_source(tape) is not tape else None,
-                  syntax=lambda tape: ast.Call(ast.Name("len", ast.Load()), [tape], []))
+                  syntax=lambda tape: ast.Call(ast.Name("len", ast.Load()), [tape], []),
+                  depends=nothing)
 
 
 def _is_kept(tape: Value) -> bool:
@@ -816,6 +824,7 @@ at_least_zero = define(
     syntax=lambda n: ast.Call(ast.Name("max", ast.Load()), [n, ast.Constant(0)], []),
     partials=(None,),
     cheap=True,
+    depends=anything,
 )
 
 

@@ -13,7 +13,8 @@ ops whose adjoint writes into that buffer (`x_bar[i] += y_bar`).
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,6 +27,7 @@ from ...lazy_import import Meanings
 
 # for what only they tell
 WITH_ARGUMENTS = "call it first, or ask with arguments: .lower(*args).source"
+ALL = range(sys.maxsize)  # inputs of an op of any number of them
 RECORDS: dict[str, Record] = {}
 # np.sum -> what it means here: called on Values, emits ops
 FUNCTIONS: dict[object, Callable] = Meanings()
@@ -49,10 +51,10 @@ class Record:
     vjp: Callable | None = None  # (y_bar, y, *xs, **attrs) -> one contribution per input
     jvp: Callable | None = None  # (x_dots, y, *xs, **attrs) -> y_dot or None
     batch: Callable | None = None  # see transform/batch/vmap
-    # see ops/depends.py; None: element by element, or everything on everything
+    # for sparse derivatives (dependence_rules.py): the inputs of which it moves elements, or the
+    # rule by which it combines elements
+    moves: Sequence[int] = ()
     depends: Callable | None = None
-    # for sparse derivatives: inputs that do not affect which element goes where
-    moves: tuple[int, ...] = ()
     elementwise: bool = False
     cheap: bool = False  # recomputed in the reverse sweep rather than saved
     pure: bool = True  # may be dropped if unused, shared if repeated

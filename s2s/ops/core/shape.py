@@ -41,6 +41,7 @@ from ...ir.types import (
     may_be_one,
 )
 from .control import item, packed, tape_new
+from .dependence_rules import gathered
 from .identities import base_offset
 from .record import (
     RECORDS,
@@ -545,6 +546,7 @@ spread = define(
     ),
     cheap=True,
     shapes=(1,),
+    moves=(0,),
 )
 
 
@@ -632,6 +634,7 @@ sum_to = define(
     ),
     shapes=(1,),
     views=(0,),  # x_bar itself, where nothing is summed
+    depends=gathered(lambda places, bar, x, **attrs: np.broadcast_to(places, np.shape(bar))),
 )
 
 
@@ -681,6 +684,7 @@ shaped_like = define(
     cheap=True,
     views=(0,),
     shapes=(1,),
+    moves=(0,),
 )
 
 
@@ -721,6 +725,7 @@ as_long_as = define(
     cheap=True,
     views=(0,),
     shapes=(1,),
+    moves=(0,),
 )
 
 

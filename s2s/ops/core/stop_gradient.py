@@ -18,6 +18,7 @@ barrier = define(
     syntax=lambda x: x,
     cheap=True,
     views=(0,),
+    moves=(0,),
 )
 
 
@@ -46,6 +47,7 @@ aside = define(
     syntax=lambda x: x,
     cheap=True,
     views=(0,),
+    moves=(0,),
 )
 
 

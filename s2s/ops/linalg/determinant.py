@@ -36,6 +36,7 @@ from ..arrays.axes import expand_dims
 from ..arrays.products import matmul, matrix_transposed
 from ..arrays.reduce import sum_record
 from ..core.chain_rule import like_operand
+from ..core.dependence_rules import anything, per_matrix
 from ..core.elementwise import imag, multiply, real
 from ..core.record import Record, array_type, define, dtype_of, numpy_function, rank, value
 from ..core.shape import shaped_like, sum_to
@@ -77,6 +78,7 @@ det = define(
     jvp=lambda dots, y, a: None if dots[0] is None
         else _sum_of_matrix(cofactors_of(y, a) * dots[0]),
     syntax=lambda a: linalg_call("det", a),
+    depends=per_matrix,
 )
 numpy_function(np.linalg.det)(det)
 
@@ -221,6 +223,7 @@ def _of_matrix(helper: Callable) -> Record:
         infer=infer,
         helper=helper,
         syntax=lambda *xs: ast.Call(ast.Name(helper.__name__, ast.Load()), list(xs), []),
+        depends=anything,
     )
 
 
@@ -324,6 +327,7 @@ sign_of_det = define(
     vjp=_vjp_sign_of_det,
     jvp=_jvp_sign_of_det,
     syntax=lambda a: ast.Subscript(linalg_call("slogdet", a), ast.Constant(0), ast.Load()),
+    depends=anything,
 )
 log_of_det = define(
     "log_of_det",  # of its absolute value
@@ -332,6 +336,7 @@ log_of_det = define(
     vjp=lambda bar, y, a: (_per_matrix(bar) * matrix_transposed(inverse_of(y, a)),),
     jvp=_jvp_log_of_det,
     syntax=lambda a: ast.Subscript(linalg_call("slogdet", a), ast.Constant(1), ast.Load()),
+    depends=per_matrix,
 )
 
 

@@ -16,6 +16,7 @@ from ..arrays.products import check_inner, dot_left, matmul, matrix_transposed, 
 from ..arrays.selection import tril, triu
 from ..core.cast import astype
 from ..core.chain_rule import like_operand
+from ..core.dependence_rules import anything, follows, per_matrix, spread_as
 from ..core.elementwise import conjugate
 from ..core.raise_conditions import Raises
 from ..core.record import broadcast_dims, define, dtype_of, numpy_function, rank, value
@@ -81,6 +82,17 @@ def _jvp_solve(dots, y, a, b):
     return None if right is None else solve(a, right)
 
 
+@follows(0, 1)
+def _depends_solve(unions, y, deps, a, b):
+    """Rule: the whole matrix, and the column on the right."""
+    left = np.asarray(unions.along(spread_as(deps[0], a), (-2, -1)))
+    if b.ndim == 1:
+        return np.full(b.shape, unions.union(int(left), unions.along(spread_as(deps[1], b), 0)),
+                       np.int64)
+    right = unions.along(spread_as(deps[1], b), -2, keepdims=True)
+    return np.broadcast_to(unions.union(left[..., None, None], right), y.shape).copy()
+
+
 solve = define(
     "solve",
     evaluate=np.linalg.solve,
@@ -88,6 +100,7 @@ solve = define(
     vjp=_vjp_solve,
     jvp=_jvp_solve,
     syntax=lambda a, b: linalg_call("solve", a, b),
+    depends=_depends_solve,
 )
 
 
@@ -125,6 +138,7 @@ inv = define(
     vjp=lambda bar, y, a: (-matmul(matmul(matrix_transposed(y), bar), matrix_transposed(y)),),
     jvp=_jvp_inv,
     syntax=lambda a: linalg_call("inv", a),
+    depends=per_matrix,
 )
 numpy_function(np.linalg.inv)(inv)
 
@@ -210,6 +224,7 @@ cholesky = define(
     vjp=_vjp_cholesky,
     jvp=_jvp_cholesky,
     syntax=lambda a: linalg_call("cholesky", a),
+    depends=per_matrix,
 )
 numpy_function(np.linalg.cholesky)(cholesky)
 
@@ -243,6 +258,7 @@ def _question(function: Callable):
         helper=function,
         vjp=lambda bar, y, a: (None,),
         jvp=lambda dots, y, a: None,
+        depends=anything,
     )
 
 

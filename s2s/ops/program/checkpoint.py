@@ -27,6 +27,7 @@ from ...ir.graph import Function, Value
 from ...ir.reemit import rebuild
 from ...ir.types import INT, Tuple
 from ..core.control import item, packed
+from ..core.dependence_rules import anything
 from ..core.record import define
 from .custom_rules import is_ruled
 from .recursive_callee import Recursive
@@ -212,6 +213,7 @@ gap_record = define(
     vjp=lambda bar, y, trips, free: (None, None),
     jvp=lambda dots, y, trips, free: None,
     cheap=True,
+    depends=anything,
 )
 
 
@@ -227,6 +229,7 @@ again = define(
     cheap=True,
     views=(0,),
     batch=lambda flags, x, *, run: again(x, run=run),
+    moves=(0,),
 )
 
 

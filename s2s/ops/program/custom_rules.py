@@ -33,6 +33,7 @@ from dataclasses import dataclass
 
 from ...ir.graph import MISSING, Function, Op, Value
 from ...ir.types import NONE, Array, Unknown, carries_derivative
+from ..core.dependence_rules import anything
 from ..core.record import Record, define, value
 from ..core.shape import length, shaped_like
 
@@ -104,7 +105,8 @@ def _length_check(name: str, check: Callable) -> Record:
                   fold=lambda n, m: value(None)
                       if n is m or n.constant is not MISSING and n.constant == m.constant else None,
                   vjp=lambda bar, y, n, m: (None, None), jvp=lambda dots, y, n, m: None,
-                  syntax=lambda n, m: ast.Call(ast.Name(check.__name__, ast.Load()), [n, m], []))
+                  syntax=lambda n, m: ast.Call(ast.Name(check.__name__, ast.Load()), [n, m], []),
+                  depends=anything)
 
 
 # lengths of an axis of a rule's result, and of its primal

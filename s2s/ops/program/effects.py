@@ -22,6 +22,7 @@ import numpy as np
 
 from ...ir.graph import Function, Op, walk
 from ...lazy_import import later
+from ..core.dependence_rules import nothing
 from ..core.record import define
 
 logging = later("logging")
@@ -266,10 +267,11 @@ def _spell_say(*xs, items, keywords=(), function="print"):
 
 # `again`: Python decides what is raised, when the interpreted form reruns; only
 # compiled code has it
-raise_record = define("raise", evaluate=_raise, infer=lambda *xs, **attrs: [], pure=False)
+raise_record = define("raise", evaluate=_raise, infer=lambda *xs, **attrs: [], pure=False,
+                      depends=nothing)
 # `function`: the source of the printing function
 print_record = define("print", evaluate=_say, infer=lambda *xs, **attrs: [], pure=False,
-                      syntax=_spell_say)
+                      syntax=_spell_say, depends=nothing)
 
 
 def is_pure(op: Op) -> bool:

@@ -57,8 +57,9 @@ from ..core.control import (
     tape_pop,
     tape_push,
 )
+from ..core.dependence_rules import anything, follows, nothing, spread_as
 from ..core.kinks import Kink, kinked
-from ..core.record import FUNCTIONS, WITH_ARGUMENTS, Record, array_type, define, rank, value
+from ..core.record import ALL, FUNCTIONS, WITH_ARGUMENTS, Record, array_type, define, rank, value
 from ..core.shape import (
     NARROW,
     float_dtype,
@@ -99,6 +100,7 @@ list_of = define(
         for k, x in enumerate(items)),
     linear=tuple(range(256)),
     views=tuple(range(256)),
+    moves=ALL,
 )
 
 list_full = define(
@@ -109,6 +111,7 @@ list_full = define(
     vjp=lambda bar, y, x, n: (total_of(bar, x), None),
     linear=(0,),
     views=(0,),
+    moves=(0,),
 )
 
 
@@ -181,6 +184,7 @@ list_get = define(
     linear=(0,),
     cheap=True,
     views=(0,),
+    moves=(0,),
 )
 
 
@@ -223,7 +227,29 @@ list_set = define(
     linear=(0, 1),
     writes=0,
     views=(0, 1),
+    moves=(0, 1),
 )
+
+@follows(0, 1)
+def _depends_add(unions, y, deps, xs, v, *indices, kind):
+    added = spread_as(deps[1], v)
+
+    def at(found, indices):
+        if not indices:
+            return _union(unions, found, added)
+        found = list(found)
+        found[indices[0]] = at(found[indices[0]], indices[1:])
+        return found
+
+    return at(spread_as(deps[0], xs), indices)
+
+
+def _union(unions, a, b):
+    """The union of dependences of lists of equal nesting, item by item."""
+    if isinstance(a, list):
+        return [_union(unions, m, n) for m, n in zip(a, b)]
+    return unions.union(a, b)
+
 
 list_add = define(
     "list_add",  # `kind`: kind of the added value
@@ -234,6 +260,7 @@ list_add = define(
     linear=(0, 1),
     writes=0,
     views=(0,),
+    depends=_depends_add,
 )
 
 list_insert = define(
@@ -244,6 +271,7 @@ list_insert = define(
     linear=(0, 1),
     writes=0,
     views=(0, 1),
+    moves=(0, 1),
 )
 
 list_pop_at = define(
@@ -254,6 +282,7 @@ list_pop_at = define(
     linear=(0,),
     writes=0,
     views=(0,),
+    moves=(0,),
 )
 
 
@@ -297,6 +326,7 @@ insertion = define(
     vjp=lambda bar, y, i, n: (None, None),
     jvp=lambda dots, y, i, n: None,
     cheap=True,
+    depends=anything,
 )
 
 
@@ -408,7 +438,13 @@ list_zeros = define(
     syntax=lambda xs, *, kind: _zero_syntax(kind, xs),
     vjp=lambda bar, y, xs, *, kind: (None,),
     jvp=lambda dots, y, xs, *, kind: None,
+    depends=nothing,
 )
+
+@follows(0, 1)
+def _depends_plus(unions, y, deps, a, b, **attrs):
+    return _union(unions, spread_as(deps[0], a), spread_as(deps[1], b))
+
 
 list_plus = define(
     "list_plus",  # (a, b): the sum of two cotangents, item by item
@@ -418,6 +454,7 @@ list_plus = define(
     # each empties its own
     vjp=lambda bar, y, a, b, *, kind: (bar, tape_copy(bar) if isinstance(bar.type, Tape) else bar),
     linear=(0, 1),
+    depends=_depends_plus,
 )
 
 
@@ -512,12 +549,18 @@ list_slice = define(
     vjp=_vjp_slice,
     linear=(0,),
     views=(0,),
+    moves=(0,),
 )
 
 
 def _given_bounds(flags, operands):
     rest = iter(operands)
     return [next(rest) if flag else None for flag in flags]
+
+
+@follows(0, 1)
+def _depends_slice_plus(unions, y, deps, xs, values, *bounds, flags):
+    return anything(unions, y, deps)
 
 
 def _define_slice_plus(name: str, helper):
@@ -534,6 +577,7 @@ def _define_slice_plus(name: str, helper):
             bar, list_slice(bar, *operands, flags=flags), *(None for _ in operands)),
         linear=(0, 1),
         views=(0, 1),
+        depends=_depends_slice_plus,
     )
 
 
@@ -555,6 +599,7 @@ list_join = define(
     vjp=_vjp_join,
     linear=(0, 1),
     views=(0, 1),
+    moves=(0, 1),
 )
 
 def copy_syntax(type: List | Tuple, x: ast.expr, depth: int = 0) -> ast.expr:
@@ -589,6 +634,7 @@ list_copy = define(
     vjp=lambda bar, y, xs: (bar,),
     linear=(0,),
     views=(0,),
+    moves=(0,),
 )
 
 
@@ -643,6 +689,7 @@ list_stack = define(
     vjp=_vjp_stack,
     jvp=lambda dots, y, xs: None if dots[0] is None else shaped_like(list_stack(dots[0]), y),
     linear=(0,),
+    moves=(0,),
 )
 
 
@@ -706,6 +753,7 @@ list_unstack = define(
     vjp=lambda bar, y, a, *, depth: (shaped_like(list_stack(bar), a),),
     linear=(0,),
     views=(0,),
+    moves=(0,),
 )
 
 
@@ -769,6 +817,7 @@ list_concatenate = define(
     vjp=lambda bar, y, xs: (list_cut(bar, xs),),
     jvp=lambda dots, y, xs: None if dots[0] is None else shaped_like(list_concatenate(dots[0]), y),
     linear=(0,),
+    moves=(0,),
 )
 native_concatenate = define(
     "native_concatenate",
@@ -786,6 +835,7 @@ list_cut = define(
     vjp=lambda bar, y, y_bar, xs: (shaped_like(list_concatenate(bar), y_bar), None),
     jvp=lambda dots, y, y_bar, xs: None if dots[0] is None else list_cut(dots[0], xs),
     views=(0,),
+    moves=(0,),
 )
 
 
@@ -815,6 +865,7 @@ list_sum = define(
     syntax=lambda xs: _call("sum", xs),
     vjp=_vjp_sum,
     linear=(0,),
+    depends=anything,
 )
 FSUM = ast.Attribute(ast.Name("math", ast.Load()), "fsum", ast.Load())
 sum_overflows = define(
@@ -825,6 +876,7 @@ sum_overflows = define(
     helper=raise_conditions.overflows,
     vjp=lambda bar, y, xs: (None,),
     jvp=lambda dots, y, xs: None,
+    depends=anything,
 )
 exact_sum = define(
     "exact_sum",  # math.fsum
@@ -836,6 +888,7 @@ exact_sum = define(
     jvp=lambda dots, y, xs: None if dots[0] is None else list_sum(dots[0]),
     raises=(raise_conditions.Raises(OverflowError, lambda xs: sum_overflows(xs), ([1e308, 1e308],),
                                     natively=False),),
+    depends=anything,
 )
 
 
@@ -914,6 +967,7 @@ list_total = define(
     syntax=lambda xs, start: _call("sum", xs, start),
     vjp=lambda bar, y, xs, start: (list_full(bar, tape_len(xs)), bar),
     linear=(0, 1),
+    depends=anything,
 )
 
 def _extreme(name: str, function) -> Record:
@@ -926,6 +980,7 @@ def _extreme(name: str, function) -> Record:
         vjp=lambda bar, y, xs: (_added_at(bar, xs, list_index(xs, y)),),
         jvp=lambda dots, y, xs: None if dots[0] is None else list_get(dots[0], list_index(xs, y)),
         raises=raise_conditions.EXTREME_OF_LIST,
+        depends=anything,
     )
 
 
@@ -943,6 +998,7 @@ list_contains = define(
     vjp=lambda bar, y, x, xs: (None, None),
     jvp=lambda dots, y, x, xs: None,
     cheap=True,
+    depends=anything,
 )
 
 
@@ -955,6 +1011,7 @@ def _question(name: str) -> Record:
         syntax=lambda xs, x: _method(xs, name, x),
         vjp=lambda bar, y, xs, x: (None, None),
         jvp=lambda dots, y, xs, x: None,
+        depends=anything,
     )
 
 
@@ -991,6 +1048,7 @@ list_order = define(
     helper=sorting_order,
     vjp=lambda bar, y, keys, *, reverse: (None,),
     jvp=lambda dots, y, keys, *, reverse: None,
+    depends=anything,
 )
 native_list_order = define(
     "native_list_order",
@@ -1030,6 +1088,7 @@ list_pick = define(
     vjp=lambda bar, y, xs, order: (list_put(bar, order), None),
     linear=(0,),
     views=(0,),
+    moves=(0,),
 )
 list_put = define(
     "list_put",  # the transpose of list_pick
@@ -1040,6 +1099,7 @@ list_put = define(
     vjp=lambda bar, y, values, order: (list_pick(bar, order), None),
     linear=(0,),
     views=(0,),
+    moves=(0,),
 )
 
 

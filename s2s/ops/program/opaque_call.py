@@ -20,6 +20,7 @@ from ...ir.graph import Function, Op, Value, identifier
 from ...ir.interpret import interpret
 from ...ir.types import Static
 from ..core.control import call
+from ..core.dependence_rules import anything
 from ..core.record import define
 from .effects import is_importable
 
@@ -174,4 +175,5 @@ foreign = define(
     evaluate=_evaluate,
     infer=_infer_foreign,
     syntax=_spell_foreign,
+    depends=anything,
 )
