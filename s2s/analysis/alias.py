@@ -34,7 +34,7 @@ NOTHING: Roots = frozenset()
 
 # ops that store their second input in their first
 PUT_INTO = frozenset({"list_set", "list_insert", "list_join", "tape_push"})
-READ_ONLY = frozenset({"broadcast_to", "broadcast_arrays", "diagonal", "diag", "real", "imag"})
+READ_ONLY = frozenset({"broadcast_to", "diagonal", "real", "imag"})
 
 
 def holds_memory(type: Type) -> bool:

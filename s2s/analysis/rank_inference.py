@@ -79,7 +79,7 @@ def demanded_numbers(function: Function, scalars: Iterable[Value]) -> tuple[set[
             pending += [(_yield_of(block, op.outputs.index(value)), integer) for block in op.blocks]
         elif op.record.elementwise:
             keep = integer and op.name in ("add", "subtract", "multiply", "floor_divide",
-                                           "remainder", "negative", "minimum", "maximum", "abs",
+                                           "remainder", "negative", "minimum", "maximum",
                                            "absolute")
             pending += [(x, keep) for x in op.inputs]
     return numbers, integers
