@@ -34,6 +34,7 @@ from .ops.core.chain_rule import like_operand
 from .ops.core.record import MACROS, Macro, dtype_of
 from .ops.program.checkpoint import bytes_of
 from .ops.program.custom_rules import direction_length, in_shape
+from .passes import recorded
 from .sparse.derivative import SparseJacobian
 from .specialisation import bind, normalised, signature_of
 from .transformations import native_inside, positional
@@ -404,7 +405,7 @@ def stages(t: Callable, *args) -> list[tuple[str, str]]:
     pass, Python).
     """
     t = fresh(as_transformed(t))
-    with pipeline.recorded() as found:
+    with recorded() as found:
         t.lower(*args)
     return [(name, pipeline.render(function, annotate=True).text) for name, function in found]
 

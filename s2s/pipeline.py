@@ -3,23 +3,14 @@ for each position.
 
     front.build -> PREPARE -> vjp | jvp | vmap -> FINISH -> render | lower -> render
 
-A pass is a function Function -> Function, which may change the one it is given: `run` gives the
-first a copy.  Each stands in a table with the reason for its place; a pass that must follow another
-says so, and importing this module checks that it does.
-
-    S2S_CHECK=1    all checks, or some of them (check_flags.py): the IR is verified after every pass
-    S2S_DUMP=dir   every stage is written there, as a file that runs
+What a pass is, and how every stage is verified and dumped, is said in passes.py; the passes of
+`lower` are in back/loop_pipeline.py.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 
 from .back.arrays.assume_equal_lengths import has_assumptions
 from .back.arrays.contractions import expand_einsums
@@ -28,17 +19,16 @@ from .back.cuda.host import render_cuda
 from .back.loop_pipeline import lower
 from .back.print.printer import Draft, Module, render
 from .call.flatten import Compiled, has_containers, spread, taking_apart
-from .check_flags import is_requested
-from .errors import UnsupportedError, VerifyError
+from .errors import UnsupportedError
 from .front import build as front_build
 from .ir.graph import Function, Recalled, walk
 from .ir.reemit import clone
 from .ir.types import Type
-from .ir.verify import verify
 from .lazy_import import later
 from .ops.math.special import SCIPYS_ALONE
 from .ops.program.opaque_call import called, foreign
 from .ops.program.recursive_callee import calls_itself, recursive_callees, with_callees
+from .passes import Pass, dump, ordered, run, stage
 from .runtime.cuda import compiled as cuda_code
 from .runtime.debug.load_source import load
 from .transform.batch import vmap
@@ -68,30 +58,6 @@ numba_code, modules, worth, lengths = (later(f"s2s.runtime.{name}")
                                        for name in ("call.native_function", "numba.native_module",
                                                     "threads.parallel_threshold",
                                                     "entry.length_versions"))
-
-_checking: ContextVar[bool] = ContextVar("checking", default=False)
-
-
-@dataclass(frozen=True)
-class Pass:
-    """One pass, the reason for its position, and the pass that must have run before it."""
-
-    run: Callable[[Function], Function]
-    reason: str
-    after: Callable[[Function], Function] | None = None
-
-    @property
-    def name(self) -> str:
-        return self.run.__name__
-
-
-def ordered(*passes: Pass) -> tuple[Pass, ...]:
-    """Check that each of `passes` comes after the pass that it says it must follow."""
-    for k, each in enumerate(passes):
-        if each.after is not None and all(earlier.run is not each.after for earlier in passes[:k]):
-            raise ValueError(f"{each.name} must follow {each.after.__name__}")
-    return passes
-
 
 PREPARE = ordered(
     Pass(inline, "a derivative rule applies better to the body of a small function than to a call"),
@@ -249,73 +215,6 @@ def flatten_calls(function: Function, target: str = "cpu") -> Function:
     return flat
 
 
-def run(passes: Sequence[Pass], function: Function) -> Function:
-    """Run each of `passes` in turn on a copy of `function`."""
-    function = clone(function)
-    for each in passes:
-        function = stage(each.run(function), each.name)
-    return function
-
-
-# ------------------------------------------------------------------------- inspection of the stages
-
-
-@contextmanager
-def checked() -> Iterator[None]:
-    """Verify the IR after every pass inside this context, as with S2S_CHECK=ir."""
-    token = _checking.set(True)
-    try:
-        yield
-    finally:
-        _checking.reset(token)
-
-
-def is_checking() -> bool:
-    """Test whether the IR is to be verified after every pass."""
-    return _checking.get() or is_requested("ir")
-
-
-_stages: ContextVar[list | None] = ContextVar("stages", default=None)
-
-
-@contextmanager
-def recorded() -> Iterator[list[tuple[str, Function]]]:
-    """Append every stage inside this context to the list that it yields: (pass, function) in order.
-    """
-    stages: list[tuple[str, Function]] = []
-    token = _stages.set(stages)
-    try:
-        yield stages
-    finally:
-        _stages.reset(token)
-
-
-def stage(function: Function, name: str, lengths: bool = True) -> Function:
-    """Verify, record and dump `function`, if requested, and return it."""
-    if is_checking():
-        try:
-            verify(function, lengths)
-        except VerifyError as error:
-            error.message = f"after {name}: {error.message}"
-            raise
-    if _stages.get() is not None:
-        _stages.get().append((name, clone(function)))
-    dump(lambda: render(function, annotate=True).text, f"{function.name}_{name}")
-    return function
-
-
-def dump(text: Callable[[], str], name: str) -> None:
-    """Write a stage to the directory in S2S_DUMP, as <number>_<name>.py, numbered in the order in
-    which stages are reached.
-    """
-    directory = os.environ.get("S2S_DUMP")
-    if directory:
-        folder = Path(directory)
-        folder.mkdir(parents=True, exist_ok=True)
-        number = len(list(folder.glob("*.py"))) + 1
-        (folder / f"{number:03d}_{name}.py").write_text(text())
-
-
 # ------------------------------------------------------------------------------------------- output
 
 
@@ -332,22 +231,17 @@ def loops_of(function: Function, target: str = "cpu", args: Sequence | None = No
     """
     flat = flatten_calls(spread(function), target)
     if target != "cpu":
-        return stage(lower(flat, asks=False), "lower", lengths=False)
+        return lower(flat, target)
     if args is None:
-        return stage(lower(specialise_lengths(flat)), "lower", lengths=False)
+        return lower(specialise_lengths(flat))
     known = partial(lengths.function_for, flat)
     flat = (taking_apart(known, function) if has_containers(function) else known)(*args)
-    return stage(lower(flat, supposes=has_assumptions(flat)), "lower", lengths=False)
+    return lower(flat, supposes=has_assumptions(flat))
 
 
 def loaded(module: Module) -> Callable:
     """Load `module` and return its entry function, run by Python."""
     return load(module.text, module.entry, module.lines, given=module.given)
-
-
-def is_observed() -> bool:
-    """Test whether the stages are being observed, so that all of them have to be built."""
-    return is_checking() or _stages.get() is not None or bool(os.environ.get("S2S_DUMP"))
 
 
 def flattened(function: Function) -> Function:

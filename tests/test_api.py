@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import s2s
-from s2s import pipeline
+from s2s import passes, pipeline
 
 K = 3.0
 WEIGHTS = np.array([1.0, 2.0, 3.0])
@@ -98,7 +98,7 @@ def central(function, args, k):
 
 @pytest.mark.parametrize("function, argnums, args", EXAMPLES, ids=lambda x: getattr(x, "__name__", ""))
 def test_gallery_gradients(function, argnums, args):
-    with pipeline.checked():
+    with passes.checked():
         value, bars = s2s.value_and_grad(function, argnums)(*args)
         assert value == pytest.approx(function(*args), rel=1e-14)
         for k, bar in zip(argnums, bars):

@@ -11,8 +11,10 @@ from scipy import stats
 from scipy.spatial import distance
 
 import s2s
+from s2s.back import loop_pipeline
 from s2s.errors import InternalError, S2SError, UnsupportedError, fault, without_addresses
 from s2s.ops.core.record import RECORDS
+from s2s.passes import Pass
 
 A = np.array([[2.0, 1.0], [0.5, 3.0]])
 X = np.array([0.3, 0.7, 1.2])
@@ -43,7 +45,8 @@ def test_a_fault_names_the_line_and_what_to_do(monkeypatch):
 
 
 def test_a_fault_in_lowering_names_the_line(monkeypatch):
-    monkeypatch.setattr("s2s.back.loop_pipeline.move_reshapes", broken("AttributeError('no such thing')"))
+    fails = Pass(broken("AttributeError('no such thing')"), "it is broken")
+    monkeypatch.setattr(loop_pipeline, "LEGALISE", [*loop_pipeline.LEGALISE, fails])
     with pytest.raises(InternalError, match="s2s has failed here with AttributeError: no such thing"):
         _ = s2s.jit(lambda x: np.sum(x * 3.0)).lower(X).loops
 

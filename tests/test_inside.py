@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import s2s
-from s2s import pipeline
+from s2s import passes
 
 
 def cube(x):
@@ -85,7 +85,7 @@ CASES = [(grad_inside, 2.0), (jvp_inside, 2.0), (vjp_inside, 2.0), (value_and_gr
 @pytest.mark.lengthy
 @pytest.mark.parametrize("function, x", CASES, ids=lambda x: getattr(x, "__name__", ""))
 def test_derivative_of_a_program_with_transformations(function, x):
-    with pipeline.checked():
+    with passes.checked():
         s2s.check_grads(s2s.api.as_transformed(function), (x,), order=2)
 
 
@@ -162,7 +162,7 @@ HALVES = [writes_after, several_calls, in_one_branch, pushed_in_a_loop, handed_o
 @pytest.mark.parametrize("function", HALVES, ids=lambda f: f.__name__)
 def test_second_halves_inside_a_program(function):
     x = np.array([0.4, -0.3, 0.6])
-    with pipeline.checked():
+    with passes.checked():
         t = s2s.api.as_transformed(function)
         np.testing.assert_allclose(t(x), function(x), rtol=1e-12)
         s2s.check_grads(t, (x,), order=2, rtol=1e-3)

@@ -9,5 +9,6 @@
     print/      IR to text
     cuda/       kernels, and the host code that launches them
 
-Each imports only what stands above it (s2s/LAYERS).
+Each imports only what stands above it (s2s/LAYERS).  loop_pipeline.py has the tables of passes from
+arrays to loops.
 """

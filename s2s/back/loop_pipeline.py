@@ -1,46 +1,37 @@
-"""Lower a function on arrays to scalar arithmetic in loops.
+"""The pass pipeline from a function on arrays to fused scalar loops: the passes, their order, and
+the reason for each position.
 
-    y = np.sin(x) * 2                    y = np.empty(len(x))
-    s = np.sum(y)             becomes    s = 0.0
-                                         for i in range(len(x)):
-                                             t = np.sin(x[i]) * 2
-                                             y[i] = t
-                                             s = s + t
+    ENTER -> LEGALISE -> LOWER -> LOOPS -> LEAVE
 
-The result consists of scalar arithmetic, `for`, `while` and `if`, reads and writes of single
-elements, allocations, and calls of BLAS: Numba compiles these quickly, and LLVM well. It is the
-same IR, printed by the same printer.
+LEGALISE is of arrays, LOWER makes loops of them, LOOPS are passes over these.  They are run on a
+function and on the recursive functions that it calls; ENTER and LEAVE are run once, on all of it.
+What a pass is, and how every stage is verified and dumped, is said in passes.py.
+The passes from here to native code are in runtime/call/loop_program.py.
 
-The ops of a block are partitioned into groups that share an index space
-(back/lower/fusion_groups.py), and each group is emitted as one nest (back/lower/nest.py). Views and
-generated arrays are index arithmetic (back/loopir/elements.py). Sums run in index order, where
-NumPy sums pairwise: results differ in the last bits.
+Few passes are for kernels of GPUs, too: those have a thread for each trip, and sums that threads
+share; they call no BLAS, cannot raise, and are launched from Python, which needs no types of lists.
 """
 
 from __future__ import annotations
 
-import re
+from functools import partial
 
-from ..analysis.python_numbers import PythonNumbers
-from ..errors import UnsupportedError
-from ..ir.builder import Builder
-from ..ir.graph import Block, Function, Value, walk
+from ..analysis.index_ranges import analyse
+from ..ir.graph import Function, walk
 from ..ir.length_assumptions import assuming_not_one
-from ..ir.types import Array, Extent, Unknown
-from ..ops.core.record import dims_of
-from ..ops.program.recursive_callee import recursive_callees, with_callees
+from ..ir.verify import verify
+from ..ops.program.recursive_callee import with_callees
+from ..passes import Pass, apply, inspect, ordered, run, stage
 from ..transform.cleanup.hoist_tape_lengths import hoist_tape_lengths
-from .arrays.assume_equal_lengths import assume_lengths, check_assumptions
+from .arrays.assume_equal_lengths import assume_lengths
 from .arrays.fuse_matvec_pairs import fuse_matvec_pairs
 from .arrays.hoist_tables import hoist_tables
 from .arrays.index_checks import check_indices
-from .arrays.legalise import legalise
-from .arrays.move_reshapes import move_reshapes
-from .arrays.scatter_columns import scatter_columns
+from .arrays.legalise import legalise, legalise_for_kernels
+from .arrays.move_reshapes import RESHAPES, move_reshapes
+from .arrays.scatter_columns import adds_rows, scatter_columns
 from .arrays.share_exponentials import share_exponentials
-from .arrays.specialise_lengths import check_lengths
 from .arrays.strip_mine_batch import strip_mine
-from .loopir.extent_equalities import Equalities
 from .loops.axis_order import permute_axes
 from .loops.distribute_gathers import distribute_gathers
 from .loops.distribute_long import divide_long_loops
@@ -61,98 +52,119 @@ from .loops.scalar_replace import replace_by_scalars
 from .loops.split_at_wraparound import split_at_wraparound
 from .loops.tape_arrays import stack_rows, stack_tapes
 from .loops.type_empty_lists import type_empty_lists
-from .lower.lower_block import lower_block
-from .lower.scope import Scope
+from .lower.lower_function import lower_for_kernels, lower_function, require_ranks
 
 
-def lower(function: Function, asks: bool = True, supposes: bool = False,
-          of: Function | None = None) -> Function:
-    """Lower `function`, whose types have known rank, and the recursive functions it calls.
+def list_requirements(function: Function) -> Function:
+    """List what `function` requires of its arguments, so that its indices are in range."""
+    function.required = tuple(analyse(function)[0].required)
+    return function
 
-    With `asks` it tests whether Python would raise (back/arrays/python_errors.py), unless it cannot
-    raise itself. It may be specialised to slices that have not length 1: ir/length_assumptions.py,
-    Note [Supposed lengths]; then it was specialised from `of`.
+
+# passes of native code alone, and of kernels alone
+Native, Kernel = partial(Pass, target="cpu"), partial(Pass, target="cuda")
+
+ENTER = ordered(
+    Pass(hoist_tape_lengths, "the types of a call say which lengths no trip changes"),
+    Native(list_requirements, "calls check what follows from the program's own indices",
+           after=hoist_tape_lengths),
+)
+
+ROWS = ordered(  # of what has reshapes, or adds rows
+    Native(move_reshapes, "a reshape ends a nest"),
+    Native(scatter_columns, "cotangents are whole rows once reshapes have moved off them",
+           after=move_reshapes, then=drop_unused),
+)
+
+
+def reshapes_or_adds_rows(function: Function) -> bool:
+    """Whether `function` has ops that `move_reshapes` or `scatter_columns` may move."""
+    return any(op.name in RESHAPES or adds_rows(op) for op in walk(function.block))
+
+
+def move_rows(function: Function) -> Function:
+    """Move reshapes to where they are free, and scatter-add columns without their rows."""
+    return apply(ROWS, function) if reshapes_or_adds_rows(function) else function
+
+
+LEGALISE = ordered(
+    Pass(require_ranks, "loops need a counter for each axis"),
+    Native(check_indices, "ranges of indices can be read off the program's own loops"),
+    Native(hoist_tables, "rows that inner loops compute are arrays from here on"),
+    Native(fuse_matvec_pairs, "legalising would leave both products of a pair to BLAS"),
+    Native(share_exponentials, "legalising would take the logistic loss apart"),
+    Native(legalise, "only ops that have loops, an index or a call of a library may be lowered",
+           after=share_exponentials),
+    Kernel(legalise_for_kernels, "only ops that have loops or an index may be lowered"),
+    Native(move_rows, "legalised ops have brought more reshapes", after=legalise),
+    Native(stack_rows, "a tape of arrays is one array, whose rows loops fill", after=legalise),
+    Native(strip_mine, "the products of the batch are final, and arrays are arrays still",
+           after=move_rows),
+)
+
+LOWER = ordered(
+    Native(lower_function, "ops that share an index space become one nest", then=drop_unused),
+    Kernel(lower_for_kernels, "ops that share an index space become one nest", then=drop_unused),
+)
+
+LOOPS = ordered(
+    Native(fuse_loops, "nests pass rows to one another, and so do loops of the program"),
+    Native(forward_stores, "fused loops pass elements on through memory", after=fuse_loops),
+    Native(rematerialise, "cheap elements that fused loops still store are computed twice",
+           after=forward_stores, then=drop_unused),
+    Native(reuse_dying_buffers, "arrays that fusion and recomputation have left need memory",
+           after=rematerialise, then=drop_unused),
+    Native(split_at_wraparound, "pieces of unlike ranges would not have been fused",
+           after=fuse_loops, then=drop_unused),
+    Native(distribute_gathers, "a loop is distributed with all that was fused into it",
+           after=fuse_loops, then=drop_unused),
+    Native(permute_axes, "it is known by now which loop traverses an array innermost",
+           after=distribute_gathers),
+    Pass(hoist_buffers, "it is known by now what each trip allocates"),
+    Native(stack_tapes, "a push becomes a write to an element, which the passes below read"),
+    Native(replace_by_scalars, "a window of scalars would keep its loop from being fused",
+           after=stack_tapes),
+    Native(share_factors, "elements that are scalars now are factors", after=replace_by_scalars),
+    Native(shorten_chains, "the terms of a sum are known once common factors are out",
+           after=share_factors),
+    Native(postpone_products, "what the trip before passes on is added last now",
+           after=shorten_chains, then=drop_unused),
+    Native(sink_factors, "of the factors that are left some are loop-invariant",
+           after=share_factors, then=drop_unused),
+    Native(distribute_stages, "the arithmetic between inner loops is final",
+           after=sink_factors, then=drop_unused),
+    Native(hoist_buffers, "each strip would allocate the rows that stages pass on",
+           after=distribute_stages),
+    Native(type_empty_lists, "lists that could be arrays are arrays", after=stack_tapes),
+    Native(check_loops, "all loops and indices are made, but for those of strips below",
+           after=distribute_stages),
+    Native(divide_long_loops, "a check in its bound belongs to the whole loop", after=check_loops),
+)
+
+LEAVE = ordered(
+    Pass(guard_depth, "what a call takes of the stack is known once its arrays are"),
+)
+
+
+def lower(function: Function, target: str = "cpu", supposes: bool = False) -> Function:
+    """Lower `function`, whose types have known rank, and the recursive functions that it calls, to
+    loops for this target.
+
+    With `supposes` it is specialised to slices that have not length 1: ir/length_assumptions.py,
+    Note [Supposed lengths].
     """
     if supposes:
         with assuming_not_one():
-            return lower(assume_lengths(function), asks, of=function)
-    function = hoist_tape_lengths(function)
-    lowered = _lowered(with_callees(function, lambda callee: _lowered(callee, asks)), asks, of)
-    if asks:  # kernels are launched from Python, which needs no types of lists
-        for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):
-            stack_tapes(each)
-            replace_by_scalars(each)
-            share_factors(each)
-            shorten_chains(each)
-            postpone_products(each)
-            drop_unused(each)
-            if sink_factors(each):
-                drop_unused(each)
-            if distribute_stages(each):
-                drop_unused(each)
-                hoist_buffers(each)
-            type_empty_lists(each)
-            check_loops(each, function if each is lowered else None)
-            divide_long_loops(each)
-    guard_depth(lowered)
-    return lowered
+            return lower(stage(assume_lengths(function), "assume_lengths"), target)
+
+    def lowered(each: Function) -> Function:
+        each = apply(LOWER, apply(LEGALISE, each, target), target, loop_stage)
+        return apply(LOOPS, each, target, loop_stage)
+
+    function = run(ENTER, function, target)
+    return apply(LEAVE, lowered(with_callees(function, lowered)), target, loop_stage)
 
 
-def _lowered(function: Function, asks: bool, of: Function | None = None) -> Function:
-    for value_ in _all_values(function.block):
-        if isinstance(value_.type, Unknown):
-            raise UnsupportedError(
-                f"{value_.name or 'a value'} of {function.name} has no known rank",
-                value_.op.line if value_.op else None,
-                "give it one rank on every path: let what becomes an array start as one, "
-                "np.zeros_like(x) say; or leave jit away")
-    function = legalise(share_exponentials(fuse_matvec_pairs(hoist_tables(check_indices(function)))
-                                           if asks else function), asks)
-    if asks:
-        if (moved := scatter_columns(move_reshapes(function))) is not function:
-            drop_unused(moved)
-        function = strip_mine(stack_rows(moved))
-    block = Block(params=[Value(p.type, p.name) for p in function.params])
-    with Builder(block) as builder:
-        builder.counter[0] = _largest_symbol(function) + 1
-        scope = Scope({}, {}, Equalities(walk(function.block)), asked=set() if asks else None)
-        scope.python_numbers = PythonNumbers(function.block)
-        if asks:
-            check_lengths(block.params)
-            if of is not None:
-                check_assumptions(of, block.params)
-        for old, new in zip(function.params, block.params):
-            scope.define(old, new)
-            if isinstance(old.type, Array):
-                scope.elements(old)  # request the lengths here, in the user's order
-        block.yields = lower_block(scope, function.block)
-    lowered = function.remade(block)
-    drop_unused(lowered)
-    if asks:  # a kernel has a thread for each trip, and sums that threads share
-        fuse_loops(lowered)
-        forward_stores(lowered)
-        rematerialise(lowered)
-        drop_unused(lowered)
-        reuse_dying_buffers(lowered)
-        drop_unused(lowered)
-        split_at_wraparound(lowered)
-        drop_unused(lowered)
-        distribute_gathers(lowered)
-        drop_unused(lowered)
-        permute_axes(lowered)
-    return hoist_buffers(lowered)
-
-
-def _all_values(block: Block):
-    yield from block.params
-    for op in walk(block):
-        yield from op.outputs
-        for inner in op.blocks:
-            yield from inner.params
-
-
-def _largest_symbol(function: Function) -> int:
-    """The largest symbol of an extent, so that the loop form's own extents are distinct."""
-    digits = [int(n) for v in _all_values(function.block) for d in dims_of(v.type)
-              if isinstance(d, Extent) for n in re.findall(r"\d+", d.symbol)]
-    return max(digits, default=0)
+def loop_stage(function: Function, name: str) -> Function:
+    """Verify, record and dump `function`, a loop form, if requested, and return it."""
+    return inspect(function, name, partial(verify, lengths=False))

@@ -125,7 +125,9 @@ class Function:
     parameters numbered in `given` away; `handed_on` says which result is which of them, changed in
     place.  Both are for the printer.  It `is_finished` as the last passes have left it
     (pipeline.py).  The parameters numbered in `late` are made of the results (the seeds of a
-    Jacobian's rows), so that no pass may ask them for what the results need.
+    Jacobian's rows), so that no pass may ask them for what the results need.  Calls of native code
+    check that conditions on the arguments are met: those `required` by its indices
+    (analysis/index_ranges.py), and lengths that are `alike`, pairs of (parameter, axis).
     """
 
     name: str
@@ -140,6 +142,8 @@ class Function:
     handed_on: dict[int, int] = field(default_factory=dict)
     is_finished: bool = False
     late: frozenset[int] = frozenset()
+    required: tuple = ()
+    alike: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = ()
 
     def remade(self, block: Block, **changes) -> Function:
         """Copy this function with another block, and whatever else `changes` name."""

@@ -46,6 +46,7 @@ from ..ir.graph import Function, Recalled, Value
 from ..ir.types import Type
 from ..lazy_import import later
 from ..ops.program.custom_rules import rules_given
+from ..passes import is_observed
 from .addresses import Finder, NoAddress, Places, is_transformed
 from .fingerprints import (
     NoFingerprint,
@@ -66,7 +67,7 @@ def stored_programs(transformed, types: Sequence[Type]):
     if (transformed.kind != "jit" or options.get("target", "cpu") != "cpu"
             or not options.get("cache", True)):
         return None
-    if (os.environ.get("S2S_RECALL", "1") in ("", "0") or is_nested() or pipeline.is_observed()
+    if (os.environ.get("S2S_RECALL", "1") in ("", "0") or is_nested() or is_observed()
             or pipeline.numba.config.DISABLE_JIT):
         return None
     base = transformed

@@ -34,7 +34,7 @@ def compiled(function: Function, *, threads: int = THREADS, **options) -> Callab
     if threads < 1 or threads & (threads - 1):
         raise UnsupportedError(f"{threads} threads in a block", None,
                                "use a power of two, such as 128")
-    module = render_cuda(lower(function, asks=False), threads)
+    module = render_cuda(lower(function, "cuda"), threads)
     run = load(module.text, module.entry, module.lines, check=False)
     cuda = run.__wrapped__.__globals__["cuda"]
 

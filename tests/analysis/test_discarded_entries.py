@@ -17,7 +17,7 @@ from s2s.ir.interpret import interpret
 from s2s.ir.types import Array
 from s2s.ir.verify import verify
 from s2s.ops.core.record import RECORDS
-from s2s.pipeline import recorded
+from s2s.passes import recorded
 from s2s.transform.cleanup.strong_products import lower_strong_products
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

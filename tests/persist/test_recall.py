@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import s2s
-from s2s import pipeline
+from s2s import passes, pipeline
 from s2s.runtime.cache import machine_code, program_store
 from s2s.runtime.numba import native_module
 
@@ -212,7 +212,7 @@ def test_where_somebody_looks_all_is_generated(process, monkeypatch):
         with monkeypatch.context() as inside:
             inside.setenv(name, "1" if name == "S2S_CHECK" else str(process.folder / "dump"))
             assert process.run(program, X)[1] > 0
-    with s2s.pipeline.recorded() as stages:
+    with passes.recorded() as stages:
         process.run(program, X)
     assert stages
 

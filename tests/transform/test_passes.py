@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import s2s
-from s2s import pipeline
+from s2s import passes, pipeline
 from s2s.back.print.printer import render
 from s2s.derive.assemble import gradient
 from s2s.errors import S2SError, VerifyError
@@ -94,7 +94,7 @@ def test_pass_keeps_the_meaning(name, each):
 def test_all_passes_together_keep_the_meaning(name):
     text, args = PROGRAMS[name]
     before = read(text, *map(kind, args))
-    with pipeline.checked():
+    with passes.checked():
         after = pipeline.finish(pipeline.run(pipeline.PREPARE, before))
     assert interpret(after, *args) == interpret(before, *args)
 
@@ -221,7 +221,7 @@ def test_length_of_a_carried_array_is_that_of_the_argument():
 
 def test_pass_that_must_follow_another_is_checked():
     with pytest.raises(ValueError, match="dce must follow cse"):
-        pipeline.ordered(pipeline.Pass(dce, "", after=cse), pipeline.Pass(cse, ""))
+        passes.ordered(passes.Pass(dce, "", after=cse), passes.Pass(cse, ""))
 
 
 def test_broken_pass_is_named():
@@ -231,8 +231,8 @@ def test_broken_pass_is_named():
         function.block.ops.reverse()
         return function
 
-    with pipeline.checked(), pytest.raises(VerifyError, match="after breaks: .* before it is defined"):
-        pipeline.run([pipeline.Pass(breaks, "it is broken")], f)
+    with passes.checked(), pytest.raises(VerifyError, match="after breaks: .* before it is defined"):
+        pipeline.run([passes.Pass(breaks, "it is broken")], f)
 
 
 SUMS = """
@@ -360,12 +360,12 @@ def test_bodies_of_loops_with_tapes_are_emitted_again_once(text):
 def test_what_is_finished_is_not_finished_again():
     """`jit` of a gradient has nothing to add to it; whatever is emitted again is not finished."""
     once = gradient(read(NEWTON, FLOAT64, FLOAT64), (0,))
-    with pipeline.recorded() as stages:
+    with passes.recorded() as stages:
         twice = pipeline.finish(once)
     assert not stages and twice is not once and twice.is_finished and render(twice).text == render(once).text
     again = rebuild(once)
     assert not again.is_finished
-    with pipeline.recorded() as stages:
+    with passes.recorded() as stages:
         pipeline.finish(again)
     assert [name for name, _ in stages] == [each.name for each in pipeline.FINISH]
 

@@ -12,7 +12,7 @@ ir/length_assumptions.py, Note [Supposed lengths].
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
@@ -57,12 +57,25 @@ def may_be_one_long(d: Extent) -> bool:
 
 
 def assume_lengths(function: Function) -> Function:
-    """`function` specialised to arguments for which the assumptions hold."""
+    """`function` specialised to arguments for which the assumptions hold, which it lists."""
     alike = exchanged_extents(function)
     types = [replace(p.type, dims=tuple(alike.get(d, d) for d in p.type.dims))
              if isinstance(p.type, Array) else p.type for p in function.params]
     with assuming_not_one():
-        return rebuild(function, [assumed_type(type) for type in types])
+        found = rebuild(function, [assumed_type(type) for type in types])
+    found.alike = tuple(axes_alike(function, alike))
+    return found
+
+
+def axes_alike(function: Function, alike: dict[Extent, Extent]
+               ) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """The pairs of axes (parameter, axis) whose extents `alike` maps to the same."""
+    places: dict[Extent | int | None, tuple[int, int]] = {}
+    for k, p in enumerate(function.params):
+        for axis, d in enumerate(dims_of(p.type)):
+            first = places.setdefault(alike.get(d, d), (k, axis))
+            if d in alike:
+                yield first, (k, axis)
 
 
 def exchanged_extents(function: Function) -> dict[Extent, Extent]:
@@ -92,14 +105,11 @@ def exchanged_extents(function: Function) -> dict[Extent, Extent]:
     return found
 
 
-def check_assumptions(function: Function, params: Sequence[Value]) -> None:
-    """Emit the guards for `params` of native code of `function` that `assume_lengths` assumes."""
-    alike, places = exchanged_extents(function), {}
-    for k, p in enumerate(function.params):
-        for axis, d in enumerate(dims_of(p.type)):
-            j, first = places.setdefault(alike.get(d, d), (k, axis))
-            if d in alike:
-                emit(supposed_alike_op, params[j], params[k], axes=(first, axis))
+def check_assumptions(params: Sequence[Value],
+                      alike: Sequence[tuple[tuple[int, int], tuple[int, int]]]) -> None:
+    """Emit the guards of native code for the axes of `params` that `assume_lengths` lists."""
+    for (j, first), (k, axis) in alike:
+        emit(supposed_alike_op, params[j], params[k], axes=(first, axis))
 
 
 def assumed_type(type: Type) -> Type:

@@ -106,6 +106,11 @@ def legalise(function: Function, has_blas: bool = True) -> Function:
     return rebuild(function, rule=functools.partial(_rewrite, has_blas=has_blas))
 
 
+def legalise_for_kernels(function: Function) -> Function:
+    """`function` with the ops of the table above rewritten, for kernels, which call no BLAS."""
+    return legalise(function, has_blas=False)
+
+
 def legalise_op(record: Record, inputs: Sequence[Value], has_blas: bool) -> Value:
     """The result of an op of this record, rewritten as the table above says."""
     op = Op(record, list(inputs))

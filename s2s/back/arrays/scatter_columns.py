@@ -33,7 +33,7 @@ FULL = "..."  # a full slice
 
 def scatter_columns(function: Function) -> Function:
     """`function` with columns of rows added to the array that the rows came from."""
-    if not any(map(_adds_rows, _ops(function))):
+    if not any(map(adds_rows, _ops(function))):
         return function
     function = clone(function)
     readers, same = readers_of(function.block), {}
@@ -41,7 +41,7 @@ def scatter_columns(function: Function) -> Function:
         changed: set[Value] | None = None
         ops: list[Op] = []
         for op in block.ops:
-            columns = _columns(op, readers, block) if _adds_rows(op) and _are_as_many(op) else None
+            columns = _columns(op, readers, block) if adds_rows(op) and _are_as_many(op) else None
             if columns:
                 changed = _overwritten(block) if changed is None else changed
             if not columns or any(v in changed for x in columns.values() for v in versions(x)):
@@ -59,7 +59,7 @@ def _ops(function: Function):
     return (op for block in blocks_of(function.block) for op in block.ops)
 
 
-def _adds_rows(op: Op) -> bool:
+def adds_rows(op: Op) -> bool:
     """Whether `op` scatter-adds the rows of an array allocated for it."""
     if op.name != "additem" or set(op.attrs["pattern"]) != {"i"}:
         return False

@@ -31,7 +31,7 @@ from ..loopir.ops import buffer
 DEEP = 16  # weight of an access in an inner loop, compared with one outside
 
 
-def permute_axes(function: Function) -> None:
+def permute_axes(function: Function) -> Function:
     """Permute, in place, the axes of local arrays of `function`, a loop form."""
     arrays = Arrays(function)
     for allocation in arrays.made:
@@ -40,6 +40,7 @@ def permute_axes(function: Function) -> None:
             axis, rank = arrays.dominant_axis(group), allocation.output.type.rank
             if axis not in (None, rank - 1):
                 arrays.reorder(group, [*(k for k in range(rank) if k != axis), axis])
+    return function
 
 
 class Arrays:

@@ -47,9 +47,10 @@ WIDTH = 64  # trips of a strip
 KEPT = ("float64", "float32", "int64", "bool")
 
 
-def divide_long_loops(function: Function) -> None:
+def divide_long_loops(function: Function) -> Function:
     """Distribute the long loops with independent trips of `function`, a loop form, in place."""
     _divide(function.block)
+    return function
 
 
 def _divide(block: Block) -> None:

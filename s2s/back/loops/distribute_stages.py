@@ -58,12 +58,14 @@ FEW = 16  # most ops to move along with one
 KEPT = ("float64", "float32", "int64", "bool")
 
 
-def distribute_stages(function: Function) -> bool:
-    """Distribute the loops of `function`, a loop form, into stages where that pays."""
-    return _distribute(function.block, {})
+def distribute_stages(function: Function) -> Function:
+    """Distribute the loops of `function`, a loop form, into stages where that pays, in place."""
+    _distribute(function.block, {})
+    return function
 
 
 def _distribute(block: Block, counters: dict[Value, Op]) -> bool:
+    """Distribute the loops in `block`; return whether there were any."""
     kept: list[Op] = []
     same: dict[Value, Value] = {}
     changed = False

@@ -10,8 +10,8 @@ from ...ops.program.effects import has_effects
 from .loop_bounds import PINNED
 
 
-def drop_unused(function: Function) -> None:
-    """Remove pure ops and unused outputs that lowering left behind."""
+def drop_unused(function: Function) -> Function:
+    """Remove, in place, the pure ops of `function` whose outputs nothing reads."""
     used: set[Value] = set()
 
     def visit(block: Block) -> None:
@@ -32,6 +32,7 @@ def drop_unused(function: Function) -> None:
         block.ops = kept[::-1]
 
     visit(function.block)
+    return function
 
 
 def _idle(op: Op) -> bool:

@@ -17,7 +17,7 @@ from ...ir.substitute import substitute
 FIRST = {"getitem": 1, "setitem": 2}  # number of the first input that is an index
 
 
-def forward_stores(function: Function) -> None:
+def forward_stores(function: Function) -> Function:
     """Forward stores to loads of the same element in `function`, a loop form, in place."""
     same: dict[Value, Value] = {}
     for op in walk(function.block):
@@ -32,6 +32,7 @@ def forward_stores(function: Function) -> None:
         while (op.name == "setitem" and (store := previous_store(op)) is not None
                and [reader for reader, _ in readers[store.output]] == [op]):
             op.inputs[0] = store.inputs[0]
+    return function
 
 
 def previous_store(op: Op) -> Op | None:

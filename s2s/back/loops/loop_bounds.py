@@ -29,7 +29,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from ...analysis.index_ranges import Requirement, analyse
 from ...ir.builder import Builder
 from ...ir.graph import MISSING, Block, Function, Op, Value
 from ...ir.types import Array
@@ -150,13 +149,19 @@ def carry(loop: Op, k: int) -> tuple[Value, list[Value], Value]:
     return loop.inputs[len(loop.inputs) - count:][k], names, end.yields[len(end.yields) - count:][k]
 
 
-def check_loops(function: Function, of: Function | None = None) -> list[Gap]:
-    """Insert, in place, bounds checks before the loops of `function`, a loop form of `of`.
+def check_loops(function: Function) -> Function:
+    """Insert, in place, bounds checks before the loops of `function`, a loop form."""
+    check_unproved(function)
+    return function
 
-    Returns the accesses that are not proved. The requirements of `of` on its arguments are assumed.
+
+def check_unproved(function: Function) -> list[Gap]:
+    """Insert, in place, a bounds check for each access of `function` that is not proved, if its
+    index is affine in a counter; return these accesses.
+
+    What the function requires of its arguments is assumed.
     """
-    required = analyse(of)[0].required if of is not None else []
-    bounds = Bounds(function, required)
+    bounds = Bounds(function)
     bounds.visit(function.block, None)
     return bounds.gaps
 
@@ -164,7 +169,7 @@ def check_loops(function: Function, of: Function | None = None) -> list[Gap]:
 class Bounds:
     """A walk over a loop form that collects facts about its integers."""
 
-    def __init__(self, function: Function, required: Sequence[Requirement]):
+    def __init__(self, function: Function):
         self.function = function
         self.levels: list[Level] = []
         self.gaps: list[Gap] = []
@@ -189,7 +194,7 @@ class Bounds:
                 (x, y), (j, k) = op.inputs, op.attrs["axes"]
                 self.record_length(y, k, self.lengths(x)[j])
         self.find_varying()
-        for r in required:
+        for r in function.required:
             small, large = (self.of_argument(function, b) for b in (r.small, r.large))
             if small is not None and large is not None:
                 self.asked.append(large.plus(small, -1))
@@ -499,28 +504,8 @@ class Bounds:
     # checks
 
     def emit(self, op: Op, goal: Affine) -> bool:
-        """Emit a check of goal >= 0 before an enclosing loop; return whether that is possible.
-
-        The goal must be linear in a counter and in values known before the loop. The smallest value
-        over all trips is checked. Of several counters only the innermost loop's is replaced by its
-        bound: the bounds of all together may exceed every value that occurs.
-        """
-        least, place = None, None
-        for at in reversed(range(1, len(self.levels))):
-            owner = self.levels[at].owner
-            if place is not None and (owner.name != "for" or owner.attrs["breaks"]):
-                break  # control may not reach the loop
-            if least is None:
-                counter = owner.blocks[0].params[0] if owner.name == "for" else None
-                k = goal.factor(self.atom("value", counter)) if counter is not None else 0
-                if not k:
-                    continue
-                if not (ends := self.ends(owner)):
-                    return False
-                least = replaced(goal, self.atom("value", counter), ends[0][k < 0])
-            if not self.is_known(least, at - 1):
-                break
-            place = at - 1, owner, least
+        """Emit a check of goal >= 0 before an enclosing loop; return whether that is possible."""
+        place = self.place_of(goal)
         if place is None:
             return False
         at, owner, least = place
@@ -536,6 +521,32 @@ class Bounds:
             level.ops += builder.block.ops
             level.defined.update(y for each in builder.block.ops for y in each.outputs)
         return True
+
+    def place_of(self, goal: Affine) -> tuple[int, Op, Affine] | None:
+        """The level at which goal >= 0 can be checked, the loop behind it, and the smallest value
+        of the goal over all trips.
+
+        The goal must be linear in a counter and in values known before the loop. Of several
+        counters only the innermost loop's is replaced by its bound: the bounds of all together may
+        exceed every value that occurs.
+        """
+        least, place = None, None
+        for at in reversed(range(1, len(self.levels))):
+            owner = self.levels[at].owner
+            if place is not None and (owner.name != "for" or owner.attrs["breaks"]):
+                break  # control may not reach the loop
+            if least is None:
+                counter = owner.blocks[0].params[0] if owner.name == "for" else None
+                k = goal.factor(self.atom("value", counter)) if counter is not None else 0
+                if not k:
+                    continue
+                if not (ends := self.ends(owner)):
+                    return None
+                least = replaced(goal, self.atom("value", counter), ends[0][k < 0])
+            if not self.is_known(least, at - 1):
+                break
+            place = at - 1, owner, least
+        return place
 
     def bound(self, loop: Op, small: Value, large: Value) -> None:
         """Make the check part of the loop's bound; a loop known to make no trip is not checked."""

@@ -21,7 +21,7 @@ STACK = 4_000_000  # bytes for the calls: half of a usual thread stack
 LEAST = 1000  # Python's own limit
 
 
-def guard_depth(function: Function) -> None:
+def guard_depth(function: Function) -> Function:
     """Count the depth of recursive calls, in place, and raise before it is too large."""
     callees = recursive_callees(function)
     guarded = {callee: Value(INT, "depth") for callee in callees if calls_itself(callee)}
@@ -34,6 +34,7 @@ def guard_depth(function: Function) -> None:
             if_(depth > value(limit), _raise, lambda: ())
         block.params.append(depth)
         block.ops[:0] = builder.block.ops
+    return function
 
 
 def deepest(function: Function) -> int:

@@ -39,10 +39,10 @@ LOADS, OPERATIONS = 2, 1  # limits for one recomputed element
 READERS = 3  # most loops that recompute it
 
 
-def rematerialise(function: Function) -> None:
+def rematerialise(function: Function) -> Function:
     """Recompute cheap elements instead of storing them in arrays, in the loops of `function`."""
     if not any(op.record is buffer for op in walk(function.block)):
-        return
+        return function
     readers = readers_of(function.block)
     blocks = list(blocks_of(function.block))
     home = {op: block for block in blocks for op in block.ops}
@@ -68,6 +68,7 @@ def rematerialise(function: Function) -> None:
                 same[op.output] = done[where]
             _drop(found.write, found.loop, allocation.output, home)
     substitute(function.block, same)
+    return function
 
 
 class StoredArray(NamedTuple):

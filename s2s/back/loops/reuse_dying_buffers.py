@@ -30,7 +30,7 @@ from ..loopir.ops import buffer
 READERS = ("getitem", "matmul", "length")
 
 
-def reuse_dying_buffers(function: Function) -> None:
+def reuse_dying_buffers(function: Function) -> Function:
     """Replace new arrays in the loops of `function`, a loop form, by dying ones, in place."""
     returned = memory_of_results(function)
     for block in list(blocks_of(function.block)):
@@ -51,6 +51,7 @@ def reuse_dying_buffers(function: Function) -> None:
                          else dying_array(loop, write, allocation, block, users))
                 if array is not None:
                     replace_buffer(array, allocation, loop, k, write, block)
+    return function
 
 
 def memory_of_results(function: Function) -> set[Value]:

@@ -170,12 +170,13 @@ def is_added(op: Op) -> bool:
     return op.name == "additem" and op.line is not None and op.line.backwards
 
 
-def replace_by_scalars(function: Function) -> None:
+def replace_by_scalars(function: Function) -> Function:
     """Replace elements that loops of `function`, a loop form, pass from trip to trip by scalars."""
     counters = {op.blocks[0].params[0]: op for op in walk(function.block) if op.name == "for"}
     same: dict[Value, Value] = {}
     _block(function.block, readers_of(function.block), counters, same)
     substitute(function.block, same)
+    return function
 
 
 def _block(block: Block, readers: Readers, counters: dict[Value, Op],

@@ -44,9 +44,10 @@ turned = define("turned", evaluate=lambda i, by: i
                 + by, infer=lambda i, by: INT, syntax=RECORDS["add"].syntax)
 
 
-def split_at_wraparound(function: Function) -> None:
+def split_at_wraparound(function: Function) -> Function:
     """Split the loops of `function`, a loop form, where their indices wrap around, in place."""
     _Loops().block(function.block, {})
+    return function
 
 
 @dataclass(eq=False)

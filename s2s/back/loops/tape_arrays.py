@@ -114,9 +114,10 @@ def stack_rows(function: Function) -> Function:
     return function
 
 
-def stack_tapes(function: Function) -> None:
+def stack_tapes(function: Function) -> Function:
     """Replace tapes of numbers in `function`, a loop form, by arrays in place, where possible."""
     _stack(_TapeClasses(function))
+    return function
 
 
 def _stack(kinds: _TapeClasses) -> None:

@@ -70,7 +70,7 @@ class ItemType:
         return root.origins == 1 and root.filled
 
 
-def type_empty_lists(function: Function) -> None:
+def type_empty_lists(function: Function) -> Function:
     """Type the empty lists of `function`, in place; arrays on a tape it receives are copies."""
     held = _ItemTypes()
     ops = list(walk(function.block))
@@ -83,6 +83,7 @@ def type_empty_lists(function: Function) -> None:
                                                "kind": type(op.output.type)}
     if any(isinstance(p.type, Tape) for p in function.params):
         _copy_arrays(function.block)
+    return function
 
 
 class _ItemTypes(dict):

@@ -23,7 +23,7 @@ from ...analysis.dependence import Trip
 from ...ir.graph import Function, Op, Value, walk
 from ...ir.types import Array
 from ...ops.core.record import Record
-from ...ops.program.recursive_callee import recursive_callees
+from ...ops.program.recursive_callee import whole_program
 from ..loopir.vector_support import SHORT, is_extreme, is_of_reals, is_short
 from ..parallel.outline_parallel import Roles
 
@@ -32,7 +32,7 @@ FASTER_ALONE = ("tanh",)  # libm's scalar version takes twice as long
 
 def vectorise_calls(lowered: Function) -> Function:
     """Use vector math in loops of `lowered`, a loop form, that can be vectorised; it is changed."""
-    for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):
+    for each in whole_program(lowered):
         roles = Roles(each)
         for op in walk(each.block):
             if op.name == "for" and may_be_vectorised(op, roles):

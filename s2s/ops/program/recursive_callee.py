@@ -75,6 +75,11 @@ def recursive_callees(function: Function) -> list[Recursive]:
     return list(found)
 
 
+def whole_program(function: Function) -> list[Function]:
+    """`function`, and the recursive functions that it calls, directly or indirectly."""
+    return [function, *(callee.function for callee in recursive_callees(function))]
+
+
 def with_callees(function: Function, run: Callable[[Function], Function]) -> Function:
     """`function`, with each recursive callee replaced by `run` of it."""
     new = {callee: Recursive(callee.name, callee.function)

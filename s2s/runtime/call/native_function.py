@@ -43,6 +43,7 @@ from ...ir.compile_lock import cached_in_turn, taking_turns
 from ...ir.graph import Function, Recalled, walk, whole
 from ...ir.types import Array, Generator, Scalar, Tuple, Type
 from ...ops.program.recursive_callee import calls_itself, recursive_callees
+from ...passes import dump
 from ..cache.program_store import Facts, Program
 from ..debug.load_source import load
 from ..debug.nan_trap import first_bad, is_checking
@@ -180,6 +181,7 @@ class Native:
             found = getattr(loaded(native, self.cache, params, len(params) if in_order else None),
                             native.entry)
             self.modules[found.py_func.__code__.co_filename] = native
+            dump(lambda: native.text, f"{self.__name__}_native")
             return found
 
     @cached_in_turn
@@ -196,6 +198,7 @@ class Native:
                              self.conditions(self.checks, shares))
 
         native = self.drafted.native(self.parts, ",".join(["into", *requested_checks()]), make)
+        dump(lambda: native.text, f"{self.__name__}_native_into")
         taken = [type for type in types if isinstance(type, Array)]
         found = getattr(loaded(native, self.cache, [*params, *taken], len(params)), native.entry)
         if not self.is_sanitized:

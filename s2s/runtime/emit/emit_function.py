@@ -120,11 +120,14 @@ def functions_of(text: str) -> dict[str, ast.FunctionDef]:
             for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
 
 
-def can_be_direct(state) -> bool:
-    """Whether a function may be lowered directly, judging by its syntax, before type inference.
+def emitter(state) -> type[BaseNativeLowering] | None:
+    """The pass that emits the LLVM IR of a function; None where Numba's own passes must do it.
 
+    Numba's compiler (runtime/numba/compiler.py) knows no more of this folder than this function:
+    what the IR is emitted from, the text or the loops that it was printed from, is decided here.
     A function with bytecode of its own is an object-mode block lifted by Numba, and has no text.
     """
     flags, function = state.flags, state.func_id.func
-    return (state.func_ir is None and TEXT in function.__globals__
-            and not (flags.boundscheck or flags.force_pyobject or flags.debuginfo))
+    has_text = state.func_ir is None and TEXT in function.__globals__
+    return (DirectLowering if has_text and not (flags.boundscheck or flags.force_pyobject
+                                                or flags.debuginfo) else None)

@@ -17,7 +17,6 @@ from ...analysis.affine import lower_bound
 from ...back.loopir.ops import buffer, place_in_op
 from ...back.loopir.reductions import sum_step
 from ...back.loops.tape_arrays import on_tape
-from ...back.loops.vectorise_calls import vectorise_calls
 from ...ir.graph import MISSING, Block, Function, Op, Value, walk
 from ...ir.types import INT
 from ...ops.arrays.products import matmul
@@ -25,7 +24,7 @@ from ...ops.arrays.search import searchsorted_record
 from ...ops.core.copy import copy_record
 from ...ops.core.record import Record
 from ...ops.math.special import SCIPYS_ALONE, polygamma_of_number
-from ...ops.program.recursive_callee import recursive_callees
+from ...ops.program.recursive_callee import whole_program
 from ..intrinsics import checked_index, noalias_alloc, reassociable_add
 from ..intrinsics.checked_index import checked_place, from_front
 from ..intrinsics.noalias_alloc import unshared_empty, unshared_like, unshared_zeros
@@ -96,13 +95,11 @@ searches = {"left": _called(place_before, searchsorted_record),
             "right": _called(place_behind, searchsorted_record)}
 
 
-def spelled(lowered: Function) -> Function:
-    """`lowered`, a loop form owned by the caller, with products, sums, buffers, searches, index
-    checks and functions replaced by runtime calls.
+def call_runtime(lowered: Function) -> Function:
+    """Replace products, sums, buffers, searches, index checks and functions of `lowered`, a loop
+    form, by runtime calls, in place.
     """
-    vectorise_calls(lowered)
-    for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):
-        share_factorisations.with_factors(each.block)
+    for each in whole_program(lowered):
         for op in walk(each.block):
             if op.record is matmul:
                 op.record = product

@@ -27,9 +27,10 @@ import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from ...ir.graph import Block, Op, Value
+from ...ir.graph import Block, Function, Op, Value
 from ...ir.types import Array, Scalar
 from ...ops.core.record import Record
+from ...ops.program.recursive_callee import whole_program
 from .lapack import (
     lapack_cholesky,
     lapack_cofactors,
@@ -81,6 +82,14 @@ class Scope:
 
     def __post_init__(self):
         self.own = {*self.block.params, *(y for op in self.block.ops for y in op.outputs)}
+
+
+def share_factorisations(lowered: Function) -> Function:
+    """Call LAPACK for the linear algebra of `lowered`, a loop form, with shared factors, in place.
+    """
+    for each in whole_program(lowered):
+        with_factors(each.block)
+    return lowered
 
 
 def with_factors(block: Block, around: Sequence[Scope] = (), repeats: bool = False) -> None:

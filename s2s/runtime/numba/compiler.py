@@ -113,10 +113,10 @@ class Effort(Compiler):
 
     def define_pipelines(self):
         theirs = [lighter(manager) for manager in super().define_pipelines()]
-        if not self.is_direct:
+        if self.emitter is None:
             return theirs
         manager = PassManager("direct")
-        manager.add_pass(direct.DirectLowering, "types and code")
+        manager.add_pass(self.emitter, "types and code")
         manager.add_pass(NoPythonBackend, "nopython mode backend")
         manager.finalize()
         return [manager]
@@ -131,13 +131,13 @@ class Effort(Compiler):
             config.BOUNDSCHECK = before
 
     def _compile_with_frames(self):
-        self.is_direct = (direct.can_be_direct(self.state)
-                          and not calls_itself(self.state.func_id.func))
-        if self.is_direct:
+        self.emitter = (None if calls_itself(self.state.func_id.func)
+                        else direct.emitter(self.state))
+        if self.emitter is not None:
             try:
                 return super()._compile_core()
             except NumbaError:
-                self.is_direct, self.state.status.fail_reason = False, None
+                self.emitter = self.state.status.fail_reason = None
         return super()._compile_core()
 
     def _own_library(self, function: FunctionType) -> None:

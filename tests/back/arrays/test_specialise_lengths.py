@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import s2s
+from s2s import passes
 
 
 def walk(A, ys):
@@ -111,7 +112,7 @@ def test_what_a_loop_asks_first_stands_before_it():
     """The length of a result of branches was a number in the loop that read it first, which a loop after it read, too."""
     gradient = s2s.value_and_grad(sorted_in_place)
     a = np.array([0.3, -0.2, 0.9, 0.1, 0.5])
-    with s2s.pipeline.checked():
+    with passes.checked():
         text = loops(gradient, a, 1.0)
     for c in (1.0, -1.0):
         for found, expected in zip(run(text, a.copy(), c), gradient(a, c)):

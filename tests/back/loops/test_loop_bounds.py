@@ -7,7 +7,7 @@ import pytest
 from programs import PROGRAMS
 
 import s2s
-from s2s.back.loops.loop_bounds import check_loops
+from s2s.back.loops.loop_bounds import check_unproved
 from s2s.back.print.printer import render
 from s2s.ir.builder import Builder
 from s2s.ir.graph import Block, Function, Value
@@ -26,12 +26,12 @@ def vector(name, extent):
 
 
 def loop_form(params, body):
-    """The function of these parameters, as a loop form, after `check_loops`, and what that found."""
+    """The function of these parameters, as a loop form, after `check_unproved`, and what that found."""
     block = Block(params=params)
     with Builder(block):
         block.yields = [body(*params)]
     function = Function("f", block)
-    found = check_loops(function)
+    found = check_unproved(function)
     return function, found
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import s2s
-from s2s import pipeline
+from s2s import passes
 
 
 def sweep(u, k, n):
@@ -330,7 +330,7 @@ HANDED_ON = [sweep, downwards, two_back, far_back, pushes_ahead, pushes_behind, 
 
 
 def loops_of(t, *args):
-    with pipeline.checked():
+    with passes.checked():
         text = t.lower(*args).loops
     namespace = {}
     exec(text, namespace)

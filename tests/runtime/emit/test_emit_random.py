@@ -43,7 +43,7 @@ class Old(Effort):
     """Numba's passes alone."""
 
     def _compile_core(self):
-        self.is_direct = False
+        self.emitter = None
         return Compiler._compile_core(self)
 
 

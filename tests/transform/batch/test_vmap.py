@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import s2s
-from s2s import pipeline
+from s2s import passes
 from s2s.errors import ShapeMismatchError, TypeMismatchError, UnsupportedError
 
 rng = np.random.default_rng(7)
@@ -404,7 +404,7 @@ def test_lengths_are_asked_of_values_in_scope():
         return np.sum(a) * x
 
     x, a = np.array([0.5, 2.0]), np.arange(5.0)
-    with pipeline.checked():
+    with passes.checked():
         value, (x_bar, a_bar) = s2s.vmap(s2s.value_and_grad(shifted, (0, 1)), (0, None))(x, a)
     for lane in range(2):
         expected = s2s.value_and_grad(shifted, (0, 1))(x[lane], a)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from judge import judge
 
-from s2s import pipeline
+from s2s import passes
 from s2s.transformed import Transformed
 
 RNG = np.random.default_rng(5)
@@ -78,7 +78,7 @@ FILLED = [(recurrent, (W, H, XS)), (table, (X, 4)), (table, (X, 0)), (backwards,
 @pytest.mark.lengthy
 @pytest.mark.parametrize("f, args", FILLED, ids=lambda x: getattr(x, "__name__", ""))
 def test_filled_lists_are_arrays(f, args):
-    with pipeline.checked():
+    with passes.checked():
         judge(f, *args)
     assert "append" not in printed(f, *args)
 

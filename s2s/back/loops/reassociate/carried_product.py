@@ -26,7 +26,7 @@ from ...loopir.loop_builder import op_named
 from .shorten_recurrences import carries_behind, is_sum, uses_in
 
 
-def postpone_products(function: Function) -> None:
+def postpone_products(function: Function) -> Function:
     """Carry factors instead of products that are added to, in place, in the loops of `function`."""
     same: dict[Value, Value] = {}
     for block in list(blocks_of(function.block)):
@@ -36,6 +36,7 @@ def postpone_products(function: Function) -> None:
                     same.update(_carry_factors(block, op, k))
     if same:
         substitute(function.block, same)
+    return function
 
 
 def _carry_factors(block: Block, loop: Op, k: int) -> dict[Value, Value]:

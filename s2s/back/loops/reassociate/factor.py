@@ -34,13 +34,14 @@ ARITHMETIC = ("add", "subtract", "multiply", "divide", "negative")
 Product = tuple[bool, tuple[Value, ...]]
 
 
-def share_factors(function: Function) -> None:
+def share_factors(function: Function) -> Function:
     """Factor the adjoint's sums in the innermost loops of `function`, a loop form, in place."""
     for block in list(blocks_of(function.block)):
         for op in block.ops:
             if (op.name == "for" and not any(each.blocks for each in op.blocks[0].ops)
                     and any(map(is_sum, op.blocks[0].ops))):
                 _body(op.blocks[0])
+    return function
 
 
 def _body(body: Block) -> None:

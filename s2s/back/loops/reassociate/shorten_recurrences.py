@@ -25,12 +25,13 @@ from ....ir.types import Scalar
 DTYPES = ("float64", "float32")
 
 
-def shorten_chains(function: Function) -> None:
+def shorten_chains(function: Function) -> Function:
     """Reorder the adjoint's sums in the loops of `function`, a loop form, in place."""
     for block in list(blocks_of(function.block)):
         for op in block.ops:
             if op.name == "for" and not op.attrs["breaks"]:
                 _body(op.blocks[0])
+    return function
 
 
 def _body(body: Block) -> None:

@@ -47,8 +47,8 @@ Product = tuple[tuple[str, Value], ...]  # "multiply" or "divide", and the opera
 MOST = 2  # sums added to a loop: registers are few
 
 
-def sink_factors(function: Function) -> bool:
-    """Sink factors out of the adjoint's sums in innermost loops, in place; return success."""
+def sink_factors(function: Function) -> Function:
+    """Sink factors out of the adjoint's sums in the innermost loops of `function`, in place."""
     same: dict[Value, Value] = {}
     for block in list(blocks_of(function.block)):
         for op in list(block.ops):
@@ -58,7 +58,7 @@ def sink_factors(function: Function) -> bool:
                 same.update(_Sums(op).split_sums(block))
     if same:
         substitute(function.block, same)
-    return bool(same)
+    return function
 
 
 def is_adjoint(op: Op) -> bool:
