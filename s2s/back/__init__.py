@@ -10,5 +10,5 @@
     cuda/       kernels, and the host code that launches them
 
 Each imports only what stands above it (s2s/LAYERS).  loop_pipeline.py has the tables of passes from
-arrays to loops.
+arrays to loops, and verify_loops.py the invariants of these.
 """

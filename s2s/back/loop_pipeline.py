@@ -21,7 +21,7 @@ from ..ir.graph import Function, walk
 from ..ir.length_assumptions import assuming_not_one
 from ..ir.verify import verify
 from ..ops.program.recursive_callee import with_callees
-from ..passes import Pass, apply, inspect, ordered, run, stage
+from ..passes import Pass, apply, inspect, is_checking, ordered, run, stage
 from ..transform.cleanup.hoist_tape_lengths import hoist_tape_lengths
 from .arrays.assume_equal_lengths import assume_lengths
 from .arrays.fuse_matvec_pairs import fuse_matvec_pairs
@@ -53,6 +53,8 @@ from .loops.split_at_wraparound import split_at_wraparound
 from .loops.tape_arrays import stack_rows, stack_tapes
 from .loops.type_empty_lists import type_empty_lists
 from .lower.lower_function import lower_for_kernels, lower_function, require_ranks
+from .print.insert_copies import copies_of_writes
+from .verify_loops import verify_loops
 
 
 def list_requirements(function: Function) -> Function:
@@ -159,7 +161,9 @@ def lower(function: Function, target: str = "cpu", supposes: bool = False) -> Fu
 
     def lowered(each: Function) -> Function:
         each = apply(LOWER, apply(LEGALISE, each, target), target, loop_stage)
-        return apply(LOOPS, each, target, loop_stage)
+        copies = copies_of_writes(each) if is_checking() else None
+        each = apply(LOOPS, each, target, loop_stage)
+        return each if copies is None else verify_loops(each, copies, target)
 
     function = run(ENTER, function, target)
     return apply(LEAVE, lowered(with_callees(function, lowered)), target, loop_stage)

@@ -196,6 +196,24 @@ def _copies(function: Function, in_place: frozenset) -> frozenset:
     return copied
 
 
+def copies_of_writes(function: Function) -> Counter[int]:
+    """The number of copies that the writes of `function` need, by the number of loops around."""
+    function = clone(function)
+    read_latest_shapes(function)
+    depth: dict[Block | Op, int] = {}
+
+    def visit(block: Block, loops: int) -> None:
+        depth[block] = loops
+        for op in block.ops:
+            depth[op] = loops
+            for inner in op.blocks:
+                visit(inner, loops + (op.name in ("for", "while")))
+
+    visit(function.block, 0)
+    return Counter(depth[place[0]] if isinstance(place, tuple) else depth.get(place.op, 0)
+                   for place in _copies(function, frozenset()))
+
+
 def _loops_of_params(function: Function) -> dict[Value, tuple[Op, int]]:
     """For each carry's parameter in a loop body: the loop and the input that initialises it."""
     found = {}

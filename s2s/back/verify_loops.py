@@ -1,0 +1,112 @@
+"""The invariants of the loop form, one function each, beside those of all IR (ir/verify.py).
+
+`S2S_CHECK=ir` checks them when all passes over loops have run (back/loop_pipeline.py).  What it
+finds is a bug in s2s.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from ..errors import VerifyError
+from ..ir.graph import Block, Function, Op, walk
+from ..ir.reemit import clone
+from ..ir.types import Array
+from ..ops.arrays.index_pattern import is_basic
+from .loopir.ops import stays_inside_op
+from .loops.loop_bounds import Affine, Bounds
+from .lower.library_calls import is_native
+from .print.insert_copies import copies_of_writes
+
+
+def verify_loops(function: Function, copies: Counter[int], target: str = "cpu") -> Function:
+    """Return `function`, a loop form, if every invariant of loops holds; otherwise raise
+    VerifyError.
+
+    `copies` is how often its writes copied an array before the passes over loops, by depth.
+    Kernels of GPUs do not check indices.
+    """
+    ops_are_scalar(function)
+    writes_are_linear(function, copies)
+    if target == "cpu":
+        indices_are_guarded(function)
+    return function
+
+
+def ops_are_scalar(function: Function) -> None:
+    """Check that no op computes with arrays element by element: that is what loops are for.
+
+    Arrays are read and written at single elements, allocated, copied, viewed, carried, and handed
+    to functions.
+    """
+    for op in walk(function.block):
+        arrays = any(isinstance(x.type, Array) for x in (*op.inputs, *op.outputs))
+        if arrays and not is_of_loops(op):
+            raise VerifyError(f"{op} is left in the loops of {function.name}", op.line)
+
+
+def is_of_loops(op: Op) -> bool:
+    """Whether the loop form may have this op on arrays."""
+    if op.record.elementwise:
+        return False
+    if op.name in ("getitem", "setitem", "additem") and isinstance(op.inputs[0].type, Array):
+        return is_basic(op.attrs["pattern"], op.inputs[1 if op.name == "getitem" else 2:])
+    return is_native(op) or bool(op.record.views)
+
+
+def writes_are_linear(function: Function, copies: Counter[int]) -> None:
+    """Check that writes of `function` copy arrays no more often than before: `copies`, by the
+    number of loops around.
+
+    A write is linear if what it overwrites is not read afterwards: it is done in place.  The
+    program itself may read an array on that it has copied and changed; a pass must not.
+    """
+    found = copies_of_writes(function)
+    for depth in sorted(found, reverse=True):
+        more = sum(n for d, n in (found - copies).items() if d >= depth)
+        if more:
+            raise VerifyError(f"{function.name} copies {more} arrays more than before the passes, "
+                              f"inside {depth} loops")
+
+
+def indices_are_guarded(function: Function) -> None:
+    """Check that every index that is affine in a counter is proved to be in bounds, or compared in
+    the bound of a loop around it.
+    """
+    Guarded(clone(function)).verify()
+
+
+class Guarded(Bounds):
+    """A walk over a loop form that proves its indices again, by the checks in it."""
+
+    def verify(self) -> None:
+        self.visit(self.function.block, None)
+
+    def visit(self, block: Block, owner: Op | None) -> None:
+        count = len(self.asked)
+        if owner is not None and owner.name == "for":
+            self.asked += self.guards(owner)
+        super().visit(block, owner)
+        del self.asked[count:]
+
+    def guards(self, loop: Op) -> Iterator[Affine]:
+        """The sums that are not negative in trips of `loop`, as its bounds compare them."""
+        pending = list(loop.inputs[:2])
+        while pending:
+            op = pending.pop().op
+            if op is not None and op.record is stays_inside_op:
+                _, small, large = map(self.affine, op.inputs)
+                yield large.plus(small, -1)
+            if op is not None and op.name in ("stays_inside", "add", "subtract"):
+                pending += op.inputs[:1] if op.record is stays_inside_op else op.inputs
+
+    def emit(self, op: Op, goal: Affine) -> bool:
+        """Raise VerifyError where a check could have been emitted, and was not."""
+        place = self.place_of(goal)
+        if place is None:
+            return False
+        _, _, least = place
+        if least not in self.asked:
+            raise VerifyError(f"an index of {op} may be out of bounds", op.line)
+        return True

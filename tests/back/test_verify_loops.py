@@ -1,0 +1,213 @@
+"""The loop form's own invariants: each is broken by hand here, and refused."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from programs import PROGRAMS
+
+import s2s
+from s2s import passes
+from s2s.back import loop_pipeline
+from s2s.back.loopir.ops import new_buffer, stays_inside_op
+from s2s.back.loops.loop_bounds import check_loops
+from s2s.back.print.insert_copies import copies_of_writes
+from s2s.back.verify_loops import verify_loops
+from s2s.errors import VerifyError
+from s2s.ir.builder import Builder
+from s2s.ir.graph import Block, Function, Op, Value, blocks_of, walk
+from s2s.ir.types import INT, Array, Extent, Scalar
+from s2s.ops.arrays.index import getitem, put, take
+from s2s.ops.core.control import for_loop
+from s2s.ops.core.elementwise import sin
+from s2s.ops.core.record import value
+from s2s.ops.core.shape import length
+
+NONE = Counter()
+
+
+def vector(name, extent):
+    return Value(Array("float64", (Extent(extent, 0, False),)), name)
+
+
+def loop_form(params, body):
+    block = Block(params=params)
+    with Builder(block):
+        results = body(*params)
+        block.yields = list(results) if isinstance(results, tuple) else [results]
+    return Function("f", block)
+
+
+def added_up(n, term, start=0, step=1):
+    return for_loop(start, n, step, [value(0.0)], lambda i, total: [total + term(i)], names=["total"])[0]
+
+
+def filled(n, term, y=None):
+    """An array of n elements, written by a loop."""
+    y = new_buffer("float64", (Extent("d1", 0, False),), [n]) if y is None else y
+    return for_loop(0, n, 1, [y], lambda i, y: [put(y, i, term(i))], names=["y"])[0]
+
+
+# ------------------------------------------------------------------------------------------------ arithmetic
+
+
+def test_arithmetic_on_arrays_is_no_loop_form():
+    function = loop_form([vector("x", "n")], lambda x: sin(x))
+    with pytest.raises(VerifyError, match="sin.* is left in the loops of f"):
+        verify_loops(function, NONE)
+
+
+def test_nor_is_a_gather_of_many_elements():
+    index = Value(Array("int64", (Extent("k", 0, False),)), "index")
+    function = loop_form([vector("x", "n"), index], lambda x, index: take(x, index))
+    with pytest.raises(VerifyError, match="getitem.* is left in the loops of f"):
+        verify_loops(function, NONE)
+
+
+def test_elements_views_and_products_are():
+    matrix = Value(Array("float64", (Extent("n", 0, False), Extent("n", 0, False))), "a")
+    function = loop_form([matrix, vector("x", "n")], lambda a, x: (filled(length(x, axis=0), lambda i: sin(take(x, i))), take(a, 0) @ x))
+    assert verify_loops(function, NONE) is function
+
+
+# ---------------------------------------------------------------------------------------------------- writes
+
+
+def test_a_write_to_what_is_read_afterwards_copies():
+    def body(x):
+        n = length(x, axis=0)
+        y = filled(n, lambda i: take(x, i))
+        z = filled(n, lambda i: value(0.0), y)
+        return z, added_up(n, lambda i: take(y, i))
+
+    function = loop_form([vector("x", "n")], body)
+    assert copies_of_writes(function) == {0: 1}
+    with pytest.raises(VerifyError, match="f copies 1 arrays more than before the passes, inside 0 loops"):
+        verify_loops(function, NONE)
+    verify_loops(function, Counter({0: 1}))  # as the program does itself
+
+
+def test_a_copy_in_a_loop_is_worse_than_one_outside():
+    def body(x):
+        n = length(x, axis=0)
+        y = filled(n, lambda i: take(x, i))
+        return for_loop(0, n, 1, [value(0.0)], lambda i, total: [total + take(put(y, i, total), 0) + take(y, i)], names=["total"])[0]
+
+    function = loop_form([vector("x", "n")], body)
+    with pytest.raises(VerifyError, match="f copies 1 arrays more than before the passes, inside 1 loops"):
+        verify_loops(function, Counter({0: 1}))
+    verify_loops(function, Counter({1: 1}))
+
+
+def test_what_is_written_in_place_is_not_copied():
+    function = loop_form([vector("x", "n")], lambda x: filled(length(x, axis=0), lambda i: take(x, i)))
+    assert not copies_of_writes(function)
+    verify_loops(function, NONE)
+
+
+# --------------------------------------------------------------------------------------------------- indices
+
+
+def sums():
+    """Loop forms whose accesses nothing proves, by what is wrong with them."""
+    x, y, n = vector("x", "n"), vector("y", "n"), Value(INT, "m")
+    return {
+        "another length": loop_form([x, y], lambda x, y: added_up(length(x, axis=0), lambda i: take(x, i) * take(y, i))),
+        "one too far": loop_form([vector("x", "n")], lambda x: added_up(length(x, axis=0), lambda i: take(x, i + 1))),
+        "a number of trips": loop_form([vector("x", "n"), n], lambda x, n: added_up(n, lambda i: take(x, i))),
+        "downwards": loop_form([vector("x", "n"), Value(INT, "m")], lambda x, m: added_up(-1, lambda i: take(x, i + 1), m - 1, -1)),
+        "in two loops": loop_form([vector("x", "n"), Value(INT, "m")], lambda x, m: added_up(m, lambda i: added_up(m, lambda j: take(x, i + j)))),
+        "a write": loop_form([vector("x", "n"), vector("y", "n")], lambda x, y: filled(length(x, axis=0), lambda i: take(x, i), y)),
+    }
+
+
+@pytest.mark.parametrize("name", sums())
+def test_an_index_that_nothing_proves_is_refused_until_it_is_checked(name):
+    function = sums()[name]
+    copies = copies_of_writes(function)
+    with pytest.raises(VerifyError, match="an index of .*item.* may be out of bounds"):
+        verify_loops(function, copies)
+    verify_loops(check_loops(function), copies)
+    assert any(op.record is stays_inside_op for op in walk(function.block))
+
+
+def test_a_check_of_something_else_is_none():
+    """The bound of the loop compares x, and y is read."""
+    def body(x, y):
+        n = length(x, axis=0)
+        checked = stays_inside_op(n, n, length(x, axis=0))
+        return added_up(checked, lambda i: take(x, i) * take(y, i))
+
+    function = loop_form([vector("x", "n"), vector("y", "n")], body)
+    with pytest.raises(VerifyError, match="an index of .*getitem.* may be out of bounds"):
+        verify_loops(function, NONE)
+
+
+def test_kernels_check_no_indices():
+    verify_loops(sums()["another length"], NONE, "cuda")
+
+
+def test_the_verifier_changes_nothing():
+    function = check_loops(sums()["another length"])
+    before = [(op, op.record, list(op.inputs)) for op in walk(function.block)]
+    verify_loops(function, NONE)
+    assert before == [(op, op.record, list(op.inputs)) for op in walk(function.block)]
+
+
+# -------------------------------------------------------------------------------------------------- programs
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.function.__name__)
+def test_every_stage_of_programs_and_their_gradients_is_legal(program, target):
+    result = program.function(*program.args)
+    with passes.checked():
+        _ = s2s.jit(program.function, target=target).lower(*program.args).loops
+        if program.wrt and np.ndim(result) == 0 and not isinstance(result, tuple):
+            _ = s2s.jit(s2s.value_and_grad(program.function, program.wrt), target=target).lower(*program.args).loops
+
+
+def recurrence(x):
+    w = np.array([[0.3, -0.4], [0.5, 0.2]])
+    h = x[:2]
+    for k in range(3):
+        h = np.tanh(w @ h + x[2:4] * h)
+    return np.sum(h * h)
+
+
+def test_a_pass_that_loses_a_check_is_found(monkeypatch):
+    def loses(function):
+        for op in walk(function.block):
+            for k, x in enumerate(op.inputs):
+                if x.op is not None and x.op.record is stays_inside_op:
+                    op.inputs[k] = x.op.inputs[0]
+        return function
+
+    with passes.checked():
+        assert "range(stays_inside(" in s2s.jit(recurrence).lower(np.ones(4)).loops
+        monkeypatch.setattr(loop_pipeline, "LOOPS", [*loop_pipeline.LOOPS, passes.Pass(loses, "it is broken")])
+        with pytest.raises(VerifyError, match="an index of .*getitem.* may be out of bounds"):
+            _ = s2s.jit(recurrence).lower(np.ones(4)).loops
+
+
+def test_a_pass_that_writes_to_what_is_read_is_found():
+    """Two stores to one version of an array: the second needs a copy of all of it, in each trip."""
+    def forks(function):
+        writes = [op for op in walk(function.block) if op.name == "setitem"]
+        first = next(op for op in writes if op.inputs[0].op is None)
+        for block in blocks_of(function.block):
+            if first in block.ops:
+                again = Op(first.record, list(first.inputs), dict(first.attrs), [], [], first.line)
+                again.outputs.append(Value(first.output.type, "", again))
+                read = Op(getitem, [again.output, *first.inputs[2:]], {"pattern": ("i",)}, [], [], first.line)
+                read.outputs.append(Value(Scalar("float64"), "", read))
+                place = block.ops.index(first)
+                block.ops[place:place] = [again, read]
+                first.inputs[1] = read.output
+        return function
+
+    function = check_loops(loop_form([vector("x", "n")], lambda x: filled(length(x, axis=0), lambda i: take(x, i))))
+    copies = copies_of_writes(function)
+    verify_loops(function, copies)
+    with pytest.raises(VerifyError, match="copies 1 arrays more than before the passes, inside 1 loops"):
+        verify_loops(forks(function), copies)
