@@ -53,7 +53,7 @@ from .loops.split_at_wraparound import split_at_wraparound
 from .loops.tape_arrays import stack_rows, stack_tapes
 from .loops.type_empty_lists import type_empty_lists
 from .lower.lower_function import lower_for_kernels, lower_function, require_ranks
-from .print.insert_copies import copies_of_writes
+from .print.insert_copies import copies_in_innermost_loops
 from .verify_loops import verify_loops
 
 
@@ -161,7 +161,7 @@ def lower(function: Function, target: str = "cpu", supposes: bool = False) -> Fu
 
     def lowered(each: Function) -> Function:
         each = apply(LOWER, apply(LEGALISE, each, target), target, loop_stage)
-        copies = copies_of_writes(each) if is_checking() else None
+        copies = copies_in_innermost_loops(each) if is_checking() else None
         each = apply(LOOPS, each, target, loop_stage)
         return each if copies is None else verify_loops(each, copies, target)
 

@@ -6,7 +6,6 @@ finds is a bug in s2s.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from ..errors import VerifyError
@@ -17,15 +16,15 @@ from ..ops.arrays.index_pattern import is_basic
 from .loopir.ops import stays_inside_op
 from .loops.loop_bounds import Affine, Bounds
 from .lower.library_calls import is_native
-from .print.insert_copies import copies_of_writes
+from .print.insert_copies import copies_in_innermost_loops
 
 
-def verify_loops(function: Function, copies: Counter[int], target: str = "cpu") -> Function:
+def verify_loops(function: Function, copies: int = 0, target: str = "cpu") -> Function:
     """Return `function`, a loop form, if every invariant of loops holds; otherwise raise
     VerifyError.
 
-    `copies` is how often its writes copied an array before the passes over loops, by depth.
-    Kernels of GPUs do not check indices.
+    Before the passes over loops its writes have copied arrays in `copies` places of innermost
+    loops.  Kernels of GPUs do not check indices.
     """
     ops_are_scalar(function)
     writes_are_linear(function, copies)
@@ -55,19 +54,18 @@ def is_of_loops(op: Op) -> bool:
     return is_native(op) or bool(op.record.views)
 
 
-def writes_are_linear(function: Function, copies: Counter[int]) -> None:
-    """Check that writes of `function` copy arrays no more often than before: `copies`, by the
-    number of loops around.
+def writes_are_linear(function: Function, copies: int) -> None:
+    """Check that writes of `function` copy arrays in no more places of innermost loops than before,
+    in `copies`.
 
     A write is linear if what it overwrites is not read afterwards: it is done in place.  The
-    program itself may read an array on that it has copied and changed; a pass must not.
+    program itself may read an array on that it has copied and changed; and outside of innermost
+    loops a copy takes no longer than the loops beside it.
     """
-    found = copies_of_writes(function)
-    for depth in sorted(found, reverse=True):
-        more = sum(n for d, n in (found - copies).items() if d >= depth)
-        if more:
-            raise VerifyError(f"{function.name} copies {more} arrays more than before the passes, "
-                              f"inside {depth} loops")
+    more = copies_in_innermost_loops(function) - copies
+    if more > 0:
+        raise VerifyError(f"{function.name} copies {more} arrays more than before the passes over "
+                          "loops, in each trip of an innermost loop")
 
 
 def indices_are_guarded(function: Function) -> None:

@@ -196,22 +196,18 @@ def _copies(function: Function, in_place: frozenset) -> frozenset:
     return copied
 
 
-def copies_of_writes(function: Function) -> Counter[int]:
-    """The number of copies that the writes of `function` need, by the number of loops around."""
+def copies_in_innermost_loops(function: Function) -> int:
+    """The number of places in innermost loops where a write needs a copy of its array."""
     function = clone(function)
     read_latest_shapes(function)
-    depth: dict[Block | Op, int] = {}
-
-    def visit(block: Block, loops: int) -> None:
-        depth[block] = loops
-        for op in block.ops:
-            depth[op] = loops
-            for inner in op.blocks:
-                visit(inner, loops + (op.name in ("for", "while")))
-
-    visit(function.block, 0)
-    return Counter(depth[place[0]] if isinstance(place, tuple) else depth.get(place.op, 0)
-                   for place in _copies(function, frozenset()))
+    inside: set[Block | Op] = set()  # of an innermost loop
+    for loop in walk(function.block):
+        if loop.name in ("for", "while"):
+            ops = [op for block in loop.blocks for op in walk(block)]
+            if not any(op.name in ("for", "while") for op in ops):
+                inside.update(ops, loop.blocks, *(op.blocks for op in ops))
+    return sum((place[0] if isinstance(place, tuple) else place.op) in inside
+               for place in _copies(function, frozenset()))
 
 
 def _loops_of_params(function: Function) -> dict[Value, tuple[Op, int]]:
