@@ -1,7 +1,8 @@
 """The environment variable S2S_CHECK, which selects run-time and IR checks.
 
     S2S_CHECK=1               everything
-    S2S_CHECK=ir              the IR is verified after every pass (ir/verify.py)
+    S2S_CHECK=ir              the IR is verified after every pass (ir/verify.py), and the loops that
+                              are compiled (back/verify_loops.py)
     S2S_CHECK=nan             generated code stops at the first NaN or inf
                               (runtime/debug/nan_trap.py)
     S2S_CHECK=memory          native code stops before it touches memory that is not its own

@@ -117,10 +117,10 @@ def is_observed() -> bool:
 
 def stage(function: Function, name: str) -> Function:
     """Verify, record and dump `function`, if requested, and return it."""
-    return inspect(function, name, verify)
+    return observe(function, name, verify)
 
 
-def inspect(function: Function, name: str, verifier: Callable[[Function], object],
+def observe(function: Function, name: str, verifier: Callable[[Function], object],
             dumps: bool = True) -> Function:
     """Verify, record and dump `function`, if requested, and return it; what the `verifier` finds is
     said to be so after the pass `name`.

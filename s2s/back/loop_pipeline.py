@@ -21,7 +21,7 @@ from ..ir.graph import Function, walk
 from ..ir.length_assumptions import assuming_not_one
 from ..ir.verify import verify
 from ..ops.program.recursive_callee import with_callees
-from ..passes import Pass, apply, inspect, is_checking, ordered, run, stage
+from ..passes import Pass, apply, is_checking, observe, ordered, run, stage
 from ..transform.cleanup.hoist_tape_lengths import hoist_tape_lengths
 from .arrays.assume_equal_lengths import assume_lengths
 from .arrays.fuse_matvec_pairs import fuse_matvec_pairs
@@ -171,4 +171,4 @@ def lower(function: Function, target: str = "cpu", supposes: bool = False) -> Fu
 
 def loop_stage(function: Function, name: str) -> Function:
     """Verify, record and dump `function`, a loop form, if requested, and return it."""
-    return inspect(function, name, partial(verify, lengths=False))
+    return observe(function, name, partial(verify, lengths=False))

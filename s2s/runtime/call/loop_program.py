@@ -20,7 +20,7 @@ from ...back.print.printer import Draft, Module
 from ...ir.compile_lock import cached_in_turn
 from ...ir.graph import Function
 from ...ir.verify import verify
-from ...passes import Pass, apply, inspect, ordered
+from ...passes import Pass, apply, observe, ordered
 from ..cache.program_store import Program, StoredText
 from ..kernels.runtime_calls import call_runtime
 from ..kernels.share_factorisations import share_factorisations
@@ -35,7 +35,7 @@ NATIVE = ordered(
 
 def native_stage(function: Function, name: str) -> Function:
     """Verify and record `function`, a loop form, if requested; its text is dumped when compiled."""
-    return inspect(function, name, partial(verify, lengths=False), dumps=False)
+    return observe(function, name, partial(verify, lengths=False), dumps=False)
 
 
 class LoopProgram:
