@@ -59,7 +59,8 @@ from .verify_loops import verify_loops
 
 def list_requirements(function: Function) -> Function:
     """List what `function` requires of its arguments, so that its indices are in range."""
-    function.required = tuple(analyse(function)[0].required)
+    found, function.bounded = analyse(function)
+    function.required = tuple(found.required)
     return function
 
 

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from ..errors import VerifyError
 from ..ir.graph import Block, Function, Op, walk
 from ..ir.reemit import clone
-from ..ir.types import Array
+from ..ir.types import Array, Scalar
 from ..ops.arrays.index_pattern import is_basic
+from ..ops.core.elementwise import add, subtract
 from .loopir.ops import stays_inside_op
-from .loops.loop_bounds import Affine, Bounds
+from .loops.loop_bounds import ACCESSES, Affine, Atom, Bounds
 from .lower.library_calls import is_native
 from .print.insert_copies import copies_in_innermost_loops
 
@@ -49,8 +50,8 @@ def is_of_loops(op: Op) -> bool:
     """Whether the loop form may have this op on arrays."""
     if op.record.elementwise:
         return False
-    if op.name in ("getitem", "setitem", "additem") and isinstance(op.inputs[0].type, Array):
-        return is_basic(op.attrs["pattern"], op.inputs[1 if op.name == "getitem" else 2:])
+    if op.name in ACCESSES and isinstance(op.inputs[0].type, Array):
+        return is_basic(op.attrs["pattern"], op.inputs[ACCESSES[op.name]:])
     return is_native(op) or bool(op.record.views)
 
 
@@ -70,7 +71,8 @@ def writes_are_linear(function: Function, copies: int) -> None:
 
 def indices_are_guarded(function: Function) -> None:
     """Check that every index that is affine in a counter is proved to be in bounds, or compared in
-    the bound of a loop around it.
+    the bound of a loop around it; and that one read from an array is compared where it is read,
+    unless native code compares all.
     """
     Guarded(clone(function)).verify()
 
@@ -88,6 +90,14 @@ class Guarded(Bounds):
         super().visit(block, owner)
         del self.asked[count:]
 
+    def access(self, op: Op) -> None:
+        super().access(op)
+        for i in op.inputs[ACCESSES[op.name]:] if self.function.bounded else ():
+            if isinstance(i.type, Scalar) and any(is_element(atom) for atom, _ in
+                                                  self.affine(i).terms):
+                raise VerifyError(f"an index of {op} is read from an array, and not compared",
+                                  op.line)
+
     def guards(self, loop: Op) -> Iterator[Affine]:
         """The sums that are not negative in trips of `loop`, as its bounds compare them."""
         pending = list(loop.inputs[:2])
@@ -96,8 +106,9 @@ class Guarded(Bounds):
             if op is not None and op.record is stays_inside_op:
                 _, small, large = map(self.affine, op.inputs)
                 yield large.plus(small, -1)
-            if op is not None and op.name in ("stays_inside", "add", "subtract"):
-                pending += op.inputs[:1] if op.record is stays_inside_op else op.inputs
+                pending.append(op.inputs[0])
+            elif op is not None and op.record in (add, subtract):
+                pending += op.inputs
 
     def emit(self, op: Op, goal: Affine) -> bool:
         """Raise VerifyError where a check could have been emitted, and was not."""
@@ -108,3 +119,9 @@ class Guarded(Bounds):
         if least not in self.asked:
             raise VerifyError(f"an index of {op} may be out of bounds", op.line)
         return True
+
+
+def is_element(atom: Atom) -> bool:
+    """Whether the integer is an element of an array."""
+    return (atom.kind == "value" and atom.value.op is not None and atom.value.op.name == "getitem"
+            and isinstance(atom.value.op.inputs[0].type, Array))

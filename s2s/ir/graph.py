@@ -127,7 +127,8 @@ class Function:
     (pipeline.py).  The parameters numbered in `late` are made of the results (the seeds of a
     Jacobian's rows), so that no pass may ask them for what the results need.  Calls of native code
     check that conditions on the arguments are met: those `required` by its indices
-    (analysis/index_ranges.py), and lengths that are `alike`, pairs of (parameter, axis).
+    (analysis/index_ranges.py), and lengths that are `alike`, pairs of (parameter, axis).  If it is
+    not `bounded` by the former and by checks of its own, native code compares every index.
     """
 
     name: str
@@ -143,6 +144,7 @@ class Function:
     is_finished: bool = False
     late: frozenset[int] = frozenset()
     required: tuple = ()
+    bounded: bool = False
     alike: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = ()
 
     def remade(self, block: Block, **changes) -> Function:

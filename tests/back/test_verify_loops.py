@@ -7,7 +7,7 @@ from programs import PROGRAMS
 import s2s
 from s2s import passes
 from s2s.back import loop_pipeline
-from s2s.back.loopir.ops import new_buffer, stays_inside_op
+from s2s.back.loopir.ops import checked_place, new_buffer, stays_inside_op
 from s2s.back.loops.loop_bounds import check_loops
 from s2s.back.print.insert_copies import copies_in_innermost_loops
 from s2s.back.print.printer import render
@@ -142,6 +142,27 @@ def test_a_check_of_something_else_is_none():
     function = loop_form([vector("x", "n"), vector("y", "n")], body)
     with pytest.raises(VerifyError, match="an index of .*getitem.* may be out of bounds"):
         verify_loops(function)
+
+
+def picked(compare):
+    """The sum of the elements of x at the indices in another array, which are compared, or not."""
+    index = Value(Array("int64", (Extent("k", 0, False),)), "index")
+
+    def body(x, index):
+        return added_up(length(index, axis=0), lambda i: take(x, compare(take(index, i), length(x, axis=0))))
+
+    return loop_form([vector("x", "n"), index], body)
+
+
+def test_an_index_that_is_data_is_compared_where_it_is_read():
+    function = picked(lambda k, n: k)
+    verify_loops(function)  # native code compares every index
+    function.bounded = True
+    with pytest.raises(VerifyError, match="an index of .*getitem.* is read from an array, and not compared"):
+        verify_loops(function)
+    function = picked(checked_place)
+    function.bounded = True
+    verify_loops(function)
 
 
 def test_kernels_check_no_indices():
