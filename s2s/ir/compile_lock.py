@@ -136,12 +136,12 @@ class cached_in_turn:
         return found[name]
 
 
+held_at_fork: list = [_lock]  # in this order; the runtime adds Numba's lock
 _held: list = []  # held by the forking thread
 
 
 def _before() -> None:
-    numba = sys.modules.get("numba.core.compiler_lock")
-    found = [_lock] if numba is None else [_lock, numba.global_compiler_lock]
+    found = list(held_at_fork)
     for lock in found:
         lock.acquire()
     _held.extend(found)

@@ -44,14 +44,11 @@ from pathlib import Path
 import numba
 import numpy as np
 from llvmlite import binding
-from numba.core import compiler
-from numba.core.caching import _Cache
-from numba.core.runtime import rtsys
-from numba.core.serialize import dumps
 
 from ..intrinsics import boxing, complex_math
 from ..kernels import lapack, scipy_special
 from ..llvm.parallel_codegen import Symbols, hand_over
+from ..numba_internals import Cache, CompileResult, dumps, rtsys
 
 ROOT = Path(__file__).parent.parent.parent
 MAGIC = b"s2s machine code 4\n"
@@ -187,14 +184,14 @@ def write(path: Path, content: bytes, plain: bool = False) -> None:
             os.unlink(name)
 
 
-def entry_of(result: compiler.CompileResult) -> int:
+def entry_of(result: CompileResult) -> int:
     """The address of the wrapper that Python calls, or 0 if the engine has no code for it (it is
     called all the same).
     """
     return result.library.get_pointer_to_function(result.fndesc.llvm_cpython_wrapper_name)
 
 
-class DiskCache(_Cache):
+class DiskCache(Cache):
     """The on-disk cache that a Numba dispatcher consults before it compiles."""
 
     def __init__(self, folder: Path, stem: str):
@@ -240,7 +237,7 @@ class DiskCache(_Cache):
             for code in codes:
                 hand_over(target_context.codegen(), code)
             engine._load_defined_symbols(defined)
-            found = compiler.CompileResult._rebuild(target_context, *parts)
+            found = CompileResult._rebuild(target_context, *parts)
             return found if entry_of(found) else None
         except Exception:  # whatever is wrong with the entry, it is compiled again
             return None

@@ -33,7 +33,7 @@ from collections.abc import Callable, Sequence
 
 import numba
 import numpy as np
-from numba.core.errors import NumbaError, NumbaPerformanceWarning, NumbaWarning
+from numba import NumbaError, NumbaPerformanceWarning, NumbaWarning
 
 from ...back.arrays.specialise_lengths import specialise_lengths
 from ...back.print.printer import Module, render

@@ -41,12 +41,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from llvmlite import binding, ir
-from numba.core import cgutils
-from numba.core.runtime.nrt import MemInfo
 
 from ...back.print.printer import Module
 from ...errors import Line, MemoryCheckError
 from ..llvm.helper_functions import ATTRIBUTES, leave_if, outlined
+from ..numba_internals import MemInfo, cgutils
 from .load_source import line_of
 
 WORD, VOID, BYTES = ir.IntType(64), ir.VoidType(), cgutils.voidptr_t

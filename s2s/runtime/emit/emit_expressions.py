@@ -13,9 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba.core import types, typing
-from numba.core.ir import Loc
-from numba.np.arrayobj import load_item, store_item
+from numba import types
 
 from ..intrinsics.checked_index import checked_place
 from ..intrinsics.complex_math import of_real
@@ -24,6 +22,7 @@ from ..intrinsics.inline_checks import slice_bound
 from ..intrinsics.minmax import larger, smaller
 from ..intrinsics.noalias_alloc import read_before
 from ..kernels import array_layout
+from ..numba_internals import Loc, load_item, numba_typing, store_item
 from ..threads import parallel_for
 from ..threads.parallel_for import natural
 from .infer_expressions import BINARY, COMPARED, UNARY
@@ -455,7 +454,7 @@ class Expressions:
         if signature.pysig is None:
             values = [self.as_type(x, k) for x, k in zip(given, signature.args)]
         else:
-            values = list(typing.fold_arguments(
+            values = list(numba_typing.fold_arguments(
                 signature.pysig, given, keywords,
                 lambda k, _, x: self.as_type(x, signature.args[k]),
                 lambda k, _, value: self.context.get_constant_generic(self.builder,

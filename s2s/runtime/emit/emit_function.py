@@ -31,12 +31,8 @@ import ast
 import functools
 from types import SimpleNamespace
 
-from numba.core import lowering
-from numba.core.compiler_machinery import register_pass
-from numba.core.ir import Loc
-from numba.core.typed_passes import BaseNativeLowering
-
 from ..debug.load_source import TEXT
+from ..numba_internals import BaseNativeLowering, Loc, Lower, register_pass
 from .collapse_nests import nests_of
 from .desugar_comprehensions import spread_out
 from .emit_statements import Statements
@@ -46,7 +42,7 @@ from .ssa_names import NotDirect
 from .unroll_hints import Unrolling
 
 
-class Lower(lowering.Lower):
+class DirectLower(Lower):
     """Numba's frame around the code of a function: calling convention, return, Python wrapper."""
 
     def init(self):
@@ -73,7 +69,7 @@ class DirectLowering(BaseNativeLowering):
     """
 
     _name = "s2s_direct_lowering"
-    lowering_class = Lower
+    lowering_class = DirectLower
 
     def run_pass(self, state):
         try:

@@ -24,14 +24,14 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from llvmlite import ir
-from numba.core import callconv, cgutils, types
-from numba.core.ir import Loc
+from numba import types
 
 from ...back.syntax.ast_names import stored_in
 from ..intrinsics.element_access import count_of, field, item
 from ..intrinsics.noalias_alloc import laid_out
 from ..llvm.helper_functions import raised_in
 from ..llvm.split_module import LOOP
+from ..numba_internals import Loc, callconv, cgutils
 from .collapse_nests import Nest
 from .emit_expressions import Expressions, ExprValue
 from .infer_expressions import BINARY, MIXED, SCALARS, Types

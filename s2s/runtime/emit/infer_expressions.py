@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 
 import numpy as np
-from numba.core import types
+from numba import types
 
 from ...back.syntax.ast_names import nodes_in
 from .ssa_names import Bindings, NotDirect

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-from numba.core import types
+from numba import types
 
 from .infer_expressions import (
     BINARY,

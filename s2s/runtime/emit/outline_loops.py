@@ -36,11 +36,12 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba import types
 
 from ...back.syntax.ast_names import nodes_in
 from ..intrinsics.element_access import field
 from ..intrinsics.noalias_alloc import is_promise, laid_out
+from ..numba_internals import cgutils
 from ..threads.parallel_for import flatten_argument
 from .infer_expressions import SCALARS
 from .ssa_names import FIRST, Mention, mentions_of, read, webs

@@ -20,7 +20,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from numba.core.errors import NumbaError
+from numba import NumbaError
 
 from ...back.syntax.ast_names import nodes_in
 

@@ -24,7 +24,7 @@ import ast
 import math
 from typing import NamedTuple
 
-from numba.core import types
+from numba import types
 
 from ...back.arrays.specialise_lengths import SHORT
 from ...back.syntax.ast_names import nodes_in

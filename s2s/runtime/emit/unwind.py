@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from llvmlite import ir
-from numba.core import callconv, cgutils
+
+from ..numba_internals import callconv, cgutils
 
 RETURNS = (callconv.RETCODE_OK.constant, callconv.RETCODE_NONE.constant)
 WORD, INT, POINTER = ir.IntType(64), ir.IntType(32), cgutils.voidptr_t

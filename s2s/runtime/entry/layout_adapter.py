@@ -35,13 +35,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from llvmlite import binding, ir
 from numba import types
-from numba.core import cgutils
-from numba.core.imputils import impl_ret_new_ref
 from numba.extending import intrinsic
 
 from ...back.print.printer import Module
 from ..intrinsics.element_access import field, item
 from ..kernels.array_layout import copied
+from ..numba_internals import cgutils, impl_ret_new_ref
 from .access_order import read_in_rows
 
 PREFIX = "s2s_behind_"  # prefix of symbols for code in this process

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 
 from llvmlite import ir
 from numba import types
-from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import lower_builtin
 
 from ...back.print.printer import Module
@@ -21,6 +20,7 @@ from ...ir.graph import Function
 from ...ir.length_assumptions import LONG, depends_on_long_axes
 from ...ir.types import Array, Dim
 from ..intrinsics.element_access import field, item
+from ..numba_internals import AbstractTemplate, infer_global, signature
 from .length_agreement import agreements
 
 

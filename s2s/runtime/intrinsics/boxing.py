@@ -30,12 +30,9 @@ import sys
 
 import numpy as np
 from llvmlite import binding, ir
-from numba.core import cgutils, types
-from numba.core.pythonapi import NativeValue, PythonAPI
-from numba.core.runtime.context import NRTContext
-from numba.core.runtime.nrt import MemInfo
-from numba.np.numpy_support import as_dtype
+from numba import types
 
+from ..numba_internals import MemInfo, NativeValue, NRTContext, PythonAPI, as_dtype, cgutils
 from .noalias_alloc import read_before
 
 ITEMSIZE = 3  # index among the words of an array

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
+
+from ..numba_internals import cgutils
 
 
 @intrinsic

@@ -34,9 +34,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from llvmlite import binding, ir
-from llvmlite.ir.instructions import InsertValue
 from numba import types
-from numba.core import cgutils
+
+from ..numba_internals import InsertValue, cgutils
 
 # symbols: s2s_numpy_loop_tanh_D, and s2s_numpy_data_tanh_D for what that loop is given
 PREFIX = "s2s_numpy"

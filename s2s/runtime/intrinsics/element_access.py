@@ -18,14 +18,18 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from llvmlite import ir
-from llvmlite.ir.instructions import InsertValue
 from numba import types
-from numba.core import cgutils, typing
-from numba.core.imputils import force_error_model
-from numba.np.arrayobj import load_item, store_item
-from numba.np.numpy_support import ufunc_find_matching_loop
 
 from ..debug.sanitizer import check_index
+from ..numba_internals import (
+    InsertValue,
+    cgutils,
+    force_error_model,
+    load_item,
+    numba_typing,
+    store_item,
+    ufunc_find_matching_loop,
+)
 from .complex_math import length, of_complex
 
 
@@ -102,7 +106,7 @@ def _of_numbers(context, function: np.ufunc, signature) -> Callable | None:
         xs = [context.cast(builder, x, t, wanted)
               for x, t, wanted in zip(args, signature.args, loop.inputs)]
         with force_error_model(context, "numpy"):
-            found = emit(context, builder, typing.signature(of, *loop.inputs), xs)
+            found = emit(context, builder, numba_typing.signature(of, *loop.inputs), xs)
         return context.cast(builder, context.data_model_manager[of].from_return(builder, found), of,
                             signature.return_type)
 

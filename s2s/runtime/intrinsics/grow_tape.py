@@ -12,12 +12,11 @@ import functools
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.core.imputils import impl_ret_new_ref
 from numba.extending import lower_builtin, overload, type_callable
 
 from ...back.loops.tape_arrays import with_room, with_room_for_matrices, with_room_for_rows
 from ..llvm.helper_functions import outlined
+from ..numba_internals import cgutils, impl_ret_new_ref
 from .element_access import field, item
 from .noalias_alloc import MEMORY, described, had, new_memory
 

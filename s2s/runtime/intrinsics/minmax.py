@@ -11,8 +11,9 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 from numba import types
-from numba.core.typing.templates import signature
 from numba.extending import intrinsic
+
+from ..numba_internals import signature
 
 NUMBERS = (types.Integer, types.Float, types.Boolean)
 SHADOWED = {"max": "larger", "min": "smaller"}

@@ -26,12 +26,11 @@ from typing import NamedTuple
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.core.imputils import impl_ret_new_ref
 from numba.extending import lower_builtin, type_callable
 
 from ..debug.sanitizer import guarded_memory
 from ..llvm.helper_functions import fails, leave_if, outlined
+from ..numba_internals import cgutils, impl_ret_new_ref
 from .element_access import field, item, structure
 
 

@@ -18,7 +18,8 @@ from collections.abc import Callable
 
 from numba import types
 from numba.extending import overload
-from numba.np import arrayobj
+
+from ..numba_internals import arrayobj
 
 NUMBAS = "raise_with_shape_context"  # its name in arrayobj
 

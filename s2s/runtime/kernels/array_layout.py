@@ -17,13 +17,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.core.imputils import impl_ret_borrowed, impl_ret_new_ref
 from numba.extending import intrinsic, lower_builtin, overload, type_callable
 
 from ..intrinsics.element_access import field, item, structure
 from ..intrinsics.noalias_alloc import MEMORY, New, described, had, new_memory
 from ..llvm.helper_functions import fails, leave_if, outlined
+from ..numba_internals import cgutils, impl_ret_borrowed, impl_ret_new_ref
 from .lapack import copier
 
 

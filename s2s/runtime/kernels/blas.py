@@ -16,13 +16,12 @@ from typing import NamedTuple
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.core.imputils import impl_ret_new_ref
 from numba.extending import lower_builtin, overload, type_callable
 
 from ..intrinsics.element_access import field, item
 from ..intrinsics.noalias_alloc import MEMORY, NO_MEMORY, allocated, described, had, new_memory
 from ..llvm.helper_functions import fails, outlined
+from ..numba_internals import cgutils, impl_ret_new_ref
 from .array_layout import copied
 from .small_matvec import dots, row
 

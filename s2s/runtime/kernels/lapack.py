@@ -30,9 +30,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from llvmlite import binding, ir
 from numba import types
-from numba.core import cgutils
-from numba.core.imputils import impl_ret_new_ref
-from numba.core.typing import signature
 from numba.extending import get_cython_function_address, lower_builtin, type_callable
 
 from ...lazy_import import later
@@ -40,6 +37,7 @@ from ...ops.linalg.determinant import cofactors
 from ...ops.linalg.solve import is_indefinite
 from ..debug.sanitizer import check_lengths
 from ..intrinsics.noalias_alloc import allocated
+from ..numba_internals import cgutils, impl_ret_new_ref, signature
 
 scipy_linalg = later("scipy.linalg")
 

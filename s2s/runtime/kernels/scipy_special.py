@@ -19,12 +19,12 @@ from collections.abc import Callable, Sequence
 
 from llvmlite import binding, ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import get_cython_function_address, lower_builtin, type_callable
 
 from ...lazy_import import Named, later
 from ...ops.core.record import RECORDS
 from ...ops.math.special import OF_ORDER, SCIPYS_ALONE
+from ..numba_internals import cgutils
 
 cython_special = later("scipy.special.cython_special")
 

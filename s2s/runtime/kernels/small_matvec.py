@@ -20,7 +20,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from llvmlite import ir
-from numba.core import cgutils
+
+from ..numba_internals import cgutils
 
 WORD = ir.IntType(64)
 REGISTER = {"double": 4, "float": 8}  # numbers; LLVM splits or joins them for the machine

@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from llvmlite import ir
-from numba.core import callconv
+
+from ..numba_internals import callconv
 
 ATTRIBUTES = ("nounwind", "noinline", "optsize")
 PREFIX = "s2s_"

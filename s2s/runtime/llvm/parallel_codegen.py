@@ -39,9 +39,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from llvmlite import binding
-from llvmlite.binding import ffi
-from llvmlite.binding.context import ContextRef
-from numba.core import config
+from numba import config
+
+from ..numba_internals import ContextRef, ffi
 
 SHORT = 1e-4  # switch interval in seconds
 

@@ -60,24 +60,28 @@ from dataclasses import dataclass
 from types import FunctionType
 
 from llvmlite import binding, ir
-from numba import _dynfunc
-from numba.core import config
-from numba.core.cgutils import normalize_ir_text
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
-from numba.core.compiler_machinery import PassManager
-from numba.core.environment import Environment, lookup_environment
-from numba.core.errors import NumbaError
-from numba.core.runtime import rtsys
-from numba.core.typed_passes import NoPythonBackend
+from numba import NumbaError, config
 
-from ...ir.compile_lock import with_frames
+from ...ir.compile_lock import held_at_fork, with_frames
 from ...lazy_import import later
 from ..intrinsics.boxing import with_boxes
 from ..intrinsics.element_access import item, short
 from ..intrinsics.slice_assign import is_assignment, without_text
 from ..llvm.parallel_codegen import BackgroundCompilation, Piece, Symbols, beside, hand_over
 from ..llvm.split_module import NotMergeable, Pieces, in_pieces
+from ..numba_internals import (
+    DYNAMIC_GLOBALS,
+    Compiler,
+    Environment,
+    JITCodeLibrary,
+    NoPythonBackend,
+    PassManager,
+    dynfunc,
+    global_compiler_lock,
+    lookup_environment,
+    normalize_ir_text,
+    rtsys,
+)
 from .skip_passes import lighter
 
 direct = later("s2s.runtime.emit.emit_function")  # not needed for cached code
@@ -94,6 +98,8 @@ WIDE = 1_500
 # instructions before the last run, without what Python calls: from here on a function is large
 MANY = 1_200
 INSTRUCTION = "\n  "  # before each, in the text of a module
+
+held_at_fork.append(global_compiler_lock)
 
 _sizes: dict[str, int] = {}  # bytes of LLVM's types, by their text
 
@@ -209,7 +215,7 @@ def native_kind(kind: type) -> type:
             if not getattr(library, "is_part", False):
                 return super().get_executable(library, fndesc, env)
             library.finalize()  # and no Python wrapper
-            return _dynfunc.make_function(fndesc.lookup_module(), fndesc.qualname.split(".")[-1],
+            return dynfunc.make_function(fndesc.lookup_module(), fndesc.qualname.split(".")[-1],
                                           "", 0, env, (library,))
 
     return Context
@@ -401,7 +407,7 @@ class Library(JITCodeLibrary):
         for piece, code in zip(self.pieces, self.codes_beside):
             self._dynamic_globals += [x.name
                                       for x in piece.symbols.global_variables
-                                      if x.name.startswith("numba.dynamic.globals")]
+                                      if x.name.startswith(DYNAMIC_GLOBALS)]
             self._codegen._engine._load_defined_symbols(piece.symbols)
             hand_over(self._codegen, code)
         super()._finalize_specific()

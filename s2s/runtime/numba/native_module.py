@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numba.core.errors import NumbaError
+from numba import NumbaError
 
 from ...back.arrays.legalise import exceeds_word
 from ...back.print.out_of_ssa import BUILTINS

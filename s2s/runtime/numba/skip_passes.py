@@ -9,17 +9,21 @@ They run where the scan finds one, and in versions of Numba with other passes.
 from __future__ import annotations
 
 import numpy as np
-from numba.core import ir, types
-from numba.core.compiler_machinery import register_pass
-from numba.core.typed_passes import NopythonRewrites
-from numba.core.untyped_passes import InlineClosureLikes
-from numba.np.ufunc.dufunc import DUFunc
+from numba import types
+
+from ..numba_internals import (
+    DUFunc,
+    InlineClosureLikes,
+    NopythonRewrites,
+    numba_ir,
+    register_pass,
+)
 
 
-def _expressions(function: ir.FunctionIR):
+def _expressions(function: numba_ir.FunctionIR):
     return ((inst.target.name, inst.value) for block in function.blocks.values()
             for inst in block.body
-            if isinstance(inst, ir.Assign) and isinstance(inst.value, ir.Expr))
+            if isinstance(inst, numba_ir.Assign) and isinstance(inst.value, numba_ir.Expr))
 
 
 def has_closures(state) -> bool:
@@ -45,7 +49,7 @@ def has_array_expressions(state) -> bool:
                 return True
         if x.op == "getitem" and isinstance(state.typemap.get(x.index.name), types.StringLiteral):
             return True
-    return any(isinstance(inst, ir.SetItem)
+    return any(isinstance(inst, numba_ir.SetItem)
                and isinstance(state.typemap.get(inst.index.name), types.StringLiteral)
                for block in state.func_ir.blocks.values() for inst in block.body)
 

@@ -23,16 +23,13 @@ from collections.abc import Iterator, Sequence
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.core.callconv import RETCODE_OK
-from numba.core.datamodel.packer import ArgPacker
-from numba.core.imputils import impl_ret_borrowed
 from numba.extending import lower_builtin, overload, type_callable
 
 from ...back.parallel.cost import LIBRARIES
 from ..debug.sanitizer import check_lengths
 from ..intrinsics.element_access import field, item
 from ..intrinsics.noalias_alloc import with_noalias
+from ..numba_internals import RETCODE_OK, ArgPacker, cgutils, impl_ret_borrowed
 from . import pool_native
 
 RAISED = "a part of a loop raised"

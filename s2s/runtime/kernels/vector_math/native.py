@@ -20,8 +20,7 @@ from collections.abc import Callable
 from functools import cache
 
 from llvmlite import binding, ir
-from numba import types
-from numba.core import config
+from numba import config, types
 from numba.extending import lower_builtin, type_callable
 
 from .lanes import NAMES, Code, Lanes
