@@ -171,7 +171,9 @@ def main() -> int:
             *(["jax"] if name.startswith(SOLVERS) and libraries.importlib.util.find_spec("jax") or
               not name.startswith(SOLVERS) and libraries.has(libraries.case(name), "jax") else [])
         ]
-        runs = [{library: measured(name, library) for library in peers} for _ in range(asked.rounds)]
+        runs = [{library: measured(name, library)
+                 for library in peers}
+                for _ in range(asked.rounds)]
         found = everything[name] = {
             library: least([run[library] for run in runs])
             for library in peers
