@@ -777,3 +777,19 @@ def test_what_a_bound_takes_the_place_of(f, reference):
     second = hessian_of(rest(reference), ZERO)
     np.testing.assert_allclose(s2s.hessian(f)(ZERO), second, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(s2s.grad(lambda x: np.sum(s2s.grad(f)(x) * v))(ZERO), second @ v, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("f, reference", [
+    (lambda x: np.sum((1.0 / np.minimum(1.0 / x, 5.0))[:2]), lambda x: x[1]),
+    (lambda x: np.sum(np.log(np.maximum(np.sqrt(x), 0.1))[:2]), lambda x: 0.5 * np.log(x[1])),
+    (lambda x: np.sum(np.sqrt(np.clip(np.log(x), -9.0, 9.0) + 9.0)[:2]), lambda x: np.sqrt(np.log(x[1]) + 9.0)),
+    (lambda x: np.sum(np.triu(np.sqrt(np.fmin(1.0 / x, 5.0) * np.ones((3, 1))))[0, :2]), lambda x: np.sqrt(1.0 / x[1])),
+])
+def test_a_bound_before_a_slice(f, reference):
+    """Entries are discarded twice: by the slice, whose cotangents meet a steep slope, and before it by the bound."""
+    slopes = gradient_of(reference, ZERO)
+    for t in (s2s.grad(f), s2s.jacfwd(f)):
+        np.testing.assert_allclose(t(ZERO), slopes, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(s2s.vmap(s2s.grad(f))(ZERO[None])[0], slopes, rtol=1e-8, atol=1e-10)
+    second = hessian_of(reference, ZERO)
+    np.testing.assert_allclose(s2s.hessian(f)(ZERO), second, rtol=1e-5, atol=1e-5)

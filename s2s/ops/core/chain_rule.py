@@ -163,9 +163,11 @@ def times(bar, partial, atoms: tuple = (), left_out: bool = False):
         return -times(bar.op.inputs[0], partial, atoms, left_out)
     if not left_out and (chosen := chosen_by_a_term(bar)) is not None:
         return where_chosen(chosen, times(bar, partial, atoms, left_out=True))
-    if _asks_strong(bar) and (product := _times_strongly(bar, partial, atoms)) is not None:
+    is_open = partial.op is not None and all(partial is not atom for atom in atoms)
+    if (_asks_strong(bar) and not (is_open and _is_choice_of_constants(partial))
+        and (product := _times_strongly(bar, partial, atoms)) is not None):
         return product
-    if partial.op is not None and all(partial is not atom for atom in atoms):
+    if is_open:
         inputs = partial.op.inputs
         if (partial.op.name in SLOPES_OF_SIZES
             and (product := SLOPES_OF_SIZES[partial.op.name](bar, partial)) is not None):
@@ -182,7 +184,7 @@ def times(bar, partial, atoms: tuple = (), left_out: bool = False):
                 return times(bar, inputs[0], atoms, left_out) / inputs[1]
             case "multiply" if not (_is_seed(bar) and inputs[0].constant is not MISSING):
                 return times(times(bar, inputs[0], atoms, left_out), inputs[1], atoms, left_out)
-            case "where" | "select" if any(x.constant is not MISSING for x in inputs[1:]):
+            case "where" | "select" if _is_choice_of_constants(partial):
                 return RECORDS["where"](inputs[0], times(bar, inputs[1], atoms, left_out),
                                         times(bar, inputs[2], atoms, left_out))
     return (_times_number(bar, partial.constant) if type(partial.constant) in (float, complex)
@@ -247,6 +249,15 @@ def where_chosen(chosen: Value, x: Value) -> Value:
 
 def _is_zero(x: Value) -> bool:
     return type(x.constant) in (int, float) and x.constant == 0
+
+
+def _is_choice_of_constants(x: Value) -> bool:
+    """Whether `x` is a choice of which a side is a number, as the slopes of np.minimum are.
+
+    It stays outside of strong products, whose first factor tells nothing of what it leaves out.
+    """
+    return x.op.name in ("where", "select") and any(y.constant is not MISSING
+                                                    for y in x.op.inputs[1:])
 
 
 def _is_seed(bar: Value) -> bool:
