@@ -56,7 +56,7 @@ def show(function) -> None:
     print(shown(function))
 
 
-@pytest.mark.parametrize("name", ["cleanup.simplify", "cleanup.jump_threading", "cleanup.cse", "cleanup.hoist_common", "cleanup.licm", "cleanup.dce", "cleanup.inline", "cleanup.list_to_array", "cleanup.dead_stores", "cleanup.merge_branches", "cleanup.erase_classes", "stabilise.square_roots"])
+@pytest.mark.parametrize("name", ["cleanup.simplify", "cleanup.jump_threading", "cleanup.cse", "cleanup.hoist_common", "cleanup.licm", "cleanup.dce", "cleanup.inline", "cleanup.list_to_array", "cleanup.dead_stores", "cleanup.merge_branches", "cleanup.erase_classes", "stabilise.square_roots", "stabilise.complex_powers"])
 def test_docstring_shows_before_and_after(name):
     module = importlib.import_module(f"s2s.transform.{name}")
     tests = doctest.DocTestFinder().find(module, extraglobs={"read": read, "show": show, "np": np})

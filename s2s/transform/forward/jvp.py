@@ -40,8 +40,8 @@ from ...ops.program.recursive_callee import Recursive
 from ..reverse.adjoint import in_kind
 from ..reverse.custom_rule_calls import tangents_by_rule
 from ..reverse.recursive_adjoint import closed_wrt
-from ..stabilise.spectral_functions import mark_matrix_functions
-from ..stabilise.square_roots import mark_squares, without_marks
+from ..stabilise import stabilised
+from ..stabilise.square_roots import without_marks
 
 
 def jvp(function: Function, wrt: Sequence[int], straight: Container[int] | None = None) -> Function:
@@ -52,7 +52,7 @@ def jvp(function: Function, wrt: Sequence[int], straight: Container[int] | None 
     rule.  Of a parameter in `straight` a tangent that is 0 says that it does not change in this
     direction: analysis/linearity.py; None: of all.
     """
-    function = mark_matrix_functions(mark_squares(function), wrt)
+    function = stabilised(function, wrt)
     found = None if straight is None else {function.params[k] for k in wrt if k in straight}
     return without_marks(Tangents(function, [function.params[k] for k in wrt], found).made())
 

@@ -31,8 +31,8 @@ from ..reverse.adjoint import drop_unread
 from ..reverse.sweeps import Sweeps
 from ..reverse.tape import Region, calls_made_again
 from ..reverse.vjp import Halves, split
-from ..stabilise.spectral_functions import mark_matrix_functions
-from ..stabilise.square_roots import mark_squares, without_marks
+from ..stabilise import stabilised
+from ..stabilise.square_roots import without_marks
 from .jvp import Tangents, dot_name, tangent_type
 
 
@@ -43,7 +43,7 @@ def linearize(function: Function, wrt: Sequence[int]) -> Function:
     A result that carries no derivative has no y_dot.  Raises DerivativeError where an op has no
     rule.
     """
-    function, before = copy_rerun_tapes(mark_matrix_functions(mark_squares(function), wrt))
+    function, before = copy_rerun_tapes(stabilised(function, wrt))
     return without_marks(Sweeps(Linear(function, [function.params[k] for k in wrt],
                                        before)).function())
 
@@ -55,7 +55,7 @@ def split_linear(function: Function, wrt: tuple[int, ...]) -> Halves:
     """Build the two sweeps as two functions, for callers that run other code in between."""
     known = _halves.setdefault(function, {})
     if wrt not in known:
-        whole, before = copy_rerun_tapes(mark_matrix_functions(mark_squares(function), wrt))
+        whole, before = copy_rerun_tapes(stabilised(function, wrt))
         known[wrt] = split(whole, Linear(whole, [whole.params[k] for k in wrt], before), "lin")
     return known[wrt]
 

@@ -20,8 +20,8 @@ from ...ir.reemit import rebuild
 from ...ir.types import Scalar, carries_derivative, with_own_extents
 from ...ops.core.control import types_for_caller
 from ...ops.program.recursive_callee import Recursive
-from ..stabilise.spectral_functions import mark_matrix_functions
-from ..stabilise.square_roots import drop_marks, mark_squares, without_marks
+from ..stabilise import stabilised
+from ..stabilise.square_roots import drop_marks, without_marks
 from .adjoint import Adjoint, drop_unread
 from .custom_rule_calls import expand_rule_calls
 from .recursive_adjoint import Pair, docs_of, recursive_pair
@@ -44,8 +44,7 @@ def whole_vjp(function: Function, wrt: Sequence[Value], summed: Sequence[Value] 
     after the y_bars.
     """
     places = [function.params.index(x) for x in wrt], [function.params.index(x) for x in summed]
-    function = expand_rule_calls(mark_matrix_functions(mark_squares(function), places[0]),
-                                 places[0], split_vjp)
+    function = expand_rule_calls(stabilised(function, places[0]), places[0], split_vjp)
     wrt, summed = ([function.params[k] for k in ks] for ks in places)
     seeds = [k for k, y in enumerate(function.results) if carries_derivative(y.type)]
     # as for the rows of a Jacobian
@@ -99,8 +98,7 @@ def split_vjp(function: Function | Recursive, wrt: tuple[int, ...],
     again = is_arithmetic(function) if again is None else again
     key = wrt, seeded, again, partial, doubted
     if key not in known:
-        whole = expand_rule_calls(mark_matrix_functions(mark_squares(function), wrt), wrt,
-                                  split_vjp)
+        whole = expand_rule_calls(stabilised(function, wrt), wrt, split_vjp)
         adjoint = Adjoint(whole, [whole.params[k] for k in wrt], split_vjp, whole_vjp,
                           seeded=seeded, partial=partial, doubted=doubted)
         known[key] = split(whole, adjoint, again=again)
