@@ -373,7 +373,8 @@ def _batch_root(record, reduced: int):
 
 for _name, _reduced in (("root", 2), ("root_forward", 4)):
     RECORDS[_name].batch = _batch_root(RECORDS[_name], _reduced)
-RECORDS["added_up"].batch = lambda flags, x, *, axis: RECORDS["added_up"](moveaxis(x, 1, 0), axis=0)
+RECORDS["added_up"].batch = RECORDS["added_up_lanes"].batch = (
+    lambda flags, x, *, axis: RECORDS["added_up_lanes"](moveaxis(x, 1, 0), axis=0))
 
 
 def _batch_along(record):

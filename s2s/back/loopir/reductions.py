@@ -76,6 +76,7 @@ REDUCTIONS = {"sum": Reduction(lambda dtype: 0.0
               "all": Reduction(lambda dtype: True, logical_and),}
 # Python's own sum is in order
 REDUCTIONS["added_up"] = replace(REDUCTIONS["sum"], step=add, accumulator=lambda dtype: dtype)
+REDUCTIONS["added_up_lanes"] = REDUCTIONS["added_up"]
 for _name, _combine in (("nanmax", fmax), ("nanmin", fmin)):
     REDUCTIONS[_name] = Reduction(_nothing, _combine, needs_some=True)
 REDUCTIONS["amax"], REDUCTIONS["amin"] = REDUCTIONS["max"], REDUCTIONS["min"]

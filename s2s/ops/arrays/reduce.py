@@ -5,6 +5,7 @@ Where several elements are the maximum, each gets an equal share of its cotangen
 
 from __future__ import annotations
 
+import ast
 import builtins
 import functools
 from collections.abc import Callable
@@ -249,6 +250,24 @@ added_up = define(
     vjp=lambda bar, y, x, *, axis: (spread(over(bar, axis, False), x),),
     syntax=lambda x, *, axis: builtin_syntax("sum")(x),
     depends=along_axes,
+)
+
+
+def sum_rows(x):
+    """Python's sum of the rows of an array; zeros for none."""
+    return sum(x, 0 + np.zeros(x.shape[1:], x.dtype))
+
+
+added_up_lanes = define(  # of the elements of each lane, along the first axis
+    "added_up_lanes",
+    evaluate=lambda x, *, axis: sum_rows(x),
+    infer=_infer_added_up,
+    linear=(0,),
+    moves=(0,),
+    depends=along_axes,
+    vjp=lambda bar, y, x, *, axis: (spread(over(bar, axis, False), x),),
+    syntax=lambda x, *, axis: ast.Call(ast.Name("sum_rows", ast.Load()), [x], []),
+    helper=sum_rows,
 )
 
 

@@ -578,3 +578,39 @@ def test_tuples_from_lists_that_differ_from_lane_to_lane():
     for k, (x, v) in enumerate(zip(S, SMALL)):
         for got, wanted in zip(found, f(x, v)):
             agree(tuple(each[k] for each in got), wanted, 1e-14)
+
+
+def summed_up(x):
+    return sum(x)
+
+
+def mean_of_none(x):
+    return sum(x) / (1.0 + len(x))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "bool"])
+@pytest.mark.parametrize("shape", [(3, 0), (0, 0), (2, 3)])
+def test_pythons_sum_of_lanes_without_elements_has_the_axis_of_lanes(shape, dtype):
+    x = np.ones(shape, dtype)
+    for f in (summed_up, mean_of_none):
+        found = s2s.vmap(f)(x)
+        np.testing.assert_array_equal(found, [f(lane) for lane in x])
+        assert found.shape == shape[:1]
+
+
+def test_pythons_sum_of_nothing_in_nested_lanes_and_derivatives():
+    x = np.ones((2, 3, 0))
+    np.testing.assert_array_equal(s2s.vmap(s2s.vmap(summed_up))(x), np.zeros((2, 3)))
+    np.testing.assert_array_equal(s2s.vmap(s2s.vmap(lambda x: sum(x, 1.5)))(x), np.full((2, 3), 1.5))
+    value, slope = s2s.vmap(s2s.value_and_grad(summed_up))(x[0])
+    assert value.shape == (3,) and slope.shape == (3, 0)
+    value, dot = s2s.jvp(s2s.vmap(summed_up), (x[0],), (x[0],))
+    assert value.shape == dot.shape == (3,)
+    y = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(s2s.vmap(s2s.grad(lambda y: sum(y * y)))(y), 2 * y)
+
+
+@pytest.mark.compile
+def test_pythons_sum_of_nothing_compiled():
+    for x in (np.ones((3, 0)), np.arange(6.0).reshape(3, 2)):
+        np.testing.assert_array_equal(s2s.jit(s2s.vmap(summed_up))(x), np.sum(x, axis=1))
