@@ -556,3 +556,35 @@ def test_a_condition_chooses_among_texts_with_run_time_data(n, capsys):
 
     expected = run(told)
     assert expected == run(s2s.grad(told)) == run(lambda x, n: s2s.jvp(told, (x, n), (1.0, 0)))
+
+
+def reads_beyond_the_end(x, i):
+    w = x[i]  # noqa: F841
+    return x[0] * 2.0
+
+
+def reads_beyond_the_end_and_catches_it(x, i):
+    try:
+        w = x[i]  # noqa: F841
+    except IndexError:
+        return x[0] * 3.0
+    return x[0] * 2.0
+
+
+def asserts_and_reads(x, i):
+    assert i < len(x), "beyond"
+    return reads_beyond_the_end(x, i)
+
+
+def test_what_no_result_needs_does_not_raise_but_where_it_is_caught_or_asserted():
+    x = np.array([1.0, 2.0])
+    with pytest.raises(IndexError):
+        reads_beyond_the_end(x, 9)
+    for t in (s2s.grad, s2s.jacfwd):
+        assert t(reads_beyond_the_end)(x, 9).tolist() == [2.0, 0.0]
+        assert t(reads_beyond_the_end_and_catches_it)(x, 9).tolist() == [3.0, 0.0]
+        assert t(reads_beyond_the_end_and_catches_it)(x, 1).tolist() == [2.0, 0.0]
+        with pytest.raises(AssertionError, match="beyond"):
+            t(asserts_and_reads)(x, 9)
+        with pytest.raises(IndexError):
+            t(lambda x, i: x[i] * x[i])(x, 9)
