@@ -39,14 +39,15 @@ from ...ir.builder import emit
 from ...ir.graph import MISSING, OPERATORS, Function, Op, Value, walk
 from ...ir.reemit import rebuild
 from ...ir.types import Scalar
-from ...ops.arrays.norms import is_never_negative
+from ...ops.arrays.norms import is_never_negative, root
 from ...ops.core.control import if_
+from ...ops.core.elementwise import abs_, absolute, conjugate, imag, real
 from ...ops.core.raise_conditions import both, is_integral, is_less
 from ...ops.core.record import RECORDS
 from ...ops.program.effects import Made, Plain, raise_record
 
 # ops that give a real number for a complex one, or would need a rule for complex numbers
-REAL_AGAIN = ("abs_", "absolute", "real", "imag", "conjugate", "root")
+REAL_AGAIN = (abs_, absolute, real, imag, conjugate, root)
 
 
 def refuse_complex_powers(function: Function, wrt: Sequence[int]) -> Function:
@@ -54,7 +55,7 @@ def refuse_complex_powers(function: Function, wrt: Sequence[int]) -> Function:
     parameters numbered `wrt` is one of real numbers.
     """
     powers = [op for op in walk(function.block) if _may_be_complex(op)]
-    if not powers or not any(op.name in REAL_AGAIN for op in walk(function.block)):
+    if not powers or not any(op.record in REAL_AGAIN for op in walk(function.block)):
         return function
     active = active_values(function, [function.params[k] for k in wrt])
     tested = {op.attrs["thrown"] for op in walk(function.block) if op.record is raise_record}
@@ -78,7 +79,7 @@ def _may_be_complex(op: Op) -> bool:
 
 def _is_made_real(function: Function, power: Value) -> bool:
     reached = handed_on(function.block, {power}, made=True)
-    return any(op.name in REAL_AGAIN and not reached.isdisjoint(op.inputs)
+    return any(op.record in REAL_AGAIN and not reached.isdisjoint(op.inputs)
                for op in walk(function.block))
 
 
