@@ -6,7 +6,6 @@ Transformations (`grad`, `value_and_grad`, `jit`, ...) return a `Transformed` an
 
 from __future__ import annotations
 
-import copy
 import functools
 import hashlib
 import math
@@ -570,17 +569,6 @@ def fresh(t: Transformed) -> Transformed:
 def copies(args: Sequence) -> tuple:
     """Copy arguments that a function may write into."""
     return tuple(tree.map(lambda x: x.copy() if isinstance(x, np.ndarray) else x, x) for x in args)
-
-
-def undrawn(args: Sequence) -> tuple:
-    """Copy the random generators among the arguments, so that draws do not advance the caller's."""
-    return tuple(tree.map(lambda x: copy.deepcopy(x) if isinstance(x, np.random.Generator) else x,
-                          x) for x in args)
-
-
-def first_of(f: Callable) -> Callable:
-    """Transform f(*xs) -> (y, aux) to (*xs) -> y."""
-    return Transformed("first", f)
 
 
 def with_aux(result, f: Callable) -> tuple:

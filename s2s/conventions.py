@@ -291,11 +291,11 @@ class Watcher:
                 continue
             where = np.asarray(kink.where(y, *inputs, **op.attrs))
             if where.any():
-                self.report.add(kink.what, op.line, describe_operands(op, inputs, y, where),
+                self.report.add(kink.what, op.line, describe_operands(op, inputs, where),
                                 int(np.sum(where)))
 
 
-def describe_operands(op: Op, inputs: list, y, where: np.ndarray) -> str:
+def describe_operands(op: Op, inputs: list, where: np.ndarray) -> str:
     """Describe the operands at the first place in question, by name where they have one; all of
     them where they are few.
     """

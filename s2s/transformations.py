@@ -117,11 +117,6 @@ def gradient_of(t, types: tuple) -> Function:
                              holomorphic=t.options.get("holomorphic", False))
 
 
-def first_of(t, types: tuple) -> Function:
-    function = t.inner_function(types)
-    return assemble.first_result(function)
-
-
 def batch_of(t, types: tuple) -> Function:
     in_axes, out_axes = t.options["in_axes"], t.options["out_axes"]
     parameters = list(t.signature.parameters.values())
@@ -269,7 +264,6 @@ KINDS: dict[str, Kind] = {
         same_signature, run_like_inside),
     "columns": Kind("_columns", columns_of, lambda t: ANY_NUMBER, interpreted, names=seeded),
     "rows": Kind("_rows", rows_of, lambda t: ANY_NUMBER, interpreted, names=seeded),
-    "first": Kind("", first_of, same_signature, interpreted),
     "vmap": Kind("_vmap", batch_of, same_signature, interpreted),
     "value": Kind("", lambda t, types: assemble.value_of(t.inner_function(types)), same_signature,
                   interpreted),

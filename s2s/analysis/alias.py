@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from weakref import WeakKeyDictionary
 
 from ..ir.graph import Block, Function, Op, Value, free_values, walk
-from ..ir.types import Array, List, Scalar, Tape, Tuple, Type, Unknown
+from ..ir.types import Array, List, Tape, Tuple, Type, Unknown
 from ..ops.arrays.index_pattern import is_advanced
 from ..ops.program.recursive_callee import Recursive, recursive_callees
 from .alias_in_trip import layers
@@ -425,11 +425,6 @@ def _results_in(function: Function) -> list[tuple[frozenset[int], bool]]:
                       any(site in memory.borrowed and owner not in number
                           for site, owner in sites)))
     return found
-
-
-def is_number(value: Value) -> bool:
-    """Test whether `value` is a scalar for certain."""
-    return isinstance(value.type, Scalar)
 
 
 def versions(x: Value) -> list[Value]:

@@ -31,14 +31,6 @@ def value_of(function: Function) -> Function:
     return pipeline.finish(with_ranks(function))
 
 
-def first_result(function: Function) -> Function:
-    """Transform f(*xs) -> (y, aux) to (*xs) -> y."""
-    function = clone(function)
-    del function.block.yields[1:]
-    function.tupled = False
-    return pipeline.finish(function)
-
-
 def gradient(function: Function, argnums: int | tuple[int, ...], has_aux: bool = False,
              with_value: bool = False, allow_int: bool = False, tape_limit: int | None = None,
              holomorphic: bool = False) -> Function:

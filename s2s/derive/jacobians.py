@@ -194,7 +194,7 @@ def cheaper_mode(function: Function, asked: JacobianOptions) -> Function:
         return forward
     block, params = open_block(function)
     with Builder(block):
-        n, m = total_size(function, params, xs), total_size(function, params, ys)
+        n, m = total_size(params, xs), total_size(params, ys)
         block.yields = list(
             if_(m < n, *(lambda way=way: emit_parts(way, params, []) for way in ways[::-1])))
     return finish_jacobian(function, block, name, ways[0].tupled, asked)
@@ -476,7 +476,7 @@ def source_extent(d: Extent) -> Extent:
     return replace(d, offset=0)
 
 
-def total_size(function: Function, params: Sequence[Value], types: Sequence[Type]) -> Value:
+def total_size(params: Sequence[Value], types: Sequence[Type]) -> Value:
     """Emit the number of elements in values of `types`, computed from the arguments."""
     found = {d: length(leaf, axis=k) for p in params for leaf in leaves_of(p)
              if isinstance(leaf.type, Array) for k, d in reversed(list(enumerate(leaf.type.dims)))

@@ -88,11 +88,11 @@ _supposing: ContextVar[bool] = ContextVar("supposing", default=False)
 
 
 @contextmanager
-def assuming_not_one(is_so: bool = True) -> Iterator[None]:
+def assuming_not_one() -> Iterator[None]:
     """Assume inside this context that slices of unknown length do not have length 1.
     Note [Supposed lengths]
     """
-    token = _supposing.set(is_so)
+    token = _supposing.set(True)
     try:
         yield
     finally:

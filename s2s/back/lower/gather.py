@@ -65,7 +65,7 @@ def reads_column(op: Op) -> bool:
         and isinstance(op.inputs[-1].constant, int)
 
 
-def gather_parts(scope, op: Op):
+def gather_parts(op: Op) -> list:
     """The entries of an index with arrays: what each axis, old or new, is indexed by."""
     x = op.inputs[0]
     return list(paired(expand(op.attrs["pattern"], x.type.rank), op.inputs[1:]))
@@ -73,7 +73,7 @@ def gather_parts(scope, op: Op):
 
 def gather_lengths(scope, op: Op) -> list[Value]:
     """The lengths of `x[rows, 1:, cols]`."""
-    return index_lengths(scope, scope.elements(op.inputs[0]).lengths, gather_parts(scope, op))
+    return index_lengths(scope, scope.elements(op.inputs[0]).lengths, gather_parts(op))
 
 
 def index_lengths(scope, own: Sequence[Value], parts: list) -> list[Value]:
@@ -108,7 +108,7 @@ def index_lengths(scope, own: Sequence[Value], parts: list) -> list[Value]:
 
 def gather(scope, op: Op, index, places: Sequence[Value] | None = None) -> Value:
     """One element of `x[rows, 1:, cols]`; `places` are the elements of rows and cols, if known."""
-    source, parts = scope.elements(op.inputs[0]), gather_parts(scope, op)
+    source, parts = scope.elements(op.inputs[0]), gather_parts(op)
     if places is None:
         places = checked_indices(scope, source.lengths, parts, index)
     return source.at(gathered_index(scope, source.lengths, parts, index, places))

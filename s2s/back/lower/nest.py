@@ -217,7 +217,7 @@ class Nest:
                 # the index of a row is looked up once for all its elements
                 for op in self.group.ops:
                     if (is_gather(op) and not in_step(op)
-                            and span(gather_parts(self.scope, op))[1] == k):
+                            and span(gather_parts(op))[1] == k):
                         with at(op.line):
                             self.places[op] = self.gather_index(op, index)
                 if k == rank:
@@ -284,7 +284,7 @@ class Nest:
                   numbers: Mapping[Value, Value] = NONE) -> list[Value]:
         """The index of the element, or row, that `op` gathers at `index`."""
         return checked_indices(self.scope, self.scope.elements(op.inputs[0]).lengths,
-                         gather_parts(self.scope, op), index, numbers, self.checked)
+                         gather_parts(op), index, numbers, self.checked)
 
     def output_lengths(self, op: Op) -> list[Value]:
         found = reduction(op)

@@ -143,12 +143,12 @@ class Unparser(astunparse.Unparser):
         else:
             write()
 
-    def separated(self, items: list, asked: int = TERNARY) -> None:
+    def separated(self, items: list) -> None:
         """Write the items with commas between them."""
         for k, item in enumerate(items):
             if k:
                 self.write(", ")
-            self.dispatch(item, asked)
+            self.dispatch(item, TERNARY)
 
     # ------------------------------------------------------------------------------- statements
 

@@ -1,4 +1,4 @@
-"""Let closures and strings made in an arm of an `if` escape from it, with the values that they
+"""Let closures made in an arm of an `if` escape from it, with the values that they
 capture.
 
     g = scaled_by(x) if x > 0 else scaled_by(2 * x)      scaled_by(k) returns a function reading k
@@ -13,12 +13,9 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 
-from ...ir.graph import MISSING, Value
-from ...ops.core.record import value
-from ..domain.frame import Frame, Text, like
+from ..domain.frame import Frame
 from ..domain.functions import ConditionalFunction, FunctionValue, Local, Partial
 from ..syntax.liveness import read_names
-from ..values.strings import Part
 
 
 class EscapingClosures:
@@ -58,37 +55,6 @@ class EscapingClosures:
         """The same for the values of a dict."""
         made = {name: self.binding(x, name) for name, x in found.items()}
         return lambda outputs: {name: x(outputs) for name, x in made.items()}
-
-    def text(self, x) -> Callable:
-        """A function from the outputs to the string or Text that `x` is after the `if`; parts that
-        existed before it are unchanged.
-        """
-        made = set(self.join.arms[self.side].ops)
-
-        def shown(content) -> Callable:
-            match content:
-                case Value() if content.op in made and content.constant is MISSING:
-                    return self.join.one(content, self.side, "")
-                case Value() if content.op in made:
-                    return lambda outputs: value(content.constant)
-                case Text(parts):
-                    again = [shown(part) for part in parts]
-                    return lambda outputs: Text(tuple(part(outputs) for part in again))
-                case tuple() | list():
-                    items = [shown(item) for item in content]
-                    return lambda outputs: like(content, [item(outputs) for item in items])
-                case dict():
-                    named = {key: shown(item) for key, item in content.items()}
-                    return lambda outputs: {key: item(outputs) for key, item in named.items()}
-                case Part():
-                    fields = {name: shown(held) for name, held in vars(content).items()}
-                    return lambda outputs: type(content)(**{
-                        name: field(outputs)
-                        for name, field in fields.items()
-                    })
-            return lambda outputs: content
-
-        return shown(x)
 
     def activation(self, frame: Frame | None, names: set[str]) -> Callable:
         """The same for an activation, of which `names` are read."""

@@ -250,9 +250,6 @@ class Join:
         if isinstance(a, (str, Text)) and isinstance(b, (str, Text)):
             first, second = self._escaping_text(a, 0), self._escaping_text(b, 1)
             return lambda outputs: conditional_text(self.condition, first(outputs), second(outputs))
-        if all(isinstance(x, (str, Text)) for x in (a, b)):
-            first, second = EscapingClosures(self, 0).text(a), EscapingClosures(self, 1).text(b)
-            return lambda outputs: conditional_text(self.condition, first(outputs), second(outputs))
         if _is_number(a) and _is_number(b):
             output = self._pair(self._leaf(a, 0), self._leaf(b, 1), name)
             return lambda outputs: self.frame.either(outputs[output], a, b)

@@ -63,7 +63,6 @@ class LoopCarries:
     before: dict = field(default_factory=dict)  # the content of each cell on entry
     held: dict = field(default_factory=dict)  # what the lists were known to share on entry
     settled_held: bool = False
-    same_arrays: bool = False  # names keep their arrays until a trip refutes that
     exposed: frozenset = frozenset()  # names that a trip may read before it binds them
     # names that are unbound before the loop and bound by each trip
     bind_always: dict = field(default_factory=dict)
@@ -92,7 +91,6 @@ def suppose_apart(carried: LoopCarries) -> None:
 
 def suppose_same_arrays(carried: LoopCarries) -> None:
     """Suppose that names keep, in each trip, the very array that they hold before the loop."""
-    carried.same_arrays = True
     for name, binding in list(carried.names.items()):
         if isinstance(binding, Cell):
             del carried.names[name]
@@ -424,14 +422,14 @@ def _yielded(frame: Frame, binding, end, carried: LoopCarries, name: str) -> lis
     if not _is_carried(binding):
         if end is binding or (type(end) is type(binding) and end == binding):
             return []
-        _refuse_functions(name, binding, end)
+        _refuse_functions(name, end)
         raise UnstableCarry(
             f"{_called(name)} is {binding!r} before the loop and something else after a trip", None,
             "give it a number or an array before the loop")
     if end is UNBOUND:
         return [make_undefined()]
     if not _is_carried(end):
-        _refuse_functions(name, binding, end)
+        _refuse_functions(name, end)
         raise UnstableCarry(
             f"{_called(name)} is a number or an array before the loop, or nothing, and "
             f"{end!r} after a trip", None, "give it one kind of value")
@@ -564,7 +562,7 @@ def _dummy_number(frame: Frame, binding):
             else _unbound_like(binding))
 
 
-def _refuse_functions(name: str, binding, end) -> None:
+def _refuse_functions(name: str, end) -> None:
     """Refuse a loop that carries a different function from trip to trip."""
     if is_function(end):
         raise CarriesFunction(f"{_called(name)} is a function that a loop makes anew in each trip",

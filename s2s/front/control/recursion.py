@@ -340,7 +340,7 @@ def _infer_signature(frame: Frame, made: Recursion, names: list[str],
     return Signature(structure,
                      rename_symbols([y.type for y in block.yields], Names(known=_Back(back))),
                      changed, outer, shares, identities(frame.heap, result),
-                     sharing_pairs(frame.heap, returned))
+                     sharing_pairs(returned))
 
 
 class _Back(dict):

@@ -201,9 +201,9 @@ class Heap:
         self.write(container, members, reachable, container)
 
     def new_view(self, base: Cell, content: Value, view: Callable, write_back: Callable,
-                 index: tuple | None = None, doubtful: bool = False, reads: tuple = ()) -> Cell:
+                 index: tuple | None = None, reads: tuple = ()) -> Cell:
         """A cell for a view of `base`, with current Value `content`."""
-        cell = Cell(base, view, write_back, index, doubtful=doubtful, reads=reads)
+        cell = Cell(base, view, write_back, index, reads=reads)
         self.seen[cell] = (self.read(base), content)
         return cell
 

@@ -95,7 +95,7 @@ def is_shared_inside(heap: Heap, binding) -> bool:
     return False
 
 
-def sharing_pairs(heap: Heap, leaves: list) -> tuple[tuple[int, int], ...]:
+def sharing_pairs(leaves: list) -> tuple[tuple[int, int], ...]:
     """The positions of distinct leaves that may share memory."""
     memory = [
         leaf.family() | leaf.root.held if isinstance(leaf, Cell) else frozenset() for leaf in leaves

@@ -773,7 +773,7 @@ def _made_signature(frame: Frame, function, node: gast.AST) -> inspect.Signature
     """The signature of a function defined inside the program."""
     match function:
         case Local():
-            return local_signature(frame, function)
+            return local_signature(function)
         case Partial():
             inner = list(_made_signature(frame, function.function, node).parameters.values())
             return inspect.Signature(
@@ -801,8 +801,7 @@ def in_place(frame: Frame, function: Callable, args: list, keywords: dict, node:
     bound = {name: _held(frame, getter, name) for name, getter in target.keywords}
     keywords = {**bound, **keywords}
     definition = definition_of(plain)
-    bindings = bound_arguments(frame, definition.node, signature_of(plain), plain.__name__,
-                               args, keywords, node)
+    bindings = bound_arguments(frame, signature_of(plain), plain.__name__, args, keywords, node)
     if may_call_itself(function):
         return call_recursive(frame, outside_definition(plain), bindings, node)
     closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
@@ -836,9 +835,9 @@ def _held(frame: Frame, getter: Callable, name: str):
 def _apply_local(frame: Frame, local: Local, args: list, keywords: dict, node: gast.AST):
     """Run a lambda or a nested function of the program."""
     body = lambda_body(local.node) if isinstance(local.node, gast.Lambda) else local.node.body
-    signature = local_signature(frame, local)
+    signature = local_signature(local)
     name = getattr(local.node, "name", "lambda")
-    bindings = bound_arguments(frame, local.node, signature, name, args, keywords, node)
+    bindings = bound_arguments(frame, signature, name, args, keywords, node)
     outer = local.frame
     if local_may_call_itself(local):
         definition = Definition(("inside", id(local.node), id(outer)), identifier(name), local.node,
@@ -860,7 +859,7 @@ def _apply_local(frame: Frame, local: Local, args: list, keywords: dict, node: g
     return activation(local.node, body, {})
 
 
-def local_signature(frame: Frame, local: Local) -> inspect.Signature:
+def local_signature(local: Local) -> inspect.Signature:
     """The signature of a function defined inside the program."""
     a, kind = local.node.args, inspect.Parameter
     parameters = [kind(x.id, kind.POSITIONAL_ONLY) for x in a.posonlyargs]
@@ -872,7 +871,7 @@ def local_signature(frame: Frame, local: Local) -> inspect.Signature:
         [p.replace(default=local.defaults.get(p.name, kind.empty)) for p in parameters])
 
 
-def bound_arguments(frame: Frame, definition, signature: inspect.Signature, name: str, args: list,
+def bound_arguments(frame: Frame, signature: inspect.Signature, name: str, args: list,
                     keywords: dict, node: gast.AST) -> dict:
     """Parameter names and the bindings of their arguments."""
     try:

@@ -133,7 +133,7 @@ def _run(function: Callable, types: Sequence[Type],
             name: _held(frame, getter, name)
             for name, getter in target.keywords if name not in keywords
         }
-        bindings = bound_arguments(frame, definition.node, signature_of(plain), plain.__name__,
+        bindings = bound_arguments(frame, signature_of(plain), plain.__name__,
                                    [*held, *args], {**kept, **keywords}, definition.node)
         cells = [cell for binding in bindings.values() for cell in frame.reachable_cells(binding)]
         before = {cell: frame.heap.contents[cell] for cell in cells}

@@ -113,7 +113,7 @@ def _evaluate(frame: Frame, node: gast.AST):
             return binary(frame, node.op, evaluate(frame, node.left), evaluate(frame, node.right),
                           node)
         case gast.UnaryOp(op=gast.Not()):
-            return negation(frame, condition(frame, node.operand))
+            return negation(condition(frame, node.operand))
         case gast.UnaryOp():
             return unary(frame, node.op, evaluate(frame, node.operand), node)
         case gast.BoolOp():
@@ -255,7 +255,7 @@ def condition(frame: Frame, node: gast.AST) -> Value:
                     _short_circuit(frame, isinstance(node.op, gast.And), node.values, condition),
                     node)
         case gast.UnaryOp(op=gast.Not()):
-            return value(negation(frame, condition(frame, node.operand)))
+            return value(negation(condition(frame, node.operand)))
         case gast.Compare() if len(node.ops) > 1:
             with at(frame.line(node)):
                 return truth(frame, _chain(frame, node, evaluate_any(frame, node.left), 0, True),

@@ -200,7 +200,7 @@ def truth(frame: Frame, binding, node: gast.AST | None = None) -> Value:
     return frame.value(content)
 
 
-def negation(frame: Frame, test: Value):
+def negation(test: Value):
     """`not test`."""
     if test.constant is not MISSING:
         return not test.constant
@@ -227,13 +227,13 @@ def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
         same = is_none(frame, a if b is None else b)
         if isinstance(op, (gast.Is, gast.Eq)):
             return same
-        return negation(frame, value(same))
+        return negation(value(same))
     if (isinstance(op, (gast.In, gast.NotIn)) and isinstance(a, Maybe) and is_list(frame, b)
         and not has_maybe(frame.members(b))):
         inside = branch(frame, a.is_set,
                         lambda: truth(frame, compare(frame, gast.In(), a.content, b, node)),
                         lambda: value(False), frame.live | frame.pending)
-        return inside if isinstance(op, gast.In) else negation(frame, inside)
+        return inside if isinstance(op, gast.In) else negation(inside)
     if (isinstance(op, (gast.Is, gast.IsNot, gast.In, gast.NotIn, gast.Eq, gast.NotEq))
         and (has_maybe(a) or has_maybe(b))):
         raise optional_error("a comparison", frame.line(node))
@@ -248,7 +248,7 @@ def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
             found = call_special(frame, b, "__contains__", [a], node)
             if found is not NOTHING:
                 found = truth(frame, found, node)
-                return found if isinstance(op, gast.In) else negation(frame, found)
+                return found if isinstance(op, gast.In) else negation(found)
             if isinstance(b, Container) and b.is_dict:
                 if not frame.is_static(a):
                     key_in(frame, a, node, b)
@@ -258,7 +258,7 @@ def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
             if (isinstance(b, Cell) and not (frame.is_static(a) and frame.is_static(b))
                 and is_list(frame, b)):
                 found = contains(frame, a, b)
-                return found if isinstance(op, gast.In) else negation(frame, found)
+                return found if isinstance(op, gast.In) else negation(found)
             if not (frame.is_static(a) and frame.is_static(b)):
                 raise frame.refuse("`in` with run-time data", node, "compare with == and `or`")
             inside = frame.static(a, "this") in frame.static(b, "this")
@@ -268,13 +268,13 @@ def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
         if name not in ("equal", "not_equal"):
             raise frame.refuse("comparing texts by order", node, "compare the data that they show")
         same = is_equal(frame, a, b, node)
-        return same if name == "equal" else negation(frame, same)
+        return same if name == "equal" else negation(same)
     found = apply_operator(frame, name, a, b, node)
     if found is not NOTHING:
         return found
     if name == "not_equal" and (found := apply_operator(frame, "equal", a, b, node)) is not NOTHING:
-        return negation(frame, truth(frame, found))  # like object.__ne__
-    found = memberwise_operands(frame, name, a, b, node)
+        return negation(truth(frame, found))  # like object.__ne__
+    found = memberwise_operands(name, a, b)
     if isinstance(found, bool):
         return found
     if found is not NOTHING:
@@ -312,7 +312,7 @@ def _compare_tuples(frame: Frame, equal: bool, a: tuple, b: tuple, node: gast.AS
             return compare(frame, gast.Eq(), x, y, node)
 
         same = rest() if same is True else decide(frame, True, same, rest, node, True)
-    return same if equal else negation(frame, truth(frame, same, node))
+    return same if equal else negation(truth(frame, same, node))
 
 
 def _order_tuples(frame: Frame, op: gast.AST, a: tuple, b: tuple, node: gast.AST):

@@ -264,7 +264,7 @@ def _zip(frame: Frame, node, *sources, strict=False):
         _require_equal(frame, node, sources)
     known = [s for s in sources if s.trips is not None]
     if not all(_is_data(s.get(k)) for s in known for k in range(s.trips)):
-        return _zip_known(frame, node, sources, min(s.trips for s in known))
+        return _zip_known(frame, sources, min(s.trips for s in known))
     if known and any(s.trips is None for s in sources):
         sources = [_at_run_time(frame, s) for s in sources]
     endless = [s for s in sources if _is_endless(s)]
@@ -299,7 +299,7 @@ def _is_data(binding) -> bool:
             or isinstance(binding, (tuple, list)) and all(map(_is_data, binding)))
 
 
-def _zip_known(frame: Frame, node, sources: list[Iterable], trips: int) -> Iterable:
+def _zip_known(frame: Frame, sources: list[Iterable], trips: int) -> Iterable:
     """zip(names, xs) of texts, functions or objects: unrolled over the names, for which xs must be
     long enough.
     """
@@ -568,7 +568,7 @@ OPERATORS = {
     operator.pos: _unary(gast.UAdd),
     operator.invert: _unary(gast.Invert),
     operator.abs: lambda frame, node, x: apply(frame, abs, [x], {}, node),
-    operator.not_: lambda frame, node, x: negation(frame, truth(frame, x, node)),
+    operator.not_: lambda frame, node, x: negation(truth(frame, x, node)),
     operator.truth: _truth,
     operator.contains: lambda frame, node, xs, x: compare(frame, gast.In(), x, xs, node),
     operator.is_: _compare(gast.Is),

@@ -297,7 +297,7 @@ def _assert(frame: Frame, stmt: gast.Assert) -> None:
     test = condition(frame, stmt.test)
     if is_caught(frame, AssertionError):
         message = () if stmt.msg is None else (evaluate(frame, stmt.msg),)
-        guard(frame, AssertionError, lambda: negation(frame, test), *message)
+        guard(frame, AssertionError, lambda: negation(test), *message)
         return
     branch(frame, test, lambda: None, lambda: run_assert(frame, stmt, evaluate),
            frame.liveness.after[id(stmt)])

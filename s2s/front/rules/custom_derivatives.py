@@ -96,7 +96,7 @@ class Custom:
     @property
     def signature(self) -> inspect.Signature:
         if isinstance(self.function, Local):
-            return local_signature(None, self.function)
+            return local_signature(self.function)
         try:
             return signature_of(self.function)
         except SourceError:

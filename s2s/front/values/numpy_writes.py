@@ -33,10 +33,6 @@ def copy_where(dst, src, where):
     dst[...] = np.where(where, src, dst)
 
 
-def operate_where(ufunc, out, where, a):
-    out[where] = ufunc(a[where])
-
-
 def fill_diagonal(a, val):
     k = np.arange(min(a.shape))
     a[k, k] = val

@@ -54,7 +54,7 @@ def apply_in_place_operator(frame: Frame, name: str, a, b, node: gast.AST):
     return call_special(frame, a, f"__i{OPERATOR_METHODS[name]}__", [b], node)
 
 
-def memberwise_operands(frame: Frame, name: str, a, b, node: gast.AST):
+def memberwise_operands(name: str, a, b):
     """(members of `a`, members of `b`) if Python compares the objects or dicts memberwise; True or
     False if the result is static; else NOTHING.
     """

@@ -98,11 +98,6 @@ def pole_at_zero(x) -> str:
     return "finite" if is_nonzero(x) else "pole"
 
 
-def pole_at_minus_one(x) -> str:
-    """The boundedness of the slopes of log1p."""
-    return "finite" if sign_of(x) != UNKNOWN else "pole"
-
-
 def of_quotient(a, b) -> str:
     """The boundedness of the slopes of a / b, a // b and a % b."""
     return pole_at_zero(b)

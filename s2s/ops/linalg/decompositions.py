@@ -278,7 +278,7 @@ svd_record = define(
     infer=_infer_svd,
     vjp=_vjp_svd,
     jvp=_jvp_svd,
-    syntax=lambda a: _keyworded("svd", a, full_matrices=False),
+    syntax=lambda a: _svd_call(a, full_matrices=False),
 )
 singular_values = define(
     "singular_values",
@@ -286,7 +286,7 @@ singular_values = define(
     infer=lambda a: Array(_size_dtype(dtype_of(a.type)), (_shorter(a),)),
     vjp=lambda bar, y, a: (_through_svd(bar, a),),
     jvp=lambda dots, y, a: None if dots[0] is None else _along_svd(dots[0], a),
-    syntax=lambda a: _keyworded("svd", a, compute_uv=False),
+    syntax=lambda a: _svd_call(a, compute_uv=False),
 )
 NO_SIZE = "a singular value of 0: the derivative is that along the vectors that LAPACK gives"
 kinked(svd_record, Kink(NO_SIZE, lambda ys, a: np.equal(ys[1], 0)))
@@ -303,8 +303,8 @@ def _along_svd(dot: Value, a: Value) -> Value:
     return _real(diagonal(matmul(matmul(_adjoint(u), dot), _adjoint(vt))))
 
 
-def _keyworded(name: str, a: ast.expr, **keywords) -> ast.expr:
-    call = linalg_call(name, a)
+def _svd_call(a: ast.expr, **keywords) -> ast.expr:
+    call = linalg_call("svd", a)
     call.keywords = [ast.keyword(key, ast.Constant(x)) for key, x in keywords.items()]
     return call
 

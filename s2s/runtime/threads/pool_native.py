@@ -34,7 +34,6 @@ from .pool import (
 
 WORD, BYTE, INT, VOID = ir.IntType(64), ir.IntType(8), ir.IntType(32), ir.VoidType()
 POINTER = BYTE.as_pointer()
-KERNEL_TYPE = ir.FunctionType(WORD, [POINTER, WORD, WORD, WORD])
 _compiling = threading.Lock()
 
 
