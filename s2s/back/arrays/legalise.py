@@ -34,7 +34,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -69,7 +69,7 @@ from ...ops.core.elementwise import (
     sqrt,
     where,
 )
-from ...ops.core.raise_conditions import Raises, unlike
+from ...ops.core.raise_conditions import Raises, is_complex, unlike
 from ...ops.core.record import RECORDS, Record, rank, value
 from ...ops.core.shape import length
 from ...ops.linalg.determinant import IN_LOOPS
@@ -133,142 +133,174 @@ def too_wide(x: Value, line: Line | None) -> UnsupportedError:
 
 def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | None:
     wide = list(filter(exceeds_word, inputs))
-    if wide:  # Python converts it to a float where it meets one
-        if not op.record.elementwise or not is_inexact(op.output.type.dtype):
-            raise too_wide(wide[0], op.line)
-        return [op.record(*(value(float(x.constant)) if x in wide else x for x in inputs),
-                          **op.attrs)]
+    if wide:
+        return [_with_floats(op, inputs, wide)]
     if op.name in SCIPYS_ALONE and not has_blas:
         raise UnsupportedError(f"scipy.special.{op.name} on a GPU", op.line,
                                'leave target="cuda" away, or call it outside of what is compiled')
     if op.name in OF_STACKS and has_blas and rank(matrices(op, inputs)) > 2:
-        def of_one(record, xs):
-            return legalise_op(record, xs, has_blas)
-
-        replacement = expand_batch(op, inputs, of_one)
+        replacement = _matrix_by_matrix(op, inputs)
         if replacement is not None:
-            stack = matrices(op, inputs)
-            # which is not tested if there are no matrices
-            if stack.type.dims[-1] != stack.type.dims[-2]:
-                raise_where(NOT_SQUARE, unlike(length(stack, axis=-2), length(stack, axis=-1)))
             return [replacement]
-    match op.name:
-        case "outer":
-            a, b = inputs
-            return [expand_dims(a, 1) * b]
-        case ("root" | "root_forward" | "over_size" | "over_size_forward" | "times_sign"
-              | "times_sign_forward" | "as_if" | "complex_as_if" | "no_negative"
-              | "matrix_function" | "matrix_function_along"):
-            return [plainly(op, inputs)]
-        case "finite":
-            (x,), (raising,) = inputs, op.record.raises
-            if has_blas:
-                raise_where(raising, raising.asked(inputs, {}))
-            return [x]
-        case "float_" if inputs[0].type.dtype == "bool":
-            return [convert(inputs[0], dtype="float64")]
-        case "math.fmod" if all(x.type.dtype in ("int64", "bool") for x in inputs):
-            return [op.record(*map(float_, inputs))]
-        case "hypotenuse":
-            return [functools.reduce(IN_MATH[hypot], inputs) if len(inputs) > 1
-                    else float_(absolute(inputs[0]))]
-        case "math.cbrt":
-            return [float_(cbrt(*inputs))]
-        case "round" if inputs[1].constant == 0 and np.dtype(op.output.type.dtype).kind == "f":
-            return [rint(inputs[0])]
-        case "compensated_sum":
-            return [float_(plain_sum(*inputs))]
-        case "cofactors_of_each" | "cofactors_along_each" | "inverse_or_nan_of_each":
-            return [IN_LOOPS[op.name](*inputs)]
-        case "exact_sum":
-            return [native_exact_sum(*inputs)]
-        case "sum_overflows":
-            return [native_sum_overflows(*inputs)]
-        case "list_order":
-            return [native_list_order(*inputs, **op.attrs)]
-        # Numba's sign of an uint8 of 200 is -1
-        case "sign" if np.dtype(op.output.type.dtype).kind == "u":
-            return [of_dtype(op.output.type.dtype, not_equal(inputs[0], 0))]
-        case "fmod" if np.dtype(op.output.type.dtype).kind == "i":
-            a, b = inputs
-            return [sign(a) * (absolute(a) % absolute(b))]
-        case "power" if (np.dtype(op.output.type.dtype).kind in "iu"
-                         and isinstance(inputs[1].type, Scalar)):
-            exponent = int_(inputs[1]) if inputs[1].type.dtype == "bool" else inputs[1]
-            return [power(inputs[0], natural_exponent_op(exponent))]
-        case "add" | "multiply" if op.output.type.dtype == "bool":
-            return [(bitwise_or if op.name == "add" else bitwise_and)(*inputs)]
-        case "floor_divide" if (op.output.type.dtype == "int64"
-                                and inputs[1].constant in (MISSING, -1)
-                                and not (isinstance(op.output.type, Scalar)
-                                         and op.output.type.weak)):
-            a, b = inputs
-            return [-a if b.constant == -1 else where(equal(b, -1), -a, op.record(a, b))]
-        case "left_shift" | "right_shift" if (isinstance(op.output.type, Array)
-                                              and inputs[1].type.dtype != "bool"):
-            return _shifted(op, *inputs)
-        case "power" if (isinstance(inputs[0].type, Array)
-                         and np.dtype(inputs[0].type.dtype).kind in "fc"):
-            x, exponent = inputs
-            if type(exponent.constant) is float and exponent.constant == 0.5:
-                return [sqrt(x)]
-            if (type(exponent.constant) is int and exponent.constant == -1
-                    and x.type.dtype.startswith("complex")):
-                return [reciprocal(x)]
-        case "matmul":
-            replacement = expand_matmul(*inputs, op.output.type.dtype, has_blas)
-            return None if replacement is None else [replacement]
-        case "convolve" | "correlate" if op.output.type.dtype in BLAS:
-            return [(expand_convolve if op.name == "convolve"
-                     else expand_correlate)(*inputs, op.output.type.dtype)]
-        case "einsum":
-            replacement = expand_einsum(op, inputs, {})
-            return None if replacement is None else [replacement]
-        case ("inv" | "inverse_or_nan" | "solve" | "det" | "sign_of_det" | "log_of_det"
-              | "cofactors" | "cholesky"):
-            return expand_small_linalg(op, inputs)
-        case "searchsorted" | "digitize" if has_blas:
-            replacement = (expand_search(op, *inputs) if op.name == "searchsorted"
-                           else expand_digitize(*inputs, **op.attrs))
-            return None if replacement is None else [replacement]
-        case "fitted":
-            return [as_writes(*inputs, op.attrs["axis"])]
-        case "fftfreq" | "rfftfreq":
-            return [multiples(op.name, *inputs)]
-        case "append":
-            return [concatenate_record(inputs[0], array((inputs[1],)), axis=0)]
-        case "less" | "less_equal" | "greater" | "greater_equal" if any(
-                x.type.dtype.startswith("complex") for x in inputs):
-            return [complex_order(op.record, *inputs)]
-        case "astype" if (inputs[0].type.dtype.startswith("complex")
-                          and np.dtype(op.attrs["dtype"]).kind in "iuf"):
-            return [of_dtype(op.attrs["dtype"], real(inputs[0]))]
-        case "repeat" | "tile" if isinstance(inputs[0].type, Scalar):
-            return [op.record(array((inputs[0],)), *inputs[1:], **op.attrs)]
-        case "unrepeat" | "untile" if isinstance(op.output.type, Scalar):
-            return [sum_record(inputs[0], axis=None, keepdims=False)]
-        case "argmax" | "argmin" if isinstance(inputs[0].type, Scalar):
-            return [value(np.int64(0))]
-        case "stack" if isinstance(inputs[0].type, Array):
-            axis = op.attrs["axis"]
-            return [concatenate_record(*(expand_dims(x, axis) for x in inputs), axis=axis)]
-    return None
+    if op.name in REWRITES:
+        replacement = REWRITES[op.name](op, *inputs)
+    elif op.name in WITH_BLAS:
+        replacement = WITH_BLAS[op.name](op, has_blas, *inputs)
+    else:
+        return None
+    return [replacement] if isinstance(replacement, Value) else replacement
 
 
-def _shifted(op: Op, a: Value, by: Value) -> Sequence[Value] | None:
+def _with_floats(op: Op, inputs: list[Value], wide: list[Value]) -> Value:
+    """`op` with `wide` integers as floats, to which Python converts them where it meets floats."""
+    if not op.record.elementwise or not is_inexact(op.output.type.dtype):
+        raise too_wide(wide[0], op.line)
+    return op.record(*(value(float(x.constant)) if x in wide else x for x in inputs), **op.attrs)
+
+
+def _matrix_by_matrix(op: Op, inputs: list[Value]) -> Value | None:
+    """`op` of a stack of matrices, as a loop over them."""
+    replacement = expand_batch(op, inputs, lambda record, xs: legalise_op(record, xs, True))
+    stack = matrices(op, inputs)
+    # which is not tested if there are no matrices
+    if replacement is not None and stack.type.dims[-1] != stack.type.dims[-2]:
+        raise_where(NOT_SQUARE, unlike(length(stack, axis=-2), length(stack, axis=-1)))
+    return replacement
+
+
+def _kind(x: Value) -> str:
+    """The letter of NumPy's for the kind of the dtype of `x`: "i", "u", "f", "c" or "b"."""
+    return np.dtype(x.type.dtype).kind
+
+
+def _hypotenuse(op: Op, *sides: Value) -> Value:
+    return (functools.reduce(IN_MATH[hypot], sides) if len(sides) > 1
+            else float_(absolute(sides[0])))
+
+
+def _power(op: Op, x: Value, exponent: Value) -> Value | None:
+    if _kind(op.output) in "iu" and isinstance(exponent.type, Scalar):
+        natural = int_(exponent) if exponent.type.dtype == "bool" else exponent
+        return power(x, natural_exponent_op(natural))
+    if not isinstance(x.type, Array) or _kind(x) not in "fc":
+        return None
+    if type(exponent.constant) is float and exponent.constant == 0.5:
+        return sqrt(x)
+    is_inverse = type(exponent.constant) is int and exponent.constant == -1
+    return reciprocal(x) if is_inverse and is_complex(x) else None
+
+
+def _floor_divide(op: Op, a: Value, b: Value) -> Value | None:
+    quotient = op.output.type
+    if (quotient.dtype != "int64" or b.constant not in (MISSING, -1)
+            or isinstance(quotient, Scalar) and quotient.weak):
+        return None
+    return -a if b.constant == -1 else where(equal(b, -1), -a, op.record(a, b))
+
+
+def _stack(op: Op, *xs: Value) -> Value | None:
+    axis = op.attrs["axis"]
+    return (concatenate_record(*(expand_dims(x, axis) for x in xs), axis=axis)
+            if isinstance(xs[0].type, Array) else None)
+
+
+def _repeat(op: Op, x: Value, *counts: Value) -> Value | None:
+    return op.record(array((x,)), *counts, **op.attrs) if isinstance(x.type, Scalar) else None
+
+
+def _sum_of_repeated(op: Op, x: Value, *_) -> Value | None:
+    return (sum_record(x, axis=None, keepdims=False) if isinstance(op.output.type, Scalar)
+            else None)
+
+
+def _finite(op: Op, has_blas: bool, x: Value) -> Value:
+    (raising,) = op.record.raises
+    if has_blas:
+        raise_where(raising, raising.asked([x], {}))
+    return x
+
+
+# The conditions are those under which the text would compute something else, or not compile.
+# name of an op: what it becomes, from the op and its inputs; None where it stays as it is
+REWRITES: dict[str, Callable] = {
+    "outer": lambda op, a, b: expand_dims(a, 1) * b,
+    **dict.fromkeys(
+        ("root", "root_forward", "over_size", "over_size_forward", "times_sign",
+         "times_sign_forward", "as_if", "complex_as_if", "no_negative", "matrix_function",
+         "matrix_function_along"), lambda op, *inputs: plainly(op, list(inputs))),
+    "float_": lambda op, x: convert(x, dtype="float64") if x.type.dtype == "bool" else None,
+    "math.fmod": lambda op, *inputs: (op.record(*map(float_, inputs))
+                                      if all(x.type.dtype in ("int64", "bool") for x in inputs)
+                                      else None),
+    "hypotenuse": _hypotenuse,
+    "math.cbrt": lambda op, x: float_(cbrt(x)),
+    "round": lambda op, x, decimals: (rint(x) if decimals.constant == 0 and _kind(op.output) == "f"
+                                      else None),
+    "compensated_sum": lambda op, *inputs: float_(plain_sum(*inputs)),
+    **dict.fromkeys(IN_LOOPS, lambda op, *inputs: IN_LOOPS[op.name](*inputs)),
+    "exact_sum": lambda op, *inputs: native_exact_sum(*inputs),
+    "sum_overflows": lambda op, *inputs: native_sum_overflows(*inputs),
+    "list_order": lambda op, *inputs: native_list_order(*inputs, **op.attrs),
+    # Numba's sign of an uint8 of 200 is -1
+    "sign": lambda op, x: (of_dtype(op.output.type.dtype, not_equal(x, 0))
+                           if _kind(op.output) == "u" else None),
+    "fmod": lambda op, a, b: (sign(a) * (absolute(a) % absolute(b)) if _kind(op.output) == "i"
+                              else None),
+    "power": _power,
+    "add": lambda op, a, b: bitwise_or(a, b) if op.output.type.dtype == "bool" else None,
+    "multiply": lambda op, a, b: bitwise_and(a, b) if op.output.type.dtype == "bool" else None,
+    "floor_divide": _floor_divide,
+    **dict.fromkeys(("left_shift", "right_shift"),
+                    lambda op, a, by: (_shift(op, a, by) if isinstance(op.output.type, Array)
+                                       and by.type.dtype != "bool" else None)),
+    "convolve": lambda op, a, v: (expand_convolve(a, v, op.output.type.dtype)
+                                  if op.output.type.dtype in BLAS else None),
+    "correlate": lambda op, a, v: (expand_correlate(a, v, op.output.type.dtype)
+                                   if op.output.type.dtype in BLAS else None),
+    "einsum": lambda op, *inputs: expand_einsum(op, list(inputs), {}),
+    **dict.fromkeys(("inv", "inverse_or_nan", "solve", "det", "sign_of_det", "log_of_det",
+                     "cofactors", "cholesky"),
+                    lambda op, *inputs: expand_small_linalg(op, list(inputs))),
+    "fitted": lambda op, *inputs: as_writes(*inputs, op.attrs["axis"]),
+    **dict.fromkeys(("fftfreq", "rfftfreq"), lambda op, *inputs: multiples(op.name, *inputs)),
+    "append": lambda op, x, v: concatenate_record(x, array((v,)), axis=0),
+    **dict.fromkeys(("less", "less_equal", "greater", "greater_equal"),
+                    lambda op, a, b: (complex_order(op.record, a, b)
+                                      if is_complex(a) or is_complex(b) else None)),
+    "astype": lambda op, x: (of_dtype(op.attrs["dtype"], real(x)) if is_complex(x)
+                             and np.dtype(op.attrs["dtype"]).kind in "iuf" else None),
+    **dict.fromkeys(("repeat", "tile"), _repeat),
+    **dict.fromkeys(("unrepeat", "untile"), _sum_of_repeated),
+    **dict.fromkeys(("argmax", "argmin"),
+                    lambda op, x: value(np.int64(0)) if isinstance(x.type, Scalar) else None),
+    "stack": _stack,
+}
+
+# the same, where it matters whether BLAS can be called: from the op, that and the inputs
+WITH_BLAS: dict[str, Callable] = {
+    "finite": _finite,
+    "matmul": lambda op, has_blas, a, b: expand_matmul(a, b, op.output.type.dtype, has_blas),
+    "searchsorted": lambda op, has_blas, *inputs: (expand_search(op, *inputs) if has_blas
+                                                   else None),
+    "digitize": lambda op, has_blas, *inputs: (expand_digitize(*inputs, **op.attrs) if has_blas
+                                               else None),
+}
+
+
+def _shift(op: Op, a: Value, by: Value) -> Value | None:
     """Shifts by a count out of range, 0 in NumPy: the machine takes the count modulo 64."""
     places = 8 * np.dtype(op.output.type.dtype).itemsize
     if type(by.constant) is int and 0 <= by.constant < places:
         return None
     is_near = bitwise_and(greater_equal(by, 0), less(by, places))
     if op.name == "left_shift":
-        return [where(is_near, op.record(a, by), 0)]
-    return [op.record(a, where(is_near, by, places - 1))]
+        return where(is_near, op.record(a, by), 0)
+    return op.record(a, where(is_near, by, places - 1))
 
 
 def complex_order(compare, a: Value, b: Value) -> Value:
     """`compare` of numbers of which one is complex, in lexicographic order."""
-    (a, p), (b, q) = ((real(x), imag(x)) if x.type.dtype.startswith("complex") else (x, value(0.0))
+    (a, p), (b, q) = ((real(x), imag(x)) if is_complex(x) else (x, value(0.0))
                       for x in (a, b))
     strictly = RECORDS[compare.name.removesuffix("_equal")]
     # and no part is NaN
