@@ -74,35 +74,50 @@ class Lanes:
         for op in block.ops:
             if op.blocks:
                 self.control(op)
+            elif op.name == "call":
+                self.call(op)
             elif op.name == "tape_len":
                 if op.inputs[0] in self.ragged:
                     self.mark(op.output)
-            elif op.name == "call" and isinstance(op.attrs["callee"], Recursive):
-                if any(x in self.batched for x in op.inputs):
-                    self.divergent.add(op)  # lanes recurse to different depths
-                    for out in op.outputs:
-                        self.mark(out)
-            elif op.name == "call":
-                flags = tuple(x in self.batched for x in op.inputs)
-                results = batched_results(op.attrs["callee"], flags,
-                                          tuple(x.type for x in op.inputs))
-                for out, flag in zip(op.outputs, results):
-                    if flag:
-                        self.mark(out)
             elif op.name not in ASKS_FOR_SHAPE and any(x in self.batched for x in op.inputs):
-                for out in op.outputs:
-                    self.mark(out)
-                if (not (op.record.elementwise or op.record.batch or op.name in KEPT_FOR_ALL)
-                        or is_ragged(op, self.batched)):
-                    self.divergent.add(op)
+                self.compute(op)
             if self.touches_ragged(op):
-                self.divergent.add(op)
-                for out in op.outputs:
-                    self.mark(out)
+                self.diverge(op)
             if op in self.divergent:
                 known = self.known_extents.union(*(symbols_of(x.type) for x in op_free_values(op)))
                 self.ragged_extents.update(s for out in op.outputs for s in symbols_of(out.type)
                                            if s not in known)
+        self.separate_lanes(block)
+
+    def diverge(self, op: Op) -> None:
+        """Run `op` one lane at a time."""
+        self.divergent.add(op)
+        for out in op.outputs:
+            self.mark(out)
+
+    def call(self, op: Op) -> None:
+        flags = tuple(x in self.batched for x in op.inputs)
+        if isinstance(op.attrs["callee"], Recursive):
+            if any(flags):
+                self.diverge(op)  # lanes recurse to different depths
+            return
+        results = batched_results(op.attrs["callee"], flags, tuple(x.type for x in op.inputs))
+        for out, flag in zip(op.outputs, results):
+            if flag:
+                self.mark(out)
+
+    def compute(self, op: Op) -> None:
+        """Mark the results of an op on batched operands."""
+        for out in op.outputs:
+            self.mark(out)
+        if (not (op.record.elementwise or op.record.batch or op.name in KEPT_FOR_ALL)
+                or is_ragged(op, self.batched)):
+            self.divergent.add(op)
+
+    def separate_lanes(self, block: Block) -> None:
+        """Mark what each lane has of its own because ops run one lane at a time, and the tapes and
+        lists that are therefore ragged.
+        """
         made: set[Value] = set()
         for op in self.run_by_lane(block):
             for x in (*op_free_values(op), *op.outputs):

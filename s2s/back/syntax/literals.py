@@ -29,9 +29,7 @@ def literal(x) -> str:
         case float():
             return _float(x)
         case complex():
-            if x.real == 0 and math.copysign(1, x.real) == 1 and math.isfinite(x.imag):
-                return repr(x)
-            return f"complex({_float(x.real)}, {_float(x.imag)})"
+            return _complex(x)
         case tuple():
             return f"({', '.join(map(literal, x))}{',' if len(x) == 1 else ''})"
         case list():
@@ -46,15 +44,15 @@ def literal(x) -> str:
             return x.__name__
         case np.ndarray():
             return f"np.array({literal(x.tolist())}, dtype={literal(x.dtype)})"
-    if x is ...:
-        return "..."
-    if x is np.newaxis:
-        return "None"
+    return "..." if x is ... else _named(x)
+
+
+def _named(x) -> str:
+    """The name of a function or class of NumPy's or math's."""
     name = getattr(x, "__name__", "")
-    if name and vars(np).get(name) is x:
-        return f"np.{name}"
-    if name and vars(math).get(name) is x:
-        return f"math.{name}"
+    for module in (np, math):
+        if name and vars(module).get(name) is x:
+            return f"{'np' if module is np else 'math'}.{name}"
     raise UnsupportedError(
         f"{x!r} cannot be written as Python text",
         None,
@@ -85,6 +83,12 @@ def modules_said(x) -> set[str]:
 
 def _scalar_type(type) -> str:
     return np.dtype(type).name if type is not np.bool_ else "bool_"
+
+
+def _complex(x: complex) -> str:
+    if x.real == 0 and math.copysign(1, x.real) == 1 and math.isfinite(x.imag):
+        return repr(x)
+    return f"complex({_float(x.real)}, {_float(x.imag)})"
 
 
 def _float(x: float) -> str:

@@ -86,6 +86,7 @@ from ..values.nonlocals import borrow
 from ..values.numpy_views import shared_result
 from ..values.numpy_writes import METHOD_WRITERS, out_of, write_out, writer
 from ..values.objects import class_of, instantiate, is_users, method_of, read
+from ..values.overloads import NOTHING
 from ..values.raise_guards import guarding, require_quiet
 from ..values.strings import method as text_method
 from ..values.unwrap import demand
@@ -123,6 +124,33 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
     if _takes_arrays(function):
         args = [_without_ranges(frame, a, node) for a in args]
         keywords = {k: _without_ranges(frame, a, node) for k, a in keywords.items()}
+    found = _apply_wrapper(frame, function, args, keywords, node)
+    if found is not NOTHING:
+        return found
+    args = _without_optional(frame, function, args, keywords, node)
+    found = _apply_special(frame, function, args, keywords, node)
+    if found is not NOTHING:
+        return found
+    if isinstance(function, Object):
+        note_dependency(function.getter, function.content)
+        function = function.content
+    # a function with derivative rules: front/rules/custom_derivatives.py
+    ruled = function if hasattr(type(function), "apply_in") else _entry(RULES, function)
+    if ruled is not None:
+        return ruled.apply_in(frame, args, keywords, node)
+    args, keywords = _with_contents(frame, function, args, keywords, node)
+    for rule in (_apply_macro, _apply_builtin, _apply_library, _apply_transformed, _apply_now):
+        found = rule(frame, function, args, keywords, node)
+        if found is not NOTHING:
+            return found
+    if (isinstance(function, type) or isinstance(function, types.BuiltinFunctionType)
+            or not callable(function) or isinstance(function, np.ufunc) or _is_of_numpy(function)):
+        raise _unknown(frame, function, node)
+    return _apply_python(frame, function, args, keywords, node)
+
+
+def _apply_wrapper(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
+    """A call of what stands for a call of another function; NOTHING for other functions."""
     match python_of_numba(function):
         case "class", inner:
             return apply(frame, inner, args, keywords, node)
@@ -163,89 +191,110 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
             return apply(frame, function.__func__, [owner, *args], keywords, node)
         case type() if is_users(function):
             return instantiate(frame, function, args, keywords, node)
-    if any(map(has_maybe, (*args, *keywords.values()))) and not is_plain(function):
-        if function in (print, str, repr, isinstance, type, id, format, bool) or keywords:
-            raise optional_error(f"{_name_of(function)}()", frame.line(node))
-        written = getattr(node, "args", ())
-        written = written if len(written) == len(args) else [None] * len(args)
-        args = [demand(frame, a, part) for a, part in zip(args, written)]
+    return NOTHING
+
+
+def _without_optional(frame: Frame, function, args: list, keywords: dict, node: gast.AST) -> list:
+    """The arguments for a function that is not the user's: it takes no value that may be None."""
+    if not any(map(has_maybe, (*args, *keywords.values()))) or is_plain(function):
+        return args
+    if function in (print, str, repr, isinstance, type, id, format, bool) or keywords:
+        raise optional_error(f"{_name_of(function)}()", frame.line(node))
+    written = getattr(node, "args", ())
+    written = written if len(written) == len(args) else [None] * len(args)
+    return [demand(frame, a, part) for a, part in zip(args, written)]
+
+
+def _apply_special(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
+    """A call that Python makes of a special method of an object's class; NOTHING for others."""
     if (hasattr(type(getattr(function, "__self__", None)), "apply_in")
         and not hasattr(function, "apply_in")):
         return function(*args, **keywords)  # a rule given to a function defined inside the program
-    if (args and _hashable(function) and function in SPECIAL
-        and (own := method_of(args[0], SPECIAL[function])) is not None):
+    special = _entry(SPECIAL, function)
+    if args and special is not None and (own := method_of(args[0], special)) is not None:
         return apply(frame, Method(own, args[0]), args[1:], keywords, node)
     if class_of(function) is not None:
         return apply(frame, read(frame, function, "__call__", node), args, keywords, node)
-    if isinstance(function, Object):
-        note_dependency(function.getter, function.content)
-        function = function.content
-    # a function with derivative rules: front/rules/custom_derivatives.py
-    if hasattr(type(function), "apply_in"):
-        return function.apply_in(frame, args, keywords, node)
-    if RULES and _hashable(function) and function in RULES:
-        return RULES[function].apply_in(frame, args, keywords, node)
-    own = BUILTINS.get(function) if _hashable(function) else None
-    if not is_plain(function) and (own is None or function not in ABOUT_CLASSES):
-        anyhow = function in (sorted, len, min, max, any, all)
-        args = [members_of(frame, a, node, anyhow) if isinstance(a, Container) else a for a in args]
-        if (function not in ABOUT_OBJECTS and not hasattr(function, "function_for")
-            and not hasattr(own, "opens")):
-            args, keywords = [frame.contents_of(a) for a in args], {
-                k: frame.contents_of(a)
-                for k, a in keywords.items()
-            }
-    macro = (function
-             if isinstance(function, Macro)
-             else MACROS.get(function)
-             if _hashable(function)
-             else None)
-    if macro is not None:
-        args = [
-            nested_function(frame, a, node) if isinstance(a, FunctionValue) else a for a in args
-        ]
-        args = [
-            frame.static(a, "an option", node) if macro.is_option(k) else a
-            for k, a in enumerate(args)
-        ]
-        keywords = {
-            k: frame.static(a, k, node) if macro.is_option(k) else a
-            for k, a in keywords.items()
-        }
-        return macro.expand(lambda f, *xs: apply(frame, f, list(xs), {}, node), *args, **keywords)
-    if own is not None:
-        try:
-            _signature(own).bind(frame, node, *args, **keywords)
-        except TypeError as error:
-            raise frame.refuse(f"{_name_of(function)} called like this: {error}", node,
-                               "use the arguments that s2s knows") from None
-        try:
-            return own(frame, node, *args, **keywords)
-        except UNFIT as error:
-            raise unfit(frame, _name_of(function), error, node) from error
-    said = SAID.get(function) if _hashable(function) else None
+    return NOTHING
+
+
+def _with_contents(frame: Frame, function, args: list, keywords: dict,
+                   node: gast.AST) -> tuple[list, dict]:
+    """The arguments for a function that is not the user's: contents in place of containers."""
+    own = _entry(BUILTINS, function)
+    if is_plain(function) or own is not None and function in ABOUT_CLASSES:
+        return args, keywords
+    anyhow = function in (sorted, len, min, max, any, all)
+    args = [members_of(frame, a, node, anyhow) if isinstance(a, Container) else a for a in args]
+    if (function in ABOUT_OBJECTS or hasattr(function, "function_for")
+        or hasattr(own, "opens")):
+        return args, keywords
+    return ([frame.contents_of(a) for a in args],
+            {k: frame.contents_of(a) for k, a in keywords.items()})
+
+
+def _apply_macro(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
+    """A call of a function that is expanded with the functions among its arguments, or NOTHING."""
+    macro = function if isinstance(function, Macro) else _entry(MACROS, function)
+    if macro is None:
+        return NOTHING
+    args = [nested_function(frame, a, node) if isinstance(a, FunctionValue) else a for a in args]
+    args = [frame.static(a, "an option", node) if macro.is_option(k) else a
+            for k, a in enumerate(args)]
+    keywords = {k: frame.static(a, k, node) if macro.is_option(k) else a
+                for k, a in keywords.items()}
+    return macro.expand(lambda f, *xs: apply(frame, f, list(xs), {}, node), *args, **keywords)
+
+
+def _apply_builtin(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
+    """A call of a function that the front end evaluates on bindings, or NOTHING."""
+    own = _entry(BUILTINS, function)
+    if own is None:
+        return NOTHING
+    try:
+        _signature(own).bind(frame, node, *args, **keywords)
+    except TypeError as error:
+        raise frame.refuse(f"{_name_of(function)} called like this: {error}", node,
+                           "use the arguments that s2s knows") from None
+    try:
+        return own(frame, node, *args, **keywords)
+    except UNFIT as error:
+        raise unfit(frame, _name_of(function), error, node) from error
+
+
+def _apply_library(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
+    """A call of a function of NumPy's, SciPy's or Python's that s2s knows, or NOTHING."""
+    said = _entry(SAID, function)
     if said is not None:
         return in_place(frame, said, args, keywords, node, current().line)
     written = writer(function)
     if written is not None:
         return _write(frame, written, _name_of(function), args, keywords, node)
-    rule = FUNCTIONS.get(function) if _hashable(function) else None
-    if rule is not None:
-        args, keywords, out = out_of(function, args, keywords)
-        if out is not None:
-            return write_out(frame, _caller(frame, node), function, args, keywords, out, node)
-        if function in KNOWN_NOW and _all_static(frame, args, keywords):
-            return _evaluate_now(frame, function, args, keywords, node)
-        return operate(frame, function, args, keywords, node)
-    if (hasattr(function, "function_for") and frame.session.tries
-        and getattr(function, "kind", "") == "jit"):
+    if _entry(FUNCTIONS, function) is None:
+        return NOTHING
+    args, keywords, out = out_of(function, args, keywords)
+    if out is not None:
+        return write_out(frame, _caller(frame, node), function, args, keywords, out, node)
+    if function in KNOWN_NOW and _all_static(frame, args, keywords):
+        return _evaluate_now(frame, function, args, keywords, node)
+    return operate(frame, function, args, keywords, node)
+
+
+def _apply_transformed(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
+    """A call of a transformed function, `s2s.grad(f)` say, or NOTHING."""
+    if not hasattr(function, "function_for"):
+        return NOTHING
+    if frame.session.tries and getattr(function, "kind", "") == "jit":
         # its statements may raise caught exceptions
         return _apply_decorated(frame, function.inner, args, keywords, node)
-    if hasattr(function, "function_for"):
-        function = function.named_by(keywords) if hasattr(function, "named_by") else function
-        args = in_parameter_order(frame, signature_of(function), _name_of(function), args, keywords,
-                                  node)
-        return _emit_transformed(frame, function, args, node)
+    function = function.named_by(keywords) if hasattr(function, "named_by") else function
+    args = in_parameter_order(frame, signature_of(function), _name_of(function), args, keywords,
+                              node)
+    return _emit_transformed(frame, function, args, node)
+
+
+def _apply_now(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
+    """A call that is evaluated at compile time, or NOTHING."""
     if _hashable(function) and function in KNOWN_NOW:
         if _all_static(frame, args, keywords):
             return _evaluate_now(frame, function, args, keywords, node)
@@ -253,13 +302,7 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
                            "use NumPy's functions")
     if isinstance(function, type) and issubclass(function, Enum):  # a member, by its value
         return _evaluate_now(frame, function, args, keywords, node)
-    if is_exception(function):
-        return make_exception(frame, function, args, keywords)
-    if (isinstance(function, type) or isinstance(function, types.BuiltinFunctionType)
-            or not callable(function) or isinstance(function, np.ufunc) or _is_of_numpy(function)):
-        raise _unknown(frame, function, node)
-    return _apply_python(frame, function, args, keywords, node)
-
+    return make_exception(frame, function, args, keywords) if is_exception(function) else NOTHING
 
 
 def _apply_decorated(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
@@ -555,6 +598,11 @@ def _hashable(x) -> bool:
     except TypeError:
         return False
     return True
+
+
+def _entry(table: dict, function):
+    """The entry of `function` in a table of functions, or None."""
+    return table.get(function) if _hashable(function) else None
 
 
 def _name_of(function) -> str:

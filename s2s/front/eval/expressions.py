@@ -129,14 +129,7 @@ def _evaluate(frame: Frame, node: gast.AST):
         case gast.Attribute():
             return attribute(frame, evaluate(frame, node.value), node.attr, node)
         case gast.Subscript():
-            base = evaluate(frame, node.value)
-            key = key_of(frame, node.slice)
-            if isinstance(base, GRIDS):
-                return BUILTINS[base](frame, node, *(key if isinstance(key, tuple) else (key,)))
-            functions = (functions_in(frame, base)
-                         if isinstance(key, (Value, Cell)) and not frame.is_static(key)
-                         else None)
-            return function_at(frame, functions, key) if functions else take(frame, base, key)
+            return _subscript(frame, node)
         case gast.Tuple():
             return tuple(_items(frame, node.elts))
         case gast.List():
@@ -157,16 +150,31 @@ def _evaluate(frame: Frame, node: gast.AST):
         case gast.Dict():
             return _dict(frame, node)
         case gast.DictComp():
-            made = frame.session.comprehension(frame, node)
-            if isinstance(made, Container):
-                return made
-            members = {key_in(frame, key, node): member for key, member in frame.heap.items(made)}
-            return new_dict_at(frame, new_dict(frame, members), node)
-        case gast.Set():
-            return instantiate(frame, Set, [tuple(_items(frame, node.elts))], {}, node)
-        case gast.SetComp():
-            return instantiate(frame, Set, [frame.session.comprehension(frame, node)], {}, node)
+            return _dict_comprehension(frame, node)
+        case gast.Set() | gast.SetComp():
+            members = (tuple(_items(frame, node.elts)) if isinstance(node, gast.Set)
+                       else frame.session.comprehension(frame, node))
+            return instantiate(frame, Set, [members], {}, node)
     raise frame.refuse(f"the syntax {type(node).__name__}", node, "write it with plain statements")
+
+
+def _subscript(frame: Frame, node: gast.Subscript):
+    base = evaluate(frame, node.value)
+    key = key_of(frame, node.slice)
+    if isinstance(base, GRIDS):
+        return BUILTINS[base](frame, node, *(key if isinstance(key, tuple) else (key,)))
+    functions = (functions_in(frame, base)
+                 if isinstance(key, (Value, Cell)) and not frame.is_static(key)
+                 else None)
+    return function_at(frame, functions, key) if functions else take(frame, base, key)
+
+
+def _dict_comprehension(frame: Frame, node: gast.DictComp) -> Container:
+    made = frame.session.comprehension(frame, node)
+    if isinstance(made, Container):
+        return made
+    members = {key_in(frame, key, node): member for key, member in frame.heap.items(made)}
+    return new_dict_at(frame, new_dict(frame, members), node)
 
 
 def _dict(frame: Frame, node: gast.Dict) -> Container:

@@ -280,18 +280,9 @@ def _attempt(frame: Frame, loop: Loop, carried: LoopCarries, live: frozenset) ->
     before = frame.snapshot()
     outer_kept = frame.kept
     find_parts(carried)
-    inits, names = [], []
-    for name, binding in carried.names.items():
-        for leaf, called in leaves(frame, binding, label(frame, name)):
-            inits.append(leaf_value(frame, leaf))
-            names.append(called)
+    inits, names = _initial_values(frame, carried)
     carried.before = before[1]
     carried.held = {cell: (cell.held, cell.alike) for cell in before[1]}
-    for cell in carried.cells:
-        called = next((frame.label(n) for n, b in frame.env.items() if b is cell), "")
-        for leaf, _ in leaves(frame, cell):
-            inits.append(leaf_value(frame, leaf))
-            names.append(called or inits[-1].name)
     ends: dict = {}  # by name; of lists by cell
     assumed = frame.session.assumed
     ended: list[bool] = []  # whether the test always raises
@@ -372,6 +363,21 @@ def _attempt(frame: Frame, loop: Loop, carried: LoopCarries, live: frozenset) ->
     frame.session.assumed = assumed
     frame.kept = outer_kept
     _after(frame, loop, carried, ends, list(outputs))
+
+
+def _initial_values(frame: Frame, carried: LoopCarries) -> tuple[list[Value], list[str]]:
+    """The values with which the carries enter the loop, and their names."""
+    inits, names = [], []
+    for name, binding in carried.names.items():
+        for leaf, called in leaves(frame, binding, label(frame, name)):
+            inits.append(leaf_value(frame, leaf))
+            names.append(called)
+    for cell in carried.cells:
+        called = next((frame.label(n) for n, b in frame.env.items() if b is cell), "")
+        for leaf, _ in leaves(frame, cell):
+            inits.append(leaf_value(frame, leaf))
+            names.append(called or inits[-1].name)
+    return inits, names
 
 
 def run_else(frame: Frame, node: gast.For | gast.While) -> None:

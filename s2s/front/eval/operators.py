@@ -222,12 +222,35 @@ def decide(frame: Frame, both: bool, first, rest: Callable, node: gast.AST, trut
 def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
     """`a op b`, for one comparison."""
     a, b = (resolve_optional(frame.session.assumed, x) for x in (a, b))
+    found = _compare_optional(frame, op, a, b, node)
+    if found is not NOTHING:
+        return found
+    a, b = demand(frame, a), demand(frame, b)
+    if isinstance(op, (gast.Is, gast.IsNot)):
+        same = _is(frame, a, b, node)
+        return same if isinstance(op, gast.Is) else not same
+    a, b = frame.contents_of(a), frame.contents_of(b)
+    if isinstance(op, (gast.In, gast.NotIn)):
+        inside = _is_in(frame, a, b, node)
+        if isinstance(op, gast.In):
+            return inside
+        return not inside if isinstance(inside, bool) else negation(inside)
+    name, _ = COMPARE[type(op)]
+    found = _compare_overloaded(frame, name, a, b, node)
+    if found is not NOTHING:
+        return found
+    found = memberwise_operands(name, a, b)
+    if isinstance(found, bool):
+        return found
+    return _compare_contents(frame, op, *((a, b) if found is NOTHING else found), node)
+
+
+def _compare_optional(frame: Frame, op: gast.AST, a, b, node: gast.AST):
+    """The comparison of what may be None; NOTHING if it does not matter that it may."""
     if (isinstance(a, Maybe) and b is None or a is None and isinstance(b, Maybe)) and isinstance(
             op, (gast.Is, gast.IsNot, gast.Eq, gast.NotEq)):
         same = is_none(frame, a if b is None else b)
-        if isinstance(op, (gast.Is, gast.Eq)):
-            return same
-        return negation(value(same))
+        return same if isinstance(op, (gast.Is, gast.Eq)) else negation(value(same))
     if (isinstance(op, (gast.In, gast.NotIn)) and isinstance(a, Maybe) and is_list(frame, b)
         and not has_maybe(frame.members(b))):
         inside = branch(frame, a.is_set,
@@ -237,66 +260,61 @@ def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
     if (isinstance(op, (gast.Is, gast.IsNot, gast.In, gast.NotIn, gast.Eq, gast.NotEq))
         and (has_maybe(a) or has_maybe(b))):
         raise optional_error("a comparison", frame.line(node))
-    a, b = demand(frame, a), demand(frame, b)
-    match op:
-        case gast.Is() | gast.IsNot():
-            same = _is(frame, a, b, node)
-            return same if isinstance(op, gast.Is) else not same
-    a, b = frame.contents_of(a), frame.contents_of(b)
-    match op:
-        case gast.In() | gast.NotIn():
-            found = call_special(frame, b, "__contains__", [a], node)
-            if found is not NOTHING:
-                found = truth(frame, found, node)
-                return found if isinstance(op, gast.In) else negation(found)
-            if isinstance(b, Container) and b.is_dict:
-                if not frame.is_static(a):
-                    key_in(frame, a, node, b)
-                b = tuple(b.members)
-            if isinstance(b, tuple) and not (frame.is_static(a) and frame.is_static(b)):
-                b = new_list(frame, b)
-            if (isinstance(b, Cell) and not (frame.is_static(a) and frame.is_static(b))
-                and is_list(frame, b)):
-                found = contains(frame, a, b)
-                return found if isinstance(op, gast.In) else negation(found)
-            if not (frame.is_static(a) and frame.is_static(b)):
-                raise frame.refuse("`in` with run-time data", node, "compare with == and `or`")
-            inside = frame.static(a, "this") in frame.static(b, "this")
-            return inside if isinstance(op, gast.In) else not inside
-    name, compute = COMPARE[type(op)]
+    return NOTHING
+
+
+def _is_in(frame: Frame, a, b, node: gast.AST):
+    """`a in b`."""
+    found = call_special(frame, b, "__contains__", [a], node)
+    if found is not NOTHING:
+        return truth(frame, found, node)
+    if isinstance(b, Container) and b.is_dict:
+        if not frame.is_static(a):
+            key_in(frame, a, node, b)
+        b = tuple(b.members)
+    if frame.is_static(a) and frame.is_static(b):
+        return frame.static(a, "this") in frame.static(b, "this")
+    if isinstance(b, tuple):
+        b = new_list(frame, b)
+    if isinstance(b, Cell) and is_list(frame, b):
+        return contains(frame, a, b)
+    raise frame.refuse("`in` with run-time data", node, "compare with == and `or`")
+
+
+def _compare_overloaded(frame: Frame, name: str, a, b, node: gast.AST):
+    """The comparison of texts, or by a class's own method; NOTHING for other operands."""
     if isinstance(a, Text) or isinstance(b, Text):
         if name not in ("equal", "not_equal"):
             raise frame.refuse("comparing texts by order", node, "compare the data that they show")
         same = is_equal(frame, a, b, node)
         return same if name == "equal" else negation(same)
     found = apply_operator(frame, name, a, b, node)
-    if found is not NOTHING:
+    if found is not NOTHING or name != "not_equal":
         return found
-    if name == "not_equal" and (found := apply_operator(frame, "equal", a, b, node)) is not NOTHING:
-        return negation(truth(frame, found))  # like object.__ne__
-    found = memberwise_operands(name, a, b)
-    if isinstance(found, bool):
-        return found
-    if found is not NOTHING:
-        a, b = found
+    found = apply_operator(frame, "equal", a, b, node)  # like object.__ne__
+    return found if found is NOTHING else negation(truth(frame, found))
+
+
+def _compare_contents(frame: Frame, op: gast.AST, a, b, node: gast.AST):
+    """The comparison of lists, tuples, numbers and arrays."""
+    name, compute = COMPARE[type(op)]
+    is_equality = name in ("equal", "not_equal")
     if is_list(frame, a) or is_list(frame, b):
         known = [frame.heap.items(x) for x in (a, b)]
-        if name not in ("equal", "not_equal") or None in known:
+        if not is_equality or None in known:
             raise frame.refuse("comparing a list", node,
                                "compare its items, or make it an array with np.array")
         return _compare_tuples(frame, name == "equal", *known, node)
     if not any(isinstance(x, (Value, Cell)) for x in (a, b)):
         if frame.is_static(a) and frame.is_static(b):
             return compute(frame.static(a, "this"), frame.static(b, "this"))
-        if name in ("equal", "not_equal") and isinstance(a, tuple) and isinstance(b, tuple):
-            return _compare_tuples(frame, name == "equal", a, b, node)
-        if isinstance(a, tuple) and isinstance(b, tuple):
-            return _order_tuples(frame, op, a, b, node)
-        raise frame.refuse("comparing these by order", node, "compare their members")
-    if (a is None or b is None or isinstance(a, str) or isinstance(b, str)
-        or isinstance(a, types.FunctionType)):
-        if name in ("equal", "not_equal"):
-            return name == "not_equal"
+        if not (isinstance(a, tuple) and isinstance(b, tuple)):
+            raise frame.refuse("comparing these by order", node, "compare their members")
+        return (_compare_tuples(frame, name == "equal", a, b, node) if is_equality
+                else _order_tuples(frame, op, a, b, node))
+    if is_equality and (a is None or b is None or isinstance(a, (str, types.FunctionType))
+                        or isinstance(b, str)):
+        return name == "not_equal"
     if isinstance(a, (tuple, list)) or isinstance(b, (tuple, list)):
         raise frame.refuse("comparing an array with a tuple", node,
                            "make it an array with np.array")

@@ -164,62 +164,56 @@ def _run(frame: Frame, stmt: gast.AST) -> None:
 
 
 def _dispatch(frame: Frame, stmt: gast.AST) -> None:
+    STATEMENTS.get(type(stmt), _refuse)(frame, stmt)
+
+
+def _assign(frame: Frame, stmt: gast.Assign) -> None:
     match stmt:
-        case gast.Assign(targets=[gast.Tuple(elts=targets)],
-                         value=gast.Tuple(elts=items)) if exchange_items(frame, targets, items):
-            pass
-        case gast.Assign():
-            binding = evaluate_any(frame, stmt.value)
-            for target in stmt.targets:
-                assign(frame, target, binding, stmt)
-        case gast.AugAssign():
-            augment(frame, stmt)
-        case gast.AnnAssign():
-            if stmt.value is not None:
-                assign(frame, stmt.target, _annotated(frame, stmt, evaluate_any(frame, stmt.value)),
-                       stmt)
-        case gast.Expr():
-            evaluate_any(frame, stmt.value)
-        case gast.Return():
-            result = evaluate_any(frame, stmt.value) if stmt.value is not None else None
-            if frame.caller is None:
-                _returnable(frame, result, stmt)
-            frame.env[RESULT] = result
-            frame.env[EXIT] = frame.env[RETURNED] = True
-            frame.env[STOP] = bool(frame.kept)
-        case gast.If():
-            _run_if(frame, stmt)
-        case gast.For():
-            run_for(frame, stmt)
-        case gast.While():
-            run_while(frame, stmt)
-        case gast.Break():
-            if getattr(stmt, "ran_out", False):
-                run_out(frame)
-            frame.env[EXIT] = frame.env[STOP] = True
-        case gast.Continue():
-            frame.env[EXIT] = True
-        case gast.Pass() | gast.Nonlocal():
-            pass
-        case gast.Global(names=names):
-            if frame.locals.intersection(names):
-                raise frame.refuse("writing to a global variable", stmt, "return the new value")
-        case gast.FunctionDef():
-            frame.env[stmt.name] = apply_decorators(frame, stmt)
-            note_bound(frame, stmt.name)
-        case gast.Delete():
-            _delete(frame, stmt)
-        case gast.Try():
-            run_try(frame, stmt, evaluate)
-        case gast.With():
-            for item in stmt.items:
-                enter(frame, item, evaluate, assign)
-        case gast.Assert():
-            _assert(frame, stmt)
-        case gast.Raise():
-            run_raise(frame, stmt, evaluate)
-        case _:
-            _refuse(frame, stmt)
+        case gast.Assign(targets=[gast.Tuple(elts=targets)], value=gast.Tuple(elts=items)):
+            if exchange_items(frame, targets, items):
+                return
+    binding = evaluate_any(frame, stmt.value)
+    for target in stmt.targets:
+        assign(frame, target, binding, stmt)
+
+
+def _assign_annotated(frame: Frame, stmt: gast.AnnAssign) -> None:
+    if stmt.value is not None:
+        assign(frame, stmt.target, _annotated(frame, stmt, evaluate_any(frame, stmt.value)), stmt)
+
+
+def _return(frame: Frame, stmt: gast.Return) -> None:
+    result = evaluate_any(frame, stmt.value) if stmt.value is not None else None
+    if frame.caller is None:
+        _returnable(frame, result, stmt)
+    frame.env[RESULT] = result
+    frame.env[EXIT] = frame.env[RETURNED] = True
+    frame.env[STOP] = bool(frame.kept)
+
+
+def _break(frame: Frame, stmt: gast.Break) -> None:
+    if getattr(stmt, "ran_out", False):
+        run_out(frame)
+    frame.env[EXIT] = frame.env[STOP] = True
+
+
+def _continue(frame: Frame, stmt: gast.Continue) -> None:
+    frame.env[EXIT] = True
+
+
+def _global(frame: Frame, stmt: gast.Global) -> None:
+    if frame.locals.intersection(stmt.names):
+        raise frame.refuse("writing to a global variable", stmt, "return the new value")
+
+
+def _define(frame: Frame, stmt: gast.FunctionDef) -> None:
+    frame.env[stmt.name] = apply_decorators(frame, stmt)
+    note_bound(frame, stmt.name)
+
+
+def _with(frame: Frame, stmt: gast.With) -> None:
+    for item in stmt.items:
+        enter(frame, item, evaluate, assign)
 
 
 def _annotated(frame: Frame, stmt: gast.AnnAssign, binding):
@@ -316,3 +310,26 @@ def _refuse(frame: Frame, stmt: gast.AST) -> None:
         type(stmt).__name__,
         (f"the statement {type(stmt).__name__}", "write it with plain statements"))
     raise frame.refuse(what, stmt, remedy)
+
+
+STATEMENTS = {
+    gast.Assign: _assign,
+    gast.AugAssign: augment,
+    gast.AnnAssign: _assign_annotated,
+    gast.Expr: lambda frame, stmt: evaluate_any(frame, stmt.value),
+    gast.Return: _return,
+    gast.If: _run_if,
+    gast.For: run_for,
+    gast.While: run_while,
+    gast.Break: _break,
+    gast.Continue: _continue,
+    gast.Pass: lambda frame, stmt: None,
+    gast.Nonlocal: lambda frame, stmt: None,
+    gast.Global: _global,
+    gast.FunctionDef: _define,
+    gast.Delete: _delete,
+    gast.Try: lambda frame, stmt: run_try(frame, stmt, evaluate),
+    gast.With: _with,
+    gast.Assert: _assert,
+    gast.Raise: lambda frame, stmt: run_raise(frame, stmt, evaluate),
+}

@@ -64,14 +64,18 @@ def take(frame: Frame, base, key):
         return frame.item_of(base, frame.static(key, "this key"))
     if isinstance(base, IndexExpression):  # np.s_[1:, 0]
         return (key,) if base.maketuple and not isinstance(key, tuple) else key
-    if not isinstance(base, Cell):
+    if isinstance(base, Cell):
+        return _take_from_array(frame, base, key)
+    try:
         if frame.is_static(base):
-            try:
-                return base[_static_key(frame, key)]
-            except (TypeError, AttributeError):
-                raise frame.refuse(f"indexing a {type(base).__name__}", None,
-                                   "index arrays and tuples") from None
-        raise frame.refuse(f"indexing a {type(base).__name__}", None, "index arrays and tuples")
+            return base[_static_key(frame, key)]
+    except (TypeError, AttributeError):
+        pass
+    raise frame.refuse(f"indexing a {type(base).__name__}", None, "index arrays and tuples")
+
+
+def _take_from_array(frame: Frame, base: Cell, key):
+    """The binding of `base[key]` for an array."""
     if base.base is None and base.choice is None:
         content = frame.heap.read(base)
         if content.op is not None and content.op.name == "shape":

@@ -183,30 +183,17 @@ class ExpressionTypes:
                 if name in known and known[name] is not MIXED:
                     return known[name]
             case ast.Tuple(items):
-                kinds = [self.type(x, known) for x in items]
-                if all(isinstance(k, types.Literal) for k in kinds):
-                    return types.Tuple(kinds)
-                return types.Tuple.from_types([self.plain(k) for k in kinds])
+                return self.tuple_of([self.type(x, known) for x in items])
             case ast.BinOp(left, op, right) if not (is_constant(left) and is_constant(right)):
                 return self.operation(node, BINARY.get(type(op)),
                                       (self.type(left, known), self.type(right, known)))
             case ast.UnaryOp(op, operand) if is_negative(node) or not is_constant(operand):
-                kind = self.type(operand, known)
-                if (isinstance(op, ast.USub) and isinstance(operand, ast.Constant)
-                    and isinstance(kind, types.IntegerLiteral)):
-                    return types.literal(-operand.value)
-                return self.operation(node, UNARY[type(op)], (kind,))
+                return self.unary(node, self.type(operand, known))
             case ast.Compare(left, [op], [right]) if type(op) in COMPARED:
                 return self.operation(node, COMPARED[type(op)],
                                       (self.type(left, known), self.type(right, known)))
-            case ast.Compare(left, ops, rights) if len(ops) > 1:
-                operands = [left, *rights]
-                if any(isinstance(each, ast.Call) for x in rights[:-1] for each in nodes_in(x)):
-                    raise NotDirect  # it would be called for both comparisons
-                pairs = self.pairs.setdefault(id(node),
-                                              [ast.Compare(a, [op], [b])
-                                               for a, op, b in zip(operands, ops, rights)])
-                return self.united([self.type(pair, known) for pair in pairs])
+            case ast.Compare(ops=ops) if len(ops) > 1:
+                return self.united([self.type(pair, known) for pair in self.pairs_of(node)])
             case ast.BoolOp(_, values):
                 if all(self.plain(self.type(v, known)) == types.boolean for v in values):
                     return types.boolean
@@ -234,6 +221,25 @@ class ExpressionTypes:
                 return self.call(node, function, kinds,
                                  {k.arg: self.type(k.value, known) for k in keywords}, known)
         raise NotDirect
+
+    def tuple_of(self, kinds: list[types.Type]) -> types.Type:
+        if all(isinstance(k, types.Literal) for k in kinds):
+            return types.Tuple(kinds)
+        return types.Tuple.from_types([self.plain(k) for k in kinds])
+
+    def unary(self, node: ast.UnaryOp, kind: types.Type) -> types.Type:
+        if (isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant)
+            and isinstance(kind, types.IntegerLiteral)):
+            return types.literal(-node.operand.value)
+        return self.operation(node, UNARY[type(node.op)], (kind,))
+
+    def pairs_of(self, node: ast.Compare) -> list[ast.Compare]:
+        """The comparisons `a < b` and `b < c` of `a < b < c`."""
+        if any(isinstance(each, ast.Call) for x in node.comparators[:-1] for each in nodes_in(x)):
+            raise NotDirect  # it would be called for both comparisons
+        operands = [node.left, *node.comparators]
+        return self.pairs.setdefault(id(node), [ast.Compare(a, [op], [b]) for a, op, b in zip(
+            operands, node.ops, node.comparators)])
 
     def operation(self, node: ast.AST, function: Callable | None, kinds: tuple) -> types.Type:
         if (function is None

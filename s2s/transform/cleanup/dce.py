@@ -39,83 +39,98 @@ def carry_offset(op: Op) -> tuple[int, int, int]:
 
 def demanded(function: Function) -> set[Value]:
     """Return the values that a result or an effect of `function` depends on."""
-    alive: set[Value] = set()
-    pending: list[Value] = list(function.results)
-    loops: dict[Value, tuple[Op, int]] = {}  # a carry's parameters -> its loop and number
-    owner: dict[Value, Op] = {}  # any value defined in a block -> the op that owns the block
-    ran: set[Op] = set()
+    demand = Demand(function)
+    demand.of_effects(function.block, ())
+    demand.spread()
+    return demand.alive
 
-    def enter(block: Block, parent: Op | None) -> None:
+
+class Demand:
+    """The values of `function` that are `alive`, and those among them that are still `pending`:
+    whose operands have not been demanded yet.
+    """
+
+    def __init__(self, function: Function):
+        self.alive: set[Value] = set()
+        self.pending: list[Value] = list(function.results)
+        self.loops: dict[Value, tuple[Op, int]] = {}  # a carry's parameters -> its loop and number
+        self.owner: dict[Value, Op] = {}  # a value defined in a block -> the op that owns the block
+        self.ran: set[Op] = set()
+        self.enter(function.block, None)
+
+    def enter(self, block: Block, parent: Op | None) -> None:
+        """Record the owners of the values that `block` defines."""
         for op in block.ops:
             if parent is not None:
-                owner.update(dict.fromkeys(op.outputs, parent))
+                self.owner.update(dict.fromkeys(op.outputs, parent))
             if op.name in ("for", "while"):
                 _, skip, _ = carry_offset(op)
                 for inner in op.blocks:
-                    loops.update({p: (op, k) for k, p in enumerate(inner.params[skip:])})
-                    owner.update(dict.fromkeys(inner.params[:skip], op))
+                    self.loops.update({p: (op, k) for k, p in enumerate(inner.params[skip:])})
+                    self.owner.update(dict.fromkeys(inner.params[:skip], op))
             for inner in op.blocks:
-                enter(inner, op)
+                self.enter(inner, op)
 
-    def run(op: Op) -> None:
+    def of_effects(self, block: Block, around: tuple[Op, ...]) -> None:
+        """Demand what the effects of a block inside the ops `around` depend on."""
+        for op in filter(has_effects, block.ops):
+            for outer in (*around, op):
+                self.of_running(outer)
+            if not op.blocks:
+                self.pending.extend(op.inputs)
+            for inner in op.blocks:
+                self.of_effects(inner, (*around, op))
+
+    def of_running(self, op: Op) -> None:
         """Demand what decides whether and how often `op` is executed."""
-        if op in ran:
+        if op in self.ran:
             return
-        ran.add(op)
+        self.ran.add(op)
         match op.name:
             case "for":
-                pending.extend(op.inputs[:3])
+                self.pending.extend(op.inputs[:3])
             case "while":
-                pending.extend(op.blocks[0].yields)
+                self.pending.extend(op.blocks[0].yields)
             case "if":
-                pending.extend(op.inputs)
+                self.pending.extend(op.inputs)
         if op.name in ("for", "while") and op.attrs["breaks"]:
-            pending.append(op.blocks[-1].yields[0])
+            self.pending.append(op.blocks[-1].yields[0])
         for out in op.outputs:
-            if out in owner:
-                run(owner[out])
+            if out in self.owner:
+                self.of_running(self.owner[out])
 
-    def demand_carry(op: Op, k: int) -> None:
+    def of_carry(self, op: Op, k: int) -> None:
+        """Demand carry `k` of a loop: before the loop, in its trips and after it."""
         inputs, params, yields = carry_offset(op)
-        pending.extend((op.inputs[inputs + k], op.blocks[-1].params[params + k],
-                        op.blocks[-1].yields[yields + k], op.outputs[k]))
+        self.of_running(op)
+        self.pending.extend((op.inputs[inputs + k], op.blocks[-1].params[params + k],
+                             op.blocks[-1].yields[yields + k], op.outputs[k]))
 
-    def effects(block: Block, around: tuple[Op, ...]) -> None:
-        for op in block.ops:
-            if has_effects(op):
-                for outer in (*around, op):
-                    run(outer)
-                if not op.blocks:
-                    pending.extend(op.inputs)
-                for inner in op.blocks:
-                    effects(inner, (*around, op))
+    def spread(self) -> None:
+        """Demand what the values that are demanded depend on."""
+        while self.pending:
+            value = self.pending.pop()
+            if value not in self.alive:
+                self.alive.add(value)
+                self.of_value(value)
 
-    enter(function.block, None)
-    effects(function.block, ())
-    while pending:
-        value = pending.pop()
-        if value in alive:
-            continue
-        alive.add(value)
-        if value in loops:
-            op, k = loops[value]
-            run(op)
-            demand_carry(op, k)
-        if value in owner:
-            run(owner[value])
-        if value.op is None:
-            continue
-        match value.op.name:
+    def of_value(self, value: Value) -> None:
+        """Demand what `value` depends on."""
+        if value in self.loops:
+            self.of_carry(*self.loops[value])
+        if value in self.owner:
+            self.of_running(self.owner[value])
+        op = value.op
+        if op is None:
+            return
+        match op.name:
             case "for" | "while":
-                run(value.op)
-                demand_carry(value.op, value.op.outputs.index(value))
+                self.of_carry(op, op.outputs.index(value))
             case "if":
-                run(value.op)
-                pending.extend(block.yields[value.op.outputs.index(value)]
-                               for block in value.op.blocks)
+                self.of_running(op)
+                self.pending.extend(block.yields[op.outputs.index(value)] for block in op.blocks)
             case _:
-                pending.extend(value.op.inputs)
-    return alive
+                self.pending.extend(op.inputs)
 
 
 def _sweep(block: Block, alive: set[Value]) -> None:
