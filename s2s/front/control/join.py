@@ -209,6 +209,22 @@ class Join:
             return lambda outputs: None
         if isinstance(a, Maybe) or isinstance(b, Maybe) or (a is None) is not (b is None):
             return self.maybe(a, b, name)
+        for join in (self._sequences, self._mutables, self._constants, self._texts, self._numbers,
+                     self._functions):
+            place = join(a, b, name)
+            if place is not None:
+                return place
+        raise self._mismatch(a, b, name)
+
+    def _mismatch(self, a, b, name: str) -> TypeMismatchError:
+        name = {RESULT: "the result", RESULT_OF: "this"}.get(name, name)
+        return TypeMismatchError(
+            f"{name} is {describe(a)} on one path and {describe(b)} on another",
+            current().line, "give it one kind of value on all paths")
+
+    # Each of these joins bindings of some kinds, and returns None for others.
+
+    def _sequences(self, a, b, name: str) -> Callable | None:
         if isinstance(a, (tuple, list)) and type(a) is type(b) and len(a) == len(b):
             items = [self.bindings(x, y, name) for x, y in zip(a, b)]
             return lambda outputs: like(a, [item(outputs) for item in items])
@@ -219,19 +235,29 @@ class Join:
             return self.bindings(like(b, [UNBOUND for _ in b]), b, name)
         if b is UNBOUND and isinstance(a, (tuple, list)):
             return self.bindings(a, like(a, [UNBOUND for _ in a]), name)
+        return None
+
+    def _mutables(self, a, b, name: str) -> Callable | None:
+        """The join of containers, or of cells: of arrays and lists."""
         if (isinstance(a, Container) and isinstance(b, Container)
                 or UNBOUND in (a, b) and isinstance(a if b is UNBOUND else b, Container)):
-            if (a, b) not in self.cells:
-                self.cells[a, b] = self._new_container(a, b, name)
-            return self.cells[a, b]
-        if all(isinstance(x, Cell) or x is UNBOUND and isinstance(self.known(y), tuple)
-               for x, y in ((a, b), (b, a))):
-            if (a, b) not in self.cells:
-                self.cells[a, b] = self._new_cell(a, b, name)
-            return self.cells[a, b]
-        if _same_object(a, b):
-            known = a if not isinstance(a, Value) else a.constant
-            return lambda outputs: value(known) if isinstance(known, NUMBERS) else known
+            new = self._new_container
+        elif all(isinstance(x, Cell) or x is UNBOUND and isinstance(self.known(y), tuple)
+                 for x, y in ((a, b), (b, a))):
+            new = self._new_cell
+        else:
+            return None
+        if (a, b) not in self.cells:
+            self.cells[a, b] = new(a, b, name)
+        return self.cells[a, b]
+
+    def _constants(self, a, b, name: str) -> Callable | None:
+        if not _same_object(a, b):
+            return None
+        known = a if not isinstance(a, Value) else a.constant
+        return lambda outputs: value(known) if isinstance(known, NUMBERS) else known
+
+    def _texts(self, a, b, name: str) -> Callable | None:
         if (is_word(a) or is_word(b)) and (words := common_words(a, b)) is not None:
             codes = []
             for arm, x in zip(self.arms, (a, b)):
@@ -250,20 +276,23 @@ class Join:
         if isinstance(a, (str, Text)) and isinstance(b, (str, Text)):
             first, second = self._escaping_text(a, 0), self._escaping_text(b, 1)
             return lambda outputs: conditional_text(self.condition, first(outputs), second(outputs))
-        if _is_number(a) and _is_number(b):
-            output = self._pair(self._leaf(a, 0), self._leaf(b, 1), name)
-            return lambda outputs: self.frame.either(outputs[output], a, b)
-        if is_function(a) and is_function(b):
-            self.needed.update(root for x in (a, b) for cell in self.frame.reachable_cells(x)
-                               for root in cell.roots)
-            first, second = EscapingClosures(self, 0), EscapingClosures(self, 1)
-            made = first.function(a), second.function(b)
-            return lambda outputs: ConditionalFunction(
-                self.condition, tuple(function(outputs) for function in made))
-        name = {RESULT: "the result", RESULT_OF: "this"}.get(name, name)
-        raise TypeMismatchError(
-            f"{name} is {describe(a)} on one path and {describe(b)} on another",
-            current().line, "give it one kind of value on all paths")
+        return None
+
+    def _numbers(self, a, b, name: str) -> Callable | None:
+        if not (_is_number(a) and _is_number(b)):
+            return None
+        output = self._pair(self._leaf(a, 0), self._leaf(b, 1), name)
+        return lambda outputs: self.frame.either(outputs[output], a, b)
+
+    def _functions(self, a, b, name: str) -> Callable | None:
+        if not (is_function(a) and is_function(b)):
+            return None
+        self.needed.update(root for x in (a, b) for cell in self.frame.reachable_cells(x)
+                           for root in cell.roots)
+        first, second = EscapingClosures(self, 0), EscapingClosures(self, 1)
+        made = first.function(a), second.function(b)
+        return lambda outputs: ConditionalFunction(
+            self.condition, tuple(function(outputs) for function in made))
 
     def _escaping_text(self, text, side: int) -> Callable:
         """A function from the outputs to a text of one arm; the values it shows become outputs of
@@ -294,10 +323,7 @@ class Join:
         """A function from the outputs to the join of bindings of which one may be None."""
         for x in (a, b):
             if not may_be_none(x):
-                called = {RESULT: "the result", RESULT_OF: "this"}.get(name, name)
-                raise TypeMismatchError(
-                    f"{called} is {describe(a)} on one path and {describe(b)} on another",
-                    current().line, "give it one kind of value on all paths")
+                raise self._mismatch(a, b, name)
         sides = [
             x if isinstance(x, Maybe) else
             Maybe(False, UNBOUND) if x is None or x is UNBOUND else Maybe(True, x) for x in (a, b)
