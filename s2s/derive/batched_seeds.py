@@ -12,7 +12,7 @@ The primal is not batched, so it runs once, and its control flow stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .. import pipeline
 from ..ir.builder import Builder
@@ -31,13 +31,8 @@ def columns(function: Function, argnums: Sequence[int], types: Sequence[Type],
     `types` are those of the arguments and of the seeds, which have an axis in front if there are to
     be `lanes`.
     """
-    function = with_ranks(function)
-    flat, wrt = leaf_by_leaf(function, argnums)
-    inner = pipeline.push_forward(flat, wrt)
-    return select_derivatives(inner, flat, function, types if lanes else None,
-                              f"{function.name}_columns", "The tangents of "
-                              f"{function.name}{place(function)}, for several tangents of "
-                              "its arguments at once.")
+    return _seeded(function, argnums, types if lanes else None, pipeline.push_forward, "columns",
+                   "The tangents of {}, for several tangents of its arguments at once.")
 
 
 def rows(function: Function, argnums: Sequence[int], types: Sequence[Type],
@@ -45,13 +40,17 @@ def rows(function: Function, argnums: Sequence[int], types: Sequence[Type],
     """Transform f(*xs) -> y to f_rows(*xs, *y_bars) -> x_bars, for the leaves of the arguments
     `argnums`; see `columns`.
     """
+    return _seeded(function, argnums, types if lanes else None, pipeline.differentiate, "rows",
+                   "The cotangents of {}, for several cotangents of its result at once.")
+
+
+def _seeded(function: Function, argnums: Sequence[int], types: Sequence[Type] | None,
+            differentiate: Callable, kind: str, doc: str) -> Function:
     function = with_ranks(function)
     flat, wrt = leaf_by_leaf(function, argnums)
-    inner = pipeline.differentiate(flat, wrt)
-    return select_derivatives(inner, flat, function, types if lanes else None,
-                              f"{function.name}_rows", "The cotangents of "
-                              f"{function.name}{place(function)}, for several cotangents "
-                              "of its result at once.")
+    return select_derivatives(differentiate(flat, wrt), flat, function, types,
+                              f"{function.name}_{kind}",
+                              doc.format(f"{function.name}{place(function)}"))
 
 
 def leaf_by_leaf(function: Function, argnums: Sequence[int]) -> tuple[Function, list[int]]:

@@ -15,9 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 
-from ...ir.builder import current
+from ...ir.builder import current, emit
 from ...ir.graph import MISSING, Block, Value
-from ...ops.core.record import value
+from ...ops.core.control import if_
+from ...ops.core.record import RECORDS, value
+from ...ops.program.effects import Made, Plain, raise_record
 from ..domain.frame import (
     CODE,
     EXIT,
@@ -84,6 +86,17 @@ def guard(frame: Frame, kind: type, condition: Callable, *args) -> None:
             return
     require_statement(frame)
     raise Leave(raises, ExceptionObject(kind, args, {}))
+
+
+def raise_unless(frame: Frame, flag: Value, kind: type, text: str) -> None:
+    """Raise kind(text) at run time unless `flag` is set."""
+    def fail() -> tuple:
+        emit(raise_record, thrown=Made(kind, (Plain(text),)), cause=None)
+        return ()
+
+    guard(frame, kind, lambda: RECORDS["not_"](flag), text)
+    if not is_caught(frame, kind):
+        if_(flag, lambda: (), fail)
 
 
 def require_statement(frame: Frame) -> None:

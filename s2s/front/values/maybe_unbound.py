@@ -12,13 +12,9 @@ import sys
 
 import gast
 
-from ...ir.builder import emit
 from ...ir.graph import MISSING, Value
-from ...ops.core.control import if_
-from ...ops.core.record import RECORDS
-from ...ops.program.effects import Made, Plain, raise_record
 from ..domain.frame import BOUND, EXIT, Frame
-from .exceptions import guard, is_caught
+from .exceptions import raise_unless
 
 BOUND_ON = "<bound on {}>"
 OWN = ("cannot access local variable '{}' where it is not associated with a value"
@@ -89,14 +85,6 @@ def read_name(frame: Frame, name: str, node: gast.AST):
 
 def _require(frame: Frame, owner: Frame, name: str, flag: Value) -> None:
     kind, text = (UnboundLocalError, OWN) if owner is frame else (NameError, FREE)
-    text = text.format(name)
-
-    def fail() -> tuple:
-        emit(raise_record, thrown=Made(kind, (Plain(text),)), cause=None)
-        return ()
-
-    guard(frame, kind, lambda: RECORDS["not_"](flag), text)
-    if not is_caught(frame, kind):
-        if_(flag, lambda: (), fail)
+    raise_unless(frame, flag, kind, text.format(name))
     if owner is frame:
         note_bound(frame, name)
