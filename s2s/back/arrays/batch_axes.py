@@ -1,9 +1,15 @@
 """Find the batch axis of each value, so that one strip of the batch can be computed alone.
 
-Each op has a rule: its result has the members of the batch in rows, each computed independently; or
-it is a sum over them; or nothing is known, and it is computed after the loop over strips
-(strip_mine_batch.py). An array that is sliced by strips is an argument, or was computed before the
-loop.
+    def f(x, K, rows):                        batch axis                where it is computed
+        P = x[:, rows].reshape(-1, 9)         0, several rows each      in the loop over strips
+        h = np.maximum(P @ K, 0)              0, several rows each      in the loop
+        K_bar = P.T @ h                       none: a sum over members  in the loop, accumulated
+        return K_bar / np.max(K_bar)          none                      after the loop
+
+This is an abstract interpretation of straight-line code. Each op has a rule: its result has the
+members of the batch in rows, each computed independently; or it is a sum over them; or nothing is
+known, and it is computed after the loop over strips (strip_mine_batch.py). An array that is sliced
+by strips is an argument, or was computed before the loop.
 """
 
 from __future__ import annotations
@@ -26,12 +32,12 @@ from ..loopir.elements import stride
 from ..loopir.loop_builder import op_named
 from ..loopir.reductions import REDUCTIONS
 
-SOME = 3  # operands that may be an array and its padding
-# allocations, with the number of the first input that is a length
-MADE = {"zeros": 0, "ones": 0, "empty": 0, "full": 1}
-ASKED = ("length", "size")
-# like elementwise ops: element by element
-ALONG = ("spread", "shaped_like", "zeros_like", "ones_like", "stop_gradient")
+MOST_PADDED = 3  # operands of a concatenation that may be an array and its padding
+# ops that allocate, with the number of the first input that is a length
+ALLOCATIONS = {"zeros": 0, "ones": 0, "empty": 0, "full": 1}
+LENGTH_OPS = ("length", "size")
+# ops of which each element of the result depends on that element of the operand, if on any
+LIKE_ELEMENTWISE = ("spread", "shaped_like", "zeros_like", "ones_like", "stop_gradient")
 
 
 @dataclass(frozen=True)
@@ -42,8 +48,8 @@ class Lane:
     rows: Extent | None = None  # the length of that axis, if it is not the batch's
 
 
-def asked_for(op: Op) -> tuple[Dim, ...]:
-    """The lengths that an op of ASKED multiplies."""
+def lengths_read(op: Op) -> tuple[Dim, ...]:
+    """The lengths that an op of LENGTH_OPS reads, and multiplies."""
     dims = op.inputs[0].type.dims
     return (dims[op.attrs["axis"]],) if op.name == "length" else dims
 
@@ -51,7 +57,7 @@ def asked_for(op: Op) -> tuple[Dim, ...]:
 def gathers_patches(op: Op) -> bool:
     """Whether `op` gathers parts that may overlap: by index arrays, or from many views."""
     if op.name == "concatenate":
-        return len(op.inputs) > SOME
+        return len(op.inputs) > MOST_PADDED
     return (op.name == "getitem" and isinstance(op.inputs[0].type, Array)
             and is_advanced(op.attrs["pattern"], op.inputs[1:]))
 
@@ -60,29 +66,27 @@ class Plan:
     """The ops of a function that are computed member by member, and the sums over members."""
 
     def __init__(self, function: Function, extents: set[Extent], batch: Extent):
+        self.function = function
         self.extents, self.batch = extents, batch  # all of one length
-        self.met: set[Extent] = set()  # lengths of arrays from outside that are read in step
+        self.aligned: set[Extent] = set()  # lengths of arrays from outside that are read in step
         self.lanes: dict[Value, Lane] = {}
-        # arrays from outside that strips slice
-        self.taken: dict[Value, None] = {}
-        self.totals: set[Value] = set()
-        self.late: set[Value] = set()  # ops after the loop
+        self.sliced: dict[Value, None] = {}  # arrays from outside that strips slice
+        self.sums: set[Value] = set()
+        self.deferred: set[Value] = set()  # results of ops after the loop
         # lengths known before the loop
         self.lengths: dict[Extent, Callable[[Lengths], Value]] = {}
-        # per member, and computed elementwise from the arguments
-        self.apart: set[Value] = set()
+        self.elementwise: set[Value] = set()  # by member, and elementwise in the arguments
         # an array whose members must be whole rows of so many elements
         self.whole_rows: list[tuple[Value, list[Value]]] = []
-        self.early, self.inside, self.after = [], [], []
+        self.before, self.inside, self.after = [], [], []
         for p in function.params:
             self.record_lengths(p)
             if isinstance(p.type, Array) and p.type.dims[0] in extents:
                 self.lanes[p] = Lane()
-                self.taken[p] = None
-                self.apart.add(p)
+                self.sliced[p] = None
+                self.elementwise.add(p)
         for op in function.block.ops:
             self.place(op)
-        self.function = function
 
     def record_lengths(self, x: Value) -> None:
         """Record the lengths of `x`, which is defined before the loop."""
@@ -97,35 +101,38 @@ class Plan:
     def place(self, op: Op) -> None:
         """Place `op` before the loop, in it, or after it."""
         inside = [x for x in op_free_values(op) if x not in op.inputs] if op.blocks else []
-        if any(x in self.totals or x in self.late for x in (*op.inputs, *inside)):
+        if any(x in self.sums or x in self.deferred for x in (*op.inputs, *inside)):
             self.defer(op)
-        elif op.name in MADE and self.is_batch(op.inputs[MADE[op.name]]):
+        elif op.name in ALLOCATIONS and self.is_batch(op.inputs[ALLOCATIONS[op.name]]):
             self.lanes[op.output] = Lane()
             self.inside.append(op)
-        elif not any(x in self.lanes for x in op.inputs) and all(x in self.taken for x in inside
+        elif not any(x in self.lanes for x in op.inputs) and all(x in self.sliced for x in inside
                                                                  if x in self.lanes):
-            self.early.append(op)
+            self.before.append(op)
             for o in op.outputs:
                 self.record_lengths(o)
-        elif op.name in ASKED and self.is_known(asked_for(op)):
-            self.early.append(op)
+        elif op.name in LENGTH_OPS and self.is_known(lengths_read(op)):
+            self.before.append(op)
         elif op.blocks or len(op.outputs) != 1 or not isinstance(op.output.type, (Array, Scalar)):
             self.defer(op)
         else:
-            found = self.batch_axis(op)
-            if found is None:
-                self.defer(op)
-            elif found != "total":
-                self.lanes[op.output] = found
-                self.inside.append(op)
-                if op.record.elementwise and not any(x in self.lanes and x not in self.apart
-                                                     for x in op.inputs):
-                    self.apart.add(op.output)
-            elif op.inputs[0] in self.apart and op.name == "sum":
-                self.hoist(op)
-            else:
-                self.totals.add(op.output)
-                self.inside.append(op)
+            self.place_by_axis(op, self.batch_axis(op))
+
+    def place_by_axis(self, op: Op, axis: Lane | str | None) -> None:
+        """Place `op`, whose result has this batch axis."""
+        if axis is None:
+            self.defer(op)
+        elif axis == "sum" and op.inputs[0] in self.elementwise and op.name == "sum":
+            self.hoist(op)
+        elif axis == "sum":
+            self.sums.add(op.output)
+            self.inside.append(op)
+        else:
+            self.lanes[op.output] = axis
+            self.inside.append(op)
+            if op.record.elementwise and not any(x in self.lanes and x not in self.elementwise
+                                                 for x in op.inputs):
+                self.elementwise.add(op.output)
 
     def hoist(self, op: Op) -> None:
         """Hoist `op` and its operands before the loop, as a sum of weights that divides each part.
@@ -135,59 +142,63 @@ class Plan:
             if each.output in wanted:
                 wanted.update(each.inputs)
                 found.append(each)
-        self.early += [each for each in reversed(found) if each not in self.early]
+        self.before += [each for each in reversed(found) if each not in self.before]
         self.record_lengths(op.output)
 
     def defer(self, op: Op) -> None:
         self.after.append(op)
-        self.late.update(op.outputs)
+        self.deferred.update(op.outputs)
 
     def batch_axis(self, op: Op) -> Lane | str | None:
-        """The batch axis of the result of `op`, "total" for a sum over members, None if unknown."""
+        """The batch axis of the result of `op`, "sum" for a sum over members, None if unknown."""
         x = op.inputs[0]
         lane = self.lanes.get(x)
         match op.name:
             case "shaped_like" if (x in self.lanes or isinstance(op.output.type, Array)
                                    and op.output.type.dims[0] in self.extents):
                 return lane or (Lane() if self.slice_by_strips([x]) else None)
-            case _ if op.record.elementwise or op.name in ALONG:
-                return self.lane_of_elements(op)
-            case "expand_dims" if (lane and lane.axis == 0
-                                   and 0 not in normal_axes(op.attrs["axis"], op.attrs["count"])):
+            case "matmul":
+                return self.lane_of_product(op)
+            case "transpose" if lane and rank(x) == 2 and op.attrs["axes"] in (None, (1, 0)):
+                return Lane(1 - lane.axis, lane.rows)
+        if op.record.elementwise or op.name in LIKE_ELEMENTWISE:
+            return self.lane_of_elements(op)
+        return self.lane_of_rows(op, lane) if lane and lane.axis == 0 else None
+
+    def lane_of_rows(self, op: Op, lane: Lane) -> Lane | str | None:
+        """The batch axis for an op on an array whose first axis that is."""
+        x = op.inputs[0]
+        match op.name:
+            case "expand_dims" if 0 not in normal_axes(op.attrs["axis"], op.attrs["count"]):
                 return lane
-            case _ if op.name in REDUCTIONS and lane and lane.axis == 0:
+            case _ if op.name in REDUCTIONS:
                 if 0 not in normal_axes(op.attrs["axis"], rank(x)):
                     return lane
-                return self.total(op) if op.name == "sum" else None
+                return self.sum_of(op) if op.name == "sum" else None
             case "getitem" if self.leaves_members(op, 1):
                 self.record_slice_lengths(op)
                 return lane
             case "additem" | "setitem" if self.leaves_members(op, 2):
-                v = self.lanes.get(op.inputs[1])
-                is_number = isinstance(op.inputs[1].type, Scalar)
-                return (lane if is_number or v == lane
-                        and rank(op.inputs[1]) == len(self.region(op)) else None)
-            case "reshape" if lane and lane.axis == 0 and all(n not in self.lanes
-                                                              for n in op.inputs[1:]):
+                added = op.inputs[1]
+                is_by_member = (self.lanes.get(added) == lane
+                                and rank(added) == len(self.region(op)))
+                return lane if isinstance(added.type, Scalar) or is_by_member else None
+            case "reshape" if all(n not in self.lanes for n in op.inputs[1:]):
                 return self.lane_of_reshaped(op, lane)
-            case "reshape_like" if lane and lane.axis == 0:
+            case "reshape_like":
                 like = self.lanes.get(op.inputs[1])
                 return like if like and like.axis == 0 else None
-            case "sum_to" if lane and lane.axis == 0 and rank(x) == rank(op.output):
+            case "sum_to" if rank(x) == rank(op.output):
                 return lane if self.lanes.get(op.inputs[1]) == lane else None
-            case "concatenate" if lane and lane.axis == 0 and op.attrs["axis"] % rank(x) != 0:
+            case "concatenate" if op.attrs["axis"] % rank(x) != 0:
                 return lane if all(self.lanes.get(each) == lane for each in op.inputs) else None
-            case "transpose" if lane and rank(x) == 2 and op.attrs["axes"] in (None, (1, 0)):
-                return Lane(1 - lane.axis, lane.rows)
-            case "transpose" if (lane and lane.axis == 0 and op.attrs["axes"]
-                                 and op.attrs["axes"][0] == 0):
+            case "transpose" if op.attrs["axes"] and op.attrs["axes"][0] == 0:
                 return lane
-            case "matmul":
-                return self.lane_of_product(op)
         return None
 
-    def total(self, op: Op) -> str | None:
-        return "total" if self.is_known(dims_of(op.output.type)) else None
+    def sum_of(self, op: Op) -> str | None:
+        """The batch axis of a sum over members, which must have known lengths."""
+        return "sum" if self.is_known(dims_of(op.output.type)) else None
 
     def lane_of_elements(self, op: Op) -> Lane | None:
         """The batch axis for an op whose results each depend on one element of each operand."""
@@ -197,17 +208,17 @@ class Plan:
         (lane,) = mine
         if any(x in self.lanes and rank(x) != rank(op.output) for x in op.inputs):
             return None
-        met = [x for x in op.inputs if x not in self.lanes and rank(x) == rank(op.output)
+        others = [x for x in op.inputs if x not in self.lanes and rank(x) == rank(op.output)
                and x.type.dims[0] != 1]
-        return lane if not met or not lane.rows and self.slice_by_strips(met) else None
+        return lane if not others or not lane.rows and self.slice_by_strips(others) else None
 
     def slice_by_strips(self, arrays: Sequence[Value]) -> bool:
         """Slice these arrays from outside by strips, if they are surely as long as the batch."""
         lengths = [x.type.dims[0] for x in arrays]
         if any(not isinstance(d, Extent) or d.accepts_any or d.may_be_one for d in lengths):
             return False
-        self.taken.update(dict.fromkeys(arrays))
-        self.met.update(lengths)
+        self.sliced.update(dict.fromkeys(arrays))
+        self.aligned.update(lengths)
         return True
 
     def region(self, op: Op) -> tuple:
@@ -242,9 +253,25 @@ class Plan:
                     known.of(d), *(None if b is None else known.env[b] for b in bounds)).length
 
     def lane_of_reshaped(self, op: Op, lane: Lane) -> Lane | None:
+        """The batch axis of x.reshape(...): members become several rows each, or as many as before.
+        """
         x, sizes, dims = op.inputs[0], op.inputs[1:], op.output.type.dims
         if not isinstance(dims[0], Extent):
             return None
+        self.record_reshaped_lengths(x, sizes, dims)
+        if dims[0] in self.extents:
+            return Lane()
+        if lane.rows or not self.is_known((*x.type.dims, *dims)):
+            return None
+        if sizes[0].constant == -1:
+            self.whole_rows.append((x, list(sizes[1:])))
+        elif not self.counts_members(sizes[0]):
+            return None
+        return Lane(0, dims[0])
+
+    def record_reshaped_lengths(self, x: Value, sizes: Sequence[Value],
+                                dims: Sequence[Dim]) -> None:
+        """Record the lengths `dims` of x.reshape(*sizes)."""
         whole = x.type.dims
 
         def left(known: Lengths, k: int) -> Value:
@@ -258,15 +285,6 @@ class Plan:
                     and (n.constant != -1 or self.is_known(whole))):
                 self.lengths[d] = ((lambda known, n=n: known.env[n]) if n.constant != -1
                                    else lambda known, k=k: left(known, k))
-        if dims[0] in self.extents:
-            return Lane()
-        if lane.rows or not self.is_known((*whole, *dims)):
-            return None
-        if sizes[0].constant == -1:
-            self.whole_rows.append((x, list(sizes[1:])))
-        elif not self.counts_members(sizes[0]):
-            return None
-        return Lane(0, dims[0])
 
     def counts_members(self, n: Value) -> bool:
         """Whether `n` is a multiple of the length of the batch."""
@@ -290,12 +308,13 @@ class Plan:
                         env[n.op.inputs[1 - k]])
 
     def lane_of_product(self, op: Op) -> Lane | str | None:
+        """The batch axis of a @ b: "sum" where the members are multiplied with one another."""
         a, b = op.inputs
         left, right = self.lanes.get(a), self.lanes.get(b)
         if left and right:
             if (left.rows == right.rows and left.axis == rank(a) - 1 and right.axis == 0
                     and rank(a) <= 2 and rank(b) <= 2):
-                return self.total(op)
+                return self.sum_of(op)
             return left if left == right and left.axis == 0 and rank(a) == rank(b) > 2 else None
         return left if left and left.axis == 0 and rank(a) > 1 and rank(b) == 2 else None
 
@@ -307,7 +326,7 @@ class Plan:
         wanted = {x for op in self.inside if op.name in ("getitem", "additem", "setitem")
                   for x in op.inputs[1:]}
         found = []
-        for op in reversed(self.early):
+        for op in reversed(self.before):
             if (len(op.outputs) == 1 and op.output in wanted
                     and isinstance(op.output.type, Array) and op.output.type.dtype == "int64"
                     and (op.record.elementwise or op.name in ("arange", "expand_dims"))):
@@ -334,7 +353,7 @@ class Plan:
         """The values of members that ops after the loop read as whole arrays."""
         read = dict.fromkeys([*(x for op in self.after for x in op_free_values(op)),
                               *self.function.results])
-        return [x for x in read if x in self.lanes and x not in self.taken]
+        return [x for x in read if x in self.lanes and x not in self.sliced]
 
 
 class Lengths:

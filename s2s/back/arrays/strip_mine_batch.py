@@ -44,7 +44,16 @@ from ...ops.core.record import rank, value
 from ..loopir.loop_builder import op_named
 from ..loopir.ops import as_dtype, new_buffer, of_numbers, same_length_op
 from ..loopir.reductions import REDUCTIONS, zero_of
-from .batch_axes import ASKED, MADE, Lane, Lengths, Plan, asked_for, gathers_patches, product
+from .batch_axes import (
+    ALLOCATIONS,
+    LENGTH_OPS,
+    Lane,
+    Lengths,
+    Plan,
+    gathers_patches,
+    lengths_read,
+    product,
+)
 
 TARGET = 1 << 19  # bytes that a strip allocates: they fit the second-level cache
 FEW = 4  # least ratio of these bytes to those of the sums, so that accumulating does not dominate
@@ -75,9 +84,9 @@ def plan_strips(function: Function, batch: Extent) -> Plan | None:
     extents = {batch}
     while True:
         plan = Plan(function, extents, batch)
-        if plan.met <= extents:
+        if plan.aligned <= extents:
             break
-        extents |= plan.met
+        extents |= plan.aligned
     leaving = plan.leaving_values()
     if any(not each.record.pure for op in plan.after
            for each in (op, *(inner for b in op.blocks for inner in walk(b)))):
@@ -92,9 +101,9 @@ def apply_plan(function: Function, plan: Plan) -> Function:
     with Builder(block, above=defined_values(function.block)):
         env = dict(zip(function.params, block.params))
         lengths = Lengths(plan, env)
-        for op in plan.early:
-            if op.name in ASKED and op.inputs[0] in plan.lanes:
-                env[op.output] = product(lengths.all_of(asked_for(op)))
+        for op in plan.before:
+            if op.name in LENGTH_OPS and op.inputs[0] in plan.lanes:
+                env[op.output] = product(lengths.all_of(lengths_read(op)))
             else:
                 emit_again(op, env)
         with at(plan.inside[0].line):
@@ -121,20 +130,20 @@ def emit_loop(plan: Plan, lengths: Lengths, env: dict[Value, Value]) -> None:
     members = lengths.of(plan.batch)
     for d in sorted(plan.extents - {plan.batch}, key=str):
         members = same_length_op(members, lengths.of(d))
-    totals = [op.output for op in plan.inside if op.output in plan.totals]
+    sums = [op.output for op in plan.inside if op.output in plan.sums]
     leaving = plan.leaving_values()
-    size = length_of_strip(plan, lengths, members, totals)
+    size = length_of_strip(plan, lengths, members, sums)
     strips = strips_of_op(members, size)
     types = {x: Scalar(REDUCTIONS["sum"].accumulator(x.type.dtype)) if isinstance(x.type, Scalar)
-             else x.type for x in (*totals, *leaving)}
-    starts = [new_buffer(t.dtype, t.dims, lengths.all_of(t.dims), zero=x in plan.totals)
+             else x.type for x in (*sums, *leaving)}
+    starts = [new_buffer(t.dtype, t.dims, lengths.all_of(t.dims), zero=x in plan.sums)
               if isinstance(t, Array) else zero_of(t.dtype) for x, t in types.items()]
     extents = {rows: fresh_extent()
                for rows in dict.fromkeys((None, *(lane.rows for lane in plan.lanes.values())))}
 
     def of_strip(x: Value) -> Type:
         """The type of a strip's part of `x`."""
-        if x not in plan.lanes and x not in plan.taken:
+        if x not in plan.lanes and x not in plan.sliced:
             return x.type
         lane = plan.lanes.get(x, Lane())
         dims = list(x.type.dims)
@@ -148,7 +157,7 @@ def emit_loop(plan: Plan, lengths: Lengths, env: dict[Value, Value]) -> None:
         start = op_named("multiply", s, size)
         stop = op_named("min_", op_named("add", start, size), members)
         count = op_named("subtract", stop, start)
-        for x in plan.taken:
+        for x in plan.sliced:
             inner[x] = add_op(getitem, [env[x], start, stop], {"pattern": ("xx.",)}, [of_strip(x)],
                               names=[x.name]).output
         for op in plan.indices():
@@ -156,16 +165,16 @@ def emit_loop(plan: Plan, lengths: Lengths, env: dict[Value, Value]) -> None:
         for op in plan.inside:
             inputs = [inner[x] for x in op.inputs]
             # the first of the given lengths is the members', though another may be as large
-            if op.name in MADE or op.name == "reshape":
-                k = MADE.get(op.name, 1)
+            if op.name in ALLOCATIONS or op.name == "reshape":
+                k = ALLOCATIONS.get(op.name, 1)
                 inputs[k] = (count if op.output.type.dims[0] in plan.extents
                              else plan.in_strip(op.inputs[k], count, inner))
             with at(op.line):
                 inner[op.output] = add_op(op.record, inputs, op.attrs, [of_strip(op.output)],
                                           names=[op.output.name]).output
-        body.yields = [*(accumulate(carry, inner[x]) for carry, x in zip(carries, totals)),
+        body.yields = [*(accumulate(carry, inner[x]) for carry, x in zip(carries, sums)),
                        *(setitem(carry, inner[x], start, stop, pattern=("xx.",))
-                         for carry, x in zip(carries[len(totals):], leaving))]
+                         for carry, x in zip(carries[len(sums):], leaving))]
     made = add_op(for_record, [value(0), strips, value(1), *starts], {"breaks": False},
                   [c.type for c in carries], [body], [c.name for c in carries])
     env.update((x, as_dtype(y, x.type.dtype)) for x, y in zip(types, made.outputs))
@@ -184,14 +193,14 @@ def total_of(numbers: Sequence[Value]) -> Value:
     return functools.reduce(lambda a, b: op_named("add", a, b), numbers, value(0))
 
 
-def length_of_strip(plan: Plan, lengths: Lengths, members: Value, totals: Sequence[Value]) -> Value:
+def length_of_strip(plan: Plan, lengths: Lengths, members: Value, sums: Sequence[Value]) -> Value:
     """The number of members of a strip, as a number of the program."""
     mine = [op.output for op in plan.inside
             if op.name in ("getitem", "additem", "concatenate", "reshape", "reshape_like")
             and plan.lanes.get(op.output) == Lane() and plan.is_known(op.output.type.dims[1:])]
     each = total_of([lengths.bytes_of(x.type.dtype, x.type.dims[1:]) for x in mine])
     summed = total_of([lengths.bytes_of(t.type.dtype, t.type.dims)
-                       for t in totals if isinstance(t.type, Array)])
+                       for t in sums if isinstance(t.type, Array)])
     size = strip_length_op(members, each, op_named("max_", value(TARGET),
                                                    op_named("multiply", value(FEW), summed)))
     for x, sizes in plan.whole_rows:

@@ -94,57 +94,77 @@ class Plan:
 
 def plan_distribution(op: Op) -> Plan | None:
     """The plan to distribute a loop; None if it is illegal or of no use."""
-    if op.name != "for" or op.attrs["breaks"] or op.inputs[2].constant not in (1, -1):
+    if not _is_straight(op):
         return None
-    (body,), (lo, hi) = op.blocks, (x.constant for x in op.inputs[:2])
-    if MISSING not in (lo, hi) and abs(hi - lo) < SHORT or not all(map(is_simple, body.ops)):
-        return None
-    slow = dependents(body.ops, (x for each in body.ops if each.record.vector and is_of_reals(each)
-                             for x in each.outputs))
-    if not slow:
-        return None
-    written = _written(op)
+    (body,) = op.blocks
+    inside, varying = set(body.ops), dependents(body.ops, body.params)
+    costly = dependents(body.ops, (x for each in body.ops
+                                   if each.record.vector and is_of_reals(each)
+                                   for x in each.outputs))
+    written = _written(op) if costly else None
     if written is None:
         return None
-    inside, varying = set(body.ops), dependents(body.ops, body.params)
-    writes = [each for each in body.ops if each.name in WRITES]
-    apart = [each for each in body.ops if each.name == "getitem"
-             and not is_direct(each, body.params[0], varying)]
-    if not apart and not any(each.record is place_in_op for each in body.ops) and all(
-            _is_side_by_side(op, k, varying) for k in written):
+    gathers = [each for each in body.ops if each.name == "getitem"
+               and not is_direct(each, body.params[0], varying)]
+    if not gathers and not _scatters(op, written, varying):
         return None
-    picked = dependents(body.ops, (x.output for x in apart))
-    places = {x for each in (*writes, *apart)
-              for x in each.inputs[1 if each.name == "getitem" else 2:]}
-    if places & slow:
+    scatter = _scatter(body, gathers, costly)
+    if scatter is None:
         return None
-    # Of the operands of the writes, expensive or gathered numbers are saved; the others, and
-    # indices, are recomputed.
-    third, pending, computed = set(writes), [(x, True) for x in places
-                                             for each in writes if x in each.inputs[2:]], {}
-    pending += [(each.inputs[1], False) for each in writes]
-    while pending:
-        x, is_place = pending.pop(0)
-        if not is_place and (x in slow or x in picked) and x.op.name != "negative":
-            computed[x] = None
-        elif x.op in inside and x.op not in third:
-            third.add(x.op)
-            pending += [(y, is_place) for y in x.op.inputs]
+    third, computed = scatter
     ends = [y for k, y in enumerate(body.yields) if k not in written]
-    second = _needed([*computed, *ends], inside, stop=set(apart))
-    read = [each.output for each in apart if each in second]
-    second -= set(apart)
-    if any(each.record is place_in_op
-           for each in second) or any(x.type.dtype not in REAL for x in (*computed, *read)):
-        return None
+    second = _needed([*computed, *ends], inside, stop=set(gathers))
+    read = [each.output for each in gathers if each in second]
+    second -= set(gathers)
     first = _needed(read, inside)
-    if any(y in body.params[1:] for each in first for y in each.inputs):
+    if (any(each.record is place_in_op for each in second)
+            or any(x.type.dtype not in REAL for x in (*computed, *read))
+            or any(y in body.params[1:] for each in first for y in each.inputs)):
         return None
 
     def in_order(ops: set[Op]) -> list[Op]:
         return [each for each in body.ops if each in ops]
 
-    return Plan(read, in_order(first), in_order(second), list(computed), in_order(third), written)
+    return Plan(read, in_order(first), in_order(second), computed, in_order(third), written)
+
+
+def _is_straight(op: Op) -> bool:
+    """Whether `op` is a long enough loop of straight-line code."""
+    if op.name != "for" or op.attrs["breaks"] or op.inputs[2].constant not in (1, -1):
+        return False
+    lo, hi = (x.constant for x in op.inputs[:2])
+    return (MISSING in (lo, hi) or abs(hi - lo) >= SHORT) and all(map(is_simple, op.blocks[0].ops))
+
+
+def _scatters(op: Op, written: list[int], varying: set[Value]) -> bool:
+    """Whether trips write other elements than contiguous ones that are known to exist."""
+    return (any(each.record is place_in_op for each in op.blocks[0].ops)
+            or not all(_is_side_by_side(op, k, varying) for k in written))
+
+
+def _scatter(body: Block, gathers: list[Op],
+             costly: set[Value]) -> tuple[set[Op], list[Value]] | None:
+    """The ops of the scattering loop, and the numbers that it reads from the strip: of the operands
+    of writes, those that are costly or gathered.  Other operands, and indices, are recomputed; None
+    if an index is costly.
+    """
+    writes = [each for each in body.ops if each.name in WRITES]
+    gathered = dependents(body.ops, (x.output for x in gathers))
+    places = {x for each in (*writes, *gathers)
+              for x in each.inputs[1 if each.name == "getitem" else 2:]}
+    if places & costly:
+        return None
+    inside, ops, computed = set(body.ops), set(writes), {}
+    pending = [(x, True) for x in places for each in writes if x in each.inputs[2:]]
+    pending += [(each.inputs[1], False) for each in writes]
+    while pending:
+        x, is_place = pending.pop(0)
+        if not is_place and (x in costly or x in gathered) and x.op.name != "negative":
+            computed[x] = None
+        elif x.op in inside and x.op not in ops:
+            ops.add(x.op)
+            pending += [(y, is_place) for y in x.op.inputs]
+    return ops, list(computed)
 
 
 def _written(op: Op) -> list[int] | None:
