@@ -46,7 +46,7 @@ import numpy as np
 from llvmlite import binding
 
 from ..intrinsics import boxing, complex_math
-from ..kernels import lapack, scipy_special
+from ..kernels import lapack_routines, scipy_special
 from ..llvm.parallel_codegen import Symbols, hand_over
 from ..numba_internals import Cache, CompileResult, dumps, rtsys
 
@@ -225,7 +225,7 @@ class DiskCache(Cache):
             external, parts, codes, defined = pickle.loads(content)
             rtsys.initialize(target_context)
             complex_math.provide(external)
-            lapack.provide(external)
+            lapack_routines.provide(external)
             scipy_special.provide(external)
             boxing.is_known()  # by name
             if not all(map(binding.address_of_symbol, external)):

@@ -23,7 +23,7 @@ from ..intrinsics.element_access import field, item, structure
 from ..intrinsics.noalias_alloc import MEMORY, New, described, had, new_memory
 from ..llvm.helper_functions import fails, leave_if, outlined
 from ..numba_internals import cgutils, impl_ret_borrowed, impl_ret_new_ref
-from .lapack import copier
+from .row_copy import copier
 
 
 def native_in_order(array):

@@ -5,8 +5,8 @@ numbers.
 
 SciPy exports them for Cython, as C functions of float64 that need neither Python nor its lock, with
 the bits of the ufuncs. Their addresses are valid in this process: code refers to them by symbols,
-which `provide` defines before linking, as in lapack.py. Digamma is one of them: our own, used in
-exported files (ops/math/special.py), takes ten times as long.
+which `provide` defines before linking, as in lapack_routines.py. Digamma is one of them: our own,
+used in exported files (ops/math/special.py), takes ten times as long.
 
 Considered: the inner loops of the ufuncs, as for NumPy's in runtime/intrinsics/complex_math.py,
 which report errors to Python; functions of our own, whose accuracy would have to be shown for each.

@@ -10,7 +10,7 @@ from judge import outcome
 
 import s2s
 from s2s.runtime.call.native_function import InterpretedWarning
-from s2s.runtime.kernels import lapack
+from s2s.runtime.kernels import lapack_routines
 
 RNG = np.random.default_rng(0)
 pytestmark = pytest.mark.compile
@@ -287,7 +287,7 @@ def test_whatever_python_raises_on_cofactors_is_an_error(monkeypatch):
 
     a = np.diag(np.arange(20.0) / 5)
     fast = s2s.jit(s2s.grad(np.linalg.det))
-    monkeypatch.setattr(lapack, "cofactors", out_of_memory)
+    monkeypatch.setattr(lapack_routines, "cofactors", out_of_memory)
     with pytest.warns(InterpretedWarning, match="native code has raised what Python does not"):
         np.testing.assert_allclose(fast(a), s2s.grad(np.linalg.det)(a), rtol=1e-12)
 
