@@ -30,6 +30,7 @@ import functools
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numba
 import numpy as np
@@ -99,6 +100,17 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
 
     return (code((), lambda: specialise_lengths(whole(function))) if facts.much is None
             else ByLengths(function, code, facts.much))
+
+
+@dataclass
+class Failure:
+    """What a call of native code came to that has no result: the exception to raise, or else what
+    native code has `raised`, and whether that is because a supposition on lengths is disproved.
+    """
+
+    refusal: Exception | None = None
+    raised: str | None = None
+    is_disproved: bool = False
 
 
 class Native:
@@ -233,56 +245,73 @@ class Native:
         if self.is_in_python:
             return interpreted(self, args)
         args = native_byte_order(args)
-        overlap = any(map(overlaps_itself, args))
-        function, is_disproved, raised = self.function, False, None
         before = printed() if self.prints else 0
         drawn = [args[k].bit_generator.state for k in self.generators]
         try:
-            if self.holds is None or self.holds(*args):
-                result = self.result_of(self.dispatcher if not overlap
-                                        else self.dispatcher_of(self.checks, in_order=False), args,
-                                        self.checks)
-            else:
-                if self.careful is None:
-                    self.careful = self.dispatcher_of(checks=True, in_order=False)
-                result = self.result_of(self.careful, args, True)
+            result = self.native_result(args)
             if self.is_trap and first_bad(result) is not None:
-                return interpreted(self, args, printed() - before if self.prints else 0)
+                return interpreted(self, args, self.printed_since(before))
             return result if self.narrowed is None else self.narrowed(result)
         except MemoryCheckError:
             raise
-        except NumbaError as error:
-            refusal = (None if any(map(has_wide_integer, args))
-                       else one_line_message(error, function))
-        except NotCompiled as error:
-            self.is_in_python, self.is_pure, refusal = True, False, None
-            self.run = self.into = self.no_code
-            warnings.warn(
-                f"{function.name} runs in Python, slowly: compiling it has failed ({error})",
-                InterpretedWarning, stacklevel=4)
         except Exception as error:
-            op = raised_by(error, self.modules)
-            refusal, raised = ((None, f"{type(error).__name__}: {error}") if op is None
-                               else (raised_again(error, op), None))
-            is_disproved = (refusal is None and self.otherwise is not None
-                            and self.otherwise.is_wanted(error))
-        if is_disproved:
+            failure = self.failure(error, args)
+        if failure.is_disproved:
             return self.otherwise.code(*args)
         # raised here, where no other exception is being handled and shown beside it
-        if refusal is not None:
-            raise refusal
+        if failure.refusal is not None:
+            raise failure.refusal
         for k, state in zip(self.generators, drawn):  # repeat the random draws of compiled code
             args[k].bit_generator.state = state
-        result = interpreted(self, args, printed() - before if self.prints else 0)
+        result = interpreted(self, args, self.printed_since(before))
+        self.tell(failure, args)
+        return result
+
+    def native_result(self, args: tuple):
+        """The result of the code, or of the one that checks indices if the requirements do not
+        hold.
+        """
+        if self.holds is None or self.holds(*args):
+            overlap = any(map(overlaps_itself, args))
+            return self.result_of(self.dispatcher if not overlap
+                                  else self.dispatcher_of(self.checks, in_order=False), args,
+                                  self.checks)
+        if self.careful is None:
+            self.careful = self.dispatcher_of(checks=True, in_order=False)
+        return self.result_of(self.careful, args, True)
+
+    def printed_since(self, before: int) -> int:
+        """How many lines compiled code has printed since there were `before`."""
+        return printed() - before if self.prints else 0
+
+    def failure(self, error: Exception, args: tuple) -> Failure:
+        """What follows from an exception of compiling or of compiled code."""
+        if isinstance(error, NumbaError):
+            return Failure(None if any(map(has_wide_integer, args))
+                           else one_line_message(error, self.function))
+        if isinstance(error, NotCompiled):
+            self.is_in_python, self.is_pure = True, False
+            self.run = self.into = self.no_code
+            warnings.warn(
+                f"{self.function.name} runs in Python, slowly: compiling it has failed ({error})",
+                InterpretedWarning, stacklevel=5)
+            return Failure()
+        op = raised_by(error, self.modules)
+        refusal = None if op is None else raised_again(error, op)
+        return Failure(refusal, f"{type(error).__name__}: {error}" if op is None else None,
+                       refusal is None and self.otherwise is not None
+                       and self.otherwise.is_wanted(error))
+
+    def tell(self, failure: Failure, args: tuple) -> None:
+        """Warn, once, if native code has raised what Python does not."""
         # for which Numba has no type
-        if (raised is not None and not self.is_told
+        if (failure.raised is not None and not self.is_told
             and not any(type(x) is list and not x or has_wide_integer(x) for x in args)):
             self.is_told = True
             warnings.warn(
-                f"{function.name} runs in Python, slowly, in calls like this one: "
-                f"native code has raised what Python does not ({raised})",
-                InterpretedWarning, stacklevel=4)
-        return result
+                f"{self.function.name} runs in Python, slowly, in calls like this one: "
+                f"native code has raised what Python does not ({failure.raised})",
+                InterpretedWarning, stacklevel=5)
 
     def result_of(self, code: Callable, args: tuple, checks: bool):
         """The result of the dispatcher `code`; with S2S_CHECK=memory, check that it touched no
