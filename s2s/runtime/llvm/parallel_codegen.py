@@ -80,7 +80,7 @@ class Piece:
     def make(self) -> None:
         text, machine, passes, before = self.given
         try:
-            module = alone(text)
+            module = parse_in_own_context(text)
             if before is not None:
                 manager, builder = before
                 for function in functions_of(module):
@@ -150,8 +150,7 @@ class BackgroundCompilation(threading.Thread):
         return [piece.code for piece in self.pieces]
 
 
-# previous switch intervals
-_turns: list[float] = []
+_intervals: list[float] = []  # the switch intervals that were in force before
 _changing = threading.Lock()
 
 
@@ -161,33 +160,33 @@ def short_switch_interval() -> Iterator[None]:
     Python's lock each time.
     """
     with _changing:
-        _turns.append(sys.getswitchinterval())
+        _intervals.append(sys.getswitchinterval())
         sys.setswitchinterval(SHORT)
     try:
         yield
     finally:
         with _changing:
-            first = _turns[0]
-            _turns.pop()
-            if not _turns:  # the last of them
+            first = _intervals[0]
+            _intervals.pop()
+            if not _intervals:  # the last of them
                 sys.setswitchinterval(first)
 
 
-def alone(text: str) -> binding.ModuleRef:
+def parse_in_own_context(text: str) -> binding.ModuleRef:
     """A module in a context of its own, which is freed together with the module.
 
     By themselves, both are freed by the garbage collector if they are part of a cycle, in any
     order: the context frees its modules, and then the module would be freed twice.
     """
     context = ContextRef(without_llvmlite_lock("LLVMPY_ContextCreate")())
-    with said() as error:
+    with llvm_string() as error:
         module = binding.ModuleRef(without_llvmlite_lock("LLVMPY_ParseAssembly")(
             context, text.encode(), ctypes.byref(error)), context)
         context._owned = module._owned = True
         weakref.finalize(module, ffi.lib.LLVMPY_ContextDispose, context).atexit = False
         if error:
             raise RuntimeError(f"LLVM IR parsing error: {error.value.decode()}")
-    with said() as error:
+    with llvm_string() as error:
         if without_llvmlite_lock("LLVMPY_VerifyModule")(module, ctypes.byref(error)):
             raise RuntimeError(error.value.decode())
     return module
@@ -205,7 +204,7 @@ def functions_of(module: binding.ModuleRef) -> Iterator[ctypes.c_void_p]:
 
 
 @contextmanager
-def said() -> Iterator[ctypes.c_char_p]:
+def llvm_string() -> Iterator[ctypes.c_char_p]:
     """A string that LLVM allocates and that is freed here."""
     text = ctypes.c_char_p()
     try:
@@ -224,7 +223,7 @@ def without_llvmlite_lock(name: str):
 def bitcode(module: binding.ModuleRef) -> bytes:
     """The bitcode of a module."""
     size = ctypes.c_size_t()
-    with said() as text:
+    with llvm_string() as text:
         without_llvmlite_lock("LLVMPY_WriteBitcodeToString")(module, ctypes.byref(text),
                                                              ctypes.byref(size))
         return ctypes.string_at(text, size.value)
@@ -232,7 +231,7 @@ def bitcode(module: binding.ModuleRef) -> bytes:
 
 def machine_code(machine: binding.TargetMachine, module: binding.ModuleRef) -> bytes:
     """The object file of a module."""
-    with said() as error:
+    with llvm_string() as error:
         buffer = without_llvmlite_lock("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1,
                                                                    ctypes.byref(error))
         if not buffer:

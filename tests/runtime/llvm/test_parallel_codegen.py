@@ -300,14 +300,14 @@ def test_what_both_refer_to_is_known():
 
 def test_what_the_thread_worked_on_is_gone(monkeypatch):
     """Only its bitcode is kept: hundreds of functions stay in a process."""
-    alone, made = parallel_codegen.alone, []
+    parse, made = parallel_codegen.parse_in_own_context, []
 
     def noted(text):
-        module = alone(text)
+        module = parse(text)
         made.append(weakref.ref(module))
         return module
 
-    monkeypatch.setattr(parallel_codegen, "alone", noted)
+    monkeypatch.setattr(parallel_codegen, "parse_in_own_context", noted)
     kept = gradient(cache=False)
     agree(kept(*ARGS), s2s.value_and_grad(program, argnums=(0, 1))(*ARGS))
     gc.collect()
@@ -347,9 +347,9 @@ def test_what_the_garbage_collector_ends_it_ends_once():
     program = """
 import gc
 import types
-from s2s.runtime.llvm.parallel_codegen import alone
+from s2s.runtime.llvm.parallel_codegen import parse_in_own_context
 for k in range(50):
-    module = alone(f"define i64 @f{k}(i64 %a) {{ ret i64 {k} }}")
+    module = parse_in_own_context(f"define i64 @f{k}(i64 %a) {{ ret i64 {k} }}")
     cycle = types.SimpleNamespace(module=module, functions=list(module.functions))
     cycle.itself = cycle
     del module, cycle
