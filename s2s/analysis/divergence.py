@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from ..ir.graph import Block, Function, Op, Value, op_free_values, walk
 from ..ir.types import Array, Extent, List, Scalar, Tape, Tuple, Type
-from ..ops.batch import is_ragged
+from ..ops.arrays.batched_index import is_ragged
 from ..ops.program.custom_rules import is_ruled
 from ..ops.program.effects import has_effects
 from ..ops.program.recursive_callee import Recursive

@@ -25,9 +25,10 @@ from ...ir.graph import Function, Op, Value, op_free_values
 from ...ir.types import Array, Dim, Extent, Scalar
 from ...ops.arrays.index import getitem
 from ...ops.arrays.index_pattern import expand, is_advanced, paired
+from ...ops.core.axis_numbers import normal_axes
 from ...ops.core.control import at_least_zero
 from ...ops.core.record import dims_of, rank, value
-from ...ops.core.shape import length, normal_axes
+from ...ops.core.shape import length
 from ..loopir.elements import stride
 from ..loopir.loop_builder import op_named
 from ..loopir.reductions import REDUCTIONS

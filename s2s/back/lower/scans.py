@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 
 from ...ir.graph import Op, Value
 from ...ir.types import Array, Scalar, is_inexact
+from ...ops.core.axis_numbers import normal_axes
 from ...ops.core.elementwise import select
 from ...ops.core.record import RECORDS, value
-from ...ops.core.shape import normal_axes
 from ..arrays.legalise import complex_order
 from ..loopir.elements import Elements, Index, flat_index, read, unflat_index
 from ..loopir.loop_builder import add, loop, op_named, put

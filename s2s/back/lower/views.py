@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from ...ir.builder import add_op, emit
 from ...ir.graph import MISSING, Op, Value
 from ...ir.types import Array, Extent
+from ...ops.core.axis_numbers import normal_axes
 from ...ops.core.elementwise import select
 from ...ops.core.record import RECORDS, constant, value
-from ...ops.core.shape import normal_axes
 from ..loopir.elements import Elements, Index, basic_view, reshaped, transposed, unflat_index
 from ..loopir.loop_builder import add, multiply, op_named, subtract
 from ..loopir.ops import as_dtype, compute, contiguous, count_of_op, new_buffer, place_in_op

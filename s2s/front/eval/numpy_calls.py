@@ -13,8 +13,9 @@ from ...ir.builder import current
 from ...ir.graph import Value
 from ...lazy_import import Named
 from ...library import numpy_functions as library
+from ...ops.core.axis_numbers import normal_axis
 from ...ops.core.record import FUNCTIONS, dtype_of, rank
-from ...ops.core.shape import length, normal_axis
+from ...ops.core.shape import length
 from ..domain.frame import Frame
 from ..domain.functions import Intrinsic
 from ..domain.heap import Cell, Container

@@ -13,16 +13,10 @@ from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current, emit
 from ...ir.graph import Value
 from ...ir.types import Extent, Scalar, Type
+from ..core.axis_numbers import normal_axes, normal_axis, static_axis
+from ..core.batch_rules import over_one_axis, shifted
 from ..core.record import define, dims_of, numpy_function, rank, runs_backwards, static, value
-from ..core.shape import (
-    is_array,
-    literal,
-    members,
-    normal_axes,
-    normal_axis,
-    numpy_call,
-    static_axis,
-)
+from ..core.shape import is_array, literal, members, numpy_call
 from .reshape import only, rearranged, reshape_like, unknown_like
 
 # ----------------------------------------------------------------------------------------- new axes
@@ -65,6 +59,11 @@ def _syntax_expand(x: ast.expr, *, axis, count: int | None = None) -> ast.expr:
     return numpy_call("expand_dims", x, literal(axis))
 
 
+def _batch_expand(flags, x: Value, *, axis, count: int | None = None):
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    return expand_dims(x, tuple(k + 1 for k in normal_axes(axes, rank(x) - 1 + len(axes))))
+
+
 expand_dims_record = define(
     "expand_dims",  # `count` is the rank of the result, where it is known
     evaluate=lambda x, *, axis, count=None: np.expand_dims(x, axis),
@@ -76,6 +75,7 @@ expand_dims_record = define(
     cheap=True,
     views=(0,),
     moves=(0,),
+    batch=_batch_expand,
 )
 
 
@@ -154,6 +154,15 @@ def _syntax_squeeze(x: ast.expr, *, axis, count: int | None = None) -> ast.expr:
     return ast.Subscript(x, only(entries), ast.Load())
 
 
+def _batch_squeeze(flags, x: Value, *, axis, count: int | None = None):
+    dims = dims_of(x.type)[1:]
+    if axis is None and any(not isinstance(d, int) and d.may_be_one for d in dims):
+        return None
+    axes = (tuple(k for k, d in enumerate(dims) if d == 1) if axis is None
+            else normal_axes(axis, len(dims)))
+    return squeeze_record(x, axis=tuple(k + 1 for k in axes))
+
+
 squeeze_record = define(
     "squeeze",  # `count` is the rank of x if everything is static: then it is x[:, 0]
     evaluate=lambda x, *, axis, count=None: np.squeeze(x, axis),
@@ -165,6 +174,7 @@ squeeze_record = define(
     cheap=True,
     views=(0,),
     moves=(0,),
+    batch=_batch_squeeze,
 )
 
 
@@ -244,6 +254,12 @@ def _fold_transpose(x: Value, *, axes):
     return None
 
 
+def _batch_transpose(flags, x: Value, *, axes):
+    own = rank(x) - 1
+    order = range(own)[::-1] if axes is None else normal_axes(axes, own)
+    return transpose_record(x, axes=(0, *(k + 1 for k in order)))
+
+
 transpose_record = define(
     "transpose",  # axes None: reverse all
     evaluate=lambda x, *, axes: np.transpose(x, axes),
@@ -261,6 +277,7 @@ transpose_record = define(
     cheap=True,
     views=(0,),
     moves=(0,),
+    batch=_batch_transpose,
 )
 
 
@@ -372,6 +389,7 @@ flip_record = define(
     cheap=True,
     views=(0,),
     moves=(0,),
+    batch=lambda flags, x, *, axis: flip_record(x, axis=shifted(axis, rank(x) - 1)),
 )
 
 
@@ -403,6 +421,7 @@ roll_record = define(
     syntax=lambda x, shift, *, axis: numpy_call("roll", x, shift, axis=literal(axis)),
     cheap=True,
     moves=(0,),
+    batch=over_one_axis,
 )
 
 

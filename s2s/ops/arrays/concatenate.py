@@ -11,6 +11,8 @@ from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current, fresh_extent, fresh_shape, meet
 from ...ir.graph import Value
 from ...ir.types import Array, Extent, Scalar, Tuple, Type, Unknown
+from ..core.axis_numbers import normal_axes, normal_axis, static_axis
+from ..core.batch_rules import all_batched
 from ..core.chain_rule import like_operand
 from ..core.record import (
     ALL,
@@ -25,16 +27,7 @@ from ..core.record import (
     static,
     value,
 )
-from ..core.shape import (
-    length,
-    literal,
-    members,
-    named_extent,
-    normal_axis,
-    numpy_call,
-    shaped_like,
-    static_axis,
-)
+from ..core.shape import length, literal, members, named_extent, numpy_call, shaped_like
 from .axes import atleast_1d, atleast_2d, expand_dims, transpose_record
 from .create import array
 from .index import take
@@ -154,6 +147,11 @@ def _sequence_syntax(name: str):
     return syntax
 
 
+def _batch_concatenate(flags, *xs: Value, axis: int):
+    xs = all_batched(flags, xs)
+    return concatenate_record(*xs, axis=normal_axes(axis, rank(xs[0]) - 1)[0] + 1)
+
+
 concatenate_record = define(
     "concatenate",
     evaluate=lambda *xs, axis: np.concatenate(xs, axis),
@@ -164,6 +162,7 @@ concatenate_record = define(
     syntax=_sequence_syntax("concatenate"),
     cheap=True,
     moves=ALL,
+    batch=_batch_concatenate,
 )
 
 
@@ -263,6 +262,11 @@ def _vjp_stack(bar, y, *xs, axis):
     )
 
 
+def _batch_stack(flags, *xs: Value, axis: int):
+    xs = all_batched(flags, xs)
+    return stack_record(*xs, axis=normal_axes(axis, rank(xs[0]))[0] + 1)
+
+
 stack_record = define(
     "stack",
     evaluate=lambda *xs, axis: np.stack(xs, axis),
@@ -272,6 +276,7 @@ stack_record = define(
     syntax=_sequence_syntax("stack"),
     cheap=True,
     moves=ALL,
+    batch=_batch_stack,
 )
 
 

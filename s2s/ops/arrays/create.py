@@ -29,12 +29,14 @@ from ...ir.types import (
     is_listed,
 )
 from ..core import raise_conditions
-from ..core.cast import as_dtype, convert, dtype_name, dtype_syntax
+from ..core.batch_rules import align, all_batched, lane_count, on_all_lanes
+from ..core.cast import as_dtype, astype, convert, dtype_name, dtype_syntax
 from ..core.chain_rule import like_operand
 from ..core.control import item
 from ..core.copy import copy
 from ..core.define_elementwise import is_none, sampled
 from ..core.dependence_rules import follows, nothing
+from ..core.elementwise import equal, maximum, where
 from ..core.identities import base_offset
 from ..core.record import (
     RECORDS,
@@ -44,6 +46,7 @@ from ..core.record import (
     dims_of,
     dtype_of,
     numpy_function,
+    rank,
     static,
     value,
 )
@@ -133,13 +136,20 @@ def _infer_full(v: Value, *extents: Value) -> Type:
     return shaped(dtype_of(v.type), extents)
 
 
+def _batch_full(flags, v: Value, *extents: Value):
+    if any(flags[1:]):
+        return None
+    return full_record(align(v, rank(v) - 1, len(extents)), length(v, axis=0), *extents)
+
+
 full_record = define(
     "full",  # (v, *extents): as np.full(extents, v)
     evaluate=lambda v, *extents: np.full(_shape(extents), v),
     infer=_infer_full,
     syntax=lambda v, *extents: numpy_call("full", _shape_syntax(extents), v),
     vjp=lambda bar, y, v, *extents: (like_operand(sum_to(bar, v), v), *_no_vjp(bar, y, *extents)),
-    linear=(0,), cheap=True, raises=raise_conditions.COUNTS_AFTER_ONE, moves=(0,))
+    linear=(0,), cheap=True, raises=raise_conditions.COUNTS_AFTER_ONE, moves=(0,),
+    batch=_batch_full)
 
 
 def _dtype(dtype, default: str = "float64") -> str:
@@ -205,11 +215,17 @@ def _like(name: str, function: Callable) -> Record:
                                   if isinstance(x.type, Scalar) else None),
         syntax=lambda x, *, dtype: numpy_call(name, x,
                                               *([] if dtype is None else [dtype_syntax(dtype)])),
-        vjp=_no_vjp, jvp=_no_jvp, depends=nothing)
+        vjp=_no_vjp, jvp=_no_jvp, depends=nothing, batch=on_all_lanes)
 
 
 ones_like_record = _like("ones_like", np.ones_like)
 empty_like_record = _like("empty_like", lambda x, dtype=None: np.empty_like(x, dtype))
+def _batch_full_like(flags, v: Value, x: Value):
+    own = rank(x) - flags[1]
+    v, count = align(v, rank(v) - flags[0], own, flags[0]), lane_count(flags, (v, x))
+    return full_record(v, count, *(length(x, axis=k) for k in range(flags[1], rank(x))))
+
+
 full_like_record = define(
     "full_like",  # (v, x): v, spread over the shape of x, in the dtype of v
     evaluate=lambda v, x: np.full(np.shape(x), v),
@@ -217,7 +233,7 @@ full_like_record = define(
     fold=lambda v, x: v if isinstance(x.type, Scalar) and isinstance(v.type, Scalar) else None,
     syntax=lambda v, x: numpy_call("full", numpy_call("shape", x), v),
     vjp=lambda bar, y, v, x: (like_operand(sum_to(bar, v), v), None),
-    linear=(0,), cheap=True, moves=(0,))
+    linear=(0,), cheap=True, moves=(0,), batch=_batch_full_like)
 
 
 def _own_dtype(x: Value, dtype) -> str | None:
@@ -360,6 +376,21 @@ def _jvp_linspace(dots, y, start, stop, num, *, endpoint):
                            zeros_of(stop) if stop_dot is None else stop_dot, num, endpoint=endpoint)
 
 
+def _batch_linspace(flags, start: Value, stop: Value, num: Value, *, endpoint: bool):
+    if flags[2]:
+        return None
+    dtype = dtype_of(linspace_record.infer(*(Value(Scalar(x.type.dtype)) if flag else x
+                                             for x, flag in zip((start, stop), flags)), num,
+                                           endpoint=endpoint))
+    start, stop = (align(x, 0, 1, flag) for x, flag in zip((start, stop), flags))
+    k, last = RECORDS["expand_dims"](arange(num), axis=0), num - 1 if endpoint else num
+    parts = maximum(last, 1)
+    if dtype in ("float32", "complex64"):
+        k, parts = astype(k, dtype="float32"), convert(parts, dtype="float32")
+    found = k * ((stop - start) / parts) + start  # as NumPy computes it
+    return where(equal(k, 0), start, where(equal(k, last), stop, found)) if endpoint else found
+
+
 @follows(0, 1)
 def _depends_linspace(unions, y, deps, start, stop, num, **attrs):
     return np.broadcast_to(unions.union(deps[0], deps[1]), np.shape(y)).copy()
@@ -369,7 +400,8 @@ linspace_record = define("linspace",
                          evaluate=lambda start, stop, num, *, endpoint: np.linspace(
                              start, stop, num, endpoint=endpoint), infer=_infer_linspace,
                          syntax=_linspace_syntax, vjp=_vjp_linspace, jvp=_jvp_linspace,
-                         raises=raise_conditions.COUNTS_AFTER_TWO, depends=_depends_linspace)
+                         raises=raise_conditions.COUNTS_AFTER_TWO, depends=_depends_linspace,
+                         batch=_batch_linspace)
 
 
 @numpy_function(np.linspace)
@@ -456,6 +488,15 @@ def _jvp_array(dots, y, *leaves, shape, dtype):
     return array_record(*rows, shape=shape, dtype=dtype if dtype and is_inexact(dtype) else None)
 
 
+def _batch_array(flags, *leaves: Value, shape: tuple[int, ...], dtype: str | None):
+    leaves = all_batched(flags, leaves)
+    rows = RECORDS["stack"](*leaves, axis=1)
+    if len(shape) > 1:
+        rest = (length(leaves[0], axis=k) for k in range(1, rank(leaves[0])))
+        rows = RECORDS["reshape"](rows, length(leaves[0], axis=0), *map(value, shape), *rest)
+    return rows if dtype is None or dtype == dtype_of(rows.type) else astype(rows, dtype=dtype)
+
+
 @follows()
 def _depends_array(unions, y, deps, *leaves, shape, dtype):
     return np.array(list(deps), np.int64).reshape(shape)
@@ -465,7 +506,7 @@ array_record = define(
     "array",  # (*leaves): a nested list of this shape, of numbers or of arrays of one shape
     evaluate=lambda *leaves, shape, dtype: np.array(_nested(leaves, shape, list), dtype),
     infer=_infer_array, syntax=_array_syntax, vjp=_vjp_array, jvp=_jvp_array, cheap=True,
-    depends=_depends_array)
+    depends=_depends_array, batch=_batch_array)
 
 
 def _leaves(x: Value) -> tuple[list[Value], tuple[int, ...]]:
@@ -518,7 +559,7 @@ as_array = define(
     fold=_fold_as_array,
     syntax=lambda x, *, function: numpy_call(function, x),
     vjp=lambda bar, y, x, *, function: (like_operand(bar, x),),
-    linear=(0,), cheap=True, views=(0,), moves=(0,))
+    linear=(0,), cheap=True, views=(0,), moves=(0,), batch=on_all_lanes)
 
 
 @numpy_function(np.array)

@@ -12,20 +12,13 @@ from ...errors import TypeMismatchError
 from ...ir.builder import current
 from ...ir.graph import Value
 from ...ir.types import Array, Scalar, Type, Unknown
+from ..core.axis_numbers import normal_axes, static_axis
+from ..core.batch_rules import over_one_axis
 from ..core.cast import as_dtype
 from ..core.control import for_loop
 from ..core.dependence_rules import follows, spread_as
 from ..core.record import RECORDS, define, dtype_of, numpy_function, rank, static, value
-from ..core.shape import (
-    float_dtype,
-    length,
-    literal,
-    normal_axes,
-    numpy_call,
-    shaped_like,
-    static_axis,
-    zeros_of,
-)
+from ..core.shape import float_dtype, length, literal, numpy_call, shaped_like, zeros_of
 from .axes import flip, moveaxis, squeeze, transpose_record
 from .create import empty_like, ones, ones_like, zeros
 from .index import put, take
@@ -96,6 +89,7 @@ cumsum = define(
     linear=(0,),
     syntax=lambda x, *, axis: numpy_call("cumsum", x, axis=literal(axis)),
     depends=_depends_running,
+    batch=over_one_axis,
 )
 
 
@@ -233,6 +227,7 @@ cumprod = define(
     jvp=_jvp_cumprod,
     syntax=lambda x, *, axis: numpy_call("cumprod", x, axis=literal(axis)),
     depends=_depends_running,
+    batch=over_one_axis,
 )
 
 

@@ -26,10 +26,12 @@ from ...ir.builder import current, fresh_shape
 from ...ir.graph import Value
 from ...ir.types import Array, Type, Unknown
 from ...lazy_import import Named
+from ..core.axis_numbers import normal_axes, static_axis
+from ..core.batch_rules import over_one_axis
 from ..core.chain_rule import like_operand
 from ..core.define_elementwise import is_none
 from ..core.record import Record, define, dtype_of, numpy_function, rank, static, value
-from ..core.shape import extent_of, length, literal, normal_axes, shaped_like, static_axis
+from ..core.shape import extent_of, length, literal, shaped_like
 from .axes import expand_dims
 from .fft import (
     OTHER_WAY,
@@ -121,7 +123,7 @@ def _transform(name: str) -> Record:
                   evaluate=lambda x, *lengths, type, axis, norm: function(x, type, *lengths,
                                                                           axis=axis, norm=norm),
                   infer=_infer, vjp=_vjp(name), linear=(0,), syntax=_syntax(name),
-                  depends=depends_transform)
+                  batch=over_one_axis, depends=depends_transform)
 
 
 TRANSFORMS = {name: _transform(name) for name in ("dct", "dst")}

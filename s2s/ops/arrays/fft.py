@@ -40,22 +40,15 @@ from ...ir.builder import current, fresh_extent, fresh_shape
 from ...ir.graph import Value
 from ...ir.types import Array, Extent, Scalar, Type, Unknown, is_inexact
 from ...lazy_import import Named
+from ..core.axis_numbers import normal_axes, static_axis
+from ..core.batch_rules import over_one_axis, shifted
 from ..core.chain_rule import like_operand, real_if
 from ..core.define_elementwise import is_none
 from ..core.dependence_rules import follows, spread_as
 from ..core.elementwise import conjugate
-from ..core.record import RECORDS, Record, define, dtype_of, numpy_function, rank, value
+from ..core.record import RECORDS, Record, define, dtype_of, numpy_function, rank, shared, value
 from ..core.record import static as known
-from ..core.shape import (
-    extent_of,
-    length,
-    literal,
-    members,
-    named_extent,
-    normal_axes,
-    shaped_like,
-    static_axis,
-)
+from ..core.shape import extent_of, length, literal, members, named_extent, shaped_like
 from .axes import expand_dims, roll_record
 from .concatenate import along
 from .create import shape_tuple, zeros_record
@@ -197,6 +190,14 @@ def unconverted(bar: Value) -> Value:
             else bar)
 
 
+@shared
+def _batch(record: Record, flags, x: Value, *lengths: Value, axes, **attrs):
+    if not flags[0] or any(flags[1:]):
+        return None
+    from_end = axes is not None and max(axes if isinstance(axes, tuple) else (axes,)) < 0
+    return record(x, *lengths, axes=axes if from_end else shifted(axes, rank(x) - 1), **attrs)
+
+
 @follows(0)
 def depends_transform(unions, y, deps, x, *lengths, axes=None, axis=None, **attrs):
     """Rule: all elements along the axes of a Fourier or cosine transform."""
@@ -206,7 +207,7 @@ def depends_transform(unions, y, deps, x, *lengths, axes=None, axis=None, **attr
 
 def _transform(name: str) -> Record:
     return define(name, evaluate=_evaluate(name), infer=_infer(name), vjp=_vjp(name), linear=(0,),
-                  syntax=_syntax(name), depends=depends_transform)
+                  syntax=_syntax(name), batch=_batch, depends=depends_transform)
 
 
 fft, ifft, rfft, irfft = map(_transform, ("fft", "ifft", "rfft", "irfft"))
@@ -288,6 +289,7 @@ fitted_record = define(
     syntax=lambda x, n, *, axis: ast.Call(ast.Name("fitted", ast.Load()), [x, n, literal(axis)],
                                           []),
     moves=(0,),
+    batch=over_one_axis,
 )
 
 

@@ -46,6 +46,7 @@ from ..core.record import (
     value,
 )
 from ..core.shape import sum_to, zeros_of
+from .batched_index import batch_getitem, batch_written
 from .index_pattern import (
     Pattern,
     count_named,
@@ -496,6 +497,7 @@ getitem = define(
     cheap=True,
     views=(0,),
     moves=(0,),
+    batch=batch_getitem,
 )
 
 
@@ -535,6 +537,7 @@ setitem = define(
     writes=0,
     views=(0,),
     depends=_depends_set,
+    batch=batch_written,
 )
 additem = define(
     "additem",
@@ -545,6 +548,7 @@ additem = define(
     writes=0,
     views=(0,),
     depends=_depends_add,
+    batch=batch_written,
 )
 getitem.raises, setitem.raises, additem.raises = (raise_conditions.READ, raise_conditions.WRITE,
                                                   raise_conditions.WRITE)

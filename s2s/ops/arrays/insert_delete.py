@@ -13,11 +13,12 @@ from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current, fresh_extent
 from ...ir.graph import Value
 from ...ir.types import Array, Extent, Scalar, Type, is_inexact
+from ..core.axis_numbers import normal_axis
 from ..core.chain_rule import like_operand
 from ..core.define_elementwise import is_none
 from ..core.elementwise import logical_not
 from ..core.record import define, dims_of, dtype_of, numpy_function, rank, static, value
-from ..core.shape import length, literal, named_extent, normal_axis, numpy_call, zeros_of
+from ..core.shape import length, literal, named_extent, numpy_call, zeros_of
 from .concatenate import along
 from .create import arange, ones, zeros
 from .index import setitem, take

@@ -16,12 +16,12 @@ from ...errors import UnsupportedError
 from ...ir.builder import current
 from ...ir.graph import Value
 from ...ir.types import is_inexact
+from ..core.axis_numbers import static_axis
 from ..core.cast import as_dtype
 from ..core.elementwise import greater, isnan, logical_not, sqrt
 from ..core.elementwise import where as where_
 from ..core.kinks import Kink, kinked, ties_of_extreme
 from ..core.record import dtype_of, numpy_function, static, value
-from ..core.shape import static_axis
 from .cumulative import cumprod_, cumsum_, prod
 from .norms import root
 from .reduce import as_array, extreme, mean, refuse, sum_record, var

@@ -34,12 +34,14 @@ import numpy as np
 from ...ir.graph import Block, Op, Value, walk
 from ...ir.types import Scalar, Type
 from ..core import elementwise as ew
+from ..core.axis_numbers import normal_axes
+from ..core.batch_rules import align, shifted
 from ..core.chain_rule import SLOPES_OF_SIZES, like_operand, like_tangent, times
 from ..core.define_elementwise import elementwise, numpy_syntax, python_syntax
 from ..core.dependence_rules import follows, spread_as
 from ..core.kinks import Kink, kinked, size_zero
-from ..core.record import RECORDS, Record, define, dtype_of, forwards, rank, value
-from ..core.shape import normal_axes, sum_to, zeros_of
+from ..core.record import RECORDS, Record, define, dtype_of, forwards, rank, shared, value
+from ..core.shape import sum_to, zeros_of
 from .axes import expand_dims
 
 
@@ -282,6 +284,21 @@ def _syntax_root_forward(total: ast.expr, count: ast.expr, divisor: ast.expr, *r
     return _quotient(total if is_one else _quotient(total, count), divisor)
 
 
+def _batch_root(count: int):
+    """Of the operands the first `count` are reduced; the first has all axes of the result."""
+
+    @shared
+    def batch(record: Record, flags, *xs: Value, axis, keepdims):
+        own, most = rank(xs[-1]) - flags[-1], rank(xs[0]) - 1
+        if not flags[0]:
+            return None
+        first = [align(x, rank(x) - flag, most, flag) for x, flag in zip(xs[:count], flags)]
+        rest = [x if flag else expand_dims(x, 0) for x, flag in zip(xs[count:], flags[count:])]
+        return record(*first, *rest, axis=shifted(axis, own) if own else (), keepdims=keepdims)
+
+    return batch
+
+
 @follows()
 def _depends_root(unions, y, deps, squares, *xs, **attrs):
     """The squares are computed from the xs."""
@@ -305,6 +322,7 @@ root_forward = define(
     syntax=_syntax_root_forward,
     cheap=True,
     depends=_depends_root_forward,
+    batch=_batch_root(4),
 )
 
 
@@ -320,6 +338,7 @@ root = define(
     syntax=lambda squares, *xs, axis, keepdims: numpy_syntax("sqrt")(squares),
     cheap=True,
     depends=_depends_root,
+    batch=_batch_root(2),
 )
 
 

@@ -20,6 +20,8 @@ from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current, fresh_shape, meet
 from ...ir.graph import OPERATORS, Value
 from ...ir.types import Array, Scalar, Type, Unknown, may_be_one
+from ..core.axis_numbers import normal_axes
+from ..core.batch_rules import align_all, sum_of_lanes
 from ..core.chain_rule import like_operand
 from ..core.dependence_rules import anything, follows, spread_as
 from ..core.elementwise import conjugate
@@ -35,7 +37,7 @@ from ..core.record import (
     static,
     value,
 )
-from ..core.shape import length, matched, normal_axes, numpy_call, shaped_like, sum_to
+from ..core.shape import length, matched, numpy_call, shaped_like, sum_to
 from .axes import expand_dims, moveaxis, swapaxes, transpose_record
 from .reduce import sum_record
 from .reshape import ravel, reshape
@@ -172,6 +174,30 @@ def jvp_bilinear(product: Callable) -> Callable:
     return jvp
 
 
+def _batch_matmul(flags, a: Value, b: Value):
+    """Many products of one matrix with a vector are one product of two matrices."""
+    # sums of products, which would broadcast an axis of length 1
+    if all(flags) and 1 in (rank(a) - 1, rank(b) - 1):
+        a = matched(a, b, -1, -1 if rank(b) == 2 else -2)
+    match rank(a) - flags[0], rank(b) - flags[1]:
+        case 1, 1:
+            return (sum_of_lanes(a * b, (1,), False) if all(flags) else matmul(a, b) if flags[0]
+                    else matmul(b, a))
+        case 2, 1 if flags == (False, True):
+            return matmul(b, transpose_record(a, axes=None))
+        case 2, 1 if all(flags):
+            return sum_of_lanes(a * expand_dims(b, 1), (2,), False)
+        case 1, 2 if flags == (False, True):
+            return matmul(a, b)
+        case 1, 2 if all(flags):
+            return sum_of_lanes(expand_dims(a, 2) * b, (1,), False)
+        case 1, own:
+            return matmul(a, b) if not flags[0] or own == 2 else None  # of vectors and stacks
+        case own, 1:
+            return matmul(a, b) if not flags[1] else None
+    return matmul(*align_all(flags, (a, b)))
+
+
 @follows(0, 1)
 def _depends_product(unions, y, deps, a, b):
     """Rule: a row of the first and a column of the second."""
@@ -195,6 +221,7 @@ matmul = define(
     vjp=_vjp_product,
     syntax=lambda a, b: ast.BinOp(a, ast.MatMult(), b),
     depends=_depends_product,
+    batch=_batch_matmul,
 )
 matmul.jvp = jvp_bilinear(matmul)
 OPERATORS["matmul"] = matmul
@@ -335,6 +362,11 @@ def _infer_outer(a: Value, b: Value) -> Type:
     return Array(product_dtype(a, b), (dims_of(a.type)[0], dims_of(b.type)[0]))
 
 
+def _batch_outer(flags, a: Value, b: Value):
+    a = expand_dims(a, rank(a))
+    return a * (expand_dims(b, 1) if flags[1] else b)
+
+
 @follows(0, 1)
 def _depends_outer(unions, y, deps, a, b):
     left, right = (spread_as(d, x) for d, x in zip(deps, (a, b)))
@@ -352,6 +384,7 @@ outer_record = define(
     syntax=lambda a, b: numpy_call("outer", a, b),
     cheap=True,
     depends=_depends_outer,
+    batch=_batch_outer,
 )
 outer_record.jvp = jvp_bilinear(outer_record)
 

@@ -12,10 +12,11 @@ from ...errors import UnsupportedError
 from ...ir.builder import current
 from ...ir.graph import Value
 from ...ir.types import Scalar
+from ..core.axis_numbers import static_axis
 from ..core.cast import astype
 from ..core.elementwise import floor, greater_equal, isnan, minimum, where
 from ..core.record import FUNCTIONS, numpy_function, rank, static, value
-from ..core.shape import length, static_axis
+from ..core.shape import length
 from .axes import expand_dims, moveaxis
 from .index import take
 from .reduce import any_record, as_array, mean

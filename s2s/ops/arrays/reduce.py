@@ -17,6 +17,8 @@ from ...ir.builder import current, fresh_shape
 from ...ir.graph import Value
 from ...ir.types import Array, Scalar, Static, Tuple, Type, Unknown, is_inexact, may_be_one
 from ...lazy_import import Named
+from ..core.axis_numbers import normal_axes, static_axis
+from ..core.batch_rules import over_axes, over_one_axis
 from ..core.cast import as_dtype, dtype_name
 from ..core.control import item
 from ..core.copy import copy
@@ -55,9 +57,9 @@ from ..core.record import (
     static,
     value,
 )
-from ..core.shape import length, literal, normal_axes, numpy_call, size_of, spread, static_axis
+from ..core.shape import length, literal, numpy_call, size_of, spread
 from ..core.stop_gradient import barrier
-from .axes import expand_dims
+from .axes import expand_dims, moveaxis
 from .concatenate import concatenate_record
 from .create import asarray, full
 from .norms import root
@@ -106,8 +108,7 @@ def reduction(name: str, function: Callable, dtype: Callable | None = None,
             name, x, axis=literal(axis), keepdims=literal(keepdims or None)
         ),
         fold=folded,
-        depends=along_axes,
-        **fields,
+        **{"batch": over_axes, "depends": along_axes} | fields,
     )
 
 
@@ -241,6 +242,10 @@ def _infer_added_up(x: Value, *, axis) -> Type:
     return reduced(x, axis, False, dtype and (0 + np.ones(1, dtype)[0]).dtype.name)
 
 
+def _batch_added_up(flags, x: Value, *, axis):
+    return added_up_lanes(moveaxis(x, 1, 0), axis=0)
+
+
 # Python's sum, one element (or row) after another, where np.sum adds in pairs of pairs
 added_up = define(
     "added_up",
@@ -250,6 +255,7 @@ added_up = define(
     vjp=lambda bar, y, x, *, axis: (spread(over(bar, axis, False), x),),
     syntax=lambda x, *, axis: builtin_syntax("sum")(x),
     depends=along_axes,
+    batch=_batch_added_up,
 )
 
 
@@ -263,8 +269,8 @@ added_up_lanes = define(  # of the elements of each lane, along the first axis
     evaluate=lambda x, *, axis: sum_rows(x),
     infer=_infer_added_up,
     linear=(0,),
-    moves=(0,),
     depends=along_axes,
+    batch=_batch_added_up,
     vjp=lambda bar, y, x, *, axis: (spread(over(bar, axis, False), x),),
     syntax=lambda x, *, axis: ast.Call(ast.Name("sum_rows", ast.Load()), [x], []),
     helper=sum_rows,
@@ -502,8 +508,10 @@ def _position(dtype: str | None) -> str:
 
 any_record = reduction("any", np.any, _boolean, partials=(None,))
 all_record = reduction("all", np.all, _boolean, partials=(None,))
-argmax_record = reduction("argmax", np.argmax, _position, partials=(None,), raises=EXTREME)
-argmin_record = reduction("argmin", np.argmin, _position, partials=(None,), raises=EXTREME)
+argmax_record = reduction("argmax", np.argmax, _position, partials=(None,), raises=EXTREME,
+                          batch=over_one_axis)
+argmin_record = reduction("argmin", np.argmin, _position, partials=(None,), raises=EXTREME,
+                          batch=over_one_axis)
 for _each in (max_record, min_record):
     kinked(_each,
            Kink("a tie: each of the elements gets an equal share of the derivative",

@@ -14,6 +14,8 @@ from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current, fresh_extent
 from ...ir.graph import MISSING, Value
 from ...ir.types import Array, Scalar, Type, is_inexact
+from ..core.axis_numbers import normal_axis, static_axis
+from ..core.batch_rules import align, over_one_axis
 from ..core.dependence_rules import gathered
 from ..core.raise_conditions import COUNTS_AFTER_ONE
 from ..core.record import broadcast_dims, define, dims_of, dtype_of, numpy_function, rank, value
@@ -24,14 +26,13 @@ from ..core.shape import (
     lengths_of,
     literal,
     named_extent,
-    normal_axis,
     numpy_call,
     shape_giver,
     spread,
-    static_axis,
     sum_to,
     zeros_of,
 )
+from .axes import expand_dims
 from .concatenate import along
 from .create import arange
 from .index import additem
@@ -78,6 +79,7 @@ repeat_record = define(
     raises=COUNTS_AFTER_ONE,
     cheap=True,
     moves=(0,),
+    batch=over_one_axis,
 )
 unrepeat = define(
     "unrepeat",  # (y_bar, x, count; axis): summed to the shape of x
@@ -151,6 +153,14 @@ def _tiled(d, times, n):
     return named_extent(("tile", d, n if times is MISSING else times))
 
 
+def _batch_tile(flags, x: Value, *counts: Value):
+    own = rank(x) - flags[0]
+    if not flags[0] or any(flags[1:]):
+        return None
+    x = x if len(counts) <= own else expand_dims(x, tuple(range(1, len(counts) - own + 1)))
+    return tile_record(x, value(1), *[value(1)] * (own - len(counts)), *counts)
+
+
 tile_record = define(
     "tile",  # (x, *counts)
     evaluate=lambda x, *counts: np.tile(x, counts),
@@ -161,6 +171,7 @@ tile_record = define(
     raises=COUNTS_AFTER_ONE,
     cheap=True,
     moves=(0,),
+    batch=_batch_tile,
 )
 untile = define(
     "untile",  # (y_bar, x, *counts): summed to the shape of x
@@ -210,6 +221,12 @@ def _infer_broadcast(x: Value, *sizes: Value) -> Type:
     return rearranged(x, dims)
 
 
+def _batch_broadcast_to(flags, x: Value, *sizes: Value):
+    if not flags[0] or any(flags[1:]):
+        return None
+    return broadcast_to_record(align(x, rank(x) - 1, len(sizes)), length(x, axis=0), *sizes)
+
+
 broadcast_to_record = define(
     "broadcast_to",  # (x, *sizes)
     evaluate=lambda x, *sizes: np.broadcast_to(x, sizes),
@@ -222,6 +239,7 @@ broadcast_to_record = define(
     cheap=True,
     views=(0,),
     moves=(0,),
+    batch=_batch_broadcast_to,
 )
 
 

@@ -11,6 +11,7 @@ from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current, emit, fresh_extent, fresh_shape
 from ...ir.graph import Value
 from ...ir.types import Array, Extent, Scalar, Type, Unknown
+from ..core.batch_rules import batched_over
 from ..core.copy import copy
 from ..core.raise_conditions import RESHAPE
 from ..core.record import (
@@ -129,6 +130,10 @@ def _fold_reshape(x: Value, *sizes: Value):
     return None
 
 
+def _batch_reshape(flags, x: Value, *sizes: Value):
+    return reshape(x, length(x, axis=0), *sizes) if flags[0] and not any(flags[1:]) else None
+
+
 reshape = define(
     "reshape",  # (x, *sizes)
     evaluate=lambda x, *sizes: np.reshape(x, sizes),
@@ -141,6 +146,7 @@ reshape = define(
     cheap=True,
     views=(0,),
     moves=(0,),
+    batch=_batch_reshape,
 )
 
 
@@ -168,6 +174,15 @@ def _fold_reshape_like(x: Value, like: Value, *, known: bool = False):
     return emit(reshape_like, x, like, known=True) if is_array(like) and not known else None
 
 
+def _batch_reshape_like(flags, x: Value, like: Value, *, known: bool = False):
+    if all(flags):
+        return reshape_like(x, like)
+    if not flags[0]:
+        x = batched_over(x, length(like, axis=0))
+    return reshape(x, length(x, axis=0),
+                   *(length(like, axis=k) for k in range(flags[1], rank(like))))
+
+
 reshape_like = define(
     "reshape_like",  # x in the shape of another value
     evaluate=lambda x, like, *, known=False: np.reshape(x, np.shape(like)),
@@ -183,6 +198,7 @@ reshape_like = define(
     views=(0,),
     shapes=(1,),
     moves=(0,),
+    batch=_batch_reshape_like,
 )
 
 
@@ -245,6 +261,7 @@ ravel = define(
     cheap=True,
     views=(0,),
     moves=(0,),
+    batch=lambda flags, x: reshape(x, length(x, axis=0), value(-1)),
 )
 
 

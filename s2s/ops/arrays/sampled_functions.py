@@ -13,6 +13,7 @@ from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current, fresh_extent
 from ...ir.graph import Value
 from ...ir.types import Array, Type, is_inexact
+from ..core.axis_numbers import static_axis
 from ..core.cast import as_dtype
 from ..core.chain_rule import like_operand
 from ..core.define_elementwise import is_none
@@ -29,7 +30,7 @@ from ..core.elementwise import (
     where,
 )
 from ..core.record import RECORDS, define, dtype_of, numpy_function, rank, static, value
-from ..core.shape import length, numpy_call, of_length, shaped_like, static_axis
+from ..core.shape import length, numpy_call, of_length, shaped_like
 from .axes import expand_dims, flip, moveaxis
 from .concatenate import along
 from .create import empty_like

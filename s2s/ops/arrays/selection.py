@@ -11,9 +11,12 @@ from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current, fresh_shape, meet
 from ...ir.graph import Value
 from ...ir.types import Array, Type, Unknown, may_be_one
+from ..core.axis_numbers import normal_axis, static_axis
+from ..core.batch_rules import on_all_lanes, over_one_axis
 from ..core.copy import copy
 from ..core.define_elementwise import is_none
 from ..core.dependence_rules import anything, gathered
+from ..core.elementwise import maximum, minimum
 from ..core.kinks import Kink, kinked, ties_in_order
 from ..core.record import (
     FUNCTIONS,
@@ -26,20 +29,11 @@ from ..core.record import (
     static,
     value,
 )
-from ..core.shape import (
-    length,
-    literal,
-    members,
-    named_extent,
-    normal_axis,
-    numpy_call,
-    static_axis,
-    zeros_of,
-)
+from ..core.shape import length, literal, members, named_extent, numpy_call, zeros_of
 from .axes import expand_dims, moveaxis
 from .concatenate import along, concatenate_record
 from .create import arange, array, zeros
-from .index import additem, put, setitem, take
+from .index import additem, getitem, put, setitem, take
 from .index_pattern import parse_index
 from .reduce import sum_record
 from .reshape import ravel
@@ -175,6 +169,7 @@ argsort = define(
     syntax=lambda x, *, axis: numpy_call("argsort", x, axis=literal(axis) if axis != -1 else None),
     partials=(None,),
     depends=anything,
+    batch=over_one_axis,
 )
 
 kinked(argsort,
@@ -259,6 +254,13 @@ def _vjp_diagonal(bar, y, x, *, k):
     return (accumulate,)
 
 
+def _batch_diagonal(flags, x: Value, *, k: int):
+    rows, columns = (length(x, axis=axis) for axis in (1, 2))
+    square = dims_of(x.type)[1] == dims_of(x.type)[2] and k == 0
+    places = arange(rows if square else maximum(minimum(rows + min(k, 0), columns - max(k, 0)), 0))
+    return getitem(x, places + max(-k, 0), places + max(k, 0), pattern=("...", "i", "i"))
+
+
 diagonal_record = define(
     "diagonal",
     evaluate=lambda x, *, k: np.diagonal(x, k),
@@ -269,6 +271,7 @@ diagonal_record = define(
     cheap=True,
     views=(0,),
     moves=(0,),
+    batch=_batch_diagonal,
 )
 
 
@@ -331,6 +334,7 @@ def _triangle(name: str, function: Callable):
         syntax=lambda x, *, k: numpy_call(name, x, *([literal(k)] if k else [])),
         cheap=True,
         moves=(0,),
+        batch=on_all_lanes,
     )
 
     @numpy_function(function)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import functools
+from collections.abc import Callable
 
 import numpy as np
 
@@ -59,9 +60,9 @@ def _converted(x, *, dtype: str):
     return x.astype(dtype) if isinstance(x, (np.ndarray, np.generic)) else np.dtype(dtype).type(x)
 
 
-def _define(name: str, syntax) -> Record:
+def _define(name: str, syntax, batch: Callable | None = None) -> Record:
     record = define(name, evaluate=_converted, infer=_infer, syntax=syntax, partials=(1,), jvp=_jvp,
-                    elementwise=True, cheap=True, slope="finite")
+                    elementwise=True, cheap=True, slope="finite", batch=batch)
     record.vjp = lambda bar, y, x, *, dtype: (
         elementwise_vjp(bar, y, x, record=record) if is_inexact(dtype) else (None,))
     return record
@@ -73,7 +74,7 @@ astype = _define("astype",
 convert = _define(  # of numbers: np.float32(x)
     "convert", lambda x, *, dtype: ast.Call(
         ast.Attribute(ast.Name("np", ast.Load()), "bool_" if dtype == "bool" else dtype,
-                      ast.Load()), [x], []))
+                      ast.Load()), [x], []), batch=astype)
 
 
 def _fold_astype(x: Value, *, dtype: str):
@@ -135,7 +136,7 @@ def _python_type(kind: type, dtype: str) -> Record:
     record = define(f"{kind.__name__}_", evaluate=kind, infer=infer, fold=fold,
                     syntax=builtin_syntax(kind.__name__),
                     partials=(1 if is_inexact(dtype) else None,), elementwise=True, cheap=True,
-                    slope="finite")
+                    slope="finite", batch=lambda x: astype(x, dtype=dtype))
     record.vjp = functools.partial(elementwise_vjp, record=record)
     record.jvp = lambda dots, y, x: (record(dots[0]) if dots[0] is not None and is_inexact(dtype)
                                      else None)

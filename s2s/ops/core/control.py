@@ -825,6 +825,7 @@ at_least_zero = define(
     partials=(None,),
     cheap=True,
     depends=anything,
+    batch=lambda flags, n: RECORDS["maximum"](n, 0),
 )
 
 

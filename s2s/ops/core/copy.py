@@ -16,6 +16,7 @@ import numpy as np
 from ...ir.builder import add_op
 from ...ir.graph import Value
 from ...ir.types import Array, Scalar, Type, Unknown
+from .batch_rules import on_all_lanes
 from .record import define, value
 
 MADE_IN_ORDER = {"full", "arange", "linspace", "eye", "array"}  # ops whose results are in C order
@@ -44,6 +45,7 @@ copy_record = define(
     linear=(0,),
     cheap=True,
     moves=(0,),
+    batch=on_all_lanes,
 )
 
 

@@ -184,7 +184,8 @@ def _with_operands(tree: ast.expr, operands: dict[str, ast.expr]) -> ast.expr:
 def elementwise(name: str, *partials, python: str = "", math: Callable | None = None,
                 evaluate: Callable | None = None, syntax: Callable | None = None,
                 fold: Callable | None = None, result: Callable | None = None, also: tuple = (),
-                vector: bool = False, slope: str | Callable = "") -> Record:
+                vector: bool = False, slope: str | Callable = "",
+                batch: Callable | None = None) -> Record:
     """Define an elementwise op.
 
     partials  per operand ∂y/∂x: a number, None for no derivative, or a function of (y, *xs)
@@ -198,6 +199,7 @@ def elementwise(name: str, *partials, python: str = "", math: Callable | None = 
     also      further functions that mean this op
     vector    whether runtime/kernels/vector_math has it, for loops over arrays
     slope     Note [Slopes]; of partials that are numbers "finite", of others "pole", unless given
+    batch     what computes it of arrays, if it is an op of numbers
     """
     if python:
         operands = ", ".join("abc"[:len(partials)])
@@ -219,7 +221,8 @@ def elementwise(name: str, *partials, python: str = "", math: Callable | None = 
     record = define(name, evaluate=compute, syntax=syntax or numpy_syntax(name), fold=folded,
                     partials=partials, infer=_infer(name, result or sampled(compute, name)),
                     elementwise=True, cheap=True, vector=name if vector else "",
-                    slope=slope or ("pole" if any(map(callable, partials)) else "finite"))
+                    slope=slope or ("pole" if any(map(callable, partials)) else "finite"),
+                    batch=batch)
     record.vjp = functools.partial(elementwise_vjp, record=record)
     record.jvp = functools.partial(elementwise_jvp, record=record)
     for function in (getattr(np, name, None) if name != "select" else None, *also):
@@ -291,7 +294,8 @@ def _define_in_math(record: Record, function: Callable) -> None:
 
     twin = define(name, evaluate=function, syntax=math_syntax(function.__name__), infer=infer,
                   partials=partials, elementwise=True, cheap=True, vector=record.vector,
-                  slope=record.slope, raises=raise_conditions.IN_MATH.get(function.__name__, ()))
+                  slope=record.slope, raises=raise_conditions.IN_MATH.get(function.__name__, ()),
+                  batch=record)
     twin.vjp = functools.partial(elementwise_vjp, record=twin)
     twin.jvp = functools.partial(elementwise_jvp, record=twin)
     IN_MATH[record] = twin

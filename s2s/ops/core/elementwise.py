@@ -131,15 +131,15 @@ fmax = elementwise("fmax",                lambda y, a, b: _chosen(y, a, b),  lam
 fmin = elementwise("fmin",                lambda y, a, b: _chosen(y, a, b),  lambda y, a, b: _chosen(y, b, a), slope="finite")
 max_ = elementwise("max_",                lambda y, a, b: where(less(a, b), 0, 1),
                                                                              lambda y, a, b: where(less(a, b), 1, 0),
-                   python="max(a, b)", result=joined, slope="finite")
+                   python="max(a, b)", result=joined, slope="finite", batch=lambda a, b: where(less(a, b), b, a))
 min_ = elementwise("min_",                lambda y, a, b: where(less(b, a), 0, 1),
                                                                              lambda y, a, b: where(less(b, a), 1, 0),
-                   python="min(a, b)", result=joined, slope="finite")
+                   python="min(a, b)", result=joined, slope="finite", batch=lambda a, b: where(less(b, a), b, a))
 #                                         ∂y/∂c    ∂y/∂a                            ∂y/∂b
 where = elementwise("where",              None,    lambda y, c, a, b: where(c, 1, 0), lambda y, c, a, b: where(c, 0, 1),
                     evaluate=lambda c, a, b: np.where(c, a, b)[()], fold=identities.where, slope="finite")
 select = elementwise("select",            None,    lambda y, c, a, b: where(c, 1, 0), lambda y, c, a, b: where(c, 0, 1),
-                     python="b if a else c", result=lambda c, a, b: _type_of_choice(c, a, b), slope="finite")
+                     python="b if a else c", result=lambda c, a, b: _type_of_choice(c, a, b), slope="finite", batch=where)
 #                                         ∂y/∂x                              ∂y/∂lo, ∂y/∂hi
 clip = elementwise("clip",                lambda y, x, lo, hi: where(equal(y, x), where(bitwise_or(equal(x, lo), equal(x, hi)), 0.5, 1), 0),
                                                                              lambda y, x, lo, hi: _below(x, lo, hi),
@@ -150,7 +150,7 @@ clip = elementwise("clip",                lambda y, x, lo, hi: where(equal(y, x)
 #                                         ∂y/∂x
 
 absolute = elementwise("absolute",        lambda y, x: _direction(y, x),        syntax=numpy_syntax("abs"), slope="finite")
-abs_ = elementwise("abs_",                lambda y, x: _direction(y, x),        python="abs(a)", slope="finite")
+abs_ = elementwise("abs_",                lambda y, x: _direction(y, x),        python="abs(a)", slope="finite", batch=absolute)
 fabs = elementwise("fabs",                lambda y, x: _direction(y, x),                 math=math.fabs, slope="finite")
 sign = elementwise("sign",                None)
 floor = elementwise("floor",              None,                                 math=math.floor)
@@ -175,7 +175,8 @@ conjugate = elementwise("conjugate",      1,  syntax=numpy_syntax("conj"))  # no
 
 #                                         ∂y/∂a    ∂y/∂b
 complex_of = elementwise("complex_of",    1,       1j,  evaluate=complex, syntax=builtin_syntax("complex"),
-                         result=lambda a, b: Scalar("complex128", weak=True))  # of two numbers
+                         result=lambda a, b: Scalar("complex128", weak=True),  # of two numbers
+                         batch=lambda a, b: a + 1j * b)
 
 # ---------------------------------------------------------------------- comparisons, logic and bits
 
@@ -189,9 +190,9 @@ logical_and = elementwise("logical_and",        None, None)
 logical_or = elementwise("logical_or",          None, None)
 logical_xor = elementwise("logical_xor",        None, None)
 logical_not = elementwise("logical_not",        None)
-not_ = elementwise("not_",                      None,       python="not a")
-and_ = elementwise("and_",                      None, None, python="a and b", result=lambda a, b: Scalar("bool"))  # of truth values
-or_ = elementwise("or_",                        None, None, python="a or b", result=lambda a, b: Scalar("bool"))
+not_ = elementwise("not_",                      None,       python="not a", batch=logical_not)
+and_ = elementwise("and_",                      None, None, python="a and b", result=lambda a, b: Scalar("bool"), batch=logical_and)  # of truth values
+or_ = elementwise("or_",                        None, None, python="a or b", result=lambda a, b: Scalar("bool"), batch=logical_or)
 bitwise_and = elementwise("bitwise_and",        None, None, python="a & b", fold=identities.both)
 bitwise_or = elementwise("bitwise_or",          None, None, python="a | b")
 bitwise_xor = elementwise("bitwise_xor",        None, None, python="a ^ b")

@@ -16,6 +16,7 @@ import ast
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -50,7 +51,7 @@ class Record:
     partials: tuple = ()  # elementwise: one (y, *xs) -> ∂y/∂x per operand; None: no derivative
     vjp: Callable | None = None  # (y_bar, y, *xs, **attrs) -> one contribution per input
     jvp: Callable | None = None  # (x_dots, y, *xs, **attrs) -> y_dot or None
-    batch: Callable | None = None  # see transform/batch/vmap
+    batch: Callable | None = None  # (flags, *xs, **attrs) -> y of all lanes: see batch_rules.py
     # for sparse derivatives (dependence_rules.py): the inputs of which it moves elements, or the
     # rule by which it combines elements
     moves: Sequence[int] = ()
@@ -115,12 +116,21 @@ class Record:
 # the value may be infinite, too (log, 1 / x), and so may values computed from it.
 
 
+def shared(rule: Callable) -> Callable:
+    """Decorator: a rule that many ops share, and whose first argument is the record."""
+    rule.is_shared = True
+    return rule
+
+
 def define(name: str, **fields) -> Record:
     """Add a record to the table of ops."""
     if name in RECORDS:
         raise ValueError(f"the op {name} is defined twice")
-    RECORDS[name] = Record(name, **fields)
-    return RECORDS[name]
+    record = RECORDS[name] = Record(name, **fields)
+    for field_name, rule in fields.items():
+        if getattr(rule, "is_shared", False):
+            setattr(record, field_name, partial(rule, record))
+    return record
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import ast
 import math
-import operator
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -40,6 +39,8 @@ from ...ir.types import (
     is_inexact,
     may_be_one,
 )
+from .axis_numbers import normal_axis, static_axis
+from .batch_rules import align, batched_over, filled, lane_count, on_all_lanes, sum_of_lanes
 from .control import item, packed, tape_new
 from .dependence_rules import gathered
 from .identities import base_offset
@@ -100,49 +101,6 @@ def float_dtype(type: Type) -> str:
 def is_array(x: Value) -> bool:
     """Whether `x` is certainly an array."""
     return isinstance(x.type, Array)
-
-
-# --------------------------------------------------------------------------------------------- axes
-
-
-def normal_axis(axis: int, count: int) -> int:
-    """`axis` counted from 0 among `count` axes."""
-    if not -count <= axis < count:
-        raise TypeMismatchError(
-            f"axis {axis} of an array of {count} axes",
-            current().line,
-            f"name an axis from {-count} to {count - 1}"
-            if count
-            else "it is a number: drop the axis",
-        )
-    return axis % count
-
-
-def normal_axes(axis, count: int) -> tuple[int, ...]:
-    """The axes named by an `axis` argument, counted from 0; None names all."""
-    if axis is None:
-        return tuple(range(count))
-    axes = tuple(normal_axis(a, count) for a in (axis if isinstance(axis, tuple) else (axis,)))
-    if len(set(axes)) != len(axes):
-        raise TypeMismatchError(f"axis {axis} names an axis twice", current().line)
-    return axes
-
-
-def static_axis(axis):
-    """An `axis` argument as Python: None, an int or a tuple of ints."""
-    axis = static(axis, "an axis")
-    if isinstance(axis, (tuple, list)):
-        return tuple(map(_as_axis, axis))
-    return axis if axis is None else _as_axis(axis)
-
-
-def _as_axis(axis) -> int:
-    """The number of one axis; NumPy accepts integers only."""
-    try:
-        return operator.index(axis)
-    except TypeError:
-        raise TypeMismatchError(f"axis={axis!r}", current().line,
-                                "name an axis by an integer") from None
 
 
 # -------------------------------------------------------------------------------- asking for shapes
@@ -532,6 +490,15 @@ def spread_as(s, x, dtype: str | None):
     return spread(s, x) if dtype is None else spread(s, x, dtype=dtype)
 
 
+def _batch_spread(flags, s: Value, x: Value, *, known: bool = False, dtype: str | None = None):
+    count, x_rank = lane_count(flags, (s, x)), rank(x) - flags[1]
+    s = align(s, rank(s) - flags[0], x_rank, flags[0])
+    if not flags[1]:
+        shape = (count, *(length(x, axis=k) for k in range(x_rank)))
+        return filled(value(shape), s, dtype or dtype_of(s.type))
+    return spread_as(s, x, dtype)
+
+
 spread = define(
     "spread",  # s, with the shape of x
     evaluate=lambda s, x, *, known=False, dtype=None: np.full(np.shape(x), s, dtype),
@@ -547,6 +514,7 @@ spread = define(
     cheap=True,
     shapes=(1,),
     moves=(0,),
+    batch=_batch_spread,
 )
 
 
@@ -620,6 +588,21 @@ def _infer_sum_to(x_bar: Value, x: Value, *, known: bool = False) -> Type:
     raise TypeMismatchError(f"{x.type} has no shape", current().line)
 
 
+def _batch_sum_to(flags, x_bar: Value, x: Value, *, known: bool = False):
+    """Batch un-broadcasting where ranks and extents of 1 are known; otherwise lane by lane."""
+    if not flags[0]:
+        return None
+    own, part = dims_of(x_bar.type)[1:], dims_of(x.type)[flags[1]:]
+    extra = len(own) - len(part)
+    axes = [k for k, (n, m) in enumerate(zip(own[extra:], part)) if n != m]
+    if any(part[k] != 1 and not isinstance(part[k], int) and part[k].may_be_one for k in axes):
+        return None
+    if extra:
+        x_bar = sum_of_lanes(x_bar, tuple(range(1, extra + 1)), False)
+    axes = tuple(k + 1 for k in axes if part[k] == 1)
+    return sum_of_lanes(x_bar, axes, True) if axes else x_bar
+
+
 sum_to = define(
     "sum_to",  # x_bar, summed to the shape of x
     evaluate=lambda x_bar, x, *, known=False: sum_to_shape(x_bar, np.shape(x)),
@@ -635,6 +618,7 @@ sum_to = define(
     shapes=(1,),
     views=(0,),  # x_bar itself, where nothing is summed
     depends=gathered(lambda places, bar, x, **attrs: np.broadcast_to(places, np.shape(bar))),
+    batch=_batch_sum_to,
 )
 
 
@@ -669,6 +653,13 @@ def _fold_shaped(x: Value, like: Value, *, leading: int | None = None):
     return x if _needs_no_saying(x.type, like.type) else None
 
 
+def _batch_shaped_like(flags, x: Value, like: Value, *, leading: int | None = None):
+    if leading is not None:
+        return (shaped_like(x, like, leading=leading + 1) if all(flags) else x if flags[0]
+                else batched_over(x, length(like, axis=0)))
+    return shaped_like(x, like) if flags == (True, True) else x if flags[0] else spread(x, like)
+
+
 shaped_like = define(
     # declare that x has the shape of another value, or its `leading` axes: no
     # code, a better type
@@ -685,6 +676,7 @@ shaped_like = define(
     views=(0,),
     shapes=(1,),
     moves=(0,),
+    batch=_batch_shaped_like,
 )
 
 
@@ -710,6 +702,11 @@ def _infer_as_long(x: Value, y: Value, *, axis: int, other: int) -> Type:
     return replace(x.type, dims=(*x.type.dims[:axis], dim, *x.type.dims[axis + 1:]))
 
 
+def _batch_as_long_as(flags, x: Value, y: Value, *, axis: int, other: int):
+    found = as_long_as(x, y, axis=axis + flags[0], other=other + flags[1])
+    return found if flags[0] else batched_over(found, length(y, axis=0))
+
+
 as_long_as = define(
     "as_long_as",  # x, of which an axis is checked to be as long as one of y
     evaluate=lambda x, y, *, axis, other: check_length(x, y, axis, other),
@@ -726,6 +723,7 @@ as_long_as = define(
     views=(0,),
     shapes=(1,),
     moves=(0,),
+    batch=_batch_as_long_as,
 )
 
 
@@ -834,4 +832,5 @@ zeros_like = define(
         ),
     ),
     shapes=(0,),
+    batch=on_all_lanes,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...ir.graph import Value
 from ...ir.types import Tuple
+from .batch_rules import on_all_lanes
 from .control import item, packed
 from .record import define, numpy_function
 
@@ -19,6 +20,7 @@ barrier = define(
     cheap=True,
     views=(0,),
     moves=(0,),
+    batch=on_all_lanes,
 )
 
 

@@ -35,11 +35,12 @@ from ...ir.types import Array, Type, Unknown
 from ..arrays.axes import expand_dims
 from ..arrays.products import matmul, matrix_transposed
 from ..arrays.reduce import sum_record
+from ..core.batch_rules import align, batched_over, on_all_lanes
 from ..core.chain_rule import like_operand
 from ..core.dependence_rules import anything, per_matrix
 from ..core.elementwise import imag, multiply, real
 from ..core.record import Record, array_type, define, dtype_of, numpy_function, rank, value
-from ..core.shape import shaped_like, sum_to
+from ..core.shape import length, shaped_like, sum_to
 from .solve import inv, linalg_call, real_dtype, square_dims
 
 
@@ -79,6 +80,7 @@ det = define(
         else _sum_of_matrix(cofactors_of(y, a) * dots[0]),
     syntax=lambda a: linalg_call("det", a),
     depends=per_matrix,
+    batch=on_all_lanes,
 )
 numpy_function(np.linalg.det)(det)
 
@@ -204,7 +206,7 @@ def inverse_or_nan_in_loops(size, a):
     return y
 
 
-def _of_matrix(helper: Callable) -> Record:
+def _of_matrix(helper: Callable, batch: Callable | None = None) -> Record:
     """Define an op of a property of the determinant, the matrix, and maybe a direction, with the
     type of the last.
     """
@@ -224,12 +226,36 @@ def _of_matrix(helper: Callable) -> Record:
         helper=helper,
         syntax=lambda *xs: ast.Call(ast.Name(helper.__name__, ast.Load()), list(xs), []),
         depends=anything,
+        batch=batch,
     )
 
 
-one, each = _of_matrix(cofactors), _of_matrix(cofactors_of_each)
-one_along, each_along = _of_matrix(cofactors_along), _of_matrix(cofactors_along_each)
-inverse, each_inverse = _of_matrix(inverse_or_nan), _of_matrix(inverse_or_nan_of_each)
+def _batch_cofactors(flags, det: Value, a: Value):
+    return cofactors_of(det, a) if all(flags) else None
+
+
+def _batch_inverse(flags, size: Value, a: Value):
+    return inverse_of(size, a) if all(flags) else None
+
+
+def _batch_along(flags, det: Value, a: Value, b: Value):
+    """Batch many directions for one matrix, whose inverse is computed once."""
+    if flags[0] != flags[1]:
+        return None
+    if not flags[2]:
+        b = batched_over(b, length(a, axis=0))
+    if not flags[1]:
+        det, a = expand_dims(det, 0), expand_dims(a, 0)
+    own = rank(b) - 1
+    det, a = align(det, rank(det) - 1, own - 2), align(a, rank(a) - 1, own)
+    return second_of(det, a, b)
+
+
+one, each = (_of_matrix(f, _batch_cofactors) for f in (cofactors, cofactors_of_each))
+one_along, each_along = (_of_matrix(f, _batch_along)
+                         for f in (cofactors_along, cofactors_along_each))
+inverse, each_inverse = (_of_matrix(f, _batch_inverse)
+                         for f in (inverse_or_nan, inverse_or_nan_of_each))
 IN_LOOPS = {each.name: _of_matrix(cofactors_in_loops),
             each_along.name: _of_matrix(cofactors_along_in_loops),
             each_inverse.name: _of_matrix(inverse_or_nan_in_loops)}
@@ -328,6 +354,7 @@ sign_of_det = define(
     jvp=_jvp_sign_of_det,
     syntax=lambda a: ast.Subscript(linalg_call("slogdet", a), ast.Constant(0), ast.Load()),
     depends=anything,
+    batch=on_all_lanes,
 )
 log_of_det = define(
     "log_of_det",  # of its absolute value
@@ -337,6 +364,7 @@ log_of_det = define(
     jvp=_jvp_log_of_det,
     syntax=lambda a: ast.Subscript(linalg_call("slogdet", a), ast.Constant(1), ast.Load()),
     depends=per_matrix,
+    batch=on_all_lanes,
 )
 
 

@@ -11,16 +11,17 @@ from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current
 from ...ir.graph import Value
 from ...ir.types import BOOL, Array, Type, Unknown, is_inexact
-from ..arrays.axes import expand_dims, squeeze_record
+from ..arrays.axes import expand_dims, squeeze_record, transpose_record
 from ..arrays.products import check_inner, dot_left, matmul, matrix_transposed, product_dtype
 from ..arrays.selection import tril, triu
+from ..core.batch_rules import align_all, batched_over, on_all_lanes
 from ..core.cast import astype
 from ..core.chain_rule import like_operand
 from ..core.dependence_rules import anything, follows, per_matrix, spread_as
 from ..core.elementwise import conjugate
 from ..core.raise_conditions import Raises
 from ..core.record import broadcast_dims, define, dtype_of, numpy_function, rank, value
-from ..core.shape import shaped_like, sum_to
+from ..core.shape import length, shaped_like, sum_to
 
 
 def square_dims(x: Value, what: str) -> tuple | None:
@@ -82,6 +83,17 @@ def _jvp_solve(dots, y, a, b):
     return None if right is None else solve(a, right)
 
 
+def _batch_solve(flags, a: Value, b: Value):
+    own = rank(b) - flags[1]
+    if flags == (False, True) and own == 1 and rank(a) == 2:
+        return transpose_record(solve(a, transpose_record(b, axes=None)), axes=None)
+    if flags[0] and not flags[1]:
+        b = batched_over(b, length(a, axis=0))
+    if own == 1:
+        return squeeze_record(solve(a, expand_dims(b, 2)), axis=2)
+    return solve(*align_all((flags[0], flags[0] or flags[1]), (a, b)))
+
+
 @follows(0, 1)
 def _depends_solve(unions, y, deps, a, b):
     """Rule: the whole matrix, and the column on the right."""
@@ -101,6 +113,7 @@ solve = define(
     jvp=_jvp_solve,
     syntax=lambda a, b: linalg_call("solve", a, b),
     depends=_depends_solve,
+    batch=_batch_solve,
 )
 
 
@@ -139,6 +152,7 @@ inv = define(
     jvp=_jvp_inv,
     syntax=lambda a: linalg_call("inv", a),
     depends=per_matrix,
+    batch=on_all_lanes,
 )
 numpy_function(np.linalg.inv)(inv)
 
@@ -225,6 +239,7 @@ cholesky = define(
     jvp=_jvp_cholesky,
     syntax=lambda a: linalg_call("cholesky", a),
     depends=per_matrix,
+    batch=on_all_lanes,
 )
 numpy_function(np.linalg.cholesky)(cholesky)
 

@@ -14,11 +14,10 @@ from ...ir.graph import Value
 from ...ir.types import BOOL, Scalar, Type
 from ..core import elementwise as ew
 from ..core import raise_conditions
+from ..core.cast import astype
 from ..core.chain_rule import elementwise_jvp, elementwise_vjp
 from ..core.define_elementwise import IN_MATH
-from ..core.record import RECORDS, Record, define, numpy_function, value
-
-OF_COMPLEX_NUMBERS: dict[Record, Record] = {}  # cmath.exp -> np.exp: the same function of an array
+from ..core.record import RECORDS, Record, define, dtype_of, numpy_function, value
 
 
 def _infer(result: Scalar):
@@ -36,17 +35,22 @@ def _syntax(name: str):
                               [])
 
 
+def _batch(like: str):
+    """NumPy's function, of the complex numbers of all lanes."""
+    return lambda z: RECORDS[like](z if dtype_of(z.type) == "complex128"
+                                   else astype(z, dtype="complex128"))
+
+
 def _function(name: str, like: str) -> Record:
     """Define cmath.name with the derivative of np.like."""
     function = getattr(cmath, name)
     record = define(f"cmath.{name}", evaluate=function,
                     infer=_infer(Scalar("complex128", weak=True)), syntax=_syntax(name),
                     partials=RECORDS[like].partials, elementwise=True, cheap=True,
-                    raises=raise_conditions.IN_CMATH.get(name, ()))
+                    raises=raise_conditions.IN_CMATH.get(name, ()), batch=_batch(like))
     record.vjp = functools.partial(elementwise_vjp, record=record)
     record.jvp = functools.partial(elementwise_jvp, record=record)
     numpy_function(function)(record)
-    OF_COMPLEX_NUMBERS[record] = RECORDS[like]
     return record
 
 
@@ -61,9 +65,9 @@ _function("log", "log")  # to a base: library/sequences.py
 for _name in ("isfinite", "isinf", "isnan"):
     _record = define(f"cmath.{_name}", evaluate=getattr(cmath, _name), infer=_infer(BOOL),
                      syntax=_syntax(_name), partials=(None,), elementwise=True, cheap=True,
-                     vjp=lambda bar, y, x: (None,), jvp=lambda dots, y, x: None)
+                     vjp=lambda bar, y, x: (None,), jvp=lambda dots, y, x: None,
+                     batch=_batch(_name))
     numpy_function(getattr(cmath, _name))(_record)
-    OF_COMPLEX_NUMBERS[_record] = RECORDS[_name]
 
 
 @numpy_function(cmath.phase)

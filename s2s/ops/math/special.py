@@ -118,11 +118,11 @@ def _helper(function: Callable, like: Callable, vector: str = "") -> Record:
                         *map(ast.Constant, attrs.values()), x),
                     partials=(lambda y, x, **attrs: like().partials[0](y, x, **attrs),),
                     elementwise=True, cheap=True,
-                    vector=vector, slope=lambda *xs: like().slope_at(xs))
+                    vector=vector, slope=lambda *xs: like().slope_at(xs),
+                    # the numbers of all lanes form an array
+                    batch=lambda *xs, **attrs: like()(*xs, **attrs))
     record.vjp = functools.partial(elementwise_vjp, record=record)
     record.jvp = functools.partial(elementwise_jvp, record=record)
-    # the numbers of all lanes form an array
-    record.batch = lambda *xs, **attrs: like()(*xs, **attrs)
     return record
 
 

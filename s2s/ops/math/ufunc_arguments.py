@@ -17,7 +17,7 @@ from ...ir.types import BOOL, FLOAT, INT, Array, Scalar, Tuple, Unknown
 from ..arrays.index import take
 from ..core import elementwise as ew
 from ..core import raise_conditions
-from ..core.cast import bool_, complex_, float_, int_
+from ..core.cast import astype, bool_, complex_, float_, int_
 from ..core.control import item
 from ..core.define_elementwise import IN_MATH, builtin_syntax, is_none
 from ..core.kinks import Kink, at_halves, kinked
@@ -91,7 +91,8 @@ def round_(x: Value, decimals=0) -> Value:
 round_to_int = define("round_to_int", evaluate=round, infer=lambda x: INT,
                       syntax=builtin_syntax("round"), partials=(None,),
                       raises=raise_conditions.TO_INTEGER, elementwise=True, cheap=True,
-                      vjp=lambda bar, y, x: (None,), jvp=lambda dots, y, x: None)
+                      vjp=lambda bar, y, x: (None,), jvp=lambda dots, y, x: None,
+                      batch=lambda x: astype(ew.round_(x, 0), dtype="int64"))
 kinked(round_to_int, Kink("a step: the derivative is taken as 0", at_halves))
 
 
@@ -99,7 +100,9 @@ round_decimal = define("round_decimal", evaluate=round,
                        infer=lambda x, n: INT if x.type == BOOL else x.type,
                        syntax=builtin_syntax("round"), partials=(None, None), elementwise=True,
                        cheap=True, raises=raise_conditions.ROUND,
-                       vjp=lambda bar, y, x, n: (None, None), jvp=lambda dots, y, x, n: None)
+                       vjp=lambda bar, y, x, n: (None, None), jvp=lambda dots, y, x, n: None,
+                       # Python rounds decimals, NumPy binary fractions: lane by lane
+                       batch=lambda x, n: None)
 
 
 @numpy_function(round)

@@ -26,6 +26,7 @@ from ...errors import TypeMismatchError
 from ...ir.graph import Function, Value
 from ...ir.reemit import rebuild
 from ...ir.types import INT, Tuple
+from ..core.batch_rules import on_all_lanes
 from ..core.control import item, packed
 from ..core.dependence_rules import anything
 from ..core.record import define
@@ -228,7 +229,7 @@ again = define(
     syntax=lambda x, *, run: x,
     cheap=True,
     views=(0,),
-    batch=lambda flags, x, *, run: again(x, run=run),
+    batch=on_all_lanes,
     moves=(0,),
 )
 

@@ -43,6 +43,7 @@ from ...ir.types import (
 )
 from ..arrays.create import as_dtype
 from ..core import raise_conditions
+from ..core.axis_numbers import normal_axis, static_axis
 from ..core.control import (
     container_syntax,
     for_loop,
@@ -60,16 +61,7 @@ from ..core.control import (
 from ..core.dependence_rules import anything, follows, nothing, spread_as
 from ..core.kinks import Kink, kinked
 from ..core.record import ALL, FUNCTIONS, WITH_ARGUMENTS, Record, array_type, define, rank, value
-from ..core.shape import (
-    NARROW,
-    float_dtype,
-    kind_of_item,
-    normal_axis,
-    numpy_call,
-    shaped_like,
-    static_axis,
-    zeros_of,
-)
+from ..core.shape import NARROW, float_dtype, kind_of_item, numpy_call, shaped_like, zeros_of
 
 
 def _call(name: str, *args: ast.expr) -> ast.expr:

@@ -24,7 +24,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from ...back.loopir import ops
-from ...ops import batch
+from ...ops.core import batch_rules
 from ...ops.program import custom_rules
 from . import grow_tape
 
@@ -145,13 +145,13 @@ supposed_length = _check(ops.supposed_length, _supposed)
 count_of = _check(ops.count_of, _count)
 place_in = _check(ops.place_in, _place)
 slice_bound = _check(ops.slice_bound, _bound)
-check_lanes = _check(batch.check_lanes, _lanes, types.none)
+check_lanes = _check(batch_rules.check_lanes, _lanes, types.none)
 check_rule_length = _check(custom_rules.check_rule_length, _lanes, types.none)
 check_direction_length = _check(custom_rules.check_direction_length, _lanes, types.none)
 
 CHECKS = [ops.same_length, ops.needs_length, ops.broadcast_length, ops.spread_length,
           ops.stays_inside, ops.nonempty_length, ops.supposed_length, ops.supposed_alike,
-          ops.count_of, ops.place_in, ops.slice_bound, batch.check_lanes,
+          ops.count_of, ops.place_in, ops.slice_bound, batch_rules.check_lanes,
           custom_rules.check_rule_length, custom_rules.check_direction_length]
 # check -> native module
 WRITTEN = (dict.fromkeys(CHECKS, __name__)

@@ -49,7 +49,7 @@ from ...ops.arrays.axes import moveaxis
 from ...ops.arrays.create import empty, zeros
 from ...ops.arrays.index import put, take
 from ...ops.arrays.reduce import sum_
-from ...ops.batch import align, batched_over, same_lanes
+from ...ops.core.batch_rules import align, batched_over, same_lanes
 from ...ops.core.control import (
     call,
     for_loop,
