@@ -20,7 +20,6 @@ from .discarded_entries import Discarded
 _LINEAR = {"add", "subtract", "negative", "positive", "astype", "convert", "float_", "real", "imag",
            "where", "select", "setitem", "additem", "getitem", "concatenate", "stack", "tuple",
            "item"}
-_BILINEAR = {"multiply", "matmul", "dot", "dot_left", "dot_right", "inner", "outer", "einsum"}
 _QUOTIENTS = {"divide", "quotient", "single_quotient"}
 
 
@@ -60,7 +59,7 @@ def _drop(block: Block, linear: set[Value], varied: set[Value]) -> None:
 
 def _is_linear(op: Op, varied: set[Value]) -> bool:
     places = [k for k, x in enumerate(op.inputs) if x in varied]
-    if op.name in _BILINEAR:
+    if op.record.multilinear:
         return len(places) == 1
     if op.name in _QUOTIENTS:
         return places == [0]

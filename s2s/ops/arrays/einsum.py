@@ -20,6 +20,7 @@ from ...ir.types import Dim, Type, Unknown, may_be_one
 from ..core.chain_rule import like_operand
 from ..core.dependence_rules import anything, follows, spread_as
 from ..core.record import (
+    ALL,
     array_type,
     broadcast_dim,
     common_dtype,
@@ -203,15 +204,6 @@ def _is_as_long(d: Dim, others: list[Dim]) -> bool | None:
     return d != 1
 
 
-def _jvp(dots, y, *xs, subscripts):
-    total = None
-    for k, dot in enumerate(dots):
-        if dot is not None:
-            term = einsum(*xs[:k], dot, *xs[k + 1 :], subscripts=subscripts)
-            total = term if total is None else total + term
-    return total
-
-
 def _batch(flags, *xs, subscripts):
     operands, result = split(subscripts)
     lane = next(letter for letter in string.ascii_letters if letter not in subscripts)
@@ -249,7 +241,7 @@ einsum = define(
     infer=_infer,
     fold=_fold,
     vjp=_vjp,
-    jvp=_jvp,
+    multilinear=ALL,
     batch=_batch,
     syntax=lambda *xs, subscripts: numpy_call("einsum", ast.Constant(subscripts), *xs),
     depends=_depends_einsum,

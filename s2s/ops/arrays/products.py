@@ -165,15 +165,6 @@ def _vjp_product(bar, y, a, b):
     )
 
 
-def jvp_bilinear(product: Callable) -> Callable:
-    def jvp(dots, y, a, b):
-        left = None if dots[0] is None else product(dots[0], b)
-        right = None if dots[1] is None else product(a, dots[1])
-        return left if right is None else right if left is None else left + right
-
-    return jvp
-
-
 def _batch_matmul(flags, a: Value, b: Value):
     """Many products of one matrix with a vector are one product of two matrices."""
     # sums of products, which would broadcast an axis of length 1
@@ -222,8 +213,8 @@ matmul = define(
     syntax=lambda a, b: ast.BinOp(a, ast.MatMult(), b),
     depends=_depends_product,
     batch=_batch_matmul,
+    multilinear=(0, 1),
 )
-matmul.jvp = jvp_bilinear(matmul)
 OPERATORS["matmul"] = matmul
 numpy_function(np.matmul)(matmul)
 
@@ -264,8 +255,8 @@ dot_record = define(
     vjp=_vjp_dot,
     syntax=lambda a, b: numpy_call("dot", a, b),
     depends=_depends_product,
+    multilinear=(0, 1),
 )
-dot_record.jvp = jvp_bilinear(dot_record)
 
 
 @numpy_function(np.dot, method="dot")
@@ -325,7 +316,7 @@ def _when_known(rule: Callable) -> Callable:
     return fold
 
 
-def _side(name: str, helper: Callable, k: int, rule: Callable):
+def _side(name: str, helper: Callable, k: int, rule: Callable, multilinear: tuple[int, int]):
     return define(
         name,
         evaluate=helper,
@@ -333,29 +324,15 @@ def _side(name: str, helper: Callable, k: int, rule: Callable):
         fold=_when_known(rule),
         helper=helper,
         syntax=lambda bar, a, b: ast.Call(ast.Name(helper.__name__, ast.Load()), [bar, a, b], []),
+        multilinear=multilinear,
         depends=anything,
     )
 
 
-dot_left = _side("dot_left", product_left, 0, _matmul_left)
-dot_right = _side("dot_right", product_right, 1, _matmul_right)
+dot_left = _side("dot_left", product_left, 0, _matmul_left, (0, 2))
+dot_right = _side("dot_right", product_right, 1, _matmul_right, (0, 1))
 dot_left.vjp = lambda bar, y, y_bar, a, b: (dot_record(bar, b), None, dot_right(y_bar, bar, b))
 dot_right.vjp = lambda bar, y, y_bar, a, b: (dot_record(a, bar), dot_left(y_bar, a, bar), None)
-
-
-def _sum_of(*terms):
-    terms = [t for t in terms if t is not None]
-    return terms[0] if len(terms) == 1 else terms[0] + terms[1] if terms else None
-
-
-dot_left.jvp = lambda dots, y, y_bar, a, b: _sum_of(
-    None if dots[0] is None else dot_left(dots[0], a, b),
-    None if dots[2] is None else dot_left(y_bar, a, dots[2]),
-)
-dot_right.jvp = lambda dots, y, y_bar, a, b: _sum_of(
-    None if dots[0] is None else dot_right(dots[0], a, b),
-    None if dots[1] is None else dot_right(y_bar, dots[1], b),
-)
 
 
 def _infer_outer(a: Value, b: Value) -> Type:
@@ -385,8 +362,8 @@ outer_record = define(
     cheap=True,
     depends=_depends_outer,
     batch=_batch_outer,
+    multilinear=(0, 1),
 )
-outer_record.jvp = jvp_bilinear(outer_record)
 
 
 @numpy_function(np.outer)
@@ -414,8 +391,8 @@ inner_record = define(
     ),
     syntax=lambda a, b: numpy_call("inner", a, b),
     depends=anything,
+    multilinear=(0, 1),
 )
-inner_record.jvp = jvp_bilinear(inner_record)
 
 
 @numpy_function(np.inner)

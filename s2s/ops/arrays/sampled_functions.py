@@ -36,7 +36,7 @@ from .concatenate import along
 from .create import empty_like
 from .cumulative import cumsum_
 from .index import put, take
-from .products import jvp_bilinear, product_dtype
+from .products import product_dtype
 from .reduce import as_array, sum_record
 from .reshape import ravel
 from .search import searchsorted
@@ -216,19 +216,21 @@ convolve_record = define(
     vjp=_vjp_convolve,
     syntax=lambda a, v: numpy_call("convolve", a, v),
     depends=_depends_convolve,
+    multilinear=(0, 1),
 )
-convolve_record.jvp = jvp_bilinear(convolve_record)
 
 correlate_record = define(
     # in valid mode; NumPy conjugates the second, which `conj` undoes
     "correlate",
     evaluate=lambda a, v, *, conj: np.correlate(a, np.conj(v) if conj else v),
     infer=lambda a, v, *, conj: _infer_convolve(a, v),
+    fold=lambda a, v, *, conj: correlate_record(a, v, conj=False) if conj and not is_complex(v)
+        else None,
     vjp=_vjp_correlate,
     syntax=lambda a, v, *, conj: numpy_call("correlate", a, numpy_call("conj", v) if conj else v),
     depends=_depends_correlate,
+    multilinear=(0, 1),
 )
-correlate_record.jvp = lambda dots, y, a, v, *, conj: jvp_bilinear(_correlated)(dots, y, a, v)
 
 
 def _cut(full: Value, a: Value, v: Value, mode: str,

@@ -64,7 +64,7 @@ def _define(name: str, syntax, batch: Callable | None = None) -> Record:
     record = define(name, evaluate=_converted, infer=_infer, syntax=syntax, partials=(1,), jvp=_jvp,
                     elementwise=True, cheap=True, slope="finite", batch=batch)
     record.vjp = lambda bar, y, x, *, dtype: (
-        elementwise_vjp(bar, y, x, record=record) if is_inexact(dtype) else (None,))
+        elementwise_vjp(record, bar, y, x) if is_inexact(dtype) else (None,))
     return record
 
 
@@ -136,8 +136,8 @@ def _python_type(kind: type, dtype: str) -> Record:
     record = define(f"{kind.__name__}_", evaluate=kind, infer=infer, fold=fold,
                     syntax=builtin_syntax(kind.__name__),
                     partials=(1 if is_inexact(dtype) else None,), elementwise=True, cheap=True,
-                    slope="finite", batch=lambda x: astype(x, dtype=dtype))
-    record.vjp = functools.partial(elementwise_vjp, record=record)
+                    slope="finite", batch=lambda x: astype(x, dtype=dtype),
+                    vjp=elementwise_vjp)
     record.jvp = lambda dots, y, x: (record(dots[0]) if dots[0] is not None and is_inexact(dtype)
                                      else None)
     FUNCTIONS[kind] = lambda x=MISSING: value(kind()) if x is MISSING else record(x)

@@ -24,7 +24,7 @@ from ...ir.builder import current
 from ...ir.graph import MISSING, Value
 from ...ir.types import Array, Scalar, Type, carries_derivative, is_inexact
 from .identities import is_normal
-from .record import RECORDS, deriving, dtype_of, same_shape, value
+from .record import RECORDS, Record, deriving, dtype_of, same_shape, shared, value
 from .shape import shaped_like, spread, spread_as, sum_to
 
 MOST_TERMS = 32  # of one cotangent
@@ -319,7 +319,8 @@ def _number_in(product: Value) -> tuple | None:
     return None
 
 
-def elementwise_vjp(bar, y, *xs, record, **attrs) -> tuple:
+@shared
+def elementwise_vjp(record: Record, bar, y, *xs, **attrs) -> tuple:
     """The contributions of y's cotangent to those of the operands, each in its operand's shape and
     dtype.
     """
@@ -328,7 +329,8 @@ def elementwise_vjp(bar, y, *xs, record, **attrs) -> tuple:
                  for partial, x in zip(record.partials, xs, strict=True))
 
 
-def elementwise_jvp(dots, y, *xs, record, **attrs):
+@shared
+def elementwise_jvp(record: Record, dots, y, *xs, **attrs):
     """The tangent of y, in its shape; None if no relevant operand has one."""
     total, covered = None, True
     for dot, partial, x in zip(dots, record.partials, xs, strict=True):

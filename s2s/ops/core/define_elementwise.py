@@ -185,7 +185,7 @@ def elementwise(name: str, *partials, python: str = "", math: Callable | None = 
                 evaluate: Callable | None = None, syntax: Callable | None = None,
                 fold: Callable | None = None, result: Callable | None = None, also: tuple = (),
                 vector: bool = False, slope: str | Callable = "",
-                batch: Callable | None = None) -> Record:
+                batch: Callable | None = None, multilinear: tuple[int, ...] = ()) -> Record:
     """Define an elementwise op.
 
     partials  per operand ∂y/∂x: a number, None for no derivative, or a function of (y, *xs)
@@ -200,6 +200,7 @@ def elementwise(name: str, *partials, python: str = "", math: Callable | None = 
     vector    whether runtime/kernels/vector_math has it, for loops over arrays
     slope     Note [Slopes]; of partials that are numbers "finite", of others "pole", unless given
     batch     what computes it of arrays, if it is an op of numbers
+    multilinear  operands in each of which it is linear
     """
     if python:
         operands = ", ".join("abc"[:len(partials)])
@@ -222,9 +223,7 @@ def elementwise(name: str, *partials, python: str = "", math: Callable | None = 
                     partials=partials, infer=_infer(name, result or sampled(compute, name)),
                     elementwise=True, cheap=True, vector=name if vector else "",
                     slope=slope or ("pole" if any(map(callable, partials)) else "finite"),
-                    batch=batch)
-    record.vjp = functools.partial(elementwise_vjp, record=record)
-    record.jvp = functools.partial(elementwise_jvp, record=record)
+                    batch=batch, multilinear=multilinear, vjp=elementwise_vjp, jvp=elementwise_jvp)
     for function in (getattr(np, name, None) if name != "select" else None, *also):
         if function is not None:
             FUNCTIONS[function] = (of_numpys_numbers(record, len(partials)) if python
@@ -295,9 +294,7 @@ def _define_in_math(record: Record, function: Callable) -> None:
     twin = define(name, evaluate=function, syntax=math_syntax(function.__name__), infer=infer,
                   partials=partials, elementwise=True, cheap=True, vector=record.vector,
                   slope=record.slope, raises=raise_conditions.IN_MATH.get(function.__name__, ()),
-                  batch=record)
-    twin.vjp = functools.partial(elementwise_vjp, record=twin)
-    twin.jvp = functools.partial(elementwise_jvp, record=twin)
+                  batch=record, vjp=elementwise_vjp, jvp=elementwise_jvp)
     IN_MATH[record] = twin
     FUNCTIONS[function] = called(twin, len(partials))
 

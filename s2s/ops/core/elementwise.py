@@ -51,7 +51,7 @@ from .shape import sum_to
 
 add = elementwise("add",                  1,                          1,                  python="a + b", fold=identities.add)
 subtract = elementwise("subtract",        1,                          -1,                 python="a - b", fold=identities.subtract)
-multiply = elementwise("multiply",        lambda y, a, b: b,          lambda y, a, b: a,  python="a * b", fold=identities.multiply, slope="finite")
+multiply = elementwise("multiply",        lambda y, a, b: b,          lambda y, a, b: a,  python="a * b", fold=identities.multiply, slope="finite", multilinear=(0, 1))
 divide = elementwise("divide",            lambda y, a, b: 1 / b,      lambda y, a, b: -y / b, python="a / b", fold=identities.divide, slope=signs.of_quotient)
 quotient = elementwise("quotient",        lambda y, a, b: 1 / b,      lambda y, a, b: -y / b, evaluate=np.divide, syntax=numpy_syntax("divide"),
                        fold=identities.quotient, slope=signs.of_quotient)  # see Note [Derivatives do not raise]

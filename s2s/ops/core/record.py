@@ -16,7 +16,8 @@ import ast
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
+from operator import add
 
 import numpy as np
 
@@ -81,8 +82,10 @@ class Record:
     kinks: tuple = ()  # where its derivative is a convention (kinks.py)
     # (op, output) -> the input that equals the output, if any
     stands_for: Callable | None = None
-    # inputs in which it is linear: jvp applies the op to x_dot
+    # inputs in which it is linear together: jvp applies the op to their tangents
     linear: tuple[int, ...] = field(default=())
+    # inputs in each of which it is linear: jvp is the sum of the op on one tangent at a time
+    multilinear: Sequence[int] = ()
 
     def __call__(self, *args, **attrs):
         if any(isinstance(a, Value) for a in args):
@@ -130,7 +133,16 @@ def define(name: str, **fields) -> Record:
     for field_name, rule in fields.items():
         if getattr(rule, "is_shared", False):
             setattr(record, field_name, partial(rule, record))
+    if record.multilinear and record.jvp is None:
+        record.jvp = partial(_jvp_multilinear, record)
     return record
+
+
+def _jvp_multilinear(record: Record, dots, y, *xs, **attrs):
+    terms = (record(*xs[:k], dot, *xs[k + 1:], **attrs) for k, dot in enumerate(dots)
+             if dot is not None and k in record.multilinear)
+    first = next(terms, None)
+    return None if first is None else reduce(add, terms, first)
 
 
 @dataclass(frozen=True, eq=False)

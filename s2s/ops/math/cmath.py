@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import ast
 import cmath
-import functools
 
 from ...errors import TypeMismatchError
 from ...ir.builder import current
@@ -47,9 +46,8 @@ def _function(name: str, like: str) -> Record:
     record = define(f"cmath.{name}", evaluate=function,
                     infer=_infer(Scalar("complex128", weak=True)), syntax=_syntax(name),
                     partials=RECORDS[like].partials, elementwise=True, cheap=True,
-                    raises=raise_conditions.IN_CMATH.get(name, ()), batch=_batch(like))
-    record.vjp = functools.partial(elementwise_vjp, record=record)
-    record.jvp = functools.partial(elementwise_jvp, record=record)
+                    raises=raise_conditions.IN_CMATH.get(name, ()), batch=_batch(like),
+                    vjp=elementwise_vjp, jvp=elementwise_jvp)
     numpy_function(function)(record)
     return record
 

@@ -120,9 +120,8 @@ def _helper(function: Callable, like: Callable, vector: str = "") -> Record:
                     elementwise=True, cheap=True,
                     vector=vector, slope=lambda *xs: like().slope_at(xs),
                     # the numbers of all lanes form an array
-                    batch=lambda *xs, **attrs: like()(*xs, **attrs))
-    record.vjp = functools.partial(elementwise_vjp, record=record)
-    record.jvp = functools.partial(elementwise_jvp, record=record)
+                    batch=lambda *xs, **attrs: like()(*xs, **attrs),
+                    vjp=elementwise_vjp, jvp=elementwise_jvp)
     return record
 
 
@@ -192,9 +191,8 @@ polygamma_record = define(
     infer=_polygamma_type, syntax=_polygamma_syntax,
     fold=lambda x, *, order: in_precision(polygamma_of_number(x, order=order), *[x] * (order == 0))
     if isinstance(x.type, Scalar) and not (x.type.dtype or "").startswith("complex") else None,
-    partials=(lambda y, x, *, order: polygamma_record(x, order=order + 1),), elementwise=True, cheap=True)
-polygamma_record.vjp = functools.partial(elementwise_vjp, record=polygamma_record)
-polygamma_record.jvp = functools.partial(elementwise_jvp, record=polygamma_record)
+    partials=(lambda y, x, *, order: polygamma_record(x, order=order + 1),), elementwise=True, cheap=True,
+    vjp=elementwise_vjp, jvp=elementwise_jvp)
 polygamma_of_number = _helper(polygamma, lambda: polygamma_record)
 polygamma_of_number.evaluate = lambda x, *, order: polygamma(order, x)
 
@@ -335,9 +333,8 @@ def _of_order(name: str, partial: Callable, orders: tuple = ("order",)) -> Recor
     record = define(
         name,  # (x, order)
         evaluate=lambda x, **known: scipys(name)(*known.values(), x)[()], infer=lambda x, **known: _type_of_order(name, x, tuple(known.values())),
-        syntax=lambda x, **known: _scipy_syntax(name)(*map(ast.Constant, known.values()), x), partials=(partial,), elementwise=True, cheap=True)
-    record.vjp = functools.partial(elementwise_vjp, record=record)
-    record.jvp = functools.partial(elementwise_jvp, record=record)
+        syntax=lambda x, **known: _scipy_syntax(name)(*map(ast.Constant, known.values()), x), partials=(partial,), elementwise=True, cheap=True,
+        vjp=elementwise_vjp, jvp=elementwise_jvp)
     SCIPYS_ALONE.add(name)
     OF_REAL_NUMBERS.add(name)
     OF_ORDER[name] = len(orders)
