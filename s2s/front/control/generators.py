@@ -23,6 +23,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from inspect import CO_GENERATOR
+from weakref import WeakKeyDictionary
 
 import gast
 
@@ -39,7 +40,7 @@ from .iterators import once
 TOTAL, YIELDED = "<total>", "<yielded>"
 REMEDY = "return the values, in an array or a list"
 
-_made: dict[int, tuple[gast.FunctionDef, gast.FunctionDef]] = {}
+_made: WeakKeyDictionary[gast.FunctionDef, gast.FunctionDef] = WeakKeyDictionary()
 
 
 def is_generator(node: gast.AST) -> bool:
@@ -124,7 +125,7 @@ def _check(frame: Frame, node: gast.AST, definition: gast.FunctionDef) -> None:
 
 def _listing(definition: gast.FunctionDef) -> gast.FunctionDef:
     """The function that returns the list of all that `definition` yields; cached."""
-    if id(definition) not in _made:
+    if definition not in _made:
         new = copy.deepcopy(definition)
         body = [x for statement in new.body for x in _as_list(_Listing().visit(statement))]
         new.body = [
@@ -132,8 +133,8 @@ def _listing(definition: gast.FunctionDef) -> gast.FunctionDef:
                 definition), *body,
             _at(gast.Return(_name(TOTAL)), definition)
         ]
-        _made[id(definition)] = definition, new
-    return _made[id(definition)][1]
+        _made[definition] = new
+    return _made[definition]
 
 
 def _as_list(x) -> list:

@@ -15,6 +15,7 @@ at the first, a `for` evaluates one element a trip.
 from __future__ import annotations
 
 from dataclasses import replace
+from weakref import WeakKeyDictionary
 
 import gast
 
@@ -34,7 +35,7 @@ from .expressions import assign, condition, evaluate, evaluate_any
 
 UNROLL_AT_MOST = 16  # most trips of a range that are unrolled into a list of known length
 
-_made: dict[tuple[int, str], tuple[gast.AST, gast.FunctionDef]] = {}
+_made: WeakKeyDictionary[gast.AST, dict[str, gast.FunctionDef]] = WeakKeyDictionary()
 
 
 def comprehension(frame: Frame, node: gast.ListComp | gast.GeneratorExp):
@@ -131,10 +132,10 @@ def _run(frame: Frame, node, kind: str, source, start):
 
 def _definition(node, kind: str) -> gast.FunctionDef:
     """The function equivalent to a comprehension; cached per comprehension."""
-    key = id(node), kind
-    if key not in _made:
-        _made[key] = node, _copy_position(_function(node, kind), node)
-    return _made[key][1]
+    kept = _made.setdefault(node, {})
+    if kind not in kept:
+        kept[kind] = _copy_position(_function(node, kind), node)
+    return kept[kind]
 
 
 def _copy_position(definition: gast.FunctionDef, node: gast.AST) -> gast.FunctionDef:

@@ -11,6 +11,7 @@ import ast
 import functools
 import types
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import gast
 
@@ -48,18 +49,17 @@ class Definition:
         return self.node.body
 
 
-# the package to which relative imports refer
-_found: dict[tuple[str, types.CodeType, str | None], Definition] = {}
-_lambda_bodies: dict[int, tuple[gast.Lambda, list]] = {}
+# by file and by the package to which relative imports refer; gone with the code
+_found: WeakKeyDictionary[types.CodeType, dict[tuple[str, str | None], Definition]]
+_found = WeakKeyDictionary()
+_lambda_bodies: WeakKeyDictionary[gast.Lambda, list] = WeakKeyDictionary()
 
 
 def lambda_body(node: gast.Lambda) -> list:
     """A lambda's body as statements; cached."""
-    kept = _lambda_bodies.get(id(node))
-    if kept is None:
-        kept = _lambda_bodies[id(node)] = (node,
-                                           [gast.copy_location(gast.Return(node.body), node.body)])
-    return kept[1]
+    if node not in _lambda_bodies:
+        _lambda_bodies[node] = [gast.copy_location(gast.Return(node.body), node.body)]
+    return _lambda_bodies[node]
 
 
 def definition_of(function: types.FunctionType) -> Definition:
@@ -68,12 +68,13 @@ def definition_of(function: types.FunctionType) -> Definition:
     note_dependency(Code(function), code)
     if function.__defaults__:
         note_dependency(Defaults(function), function.__defaults__)
-    key = (code.co_filename, code, function.__globals__.get("__package__"))
-    if key not in _found or not is_current(_found[key].imports):
-        _found[key] = _find(function.__qualname__, code, function)
-    for getter, module in _found[key].imports.items():
+    key = (code.co_filename, function.__globals__.get("__package__"))
+    kept = _found.setdefault(code, {})
+    if key not in kept or not is_current(kept[key].imports):
+        kept[key] = _find(function.__qualname__, code, function)
+    for getter, module in kept[key].imports.items():
         note_dependency(getter, module)
-    return _found[key]
+    return kept[key]
 
 
 def _find(name: str, code: types.CodeType, function: types.FunctionType) -> Definition:

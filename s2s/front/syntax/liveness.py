@@ -289,7 +289,7 @@ class Outline:
     """The names of one function by role, from its text."""
 
     def __init__(self, node: gast.FunctionDef | gast.Lambda, body: list):
-        self.node = node  # kept alive: outlines are cached by its identity
+        self.node = node
         self.liveness = Liveness(node, body)
         augmented = {
             n.target.id
@@ -313,11 +313,12 @@ class Outline:
                                      if dump and re.fullmatch(r"t(_\d+)*", name))
 
 
-_outlines: dict[int, Outline] = {}
+    def __deepcopy__(self, memo: dict) -> None:
+        """No outline: what copies a definition may change it."""
 
 
 def outline_of(node: gast.FunctionDef | gast.Lambda, body: list) -> Outline:
-    """The outline of a function; cached."""
-    if id(node) not in _outlines:
-        _outlines[id(node)] = Outline(node, body)
-    return _outlines[id(node)]
+    """The outline of a function; cached with its definition."""
+    if getattr(node, "outline", None) is None:
+        node.outline = Outline(node, body)
+    return node.outline
