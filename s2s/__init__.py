@@ -44,6 +44,7 @@ from .front import custom_jvp, custom_vjp, defderivative
 from .lax import associative_scan, cond, fori_loop, scan, switch, while_loop
 from .ops.core.stop_gradient import stop_gradient
 from .ops.program.checkpoint import checkpoint
+from .runtime.call.malloc import keep_freed_memory
 from .runtime.threads.pool import set_threads, threads
 from .transformed import Lowered, Transformed
 from .tree import ravel as ravel_pytree
@@ -87,6 +88,7 @@ __all__ = [
     "jacrev",
     "jit",
     "jvp",
+    "keep_freed_memory",
     "linearize",
     "ravel_pytree",
     "scan",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import MethodType
@@ -33,7 +32,7 @@ from .ops.core.chain_rule import like_operand
 from .ops.core.record import MACROS, Macro, dtype_of
 from .ops.program.checkpoint import bytes_of
 from .ops.program.custom_rules import direction_length, in_shape
-from .passes import recorded
+from .passes import dumping, recorded
 from .sparse.derivative import SparseJacobian
 from .specialisation import bind, normalised, signature_of
 from .transformations import native_inside, positional
@@ -413,15 +412,8 @@ def dump(t: Callable, directory: str | Path, *args) -> Path:
     """Write every stage on the way to the code of `t`, each as a file that runs; return the
     directory.
     """
-    before = os.environ.get("S2S_DUMP")
-    os.environ["S2S_DUMP"] = str(directory)
-    try:
+    with dumping(str(directory)):
         fresh(as_transformed(t)).lower(*args)
-    finally:
-        if before is None:
-            del os.environ["S2S_DUMP"]
-        else:
-            os.environ["S2S_DUMP"] = before
     return Path(directory)
 
 

@@ -1,4 +1,5 @@
-"""The environment variable S2S_CHECK, which selects run-time and IR checks.
+"""The environment variables S2S_CHECK, which selects run-time and IR checks, S2S_NUMBA and
+S2S_LLVM_OPTIONS.
 
     S2S_CHECK=1               everything
     S2S_CHECK=ir              the IR is verified after every pass (ir/verify.py), and the loops that
@@ -11,7 +12,13 @@
                               (conventions.py)
     S2S_CHECK=ir,memory       several of these
 
-The variable is read when code is generated.  A general test run wants the memory checked, but may
+    S2S_NUMBA=public          native code is compiled by Numba's documented interface alone
+                              (runtime/call/plain_function.py)
+
+    S2S_LLVM_OPTIONS=0        none of LLVM's options for the process are set when Numba is loaded
+                              (runtime/kernels/vector_math, runtime/numba/compiler.py)
+
+They are read when code is generated.  A general test run wants the memory checked, but may
 make NaN; so each check has a word of its own.
 """
 
@@ -46,6 +53,25 @@ def requested_checks() -> tuple[str, ...]:
                 f"set it to 1 for all checks, or to some of {', '.join(CHECKS)}",
             )
     return tuple(check for check in CHECKS if check in words)
+
+
+def wants_public_numba() -> bool:
+    """Test whether S2S_NUMBA is `public`; raise S2SError for a word that it does not have.
+
+    >>> os.environ["S2S_NUMBA"] = "public"
+    >>> wants_public_numba()
+    True
+    >>> del os.environ["S2S_NUMBA"]
+    """
+    value = os.environ.get("S2S_NUMBA", "").strip()
+    if value not in ("", "public"):
+        raise S2SError(f"S2S_NUMBA={value}", None, "set it to public, or not at all")
+    return value == "public"
+
+
+def may_set_llvm_options() -> bool:
+    """Test whether S2S_LLVM_OPTIONS is not 0."""
+    return os.environ.get("S2S_LLVM_OPTIONS", "1").strip() not in ("", "0")
 
 
 def is_requested(check: str) -> bool:

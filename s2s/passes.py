@@ -28,6 +28,7 @@ from .ir.reemit import clone
 from .ir.verify import verify
 
 _checking: ContextVar[bool] = ContextVar("checking", default=False)
+_dumping: ContextVar[str | None] = ContextVar("dumping", default=None)
 _stages: ContextVar[list | None] = ContextVar("stages", default=None)
 
 
@@ -112,7 +113,7 @@ def recorded() -> Iterator[list[tuple[str, Function]]]:
 
 def is_observed() -> bool:
     """Test whether the stages are being observed, so that all of them have to be built."""
-    return is_checking() or _stages.get() is not None or bool(os.environ.get("S2S_DUMP"))
+    return is_checking() or _stages.get() is not None or bool(dump_directory())
 
 
 def stage(function: Function, name: str) -> Function:
@@ -138,11 +139,26 @@ def observe(function: Function, name: str, verifier: Callable[[Function], object
     return function
 
 
+def dump_directory() -> str | None:
+    """Return the directory to write stages to: that of `dumping`, or S2S_DUMP."""
+    return _dumping.get() or os.environ.get("S2S_DUMP")
+
+
+@contextmanager
+def dumping(directory: str) -> Iterator[None]:
+    """Write stages to this directory inside this context, as with S2S_DUMP."""
+    token = _dumping.set(directory)
+    try:
+        yield
+    finally:
+        _dumping.reset(token)
+
+
 def dump(text: Callable[[], str], name: str) -> None:
     """Write a stage to the directory in S2S_DUMP, as <number>_<name>.py, numbered in the order in
     which stages are reached.
     """
-    directory = os.environ.get("S2S_DUMP")
+    directory = dump_directory()
     if directory:
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)

@@ -19,6 +19,7 @@ from .back.cuda.host import render_cuda
 from .back.loop_pipeline import lower
 from .back.print.printer import Draft, Module, render
 from .call.flatten import Compiled, has_containers, spread, taking_apart
+from .check_flags import wants_public_numba
 from .errors import UnsupportedError
 from .front import build as front_build
 from .ir.graph import Function, Recalled, walk
@@ -54,10 +55,10 @@ from .transform.reverse.fuse_sweeps import fuse_sweeps, has_ii_loops
 from .transform.reverse.tape_limit import limit_tapes
 
 numba = later("numba")
-numba_code, modules, worth, lengths = (later(f"s2s.runtime.{name}")
-                                       for name in ("call.native_function", "numba.native_module",
-                                                    "threads.parallel_threshold",
-                                                    "entry.length_versions"))
+numba_code, plain_code, texts, worth, lengths, internals = (
+    later(f"s2s.runtime.{name}")
+    for name in ("call.native_function", "call.plain_function", "numba.njit_text",
+                 "threads.parallel_threshold", "entry.length_versions", "numba_internals"))
 
 PREPARE = ordered(
     Pass(inline, "a derivative rule applies better to the body of a small function than to a call"),
@@ -269,8 +270,17 @@ def compiled(function: Function | Recalled, options: dict, kept=None) -> Callabl
     return Compiled(TARGETS[target](flatten_calls(spread(function), target), **options), function)
 
 
-TARGETS = {"cpu": lambda function, **options: numba_code.compiled(function, **options),
-           "cuda": cuda_code}
+def is_plain() -> bool:
+    """Test whether native code is compiled by Numba's documented interface alone."""
+    return wants_public_numba() or bool(internals.MISSING)
+
+
+def native_code(function: Function, **options) -> Callable:
+    """Compile `function` for the CPU."""
+    return (plain_code if is_plain() else numba_code).compiled(function, **options)
+
+
+TARGETS = {"cpu": native_code, "cuda": cuda_code}
 
 
 def loops_text(function: Function, target: str = "cpu", args: Sequence | None = None,
@@ -281,6 +291,8 @@ def loops_text(function: Function, target: str = "cpu", args: Sequence | None = 
     With `args` it is what runs for them: loops that are worth it are in parts, unless `parallel` is
     False.
     """
+    if target == "cpu" and is_plain():  # which has no versions
+        args = None
     lowered = loops_of(function, target, args)
     if target == "cuda":
         return render_cuda(lowered).text
@@ -306,8 +318,7 @@ def export_text(function: Function, compiled: bool = False, target: str = "cpu")
         if op.name in SCIPYS_ALONE:
             raise UnsupportedError(f"scipy.special.{op.name} in a compiled file", op.line,
                                    "export what is not compiled, which calls SciPy")
-    return importable(modules.decorated(render(lowered, native=True), fastmath=False, checks=True),
-                      function)
+    return importable(texts.njit_text(render(lowered, native=True)), function)
 
 
 def importable(module: Module, function: Function) -> str:

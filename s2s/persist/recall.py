@@ -68,7 +68,7 @@ def stored_programs(transformed, types: Sequence[Type]):
             or not options.get("cache", True)):
         return None
     if (os.environ.get("S2S_RECALL", "1") in ("", "0") or is_nested() or is_observed()
-            or pipeline.numba.config.DISABLE_JIT):
+            or pipeline.numba.config.DISABLE_JIT or pipeline.is_plain()):
         return None
     base = transformed
     while is_transformed(base):

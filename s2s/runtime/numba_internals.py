@@ -34,7 +34,6 @@ NAMES = {
     "CompileResult": "numba.core.compiler:CompileResult",
     "Compiler": "numba.core.compiler:Compiler",
     "CPUContext": "numba.core.cpu:CPUContext",
-    "ContextRef": "llvmlite.binding.context:ContextRef",
     "DUFunc": "numba.np.ufunc.dufunc:DUFunc",
     "Dispatcher": "numba.core.dispatcher:Dispatcher",
     "Environment": "numba.core.environment:Environment",
@@ -48,11 +47,14 @@ NAMES = {
     "MemInfo": "numba.core.runtime.nrt:MemInfo",
     "NRTContext": "numba.core.runtime.context:NRTContext",
     "NativeValue": "numba.core.pythonapi:NativeValue",
+    "NewPassManager": "llvmlite.binding.newpassmanagers:NewPassManager",
     "NoPythonBackend": "numba.core.typed_passes:NoPythonBackend",
     "NopythonRewrites": "numba.core.typed_passes:NopythonRewrites",
+    "ObjectRef": "llvmlite.binding.ffi:ObjectRef",
     "PassManager": "numba.core.compiler_machinery:PassManager",
     "PythonAPI": "numba.core.pythonapi:PythonAPI",
     "RETCODE_OK": "numba.core.callconv:RETCODE_OK",
+    "RuntimeLinker": "numba.core.codegen:RuntimeLinker",
     "StructProxy": "numba.core.cgutils:_StructProxy",
     "arrayobj": "numba.np.arrayobj",
     "as_dtype": "numba.np.numpy_support:as_dtype",
@@ -60,7 +62,6 @@ NAMES = {
     "cgutils": "numba.core.cgutils",
     "dumps": "numba.core.serialize:dumps",
     "dynfunc": "numba._dynfunc",
-    "ffi": "llvmlite.binding.ffi",
     "force_error_model": "numba.core.imputils:force_error_model",
     "global_compiler_lock": "numba.core.compiler_lock:global_compiler_lock",
     "impl_ret_borrowed": "numba.core.imputils:impl_ret_borrowed",
@@ -82,27 +83,32 @@ MEMBERS = {
     "BaseNativeLowering": "run_pass lowering_class",
     "CPUContext": "get_function pair_first pair_second get_abi_sizeof create_cpython_wrapper "
                   "get_executable codegen nrt get_python_api call_conv data_model_manager refresh "
-                  "_internal_codegen",
+                  "_internal_codegen _defns insert_user_function",
     "Cache": "cache_path enable disable flush load_overload save_overload",
     "CompileResult": "_reduce _rebuild library fndesc signature entry_point lifted",
     "Compiler": "compile_extra compile_ir define_pipelines _compile_core state",
     "Dispatcher": "_cache _compile_for_args add_overload overloads typeof_pyval _cache_hits "
-                  "_cache_misses",
+                  "_cache_misses py_func targetctx",
     "Environment": "env_name",
     "InlineClosureLikes": "run_pass",
     "JITCPUCodegen": "_tm _engine _data_layout _loopvect _opt_level _customize_tm_options "
-                     "_function_pass_manager _module_pass_manager set_env",
+                     "_function_pass_manager _module_pass_manager _library_class _rtlinker "
+                     "set_env",
     "JITCodeLibrary": "_codegen _ensure_finalized _final_module _finalize_dynamic_globals "
                       "_finalize_final_module _finalize_specific _dynamic_globals _finalized "
                       "_get_compiled_object _get_module_for_linking _linking_libraries "
+                      "_object_compiled_hook _object_getbuffer_hook "
                       "_optimize_final_module _optimize_functions _recorded_timings _reload_init "
                       "_shared_module add_ir_module add_llvm_module codegen enable_object_caching "
                       "finalize get_asm_str get_llvm_str get_pointer_to_function "
                       "has_dynamic_globals serialize_using_object_code",
-    "JitEngine": "_ee _load_defined_symbols is_symbol_defined finalize_object",
+    "JitEngine": "_ee _load_defined_symbols is_symbol_defined finalize_object "
+                 "set_object_cache",
     "Lower": "init lower_function_body blkmap firstblk",
     "NRTContext": "_context decref get_meminfos meminfo_data",
+    "NewPassManager": "_dispose run",
     "NopythonRewrites": "run_pass",
+    "ObjectRef": "_owned close",
     "PythonAPI": "_get_function from_native_value nrt_adapt_ndarray_to_python to_native_value "
                  "unserialize",
     "StructProxy": "_getvalue",

@@ -15,7 +15,7 @@ from s2s.runtime import numba_internals
 ROOT = Path(s2s.__file__).parent
 PUBLIC = {"numba.extending": None, "numba.typed": None, "llvmlite": {"ir", "binding"},
           "numba": {*numba.__all__, "types", "config", "cuda", "objmode", "typed"}}  # module -> its documented names
-OURS = "numba.native_module"  # of s2s.runtime
+OURS = "numba.njit_text"  # of s2s.runtime
 PYTHONS = {"_replace", "_fields", "_asdict", "_getframe"}  # of named tuples, syntax trees and sys
 
 

@@ -89,6 +89,7 @@ def leaves(result) -> list[np.ndarray]:
 def _s2s(module, args, one_thread):
     import s2s
 
+    s2s.keep_freed_memory()  # as the other libraries do with theirs
     function = module.program
     gradient = s2s.value_and_grad(function, argnums=module.WRT) if module.WRT else function
     if hasattr(module, "AXES"):

@@ -48,6 +48,7 @@ from llvmlite import binding
 from ..intrinsics import boxing, complex_math
 from ..kernels import lapack_routines, scipy_special
 from ..llvm.parallel_codegen import Symbols, hand_over
+from ..llvm.program_engine import codegen_of, with_codegen
 from ..numba_internals import Cache, CompileResult, dumps, rtsys
 
 ROOT = Path(__file__).parent.parent.parent
@@ -192,10 +193,12 @@ def entry_of(result: CompileResult) -> int:
 
 
 class DiskCache(Cache):
-    """The on-disk cache that a Numba dispatcher consults before it compiles."""
+    """The on-disk cache that a Numba dispatcher consults before it compiles; it loads code into the
+    engine of the module whose globals are `scope`.
+    """
 
-    def __init__(self, folder: Path, stem: str):
-        self.folder, self.stem, self.enabled = folder, stem, True
+    def __init__(self, folder: Path, stem: str, scope: dict):
+        self.folder, self.stem, self.scope, self.enabled = folder, stem, scope, True
 
     @property
     def cache_path(self) -> str:
@@ -230,14 +233,15 @@ class DiskCache(Cache):
             boxing.is_known()  # by name
             if not all(map(binding.address_of_symbol, external)):
                 target_context.refresh()
-            engine = target_context.codegen()._engine
+            codegen = codegen_of(self.scope, target_context.codegen())
+            engine = codegen._engine
             if not all(binding.address_of_symbol(name) or engine.is_symbol_defined(name)
                        for name in external):
                 return None  # an external symbol is undefined, and linking would abort the process
             for code in codes:
-                hand_over(target_context.codegen(), code)
+                hand_over(codegen, code)
             engine._load_defined_symbols(defined)
-            found = CompileResult._rebuild(target_context, *parts)
+            found = CompileResult._rebuild(with_codegen(target_context, codegen), *parts)
             return found if entry_of(found) else None
         except Exception:  # whatever is wrong with the entry, it is compiled again
             return None

@@ -1,12 +1,14 @@
-"""Tell the allocator to keep freed memory up to a limit, so that the next call need not fetch it
-from the system page by page.
+"""`keep_freed_memory`: tell the allocator to keep freed memory up to a limit, so that the next call
+need not fetch it from the system page by page.
+
+It changes the allocator of the whole process, so s2s never calls it by itself.
 
 A gradient allocates arrays in each call and frees them at its end. glibc returns large ones to the
 system at once, and the next call waits while the system clears each page again: in the gradient of
 a convolutional network, 20 ms of 39. Considered: reusing the arrays of the previous call, which
 `out=` does for results; for temporaries s2s would need its own heap, and the same policy for
-shrinking it that the allocator has already. So glibc's thresholds are raised. With other
-allocators, and where the user has set the limits, nothing is changed.
+shrinking it that the allocator has already. So glibc's thresholds are raised
+where the program asks for it.
 
 Memory that is fetched anew in each call costs one page fault after another, more than all
 arithmetic on it: a tape of 56 MB took half of a gradient's time. So arrays of up to half of the
@@ -27,7 +29,12 @@ SET_BY_USER = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABL
 
 
 def keep_freed_memory() -> bool:
-    """Tell glibc to keep freed memory; return whether it accepted."""
+    """Let this process keep up to 256 MB of freed memory for later arrays, which makes calls with
+    large temporaries faster; return whether the allocator accepted.
+
+    It is glibc's `mallopt`, and lasts as long as the process.  Nothing is changed with other
+    allocators, and where the environment sets glibc's limits.
+    """
     if any(name in os.environ for name in SET_BY_USER):
         return False
     try:

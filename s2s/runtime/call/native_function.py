@@ -33,39 +33,40 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numba
-import numpy as np
-from numba import NumbaError, NumbaPerformanceWarning, NumbaWarning
+from numba import NumbaError
 
 from ...back.arrays.specialise_lengths import specialise_lengths
 from ...back.print.printer import Module, render
 from ...check_flags import is_requested, requested_checks
-from ...errors import MemoryCheckError, S2SError, UnsupportedError
+from ...errors import MemoryCheckError, UnsupportedError
 from ...ir.compile_lock import cached_in_turn, taking_turns
 from ...ir.graph import Function, Recalled, walk, whole
-from ...ir.types import Array, Generator, Scalar, Tuple, Type
+from ...ir.types import Array, Generator, Scalar
 from ...ops.program.recursive_callee import calls_itself, recursive_callees
 from ...passes import dump
 from ..cache.program_store import Facts, Program
 from ..debug.load_source import load
 from ..debug.nan_trap import first_bad, is_checking
 from ..debug.sanitizer import watched
+from ..entry.boundary import (
+    InterpretedWarning,
+    has_wide_integer,
+    interpreted,
+    narrowing,
+    native_byte_order,
+    one_line_message,
+)
 from ..entry.layout_adapter import overlaps_itself
 from ..entry.length_guards import unlike
 from ..entry.length_versions import ByLengths, much
 from ..entry.out_argument import into_form
-from ..entry.print_replay import printed, rest, without
-from ..numba.native_module import NotCompiled, OtherKind, decorated, has_wide_integer, loaded
+from ..entry.print_replay import printed, rest
+from ..numba.native_module import NotCompiled, OtherKind, Unforeseen, decorated, loaded
 from ..threads.parallel_threshold import BySize, MoreWork, chooser
 from .deoptimise import Deoptimised
 from .loop_program import LoopProgram
-from .malloc import keep_freed_memory
+from .plain_function import PlainFunction, PlainNumbaWarning
 from .user_exception import raised_again, raised_by
-
-keep_freed_memory()
-
-
-class CompileError(S2SError):
-    """Numba's refusal of generated code: a bug in s2s, or an op without a native form."""
 
 
 def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
@@ -140,7 +141,8 @@ class Native:
         self.careful: Callable | None = None  # bounds checks even where the requirements hold
         self.holds = condition(function, required) if required else None
         self.narrowed = narrowing(function)
-        # compiling has failed; a spurious native error was reported
+        self.plain: PlainFunction | None = None  # compiling has failed unforeseen
+        # Numba does not take the arguments; a spurious native error was reported
         self.is_in_python = self.is_told = False
         self.is_trap, self.is_sanitized = is_checking(), is_requested("memory")
         self.generators = [k
@@ -188,7 +190,7 @@ class Native:
         with taking_turns():
             form = ",".join(["checked" if checks else "plain", *requested_checks()])
             native = self.drafted.native(self.parts, form, lambda: decorated(
-                self.module, self.fastmath, checks, True, self.conditions(checks)))
+                self.module, self.fastmath, checks, self.conditions(checks)))
             params = [p.type for p in self.function.params]
             found = getattr(loaded(native, self.cache, params, len(params) if in_order else None),
                             native.entry)
@@ -206,7 +208,7 @@ class Native:
 
         def make() -> Module:
             form, shares = into_form(self.module, params, types)
-            return decorated(form, self.fastmath, self.checks, True,
+            return decorated(form, self.fastmath, self.checks,
                              self.conditions(self.checks, shares))
 
         native = self.drafted.native(self.parts, ",".join(["into", *requested_checks()]), make)
@@ -244,6 +246,8 @@ class Native:
             return self.otherwise.code(*args)
         if self.is_in_python:
             return interpreted(self, args)
+        if self.plain is not None:
+            return self.plain(*args)
         args = native_byte_order(args)
         before = printed() if self.prints else 0
         drawn = [args[k].bit_generator.state for k in self.generators]
@@ -258,6 +262,8 @@ class Native:
             failure = self.failure(error, args)
         if failure.is_disproved:
             return self.otherwise.code(*args)
+        if self.plain is not None:
+            return self.plain(*args)
         # raised here, where no other exception is being handled and shown beside it
         if failure.refusal is not None:
             raise failure.refusal
@@ -289,6 +295,13 @@ class Native:
         if isinstance(error, NumbaError):
             return Failure(None if any(map(has_wide_integer, args))
                            else one_line_message(error, self.function))
+        if isinstance(error, Unforeseen):
+            self.plain, self.is_pure = PlainFunction(self.function, self.fastmath), False
+            self.run = self.into = self.no_code
+            warnings.warn(f"{self.function.name} is compiled by @njit alone, without threads and "
+                          f"cache: compiling it otherwise has failed ({error})", PlainNumbaWarning,
+                          stacklevel=5)
+            return Failure()
         if isinstance(error, NotCompiled):
             self.is_in_python, self.is_pure = True, False
             self.run = self.into = self.no_code
@@ -328,16 +341,6 @@ class Native:
         return load(module.text, module.entry, module.lines, given={**module.given, "print": rest})
 
 
-def native_byte_order(args: tuple) -> tuple:
-    """`args` with byte-swapped arrays copied to native byte order, the only one that Numba
-    supports.
-    """
-    if all(type(x) is not np.ndarray or x.dtype.isnative for x in args):
-        return args
-    return tuple(x.astype(x.dtype.newbyteorder("=")) if isinstance(x, np.ndarray) else x
-                 for x in args)
-
-
 def is_of_numbers(text: str) -> bool:
     """Whether a condition on `a0`, `a1`, ... reads values and not just shapes."""
     return re.search(r"a\d+(?!\d*\.shape)", text) is not None
@@ -347,72 +350,3 @@ def condition(function: Function, required: list[str]) -> Callable:
     """Whether the arguments guarantee that all indices are in bounds."""
     parameters = ", ".join(f"a{k}" for k in range(len(function.params)))
     return eval(f"lambda {parameters}: {' and '.join(required)}")
-
-
-class InterpretedWarning(UserWarning):
-    """Warning that a function that was to be compiled runs in Python."""
-
-
-def narrowing(function: Function) -> Callable | None:
-    """A function that restores the dtypes of narrow numbers among the results; None where none is
-    needed.
-
-    Numba returns every number as Python's int, float or complex, even a float32.
-    """
-    types_of_results = [y.type for y in function.results]
-    if not any(map(is_narrow, types_of_results)):
-        return None
-    if function.tupled:
-        return lambda results: tuple(map(as_type, results, types_of_results))
-    return lambda result: as_type(result, types_of_results[0])
-
-
-def is_narrow(type: Type) -> bool:
-    """Whether values of `type` hold numbers of a dtype that Python's own numbers lack."""
-    match type:
-        case Scalar(dtype):
-            return dtype not in ("bool", "int64", "float64", "complex128")
-        case Tuple(items):
-            return any(map(is_narrow, items))
-    return False
-
-
-def as_type(x, type: Type):
-    """`x`, with its numbers cast to the dtypes of `type`."""
-    match type:
-        case Scalar(dtype) if is_narrow(type):
-            return np.dtype(dtype).type(x)
-        case Tuple(items):
-            return tuple(map(as_type, x, items))
-    return x
-
-
-def one_line_message(error: NumbaError, function: Function) -> CompileError:
-    """Numba's error message, in one line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    reason = next((line for line in lines if not line.startswith(("Failed in", "-", "File"))),
-                  lines[0] if lines else "")
-    return CompileError(f"{function.name} cannot be compiled: {reason}", None,
-                        "call it without jit, and report this program")
-
-
-def interpreted(native: Native, args: tuple, printed: int = 0):
-    """Run the interpreted form on arguments for which compiled code raised; normally it raises,
-    too.
-
-    Lines already `printed` by compiled code are not printed again.  Note [Where an error came from]
-    """
-    with np.errstate(all="ignore"), without(printed):
-        return native.in_python(*args)
-
-
-def silence() -> None:
-    """Silence Numba's performance advice, which is about code that the user did not write."""
-    ours = r"<s2s |.*-[0-9a-f]{32}$"
-    warnings.filterwarnings("ignore", category=NumbaPerformanceWarning, module=ours)
-    warnings.filterwarnings("ignore", "Code running in object mode", NumbaWarning, module=ours)
-    # a tape passed between the halves of a derivative through Python is a list
-    warnings.filterwarnings("ignore", r"(?s).*reflected list.*-[0-9a-f]{32}\.py", NumbaWarning)
-
-
-silence()

@@ -11,6 +11,8 @@ import ast
 import functools
 import linecache
 import traceback
+import weakref
+from collections import Counter
 from collections.abc import Callable
 
 from ...errors import Line, S2SError, ShapeMismatchError, library_refusal
@@ -19,6 +21,7 @@ from .nan_trap import LOCALS, REMEMBER, STOP, Trap, is_checking, remember, stop
 
 TEXT = "__s2s_text__"  # the name of a compiled module's own text
 _taken: dict[str, str] = {}  # the name of a generated file -> its text
+_users: Counter[str] = Counter()  # ... and how many modules were made of it
 
 
 class InYourProgram(Exception):
@@ -43,18 +46,30 @@ def load(text: str, entry: str, lines: dict[int, Line], check: bool | None = Non
         tree = ast.fix_missing_locations(Trap().visit(tree))
         namespace.update({STOP: stop, REMEMBER: remember, LOCALS: locals})
     exec(compile(tree, filename, "exec"), namespace)
+    weakref.finalize(namespace[entry], release, filename).atexit = False
     return with_user_line(namespace[entry], filename, lines)
 
 
 def register(text: str, entry: str) -> str:
-    """Register `text` with `linecache`; equal texts get the same name."""
+    """Register `text` with `linecache`, until it is released as often; equal texts get the same
+    name.
+    """
     number, name = 1, f"<s2s {entry}>"
     while _taken.get(name, text) != text:
         number += 1
         name = f"<s2s {entry} {number}>"
     _taken[name] = text
+    _users[name] += 1
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     return name
+
+
+def release(name: str) -> None:
+    """Forget the text of a file, if this was the last user of it."""
+    _users[name] -= 1
+    if not _users[name]:
+        for kept in (_users, _taken, linecache.cache):
+            kept.pop(name, None)
 
 
 def with_user_line(function: Callable, filename: str, lines: dict[int, Line]) -> Callable:

@@ -106,7 +106,8 @@ def door(dispatcher: Callable, kinds: Sequence[types.Type], inside: Sequence[typ
               + hashlib.sha256("\0".join([identity, *map(str, inside)]).encode()).hexdigest()[:32])
     binding.add_symbol(symbol, code.library.get_pointer_to_function(code.fndesc.llvm_func_name))
     return load(Module(adapter_text(text, dispatcher.__name__, symbol), dispatcher.__name__),
-                {symbol: calling(symbol, inside, code.signature.return_type)})
+                {symbol: calling(symbol, inside, code.signature.return_type),
+                 f"{symbol}_code": code.library})  # which stays as long as the adapter
 
 
 def adapter_text(text: str, entry: str, symbol: str) -> str:

@@ -10,14 +10,15 @@ LLVM takes half of a first call, and in a small program the Python wrapper takes
 Numba never inlines f into it, and it runs once per call, so little is lost by optimising it less:
 it then takes a third of the time. It is emitted while LLVM works on f.
 
-LLVM allows several threads if each has its own context. llvmlite does not: one lock surrounds all
-of its functions. So all functions for a piece are called past the lock, on a context, a target
-machine and passes that no other thread uses; where a version of llvmlite keeps its functions
-elsewhere, the lock is held, and the threads take turns.
+llvmlite has one lock around all of its functions, which is held in each of them here, too: LLVM
+works for one thread at a time, and while it does, Python emits the wrapper.
 
-Considered: a process of its own (30 ms to hand a module over and back, and it has to be there); to
-begin with each loop while Python writes the next (on two cores first calls took 0.97 to 1.06 of the
-time, and 4 to 10 % more of the processor's).
+Considered: to call LLVM past that lock, on a context, a target machine and passes that no other
+thread uses, which LLVM allows. It needs a second core that is free and a short switch interval for
+the whole process (a thread that returns from LLVM waits for Python's lock), and was not shown to
+pay. A process of its own (30 ms to hand a module over and back, and it has to be there); to begin
+with each loop while Python writes the next (on two cores first calls took 0.97 to 1.06 of the time,
+and 4 to 10 % more of the processor's).
 
 A piece becomes an object file, which the engine loads beside the others; the cache stores all of
 them. Its module is kept as bitcode, for linking or inspection: an LLVM context with a module in it
@@ -27,23 +28,17 @@ takes a megabyte.
 from __future__ import annotations
 
 import copy
-import ctypes
 import functools
-import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from llvmlite import binding
 from numba import config
 
-from ..numba_internals import ContextRef, ffi
-
-SHORT = 1e-4  # switch interval in seconds
+from ..numba_internals import NewPassManager
 
 
 class Symbol(NamedTuple):
@@ -83,16 +78,18 @@ class Piece:
             module = parse_in_own_context(text)
             if before is not None:
                 manager, builder = before
-                for function in functions_of(module):
-                    without_llvmlite_lock("LLVMPY_RunNewFunctionPassManager")(manager, function,
-                                                                              builder)
+                for function in module.functions:
+                    if not function.is_declaration:
+                        manager.run(function, builder)
             for manager, builder in passes:
-                without_llvmlite_lock("LLVMPY_RunNewModulePassManager")(manager, module, builder)
-            self.bitcode = bitcode(module)
+                manager.run(module, builder)
+            self.bitcode = module.as_bitcode()
             self.code = machine_code(machine, module)
             self.made = module
         finally:
             del self.given
+            for manager, _ in [*passes, *([before] if before is not None else [])]:
+                dispose(manager)
 
     @functools.cached_property
     def symbols(self) -> Symbols:
@@ -126,8 +123,7 @@ class BackgroundCompilation(threading.Thread):
                                   if other.size < piece.size), len(self.waiting)), piece)
 
     def run(self) -> None:
-        with short_switch_interval():
-            self.work()
+        self.work()
 
     def work(self) -> None:
         """Compile the remaining pieces."""
@@ -150,97 +146,34 @@ class BackgroundCompilation(threading.Thread):
         return [piece.code for piece in self.pieces]
 
 
-_intervals: list[float] = []  # the switch intervals that were in force before
-_changing = threading.Lock()
-
-
-@contextmanager
-def short_switch_interval() -> Iterator[None]:
-    """Shorten the switch interval: a thread returning from LLVM would otherwise wait 5 ms for
-    Python's lock each time.
-    """
-    with _changing:
-        _intervals.append(sys.getswitchinterval())
-        sys.setswitchinterval(SHORT)
-    try:
-        yield
-    finally:
-        with _changing:
-            first = _intervals[0]
-            _intervals.pop()
-            if not _intervals:  # the last of them
-                sys.setswitchinterval(first)
-
-
 def parse_in_own_context(text: str) -> binding.ModuleRef:
     """A module in a context of its own, which is freed together with the module.
 
     By themselves, both are freed by the garbage collector if they are part of a cycle, in any
     order: the context frees its modules, and then the module would be freed twice.
     """
-    context = ContextRef(without_llvmlite_lock("LLVMPY_ContextCreate")())
-    with llvm_string() as error:
-        module = binding.ModuleRef(without_llvmlite_lock("LLVMPY_ParseAssembly")(
-            context, text.encode(), ctypes.byref(error)), context)
-        context._owned = module._owned = True
-        weakref.finalize(module, ffi.lib.LLVMPY_ContextDispose, context).atexit = False
-        if error:
-            raise RuntimeError(f"LLVM IR parsing error: {error.value.decode()}")
-    with llvm_string() as error:
-        if without_llvmlite_lock("LLVMPY_VerifyModule")(module, ctypes.byref(error)):
-            raise RuntimeError(error.value.decode())
+    context = binding.create_context()
+    module = binding.parse_assembly(text, context)
+    module._owned = True  # by the context
+    weakref.finalize(module, context.close).atexit = False
+    module.verify()
     return module
 
 
-def functions_of(module: binding.ModuleRef) -> Iterator[ctypes.c_void_p]:
-    """The functions defined in a module."""
-    functions = without_llvmlite_lock("LLVMPY_ModuleFunctionsIter")(module)
-    try:
-        while function := without_llvmlite_lock("LLVMPY_FunctionsIterNext")(functions):
-            if not without_llvmlite_lock("LLVMPY_IsDeclaration")(function):
-                yield function
-    finally:
-        without_llvmlite_lock("LLVMPY_DisposeFunctionsIter")(functions)
+def dispose(manager) -> None:
+    """Free a pass manager after its last run.
 
-
-@contextmanager
-def llvm_string() -> Iterator[ctypes.c_char_p]:
-    """A string that LLVM allocates and that is freed here."""
-    text = ctypes.c_char_p()
-    try:
-        yield text
-    finally:
-        if text:
-            without_llvmlite_lock("LLVMPY_DisposeString")(text)
-
-
-def without_llvmlite_lock(name: str):
-    """A function of llvmlite's, called without llvmlite's global lock."""
-    function = getattr(ffi.lib, name)
-    return getattr(function, "_cfn", function)
-
-
-def bitcode(module: binding.ModuleRef) -> bytes:
-    """The bitcode of a module."""
-    size = ctypes.c_size_t()
-    with llvm_string() as text:
-        without_llvmlite_lock("LLVMPY_WriteBitcodeToString")(module, ctypes.byref(text),
-                                                             ctypes.byref(size))
-        return ctypes.string_at(text, size.value)
+    llvmlite does not, though it has the function: a class without it comes first among the bases
+    of its pass managers.  They take 30 to 50 KB each.
+    """
+    if not manager.closed:
+        NewPassManager._dispose(manager)
+        manager.detach()
 
 
 def machine_code(machine: binding.TargetMachine, module: binding.ModuleRef) -> bytes:
     """The object file of a module."""
-    with llvm_string() as error:
-        buffer = without_llvmlite_lock("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1,
-                                                                   ctypes.byref(error))
-        if not buffer:
-            raise RuntimeError(error.value.decode())
-    try:
-        return ctypes.string_at(without_llvmlite_lock("LLVMPY_GetBufferStart")(buffer),
-                                without_llvmlite_lock("LLVMPY_GetBufferSize")(buffer))
-    finally:
-        without_llvmlite_lock("LLVMPY_DisposeMemoryBuffer")(buffer)
+    return machine.emit_object(module)
 
 
 def beside(codegen, level: int | None = None):

@@ -54,20 +54,29 @@ from __future__ import annotations
 
 import functools
 import weakref
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import FunctionType
 
 from llvmlite import binding, ir
 from numba import NumbaError, config
 
-from ...ir.compile_lock import held_at_fork, with_frames
+from ...check_flags import may_set_llvm_options
+from ...ir.compile_lock import held_at_fork
 from ...lazy_import import later
 from ..intrinsics.boxing import with_boxes
 from ..intrinsics.element_access import item, short
 from ..intrinsics.slice_assign import is_assignment, without_text
-from ..llvm.parallel_codegen import BackgroundCompilation, Piece, Symbols, beside, hand_over
+from ..llvm.parallel_codegen import (
+    BackgroundCompilation,
+    Piece,
+    Symbols,
+    beside,
+    dispose,
+    hand_over,
+)
+from ..llvm.program_engine import CODEGEN, codegen_of
 from ..llvm.split_module import NotMergeable, Pieces, in_pieces
 from ..numba_internals import (
     DYNAMIC_GLOBALS,
@@ -90,6 +99,9 @@ direct = later("s2s.runtime.emit.emit_function")  # not needed for cached code
 LOWEST, FIRST, LARGE, LARGE_AND_DIRECT = 0, 1, 2, 1
 BLOCKS = 500  # blocks of a module from which LLVM keeps a worklist
 WITH_LIST = range(20, 23)  # LLVM versions with that option
+
+# global of a generated module: what its functions are lowered to
+DEFINITIONS = "__s2s_definitions__"
 
 QUICK = 0.2  # relative cost per line of code at the lower levels
 # instructions of what Python calls, from which on that is worth a level: containers of some twenty
@@ -129,14 +141,14 @@ class Effort(Compiler):
 
     def _compile_core(self):
         if not self.has_guards:
-            return with_frames(self._compile_with_frames)
+            return self._compile_directly()
         before, config.BOUNDSCHECK = config.BOUNDSCHECK, 1
         try:  # Numba's own functions called from this are checked, too
-            return with_frames(self._compile_with_frames)
+            return self._compile_directly()
         finally:
             config.BOUNDSCHECK = before
 
-    def _compile_with_frames(self):
+    def _compile_directly(self):
         self.emitter = (None if calls_itself(self.state.func_id.func)
                         else direct.emitter(self.state))
         if self.emitter is not None:
@@ -150,10 +162,11 @@ class Effort(Compiler):
         flags = self.state.flags
         is_part = (flags.no_cpython_wrapper and flags.no_cfunc_wrapper and not flags.force_pyobject
                    and not calls_itself(function))
-        self.state.targetctx = context = native(self.state.targetctx)
+        scope = function.__globals__
+        self.state.targetctx = context = context_of(scope, self.state.targetctx)
+        codegen = codegen_of(scope, context.codegen())
         context.is_sanitized, context.has_guards = self.is_sanitized, self.has_guards
-        self.state.library = (LinkedLibrary if is_part else Library)(self.state.targetctx.codegen(),
-                                                            function.__qualname__)
+        self.state.library = (LinkedLibrary if is_part else Library)(codegen, function.__qualname__)
         self.state.library.enable_object_caching()
 
 
@@ -167,6 +180,45 @@ class Sanitized(Guarded):
     """The same compiler, for code that stops at an index out of bounds."""
 
     is_sanitized = True
+
+
+def context_of(scope: dict, context):
+    """A native copy of Numba's target context `context`; for a generated module, whose globals are
+    `scope`, it has the module's own definitions.
+    """
+    found = native(context)
+    if CODEGEN in scope and not isinstance(found._defns, OwnDefinitions):
+        found._defns = scope.setdefault(DEFINITIONS, OwnDefinitions(found._defns))
+    return found
+
+
+class OwnDefinitions(dict):
+    """What the functions of one module are lowered to, before what Numba's context, `theirs`, says
+    of all others.
+
+    Numba's own table is never rid of a function that refers, as each does by its globals, to
+    itself.
+    """
+
+    def __init__(self, theirs: defaultdict):
+        super().__init__()
+        self.theirs = theirs
+
+    def __missing__(self, key):
+        return self.theirs[key]
+
+    def add(self, key) -> None:
+        self.setdefault(key, self.theirs.default_factory())
+
+
+def let_go(dispatcher, scope: dict) -> None:
+    """Let Numba's `dispatcher` of a function of a generated module go with that module.
+
+    Its definitions go into the module's own context, and its signatures into a table that is not
+    the one that Numba's finaliser of the dispatcher keeps.
+    """
+    dispatcher.overloads = type(dispatcher.overloads)()
+    dispatcher.targetctx = context_of(scope, dispatcher.targetctx)
 
 
 def native(context):
@@ -191,6 +243,11 @@ def native_kind(kind: type) -> type:
             found = short(self, fn, sig) or super().get_function(fn, sig, _firstcall)
             return (without_text(found) if is_assignment(getattr(fn, "typing_key", fn), sig.args)
                     else found)
+
+        def insert_user_function(self, func, fndesc, libs=()):
+            if isinstance(self._defns, OwnDefinitions):
+                self._defns.add(func)
+            super().insert_user_function(func, fndesc, libs)
 
         def pair_first(self, builder, val, ty):
             return item(builder, val, 0)
@@ -334,9 +391,12 @@ class Library(JITCodeLibrary):
             return
         ll_module.data_layout = self._codegen._data_layout
         with at_level(FIRST):
-            super()._optimize_functions(Definitions([f
-                                                     for f in ll_module.functions
-                                                     if not f.is_declaration]))
+            manager, builder = self._codegen._function_pass_manager()
+        with self._recorded_timings.record("Function passes", builder):
+            for function in ll_module.functions:
+                if not function.is_declaration:
+                    manager.run(function, builder)
+        dispose(manager)
 
     def passes(self, codegen) -> list[tuple]:
         """The pass managers of LLVM's last run, and their builders."""
@@ -382,6 +442,7 @@ class Library(JITCodeLibrary):
         for manager, builder in self.passes(self._codegen):
             with self._recorded_timings.record("Module passes", builder):
                 manager.run(self._final_module, builder)
+            dispose(manager)
 
     def empty(self) -> None:
         """Replace the function's module by an empty one: its code is compiled elsewhere."""
@@ -471,7 +532,8 @@ def nothing() -> bytes:
 
 def work_by_list() -> None:
     """Set LLVM's option of Note [Machine code of long functions], for the rest of this process."""
-    if binding.llvm_version_info[0] in WITH_LIST and not hasattr(binding, "s2s_works_by_list"):
+    if (may_set_llvm_options() and binding.llvm_version_info[0] in WITH_LIST
+        and not hasattr(binding, "s2s_works_by_list")):
         binding.set_option("s2s", f"-cgpp-huge-func={BLOCKS}")
         binding.s2s_works_by_list = True  # setting it twice would abort the process
 
@@ -521,16 +583,6 @@ def calls_itself(function: FunctionType) -> bool:
                 seen.add(called)
                 ahead.append(called)
     return False
-
-
-@dataclass
-class Definitions:
-    """The definitions of a module; for each mere declaration Numba would build a pass manager, half
-    a millisecond each.
-    """
-
-    functions: list
-    data_layout: str = ""
 
 
 @contextmanager

@@ -1,15 +1,7 @@
 """Load native text as a module compiled by Numba: decorate each function, load once per process,
 cache on disk.
 
-Note [Flags]
-error_model="numpy": division by zero makes inf or nan, as in NumPy.  fastmath={"contract"}: a * b +
-c may be one instruction, which rounds once where NumPy rounds twice; results differ from the
-interpreted ones in the last bit, never in what NaN and infinity do.  fastmath=True also lets sums
-be reordered, which is what makes them vectorise; still never nnan or ninf, because adjoints meet
-both.  nogil: compiled code holds no Python object.  The sums of an adjoint are compiled code's to
-order and to bracket (back/loops/reassociate/shorten_recurrences.py,
-back/loops/reassociate/factor.py): where infinite terms cancel to NaN, a bracket may keep an
-infinity.
+Its options: njit_text.py, Note [Flags].
 """
 
 from __future__ import annotations
@@ -17,23 +9,26 @@ from __future__ import annotations
 import itertools
 import sys
 import types
-from collections.abc import Callable, Mapping, Sequence
+import weakref
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
 from numba import NumbaError
 
-from ...back.arrays.legalise import exceeds_word
 from ...back.print.out_of_ssa import BUILTINS
 from ...back.print.printer import Module
 from ...check_flags import is_requested
 from ...ir.compile_lock import taking_turns
 from ...ir.types import Array, Type
 from ..cache import machine_code as disk
-from ..debug.load_source import TEXT, register
+from ..debug.load_source import TEXT, register, release
 from ..debug.nan_trap import is_checking, watching
 from ..debug.nan_trap_native import trapped
 from ..debug.progress import telling
+from ..entry.boundary import has_wide_integer
 from ..entry.layout_adapter import door, in_order
 from ..entry.length_guards import asked_first, some_length_is_one, some_length_is_short
 from ..entry.out_argument import HELPERS, into_form
@@ -42,11 +37,13 @@ from ..intrinsics.inline_checks import written_in_place
 from ..intrinsics.minmax import shadowing
 from ..kernels import vector_math
 from ..kernels.runtime_calls import NATURAL, RUNTIME, allocating, imports, name_of, not_negative
+from ..llvm.program_engine import CODEGEN
+from ..numba_internals import Dispatcher
 from ..threads.parallel_for import natural
 from ..threads.parallel_threshold import MoreWork
-from .compiler import Effort, Guarded, Sanitized
+from .compiler import Effort, Guarded, Sanitized, let_go
+from .njit_text import options, with_decorators, without_advice
 
-FLAGS = {False: "{'contract'}", True: "{'contract', 'reassoc', 'nsz', 'arcp'}"}
 # what `decorated` imports, or says by name: no variable and no function of a program that is
 # compiled may have these names
 NATIVE_NAMES = (BUILTINS
@@ -55,9 +52,45 @@ NATIVE_NAMES = (BUILTINS
                              *(each.__name__
                                for each in (Effort, Guarded, Sanitized, some_length_is_one,
                                             some_length_is_short, MoreWork))}))
-# by key and adapted arguments: each program is loaded once per process
-_modules: dict[tuple, types.ModuleType] = {}
-_entries: list = []  # the dispatchers made in this process
+# global of a generated module: itself, which so lives as long as its functions
+MODULE = "__s2s_module__"
+RECENT = 8  # modules that stay after they were dropped
+# by key and adapted arguments: a program that is in use is loaded once
+_modules: weakref.WeakValueDictionary[tuple, types.ModuleType] = weakref.WeakValueDictionary()
+_recent: deque[types.ModuleType] = deque(maxlen=RECENT)  # may be compiled and dropped in a loop
+
+
+class Entries:
+    """The dispatchers that are in use, in the order in which they were made, and the number of
+    signatures that the others have compiled and loaded.
+    """
+
+    def __init__(self):
+        self.references: list[weakref.ref] = []
+        self.compiled = self.loaded = 0
+
+    def append(self, entry) -> None:
+        self.references.append(weakref.ref(entry, self.references.remove))
+        weakref.finalize(entry, self.add, entry._cache_misses, entry._cache_hits).atexit = False
+
+    def add(self, misses: Counter, hits: Counter) -> None:
+        self.compiled += sum(misses.values())
+        self.loaded += sum(hits.values())
+
+    def __iter__(self):
+        found = [reference() for reference in self.references]
+        return iter([entry for entry in found if entry is not None])
+
+    def __getitem__(self, k: int):
+        return [*self][k]
+
+    def statistics(self) -> tuple[int, int]:
+        stats = [entry.stats for entry in self]
+        return (self.compiled + sum(sum(s.cache_misses.values()) for s in stats),
+                self.loaded + sum(sum(s.cache_hits.values()) for s in stats))
+
+
+_entries = Entries()
 
 
 class OtherKind(Exception):
@@ -65,37 +98,33 @@ class OtherKind(Exception):
 
 
 class NotCompiled(Exception):
-    """Compilation failed with an error that is no refusal: Numba met something unforeseen."""
+    """The arguments are none that Numba takes."""
 
 
-def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False,
+class Unforeseen(NotCompiled):
+    """Compilation failed with an error that is no refusal: of s2s in Numba, or of Numba."""
+
+
+def decorated(module: Module, fastmath: bool, checks: bool,
               conditions: Mapping[str, Sequence[str]] | None = None) -> Module:
     """The text for Numba: the loop form with a decorator on each function.
 
-    In the process's `own` module Numba works as compiler.py says, and Python can call the entry
-    alone; an exported file has neither.  The function starts with checks that raise if one of the
-    `conditions` on `a0`, `a1`, ..., listed by exception, holds.
+    Numba works as compiler.py says, and Python can call the entry alone.  The function starts with
+    checks that raise if one of the `conditions` on `a0`, `a1`, ..., listed by exception, holds.
     """
     conditions = {error: texts for error, texts in (conditions or {}).items() if texts}
     said = " ".join(itertools.chain.from_iterable(conditions.values()))
-    written, without = written_in_place(module.text) if own else ([], set())
-    if own:
-        module = replace(module, text="".join(map(allocating, module.text.splitlines(True))))
-    options = f"error_model='numpy', fastmath={FLAGS[bool(fastmath)]}, nogil=True"
-    if checks:
-        options += ", boundscheck=True"
-    head, inner = ["from numba import njit"], ""
-    if own:
-        pipeline = Effort if not is_requested("memory") else Guarded if checks else Sanitized
-        head.append(f"from {pipeline.__module__} import {pipeline.__name__}")
-        options, inner = (f"{options}, pipeline_class={pipeline.__name__}, no_cfunc_wrapper=True",
-                          ", no_cpython_wrapper=True")
-    head += (written + imports(module.text)
-             + (shadowing("\n".join([module.text,
-                                     *itertools.chain.from_iterable(conditions.values())])) if own
-                else []))
-    head += [f"from {into_form.__module__} import {name} as into_{name}"
-             for name in HELPERS if f"into_{name}(" in module.text + said]
+    written, without = written_in_place(module.text)
+    module = replace(module, text="".join(map(allocating, module.text.splitlines(True))))
+    pipeline = Effort if not is_requested("memory") else Guarded if checks else Sanitized
+    given = (f"{options(fastmath, checks)}, pipeline_class={pipeline.__name__}, "
+             "no_cfunc_wrapper=True")
+    head = ["from numba import njit", f"from {pipeline.__module__} import {pipeline.__name__}",
+            *written, *imports(module.text),
+            *shadowing("\n".join([module.text,
+                                  *itertools.chain.from_iterable(conditions.values())])),
+            *(f"from {into_form.__module__} import {name} as into_{name}"
+              for name in HELPERS if f"into_{name}(" in module.text + said)]
     looks = watching(module.text) if is_checking() else {}
     if looks:
         head.append(f"from {trapped.__module__} import trapped")
@@ -107,23 +136,12 @@ def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False,
                  if each.__name__ in asked]
     known = {number: said
              for number, line in enumerate(module.text.splitlines(), 1)
-             if own and (said := not_negative(line))}
+             if (said := not_negative(line))}
     if known:
         head.append(f"from {natural.__module__} import {natural.__name__} as {NATURAL}")
-    text, moved = [*head], {}  # the new text, and the new number of each line
-    for number, line in enumerate(module.text.splitlines(), 1):
-        if number in without:
-            continue
-        if line.startswith("def "):
-            text.append(
-                f"@njit({options}{'' if line.startswith(f'def {module.entry}(') else inner})")
-        text.append(line)
-        moved[number] = len(text)
-        text += [each for more in (known, looks) if number in more
-                 for each in more[number].splitlines()]
-    lines, raises = ({moved[number]: x for number, x in found.items() if number in moved}
-                     for found in (module.lines, module.raises))
-    return Module("\n".join(text) + "\n", module.entry, lines, module.given, raises)
+    return with_decorators(
+        module, head, lambda line: f"@njit({given})" if line.startswith(f"def {module.entry}(")
+        else f"@njit({given}, no_cpython_wrapper=True)", [known, looks], without)
 
 
 def loaded(module: Module, cache: bool, params: Sequence[Type], arguments: int | None = None,
@@ -137,8 +155,8 @@ def loaded(module: Module, cache: bool, params: Sequence[Type], arguments: int |
     key = disk.key_of(module.text, ", ".join(["cpu", *map(str, params)]))
     if module.given:  # objects of this process only
         key, cache = f"{key}_{'_'.join(str(id(x)) for x in module.given.values())}", False
-    if (key, arguments) in _modules:
-        return _modules[key, arguments]
+    if (found := _modules.get((key, arguments))) is not None:
+        return found
     name = f"s2s_{module.entry}_{key}"
     folder = disk.private_directory() if cache else None
     filename = (register(module.text, module.entry) if folder is None
@@ -150,25 +168,45 @@ def loaded(module: Module, cache: bool, params: Sequence[Type], arguments: int |
     made.print = counted
     made.__dict__.update(module.given)
     made.__dict__.update(own or {})
-    made.__dict__[TEXT] = module.text
-    sys.modules.setdefault(name, made)  # machine code from the cache refers to its module by name
+    made.__dict__.update({TEXT: module.text, MODULE: made, CODEGEN: None})
+    if "objmode" in module.text:  # which looks for its module when it runs; so this one stays
+        sys.modules.setdefault(name, made)
+    if folder is None:
+        weakref.finalize(made, release, filename).atexit = False
     exec(compile(module.text, filename, "exec"), made.__dict__)
+    for x in [*made.__dict__.values()]:
+        if isinstance(x, Dispatcher) and x.py_func.__globals__ is made.__dict__:
+            let_go(x, made.__dict__)
     entry = getattr(made, module.entry)
     _entries.append(entry)
     if folder is not None:
-        entry._cache = disk.DiskCache(folder, f"{module.entry}-{key}")
+        entry._cache = disk.DiskCache(folder, f"{module.entry}-{key}", made.__dict__)
     if own is None:
         admit_layouts_only(entry, module, cache, params, arguments, key)
     _modules[key, arguments] = made
+    _recent.append(made)
     return made
 
 
 def statistics() -> tuple[int, int]:
     """The number of signatures that this process has compiled, and loaded from the on-disk cache.
     """
-    stats = [entry.stats for entry in _entries]
-    return (sum(sum(s.cache_misses.values()) for s in stats),
-            sum(sum(s.cache_hits.values()) for s in stats))
+    return _entries.statistics()
+
+
+@contextmanager
+def importable(scope: Mapping[str, object]) -> Iterator[None]:
+    """Let a generated module, whose globals are `scope`, be imported by its name, as Numba does to
+    compile it and to load it from the cache.  Before and after, it is no module of the process.
+    """
+    name, is_there = scope["__name__"], scope["__name__"] in sys.modules
+    if not is_there:
+        sys.modules[name] = scope[MODULE]
+    try:
+        yield
+    finally:
+        if not is_there:
+            sys.modules.pop(name, None)
 
 
 def keep_text(filename: str, text: str) -> None:
@@ -198,7 +236,8 @@ def admit_layouts_only(dispatcher: Callable, module: Module, cache: bool, params
         made = door(dispatcher, kinds, inside, module.text, key,
                     lambda text, own: getattr(loaded(text, cache and not module.given, params,
                                                      own=own), text.entry))
-        entered = made.compile(kinds)
+        with importable(made.py_func.__globals__):
+            entered = made.compile(kinds)
         dispatcher.add_overload(made.overloads[kinds])
         return entered
 
@@ -212,20 +251,16 @@ def admit_layouts_only(dispatcher: Callable, module: Module, cache: bool, params
             raise NotCompiled(
                 "it is handed lists of lists, which Numba does not take from Python: "
                 "put arrays into the list")
-        with taking_turns(), telling(module.entry):
+        with (taking_turns(), telling(module.entry), without_advice(),
+              importable(dispatcher.py_func.__globals__)):
             try:
                 return for_layouts(*args)
             except NumbaError:
                 raise
             except Exception as error:  # no error of the program
-                raise NotCompiled(f"{type(error).__name__}: {error}") from error
+                raise Unforeseen(f"{type(error).__name__}: {error}") from error
 
     dispatcher._compile_for_args = admit
-
-
-def has_wide_integer(x) -> bool:
-    """Whether the argument `x` is a Python integer that does not fit int64, or a list with one."""
-    return any(map(has_wide_integer, x)) if type(x) is list else exceeds_word(x)
 
 
 def is_of_type(x, type: Type) -> bool:

@@ -202,7 +202,7 @@ def folder(tmp_path, monkeypatch):
     """A cache directory, and a process that has loaded nothing yet."""
     monkeypatch.setenv("S2S_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(native_module, "_modules", {})
-    monkeypatch.setattr(native_module, "_entries", [])
+    monkeypatch.setattr(native_module, "_entries", native_module.Entries())
     monkeypatch.setattr(machine_code, "_warned", set())
     return tmp_path / "cache"
 
@@ -214,7 +214,7 @@ def cube(x):
 def again(monkeypatch):
     """Forget what this process has loaded."""
     monkeypatch.setattr(native_module, "_modules", {})
-    monkeypatch.setattr(native_module, "_entries", [])
+    monkeypatch.setattr(native_module, "_entries", native_module.Entries())
 
 
 def test_loads_what_it_wrote(folder, monkeypatch):

@@ -484,7 +484,7 @@ def test_calls_that_are_asked_for_their_lengths_go_this_way():
     from s2s.runtime.threads.parallel_threshold import least
 
     module = Module("def f(x):\n    return x[0]\n", "f", {})
-    text = decorated(module, False, False, True, {"MoreWork": ["min(max(a0.shape[0] // 64, 0), a0.shape[0]) > 1000"]}).text
+    text = decorated(module, False, False, {"MoreWork": ["min(max(a0.shape[0] // 64, 0), a0.shape[0]) > 1000"]}).text
     assert "larger as max" in text and "smaller as min" in text
     assert eval(least(["3", "1", "2"])) == 1 and eval(least(["4"])) == 4 and "min(" not in least(["4"])
     assert all(len(node.args) == 2 for node in ast.walk(ast.parse(least(list("abcdefg")))) if isinstance(node, ast.Call))

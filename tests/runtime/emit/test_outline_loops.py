@@ -2,7 +2,6 @@
 
 import importlib
 import linecache
-import sys
 import textwrap
 
 import numpy as np
@@ -15,7 +14,7 @@ from s2s.runtime.debug.load_source import TEXT
 from s2s.runtime.emit.emit_statements import Statements
 from s2s.runtime.intrinsics.minmax import smaller
 from s2s.runtime.intrinsics.noalias_alloc import unshared_empty, unshared_zeros
-from s2s.runtime.llvm import parallel_codegen, split_module
+from s2s.runtime.llvm import split_module
 from s2s.runtime.numba import compiler, native_module
 from s2s.runtime.numba.compiler import Effort
 
@@ -334,15 +333,3 @@ def test_functions_of_vectors_are_called_in_extracted_loops(monkeypatch):
     for piece in library.pieces:
         said = str(piece.module())
         assert ("call double @s2s_sin_f64(" in said) <= ("@s2s_sin_f64_4(" in said)
-
-
-def test_threads_take_short_turns_while_llvm_works_for_them():
-    before = sys.getswitchinterval()
-    first, second = parallel_codegen.short_switch_interval(), parallel_codegen.short_switch_interval()
-    first.__enter__()
-    second.__enter__()
-    assert sys.getswitchinterval() == pytest.approx(parallel_codegen.SHORT)
-    first.__exit__(None, None, None)
-    assert sys.getswitchinterval() == pytest.approx(parallel_codegen.SHORT)
-    second.__exit__(None, None, None)
-    assert sys.getswitchinterval() == before

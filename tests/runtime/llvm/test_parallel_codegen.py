@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
 import weakref
 from pathlib import Path
 
@@ -81,7 +80,7 @@ def definitions(module: str) -> dict[str, str]:
 def nothing_is_known(monkeypatch):
     """What this process has compiled already is forgotten."""
     monkeypatch.setattr(native_module, "_modules", {})
-    monkeypatch.setattr(native_module, "_entries", [])
+    monkeypatch.setattr(native_module, "_entries", native_module.Entries())
 
 
 def test_a_module_is_several():
@@ -249,38 +248,12 @@ def test_two_threads_make_what_one_makes(monkeypatch):
     assert last_library().beside is None
 
 
-def test_neither_holds_the_lock_for_long(monkeypatch):
-    """While LLVM is at work on the function, other threads call llvmlite."""
-    inside, left = threading.Event(), threading.Event()
-    run = binding.ffi.lib.LLVMPY_RunNewModulePassManager._cfn
-
-    def watched(*args):
-        inside.set()
-        assert left.wait(60)
-        return run(*args)
-
-    past = parallel_codegen.without_llvmlite_lock
-    monkeypatch.setattr(parallel_codegen, "without_llvmlite_lock", lambda name: watched if name == "LLVMPY_RunNewModulePassManager" else past(name))
-    compiling = threading.Thread(target=gradient(cache=False), args=ARGS)
-    compiling.start()
-    assert inside.wait(60)
-    binding.parse_assembly("define void @f() { ret void }").verify()
-    left.set()
-    compiling.join()
-    assert past("LLVMPY_RunNewModulePassManager") is binding.ffi.lib.LLVMPY_RunNewModulePassManager._cfn
-
-
-def test_llvmlite_that_keeps_its_functions_elsewhere(monkeypatch):
-    monkeypatch.setattr(parallel_codegen, "without_llvmlite_lock", lambda name: getattr(binding.ffi.lib, name))
-    agree(gradient(cache=False)(*ARGS), s2s.value_and_grad(program, argnums=(0, 1))(*ARGS))
-
-
 def test_what_goes_wrong_beside_is_told(monkeypatch):
     def fails(*args):
         raise RuntimeError("no machine code")
 
     monkeypatch.setattr(parallel_codegen, "machine_code", fails)
-    with pytest.warns(s2s.runtime.call.native_function.InterpretedWarning, match="no machine code"):
+    with pytest.warns(s2s.runtime.call.plain_function.PlainNumbaWarning, match="no machine code"):
         found = gradient(cache=False)(*ARGS)
     agree(found, s2s.value_and_grad(program, argnums=(0, 1))(*ARGS))
 

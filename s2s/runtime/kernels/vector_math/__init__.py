@@ -19,6 +19,7 @@ from __future__ import annotations
 import numpy as np
 from llvmlite import binding
 
+from ....check_flags import may_set_llvm_options
 from ....lazy_import import Named
 from . import (
     error_function,
@@ -74,9 +75,11 @@ def vectorise_sums() -> None:
 
     It does so by default on some processors, but not on x86; the result is the same to the last
     bit.  The option applies to the whole process, may be set once, and exists in the versions named
-    here.
+    here; S2S_LLVM_OPTIONS=0 leaves it alone.  Considered: hints in the metadata of loops, by which
+    LLVM reorders sums.
     """
-    if 15 <= binding.llvm_version_info[0] <= 22 and not hasattr(binding, "s2s_vectorises_sums"):
+    if (may_set_llvm_options() and 15 <= binding.llvm_version_info[0] <= 22
+        and not hasattr(binding, "s2s_vectorises_sums")):
         binding.set_option("", "-force-ordered-reductions")
         binding.s2s_vectorises_sums = True
 
