@@ -28,8 +28,6 @@ from .ops.core.shape import shape_of
 from .ops.program.pytree import leaves_of
 from .transformed import Transformed
 
-ASKING = ("length", "shape", "size", "item")
-
 
 class ShapeDtype:
     """The shape and dtype of an array, or of a number, whose shape is ().  Equal if both are."""
@@ -109,7 +107,7 @@ def _refuse_data(function: Function, hollow: list[Value], f: Callable) -> None:
     for op in walk(function.block):
         if op.name == "item" and op.inputs[0] in hollow:
             hollow.update(op.outputs)
-        elif op.name not in ASKING and hollow.intersection(op.inputs):
+        elif not op.record.asks_extents and op.name != "item" and hollow.intersection(op.inputs):
             name = next(x.name for x in op.inputs if x in hollow)
             raise UnsupportedError(f"a shape that depends on what {name} holds", op.line
                                    or definition_line(f), "pass the array itself")

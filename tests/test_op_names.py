@@ -1,7 +1,7 @@
 """Tables of op names outside `s2s/ops` become fewer: what is true of an op stands in its record.
 
 A table is a set, tuple, list, the keys or the values of a dict, or the alternatives of a `case`, in which two strings or more name ops.  Ops with
-blocks (`for`, `while`, `if`) are the language of the IR and are not counted; nor is what tests/op_names.txt calls a word: a string that means
+blocks (`for`, `while`, `if`), constants and tuples are the language of the IR and are not counted; nor is what tests/op_names.txt calls a word: a string that means
 something else in that file, such as a method of lists or the name of a function of SciPy.
 
 Considered: to count comparisons, `op.name == "sum"`, too.  Most recognise the shape of a program, which is what a pass is for; and a property
@@ -20,7 +20,7 @@ from s2s.ops.core.record import RECORDS
 
 ROOT = Path(__file__).parent.parent
 LIST = ROOT / "tests" / "op_names.txt"
-BLOCKS = {name for name, record in RECORDS.items() if record.rebuild is not None}
+LANGUAGE = {name for name, record in RECORDS.items() if record.rebuild is not None or record.structural}
 
 
 def strings(node: ast.AST) -> list[list[str]]:
@@ -41,7 +41,7 @@ def tables(tree: ast.Module, words: set[str]) -> Iterator[tuple[int, list[str], 
     """The tables of a module: the line, the names of ops, and the names that are neither of ops nor `words`."""
     for node in ast.walk(tree):
         for several in strings(node):
-            names = [x for x in several if x not in words and x not in BLOCKS and x.replace(".", "").isidentifier()]
+            names = [x for x in several if x not in words and x not in LANGUAGE and x.replace(".", "").isidentifier()]
             ops = [x for x in names if x in RECORDS]
             if len(ops) >= 2:
                 yield node.lineno, ops, [x for x in names if x not in RECORDS]

@@ -61,7 +61,7 @@ def lower_bound(i: Value, counters: dict[Value, Op]) -> int | None:
             return counters[base].attrs["least"] + offset
         low = lower_bound(lo, counters) if step.constant > 0 else lower_bound(hi, counters)
         return None if low is None else low + offset + (step.constant < 0)
-    if base.op is not None and base.op.name in ("length", "size", "at_least_zero", "turned"):
+    if base.op is not None and base.op.record.natural:
         return offset
     if base.op is not None and base.op.name == "add":
         low, other = (lower_bound(x, counters) for x in base.op.inputs)

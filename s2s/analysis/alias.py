@@ -25,16 +25,13 @@ from weakref import WeakKeyDictionary
 from ..ir.graph import Block, Function, Op, Value, free_values, walk
 from ..ir.types import Array, List, Tape, Tuple, Type, Unknown
 from ..ops.arrays.index_pattern import is_advanced
+from ..ops.program.list_ops import list_add, list_set
 from ..ops.program.recursive_callee import Recursive, recursive_callees
 from .alias_in_trip import layers
 
 Site = object
 Roots = frozenset  # of (site, old)
 NOTHING: Roots = frozenset()
-
-# ops that store their second input in their first
-PUT_INTO = frozenset({"list_set", "list_insert", "list_join", "tape_push"})
-READ_ONLY = frozenset({"broadcast_to", "diagonal", "real", "imag"})
 
 
 def holds_memory(type: Type) -> bool:
@@ -149,7 +146,7 @@ class Memory:
         roots = self.entering(op, k)
         if not _is_list(op.inputs[k].type):
             return roots
-        inner = len(op.inputs) - 3 if op.name in ("list_set", "list_add") else 0
+        inner = len(op.inputs) - 3 if op.record in (list_set, list_add) else 0
         return roots - _items(roots, depth_of(op.inputs[k].type) - inner)
 
     def repeats(self, op: Op, k: int) -> bool:
@@ -164,7 +161,7 @@ class Memory:
                                          for k in op.record.views):
             return True
         met: set[tuple] = set()
-        for k in (range(len(op.inputs)) if op.name == "list_of" else (0, 1) if op.name in PUT_INTO
+        for k in (range(len(op.inputs)) if op.name == "list_of" else (0, 1) if op.record.stores
                   else ()):
             items = {root for root in self.entering(op, k) if isinstance(root[0], tuple)
                      and root[0][1:2] == ("list",)}
@@ -276,7 +273,7 @@ class Memory:
         for k in views:
             if k < len(op.inputs):
                 roots |= self.entering(op, k)
-        if (op.record.writes is None and op.name not in ("call", "tuple", "item")
+        if (op.record.writes is None and op.name != "call" and not op.record.structural
                 and (_is_list(output.type) or has_lists(op))):
             deepest = max(depth_of(x.type) for x in (*op.inputs, output))
             part = op.name == "list_get"
@@ -289,7 +286,7 @@ class Memory:
         if (op.record.writes is not None and _is_list(op.inputs[0].type)
                 and output is not op.outputs[0]):
             return _items(roots, depth_of(op.inputs[0].type))
-        if op.name in READ_ONLY:
+        if op.record.read_only:
             roots |= {("read-only", False)}
         if not views or op.name == "foreign":
             roots |= {(output, False)}

@@ -24,20 +24,8 @@ from collections.abc import Container
 from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.types import is_inexact
 from ..ops.core.record import dtype_of
-
-OF_SHAPES = frozenset({"length", "size", "shape", "ndim"})
-SUMS = frozenset({"add", "subtract"})
-PRODUCTS = frozenset({"multiply", "square", "power"})
-ROUNDED_ONCE = frozenset({  # each alone, whatever surrounds it
-    "divide", "quotient", "single_quotient", "reciprocal", "sqrt", "math.sqrt", "root", "negative",
-    "positive", "absolute", "abs_", "fabs", "math.fabs",
-    "sign", "copysign", "math.copysign", "maximum", "minimum", "max_", "min_", "fmax", "fmin",
-    "clip", "where", "select", "floor", "ceil", "trunc", "rint",
-    "astype", "convert", "float_", "copy", "spread", "constant", "zeros", "ones", "eye", "arange",
-    "nan_to_num", "real", "imag", "conjugate",
-    # and ops that only move numbers
-    "roll", "concatenate", "stack", "append", "repeat", "tile", "triu", "tril", "take_along_axis",
-    "full", "full_like", "array"})
+from ..ops.core.shape import spread
+from .alias import content_inputs
 
 
 def bit_exact_values(function: Function, adjoint: Block,
@@ -46,11 +34,11 @@ def bit_exact_values(function: Function, adjoint: Block,
     recompute.
     """
     loose = _inexact_values(function.block, made_again)
-    found = {y for op in walk(function.block) if op.name not in OF_SHAPES
-             and any(x in loose for x in op.inputs) for y in op.outputs
+    found = {y for op in walk(function.block)
+             if any(x in loose for x in content_inputs(op)) for y in op.outputs
              if str(dtype_of(y.type)).startswith(("bool", "int", "uint"))}
     for op in walk(adjoint):
-        if op.name in ("equal", "not_equal"):
+        if op.record.is_equality:
             x, y = map(_source, op.inputs)
             found |= {a for a, b in ((x, y), (y, x)) if a in loose and b.op is not None
                       and a in map(_source, b.op.inputs)}
@@ -74,24 +62,25 @@ def _is_bit_exact(op: Op) -> bool:
     if op.record.views:
         return True
     is_complex = any(str(dtype_of(x.type)).startswith("complex") for x in op.inputs)
-    if op.name in SUMS:
+    if op.record.is_sum:
         return is_complex or not any(_is_product(_source(x)) for x in op.inputs)
-    return (op.name in ROUNDED_ONCE and not is_complex or len(op.outputs) == 1
-            and _is_product(op.output))
+    is_exact = op.record.exact or op.record.chooses or bool(op.record.moves)
+    return is_exact and not is_complex or len(op.outputs) == 1 and _is_product(op.output)
 
 
 def _is_product(x: Value) -> bool:
     """Test whether x is a product of real numbers, which a following addition may fuse with before
     it is rounded.
     """
-    if x.op is None or x.op.name not in PRODUCTS or str(dtype_of(x.type)).startswith("complex"):
+    if x.op is None or not x.op.record.contracts or str(dtype_of(x.type)).startswith("complex"):
         return False
-    return x.op.name != "power" or isinstance(x.op.inputs[1].constant, int)
+    is_power = len(x.op.inputs) == 2 and not x.op.record.multilinear
+    return not is_power or isinstance(x.op.inputs[1].constant, int)
 
 
 def _source(x: Value) -> Value:
     """Return the value that `x` is a view, or the negative, of; an empty list has none."""
     while x.op is not None and x.op.inputs and not x.op.blocks and x.op.record.writes is None and (
-            x.op.record.views or x.op.name in ("negative", "spread", "broadcast_to")):
+            x.op.record.views or x.op.record.signs == (-1,) or x.op.record is spread):
         x = x.op.inputs[x.op.record.views[0] if x.op.record.views else 0]
     return x

@@ -19,6 +19,8 @@ from types import MappingProxyType
 
 from ..ir.graph import Block, Op, Value, walk
 from ..ir.types import Array, Scalar
+from ..ops.arrays.index import additem
+from ..ops.core.elementwise import subtract
 from ..ops.core.record import same_shape
 from .affine import lower_bound
 
@@ -124,16 +126,16 @@ class Trip:
         """Return how far from the trip's index `op` accesses its input `k` along this axis; None
         where it is not known.
         """
-        if (k != 0 or op.name not in ("getitem", "setitem", "additem")
+        if (k != 0 or op.record.indices is None
                 or op.attrs["pattern"][:axis + 1] != ("i",) * (axis + 1)):
             return None
-        first, offset = 1 if op.name == "getitem" else 2, 0
+        first, offset = op.record.indices, 0
         *before, x = op.inputs[first:first + axis + 1]
         if not all(isinstance(y.type, Scalar) for y in before):  # a mask may index several axes
             return None
-        while (x.op is not None and x.op.name in ("add", "subtract")
+        while (x.op is not None and x.op.record.is_sum
                and type(x.op.inputs[1].constant) is int):
-            offset += x.op.inputs[1].constant * (1 if x.op.name == "add" else -1)
+            offset += x.op.inputs[1].constant * x.op.record.signs[1]
             x = x.op.inputs[0]
         return offset if x is self.index or self.is_in_strip(x) else None
 
@@ -190,7 +192,7 @@ class Trip:
         `a[i, j] = a[i, j] + x`, if nothing else reads it.
         """
         total = op.inputs[1].op if op.name == "setitem" else None
-        if (total is None or total.name not in ("add", "subtract")
+        if (total is None or not total.record.is_sum
                 or len(self.uses[total.output]) != 1):
             return None
         for k, x in enumerate(total.inputs[:1] if total.name == "subtract" else total.inputs):
@@ -326,7 +328,7 @@ class Trip:
             case "add" | "added_in_any_order" if (len(users) == 1
                                                   and same_shape(op.output.type, v.type)):
                 return op.output
-            case "subtract" | "additem" if (len(users) == 1 and users[0][1] == 0
+            case _ if op.record in (subtract, additem) and (len(users) == 1 and users[0][1] == 0
                                             and same_shape(op.output.type, v.type)):
                 return op.output
             case "for" if len(users) == 1 and users[0][1] >= 3:

@@ -29,10 +29,13 @@ from weakref import WeakKeyDictionary
 
 from ..ir.graph import MISSING, Block, Function, Op, Value, readers_of, walk
 from ..ir.types import Array, List, Scalar, Tuple, is_inexact
+from ..ops.arrays.create import array_record
+from ..ops.arrays.index import setitem
 from ..ops.arrays.index_pattern import expand, paired
 from ..ops.core.record import same_shape
 from ..ops.core.signs import is_nonzero
 from ..ops.program.checkpoint import is_plain
+from ..ops.program.list_ops import list_add
 from .activity import loop_parts, passes_derivative
 from .infinite_factors import infinite_factors
 from .side_effects import handed_on, is_steep
@@ -41,16 +44,6 @@ from .side_effects import handed_on, is_steep
 WHOLE, MASKED, SCALED, DISCARDED = range(4)
 MOST_ROUNDS = 8  # of an analysis of loops, which settles in two or three
 MOST_TERMS = 32  # of a sum that is looked through
-_CHOICES = ("where", "select", "maximum", "minimum", "fmax", "fmin", "max_", "min_", "clip",
-            "nan_to_num", "max", "min")
-_SHARES = ("maximum", "minimum", "fmax", "fmin", "clip")  # half at ties: no choices with 0
-_PICKS = ("triu", "tril", "diagonal", "take_along_axis", "delete", "list_get", "list_pop_at",
-          "list_slice", "list_pick", "item", "tape_pop")
-_MOVES = ("getitem", "setitem", "reshape", "ravel", "expand_dims", "squeeze", "transpose",
-          "swapaxes", "moveaxis", "flip", "roll", "concatenate", "stack", "array", "copy",
-          "list_of", "list_set", "list_add", "tuple", "broadcast_to", "spread", "repeat",
-          "shaped_like")
-_PRODUCTS = ("multiply", "matmul", "dot", "dot_left", "dot_right", "inner", "outer", "einsum")
 
 
 class Discarded:
@@ -107,7 +100,7 @@ class Discarded:
         if op.blocks or not is_steep(op):
             return "finite"
         slope = op.record.slope_at(op.inputs)
-        is_one = (op.name in ("divide", "quotient", "single_quotient")
+        is_one = (op.record.divides
                   and isinstance(op.inputs[1].type, Scalar)
                   and self.home.get(op.inputs[1]) is self.block)
         return "finite" if is_one else slope
@@ -239,20 +232,20 @@ class Discarded:
             return self.overwritten(op, level, via)
         if op.name == "strong_product" and k == 1:
             return DISCARDED
-        if (op.name in _PICKS or isinstance(x.type, (List, Tuple))
+        if (op.record.leaves_out or isinstance(x.type, (List, Tuple))
                 or any(isinstance(y.type, (List, Tuple)) for y in op.outputs)
                 and len(op.outputs) == 1):
             return DISCARDED
         if isinstance(x.type, Scalar) and any(isinstance(y.type, Array) and y.type.rank
                                               for y in op.outputs) and op.record.elementwise:
             return WHOLE  # the sum over all of them
-        if op.name in _CHOICES:
-            return DISCARDED if op.name in _SHARES else max(level, MASKED)
+        if op.record.chooses:  # half at a tie is no choice with 0
+            return DISCARDED if op.record.halves_ties else max(level, MASKED)
         if level == MASKED and op.name != "sum" and not (op.record.elementwise
                                                          and all(same_shape(x.type, y.type)
                                                                  for y in op.outputs)):
             return DISCARDED  # who reads the cotangent does not see the mask any more
-        if op.name in _PRODUCTS and any(self.scales(y) for n, y in enumerate(op.inputs) if n != k):
+        if op.record.multilinear and any(self.scales(y) for n, y in enumerate(op.inputs) if n != k):
             return max(level, SCALED)
         return level
 
@@ -359,17 +352,21 @@ def multiplies(op: Op) -> bool:
     than by selections among them.
     """
     if op.record.elementwise:
-        return op.name not in _CHOICES and any(map(callable, op.record.partials))
+        return not op.record.chooses and any(map(callable, op.record.partials))
     floats = [k for k, x in enumerate(op.inputs) if isinstance(x.type, (Scalar, Array))
               and is_inexact(x.type.dtype)]
-    return (not op.blocks and op.name not in (*_MOVES, *_PICKS)
+    return (not op.blocks and not _moves(op)
             and not set(floats) <= set(op.record.linear))
 
 
 def _keeps_apart(op: Op) -> bool:
-    """Test whether `op` is elementwise."""
-    return (op.record.elementwise and op.name not in _CHOICES or op.name in _MOVES
-            or op.name in _PICKS)
+    """Test whether `op` computes each element of its result from one of each operand."""
+    return op.record.elementwise and not op.record.chooses or _moves(op)
+
+
+def _moves(op: Op) -> bool:
+    """Test whether `op` moves elements of one operand, or puts elements among those of another."""
+    return bool(op.record.moves) or op.record in (array_record, setitem, list_add)
 
 
 def _is_mask(op: Op, operands) -> bool:
@@ -384,7 +381,7 @@ def _is_term(x: Value, total: Value) -> bool:
     for y in terms:
         if y is x:
             return True
-        if y.op is not None and y.op.name in ("add", "subtract") and len(terms) < MOST_TERMS:
+        if y.op is not None and y.op.record.is_sum and len(terms) < MOST_TERMS:
             terms += y.op.inputs
     return False
 

@@ -16,6 +16,9 @@ from weakref import WeakKeyDictionary
 from ..ir.graph import Block, Function, Op, Value, op_free_values, walk
 from ..ir.types import Array, Extent, List, Scalar, Tape, Tuple, Type
 from ..ops.arrays.batched_index import is_ragged
+from ..ops.arrays.create import empty_like_record, full_like_record, ones_like_record
+from ..ops.core.copy import copy_record
+from ..ops.core.shape import spread, zeros_like
 from ..ops.program.custom_rules import is_ruled
 from ..ops.program.effects import has_effects
 from ..ops.program.recursive_callee import Recursive
@@ -30,12 +33,9 @@ from .activity import loop_parts
 # whether one of them is batched, or ragged, decides for all.  A ragged array is known by its
 # extent, which is new where it is made.
 
-ASKS_FOR_SHAPE = ("length", "shape", "size")  # shared by all lanes
-# containers of one lane's value hold all lanes' values
-KEPT_FOR_ALL = ("tuple", "item", "tape_push", "tape_pop", "tape_copy", "tape_reversed", "tape_kept")
-
-
-MADE_FOR_A_LANE = ("copy", "zeros_like", "ones_like", "empty_like", "full_like", "spread")
+# allocations, as long as an operand
+MADE_FOR_A_LANE = (copy_record, zeros_like, ones_like_record, empty_like_record, full_like_record,
+                   spread)
 
 
 @dataclass
@@ -79,7 +79,7 @@ class Lanes:
             elif op.name == "tape_len":
                 if op.inputs[0] in self.ragged:
                     self.mark(op.output)
-            elif op.name not in ASKS_FOR_SHAPE and any(x in self.batched for x in op.inputs):
+            elif not op.record.asks_extents and any(x in self.batched for x in op.inputs):
                 self.compute(op)
             if self.touches_ragged(op):
                 self.diverge(op)
@@ -110,7 +110,9 @@ class Lanes:
         """Mark the results of an op on batched operands."""
         for out in op.outputs:
             self.mark(out)
-        if (not (op.record.elementwise or op.record.batch or op.name in KEPT_FOR_ALL)
+        # tuples and tapes of one lane's values hold those of all lanes
+        if (not (op.record.elementwise or op.record.batch or op.record.structural
+                 or op.record.on_tapes)
                 or is_ragged(op, self.batched)):
             self.divergent.add(op)
 
@@ -233,22 +235,22 @@ class Lanes:
         """Test whether `op` is the same in every lane, and may be moved before what lanes have
         `made`.
         """
-        if op.name not in ASKS_FOR_SHAPE and self.is_batched(op) or has_effects(op):
+        if not op.record.asks_extents and self.is_batched(op) or has_effects(op):
             return False
         return (not made.intersection(op_free_values(op))
                 and not any(isinstance(x.type, List) for x in op.outputs))
 
     def asks_for_known_shape(self, op: Op) -> bool:
         """Test whether `op` reads only lengths that arguments have."""
-        return op.name in ASKS_FOR_SHAPE and isinstance(op.inputs[0].type, Array) and (
+        return op.record.asks_extents and isinstance(op.inputs[0].type, Array) and (
             symbols_of(op.inputs[0].type) <= self.known_extents)
 
     def may_join(self, op: Op) -> bool:
         """Test whether `op` is as cheap lane by lane: scalar code, or an allocation."""
-        if op.name in MADE_FOR_A_LANE:
+        if op.record in MADE_FOR_A_LANE:
             return True
         return not op.blocks and all(isinstance(v.type, Scalar) for v in op.outputs) and (
-            op.record.elementwise or op.name in ("getitem", "item"))
+            op.record.elementwise or op.record.indices is not None or op.name == "item")
 
 
 

@@ -23,8 +23,6 @@ from dataclasses import dataclass
 
 from ..ir.graph import MISSING, Block, Op, Value
 
-NOT = ("not_", "logical_not")
-
 
 @dataclass(frozen=True)
 class ExitCondition:
@@ -66,9 +64,9 @@ def _gather(block: Block, end: Value, found: dict[Value, ExitCondition], body: B
                     found.setdefault(y, ExitCondition(stop))
                     _gather(inner, y, found, body)
     for op in block.ops:
-        if op.name in NOT and op.inputs[0] is end:
+        if op.record.negates and op.inputs[0] is end:
             found.setdefault(op.output, ExitCondition(stop, opposite=True))
-        elif op.name in NOT and op.output is end and op.inputs[0].op in block.ops:
+        elif op.record.negates and op.output is end and op.inputs[0].op in block.ops:
             found.setdefault(op.inputs[0], ExitCondition(stop, opposite=True))
 
 

@@ -155,7 +155,7 @@ class Uses:
             case "while":
                 return None if mine or any(self.block(block, now, steps) is not now
                                            for block in op.blocks) else now
-            case "setitem" | "additem" if mine:
+            case _ if mine and op.record.writes_elements:
                 if mine != [0] or op.inputs[0] is not now or not _is_at_one_place(op):
                     return None
                 self.writes.append(Access(op, op.inputs[2:], steps))
@@ -164,7 +164,7 @@ class Uses:
                 if mine == [0] and op.inputs[0] is now and _is_at_one_place(op):
                     self.reads.append(Access(op, op.inputs[1:], steps))
                 return now if mine == [0] else None
-            case "length" | "shape" | "size" | "zeros_like":
+            case _ if mine and all(n in op.record.shapes for n in mine):
                 return now
         return None if mine or op.blocks and not all(self.block(block, now, steps) is now
                                                      for block in op.blocks) else now
@@ -277,11 +277,11 @@ class LaterWrites:
         if x.op is not None and x.op.name == "length" and x.op.inputs[0] not in self.inside:
             x = self.lengths.setdefault((x.op.inputs[0], x.op.attrs["axis"]), x)
             return Affine(0, {(x, False): 1})
-        if (x.op is not None and x.op.name in ("add", "subtract", "multiply")
+        if (x.op is not None and (x.op.record.is_sum or x.op.name == "multiply")
                 and isinstance(x.type, Scalar) and x.type.dtype == "int64"):
             a, b = (self.affine(y, moved) for y in x.op.inputs)
             if x.op.name != "multiply" and a is not None and b is not None:
-                return a.plus(b, 1 if x.op.name == "add" else -1)
+                return a.plus(b, x.op.record.signs[1])
             if a is not None and b is not None and not (a.terms and b.terms):
                 return (Affine(0, {}).plus(a, b.number) if not b.terms
                         else Affine(0, {}).plus(b, a.number))
@@ -375,7 +375,7 @@ def is_known_nonzero(difference: Affine, access: Access,
     """Test whether a branch around `access` implies that `difference` is not 0."""
     for outer, inner in zip(access.steps, access.steps[1:]):
         asked = outer.op.inputs[0].op if outer.op.name == "if" else None
-        if (asked is not None and asked.name in ("equal", "not_equal")
+        if (asked is not None and asked.record.is_equality
                 and outer.op.blocks.index(inner.block) == (asked.name == "equal")):
             a, b = map(affine, asked.inputs)
             if (a is not None and b is not None

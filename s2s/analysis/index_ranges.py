@@ -144,7 +144,7 @@ def allocation_lengths(block: Block) -> list[tuple[Value, Extent]]:
     """Map integers used as lengths of allocations to the extents that stand for them."""
     found = []
     for op in walk(block):
-        if op.name in ("zeros", "ones", "empty") and isinstance(op.output.type, Array):
+        if op.record.allocates == 0 and isinstance(op.output.type, Array):
             found += [(n, d) for n, d in zip(op.inputs, op.output.type.dims)
                       if isinstance(d, Extent) and not d.offset]
     return found
@@ -194,7 +194,7 @@ class Indices:
     def block(self, block: Block) -> bool:
         """Return whether every index in `block` has bounds, or can be checked before it is used."""
         for op in block.ops:
-            if op.name in ("getitem", "setitem", "additem") and not self.index(op):
+            if op.record.indices is not None and not self.index(op):
                 return False
             if op.name == "call":
                 return False
@@ -302,8 +302,8 @@ class Indices:
         op = x.op
         if op is None:
             return Range()
-        if op.name in ("add", "subtract") and type(op.inputs[1].constant) is int:
-            shift = op.inputs[1].constant * (1 if op.name == "add" else -1)
+        if op.record.is_sum and type(op.inputs[1].constant) is int:
+            shift = op.inputs[1].constant * op.record.signs[1]
             r = self.range_of(op.inputs[0])
             return Range(None if r.low is None else r.low + shift, None if r.high is None
                          else r.high + shift, tuple(high + shift for high in r.also))

@@ -70,13 +70,13 @@ def answers_that_discard(block: Block, ops: list[Op]) -> set[Value]:
         is_arithmetic = op.record.elementwise and _computes(op)
         if not is_arithmetic and (not hands_on or not found.isdisjoint(op.outputs)):
             found.update(x for k, x in enumerate(op.inputs) if dtype_of(x.type) == "bool"
-                         and not (k == 0 and op.name in ("where", "select")))
+                         and not (k == 0 and op.record.selects))
     return found
 
 
 def _asks_finite(op: Op) -> bool:
     """Test whether `op` tests whether its operand is finite, or a number, as `x != x` does."""
-    return (op.name.rpartition(".")[2] in ("isnan", "isinf", "isfinite")
+    return (op.record.tests_finite
             or len(op.inputs) == 2 and op.inputs[0] is op.inputs[1])
 
 

@@ -14,13 +14,9 @@ from __future__ import annotations
 
 from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.types import Array, Scalar
+from ..ops.arrays.norms import as_if, complex_as_if
 from .activity import loop_parts
 from .discarded_entries import Discarded
-
-_LINEAR = {"add", "subtract", "negative", "positive", "astype", "convert", "float_", "real", "imag",
-           "where", "select", "setitem", "additem", "getitem", "concatenate", "stack", "tuple",
-           "item"}
-_QUOTIENTS = {"divide", "quotient", "single_quotient"}
 
 
 def linear_values(function: Function, varied: set[Value], given: set[Value]) -> set[Value]:
@@ -61,9 +57,8 @@ def _is_linear(op: Op, varied: set[Value]) -> bool:
     places = [k for k, x in enumerate(op.inputs) if x in varied]
     if op.record.multilinear:
         return len(places) == 1
-    if op.name in _QUOTIENTS:
-        return places == [0]
-    return op.name in _LINEAR or all(k in op.record.linear for k in places)
+    return (op.record.structural or op.record.indices is not None
+            or all(k in op.record.linear for k in places))
 
 
 class Untouched:
@@ -81,7 +76,7 @@ class Untouched:
         self.awaited: set[Value] = set()
         # differentiated as another expression
         replaced = {op.inputs[0] for op in walk(function.block)
-                    if op.name in ("as_if", "complex_as_if")}
+                    if op.record in (as_if, complex_as_if)}
         self.steep = {op for op in walk(function.block) if self.discarded.slope(op) == "steep"
                       and replaced.isdisjoint(op.outputs)}
         for op in reversed(list(walk(function.block))):

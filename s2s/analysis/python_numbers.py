@@ -25,8 +25,6 @@ from ..ir.types import Array, Scalar
 from ..ops.core.raise_conditions import all_of, either, equals, is_at_most, negated
 from ..ops.core.record import RECORDS
 
-SUMS = ("added_up", "list_sum")  # reductions that start with Python's 0
-EXTREMES = ("max_", "min_")  # ops that return one of their operands unchanged
 DEPTH = 60  # the most ops to follow behind a number
 
 
@@ -86,11 +84,11 @@ class PythonNumbers:
         if op.name in ("for", "while"):
             before = self.is_possible(op.inputs[k - len(op.outputs)], open_, depth - 1)
             return before or self._is_end_possible(op, k, before, open_, depth)
-        if op.name in SUMS:
+        if op.record.from_zero:
             return True
-        if op.name in EXTREMES or op.name == "select":
+        if op.record.returns_operand:
             return any(self.is_possible(each, open_, depth - 1)
-                       for each in op.inputs[op.name == "select":])
+                       for each in op.inputs[op.record.selects:])
         return _is_pythons_of_pythons(op) and all(self.is_possible(each, open_, depth - 1)
                                                   for each in op.inputs)
 
@@ -103,7 +101,7 @@ class PythonNumbers:
         op = x.op
         if x.type.weak or op is None:
             return True
-        if op.name in SUMS:
+        if op.record.from_zero:
             (terms,) = op.inputs
             return equals(extent(terms) if isinstance(terms.type, Array)
                           else RECORDS["tape_len"](whole(terms)), 0)
@@ -120,7 +118,7 @@ class PythonNumbers:
             yes, no = (self.is_possible(each, {}) for each in ends)
             if yes is not no:
                 return whole(op.inputs[0]) if yes else negated(whole(op.inputs[0]))
-        if op.name in EXTREMES:
+        if op.record.returns_operand:
             pythons = [each for each in op.inputs if self.is_possible(each, {})]
             if all(type(each.constant) in (int, float) for each in pythons):
                 found = None

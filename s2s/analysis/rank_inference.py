@@ -12,6 +12,8 @@ from collections.abc import Iterable
 
 from ..ir.graph import Block, Function, Value, walk
 from ..ir.types import Scalar, Type, Unknown
+from ..ops.arrays.products import matmul
+from ..ops.core.shape import length
 from .activity import loop_parts
 
 
@@ -38,7 +40,7 @@ def must_be_array(function: Function, y: Value) -> bool:
     """
     numbers, _ = demanded_numbers(function, [y])
     return any(op.inputs[0] in numbers for op in walk(function.block)
-               if op.name in ("getitem", "setitem", "additem", "length", "matmul"))
+               if op.record.indices is not None or op.record in (length, matmul))
 
 
 def demanded_numbers(function: Function, scalars: Iterable[Value]) -> tuple[set[Value], set[Value]]:
@@ -62,7 +64,7 @@ def demanded_numbers(function: Function, scalars: Iterable[Value]) -> tuple[set[
                 pending.append((op.inputs[0], False))
             case "eye":
                 pending += [(x, True) for x in op.inputs]
-            case name if name.startswith("math.") or name in _OF_NUMBERS:
+            case _ if op.record.of_numbers:
                 pending += [(x, False) for x in op.inputs]
     while pending:
         value, integer = pending.pop()
@@ -78,15 +80,9 @@ def demanded_numbers(function: Function, scalars: Iterable[Value]) -> tuple[set[
         if op.name == "if":
             pending += [(_yield_of(block, op.outputs.index(value)), integer) for block in op.blocks]
         elif op.record.elementwise:
-            keep = integer and op.name in ("add", "subtract", "multiply", "floor_divide",
-                                           "remainder", "negative", "minimum", "maximum",
-                                           "absolute")
+            keep = integer and op.record.integral
             pending += [(x, keep) for x in op.inputs]
     return numbers, integers
-
-
-_OF_NUMBERS = frozenset({"arange", "float_", "int_", "bool_", "complex_", "max_", "min_", "not_",
-                         "and_", "or_", "round_to_int"})
 
 
 def _yield_of(block: Block, k: int) -> Value:

@@ -10,9 +10,6 @@ from ..ir.graph import MISSING, Block, Function, Op, Value, walk
 from ..ir.types import Array, List, Scalar, Tape, Tuple, Type, Unknown, is_inexact
 from ..ops.core.record import dtype_of
 
-_TOTAL_SHAPES = ("constant", "length", "size", "tuple", "item", "undefined", "sum", "spread",
-                 "transpose", "root", "root_forward")
-
 
 def is_total(op: Op) -> bool:
     """Test whether `op` cannot raise, whatever its operands, so that it may be executed
@@ -22,7 +19,7 @@ def is_total(op: Op) -> bool:
     the functions of its math module outside their domains, int() of a NaN, and arrays whose shapes
     are not proved to broadcast.
     """
-    if op.name in _TOTAL_SHAPES:
+    if op.record.total:
         return all(isinstance(x.type, (Scalar, Array, Tuple)) for x in op.inputs)
     if not op.record.elementwise or not all(isinstance(x.type, (Scalar, Array, Unknown))
                                             for x in op.inputs):
@@ -110,8 +107,7 @@ def handed_on(block: Block, values: set[Value],
                             found.update((out, body.params[first + k]))
                             if op.name == "while":
                                 found.add(op.blocks[0].params[k])
-                case ("tape_push" | "tape_pop" | "tape_copy" | "tape_kept"
-                      | "tape_reversed") if not found.isdisjoint(op.inputs):
+                case _ if op.record.on_tapes and not found.isdisjoint(op.inputs):
                     # tapes of a first sweep are read again by a second
                     found.update(op.outputs)
                 case _ if made and (made is True or made(op)) and not found.isdisjoint(op.inputs):

@@ -8,9 +8,6 @@ from types import MappingProxyType
 from ..ir.graph import Op, Value
 from ..ops.program.effects import has_effects
 
-# bit for bit, which maximum(0.0, -0.0) is not
-COMMUTATIVE = ("add", "multiply", "equal", "not_equal")
-
 
 def key_of(op: Op, same: Mapping[Value, Value] = MappingProxyType({})) -> tuple | None:
     """Return a key that is equal for ops that compute the same; None for ops that are not to be
@@ -19,7 +16,7 @@ def key_of(op: Op, same: Mapping[Value, Value] = MappingProxyType({})) -> tuple 
     if op.blocks or has_effects(op) or op.record.writes is not None:
         return None
     inputs = [id(same.get(x, x)) for x in op.inputs]
-    if op.name in COMMUTATIVE:
+    if op.record.commutes:
         inputs.sort()
     try:
         key = (op.record.name, tuple(inputs),

@@ -26,9 +26,6 @@ from ..ops.core.chain_rule import FIRST_OF
 from ..ops.core.shape import shaped_like
 
 Way = tuple[Value, bool]  # a path through a branch: its condition, and the value of that
-ZEROS = ("zeros_like", "zeros", "list_zeros")
-# the number of operands before the carries
-TERMS = {"add": 0, "subtract": 0, "where": 1, "select": 1}
 DEEPEST = 50  # the most ops to follow behind a cotangent
 
 
@@ -72,7 +69,7 @@ class Unreached:
         op = bar.op
         if op is None or op.blocks or bar in self.primal or depth == DEEPEST:
             return ()
-        if op.name in ZEROS:
+        if op.record.fill == 0:
             return None
         if bar.constant is not MISSING:
             return None if type(bar.constant) in (int, float, complex) and bar.constant == 0 else ()
@@ -81,7 +78,7 @@ class Unreached:
             return None if None in found else tuple(way for ways in found for way in ways)
         if op.name in FIRST_OF or op.record is shaped_like:
             return self._of(op.inputs[0], depth + 1)
-        if op.name in TERMS:
-            return self._all(op.inputs[TERMS[op.name]:], depth + 1)
+        if op.record.is_sum or op.record.selects:
+            return self._all(op.inputs[op.record.selects:], depth + 1)
         return (self._all((op.inputs[k] for k in op.record.linear if k < len(op.inputs)), depth + 1)
                 if op.record.linear else ())

@@ -22,6 +22,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from .. import pipeline, tree
+from ..analysis.alias import content_inputs
 from ..analysis.side_effects import maybe_unbound, without_shape
 from ..errors import TypeMismatchError
 from ..front.syntax.captures import Saved
@@ -41,7 +42,16 @@ from ..ir.types import (
     may_be_one,
     with_own_extents,
 )
-from ..ops.core.control import Known, call, item, never_returns, tape_copy, tape_kept
+from ..ops.core.control import (
+    Known,
+    call,
+    item,
+    never_returns,
+    tape_copy,
+    tape_kept,
+    tape_len,
+    tape_reversed,
+)
 from ..ops.core.record import dims_of, value
 from ..runtime.debug.load_source import load
 from .assemble import (
@@ -63,8 +73,6 @@ from .assemble import (
 # But what costs as much to copy as to make is made where it is read: zeros, which are then written
 # into, and the numbers that only count what is saved anyway.
 
-FIXED = ("constant", "undefined")
-SHAPES = ("length", "size", "tape_len", "tape_reversed", "zeros_like")
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,14 +236,15 @@ def recompute(v: Value, read: Sequence[Value], lists: dict[Value, Value]) -> Val
     op = v.op
     if op is None or op.blocks or len(op.outputs) != 1:
         return None
-    if op.name in FIXED:
+    if not op.inputs and op.record.total:
         return emit(op.record, **op.attrs)
     counts = isinstance(v.type, Scalar) and v.type.dtype == "int64" and op.record.elementwise
-    if not counts and op.name not in SHAPES:
+    is_of_tape = op.record in (tape_len, tape_reversed)
+    if not (counts or is_of_tape or op.inputs and not content_inputs(op)):
         return None
     inputs = []
     for k, x in enumerate(op.inputs):
-        if op.name in ("tape_len", "tape_reversed"):
+        if is_of_tape:
             found = lists.get(x)
         elif k in op.record.shapes:
             found = next((y for y in read if y.type == x.type and y is not v), None)

@@ -39,8 +39,9 @@ from ..ir.graph import Block, Function, Op, Value
 from ..ir.treedef import form_of, is_container
 from ..ir.types import Generator, carries_derivative
 from ..lazy_import import later
-from ..ops.arrays.index import add_into
+from ..ops.arrays.index import add_into, additem, setitem
 from ..ops.arrays.index_pattern import python_index
+from ..ops.core.control import tape_pop, tape_push
 from ..ops.core.dependence_rules import anything, followed, moved, nothing, spread_as
 from ..ops.core.record import ALL
 from .union_graph import NONE, Unions
@@ -120,7 +121,7 @@ class Step:
         self.read = tuple(x for k, x in enumerate(op.inputs) if k not in measured)
         self.deciding = () if record.elementwise else tuple(
             x for k, x in enumerate(op.inputs) if k not in measured and k not in self.followed)
-        self.written = IN_PLACE.get(record.name)
+        self.written = IN_PLACE.get(record)
 
 
 class Run:
@@ -406,4 +407,4 @@ def _pop(unions: Unions, xs: list, deps: list, attrs: dict) -> tuple[list, list]
     return [tape, tape.pop()], [found, found.pop()]
 
 
-IN_PLACE = {"setitem": _set, "additem": _add, "tape_push": _push, "tape_pop": _pop}
+IN_PLACE = {setitem: _set, additem: _add, tape_push: _push, tape_pop: _pop}

@@ -39,9 +39,9 @@ MOST = 8  # most wrapping indices of one loop
 LONG = 32
 WHOLE = ("remainder", "floor_divide")
 
-# The remainder within a piece: it is not negative, which analysis/affine.py knows by this name.
+# The remainder within a piece.
 turned = define("turned", evaluate=lambda i, by: i
-                + by, infer=lambda i, by: INT, syntax=RECORDS["add"].syntax)
+                + by, infer=lambda i, by: INT, syntax=RECORDS["add"].syntax, natural=True)
 
 
 def split_at_wraparound(function: Function) -> Function:

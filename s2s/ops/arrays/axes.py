@@ -278,6 +278,7 @@ transpose_record = define(
     views=(0,),
     moves=(0,),
     batch=_batch_transpose,
+    total=True,
 )
 
 

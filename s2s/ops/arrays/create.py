@@ -115,18 +115,19 @@ def _no_jvp(dots, y, *inputs, **attrs) -> None:
     return None
 
 
-def _filled(name: str, function: Callable) -> Record:
+def _filled(name: str, function: Callable, **facts) -> Record:
     return define(
         name,  # (*extents): as np.zeros(extents, dtype)
         evaluate=lambda *extents, dtype: function(_shape(extents), dtype),
         infer=lambda *extents, dtype: shaped(dtype, extents),
         syntax=lambda *extents, dtype: numpy_call(name, _shape_syntax(extents),
                                                   *_unless_float64(dtype)),
-        vjp=_no_vjp, jvp=_no_jvp, cheap=name != "empty", raises=raise_conditions.COUNTS)
+        vjp=_no_vjp, jvp=_no_jvp, cheap=name != "empty", raises=raise_conditions.COUNTS,
+        allocates=0, **facts)
 
 
-zeros_record = _filled("zeros", np.zeros)
-ones_record = _filled("ones", np.ones)
+zeros_record = _filled("zeros", np.zeros, fill=0, exact=True)
+ones_record = _filled("ones", np.ones, fill=1, exact=True)
 empty_record = _filled("empty", np.empty)
 
 
@@ -206,7 +207,7 @@ def _infer_like(x: Value, dtype: str | None) -> Type:
     raise ArrayNeededError(x, current().line)
 
 
-def _like(name: str, function: Callable) -> Record:
+def _like(name: str, function: Callable, **facts) -> Record:
     return define(
         name,  # (x): the attribute dtype is None for the dtype of x
         evaluate=lambda x, *, dtype: function(x, dtype),
@@ -215,10 +216,10 @@ def _like(name: str, function: Callable) -> Record:
                                   if isinstance(x.type, Scalar) else None),
         syntax=lambda x, *, dtype: numpy_call(name, x,
                                               *([] if dtype is None else [dtype_syntax(dtype)])),
-        vjp=_no_vjp, jvp=_no_jvp, depends=nothing, batch=on_all_lanes)
+        vjp=_no_vjp, jvp=_no_jvp, depends=nothing, batch=on_all_lanes, **facts)
 
 
-ones_like_record = _like("ones_like", np.ones_like)
+ones_like_record = _like("ones_like", np.ones_like, fill=1)
 empty_like_record = _like("empty_like", lambda x, dtype=None: np.empty_like(x, dtype))
 def _batch_full_like(flags, v: Value, x: Value):
     own = rank(x) - flags[1]
@@ -329,7 +330,8 @@ def _jvp_arange(dots, y, start, stop, step):
 
 
 arange_record = define("arange", evaluate=np.arange, infer=_infer_arange, syntax=_arange_syntax,
-                       vjp=_vjp_arange, jvp=_jvp_arange, cheap=True, raises=raise_conditions.RANGE)
+                       vjp=_vjp_arange, jvp=_jvp_arange, cheap=True, raises=raise_conditions.RANGE,
+                       of_numbers=True, exact=True)
 
 
 @numpy_function(np.arange)
@@ -427,7 +429,8 @@ eye_record = define(
     "eye",
     evaluate=lambda n, m, *, k, dtype: np.eye(n, m, k, dtype),
     infer=lambda n, m, *, k, dtype: Array(dtype, (extent_of(n), extent_of(m))),
-    syntax=_eye_syntax, vjp=_no_vjp, jvp=_no_jvp, cheap=True, raises=raise_conditions.COUNTS)
+    syntax=_eye_syntax, vjp=_no_vjp, jvp=_no_jvp, cheap=True, raises=raise_conditions.COUNTS,
+    exact=True)
 
 
 @numpy_function(np.eye)
@@ -506,7 +509,7 @@ array_record = define(
     "array",  # (*leaves): a nested list of this shape, of numbers or of arrays of one shape
     evaluate=lambda *leaves, shape, dtype: np.array(_nested(leaves, shape, list), dtype),
     infer=_infer_array, syntax=_array_syntax, vjp=_vjp_array, jvp=_jvp_array, cheap=True,
-    depends=_depends_array, batch=_batch_array)
+    depends=_depends_array, batch=_batch_array, exact=True)
 
 
 def _leaves(x: Value) -> tuple[list[Value], tuple[int, ...]]:

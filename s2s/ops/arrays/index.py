@@ -498,6 +498,7 @@ getitem = define(
     views=(0,),
     moves=(0,),
     batch=batch_getitem,
+    indices=1, leaves_out=True,
 )
 
 
@@ -538,6 +539,7 @@ setitem = define(
     views=(0,),
     depends=_depends_set,
     batch=batch_written,
+    indices=2,
 )
 additem = define(
     "additem",
@@ -549,6 +551,7 @@ additem = define(
     views=(0,),
     depends=_depends_add,
     batch=batch_written,
+    indices=2,
 )
 getitem.raises, setitem.raises, additem.raises = (raise_conditions.READ, raise_conditions.WRITE,
                                                   raise_conditions.WRITE)

@@ -76,6 +76,7 @@ delete_record = define(
         None if dots[0] is None else delete_record(dots[0], places, axis=axis)),
     syntax=lambda x, places, *, axis: numpy_call("delete", x, places, axis=literal(axis)),
     moves=(0,),
+    leaves_out=True,
 )
 
 

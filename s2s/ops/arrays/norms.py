@@ -323,6 +323,7 @@ root_forward = define(
     cheap=True,
     depends=_depends_root_forward,
     batch=_batch_root(4),
+    total=True,
 )
 
 
@@ -339,6 +340,7 @@ root = define(
     cheap=True,
     depends=_depends_root,
     batch=_batch_root(2),
+    total=True, exact=True,
 )
 
 

@@ -222,6 +222,7 @@ sum_record = reduction(
     fold=_fold_sum,
     linear=(0,),
     vjp=lambda bar, y, x, *, axis, keepdims: (spread(over(bar, axis, keepdims), x),),
+    total=True,
 )
 
 
@@ -256,6 +257,7 @@ added_up = define(
     syntax=lambda x, *, axis: builtin_syntax("sum")(x),
     depends=along_axes,
     batch=_batch_added_up,
+    from_zero=True,
 )
 
 
@@ -463,7 +465,7 @@ def _same_dtype(dtype: str | None) -> str | None:
 def extreme(name: str, function: Callable):
     """Define a reduction like np.max."""
     return reduction(name, function, _same_dtype, vjp=_vjp_extreme, jvp=_jvp_extreme,
-                     raises=EXTREME)
+                     raises=EXTREME, chooses=True)
 
 
 def _extreme(record, x, axis, out, keepdims, initial, where) -> Value:

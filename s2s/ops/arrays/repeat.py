@@ -240,6 +240,7 @@ broadcast_to_record = define(
     views=(0,),
     moves=(0,),
     batch=_batch_broadcast_to,
+    read_only=True,
 )
 
 

@@ -117,6 +117,7 @@ picked_along = define(
     syntax=lambda x, indices, *, axis: numpy_call("take_along_axis", x, indices, literal(axis)),
     cheap=True,
     moves=(0,),
+    leaves_out=True,
 )
 added_along = define(
     "add_along_axis",  # (y_bar, indices, x; axis): in the shape of x
@@ -272,6 +273,7 @@ diagonal_record = define(
     views=(0,),
     moves=(0,),
     batch=_batch_diagonal,
+    read_only=True, leaves_out=True,
 )
 
 
@@ -335,6 +337,7 @@ def _triangle(name: str, function: Callable):
         cheap=True,
         moves=(0,),
         batch=on_all_lanes,
+        leaves_out=True,
     )
 
     @numpy_function(function)

@@ -62,7 +62,8 @@ def _converted(x, *, dtype: str):
 
 def _define(name: str, syntax, batch: Callable | None = None) -> Record:
     record = define(name, evaluate=_converted, infer=_infer, syntax=syntax, partials=(1,), jvp=_jvp,
-                    elementwise=True, cheap=True, slope="finite", batch=batch)
+                    elementwise=True, cheap=True, slope="finite", batch=batch,
+                    linear=(0,), exact=True, converts=True)
     record.vjp = lambda bar, y, x, *, dtype: (
         elementwise_vjp(record, bar, y, x) if is_inexact(dtype) else (None,))
     return record
@@ -118,7 +119,7 @@ for _name in ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "in
 # ----------------------------------------------------------------------------------- Python's types
 
 
-def _python_type(kind: type, dtype: str) -> Record:
+def _python_type(kind: type, dtype: str, **facts) -> Record:
     def infer(x: Value) -> Type:
         if isinstance(x.type, Array):
             raise TypeMismatchError(f"{kind.__name__}() of an array", current().line,
@@ -137,14 +138,14 @@ def _python_type(kind: type, dtype: str) -> Record:
                     syntax=builtin_syntax(kind.__name__),
                     partials=(1 if is_inexact(dtype) else None,), elementwise=True, cheap=True,
                     slope="finite", batch=lambda x: astype(x, dtype=dtype),
-                    vjp=elementwise_vjp)
+                    vjp=elementwise_vjp, of_numbers=True, **facts)
     record.jvp = lambda dots, y, x: (record(dots[0]) if dots[0] is not None and is_inexact(dtype)
                                      else None)
     FUNCTIONS[kind] = lambda x=MISSING: value(kind()) if x is MISSING else record(x)
     return record
 
 
-float_ = _python_type(float, "float64")
+float_ = _python_type(float, "float64", linear=(0,), exact=True, converts=True)
 int_ = _python_type(int, "int64")
 bool_ = _python_type(bool, "bool")
 complex_ = _python_type(complex, "complex128")

@@ -697,6 +697,7 @@ tuple_record = define(
     cheap=True,
     views=tuple(range(MOST_MEMBERS)),
     moves=ALL,
+    total=True, structural=True,
 )
 
 
@@ -722,6 +723,7 @@ item = define(
     cheap=True,
     views=(0,),
     moves=(0,),
+    total=True, structural=True,
 )
 
 def packed(items: Sequence, form: Form | None) -> Value:
@@ -730,7 +732,7 @@ def packed(items: Sequence, form: Form | None) -> Value:
 
 
 undefined = define("undefined", evaluate=lambda: None, infer=lambda: UNDEFINED, cheap=True,
-                   syntax=lambda: ast.Constant(None), depends=nothing)
+                   syntax=lambda: ast.Constant(None), depends=nothing, total=True)
 
 
 def make_undefined() -> Value:
@@ -770,28 +772,28 @@ def item_type(type: List) -> Type:
 
 
 tape_new = define("tape_new", evaluate=lambda: [], infer=lambda: Tape(UNDEFINED),
-                  syntax=lambda: ast.List([], ast.Load()), depends=nothing)
+                  syntax=lambda: ast.List([], ast.Load()), depends=nothing, on_tapes=True)
 tape_push = define("tape_push", evaluate=lambda tape, x: [*tape, x], infer=_infer_push, writes=0,
                    views=(0, 1), linear=(0, 1), vjp=lambda bar, y, tape, x: tape_pop(bar),
-                   moves=(0, 1))
+                   moves=(0, 1), on_tapes=True, stores=True)
 tape_pop = define("tape_pop", evaluate=lambda tape: (tape[:-1], tape[-1]), infer=_infer_pop,
                   writes=0, views=(0,), linear=(0,), vjp=lambda bars, y, tape: (tape_push(*bars),),
-                  moves=(0,))
+                  moves=(0,), on_tapes=True)
 tape_kept = define("tape_kept", evaluate=lambda tape: tape, infer=lambda tape: List(tape.type.item),
                    linear=(0,), views=(0,), vjp=lambda bar, y, tape: (tape_copy(bar),),
-                   syntax=lambda tape: tape, moves=(0,))
+                   syntax=lambda tape: tape, moves=(0,), on_tapes=True)
 tape_copy = define("tape_copy", evaluate=lambda tape: tape[:],
                    infer=lambda tape: Tape(tape.type.item), linear=(0,), views=(0,),
                    fold=lambda tape: tape_copy(tape.op.inputs[0]) if _is_kept(tape) else None,
                    vjp=lambda bar, y, tape: (_like_read(bar, tape),),
                    syntax=lambda tape: ast.Call(ast.Attribute(tape, "copy", ast.Load()), [], []),
-                   moves=(0,))
+                   moves=(0,), on_tapes=True)
 tape_reversed = define(
     "tape_reversed", evaluate=lambda tape: tape[::-1], infer=lambda tape: Tape(tape.type.item),
     linear=(0,), fold=lambda tape: tape_reversed(tape.op.inputs[0]) if _is_kept(tape) else None,
     views=(0,), vjp=lambda bar, y, tape: (_like_read(tape_reversed(bar), tape),),
     syntax=lambda tape: ast.Subscript(tape, ast.Slice(None, None, ast.Constant(-1)), ast.Load()),
-    moves=(0,))
+    moves=(0,), on_tapes=True)
 tape_len = define("tape_len", evaluate=len, infer=lambda tape: INT,
                   fold=lambda tape: value(0) if tape.type == List(UNDEFINED) else
                   tape_len(tape_source(tape)) if tape_source(tape) is not tape else None,
@@ -826,6 +828,7 @@ at_least_zero = define(
     cheap=True,
     depends=anything,
     batch=lambda flags, n: RECORDS["maximum"](n, 0),
+    natural=True,
 )
 
 

@@ -185,7 +185,7 @@ def elementwise(name: str, *partials, python: str = "", math: Callable | None = 
                 evaluate: Callable | None = None, syntax: Callable | None = None,
                 fold: Callable | None = None, result: Callable | None = None, also: tuple = (),
                 vector: bool = False, slope: str | Callable = "",
-                batch: Callable | None = None, multilinear: tuple[int, ...] = ()) -> Record:
+                **facts) -> Record:
     """Define an elementwise op.
 
     partials  per operand ∂y/∂x: a number, None for no derivative, or a function of (y, *xs)
@@ -199,8 +199,7 @@ def elementwise(name: str, *partials, python: str = "", math: Callable | None = 
     also      further functions that mean this op
     vector    whether runtime/kernels/vector_math has it, for loops over arrays
     slope     Note [Slopes]; of partials that are numbers "finite", of others "pole", unless given
-    batch     what computes it of arrays, if it is an op of numbers
-    multilinear  operands in each of which it is linear
+    facts     further fields, such as `batch`: what computes it of arrays, if it is of numbers
     """
     if python:
         operands = ", ".join("abc"[:len(partials)])
@@ -223,13 +222,13 @@ def elementwise(name: str, *partials, python: str = "", math: Callable | None = 
                     partials=partials, infer=_infer(name, result or sampled(compute, name)),
                     elementwise=True, cheap=True, vector=name if vector else "",
                     slope=slope or ("pole" if any(map(callable, partials)) else "finite"),
-                    batch=batch, multilinear=multilinear, vjp=elementwise_vjp, jvp=elementwise_jvp)
+                    vjp=elementwise_vjp, jvp=elementwise_jvp, **facts)
     for function in (getattr(np, name, None) if name != "select" else None, *also):
         if function is not None:
             FUNCTIONS[function] = (of_numpys_numbers(record, len(partials)) if python
                                    else called(record, len(partials)))
     if math is not None:
-        _define_in_math(record, math)
+        _define_in_math(record, math, facts)
     return record
 
 
@@ -275,7 +274,7 @@ def of_numpys_numbers(record: Record, arity: int) -> Callable:
     return called_by_name
 
 
-def _define_in_math(record: Record, function: Callable) -> None:
+def _define_in_math(record: Record, function: Callable, facts: dict) -> None:
     """Define the twin of `record` in Python's math module: of one Python number, with math's own
     errors.
     """
@@ -294,7 +293,8 @@ def _define_in_math(record: Record, function: Callable) -> None:
     twin = define(name, evaluate=function, syntax=math_syntax(function.__name__), infer=infer,
                   partials=partials, elementwise=True, cheap=True, vector=record.vector,
                   slope=record.slope, raises=raise_conditions.IN_MATH.get(function.__name__, ()),
-                  batch=record, vjp=elementwise_vjp, jvp=elementwise_jvp)
+                  vjp=elementwise_vjp, jvp=elementwise_jvp,
+                  **{**facts, "batch": record, "of_numbers": True})
     IN_MATH[record] = twin
     FUNCTIONS[function] = called(twin, len(partials))
 

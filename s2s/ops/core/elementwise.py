@@ -49,22 +49,22 @@ from .shape import sum_to
 # --------------------------------------------------------------------------------------- arithmetic
 #                                         ∂y/∂a                       ∂y/∂b
 
-add = elementwise("add",                  1,                          1,                  python="a + b", fold=identities.add)
-subtract = elementwise("subtract",        1,                          -1,                 python="a - b", fold=identities.subtract)
-multiply = elementwise("multiply",        lambda y, a, b: b,          lambda y, a, b: a,  python="a * b", fold=identities.multiply, slope="finite", multilinear=(0, 1))
-divide = elementwise("divide",            lambda y, a, b: 1 / b,      lambda y, a, b: -y / b, python="a / b", fold=identities.divide, slope=signs.of_quotient)
+add = elementwise("add",                  1,                          1,                  python="a + b", fold=identities.add, signs=(1, 1), commutes=True, integral=True)
+subtract = elementwise("subtract",        1,                          -1,                 python="a - b", fold=identities.subtract, signs=(1, -1), integral=True)
+multiply = elementwise("multiply",        lambda y, a, b: b,          lambda y, a, b: a,  python="a * b", fold=identities.multiply, slope="finite", multilinear=(0, 1), commutes=True, contracts=True, integral=True)
+divide = elementwise("divide",            lambda y, a, b: 1 / b,      lambda y, a, b: -y / b, python="a / b", fold=identities.divide, slope=signs.of_quotient, divides=True, linear=(0,), exact=True)
 quotient = elementwise("quotient",        lambda y, a, b: 1 / b,      lambda y, a, b: -y / b, evaluate=np.divide, syntax=numpy_syntax("divide"),
-                       fold=identities.quotient, slope=signs.of_quotient)  # see Note [Derivatives do not raise]
+                       fold=identities.quotient, slope=signs.of_quotient, divides=True, linear=(0,), exact=True, tame_at_one=True)  # see Note [Derivatives do not raise]
 single_quotient = elementwise("single_quotient", lambda y, a, b: 1 / b, lambda y, a, b: -y / b,  # the same in single precision
                               evaluate=lambda a, b: np.divide(a, b, dtype=np.float32), syntax=lambda a, b: _in_single(numpy_syntax("divide")(a, b)),
-                              fold=identities.single_quotient, slope=signs.of_quotient)
+                              fold=identities.single_quotient, slope=signs.of_quotient, divides=True, linear=(0,), exact=True, tame_at_one=True)
 power = elementwise("power",              lambda y, a, b: _power_slope(y, a, b),
-                                          lambda y, a, b: y * log(_positive(a)),          python="a ** b", fold=identities.power, math=math.pow, vector=True, slope=signs.of_power)
-floor_divide = elementwise("floor_divide", None,                      None,               python="a // b")
-remainder = elementwise("remainder",      1,                          lambda y, a, b: -(a // b), python="a % b", slope=signs.of_quotient)
+                                          lambda y, a, b: y * log(_positive(a)),          python="a ** b", fold=identities.power, math=math.pow, vector=True, slope=signs.of_power, contracts=True, tame_at_one=True)
+floor_divide = elementwise("floor_divide", None,                      None,               python="a // b", integral=True)
+remainder = elementwise("remainder",      1,                          lambda y, a, b: -(a // b), python="a % b", slope=signs.of_quotient, integral=True)
 fmod = elementwise("fmod",                1,                          lambda y, a, b: -trunc(a / b), math=math.fmod, slope=signs.of_quotient)
-negative = elementwise("negative",        -1,                                             python="-a", fold=identities.negative)
-positive = elementwise("positive",        1,                                              python="+a")
+negative = elementwise("negative",        -1,                                             python="-a", fold=identities.negative, signs=(-1,), integral=True, exact=True)
+positive = elementwise("positive",        1,                                              python="+a", signs=(1,), exact=True)
 
 # ------------------------------------------------------------------------------ exp, log and powers
 #                                         ∂y/∂x
@@ -72,14 +72,14 @@ positive = elementwise("positive",        1,                                    
 exp = elementwise("exp",                  lambda y, x: y,                       math=math.exp, vector=True, slope="finite")
 exp2 = elementwise("exp2",                lambda y, x: math.log(2) * y,         math=getattr(math, "exp2", None), vector=True, slope="finite")  # of Python 3.11
 expm1 = elementwise("expm1",              lambda y, x: exp(x),                  math=math.expm1, vector=True, slope="finite")
-log = elementwise("log",                  lambda y, x: 1 / x,                   math=math.log, vector=True, slope=signs.pole_at_zero)
-log2 = elementwise("log2",                lambda y, x: 1 / (math.log(2) * x),   math=math.log2, vector=True, slope=signs.pole_at_zero)
-log10 = elementwise("log10",              lambda y, x: 1 / (math.log(10) * x),  math=math.log10, vector=True, slope=signs.pole_at_zero)
-log1p = elementwise("log1p",              lambda y, x: 1 / (1 + x),             math=math.log1p, vector=True)
-sqrt = elementwise("sqrt",                lambda y, x: 0.5 / y,                 math=math.sqrt, slope=signs.steep_at_zero)
-cbrt = elementwise("cbrt",                lambda y, x: 1 / (3 * y * y),         math=getattr(math, "cbrt", None), slope=signs.steep_at_zero)
-square = elementwise("square",            lambda y, x: 2 * x, slope="finite")
-reciprocal = elementwise("reciprocal",    lambda y, x: -y * y, slope=signs.pole_at_zero)
+log = elementwise("log",                  lambda y, x: 1 / x,                   math=math.log, vector=True, slope=signs.pole_at_zero, tame_at_one=True)
+log2 = elementwise("log2",                lambda y, x: 1 / (math.log(2) * x),   math=math.log2, vector=True, slope=signs.pole_at_zero, tame_at_one=True)
+log10 = elementwise("log10",              lambda y, x: 1 / (math.log(10) * x),  math=math.log10, vector=True, slope=signs.pole_at_zero, tame_at_one=True)
+log1p = elementwise("log1p",              lambda y, x: 1 / (1 + x),             math=math.log1p, vector=True, tame_at_one=True)
+sqrt = elementwise("sqrt",                lambda y, x: 0.5 / y,                 math=math.sqrt, slope=signs.steep_at_zero, root=2, exact=True, tame_at_one=True)
+cbrt = elementwise("cbrt",                lambda y, x: 1 / (3 * y * y),         math=getattr(math, "cbrt", None), slope=signs.steep_at_zero, root=3, tame_at_one=True)
+square = elementwise("square",            lambda y, x: 2 * x, slope="finite", contracts=True)
+reciprocal = elementwise("reciprocal",    lambda y, x: -y * y, slope=signs.pole_at_zero, exact=True, tame_at_one=True)
 #                                         ∂y/∂a                       ∂y/∂b
 def _share(y, a, b, exponential):
     """The share of exp(a) in exp(y) = exp(a) + exp(b): exp(a - y), 0 where all are 0, and decided
@@ -98,14 +98,14 @@ def _share(y, a, b, exponential):
 
 logaddexp = elementwise("logaddexp",      lambda y, a, b: _share(y, a, b, exp), lambda y, a, b: _share(y, b, a, exp), vector=True, slope="finite")
 logaddexp2 = elementwise("logaddexp2",    lambda y, a, b: _share(y, a, b, exp2), lambda y, a, b: _share(y, b, a, exp2), slope="finite")
-hypot = elementwise("hypot",              lambda y, a, b: slope_of_size(y, a), lambda y, a, b: slope_of_size(y, b), math=math.hypot, slope="finite")
+hypot = elementwise("hypot",              lambda y, a, b: slope_of_size(y, a), lambda y, a, b: slope_of_size(y, b), math=math.hypot, slope="finite", size=True)
 
 # --------------------------------------------------------------------- trigonometric and hyperbolic
 #                                         ∂y/∂x
 
 sin = elementwise("sin",                  lambda y, x: cos(x),                  math=math.sin, vector=True, slope="finite")
 cos = elementwise("cos",                  lambda y, x: -sin(x),                 math=math.cos, vector=True, slope="finite")
-tan = elementwise("tan",                  lambda y, x: 1 + y * y,               math=math.tan, vector=True)
+tan = elementwise("tan",                  lambda y, x: 1 + y * y,               math=math.tan, vector=True, tame_at_one=True)
 arcsin = elementwise("arcsin",            lambda y, x: 1 / sqrt(1 - x * x),     math=math.asin, slope="steep")
 arccos = elementwise("arccos",            lambda y, x: -1 / sqrt(1 - x * x),    math=math.acos, slope="steep")
 arctan = elementwise("arctan",            lambda y, x: 1 / (1 + x * x),         math=math.atan, vector=True, slope="finite")
@@ -120,48 +120,48 @@ radians = elementwise("radians",          lambda y, x: pi / 180,                
 sinc = elementwise("sinc",                lambda y, x: _sinc_slope(y, x), slope="finite")
 #                                         ∂y/∂a                                 ∂y/∂b
 arctan2 = elementwise("arctan2",          lambda y, a, b: b / hypot(a, b) / hypot(a, b), lambda y, a, b: -a / hypot(a, b) / hypot(a, b),
-                      math=math.atan2, vector=True, slope=signs.of_angle)
+                      math=math.atan2, vector=True, slope=signs.of_angle, tame_at_one=True)
 
 # ----------------------------------------------------------------------------- choices: 1 if chosen
 #                                         ∂y/∂a                              ∂y/∂b
 
-maximum = elementwise("maximum",          lambda y, a, b: _larger(a, b),     lambda y, a, b: _larger(b, a), vector=True, slope="finite")
-minimum = elementwise("minimum",          lambda y, a, b: _larger(b, a),     lambda y, a, b: _larger(a, b), vector=True, slope="finite")
-fmax = elementwise("fmax",                lambda y, a, b: _chosen(y, a, b),  lambda y, a, b: _chosen(y, b, a), slope="finite")
-fmin = elementwise("fmin",                lambda y, a, b: _chosen(y, a, b),  lambda y, a, b: _chosen(y, b, a), slope="finite")
+maximum = elementwise("maximum",          lambda y, a, b: _larger(a, b),     lambda y, a, b: _larger(b, a), vector=True, slope="finite", chooses=True, halves_ties=True, integral=True)
+minimum = elementwise("minimum",          lambda y, a, b: _larger(b, a),     lambda y, a, b: _larger(a, b), vector=True, slope="finite", chooses=True, halves_ties=True, integral=True)
+fmax = elementwise("fmax",                lambda y, a, b: _chosen(y, a, b),  lambda y, a, b: _chosen(y, b, a), slope="finite", chooses=True, halves_ties=True)
+fmin = elementwise("fmin",                lambda y, a, b: _chosen(y, a, b),  lambda y, a, b: _chosen(y, b, a), slope="finite", chooses=True, halves_ties=True)
 max_ = elementwise("max_",                lambda y, a, b: where(less(a, b), 0, 1),
                                                                              lambda y, a, b: where(less(a, b), 1, 0),
-                   python="max(a, b)", result=joined, slope="finite", batch=lambda a, b: where(less(a, b), b, a))
+                   python="max(a, b)", result=joined, slope="finite", batch=lambda a, b: where(less(a, b), b, a), chooses=True, returns_operand=True, of_numbers=True)
 min_ = elementwise("min_",                lambda y, a, b: where(less(b, a), 0, 1),
                                                                              lambda y, a, b: where(less(b, a), 1, 0),
-                   python="min(a, b)", result=joined, slope="finite", batch=lambda a, b: where(less(b, a), b, a))
+                   python="min(a, b)", result=joined, slope="finite", batch=lambda a, b: where(less(b, a), b, a), chooses=True, returns_operand=True, of_numbers=True)
 #                                         ∂y/∂c    ∂y/∂a                            ∂y/∂b
 where = elementwise("where",              None,    lambda y, c, a, b: where(c, 1, 0), lambda y, c, a, b: where(c, 0, 1),
-                    evaluate=lambda c, a, b: np.where(c, a, b)[()], fold=identities.where, slope="finite")
+                    evaluate=lambda c, a, b: np.where(c, a, b)[()], fold=identities.where, slope="finite", linear=(1, 2), selects=True, chooses=True)
 select = elementwise("select",            None,    lambda y, c, a, b: where(c, 1, 0), lambda y, c, a, b: where(c, 0, 1),
-                     python="b if a else c", result=lambda c, a, b: _type_of_choice(c, a, b), slope="finite", batch=where)
+                     python="b if a else c", result=lambda c, a, b: _type_of_choice(c, a, b), slope="finite", batch=where, linear=(1, 2), selects=True, chooses=True, returns_operand=True)
 #                                         ∂y/∂x                              ∂y/∂lo, ∂y/∂hi
 clip = elementwise("clip",                lambda y, x, lo, hi: where(equal(y, x), where(bitwise_or(equal(x, lo), equal(x, hi)), 0.5, 1), 0),
                                                                              lambda y, x, lo, hi: _below(x, lo, hi),
                                                                              lambda y, x, lo, hi: _above(x, lo, hi),
-                   fold=identities.clip, slope="finite")
+                   fold=identities.clip, slope="finite", chooses=True, halves_ties=True)
 
 # ------------------------------------------------------------------------------- signs and rounding
 #                                         ∂y/∂x
 
-absolute = elementwise("absolute",        lambda y, x: _direction(y, x),        syntax=numpy_syntax("abs"), slope="finite")
-abs_ = elementwise("abs_",                lambda y, x: _direction(y, x),        python="abs(a)", slope="finite", batch=absolute)
-fabs = elementwise("fabs",                lambda y, x: _direction(y, x),                 math=math.fabs, slope="finite")
-sign = elementwise("sign",                None)
-floor = elementwise("floor",              None,                                 math=math.floor)
-ceil = elementwise("ceil",                None,                                 math=math.ceil)
-trunc = elementwise("trunc",              None,                                 math=math.trunc)
-rint = elementwise("rint",                None)
-nan_to_num = elementwise("nan_to_num",    lambda y, x: where(isfinite(x), 1, 0), slope="finite")
+absolute = elementwise("absolute",        lambda y, x: _direction(y, x),        syntax=numpy_syntax("abs"), slope="finite", size=True, integral=True, exact=True)
+abs_ = elementwise("abs_",                lambda y, x: _direction(y, x),        python="abs(a)", slope="finite", batch=absolute, size=True, integral=True, exact=True)
+fabs = elementwise("fabs",                lambda y, x: _direction(y, x),                 math=math.fabs, slope="finite", size=True, exact=True)
+sign = elementwise("sign",                None, exact=True)
+floor = elementwise("floor",              None,                                 math=math.floor, exact=True)
+ceil = elementwise("ceil",                None,                                 math=math.ceil, exact=True)
+trunc = elementwise("trunc",              None,                                 math=math.trunc, exact=True)
+rint = elementwise("rint",                None, exact=True)
+nan_to_num = elementwise("nan_to_num",    lambda y, x: where(isfinite(x), 1, 0), slope="finite", chooses=True)
 #                                         ∂y/∂a                                 ∂y/∂b
 nextafter = elementwise("nextafter",      1,                                    None,     math=math.nextafter)
 spacing = elementwise("spacing",          None)
-copysign = elementwise("copysign",        lambda y, a, b: sign(a) * sign(y),    None,     math=math.copysign, slope="finite")
+copysign = elementwise("copysign",        lambda y, a, b: sign(a) * sign(y),    None,     math=math.copysign, slope="finite", exact=True)
 heaviside = elementwise("heaviside",      None,                                 lambda y, a, b: where(equal(a, 0), 1, 0),
                         fold=identities.heaviside, slope="finite")
 round_ = elementwise("round",             None,                                 None,     syntax=lambda x, n: _round_syntax(x, n))
@@ -169,9 +169,9 @@ round_ = elementwise("round",             None,                                 
 # ---------------------------------------------------------------------------------- complex numbers
 #                                         ∂y/∂x
 
-real = elementwise("real",                1)
-imag = elementwise("imag",                -1j)
-conjugate = elementwise("conjugate",      1,  syntax=numpy_syntax("conj"))  # not holomorphic: its rules are below
+real = elementwise("real",                1, linear=(0,), read_only=True, exact=True)
+imag = elementwise("imag",                -1j, linear=(0,), read_only=True, exact=True)
+conjugate = elementwise("conjugate",      1,  syntax=numpy_syntax("conj"), exact=True)  # not holomorphic: its rules are below
 
 #                                         ∂y/∂a    ∂y/∂b
 complex_of = elementwise("complex_of",    1,       1j,  evaluate=complex, syntax=builtin_syntax("complex"),
@@ -180,28 +180,28 @@ complex_of = elementwise("complex_of",    1,       1j,  evaluate=complex, syntax
 
 # ---------------------------------------------------------------------- comparisons, logic and bits
 
-less = elementwise("less",                      None, None, python="a < b")
-less_equal = elementwise("less_equal",          None, None, python="a <= b")
-greater = elementwise("greater",                None, None, python="a > b")
-greater_equal = elementwise("greater_equal",    None, None, python="a >= b")
-equal = elementwise("equal",                    None, None, python="a == b")
-not_equal = elementwise("not_equal",            None, None, python="a != b")
+less = elementwise("less",                      None, None, python="a < b", compares=True)
+less_equal = elementwise("less_equal",          None, None, python="a <= b", compares=True)
+greater = elementwise("greater",                None, None, python="a > b", compares=True)
+greater_equal = elementwise("greater_equal",    None, None, python="a >= b", compares=True)
+equal = elementwise("equal",                    None, None, python="a == b", commutes=True, compares=True)
+not_equal = elementwise("not_equal",            None, None, python="a != b", commutes=True, compares=True)
 logical_and = elementwise("logical_and",        None, None)
 logical_or = elementwise("logical_or",          None, None)
 logical_xor = elementwise("logical_xor",        None, None)
-logical_not = elementwise("logical_not",        None)
-not_ = elementwise("not_",                      None,       python="not a", batch=logical_not)
-and_ = elementwise("and_",                      None, None, python="a and b", result=lambda a, b: Scalar("bool"), batch=logical_and)  # of truth values
-or_ = elementwise("or_",                        None, None, python="a or b", result=lambda a, b: Scalar("bool"), batch=logical_or)
+logical_not = elementwise("logical_not",        None, negates=True)
+not_ = elementwise("not_",                      None,       python="not a", batch=logical_not, negates=True, of_numbers=True)
+and_ = elementwise("and_",                      None, None, python="a and b", result=lambda a, b: Scalar("bool"), batch=logical_and, of_numbers=True)  # of truth values
+or_ = elementwise("or_",                        None, None, python="a or b", result=lambda a, b: Scalar("bool"), batch=logical_or, of_numbers=True)
 bitwise_and = elementwise("bitwise_and",        None, None, python="a & b", fold=identities.both)
 bitwise_or = elementwise("bitwise_or",          None, None, python="a | b")
 bitwise_xor = elementwise("bitwise_xor",        None, None, python="a ^ b")
 invert = elementwise("invert",                  None,       python="~a")
 left_shift = elementwise("left_shift",          None, None, python="a << b")
 right_shift = elementwise("right_shift",        None, None, python="a >> b")
-isnan = elementwise("isnan",                    None,       math=math.isnan)
-isinf = elementwise("isinf",                    None,       math=math.isinf)
-isfinite = elementwise("isfinite",              None,       math=math.isfinite)
+isnan = elementwise("isnan",                    None,       math=math.isnan, tests_finite=True)
+isinf = elementwise("isinf",                    None,       math=math.isinf, tests_finite=True)
+isfinite = elementwise("isfinite",              None,       math=math.isfinite, tests_finite=True)
 signbit = elementwise("signbit",                None)
 
 # -------------------------------------------------------------- derivatives of what was thrown away
@@ -442,7 +442,6 @@ def _jvp_choice(dots, y, condition, a, b):
 
 where.jvp = select.jvp = _jvp_choice
 
-real.linear = imag.linear = (0,)
 real.views = imag.views = (0,)  # of an array of complex numbers; of reals, np.real gives the array itself
 real.jvp = lambda dots, y, x: None if dots[0] is None else real(dots[0])
 imag.jvp = lambda dots, y, x: None if dots[0] is None else imag(dots[0])

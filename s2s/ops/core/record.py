@@ -87,6 +87,60 @@ class Record:
     # inputs in each of which it is linear: jvp is the sum of the op on one tangent at a time
     multilinear: Sequence[int] = ()
 
+    # what it is, in mathematics
+    signs: tuple[int, ...] = ()  # the sum of its operands, each times this: a - b has (1, -1)
+    divides: bool = False  # elementwise: a / b
+    contracts: bool = False  # elementwise: a product that may be fused with a following addition
+    commutes: bool = False  # f(a, b) is f(b, a), bit for bit, which maximum(0.0, -0.0) is not
+    root: int = 0  # elementwise: the root of this order
+    size: bool = False  # elementwise: the root of the sum of its operands' squares
+    spectrum: Record | None = None  # of a decomposition: its eigen- or singular values alone
+    chooses: bool = False  # each element of the result is an element of one of the operands
+    leaves_out: bool = False  # moves elements, but not all
+    selects: bool = False  # ... where the first operand says of which of the others
+    halves_ties: bool = False  # ... and at a tie each operand gets half of the derivative
+    compares: bool = False  # two numbers
+    negates: bool = False  # a truth value
+    tests_finite: bool = False  # whether a number is finite, infinite or NaN
+    natural: bool = False  # an integer that is never negative
+    fill: int | None = None  # the number that all elements are
+    integral: bool = False  # elementwise: an integer where, and only where, all operands are
+    converts: bool = False  # elementwise: the same number, in another dtype
+    tame_at_one: bool = False  # steep, but finite, and so is its slope, where all operands are 1
+    # how it computes, and of what
+    exact: bool = False  # the same bit for bit, however it is compiled: nothing, or one rounding
+    total: bool = False  # not elementwise, and cannot raise
+    of_numbers: bool = False  # its operands are numbers, never arrays
+    returns_operand: bool = False  # one of its operands itself, of Python or of NumPy
+    from_zero: bool = False  # a sum that begins with Python's 0, and may end with it
+    # what it does with arrays, tuples and tapes
+    asks_extents: bool = False  # its result is made of the extents of its operand
+    allocates: int | None = None  # the first of the lengths of a new array among its inputs
+    indices: int | None = None  # the first of the indices into input 0, an array, among the inputs
+    read_only: bool = False  # its result is a view that is not to be written into
+    stores: bool = False  # the second input, or the items of it, in the first, a list
+    structural: bool = False  # computes nothing: names a value, makes a tuple, takes a member
+    on_tapes: bool = False  # its result is a tape, or what was stored in one
+
+    def __post_init__(self):
+        if self.signs:
+            self.linear = tuple(range(len(self.signs)))
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether it adds or subtracts two operands."""
+        return len(self.signs) == 2
+
+    @property
+    def writes_elements(self) -> bool:
+        """Whether it writes to elements of an array: `a[i] = v`, `a[i] += v`."""
+        return self.indices is not None and self.writes is not None
+
+    @property
+    def is_equality(self) -> bool:
+        """Whether it compares for equality."""
+        return self.compares and self.commutes
+
     def __call__(self, *args, **attrs):
         if any(isinstance(a, Value) for a in args):
             return emit(self, *map(value, args), **attrs)
@@ -222,6 +276,7 @@ constant = define(
     # the printer spells constants that ast.Constant cannot
     syntax=lambda *, value: ast.Constant(value),
     cheap=True,
+    total=True, structural=True, exact=True,
 )
 
 

@@ -248,6 +248,7 @@ length = define(
     partials=(None,),
     cheap=True,
     shapes=(0,),
+    natural=True, asks_extents=True, total=True,
 )
 
 
@@ -269,6 +270,7 @@ shape_of = define(
     partials=(None,),
     shapes=(0,),
     syntax=lambda x: numpy_call("shape", x),
+    asks_extents=True,
 )
 
 
@@ -310,6 +312,7 @@ size_of = define(
     syntax=lambda x, *, known=False: (
         ast.Attribute(x, "size", ast.Load()) if known else numpy_call("size", x)
     ),
+    natural=True, asks_extents=True, total=True,
 )
 
 
@@ -515,6 +518,7 @@ spread = define(
     shapes=(1,),
     moves=(0,),
     batch=_batch_spread,
+    total=True,
 )
 
 
@@ -833,4 +837,5 @@ zeros_like = define(
     ),
     shapes=(0,),
     batch=on_all_lanes,
+    fill=0,
 )

@@ -289,6 +289,7 @@ singular_values = define(
     syntax=lambda a: _svd_call(a, compute_uv=False),
 )
 NO_SIZE = "a singular value of 0: the derivative is that along the vectors that LAPACK gives"
+eigh_record.spectrum, svd_record.spectrum = eigenvalues, singular_values
 kinked(svd_record, Kink(NO_SIZE, lambda ys, a: np.equal(ys[1], 0)))
 kinked(singular_values, Kink(NO_SIZE, lambda y, a: np.equal(y, 0)))
 

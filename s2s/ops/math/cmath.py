@@ -64,7 +64,8 @@ for _name in ("isfinite", "isinf", "isnan"):
     _record = define(f"cmath.{_name}", evaluate=getattr(cmath, _name), infer=_infer(BOOL),
                      syntax=_syntax(_name), partials=(None,), elementwise=True, cheap=True,
                      vjp=lambda bar, y, x: (None,), jvp=lambda dots, y, x: None,
-                     batch=_batch(_name))
+                     batch=_batch(_name),
+                     tests_finite=True)
     numpy_function(getattr(cmath, _name))(_record)
 
 

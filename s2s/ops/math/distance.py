@@ -43,6 +43,7 @@ hypotenuse = define(
     jvp=_jvp,
     batch=lambda flags, *xs: functools.reduce(ew.hypot, xs),
     cheap=True,
+    size=True,
 )
 
 

@@ -92,7 +92,7 @@ round_to_int = define("round_to_int", evaluate=round, infer=lambda x: INT,
                       syntax=builtin_syntax("round"), partials=(None,),
                       raises=raise_conditions.TO_INTEGER, elementwise=True, cheap=True,
                       vjp=lambda bar, y, x: (None,), jvp=lambda dots, y, x: None,
-                      batch=lambda x: astype(ew.round_(x, 0), dtype="int64"))
+                      batch=lambda x: astype(ew.round_(x, 0), dtype="int64"), of_numbers=True)
 kinked(round_to_int, Kink("a step: the derivative is taken as 0", at_halves))
 
 

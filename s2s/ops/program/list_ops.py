@@ -220,6 +220,7 @@ list_set = define(
     writes=0,
     views=(0, 1),
     moves=(0, 1),
+    stores=True,
 )
 
 @follows(0, 1)
@@ -264,6 +265,7 @@ list_insert = define(
     writes=0,
     views=(0, 1),
     moves=(0, 1),
+    stores=True,
 )
 
 list_pop_at = define(
@@ -431,6 +433,7 @@ list_zeros = define(
     vjp=lambda bar, y, xs, *, kind: (None,),
     jvp=lambda dots, y, xs, *, kind: None,
     depends=nothing,
+    fill=0,
 )
 
 @follows(0, 1)
@@ -592,6 +595,7 @@ list_join = define(
     linear=(0, 1),
     views=(0, 1),
     moves=(0, 1),
+    stores=True,
 )
 
 def copy_syntax(type: List | Tuple, x: ast.expr, depth: int = 0) -> ast.expr:
@@ -858,6 +862,7 @@ list_sum = define(
     vjp=_vjp_sum,
     linear=(0,),
     depends=anything,
+    from_zero=True,
 )
 FSUM = ast.Attribute(ast.Name("math", ast.Load()), "fsum", ast.Load())
 sum_overflows = define(

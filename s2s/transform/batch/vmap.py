@@ -206,8 +206,7 @@ class Batched:
 
     def op(self, op: Op) -> bool:
         """Emit one op for all lanes; return False if it has no batching rule for these operands."""
-        if not self.lanes.is_batched(op) or op.name in ("tape_pop", "tape_len", "tape_new",
-                                                        "tape_copy", "tape_reversed", "tape_kept"):
+        if not self.lanes.is_batched(op):
             emit_op(op, self.env)
             return True
         match op.name:
@@ -221,10 +220,13 @@ class Batched:
                 outs = packed([self.for_all_lanes(x) for x in op.inputs], op.output.type.form)
             case "item":
                 outs = item(self.env[op.inputs[0]], **op.attrs)
-            case "length" | "shape" | "size":
+            case _ if op.record.asks_extents:
                 outs = self.shape_of_lane(op)
             case "tape_push":
                 outs = tape_push(self.env[op.inputs[0]], self.for_all_lanes(op.inputs[1]))
+            case _ if op.record.on_tapes or op.name == "tape_len":
+                emit_op(op, self.env)
+                return True
             case _:
                 outs = self.simple(op)
         if outs is None:

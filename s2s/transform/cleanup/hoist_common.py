@@ -26,9 +26,6 @@ from ...analysis.value_numbering import key_of
 from ...ir.graph import Block, Function, Op, Value
 from ...ir.substitute import substitute
 
-# as long as an existing array: these cannot raise
-MADE = ("zeros_like", "ones_like", "list_zeros")
-
 
 def hoist_common(function: Function) -> Function:
     """Hoist zero cotangents that both arms of a branch start from."""
@@ -73,4 +70,5 @@ def _shared(branch: Op, unbound: set[Value]) -> list[Op]:
 
 
 def _may_leave(op: Op, inside: set) -> bool:
-    return op.name in MADE and not any(x in inside for x in op.inputs)
+    is_made = op.record.fill is not None and op.record.allocates is None  # which cannot raise
+    return is_made and not any(x in inside for x in op.inputs)

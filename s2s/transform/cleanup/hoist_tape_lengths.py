@@ -22,8 +22,6 @@ from ...ir.reemit import clone, emit_op, rebuild
 from ...ir.substitute import substitute
 from ...ir.types import Scalar
 
-# ops that compute lengths
-LENGTHS = frozenset({"constant", "length", "at_least_zero", "add", "subtract"})
 MOVED = 4  # the most ops to repeat for a length
 
 
@@ -67,6 +65,10 @@ def hoist_in_place(function: Function) -> bool:
     return bool(said)
 
 
+def _computes_length(op: Op) -> bool:
+    return op.name == "constant" or op.record.is_sum or op.record.natural
+
+
 def _ops_of(n: Value, known: set[Value]) -> list[Op] | None:
     """Return the few ops, operands first, that compute the length `n` from what is `known`; None if
     it takes others.
@@ -76,7 +78,7 @@ def _ops_of(n: Value, known: set[Value]) -> list[Op] | None:
     def visit(x: Value) -> bool:
         if x in known or x.op in found:
             return True
-        if (len(found) == MOVED or x.op is None or x.op.name not in LENGTHS
+        if (len(found) == MOVED or x.op is None or not _computes_length(x.op)
                 or not all(map(visit, x.op.inputs))):
             return False
         found[x.op] = None

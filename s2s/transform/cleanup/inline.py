@@ -79,14 +79,18 @@ def inline(function: Function) -> Function:
 
 def reads_vectors(op: Op) -> bool:
     """Test whether `op` reads eigenvectors or singular vectors returned by `eigh` or `svd`."""
-    return any(x.op is not None and x.op.name in ("eigh", "svd") for x in op.inputs)
+    return any(_is_decomposition(x.op) for x in op.inputs)
+
+
+def _is_decomposition(op: Op | None) -> bool:
+    return op is not None and op.record.spectrum is not None
 
 
 def returns_vectors(callee: Function) -> bool:
     """Test whether `callee` returns vectors computed by `eigh` or `svd`: only after inlining is it
     visible what is computed from them (transform/stabilise/spectral_functions.py).
     """
-    if any(y.op is not None and y.op.name in ("eigh", "svd") for y in callee.results):
+    if any(_is_decomposition(y.op) for y in callee.results):
         return True
     for op in walk(callee.block):
         if (op.name == "call" and not calls_itself(op.attrs["callee"])
@@ -134,7 +138,7 @@ def calls_to_choose_from(block: Block) -> set[Op]:
     """Return the calls in `block` whose results are operands of np.where, which may leave elements
     out.
     """
-    found, sides = set(), [x for op in block.ops if op.name in ("where", "select")
+    found, sides = set(), [x for op in block.ops if op.record.selects
                            for x in op.inputs[1:]]
     seen = set(sides)
     while sides:
@@ -154,7 +158,7 @@ def calls_masked_sweep(op: Op) -> bool:
     if calls_itself(callee) or isinstance(callee, Rerun) or is_ruled(callee):
         return False
     return any(each.name == "call" and calls_masked_sweep(each) or each.name == "strong_product"
-               or each.name in ("where", "select") and each.line is not None and each.line.backwards
+               or each.record.selects and each.line is not None and each.line.backwards
                and any(type(side.constant) in (int, float) and side.constant == 0
                        for side in each.inputs[1:])
                for each in walk(callee.function_for(op.inputs).block))
@@ -183,13 +187,13 @@ def inline_draws(function: Function) -> Function:
 
 def is_small(callee: Function) -> bool:
     """Test whether `callee` is a handful of ops without loops, branches or calls."""
-    ops = [op for op in walk(callee.block) if op.name not in ("constant", "tuple", "item")]
+    ops = [op for op in walk(callee.block) if not op.record.structural]
     return len(ops) <= SMALL and not any(op.blocks or op.name == "call" for op in ops)
 
 
 def only_calls(callee: Function) -> bool:
     """Test whether `callee` does nothing but call another function."""
-    return ([op.name for op in callee.block.ops if op.name not in ("constant", "tuple", "item")]
+    return ([op.name for op in callee.block.ops if not op.record.structural]
             == ["call"])
 
 

@@ -82,10 +82,6 @@ from ...ops.core.control import if_record
 from ...ops.core.record import RECORDS, dtype_of, value
 from ...ops.program.effects import has_effects
 
-# finite values and slopes where every operand is 1
-_TAME_AT_ONE = {"quotient", "single_quotient", "power", "log", "log2", "log10", "log1p", "sqrt",
-                "cbrt", "reciprocal", "tan", "arctan2"}
-
 
 def licm(function: Function) -> Function:
     """Move loop-invariant ops out of the loops of `function`."""
@@ -153,7 +149,7 @@ def _invariants(loop: Op, owned: set, unbound: set, runs: bool,
             certain = certain and not has_effects(op)  # an op that may raise stays after effects
             safe = certain or (is_total(op) and not any(x in unbound for x in op.inputs)
                                and not (differentiable and is_steep(op)
-                                        and not (quick and op.name in _TAME_AT_ONE)))
+                                        and not (quick and op.record.tame_at_one)))
             if safe and _may_leave(op, varies, owned):
                 found.append(op)
                 varies.difference_update(op.outputs)

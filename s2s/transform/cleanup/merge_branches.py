@@ -26,14 +26,10 @@ integers: where `i > 0`, `i == 0` is false.
 
 from __future__ import annotations
 
-import operator
-
 from ...ir.graph import Block, Function, Op, Value
 from ...ir.substitute import substitute
 from ...ir.types import Scalar
-
-COMPARISONS = {"less": operator.lt, "less_equal": operator.le, "greater": operator.gt,
-               "greater_equal": operator.ge, "equal": operator.eq, "not_equal": operator.ne}
+from ...ops.core.record import Record
 
 
 def merge_branches(function: Function) -> Function:
@@ -81,21 +77,21 @@ def _known_arm(condition: Value, known: dict[Value, int]) -> int | None:
     facts = [(fact[1:], side) for c, side in known.items() if (fact := _bound_on(c)) is not None
              and fact[0] is asked[0]]
     bounds = {asked[2], *(bound for (_, bound), _ in facts)}
-    answers = {COMPARISONS[asked[1]](i, asked[2])
+    answers = {asked[1](i, asked[2])
                for i in {bound + k for bound in bounds for k in (-1, 0, 1)}
-               if all(COMPARISONS[name](i, bound) == (side == 0) for (name, bound), side in facts)}
+               if all(compare(i, bound) == (side == 0) for (compare, bound), side in facts)}
     return (0 if answers.pop() else 1) if len(answers) == 1 else None
 
 
-def _bound_on(condition: Value) -> tuple[Value, str, int] | None:
+def _bound_on(condition: Value) -> tuple[Value, Record, int] | None:
     """Return (i, comparison, number), if `condition` compares an integer with a constant."""
     op = condition.op
-    if op is None or op.name not in COMPARISONS:
+    if op is None or not op.record.compares:
         return None
     i, bound = op.inputs
     if (isinstance(i.type, Scalar) and (i.type.dtype or "")[:3] == "int"
             and type(bound.constant) is int):
-        return i, op.name, bound.constant
+        return i, op.record, bound.constant
     return None
 
 

@@ -29,6 +29,8 @@ from ...ir.graph import Block, Function, Op, Value, walk
 from ...ir.reemit import rebuild
 from ...ir.substitute import substitute
 from ...ir.types import Array, Extent
+from ...ops.core.control import tape_pop, tape_push
+from ...ops.core.elementwise import logical_not
 from ...ops.core.record import value
 from .dce import carry_offset
 from .hoist_tape_lengths import hoist_in_place
@@ -127,7 +129,7 @@ def condition_values(function: Function) -> set[Value]:
                         flows.extend(((init, param), (end, param), (param, out), (out, param)))
                     if op.name == "while":
                         flows.extend(zip(body.params, op.blocks[0].params))
-                case "tape_push" | "tape_pop" | "logical_not":
+                case _ if op.record in (tape_push, tape_pop, logical_not):
                     flows.extend((x, y) for x in op.inputs for y in op.outputs)
                 case _:
                     read.update(op.inputs)

@@ -13,15 +13,24 @@ from ...ir.graph import Block, Function, Op, Value, walk
 from ...ir.reemit import rebuild
 from ...ir.types import Scalar
 from ...ops.core.chain_rule import times
-from ...ops.core.elementwise import and_, bitwise_and, not_equal, where
+from ...ops.core.elementwise import (
+    and_,
+    bitwise_and,
+    not_equal,
+    strong_both,
+    strong_product,
+    where,
+)
 from ...ops.core.record import deriving, dtype_of
+
+STRONG = (strong_product, strong_both)
 
 
 def lower_strong_products(function: Function) -> Function:
     """Replace strong products by products selected where their first factor, or neither factor, is
     0.
     """
-    if not any(op.name in ("strong_product", "strong_both") for op in walk(function.block)):
+    if not any(op.record in STRONG for op in walk(function.block)):
         return function
     # block -> value -> the mask of where the value is not 0
     asked: dict[tuple[Block, Value], Value] = {}
@@ -36,11 +45,11 @@ def lower_strong_products(function: Function) -> Function:
         return asked[place]
 
     def rule(op: Op, inputs: list[Value]):
-        if op.name not in ("strong_product", "strong_both"):
+        if op.record not in STRONG:
             return None
         a, b = inputs
         condition, a = spelled[a] if a in spelled else (counts(a), a)
-        if op.name == "strong_both":
+        if op.record is strong_both:
             both = and_ if all(isinstance(x.type, Scalar) for x in inputs) else bitwise_and
             condition = both(condition, counts(b))
         line = op.line

@@ -46,7 +46,18 @@ from ...ops.core.chain_rule import (
     where_chosen,
 )
 from ...ops.core.control import Known, call, for_loop, if_record, tape_copy, types_for_caller
-from ...ops.core.elementwise import and_, bitwise_and, bitwise_or, equal, logical_not, not_, or_
+from ...ops.core.elementwise import (
+    and_,
+    bitwise_and,
+    bitwise_or,
+    equal,
+    invert,
+    logical_not,
+    multiply,
+    negative,
+    not_,
+    or_,
+)
 from ...ops.core.record import RECORDS, value
 from ...ops.core.shape import kind_of_item, shaped_like, spread, zeros_of
 from ...ops.program.checkpoint import Rerun
@@ -166,7 +177,7 @@ class Adjoint:
             return self.parts[bar]
         if bar.op is None or bar.op.record in (shaped_like, spread):
             return None if bar.op is None else self.part(bar.op.inputs[0])
-        if bar.op.name in ("add", "subtract"):
+        if bar.op.record.is_sum:
             return either(*map(self.part, bar.op.inputs))
         mask = mask_of(bar.op)
         if mask is None:
@@ -667,7 +678,7 @@ def mask_of_arrays(chosen: dict[Value, Value | None]) -> Value | None:
 def way_without(chosen: Value) -> Way:
     """Return the path on which a value that contributes where `chosen` holds does not contribute.
     """
-    is_not = chosen.op is not None and chosen.op.name in ("not_", "logical_not")
+    is_not = chosen.op is not None and chosen.op.record.negates
     return (chosen.op.inputs[0], True) if is_not else (chosen, False)
 
 
@@ -719,9 +730,9 @@ def total(a: Value, b: Value) -> Value:
     if (product := strong_sum(a, b, total)) is not None:
         return product
     if (a.op is None or b.op is None or a.op.record is not b.op.record
-            or a.op.name not in ("multiply", "negative")):
+            or a.op.record not in (multiply, negative)):
         return a + b
-    if a.op.name == "negative":
+    if a.op.record is negative:
         return -total(a.op.inputs[0], b.op.inputs[0])
     if any(x is not y for x, y in zip(a.op.inputs, b.op.inputs)):
         return a + b
@@ -732,7 +743,7 @@ def mask_of(op: Op) -> Value | None:
     """Return the mask by which `op` writes into an array, with the array's rank; None for other
     ops.
     """
-    if op.name not in ("additem", "setitem") or op.attrs["pattern"] != ("i",):
+    if not op.record.writes_elements or op.attrs["pattern"] != ("i",):
         return None
     x, mask = op.inputs[0].type, op.inputs[2]
     if not (isinstance(mask.type, Array) and mask.type.dtype == "bool" and isinstance(x, Array)):
@@ -754,7 +765,7 @@ def either(a: Value | None, b: Value | None) -> Value | None:
     negation of the other.
     """
     if a is None or b is None or any(x.op is not None
-                                     and x.op.name in ("invert", "logical_not", "not_")
+                                     and (x.op.record.negates or x.op.record is invert)
                                      and x.op.inputs[0] is y for x, y in ((a, b), (b, a))):
         return None
     return a if a is b else bitwise_or(a, b)

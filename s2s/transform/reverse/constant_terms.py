@@ -10,9 +10,6 @@ from collections.abc import Iterable
 
 from ...ir.graph import MISSING, Function, Op, Value, free_values
 
-CHOICES = {"where": slice(1, None), "select": slice(1, None)}
-QUOTIENTS = ("divide", "quotient")
-
 
 def has_constant_term(function: Function, tangents: Iterable[Value],
                       results: Iterable[Value]) -> bool:
@@ -44,7 +41,7 @@ def _terms(y: Value, varied: set[Value]) -> list[Value]:
     op = y.op
     if op.blocks:
         return []
-    if op.name == "multiply" or op.name in QUOTIENTS and op.inputs[1] not in varied:
+    if op.name == "multiply" or op.record.divides and op.inputs[1] not in varied:
         own = [x for x in op.inputs if x in varied]
         return own if len(own) == 1 else []
     summed = _summed(op)
@@ -53,8 +50,8 @@ def _terms(y: Value, varied: set[Value]) -> list[Value]:
 
 def _summed(op: Op) -> list[Value]:
     """The operands that `op` gives zero for, if all are: of sums, choices and linear ops."""
-    if op.name in CHOICES:
-        return op.inputs[CHOICES[op.name]]
+    if op.record.selects:
+        return op.inputs[1:]
     partials = op.record.partials or ()
     if op.record.elementwise and partials and all(isinstance(p, (int, float)) for p in partials):
         return op.inputs
@@ -67,9 +64,9 @@ def _is_zero(y: Value) -> bool:
         return isinstance(y.constant, (bool, int, float, complex)) and y.constant == 0
     if y.op is None or y.op.blocks:
         return False
-    if y.op.name in ("zeros", "zeros_like"):
+    if y.op.record.fill == 0:
         return True
     if y.op.name == "multiply":
         return any(map(_is_zero, y.op.inputs))
-    summed = y.op.inputs[:1] if y.op.name in QUOTIENTS else _summed(y.op)
+    summed = y.op.inputs[:1] if y.op.record.divides else _summed(y.op)
     return bool(summed) and all(map(_is_zero, summed))

@@ -21,6 +21,7 @@ from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 from ...analysis.activity import active_values, loop_parts, varied_values
+from ...analysis.alias import content_inputs
 from ...errors import DerivativeError
 from ...ir.builder import Builder, add_op, emit
 from ...ir.graph import MISSING, Block, Function, Op, Value, free_values, identifier, walk
@@ -148,7 +149,7 @@ BRIEF = 10  # ops
 
 def is_brief(function: Function) -> bool:
     """Test whether a rule reads better inlined: a few lines without loops or branches."""
-    ops = [op for op in walk(function.block) if op.name not in ("constant", "tuple", "item")]
+    ops = [op for op in walk(function.block) if not op.record.structural]
     return len(ops) <= BRIEF and not any(op.blocks for op in ops)
 
 
@@ -506,12 +507,8 @@ def depending(function: Function, roots: Sequence[Value]) -> set[Value]:
                     visit(branch)
                     found.update(out for out, y in zip(op.outputs, branch.yields) if y in found
                                  or op.inputs[0] in found)
-            elif any(x in found for k, x in enumerate(op.inputs) if k not in op.record.shapes
-                     and op.name not in ASKS):
+            elif any(x in found for x in content_inputs(op)):
                 found.update(op.outputs)
 
     visit(function.block)
     return found
-
-
-ASKS = ("length", "shape", "size", "ndim", "zeros_like")

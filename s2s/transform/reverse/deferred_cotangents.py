@@ -132,7 +132,7 @@ def _reread_arrays(back: Op, readers: list[Op]) -> set[Value]:
 
 def _is_expensive(op: Op) -> bool:
     """Test whether `op` is expensive arithmetic: an exp, not a square or a maximum."""
-    return (op.record.vector not in ("", "maximum", "minimum")
+    return (op.record.vector and not op.record.chooses
             and not (op.record.vector == "power" and type(op.inputs[1].constant) is int))
 
 

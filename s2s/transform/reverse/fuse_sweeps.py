@@ -199,10 +199,10 @@ def _access_position(op: Op, k: int, axis: int, index: Value) -> Place | None:
     """Return the position along an axis at which `op` accesses its input `k`, in terms of the
     counter `index`; None where it is not known.
     """
-    if (k != 0 or op.name not in ("getitem", "setitem", "additem")
+    if (k != 0 or op.record.indices is None
             or op.attrs["pattern"][:axis + 1] != ("i",) * (axis + 1)):
         return None
-    operands = op.inputs[1 if op.name == "getitem" else 2:][:axis + 1]
+    operands = op.inputs[op.record.indices:][:axis + 1]
     if not all(isinstance(x.type, Scalar) for x in operands):
         return None
     found: Counter[Value] = Counter()
@@ -212,9 +212,9 @@ def _access_position(op: Op, k: int, axis: int, index: Value) -> Place | None:
         x, times = pending.pop()
         if type(x.constant) is int:
             number += times * x.constant
-        elif x is not index and x.op is not None and x.op.name in ("add", "subtract"):
+        elif x is not index and x.op is not None and x.op.record.is_sum:
             a, b = x.op.inputs
-            pending += [(a, times), (b, times if x.op.name == "add" else -times)]
+            pending += [(a, times), (b, times * x.op.record.signs[1])]
         else:
             found[x] += times
     times = found.pop(index, 0)

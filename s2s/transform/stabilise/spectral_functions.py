@@ -27,25 +27,27 @@ from ...ir.reemit import rebuild
 from ...ir.types import Array
 from ...ops.arrays.axes import expand_dims
 from ...ops.arrays.concatenate import concatenate_record
-from ...ops.arrays.create import zeros
+from ...ops.arrays.create import full_like_record, full_record, zeros
 from ...ops.arrays.index import getitem, setitem, take
-from ...ops.arrays.norms import as_if, complex_as_if
+from ...ops.arrays.norms import as_if, complex_as_if, no_negative, root
 from ...ops.arrays.products import matmul, matrix_transposed
 from ...ops.arrays.reduce import is_complex
-from ...ops.core.elementwise import multiply, reciprocal
+from ...ops.core.copy import copy_record
+from ...ops.core.elementwise import divide, multiply, power, reciprocal, square
 from ...ops.core.record import dtype_of, rank, value
 from ...ops.core.shape import length, shaped_like, spread
-from ...ops.linalg.matrix_function import adjoint, conjugated, matrix_function
-
-DECOMPOSITIONS = ("eigh", "svd")
-_PASSED = ("spread", "shaped_like", "astype", "convert", "copy")  # as elementwise ops
-_FILLED = ("zeros_like", "ones_like", "full_like", "zeros", "ones", "full")
+from ...ops.linalg.matrix_function import (
+    adjoint,
+    conjugated,
+    matrix_function,
+    matrix_function_along,
+)
 
 
 def mark_matrix_functions(function: Function, wrt: Sequence[int]) -> Function:
     """Mark products in `function`, to be differentiated in `wrt`, that are functions of a matrix.
     """
-    if not any(op.name in DECOMPOSITIONS for op in walk(function.block)):
+    if not any(op.record.spectrum is not None for op in walk(function.block)):
         return function
     varied = varied_values(function, [function.params[k] for k in wrt])
     now: set[Value] = set()  # the same values, emitted again
@@ -113,7 +115,7 @@ def _chain(x: Value, depth: int = 12) -> list[Factor]:
     op = x.op
     if op is None or not depth or rank(x) not in (1, 2):
         return [Factor(x)]
-    if op.name in DECOMPOSITIONS:
+    if op.record.spectrum is not None:
         k = op.outputs.index(x)
         if op.name == "eigh" and k == 1:
             return [Factor(x, "Q", op)]
@@ -123,7 +125,7 @@ def _chain(x: Value, depth: int = 12) -> list[Factor]:
         return [Factor(x)]
     inner = lambda y: _chain(y, depth - 1)  # noqa: E731
     match op.name:
-        case "as_if" | "complex_as_if" | "matrix_function" | "matrix_function_along":
+        case _ if op.record in (as_if, complex_as_if, matrix_function, matrix_function_along):
             return [Factor(x)]
         case "matmul" if rank(x) == 2 and all(rank(y) == 2 for y in op.inputs):
             return [*inner(op.inputs[0]), *inner(op.inputs[1])]
@@ -137,11 +139,11 @@ def _chain(x: Value, depth: int = 12) -> list[Factor]:
             return _turned(inner(op.inputs[0]))
         case "conjugate":
             return [replace(f, conjugate=not f.conjugate) for f in inner(op.inputs[0])]
-        case "shaped_like" | "copy" | "contiguous":
+        case _ if op.record in (shaped_like, copy_record):
             return inner(op.inputs[0])
         case "getitem" if rank(x) == 2:
             return _some(x, inner(op.inputs[0])) or [Factor(x)]
-        case "multiply" | "divide":
+        case _ if op.record in (multiply, divide):
             return _scaled(op, inner) or [Factor(x)]
         case "eye" if len(op.inputs) == 1 or op.inputs[0] is op.inputs[1]:
             return [Factor(spread(value(1.0), take(x, (0,))), "values")]
@@ -234,12 +236,12 @@ def _of_sum(x: Value) -> list[Factor]:
     factors, ends, between = [x], [], []
     while factors:
         y = factors.pop()
-        op = (y.op.inputs[0].op if y.op is not None and y.op.name in ("as_if", "no_negative")
+        op = (y.op.inputs[0].op if y.op is not None and y.op.record in (as_if, no_negative)
               else y.op)
         if op is not None and op.name == "multiply":
             factors += op.inputs
-        elif (op is not None and op.name in ("square", "power")
-              and (op.name == "square" or op.inputs[1].constant == 2)):
+        elif op is not None and (op.record is square or op.record is power
+                                 and op.inputs[1].constant == 2):
             factors += [op.inputs[0]] * 2
         elif op is not None and op.name == "divide" and rank(op.inputs[0]) == 1:
             factors.append(op.inputs[0])
@@ -356,8 +358,8 @@ class _Values:
         if x is self.all:
             return True
         op = x.op
-        twin = {"eigh": "eigenvalues", "svd": "singular_values"}[self.op.name]
-        return (op is not None and op.name == twin and op.inputs[0] is self.op.inputs[0]
+        return (op is not None and op.record is self.op.record.spectrum
+                and op.inputs[0] is self.op.inputs[0]
                 and op.attrs.get("upper") == self.op.attrs.get("upper"))
 
     def reads(self, x: Value) -> bool:
@@ -382,13 +384,16 @@ class _Values:
         op = x.op
         if op is None or rank(x) != 1:
             return False
-        if op.name in _FILLED:
-            return all(self.is_function(y) for y in op.inputs[1:] if op.name.startswith("full")
-                       and rank(y) == 0)
+        if op.record.fill is not None:
+            return True
+        if op.record in (full_record, full_like_record):
+            return all(self.is_function(y) for y in op.inputs[1:] if rank(y) == 0)
         if op.name == "spread":
             return self.is_function(op.inputs[0])
-        if op.name in _PASSED or op.name in ("as_if", "root"):
-            return op.name != "root" and self.is_function(op.inputs[0])
+        if op.record is root:
+            return False
+        if op.record in (shaped_like, copy_record, as_if):
+            return self.is_function(op.inputs[0])
         return op.record.elementwise and all(map(self.is_function, op.inputs))
 
     def slope(self, x: Value) -> Value | None:

@@ -35,24 +35,23 @@ from collections.abc import Callable, Sequence
 from ...ir.builder import emit
 from ...ir.graph import MISSING, Function, Op, Value, walk
 from ...ir.reemit import rebuild
-from ...ir.types import Scalar, is_inexact
-from ...ops.arrays.norms import as_if, complex_as_if, not_negative
-from ...ops.core.elementwise import imag, real
+from ...ir.types import List, Scalar, Tuple, is_inexact
+from ...ops.arrays.concatenate import concatenate_record, stack_record
+from ...ops.arrays.create import array_record
+from ...ops.arrays.index import getitem
+from ...ops.arrays.norms import as_if, complex_as_if, not_negative, root
+from ...ops.arrays.products import dot_record, inner_record, matmul
+from ...ops.core.define_elementwise import IN_MATH
+from ...ops.core.elementwise import imag, multiply, power, real
 from ...ops.core.record import RECORDS, dtype_of, rank, same_shape, value
 
 DEPTH = 6  # the most ops between a square and its root
-_SQUARE_ROOTS = ("sqrt", "math.sqrt")
-_SIZES = ("absolute", "abs_", "fabs", "math.fabs", "hypot", "math.hypot", "hypotenuse")
-_MOVES = ("expand_dims", "reshape", "reshape_like", "ravel", "transpose", "swapaxes", "moveaxis",
-          "squeeze", "getitem", "flip", "diagonal", "broadcast_to", "spread", "shaped_like", "copy",
-          "astype", "convert", "float_", "item")
-_JOINED = ("array", "stack", "concatenate")
-_ROOTS = (*_SQUARE_ROOTS, *_SIZES, "root", "power", "cbrt")
 
 
 def mark_squares(function: Function) -> Function:
     """Mark squares of roots in `function` with the expression to differentiate instead."""
-    if not any(op.name in _ROOTS for op in walk(function.block)):
+    if not any(op.record.root or op.record.size or op.record in (power, root)
+               for op in walk(function.block)):
         return function
     return rebuild(function, rule=_marked)
 
@@ -72,7 +71,7 @@ def without_marks(function: Function) -> Function:
 def _marked(op: Op, inputs: list[Value]) -> Sequence[Value] | None:
     if len(op.outputs) != 1 or str(dtype_of(op.output.type)).startswith("complex"):
         return None
-    if op.name in _SQUARE_ROOTS and (size := _norm(inputs[0])) is not None:
+    if op.record.root == 2 and (size := _norm(inputs[0])) is not None:
         return [size]
     under = _differentiated_as(op, inputs)
     if under is None:
@@ -85,15 +84,16 @@ def _marked(op: Op, inputs: list[Value]) -> Sequence[Value] | None:
 
 def _differentiated_as(op: Op, inputs: list[Value]) -> Value | None:
     match op.name:
-        case "sqrt" | "math.sqrt":
+        case _ if op.record.root == 2:
             return _as_size(inputs[0])
-        case "power" | "math.pow":
+        case _ if op.record in (power, IN_MATH[power]):
             return _power(inputs[0], inputs[1].constant)
         case "square":
             return _square(inputs[0])
         case "multiply":
             return _product([*_factors(inputs[0]), *_factors(inputs[1])])
-        case "matmul" | "dot" | "inner" if inputs[0] is inputs[1] and rank(inputs[0]) == 1:
+        case _ if (op.record in (matmul, dot_record, inner_record) and inputs[0] is inputs[1]
+                   and rank(inputs[0]) == 1):
             under = _square(inputs[0])
             return None if under is None else RECORDS["sum"](under, axis=None, keepdims=False)
         case "einsum":
@@ -137,7 +137,7 @@ def _power(x: Value, n) -> Value | None:
     if type(n) not in (int, float) or n != int(n) or not n:
         return None
     op = x.op
-    if op is not None and n % 3 == 0 and op.name == "cbrt":
+    if op is not None and n % 3 == 0 and op.record.root == 3:
         return _raised(op.inputs[0], int(n) // 3)
     order = _order(op)
     if order is not None and order != 2:
@@ -181,27 +181,34 @@ def _square(x: Value, depth: int = DEPTH) -> Value | None:
         return None
     inner = functools.partial(_square, depth=depth - 1)
     match op.name:
-        case "sqrt" | "math.sqrt":
+        case _ if op.record.root == 2:
             return not_negative(op.inputs[0])
         case "root":
             return op.inputs[0]
         case "power" if _order(op) == 2:
             return not_negative(op.inputs[0])
-        case name if name in _SIZES:
+        case _ if op.record.size:
             return functools.reduce(RECORDS["add"],
                                     [part * part for y in op.inputs for part in _parts(y)])
-        case "negative" | "as_if":
+        case _ if op.record.signs == (-1,) or op.record is as_if:
             return inner(op.inputs[0])
-        case "multiply" | "divide" | "quotient":
+        case _ if op.record is multiply or op.record.divides:
             return _of_both(op.record, op.inputs, inner)
-        case "where" | "select":
+        case _ if op.record.selects:
             return _of_both(lambda *sides: op.record(op.inputs[0], *sides), op.inputs[1:], inner)
-        case name if name in _MOVES:
+        case _ if _moves(op):
             under = inner(op.inputs[0])
             return None if under is None else emit(op.record, under, *op.inputs[1:], **op.attrs)
-        case name if name in _JOINED:
+        case _ if op.record in (array_record, stack_record, concatenate_record):
             return _of_both(lambda *parts: emit(op.record, *parts, **op.attrs), op.inputs, inner)
     return None
+
+
+def _moves(op: Op) -> bool:
+    """Test whether `op` moves the elements of one array, or converts them."""
+    is_linear = op.record.linear == (0,) or op.record is getitem
+    return (op.record.converts or op.record.moves == (0,) and is_linear
+            and not isinstance(op.inputs[0].type, (List, Tuple)))
 
 
 def _of_both(made: Callable, xs: Sequence[Value], square: Callable) -> Value | None:

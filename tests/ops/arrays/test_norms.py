@@ -57,6 +57,10 @@ SQUARES = {  # f, where a size is 0, its second derivatives there
     "rows, by index": (rows_by_index, np.zeros(4), np.diag([2.0, 2.0, 6.0, 6.0])),
     "np.array of norms": (lambda x: np.sum(np.array([helper(x), 2 * helper(x - 1)]) ** 2), Z2, 10 * I2),
     "abs ** 2": (lambda x: np.sum(abs(x) ** 2), np.array([0.0, 2.0]), 2 * I2),
+    "np.roll of abs ** 2": (lambda x: np.sum(np.roll(np.abs(x), 1) ** 2), np.array([0.0, 2.0]), 2 * I2),
+    "np.tile of abs ** 2": (lambda x: np.sum(np.tile(np.abs(x), 2) ** 2), np.array([0.0, 2.0]), 4 * I2),
+    "np.repeat of abs ** 2": (lambda x: np.sum(np.repeat(np.abs(x), 3) ** 2), np.array([0.0, 2.0]), 6 * I2),
+    "np.tril of hypot ** 2": (lambda x: np.sum(np.tril(np.hypot(x[:, None], x)) ** 2), Z2, 6 * I2),
     "abs @ abs": (lambda x: np.abs(x) @ np.abs(x), np.array([0.0, 2.0]), 2 * I2),
     "np.vdot of abs": (lambda x: np.vdot(np.abs(x), np.abs(x)), np.array([0.0, 2.0]), 2 * I2),
     "mean of abs ** 2": (lambda x: np.mean(np.abs(A @ x) ** 2), Z2, 2 / 3 * A.T @ A),
@@ -144,6 +148,8 @@ def test_roots_of_negative_numbers_stay_nan():
     assert np.isnan(s2s.grad(lambda x: np.sqrt(x) ** 2)(-1.0))
     assert np.isnan(s2s.jvp(lambda x: np.sqrt(x) * np.sqrt(x), (np.float64(-1.0),), (1.0,))[1])
     assert s2s.grad(lambda x: np.sqrt(x) ** 2)(0.0) == 1.0
+    if hasattr(math, "cbrt"):  # of Python 3.11
+        assert s2s.grad(lambda x: math.cbrt(x) ** 3)(0.0) == 1.0
     assert s2s.grad(lambda x: cmath.sqrt(x * x).real ** 2)(2.0) == 4.0
 
 
