@@ -203,64 +203,63 @@ class Fusion:
         """Whether fusion of both loops is legal and worthwhile. Note [Legality of fusion]"""
         a, b = self.facts_of(first), self.facts_of(second)
         handed = [y for y in first.outputs if y in b.reads]
+        before = [x for x in second.inputs[3:] if isinstance(x.type, Array) and x in a.reads]
         if any(not isinstance(y.type, Array) for y in handed):
             return False
         if any(x in b.reads for x in first.inputs[3:] if isinstance(x.type, Array)):
             return False  # it reads the array as it was before the first loop
-        before = [x for x in second.inputs[3:] if isinstance(x.type, Array) and x in a.reads]
-        shared = handed or before or any(isinstance(x.type, Array) for x in a.reads & b.reads)
-        if has_vector_math(first) and not has_loops(first) and has_loops(second):
+        if not (handed or before or any(isinstance(x.type, Array) for x in a.reads & b.reads)):
             return False
-        if (not shared or is_vector_loop(first) != is_vector_loop(second)
-                and not (has_loops(first) or has_loops(second))
-                and not (may_raise_anyway(first) and may_raise_anyway(second))
-                and not only_scatters(first, second, handed)):
+        if not (keeps_vector_math(first, second, handed)
+                and self.share_only(first, second, handed, before)):
             return False
-        if any(has_vector_math(one) and not (has_loops(one) or is_sequential(one))
-               and is_sequential(other) for one, other in ((first, second), (second, first))):
+        one, other = Trip(first.blocks[0]), Trip(second.blocks[0])
+        if not all(one.becomes(one.body.params[1 + k], one.body.yields[k])
+                   for k in map(first.outputs.index, handed)):
+            return False  # it may alias an array that `share_only` does not check
+        if not all(other.becomes(other.body.params[1 + k], other.body.yields[k])
+                   for k, x in enumerate(second.inputs[3:]) if x in handed or x in before):
             return False
-        # Nests that pass on an array's value from the previous trip are not fused: threads may
-        # share the one that does not.
+        return (all(self.may_hand_on(y, first, second, one, other, block) for y in handed)
+                and all(may_read_before(x, second, one, other) for x in before))
+
+    def share_only(self, first: Op, second: Op, handed: list[Value], before: list[Value]) -> bool:
+        """Whether memory that one loop overwrites and the other holds is that of these arrays, and
+        is accessed under these names only.
+
+        Nests that pass on an array's value from the previous trip are not fused: threads may share
+        the one that does not.
+        """
+        a, b = self.facts_of(first), self.facts_of(second)
         memory = sites if has_loops(first) or has_loops(second) else set
         roots = memory(self.roots((*handed, *before)))
         if not (memory(a.overwritten) & memory(b.held) | memory(b.overwritten)
                 & memory(a.held)) <= roots:
             return False
-        one, other = Trip(first.blocks[0]), Trip(second.blocks[0])
-        if not all(one.becomes(one.body.params[1 + k], one.body.yields[k])
-                   for k in map(first.outputs.index, handed)):
-            return False  # it may alias an array that is not checked below
-        if not all(other.becomes(other.body.params[1 + k], other.body.yields[k])
-                   for k, x in enumerate(second.inputs[3:]) if x in handed or x in before):
-            return False
-        for y in handed:
-            k = first.outputs.index(y)
-            starts = [j for j, x in enumerate(second.inputs[3:]) if x is y]
-            if (len(starts) == 1 and one.only_adds(one.body.params[1 + k])
-                    and other.only_adds(other.body.params[1 + starts[0]])
-                    and y not in free_values(other.body)
-                    and not self.used_elsewhere(y, second, block)):
-                if (is_vector_loop(first) and is_vector_loop(second)
-                        and not has_loops(first) and not has_loops(second)
-                        and len(set(map(along_trips, places(one, one.body.params[1 + k])
-                                        | places(other, other.body.params[1 + starts[0]])))) > 1):
-                    return False
-                continue
-            if len(starts) > 1 or not stay_in_step(
-                    (one, one.body.params[1 + k]), (other, y),
-                    *((other, other.body.params[1 + j]) for j in starts)):
-                return False
-            if starts and (y in free_values(other.body) or self.used_elsewhere(y, second, block)):
-                return False
-        for x in before:
-            j = second.inputs[3:].index(x)
-            if (second.inputs.count(x) > 1 or x in free_values(other.body)
-                    or not stay_in_step((one, x), (other, other.body.params[1 + j]))):
-                return False
-        # the shared memory is accessed under these names only
         known = {*handed, *before, *(first.inputs[3 + first.outputs.index(y)] for y in handed)}
         return all(x in known or not isinstance(x.type, Array)
                    or memory(self.roots([x])).isdisjoint(roots) for x in a.reads | b.reads)
+
+    def may_hand_on(self, y: Value, first: Op, second: Op, one: Trip, other: Trip,
+                    block: Block) -> bool:
+        """Whether each trip of the second loop may take `y`, a result of the first, as the same
+        trip of the first leaves it.
+        """
+        k = first.outputs.index(y)
+        starts = [j for j, x in enumerate(second.inputs[3:]) if x is y]
+        is_used = bool(starts) and (y in free_values(other.body)
+                                    or self.used_elsewhere(y, second, block))
+        if (len(starts) == 1 and not is_used and one.only_adds(one.body.params[1 + k])
+                and other.only_adds(other.body.params[1 + starts[0]])):
+            if has_loops(first) or has_loops(second) or not (is_vector_loop(first)
+                                                             and is_vector_loop(second)):
+                return True
+            ways = map(along_trips, places(one, one.body.params[1 + k])
+                       | places(other, other.body.params[1 + starts[0]]))
+            return len(set(ways)) <= 1
+        return len(starts) <= 1 and not is_used and stay_in_step(
+            (one, one.body.params[1 + k]), (other, y),
+            *((other, other.body.params[1 + j]) for j in starts))
 
     def used_elsewhere(self, y: Value, reader: Op, block: Block) -> bool:
         """Whether an op other than `reader` uses `y`."""
@@ -269,6 +268,26 @@ class Fusion:
 
     def roots(self, values: Iterable[Value]) -> set:
         return {root for x in values for root in self.memory.of(x)}
+
+
+def keeps_vector_math(first: Op, second: Op, handed: list[Value]) -> bool:
+    """Whether a loop that LLVM makes vectors of stays one when these loops are fused."""
+    nested = has_loops(first) or has_loops(second)
+    if has_vector_math(first) and not has_loops(first) and has_loops(second):
+        return False
+    if (is_vector_loop(first) != is_vector_loop(second) and not nested
+            and not (may_raise_anyway(first) and may_raise_anyway(second))
+            and not only_scatters(first, second, handed)):
+        return False
+    return not any(has_vector_math(one) and not (has_loops(one) or is_sequential(one))
+                   and is_sequential(other) for one, other in ((first, second), (second, first)))
+
+
+def may_read_before(x: Value, second: Op, one: Trip, other: Trip) -> bool:
+    """Whether the second loop may start from `x`, which the first reads, trip by trip."""
+    j = second.inputs[3:].index(x)
+    return (second.inputs.count(x) == 1 and x not in free_values(other.body)
+            and stay_in_step((one, x), (other, other.body.params[1 + j])))
 
 
 class Facts:
