@@ -29,7 +29,7 @@ from ...ir.types import Array, Scalar, Unknown, is_inexact
 from ...ops.core.signs import is_nonzero
 from ...ops.program.recursive_callee import Recursive
 from ..syntax.ast_names import nodes_in
-from ..syntax.unparse import Blank, Comment
+from ..syntax.unparse import Comment
 
 _COMPARES = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "where",
              "select", "logical_not", "not_", "and_", "or_", "bitwise_and", "bitwise_or", "isnan",
@@ -171,7 +171,7 @@ def silence(body: list[ast.stmt]) -> list[ast.stmt]:
                 if _says(body[n], "loud") or not isinstance(body[n],
                                                             (ast.Assign, ast.AugAssign, ast.Expr,
                                                              ast.For, ast.While, ast.If, ast.Return,
-                                                             Comment, Blank)):
+                                                             Comment)):
                     break
                 if _says(body[n], "quiet"):
                     last = n

@@ -482,7 +482,6 @@ def _has_copy(op: Op, layout: Layout) -> bool:
         bool(op.output.name)
         or op.inputs[0].op is not None
         and op.inputs[0].op.name == "getitem"
-        or isinstance(op.inputs[0].type, Array)
         or any(
             isinstance(user, Op) and user.record.writes is not None
             for user, _ in layout.uses.get(op.output, [])

@@ -33,7 +33,7 @@ from ..parallel.cost import Work
 from ..parallel.outline_parallel import PARTS, Split, rename_marks
 from ..syntax.ast_names import nodes_in
 from ..syntax.literals import is_literal, modules_said
-from ..syntax.unparse import Blank, Unparser
+from ..syntax.unparse import Unparser
 from .comments import with_comments
 from .errstate import is_wholly_derived, silence
 from .external_objects import Classes
@@ -437,4 +437,4 @@ def _spellings(functions: Sequence[Function], helpers: Iterable[Callable],
     return spelled
 
 
-__all__ = ["Module", "Blank", "Draft", "render", "definition"]
+__all__ = ["Module", "Draft", "render", "definition"]

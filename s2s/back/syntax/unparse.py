@@ -81,12 +81,6 @@ class Comment(ast.stmt):
         self.text = text
 
 
-class Blank(ast.stmt):
-    """An empty line."""
-
-    _fields = ()
-
-
 class Unparser(astunparse.Unparser):
     """Writes a tree into `text`, and records in `lines` the user's line of each line."""
 
@@ -157,9 +151,6 @@ class Unparser(astunparse.Unparser):
         self.fill(
             f"# {tree.text if len(tree.text) <= room else tree.text[: room - 4].rstrip() + ' ...'}"
         )
-
-    def _Blank(self, tree: Blank) -> None:
-        self.out.append("")
 
     def _FunctionDef(self, tree: ast.FunctionDef) -> None:
         for decorator in tree.decorator_list:

@@ -321,20 +321,12 @@ _numbers = itertools.count()
 
 
 def _declared(p: inspect.Parameter) -> str:
-    match p.kind:
-        case p.VAR_POSITIONAL:
-            return f"*{p.name}"
-        case p.VAR_KEYWORD:
-            return f"**{p.name}"
-    return p.name if p.default is p.empty else f"{p.name}=defaults[{p.name!r}]"
+    return _starred(p) if p.default is p.empty else f"{p.name}=defaults[{p.name!r}]"
 
 
 def _passed(p: inspect.Parameter) -> str:
-    match p.kind:
-        case p.VAR_POSITIONAL:
-            return f"*{p.name}"
-        case p.VAR_KEYWORD:
-            return f"**{p.name}"
-        case p.KEYWORD_ONLY:
-            return f"{p.name}={p.name}"
-    return p.name
+    return f"{p.name}={p.name}" if p.kind is p.KEYWORD_ONLY else _starred(p)
+
+
+def _starred(p: inspect.Parameter) -> str:
+    return {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "") + p.name

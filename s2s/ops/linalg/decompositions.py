@@ -46,7 +46,7 @@ from ..core.kinks import Kink, kinked
 from ..core.raise_conditions import Raises, is_not_finite_somewhere
 from ..core.record import define, dtype_of, numpy_function, rank, static, value
 from ..core.shape import length, shaped_like
-from .matrix_equations import scipy_call, scipys
+from .matrix_equations import one_matrix, scipy_call, scipys
 from .solve import completed, inv, linalg_call, onto_triangle, real_dtype, solve, square_dims
 
 t = matrix_transposed
@@ -54,12 +54,7 @@ t = matrix_transposed
 
 def _matrix(a, what: str, real: bool = True) -> Value:
     """`a`, checked to be one matrix, of real numbers unless `real` is False."""
-    a = as_array(a)
-    if rank(a) != 2:
-        raise UnsupportedError(f"{what} of something else than one matrix", current().line,
-                               "call it for each matrix, in a loop or under s2s.vmap"
-                               if rank(a) is not None
-                               else "call the function once, or annotate the parameter")
+    a = one_matrix(a, what)
     if real and is_complex(a):
         raise UnsupportedError(f"{what} of a complex matrix", current().line,
                                "split it into its real and imaginary parts")
