@@ -81,7 +81,6 @@ FINISH = ordered(
     Pass(dce, "a value that only the result needed is gone, and its name with it", after=simplify),
     Pass(cse, "the reverse sweep recomputes values of the forward sweep", after=simplify),
     Pass(hoist_common, "both arms of a branch start the same cotangents from zero", after=cse),
-    Pass(dce, "only what the reverse sweep reads remains of the forward sweep", after=cse),
     Pass(licm, "adjoints repeat loop-invariant factors", after=cse),
     Pass(simplify, "carries that lost their other readers are constant now", after=dce),
     Pass(cse, "hoisted ops repeat ops before the loop", after=licm),
