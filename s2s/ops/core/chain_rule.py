@@ -24,7 +24,7 @@ from ...ir.builder import current
 from ...ir.graph import MISSING, Value
 from ...ir.types import Array, Scalar, Type, carries_derivative, is_inexact
 from .identities import is_normal
-from .record import RECORDS, Record, deriving, dtype_of, same_shape, shared, value
+from .record import RECORDS, Record, deriving, dims_of, dtype_of, same_shape, shared, value
 from .shape import shaped_like, spread, spread_as, sum_to
 
 MOST_TERMS = 32  # of one cotangent
@@ -122,13 +122,22 @@ def _cotangent_in(x: Value) -> tuple[Value, object]:
     return rest, number
 
 
+def _has_kept_axis(of_bar: Type, of_product: Type) -> bool:
+    """Whether a cotangent is that of a reduction that has kept its axes, with length 1, of which
+    the product has all elements.
+    """
+    dims, others = dims_of(of_bar), dims_of(of_product)
+    return (len(dims) == len(others) and dims != others
+            and all(n in (1, m) for n, m in zip(dims, others)))
+
+
 def times(bar, partial, atoms: tuple = (), left_out: bool = False):
     """The product `bar * partial`, simplified as a person would write it: bar, -bar, bar / b, 2 *
     bar * x, where(c, bar, 0).
 
     If `bar` is spread over a shape, the partial must broadcast to that shape, unless `bar` is a
-    tangent. `partial` is taken apart where a rule has just put it together; `atoms` are the values
-    that existed before and stay whole.
+    tangent or has axes of length 1 that the partial has whole. `partial` is taken apart where a
+    rule has just put it together; `atoms` are the values that existed before and stay whole.
 
     Note [Masks stay outermost]: a choice with a constant side, `where(c, p, 0)`, becomes a choice
     between products, in the partial as in the cotangent, and so through a whole chain of ops: what
@@ -151,6 +160,8 @@ def times(bar, partial, atoms: tuple = (), left_out: bool = False):
         product = times(s, partial, atoms, left_out)
         if not same_shape(product.type, bar.type) and _of_tangents[0]:
             return bar * partial
+        if _has_kept_axis(bar.type, product.type):
+            return product
         return (product if same_shape(product.type, bar.type)
                 else spread_as(product, like, bar.op.attrs.get("dtype")))
     choice = bar.op.inputs[0].op if bar.op is not None and bar.op.record is shaped_like else bar.op

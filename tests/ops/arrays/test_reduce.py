@@ -356,3 +356,37 @@ def test_an_array_for_a_sum_of_another_shape():
         with pytest.raises(ValueError):
             s2s.vmap(as_long, in_axes=(0, None))(np.ones((1, 2, 3)), n)
     assert np.array_equal(s2s.vmap(as_long, in_axes=(0, None))(np.ones((1, 2, 3)), 3), [[2, 2, 2]])
+
+
+KEPT_AXES = {
+    "norm": lambda M: np.sum(np.linalg.norm(M, axis=1, keepdims=True)),
+    "norm along all axes": lambda M: np.mean(np.linalg.norm(M, keepdims=True)),
+    "norm of order 3": lambda M: np.sum(np.linalg.norm(M, 3, axis=0, keepdims=True)),
+    "norm of order 1": lambda M: np.sum(np.linalg.norm(M, 1, axis=1, keepdims=True)),
+    "sum": lambda M: np.sum(np.sum(np.sin(M), axis=1, keepdims=True)),
+    "root": lambda M: np.sum(np.sqrt(np.sum(M * M, axis=0, keepdims=True))),
+    "mean": lambda M: np.sum(-3.0 * np.mean(np.abs(M) * M, axis=1, keepdims=True)),
+    "std": lambda M: np.mean(np.std(M, axis=1, keepdims=True)),
+    "logsumexp": lambda M: np.sum(special.logsumexp(M, axis=1, keepdims=True)),
+    "twice": lambda M: np.sum(np.sum(np.sum(M**3, axis=1, keepdims=True), axis=0, keepdims=True)),
+}
+
+
+@pytest.mark.parametrize("name", KEPT_AXES)
+def test_sums_of_reductions_that_keep_their_axes(name):
+    f, M = KEPT_AXES[name], np.arange(6.0).reshape(2, 3) ** 1.3 + 0.3
+    h, wanted = 1e-5, np.zeros((2, 3))
+    for k in np.ndindex(2, 3):
+        D = np.zeros((2, 3))
+        D[k] = h
+        wanted[k] = (f(M + D) - f(M - D)) / (2 * h)
+    np.testing.assert_allclose(s2s.grad(f)(M), wanted, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(s2s.jacfwd(f)(M), wanted, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(s2s.vmap(s2s.grad(f))(np.stack([M, M]))[1], wanted, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("name", ["norm", "norm of order 1"])
+def test_sums_of_reductions_that_keep_their_axes_compiled(name):
+    f, M = KEPT_AXES[name], np.arange(6.0).reshape(2, 3) ** 1.3 + 0.3
+    np.testing.assert_allclose(s2s.jit(s2s.grad(f))(M), s2s.jacfwd(f)(M), rtol=1e-13)
