@@ -48,6 +48,7 @@ SIZES = (
     Point("np.hypot(x, 0.0) ** 2", 0.0, 0.0, 2.0, 0.0),
     Point("np.linalg.norm(x)", (0.0, 0.0), (0.0, 0.0), None, (nan, nan)),
     Point("np.linalg.norm(x, 1)", (0.0, 2.0), (0.0, 1.0), None, (1.0, 1.0)),
+    Point("np.linalg.norm(x, 3)", (0.0, 0.0), (0.0, 0.0), None, (nan, nan)),
     Point("np.linalg.norm(x, np.inf)", (1.0, -1.0), (0.5, -0.5), None, (0.5, -0.5)),
     Point("np.linalg.norm(x) ** 2", (0.0, 0.0), (0.0, 0.0), None, (nan, nan)),
     Point("np.std(x)", (3.0, 3.0), (0.0, 0.0), None, (nan, nan)),

@@ -142,6 +142,8 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
         replacement = _matrix_by_matrix(op, inputs)
         if replacement is not None:
             return [replacement]
+    if (plain := plainly(op, inputs)) is not None:
+        return [plain]
     if op.name in REWRITES:
         replacement = REWRITES[op.name](op, *inputs)
     elif op.name in WITH_BLAS:
@@ -224,10 +226,6 @@ def _finite(op: Op, has_blas: bool, x: Value) -> Value:
 # name of an op: what it becomes, from the op and its inputs; None where it stays as it is
 REWRITES: dict[str, Callable] = {
     "outer": lambda op, a, b: expand_dims(a, 1) * b,
-    **dict.fromkeys(
-        ("root", "root_forward", "over_size", "over_size_forward", "times_sign",
-         "times_sign_forward", "as_if", "complex_as_if", "no_negative", "matrix_function",
-         "matrix_function_along"), lambda op, *inputs: plainly(op, list(inputs))),
     "float_": lambda op, x: convert(x, dtype="float64") if x.type.dtype == "bool" else None,
     "math.fmod": lambda op, *inputs: (op.record(*map(float_, inputs))
                                       if all(x.type.dtype in ("int64", "bool") for x in inputs)

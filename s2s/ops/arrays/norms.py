@@ -32,7 +32,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...ir.graph import Block, Op, Value, walk
-from ...ir.types import Scalar, Type
+from ...ir.types import FLOAT, Scalar, Type
 from ..core import elementwise as ew
 from ..core.axis_numbers import normal_axes
 from ..core.batch_rules import align, shifted
@@ -288,13 +288,14 @@ def _batch_root(count: int):
     """Of the operands the first `count` are reduced; the first has all axes of the result."""
 
     @shared
-    def batch(record: Record, flags, *xs: Value, axis, keepdims):
+    def batch(record: Record, flags, *xs: Value, axis, keepdims, **attrs):
         own, most = rank(xs[-1]) - flags[-1], rank(xs[0]) - 1
         if not flags[0]:
             return None
         first = [align(x, rank(x) - flag, most, flag) for x, flag in zip(xs[:count], flags)]
         rest = [x if flag else expand_dims(x, 0) for x, flag in zip(xs[count:], flags[count:])]
-        return record(*first, *rest, axis=shifted(axis, own) if own else (), keepdims=keepdims)
+        return record(*first, *rest, axis=shifted(axis, own) if own else (), keepdims=keepdims,
+                      **attrs)
 
     return batch
 
@@ -345,6 +346,50 @@ root = define(
 
 
 kinked(root,
+       Kink("a size at 0: the derivative is taken as 0, that of all directions at once", size_zero))
+
+
+
+def _slope_of_norm(y: Value, x: Value, ord, axis, keepdims: bool) -> Value:
+    """(x / y) ** (ord - 1), and 0 where y is 0."""
+    y = _aligned(y, axis, keepdims, x)
+    return ew.power(over_size(1.0, x, ew.not_zero(y), y), ord - 1)
+
+
+def _vjp_norm_of(bar, y, total, x, *, ord, axis, keepdims):
+    slope = _slope_of_norm(y, x, ord, axis, keepdims)
+    bar = _aligned(bar, axis, keepdims, x)
+    return None, like_operand(times(bar, slope, (bar, x, y)), x)
+
+
+def _jvp_norm_of(dots, y, total, x, *, ord, axis, keepdims):
+    x_dot = dots[1]
+    if x_dot is None:
+        return None
+    dot = _total(_slope_of_norm(y, x, ord, axis, keepdims), x_dot, axis, keepdims)
+    if forwards.one_sided:
+        sizes = RECORDS["sum"](ew.power(ew.absolute(x_dot), ord), axis=axis, keepdims=keepdims)
+        dot = ew.where(ew.equal(y, 0), ew.power(sizes, 1 / ord), dot)
+    return like_tangent(dot, y)
+
+
+# Considered: the derivative of the composition of powers, which is 0 * inf where x is 0, or x ** ord
+# underflows, and inf / inf where it overflows though the norm does not
+norm_of = define(
+    # (total, x): the `ord`-norm of x >= 0, where `total` is the sum of x ** ord along axes
+    "norm_of",
+    evaluate=lambda total, x, *, ord, axis, keepdims: total ** (1 / ord),
+    infer=lambda total, x, *, ord, axis, keepdims: ew.power.infer(total, Value(FLOAT)),
+    partials=(None,),  # differentiated by x
+    vjp=_vjp_norm_of,
+    jvp=_jvp_norm_of,
+    syntax=lambda total, x, *, ord, axis, keepdims: python_syntax("a ** b")(
+        total, ast.Constant(1 / ord)),
+    depends=_depends_root,
+    batch=_batch_root(1),
+    cheap=True,
+)
+kinked(norm_of,
        Kink("a size at 0: the derivative is taken as 0, that of all directions at once", size_zero))
 
 # ------------------------------------------------------------------------------------------ squares
@@ -413,6 +458,8 @@ def plainly(op: Op, inputs: Sequence[Value]) -> Value | None:
     match op.name:
         case "root":
             return ew.sqrt(inputs[0])
+        case "norm_of":
+            return ew.power(inputs[0], 1 / op.attrs["ord"])
         case "root_forward":
             total, count, divisor, *_ = inputs
             return (total if count.constant == 1 else total / count) / divisor

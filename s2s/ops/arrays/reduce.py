@@ -62,7 +62,7 @@ from ..core.stop_gradient import barrier
 from .axes import expand_dims, moveaxis
 from .concatenate import concatenate_record
 from .create import asarray, full
-from .norms import root
+from .norms import norm_of, root
 from .reshape import ravel
 
 # ---------------------------------------------------------------------------------------- in common
@@ -600,6 +600,10 @@ def norm(x, ord=None, axis=None, keepdims=False) -> Value:
             return max_record(absolute(x), axis=axis, keepdims=keepdims)
         case float() if ord == -np.inf:
             return min_record(absolute(x), axis=axis, keepdims=keepdims)
+        case int() | float() if ord > 1:
+            sizes = absolute(x)
+            total = sum_record(power(sizes, ord), axis=axis, keepdims=keepdims)
+            return norm_of(total, sizes, ord=ord, axis=axis, keepdims=keepdims)
         case int() | float() if ord != 0:
             return power(sum_record(power(absolute(x), ord), axis=axis, keepdims=keepdims), 1 / ord)
     raise UnsupportedError(

@@ -142,7 +142,7 @@ def _of_equal_shape(x: Value, number: bool) -> list[Value]:
             found = x.op.inputs[1:]
         case "zeros_like" | "ones_like" | "empty_like" | "stop_gradient" | "again":
             found = x.op.inputs
-        case "root":
+        case "root" | "norm_of":
             found = x.op.inputs[:1]
         case _ if (lengths := said_by(x)) is not None:
             return [giver] if (giver := shape_giver((lengths,))) is not None else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import cmath
 import math
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -244,3 +245,68 @@ def test_second_derivatives_of_sizes_along_axes(outer, inner, axis):
         r = np.linalg.norm(x[own])
         right[np.ix_(own, own)] = 3 * r * np.eye(len(own)) + 3 * np.outer(x[own], x[own]) / r
     np.testing.assert_allclose(outer(inner(cubes))(x), right, rtol=1e-12)
+
+
+def slopes_of_norm(x, p):
+    """The gradient of the p-norm, in numbers of 60 digits that neither overflow nor underflow."""
+    with mpmath.workdps(60):
+        x = [mpmath.mpf(float(v)) for v in x]
+        size = sum(abs(v) ** p for v in x) ** (1 / mpmath.mpf(p))
+        return [float(mpmath.sign(v) * (abs(v) / size) ** (p - 1)) if size else 0.0 for v in x]
+
+
+ORDERS = [3, 1.5, 2.5, 4, 1.25]
+POINTS = [np.zeros(3), np.array([0.0, 1.0, -2.0]), np.array([0.5, -1.0, 2.0]), np.array([1e60, 0.0, -2e60]),
+          np.array([1e-60, 3e-60, 0.0])]
+
+
+@pytest.mark.parametrize("p", ORDERS)
+def test_norms_of_other_orders(p):
+    def f(x):
+        return np.linalg.norm(x, p)
+
+    for x in POINTS:
+        wanted = slopes_of_norm(x, p)
+        for found in (s2s.grad(f)(x), s2s.jacfwd(f)(x), s2s.vmap(s2s.grad(f))(np.stack([x, x]))[1]):
+            np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    x = POINTS[2]
+    for second in (s2s.hessian(f), s2s.jacrev(s2s.grad(f)), s2s.jacfwd(s2s.jacfwd(f))):
+        h = 1e-6
+        wanted = [(np.array(slopes_of_norm(x + d, p)) - slopes_of_norm(x - d, p)) / (2 * h) for d in h * np.eye(3)]
+        np.testing.assert_allclose(second(x), wanted, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("p", [3, 1.5])
+def test_norms_of_other_orders_along_an_axis_and_of_complex_numbers(p):
+    M = np.array([[0.0, 1.0, -2.0], [0.0, 3.0, 0.5]])
+    wanted = np.stack([slopes_of_norm(c, p) for c in M.T], axis=1)
+    for f in (lambda M: np.sum(np.linalg.norm(M, p, axis=0)), lambda M: np.sum(np.linalg.norm(M.T, p, axis=1, keepdims=True))):
+        np.testing.assert_allclose(s2s.grad(f)(M), wanted, rtol=1e-13)
+        np.testing.assert_allclose(s2s.jacfwd(f)(M), wanted, rtol=1e-13)
+    z = M[0] + 1j * M[1]
+    size = np.linalg.norm(z, p)
+    found = s2s.grad(lambda x, y: np.linalg.norm(x + 1j * y, p), (0, 1))(M[0], M[1])
+    with np.errstate(invalid="ignore"):
+        slope = np.where(z == 0, 0, z / np.abs(z) * (np.abs(z) / size) ** (p - 1))
+    np.testing.assert_allclose(found, [slope.real, slope.imag], rtol=1e-13)
+
+
+@pytest.mark.parametrize("p", [3, 1.5])
+def test_second_derivatives_of_norms_of_other_orders_at_0_are_nan(p):
+    found = s2s.hessian(lambda x: np.linalg.norm(x, p))(np.zeros(2))
+    assert np.isnan(np.diag(found)).all()
+    assert np.isnan(s2s.jacrev(s2s.grad(lambda x: np.linalg.norm(x, p)))(np.zeros(2))).all()
+
+
+@pytest.mark.compile
+def test_norms_of_other_orders_compiled():
+    for x in POINTS:
+        np.testing.assert_allclose(s2s.jit(s2s.grad(lambda x: np.linalg.norm(x, 3)))(x), slopes_of_norm(x, 3), rtol=1e-12)
+
+
+def test_sparse_derivatives_of_norms_of_other_orders():
+    x = np.arange(6.0).reshape(3, 2) + 1
+    found = s2s.jacobian(lambda x: np.linalg.norm(np.reshape(x, (3, 2)), 3, axis=1), sparse=True)(x.ravel()).toarray()
+    for k in range(3):
+        np.testing.assert_allclose(found[k, 2 * k: 2 * k + 2], slopes_of_norm(x[k], 3), rtol=1e-13)
+    assert np.count_nonzero(found) == 6
