@@ -50,7 +50,7 @@ def test_hyper_duals_know_functions_by_all_their_names():
     for name, at in (("asin", 0.3), ("acosh", 1.3), ("atanh", 0.3), ("atan", 0.3), ("lgamma", 2.3), ("gamma", 1.7)):
         for f in (lambda x: getattr(math, name)(x), lambda x: getattr(np, name)(x))[:1 + hasattr(np, name)]:
             assert oracles.dual(f, (at,), (1.0,))[1] == pytest.approx((f(at + 1e-6) - f(at - 1e-6)) / 2e-6, 1e-6)
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(oracles.NotCovered):
         oracles.dual(lambda x: np.spacing(x) + np.logaddexp2(x, 1.0) + np.nextafter(x, 1.0), (0.3,), (1.0,))
 
 
@@ -60,6 +60,33 @@ def test_hyper_duals_take_nothing_of_what_a_bound_replaces():
             value, slope = oracles.dual(lambda x: np.tanh(bound(1.0 / x, 5.0)), (np.array([0.0, 0.5]),), (np.ones(2),))
             np.testing.assert_allclose(value, np.tanh([5.0, 2.0]))
             np.testing.assert_allclose(slope, [0.0, -4.0 / np.cosh(2.0) ** 2], rtol=1e-14)
+
+
+def test_hyper_duals_of_eigh_and_of_single_precision():
+    S = np.array([[2.0, 0.3, 0.1], [9.0, 3.0, 0.2], [7.0, 8.0, 5.0]])
+
+    def f(x):
+        w, q = np.linalg.eigh(S + x * S * S, "U")
+        return np.sum((q * np.exp(0.1 * w)) @ q.T * S) + w[0] * np.float32(0.5)
+
+    value, slope = oracles.dual(f, (0.3,), (1.0,))
+    assert oracles.is_close(value, f(0.3), 1e-14)
+    assert oracles.is_close(slope, oracles.central_difference(f, (0.3,), (1.0,), 1e-4), 1e-9)
+    curvature = oracles.central_difference(lambda x: oracles.dual(f, (x,), (1.0,))[1], (0.3,), (1.0,), 1e-4)
+    assert oracles.is_close(oracles.dual_second(f, (0.3,), (1.0,), (1.0,)), curvature, 1e-9)
+    value, slope = oracles.dual(lambda x: np.float32(x) * 2.0, (0.1,), (1.0,))
+    assert value == np.float32(0.1) * 2.0 and slope == 2.0
+
+
+def test_what_the_oracle_does_not_know_is_no_error_of_the_program():
+    def f(x):
+        try:
+            return np.linalg.eigvals(x)[0]
+        except Exception:
+            return x[0, 0]
+
+    with pytest.raises(oracles.NotCovered):
+        oracles.dual(f, (np.eye(2),), (np.ones((2, 2)),))
 
 
 def test_hyper_duals_leave_the_arguments_alone():
