@@ -15,7 +15,7 @@ from ..ir.types import Array, Scalar
 from ..ops.arrays.index_pattern import is_basic
 from ..ops.core.elementwise import add, subtract
 from .loopir.ops import stays_inside_op
-from .loops.loop_bounds import ACCESSES, Affine, Atom, Bounds
+from .loops.loop_bounds import Affine, Atom, Bounds
 from .lower.library_calls import is_native
 from .print.insert_copies import copies_in_innermost_loops
 
@@ -50,8 +50,8 @@ def is_of_loops(op: Op) -> bool:
     """Whether the loop form may have this op on arrays."""
     if op.record.elementwise:
         return False
-    if op.name in ACCESSES and isinstance(op.inputs[0].type, Array):
-        return is_basic(op.attrs["pattern"], op.inputs[ACCESSES[op.name]:])
+    if op.record.indices is not None and isinstance(op.inputs[0].type, Array):
+        return is_basic(op.attrs["pattern"], op.inputs[op.record.indices:])
     return is_native(op) or bool(op.record.views)
 
 
@@ -92,7 +92,7 @@ class Guarded(Bounds):
 
     def access(self, op: Op) -> None:
         super().access(op)
-        for i in op.inputs[ACCESSES[op.name]:] if self.function.bounded else ():
+        for i in op.inputs[op.record.indices:] if self.function.bounded else ():
             if isinstance(i.type, Scalar) and any(is_element(atom) for atom, _ in
                                                   self.affine(i).terms):
                 raise VerifyError(f"an index of {op} is read from an array, and not compared",

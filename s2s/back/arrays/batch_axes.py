@@ -34,8 +34,6 @@ from ..loopir.loop_builder import op_named
 from ..loopir.reductions import REDUCTIONS
 
 MOST_PADDED = 3  # operands of a concatenation that may be an array and its padding
-# ops that allocate, with the number of the first input that is a length
-ALLOCATIONS = {"zeros": 0, "ones": 0, "empty": 0, "full": 1}
 LENGTH_OPS = ("length", "size")
 # ops of which each element of the result depends on that element of the operand, if on any
 LIKE_ELEMENTWISE = ("spread", "shaped_like", "zeros_like", "ones_like", "stop_gradient")
@@ -104,7 +102,8 @@ class Plan:
         inside = [x for x in op_free_values(op) if x not in op.inputs] if op.blocks else []
         if any(x in self.sums or x in self.deferred for x in (*op.inputs, *inside)):
             self.defer(op)
-        elif op.name in ALLOCATIONS and self.is_batch(op.inputs[ALLOCATIONS[op.name]]):
+        elif (op.record.allocates is not None
+              and self.is_batch(op.inputs[op.record.allocates])):
             self.lanes[op.output] = Lane()
             self.inside.append(op)
         elif not any(x in self.lanes for x in op.inputs) and all(x in self.sliced for x in inside
@@ -324,7 +323,7 @@ class Plan:
 
         Inside the loop, where they are read, they are index arithmetic.
         """
-        wanted = {x for op in self.inside if op.name in ("getitem", "additem", "setitem")
+        wanted = {x for op in self.inside if op.record.indices is not None
                   for x in op.inputs[1:]}
         found = []
         for op in reversed(self.before):

@@ -20,23 +20,24 @@ from ...ir.graph import Op, Value
 from ...ir.types import Array, may_be_one
 from ...ops.arrays.create import empty
 from ...ops.arrays.index import put, take
+from ...ops.arrays.products import matmul
 from ...ops.core.control import for_loop
 from ...ops.core.record import Record, rank, value
 from ...ops.core.shape import length
-from ...ops.linalg.determinant import inverse
-from ...ops.linalg.determinant import one as cofactors
 from ..loopir.ops import same_length_op
 
-# functions whose matrix is their last input
-OF_ONE = {"inverse_or_nan_of_each": inverse, "cofactors_of_each": cofactors}
-OF_STACKS = frozenset({"inv", "solve", "det", "sign_of_det", "log_of_det", "cholesky", *OF_ONE})
-NUMBERS = frozenset({"det", "sign_of_det", "log_of_det"})  # one number for each matrix
 FLOATS = ("float64", "float32")
 
 
+def is_of_stacks(op: Op) -> bool:
+    """Whether native code has `op` for one matrix, of the stack that it may be of."""
+    record = op.record
+    return record.of_one is not None or record.native == "matrix" and record is not matmul
+
+
 def matrices(op: Op, inputs: Sequence[Value]) -> Value:
-    """The stack of matrices among the inputs."""
-    return inputs[-1 if op.name in OF_ONE else 0]
+    """The stack of matrices among the inputs: the last, of what else is computed of it before."""
+    return inputs[0 if op.record.of_one is None else -1]
 
 
 def expand_batch(op: Op, inputs: Sequence[Value],
@@ -54,10 +55,11 @@ def expand_batch(op: Op, inputs: Sequence[Value],
         return None
     stacks = [x for x in arrays if x.type.dims[0] != 1] or arrays
     count = joined[0]
-    record = OF_ONE.get(op.name, op.record) if rank(matrix) == 3 else op.record
+    record = (op.record.of_one or op.record) if rank(matrix) == 3 else op.record
     like = inputs[1] if op.name == "solve" else matrix
-    own = [] if op.name in NUMBERS else [value(d) if isinstance(d, int) else length(like, axis=k)
-                                         for k, d in enumerate(like.type.dims)][-2:]
+    own = [] if rank(op.output) == axes else [  # one number for each matrix
+        value(d) if isinstance(d, int) else length(like, axis=k)
+        for k, d in enumerate(like.type.dims)][-2:]
     own = [*joined[1:], *own]
 
     def of_each(i: Value, result: Value) -> list[Value]:

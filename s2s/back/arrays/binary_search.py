@@ -56,7 +56,7 @@ DIGITIZED = define(
     digitized.__name__,
     evaluate=lambda x, bins, *, right: np.digitize(x, bins, right),
     infer=lambda x, bins, *, right: Array("int64", x.type.dims),
-    helper=digitized,
+    helper=digitized, contiguous="operands",
     syntax=lambda x, bins, *, right: ast.Call(ast.Name(digitized.__name__, ast.Load()),
                                               [x, bins, ast.Constant(right)], []))
 

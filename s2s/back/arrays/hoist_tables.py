@@ -38,6 +38,7 @@ from ...ops.core.control import at_least_zero, for_loop
 from ...ops.core.record import dims_of, value
 from ...ops.core.shape import length
 
+# computations that are quicker than a load: measured, so it is no matter of `cost`
 QUICK = frozenset({"add", "subtract", "multiply", "negative", "positive", "maximum", "minimum",
                    "absolute", "stop_gradient", "astype"})
 FEW = 3  # trips: an outer loop known to make so few is not worth a table

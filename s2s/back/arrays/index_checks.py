@@ -113,6 +113,6 @@ def _made_of(array: Value, owner: Op) -> Value | None:
     if op is None:
         params = owner.blocks[0].params[1:]
         return owner.inputs[3 + params.index(array)] if array in params else None
-    if op.name in ("setitem", "additem"):
+    if op.record.writes_elements:
         return op.inputs[0]
     return op.inputs[3 + op.outputs.index(array)] if op.name == "for" else None

@@ -77,7 +77,7 @@ from ...ops.math.python_sum import plain_sum
 from ...ops.math.special import SCIPYS_ALONE
 from ...ops.program.list_ops import native_exact_sum, native_list_order, native_sum_overflows
 from ..loopir.ops import natural_exponent_op
-from .batched_linalg import OF_STACKS, expand_batch, matrices
+from .batched_linalg import expand_batch, is_of_stacks, matrices
 from .binary_search import expand_digitize, expand_search
 from .contractions import (
     BLAS,
@@ -138,7 +138,7 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
     if op.name in SCIPYS_ALONE and not has_blas:
         raise UnsupportedError(f"scipy.special.{op.name} on a GPU", op.line,
                                'leave target="cuda" away, or call it outside of what is compiled')
-    if op.name in OF_STACKS and has_blas and rank(matrices(op, inputs)) > 2:
+    if is_of_stacks(op) and has_blas and rank(matrices(op, inputs)) > 2:
         replacement = _matrix_by_matrix(op, inputs)
         if replacement is not None:
             return [replacement]
@@ -245,8 +245,9 @@ REWRITES: dict[str, Callable] = {
     "fmod": lambda op, a, b: (sign(a) * (absolute(a) % absolute(b)) if _kind(op.output) == "i"
                               else None),
     "power": _power,
-    "add": lambda op, a, b: bitwise_or(a, b) if op.output.type.dtype == "bool" else None,
-    "multiply": lambda op, a, b: bitwise_and(a, b) if op.output.type.dtype == "bool" else None,
+    **{name: lambda op, a, b: (op.record.of_truths(a, b) if op.output.type.dtype == "bool"
+                               else None)
+       for name, record in RECORDS.items() if record.of_truths is not None},
     "floor_divide": _floor_divide,
     **dict.fromkeys(("left_shift", "right_shift"),
                     lambda op, a, by: (_shift(op, a, by) if isinstance(op.output.type, Array)

@@ -27,7 +27,6 @@ from ...ops.arrays.index_pattern import expand, index_dims
 from ...ops.core.record import value
 
 ZEROS = ("zeros", "zeros_like")
-WRITES = ("setitem", "additem")
 FULL = "..."  # a full slice
 
 
@@ -65,7 +64,8 @@ def adds_rows(op: Op) -> bool:
         return False
     a, rows, *picked = op.inputs
     return (isinstance(a.type, Array) and isinstance(rows.type, Array)
-            and rows.type.dtype == a.type.dtype and rows.op is not None and rows.op.name in WRITES
+            and rows.type.dtype == a.type.dtype
+            and rows.op is not None and rows.op.record.writes_elements
             and len(picked) < a.type.rank and any(isinstance(x.type, Array) for x in picked)
             and all(x.type.dtype != "bool" for x in picked))
 
@@ -84,7 +84,7 @@ def _columns(op: Op, readers: Readers, block: Block) -> dict[int, Value] | None:
         link = rows.op
         if link.name in ZEROS:
             break
-        if (link.name not in WRITES or not _is_column(link)
+        if (not link.record.writes_elements or not _is_column(link)
                 or link.inputs[1].type.dtype != rows.type.dtype):
             return None
         links.append(link)

@@ -132,18 +132,18 @@ def _in_place(function: Callable) -> Record:
         return w
 
     return define(function.__name__, evaluate=evaluate, infer=lambda w: w.type, helper=function,
-                  writes=0, views=(0,),
+                  writes=0, views=(0,), contiguous="operands",
                   syntax=lambda w: ast.Call(ast.Name(function.__name__, ast.Load()), [w], []))
 
 
 ELIMINATE, FACTORISE = _in_place(eliminate), _in_place(factorise)
-BY_ELIMINATION = (ELIMINATE.name, FACTORISE.name)
 DETERMINANT = define(
     determinant.__name__, evaluate=determinant, infer=lambda w: Scalar("float64"),
-    helper=determinant,
+    helper=determinant, contiguous="operands",
     syntax=lambda w: ast.Call(ast.Name(determinant.__name__, ast.Load()), [w], []))
 MINORS = define(
     minors.__name__, evaluate=minors, infer=lambda a: a.type, helper=minors,
+    contiguous="operands",
     syntax=lambda a: ast.Call(ast.Name(minors.__name__, ast.Load()), [a], []))
 
 

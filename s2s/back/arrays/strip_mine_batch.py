@@ -45,7 +45,6 @@ from ..loopir.loop_builder import op_named
 from ..loopir.ops import as_dtype, new_buffer, of_numbers, same_length_op
 from ..loopir.reductions import REDUCTIONS, zero_of
 from .batch_axes import (
-    ALLOCATIONS,
     LENGTH_OPS,
     Lane,
     Lengths,
@@ -165,8 +164,8 @@ def emit_loop(plan: Plan, lengths: Lengths, env: dict[Value, Value]) -> None:
         for op in plan.inside:
             inputs = [inner[x] for x in op.inputs]
             # the first of the given lengths is the members', though another may be as large
-            if op.name in ALLOCATIONS or op.name == "reshape":
-                k = ALLOCATIONS.get(op.name, 1)
+            if op.record.allocates is not None or op.name == "reshape":
+                k = 1 if op.record.allocates is None else op.record.allocates
                 inputs[k] = (count if op.output.type.dims[0] in plan.extents
                              else plan.in_strip(op.inputs[k], count, inner))
             with at(op.line):
@@ -221,6 +220,6 @@ def strips_of(members, size):
     return (members + size - 1) // size
 
 
-strips_of_op = of_numbers(strips_of, lambda members, size: None)
-strip_length_op = of_numbers(strip_length, lambda members, each, least: None)
-whole_rows_op = of_numbers(whole_rows, lambda size, members, own, row: None)
+strips_of_op = of_numbers(strips_of, lambda members, size: None, natural=True)
+strip_length_op = of_numbers(strip_length, lambda members, each, least: None, natural=True)
+whole_rows_op = of_numbers(whole_rows, lambda size, members, own, row: None, natural=True)

@@ -15,10 +15,12 @@ import numpy as np
 from ...errors import UnsupportedError
 from ...ir.builder import emit
 from ...ir.graph import Op, Value
-from ...ir.types import NONE, Array, Scalar, Type
+from ...ir.types import INT, NONE, Array, Scalar, Type
+from ...ops.core import elementwise as ew
+from ...ops.core.cast import bool_, float_
 from ...ops.core.define_elementwise import IN_MATH
 from ...ops.core.elementwise import select
-from ...ops.core.record import RECORDS, Record, value
+from ...ops.core.record import Record, value
 
 # ----------------------------------------------------------------------- ops that only kernels have
 
@@ -53,36 +55,38 @@ atomic_max = Record("atomic max", evaluate=None, infer=lambda a, v: NONE, pure=F
 # ------------------------------------------------------------------------------ spelling of numbers
 
 
-def _twins() -> dict[str, Callable]:
-    """Replacements for ops that numba.cuda does not compile under NumPy's name."""
-    ew = RECORDS
-    return {
-        "square": lambda x: x * x,
-        "reciprocal": lambda x: 1.0 / x,
-        "exp2": lambda x: 2.0 ** x,
-        "positive": lambda x: x,
-        "quotient": lambda a, b: a / b,
-        "sign": lambda x: select(x > 0, 1.0, select(x < 0, -1.0, x * 0.0)),
-        "maximum": lambda a, b: select(ew["not_equal"](a, a), a, select(a < b, b, a)),
-        "minimum": lambda a, b: select(ew["not_equal"](a, a), a, select(b < a, b, a)),
-        "clip": lambda x, lo, hi: select(x < lo, lo, select(x > hi, hi, x)),
-        "where": lambda c, a, b: select(c, a, b),
-        "isnan": lambda x: ew["not_equal"](x, x),
-        "logical_and": lambda a, b: select(a, ew["bool_"](b), False),
-        "logical_or": lambda a, b: select(a, True, ew["bool_"](b)),
-        "logical_not": lambda a: ew["not_"](a),
-        "logaddexp": lambda a, b: (
-            ew["max_"](a, b) + ew["math.log1p"](ew["math.exp"](-ew["abs_"](a - b)))),
-        "logaddexp2": lambda a, b: (
-            ew["max_"](a, b)
-            + ew["math.log1p"](ew["math.exp"](-ew["abs_"](a - b) * LOG_2)) / LOG_2),
-        "absolute": lambda x: ew["abs_"](x),
-        "heaviside": lambda x, h: select(x > 0, 1.0, select(x < 0, 0.0, h)),
-    }
-
-
 LOG_2 = math.log(2.0)
-ROUNDED = ("floor", "ceil", "trunc")  # math's return integers
+
+
+def _in_math(record: Record, *xs):
+    return IN_MATH[record](*xs)
+
+
+# Considered: a field of the record.  Which of NumPy's functions numba.cuda compiles is a fact of
+# that compiler, and changes with it.
+SPELLED: dict[Record, Callable] = {  # replacements for ops that it does not compile
+    ew.square: lambda x: x * x,
+    ew.reciprocal: lambda x: 1.0 / x,
+    ew.exp2: lambda x: 2.0 ** x,
+    ew.positive: lambda x: x,
+    ew.quotient: lambda a, b: a / b,
+    ew.sign: lambda x: select(x > 0, 1.0, select(x < 0, -1.0, x * 0.0)),
+    ew.maximum: lambda a, b: select(ew.not_equal(a, a), a, select(a < b, b, a)),
+    ew.minimum: lambda a, b: select(ew.not_equal(a, a), a, select(b < a, b, a)),
+    ew.clip: lambda x, lo, hi: select(x < lo, lo, select(x > hi, hi, x)),
+    ew.where: select,
+    ew.isnan: lambda x: ew.not_equal(x, x),
+    ew.logical_and: lambda a, b: select(a, bool_(b), False),
+    ew.logical_or: lambda a, b: select(a, True, bool_(b)),
+    ew.logical_not: ew.not_,
+    ew.logaddexp: lambda a, b: (
+        ew.max_(a, b) + _in_math(ew.log1p, _in_math(ew.exp, -ew.abs_(a - b)))),
+    ew.logaddexp2: lambda a, b: (
+        ew.max_(a, b)
+        + _in_math(ew.log1p, _in_math(ew.exp, -ew.abs_(a - b) * LOG_2)) / LOG_2),
+    ew.absolute: ew.abs_,
+    ew.heaviside: lambda x, h: select(x > 0, 1.0, select(x < 0, 0.0, h)),
+}
 
 
 def respell(op: Op, inputs: list[Value]):
@@ -91,11 +95,11 @@ def respell(op: Op, inputs: list[Value]):
     if not record.elementwise:
         return None
     typed = [_typed(x, op.output.type) for x in inputs]
-    if record.name in _twins():
-        return value(_twins()[record.name](*typed))
+    if record in SPELLED:
+        return value(SPELLED[record](*typed))
     if record in IN_MATH:
         result = IN_MATH[record](*typed)
-        return RECORDS["float_"](result) if record.name in ROUNDED else result
+        return float_(result) if result.type == INT else result  # math.floor(x)
     spelling = record.syntax(*(ast.Name("x", ast.Load()) for _ in inputs), **op.attrs)
     if (isinstance(spelling, ast.Call) and isinstance(spelling.func, ast.Attribute)
             and record.name != "convert" and getattr(spelling.func.value, "id", "") == "np"):

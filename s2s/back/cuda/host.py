@@ -377,8 +377,8 @@ class Host:
 def is_device_code(block: Block) -> bool:
     """Whether a kernel can run it: numbers, elements, control flow and tapes of numbers."""
     return all(op.blocks or op.record.elementwise
-               or op.name in ("constant", "undefined", "at_least_zero") or op.name
-               in ("getitem", "setitem", "additem") and all(p == "i" for p in op.attrs["pattern"])
+               or op.name in ("constant", "undefined", "at_least_zero")
+               or op.record.indices is not None and all(p == "i" for p in op.attrs["pattern"])
                and all(isinstance(x.type, Scalar) for x in op.inputs[1:])
                or op.name.startswith("tape_") for op in walk(block))
 

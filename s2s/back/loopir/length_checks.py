@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...ir.graph import Value
-from .ops import nonempty_length_op, same_length_op, spread_length_op, supposed_length_op
+from .ops import nonempty_length_op, same_length_op, supposed_length_op
 
 CHECKS = (same_length_op, nonempty_length_op, supposed_length_op)
 
@@ -17,8 +17,8 @@ def compared(n: Value) -> set[Value]:
 
 def unchecked(n: Value) -> Value:
     """The operand of the check whose outcome is `n`."""
-    while n.op is not None and n.op.record in (*CHECKS, spread_length_op):
-        n = n.op.inputs[0]
+    while n.op is not None and n.op.record.returns is not None:
+        n = n.op.inputs[n.op.record.returns]
     return n
 
 

@@ -13,12 +13,11 @@ import numpy as np
 
 from ...ir.graph import MISSING, Value
 from ...ir.types import BOOL, INT, NONE, Array, Scalar
+from ...ops.core import elementwise as ew
 from ...ops.core.cast import convert, int_
 from ...ops.core.raise_conditions import has_overflown_natively, op_of, overflows_record
 from ...ops.core.record import RECORDS, define, emit, promote, value
 
-# ops that return one of their operands
-CHOICES = ("where", "select", "minimum", "maximum", "min_", "max_")
 PLAIN = ("bool", "int64", "float64", "complex128")  # the dtypes that Numba computes with by itself
 
 
@@ -45,6 +44,7 @@ buffer = define(
     evaluate=lambda *lengths, dtype, dims, zero: np.zeros(lengths, dtype),
     infer=lambda *lengths, dtype, dims, zero: Array(dtype, dims),
     syntax=_buffer_syntax,
+    native="compiled",
 )
 
 
@@ -55,7 +55,7 @@ def lies_in_order(x: Value) -> bool:
             return True
         if op.name == "for":
             x = op.inputs[3 + op.outputs.index(x)]
-        elif op.name in ("setitem", "additem"):
+        elif op.record.writes_elements:
             x = op.inputs[0]
         else:
             break
@@ -69,6 +69,8 @@ contiguous = define(
     infer=lambda x: x.type,
     syntax=lambda x: ast.Call(_np("ascontiguousarray"), [x], []),
     views=(0,),
+    native="compiled",
+    same_shape=True,
 )
 
 # ------------------------------------------------------------------------------- scalars of a dtype
@@ -125,7 +127,7 @@ def compute(op_record, *xs: Value, of: Sequence[Value] = (), **attrs) -> Value:
               for x in xs]
         y = emit(op_record, *xs, **attrs)
         return (narrow(y, dtype=y.type.dtype) if y.type.dtype == common
-                and op_record.name not in CHOICES else y)
+                and not op_record.keeps_dtype else y)
     wanted = result if result in ("float64", "complex128") and kind == "f" else common
     for k, x in enumerate(xs):
         if x.type.dtype not in (wanted, "bool") and (common not in PLAIN
@@ -138,21 +140,21 @@ def compute(op_record, *xs: Value, of: Sequence[Value] = (), **attrs) -> Value:
 
 def _of_truths(op_record, xs: tuple[Value, ...], of: Sequence[Value]):
     """Emit arithmetic on booleans, whose sum is an int in Python and a boolean in NumPy."""
-    if op_record.name in LOGICAL and all(x.type.dtype == "bool"
-                                         and (isinstance(y.type, Array) or not x.type.weak)
-                                         for x, y in zip(xs, of)):
-        return RECORDS[LOGICAL[op_record.name]], xs
+    if op_record.of_truths is not None and all(
+            x.type.dtype == "bool" and (isinstance(y.type, Array) or not x.type.weak)
+            for x, y in zip(xs, of)):
+        return op_record.of_truths, xs
     # an element that is printed as a Python number
-    if op_record.name == "invert" and isinstance(of[0].type, Array) and xs[0].type == BOOL:
-        return RECORDS["logical_not"], xs
-    if op_record.name in OF_INTEGERS and all(x.type in (BOOL, INT) for x in xs):
+    if op_record is ew.invert and isinstance(of[0].type, Array) and xs[0].type == BOOL:
+        return ew.logical_not, xs
+    if op_record in OF_INTEGERS and all(x.type in (BOOL, INT) for x in xs):
         return op_record, [int_(x) for x in xs]
     return op_record, xs
 
 
-LOGICAL = {"add": "bitwise_or", "multiply": "bitwise_and"}
-OF_INTEGERS = ("invert", "negative", "positive", "floor_divide", "remainder", "power", "left_shift",
-               "right_shift", "abs_")
+# ops of which Numba makes no integers where the operands are Python's booleans
+OF_INTEGERS = (ew.invert, ew.negative, ew.positive, ew.floor_divide, ew.remainder, ew.power,
+               ew.left_shift, ew.right_shift, ew.abs_)
 
 
 # ----------------------------------------------------------------------------------- hoisted checks
@@ -242,12 +244,13 @@ def place_in(k, n):
     return k + n if k < 0 else k
 
 
-def of_numbers(function, fold):
+def of_numbers(function, fold, **facts):
     """Define an op on integers that calls `function`, whose source is printed along."""
     name = function.__name__
     return define(
         name, evaluate=function, infer=lambda *ns: INT, fold=fold, helper=function,
         syntax=lambda *ns: ast.Call(ast.Name(name, ast.Load()), list(ns), []),
+        **facts,
     )
 
 
@@ -280,13 +283,13 @@ def _fold_nonempty(n: Value):
     return n if asked or (n.constant is not MISSING and n.constant > 0) else None
 
 
-same_length_op = of_numbers(same_length, _fold_same)
-broadcast_length_op = of_numbers(broadcast_length, _fold_broadcast)
-spread_length_op = of_numbers(spread_length, _fold_spread)
-stays_inside_op = of_numbers(stays_inside, lambda n, end, length: None)
-nonempty_length_op = of_numbers(nonempty_length, _fold_nonempty)
+same_length_op = of_numbers(same_length, _fold_same, returns=0)
+broadcast_length_op = of_numbers(broadcast_length, _fold_broadcast, natural=True)
+spread_length_op = of_numbers(spread_length, _fold_spread, returns=0)
+stays_inside_op = of_numbers(stays_inside, lambda n, end, length: None, returns=0)
+nonempty_length_op = of_numbers(nonempty_length, _fold_nonempty, returns=0)
 supposed_length_op = of_numbers(supposed_length, lambda n: n if n.constant is not MISSING
-                                and n.constant != 1 else None)
+                                and n.constant != 1 else None, returns=0)
 
 natural_exponent_op = of_numbers(natural_exponent, lambda k: k if k.constant is not MISSING
                                  and k.constant >= 0 else None)
@@ -315,8 +318,8 @@ supposed_alike_op = define(
 masked_step_op = of_numbers(masked_step, lambda count, n: None)
 count_of_op = of_numbers(count_of, lambda n: n if isinstance(n.constant, int) and n.constant >= 0
                          else None)
-place_in_op = of_numbers(place_in, _fold_place)
-slice_bound_op = of_numbers(slice_bound, lambda k, n: k if k.constant == 0 else None)
+place_in_op = of_numbers(place_in, _fold_place, natural=True)
+slice_bound_op = of_numbers(slice_bound, lambda k, n: k if k.constant == 0 else None, natural=True)
 
 
 in_bounds_op = of_numbers(in_bounds, lambda k, low, high: k if type(k.constant) is int

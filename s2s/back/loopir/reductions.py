@@ -79,7 +79,6 @@ REDUCTIONS["added_up"] = replace(REDUCTIONS["sum"], step=add, accumulator=lambda
 REDUCTIONS["added_up_lanes"] = REDUCTIONS["added_up"]
 for _name, _combine in (("nanmax", fmax), ("nanmin", fmin)):
     REDUCTIONS[_name] = Reduction(_nothing, _combine, needs_some=True)
-REDUCTIONS["amax"], REDUCTIONS["amin"] = REDUCTIONS["max"], REDUCTIONS["min"]
 
 
 def reduction(op: Op) -> tuple[Reduction, tuple[int, ...]] | None:

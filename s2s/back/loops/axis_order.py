@@ -100,7 +100,7 @@ class Arrays:
         op = v.op
         if op is not None and not op.blocks:
             return ([] if op.record is buffer else [op.inputs[0]]
-                    if op.name in ("setitem", "additem") else None)
+                    if op.record.writes_elements else None)
         if op is None:
             return self._carried(*self.carried[v]) if v in self.carried else None
         return self._carried(op, op.outputs.index(v) - len(op.outputs))
@@ -132,7 +132,7 @@ class Arrays:
                     and -at <= len(user.outputs) else None)
         if user.name == "length":
             return []
-        if (k != 0 or user.name not in ("getitem", "setitem", "additem")
+        if (k != 0 or user.record.indices is None
                 or user.attrs["pattern"] != ("i",) * user.inputs[0].type.rank
                 or not all(isinstance(i.type, Scalar) for i in user.inputs[1:])):
             return None
@@ -141,7 +141,7 @@ class Arrays:
     def accesses(self, group: set[Value]) -> Iterator[Op]:
         for v in group:
             for user, _ in self.users.get(v, ()):
-                if isinstance(user, Op) and user.name in ("getitem", "setitem", "additem"):
+                if isinstance(user, Op) and user.record.indices is not None:
                     yield user
 
     def dominant_axis(self, group: set[Value]) -> int | None:

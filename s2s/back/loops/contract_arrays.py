@@ -29,7 +29,6 @@ from ..loopir.ops import as_dtype, buffer
 from ..loopir.reductions import zero_of
 
 MOST_NUMBERS = 16  # elements of an array that is replaced by scalars
-ELEMENTS = ("getitem", "setitem", "additem")
 
 
 def contract_arrays(block: Block) -> None:
@@ -79,7 +78,7 @@ def _only_user(array: Value, block: Block, reads: Mapping[Op, set[Value]]) -> Tr
         for user, place in trip.uses.get(v, ()):
             if isinstance(user, Block) or user.blocks:
                 continue
-            if (place != 0 or user.name not in ELEMENTS
+            if (place != 0 or user.record.indices is None
                     or any(isinstance(x.type, Array) for x in (*user.inputs[1:], *user.outputs)
                            if x not in versions)):
                 return None
@@ -107,7 +106,7 @@ def _shrink(allocation: Op, around: TripLoop, block: Block) -> None:
         for v in versions:
             v.type = type
         for op in walk(body):
-            if op.name in ELEMENTS and op.inputs[0] in versions:
+            if op.record.indices is not None and op.inputs[0] in versions:
                 del op.inputs[1 if op.name == "getitem" else 2]
                 op.attrs = {**op.attrs, "pattern": op.attrs["pattern"][1:]}
         return
@@ -124,7 +123,7 @@ def _as_number(body: Block, param: Value, versions: list[Value], dtype: str) -> 
     def visit(block: Block) -> None:
         ops: list[Op] = []
         for op in block.ops:
-            if op.name in ELEMENTS and op.inputs[0] in changing:
+            if op.record.indices is not None and op.inputs[0] in changing:
                 ops += _of_number(op, dtype, new)
                 continue
             for inner in op.blocks:
@@ -178,7 +177,7 @@ def _uses_named(array: Value, block: Block, places: list) -> bool:
 
     def named(op: Op, inside: bool) -> bool:
         used = versions & set(op.inputs)
-        if used and (op.name not in ELEMENTS or op.inputs[0] not in used
+        if used and (op.record.indices is None or op.inputs[0] not in used
                      or any(x in used for x in op.inputs[1:])
                      or any(p != "i" for p in op.attrs["pattern"]) or place_of(op) not in known):
             return False
@@ -207,7 +206,7 @@ def _part(allocation: Op, block: Block, places: list) -> None:
     for op in block.ops:
         if op is allocation:
             ops += builder.block.ops
-        elif op.name in ELEMENTS and op.inputs[0] in holds:
+        elif op.record.indices is not None and op.inputs[0] in holds:
             elements, place = holds[op.inputs[0]], place_of(op)
             if op.name == "getitem":
                 new[op.output] = elements[place]

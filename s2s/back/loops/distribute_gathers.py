@@ -41,7 +41,6 @@ from ..loopir.ops import new_buffer, place_in_op
 from ..loopir.vector_support import REAL, SHORT, is_extreme, is_of_reals
 
 STRIP = 256  # trips: enough for vectors, few enough for the nearest cache
-WRITES = ("setitem", "additem")
 
 
 def distribute_gathers(function: Function) -> Function:
@@ -148,7 +147,7 @@ def _scatter(body: Block, gathers: list[Op],
     of writes, those that are costly or gathered.  Other operands, and indices, are recomputed; None
     if an index is costly.
     """
-    writes = [each for each in body.ops if each.name in WRITES]
+    writes = [each for each in body.ops if each.record.writes_elements]
     gathered = dependents(body.ops, (x.output for x in gathers))
     places = {x for each in (*writes, *gathers)
               for x in each.inputs[1 if each.name == "getitem" else 2:]}
@@ -174,7 +173,7 @@ def _written(op: Op) -> list[int] | None:
     for k, (param, end) in enumerate(zip(body.params[1:], body.yields)):
         if isinstance(param.type, Array):
             if (not trip.becomes(param, end)
-                    or not all(user.name in WRITES and at == 0
+                    or not all(user.record.writes_elements and at == 0
                                for user, at in trip.touching(trip.versions(param)))):
                 return None
             found.append(k)
@@ -194,7 +193,7 @@ def _is_side_by_side(op: Op, k: int, varying: set[Value]) -> bool:
 
 def is_simple(op: Op) -> bool:
     """Whether `op` computes numbers from numbers and elements, or writes an element."""
-    numbers = op.outputs if op.name not in WRITES else op.inputs[1:]
+    numbers = op.outputs if not op.record.writes_elements else op.inputs[1:]
     return (op.record.pure and not op.blocks and op.name != "call"
             and all(isinstance(x.type, Scalar) for x in numbers))
 

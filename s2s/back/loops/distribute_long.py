@@ -128,7 +128,7 @@ def _cheap(body: Block) -> set[Value]:
     made, found = {y for op in body.ops
                    for y in op.outputs} | set(body.params[1:]), {body.params[0]}
     for op in body.ops:
-        is_index = op.name in ("add", "subtract", "multiply") and op.output.type.dtype == "int64"
+        is_index = op.record.ring and op.output.type.dtype == "int64"
         if (is_index or op.name == "getitem") and all(x in found or x not in made
                                                       for x in op.inputs):
             found.update(op.outputs)

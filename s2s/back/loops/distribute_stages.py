@@ -48,7 +48,7 @@ from ..loopir.loop_builder import loop, op_named, put
 from ..loopir.ops import new_buffer
 from ..loopir.reductions import sum_step
 from ..loopir.vector_support import SHORT, is_extreme, is_long
-from .distribute_gathers import WRITES, dependents, emit_strip_loop, emit_trip, is_direct, is_simple
+from .distribute_gathers import dependents, emit_strip_loop, emit_trip, is_direct, is_simple
 
 WIDTH = 32  # most trips of a strip: some vectors of them
 # Numbers that fit the nearest caches: a strip has as many rows as do.
@@ -139,8 +139,7 @@ class Stages:
         found: set[Op] = set()
         made = {x for op in self.body.ops for x in op.outputs}
         for op in self.body.ops:
-            is_index = op.name in ("add", "subtract",
-                                   "multiply") and op.output.type.dtype == "int64"
+            is_index = op.record.ring and op.output.type.dtype == "int64"
             is_element = (op.name == "getitem" and op.inputs[0] not in self.root
                           and is_direct(op, self.body.params[0], self.varying))
             if ((is_index or is_element or op.name == "constant") and op.output not in self.root
@@ -152,7 +151,7 @@ class Stages:
         """Whether `op` can be vectorised: no loop, check, gather, or ordered sum."""
         if op.blocks or op.record.helper is not None:
             return False
-        if op.name in ("getitem", *WRITES) and not is_direct(op, self.body.params[0], self.varying):
+        if op.record.indices is not None and not is_direct(op, self.body.params[0], self.varying):
             return False
         return all(self.roles[x] == "own" or op.record is sum_step for x in self.touched[op])
 

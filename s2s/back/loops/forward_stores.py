@@ -14,8 +14,6 @@ from __future__ import annotations
 from ...ir.graph import Function, Op, Value, blocks_of, readers_of, walk
 from ...ir.substitute import substitute
 
-FIRST = {"getitem": 1, "setitem": 2}  # number of the first input that is an index
-
 
 def forward_stores(function: Function) -> Function:
     """Forward stores to loads of the same element in `function`, a loop form, in place."""
@@ -41,7 +39,8 @@ def previous_store(op: Op) -> Op | None:
     if (store is None or store.name != "setitem" or set(store.attrs["pattern"]) != {"i"}
             or store.attrs["pattern"] != op.attrs["pattern"]):
         return None
-    return (store if all(map(is_same, store.inputs[FIRST["setitem"]:], op.inputs[FIRST[op.name]:]))
+    return (store if all(map(is_same, store.inputs[store.record.indices:],
+                              op.inputs[op.record.indices:]))
             else None)
 
 

@@ -54,7 +54,7 @@ from .contract_arrays import (
     resolved,
     scalarise_arrays,
 )
-from .distribute_gathers import WRITES, dependents, is_simple, plan_distribution
+from .distribute_gathers import dependents, is_simple, plan_distribution
 
 COUNTER = object()  # base of an index: the loop's counter
 # How many earlier loops are tried with each loop, and how many ops back they are looked for: this
@@ -358,14 +358,15 @@ def only_scatters(first: Op, second: Op, handed: list[Value]) -> bool:
     dear = dependents(body.ops, handed)
     return (all(op.record in CHECKS or is_simple(op) for op in body.ops)
             and plan_distribution(first) is not None
-            and not any(x in dear for op in body.ops if op.name in WRITES for x in op.inputs[2:]))
+            and not any(x in dear for op in body.ops if op.record.writes_elements
+                        for x in op.inputs[2:]))
 
 
 def is_vector_loop(loop: Op) -> bool:
     """Whether trips can be vectorised: each writes only at a fixed distance from its counter."""
     index = loop.blocks[0].params[0]
     return all(any(base_offset(x)[0] is index for x in op.inputs[2:])
-               for op in walk(loop.blocks[0]) if op.name in ("setitem", "additem"))
+               for op in walk(loop.blocks[0]) if op.record.writes_elements)
 
 
 def stay_in_step(*arrays: tuple[Trip, Value]) -> bool:
@@ -389,8 +390,7 @@ def places(trip: Trip, array: Value) -> set[tuple]:
     own = {*trip.body.params[1:], *(p for inner in trip.owner for p in inner.params)}
 
     def place(op: Op, k: int) -> tuple:
-        if k != 0 or op.name not in ("getitem", "setitem",
-                                     "additem") or op.attrs["pattern"] != ("i",) * array.type.rank:
+        if k != 0 or op.record.indices is None or op.attrs["pattern"] != ("i",) * array.type.rank:
             return ((op, 0),)
         found = [base_offset(x) for x in op.inputs[1 if op.name == "getitem" else 2:]]
         if any(isinstance(base, Value) and (isinstance(base.type, Array) or base in own

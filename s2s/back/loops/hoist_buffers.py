@@ -41,14 +41,12 @@ from ...ir.builder import Builder
 from ...ir.graph import MISSING, Block, Function, Op, Value, walk
 from ...ir.types import Array
 from ...ops.core.record import dims_of, value
-from ..arrays.small_linalg import BY_ELIMINATION
 from ..loopir.loop_builder import loop, op_named, put
 from ..loopir.ops import new_buffer, same_length_op
 from ..loopir.reductions import zero_of
 
-# ops that compute lengths
-ARITHMETIC = frozenset({"constant", "length", "add", "subtract", "multiply", "at_least_zero"})
-WRITERS = frozenset({"setitem", "additem", *BY_ELIMINATION})
+# what lengths are computed by, beside sums and products
+LENGTHS = ("constant", "length", "at_least_zero")
 READERS = frozenset({"getitem", "matmul", "length"})
 LOOPS = ("for", "while")
 FEW = 32  # numbers that are copied faster than they are allocated
@@ -270,7 +268,8 @@ def _invariant(own_lengths: list[Value], inside: set[Value]) -> list[Op] | None:
     def visit(n: Value) -> bool:
         if n not in inside:
             return True
-        if n.op is None or n.op.name not in ARITHMETIC or not all(map(visit, n.op.inputs)):
+        if n.op is None or not (n.op.record.ring or n.op.name in LENGTHS) or (
+                not all(map(visit, n.op.inputs))):
             return False
         along[n.op] = None
         return True
@@ -298,7 +297,7 @@ def _successor(version: Value, body: Block) -> Value | None | bool:
         return False
     found = None
     for op in body.ops:
-        if op.name in WRITERS and op.inputs[0] is version and version not in op.inputs[1:]:
+        if op.record.writes == 0 and op.inputs[0] is version and version not in op.inputs[1:]:
             next_one = op.output
         elif op.name in LOOPS and version in op.inputs[(first := parts(op)[0]):]:
             if op.inputs.count(version) != 1 or not _only_read(version, op.blocks):

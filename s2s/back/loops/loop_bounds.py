@@ -34,7 +34,7 @@ from ...ir.graph import MISSING, Block, Function, Op, Value
 from ...ir.types import Array
 from ...ops.arrays.index_pattern import expand, is_basic, paired
 from ...ops.core.elementwise import add, multiply, subtract
-from ...ops.core.record import value
+from ...ops.core.record import RECORDS, value
 from ...ops.core.shape import length
 from ..loopir.elements import stride
 from ..loopir.ops import (
@@ -48,20 +48,11 @@ from ..loopir.ops import (
 )
 
 DEPTH, BUDGET = 8, 600  # limits of a proof: nested substitutions, and substitutions in all
-# ops that return their first operand
-OUTCOMES = frozenset({"same_length", "nonempty_length", "supposed_length", "spread_length",
-                      "stays_inside"})
-SAME_SHAPE = frozenset({"setitem", "additem", "contiguous", "copy", "stop_gradient", "argsort",
-                        "cholesky", "inv"})
 FACTS = (same_length_op, spread_length_op, broadcast_length_op)  # checks of two lengths
 # the same checks, which no pass may move or drop
 PINNED = {record: replace(record, pure=False, only_raises=True) for record in FACTS}
 NAMES_OF_FACTS = frozenset(record.name for record in FACTS)
-# ops whose result is not negative
-NATURAL = frozenset({"at_least_zero", "slice_bound", "place_in", "size", "broadcast_length",
-                     "strip_length", "strips_of", "whole_rows"})
 NO_CHECKS: frozenset[Op] = frozenset()
-ACCESSES = {"getitem": 1, "setitem": 2, "additem": 2}  # number of the first input that is an index
 
 
 class Affine(NamedTuple):
@@ -220,7 +211,7 @@ class Bounds:
         for op in block.ops:
             if op.name in NAMES_OF_FACTS:
                 self.checks.append(op)
-            if op.name in ACCESSES:
+            if op.record.indices is not None:
                 self.access(op)
             if op.name == "for":
                 self.loops[op.blocks[0].params[0]] = op
@@ -241,7 +232,7 @@ class Bounds:
 
     def access(self, op: Op) -> None:
         """Prove each index of `op`, one for each axis, in bounds, or check it."""
-        array, index = op.inputs[0], op.inputs[ACCESSES[op.name]:]
+        array, index = op.inputs[0], op.inputs[op.record.indices:]
         if not isinstance(array.type, Array) or op.attrs["pattern"] != ("i",) * array.type.rank:
             return
         for axis, (i, n) in enumerate(zip(index, self.lengths(array))):
@@ -308,8 +299,8 @@ class Bounds:
                 return self.affine(op.inputs[0])
             case "on_tape":
                 return self.affine(op.inputs[0])
-        if op.name in OUTCOMES:
-            return self.affine(op.inputs[0])
+        if op.record.returns is not None:
+            return self.affine(op.inputs[op.record.returns])
         if op.record.pure and op.inputs and all(getattr(v.type, "dtype", None) in ("int64", "bool")
                                                 and not isinstance(v.type, Array)
                                                 for v in op.inputs) and not op.attrs:
@@ -350,7 +341,7 @@ class Bounds:
             return self.own(array)
         if op.record is buffer:
             return tuple(map(self.affine, op.inputs))
-        if (op.name in SAME_SHAPE and isinstance(op.inputs[0].type, Array)
+        if (op.record.same_shape and isinstance(op.inputs[0].type, Array)
                 and op.inputs[0].type.rank == array.type.rank):
             return self.lengths(op.inputs[0])
         match op.name:
@@ -457,7 +448,7 @@ class Bounds:
         if x not in self.facts_of:
             self.facts_of[x] = ()
             if (x.op is not None and not x.op.blocks and not isinstance(x.type, Array)
-                    and x.op.name not in ACCESSES):
+                    and x.op.record.indices is None):
                 own = (x.op,) if x.op.name in NAMES_OF_FACTS else ()
                 self.facts_of[x] = unique_ops(*(self.facts(v) for v in x.op.inputs
                                               if not isinstance(v.type, Array)), own)
@@ -479,7 +470,7 @@ class Bounds:
                 array = carry(*self.carried[array])[0]
             elif array.op.record is buffer:
                 return unique_ops(*map(self.facts, array.op.inputs))
-            elif array.op.name in SAME_SHAPE:
+            elif array.op.record.same_shape:
                 array = array.op.inputs[0]
             else:
                 break
@@ -651,7 +642,8 @@ class Proof:
         return Proof(self.bounds, ()).holds(goal, depth) is not None
 
     def is_natural(self, atom: Atom) -> bool:
-        return atom.kind == "axis" or atom.kind in NATURAL
+        return (atom.kind == "axis"
+                or atom.kind in RECORDS and RECORDS[atom.kind].natural)
 
     def smaller(self, goal: Affine) -> Iterator[tuple[Affine, frozenset[Op]]]:
         """Sums that are at most `goal`, and the checks that prove it; any of them >= 0 suffices."""

@@ -34,6 +34,7 @@ from ..loopir.ops import buffer
 from .forward_stores import is_same
 from .reuse_dying_buffers import only_write
 
+# arithmetic that is cheaper than a load, and counted
 ARITHMETIC = ("add", "subtract", "negative")
 LOADS, OPERATIONS = 2, 1  # limits for one recomputed element
 READERS = 3  # most loops that recompute it

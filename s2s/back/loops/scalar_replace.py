@@ -226,8 +226,7 @@ def _accesses(body: Block, param: Value, end: Value, readers: Readers) -> list[O
         for op, _ in readers[version]:
             if op is None and version is end and body.yields.count(end) == 1:
                 continue
-            if op not in position or op.name not in ("getitem", "setitem",
-                                                     "additem") or op.inputs.count(version) != 1:
+            if op not in position or op.record.indices is None or op.inputs.count(version) != 1:
                 return None
             if (op.inputs[0] is not version or set(op.attrs["pattern"]) != {"i"}
                     or not isinstance(op.output.type, Scalar) and op.name == "getitem"):

@@ -24,6 +24,7 @@ from ...ops.core.record import Record
 
 PUSHES = {"tape_push": 1, "list_insert": 1}  # op -> the input that becomes an item
 PUTS = {**PUSHES, "list_set": 1, "list_full": 0}
+# their results hold items of their operands
 REARRANGED = frozenset({"list_slice", "list_join", "list_copy", "list_zeros", "list_plus",
                         "slice_plus", "list_pick", "list_put", "tape_copy", "tape_reversed",
                         "tape_kept"})

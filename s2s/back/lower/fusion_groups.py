@@ -88,6 +88,7 @@ def partition(block: Block, space: Callable[[Op], tuple | None], reduces: Callab
     return ordered
 
 
+# arithmetic so cheap that it is computed where it is read
 LITTLE = ("add", "subtract", "multiply", "negative")
 
 
@@ -202,7 +203,7 @@ def overwritten_views(groups: list[Group], last: dict[Value, int]) -> dict[int, 
                 for root in roots.get(op.inputs[0], {op.inputs[0]}):
                     taken.setdefault(root, []).append(op.output)
         for op in group.ops if taken else ():
-            if op.name in ("setitem", "additem"):
+            if op.record.writes_elements:
                 a = op.inputs[0]
                 met = [v for root in roots.get(a, {a}) for v in taken.pop(root, ())]
                 found.setdefault(k, []).extend(v for v in met if last.get(v, -1) > k)

@@ -18,7 +18,7 @@ from ...ops.core.record import value
 from ..loopir.elements import Elements
 from ..loopir.loop_builder import op_named
 
-SUMS = ("add", "subtract", "multiply")
+# views that have a rule here as sums of ranges do
 VIEWS = ("getitem", "expand_dims", "transpose")
 
 
@@ -38,7 +38,7 @@ def index_sums(block: Block) -> set[Op]:
         for k, x in enumerate(op.inputs):
             if k not in op.record.shapes and not is_index(op, k):
                 drop(x, ranges)
-    return {op for op in ranges.values() if op.name in SUMS}
+    return {op for op in ranges.values() if op.record.ring}
 
 
 def drop(x: Value, ranges: dict[Value, Op]) -> None:
@@ -63,7 +63,7 @@ def is_view(op: Op) -> bool:
 
 def is_sum(op: Op, ranges: dict[Value, Op]) -> bool:
     """Whether `op` adds or multiplies ranges in `ranges` and numbers, with known broadcasting."""
-    if (op.name not in SUMS or not isinstance(op.output.type, Array)
+    if (not op.record.ring or not isinstance(op.output.type, Array)
             or op.output.type.dtype != "int64"):
         return False
     dims = op.output.type.dims
@@ -76,7 +76,7 @@ def is_sum(op: Op, ranges: dict[Value, Op]) -> bool:
 
 def is_index(op: Op, k: int) -> bool:
     """Whether input `k` of `op` is an index array."""
-    first = {"getitem": 1, "setitem": 2, "additem": 2}.get(op.name)
+    first = op.record.indices
     return first is not None and k >= first and is_advanced(op.attrs["pattern"], op.inputs[first:])
 
 

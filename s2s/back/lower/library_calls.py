@@ -42,33 +42,12 @@ from ...ops.program.list_ops import (
     native_unstack_each,
 )
 from ...ops.program.opaque_call import called, foreign, functions_in, objects_named
-from ...ops.program.random import NATIVE_DRAWS
-from ..arrays.binary_search import DIGITIZED
-from ..arrays.small_linalg import BY_ELIMINATION, DETERMINANT, MINORS
 from ..syntax.unparse import expression_text
 
 numba, scipy = later("numba"), later("scipy")
 
-# their results are contiguous, or made so: loops run over them
-TRANSFORMS = frozenset({"fft", "ifft", "rfft", "irfft", "dct", "dst"})
 MANY_AXES = re.compile(r"np\.fft\.i?r?fft[2n]\(")
-# searches in data, which Numba compiles itself
-FOUND = frozenset({"nonzero", "flatnonzero", "searchsorted", "digitize", "bincount"})
-KEPT = FOUND | {"matmul", "solve", "inv", "det", "cholesky", "sign_of_det", "log_of_det", "argsort",
-                "tuple", "call", "tape_push", "unique", "isin", "histogram", "lexsort", "delete",
-                "insert", "list_of", "list_full", "list_set", "list_add", "list_insert",
-                "list_total", "list_unstack", "list_cut", "foreign", "cofactors", "cofactors_along",
-                "inverse_or_nan", *BY_ELIMINATION, DETERMINANT.name, MINORS.name, DIGITIZED.name,
-                *TRANSFORMS}
-NATIVE = frozenset({"tuple", "item", "call", "tape_new", "tape_push", "tape_pop", "tape_len",
-                    "tape_copy", "tape_reversed", "tape_kept", "getitem", "setitem", "additem",
-                    "buffer", "length", "size", "shape", "ndim", "constant", "undefined",
-                    "stop_gradient", "copy", "contiguous", "list_of", "list_full", "list_get",
-                    "list_sum", "list_total"}) | NATIVE_DRAWS
-OF_MATRICES = frozenset({"matmul", "solve", "inv", "det", "cholesky", "sign_of_det", "log_of_det"})
 AS_PYTHON = ("float64", "int64", "complex128", "bool")
-IN_PYTHON = frozenset({"default_rng", "rng.choice", "rng.choice_by_p", "rng.gumbel"})
-DRAWN = NATIVE_DRAWS | IN_PYTHON
 FLOATS = ("float32", "float64", "complex64", "complex128")
 
 _made: dict[tuple, Record] = {}  # source text of the function -> the op that calls it
@@ -76,25 +55,22 @@ _made: dict[tuple, Record] = {}  # source text of the function -> the op that ca
 
 def is_opaque(op: Op) -> bool:
     """Whether `op` needs its array operands contiguous in memory."""
-    return op.name in KEPT or op.name in DRAWN
+    return bool(op.record.contiguous)
 
 
 def is_native(op: Op) -> bool:
-    """Whether Numba compiles `op` unchanged."""
-    if (op.name in ("round_decimal", "foreign") or op.record is list_pop_at
-            and not isinstance(item_type(op.inputs[0].type), Scalar)):
-        return False
-    if is_scipys_of_complex(op):
+    """Whether Numba compiles `op` unchanged: Note [Native code]."""
+    record = op.record
+    if record.native == "python" or is_scipys_of_complex(op) or (
+            record is list_pop_at and not isinstance(item_type(op.inputs[0].type), Scalar)):
         return False
     arrays = [x for x in (*op.inputs, *op.outputs) if isinstance(x.type, Array)]
-    if (not arrays and op.name not in IN_PYTHON or op.name in NATIVE or op.blocks
-            or op.record.writes is not None or op.record.helper is not None):
+    if (not arrays or record.native == "compiled" or op.blocks or record.writes is not None
+            or record.helper is not None or record.syntax is None):
         return True
-    if op.record.syntax is None:
-        return True
-    if op.name in FOUND:
+    if record.native == "search":
         return isinstance(op.inputs[0].type, Array)
-    if op.name in OF_MATRICES:
+    if record.native == "matrix":
         dtypes = {x.type.dtype for x in arrays}
         return len(dtypes) == 1 and dtypes <= set(FLOATS) and all(x.type.rank <= 2 for x in arrays)
     return False
@@ -129,10 +105,11 @@ def python_call(op: Op) -> Record:
     who = "Python" if objects else "SciPy" if call.startswith("scipy.") else "NumPy"
     name = (f"python_{called(objects[0])}" if objects
             else f"{who.lower()}_{op.name.replace('.', '_').strip('_')}")
-    if op.name in TRANSFORMS and op.output.type.rank > 1:
+    is_contiguous = op.record.contiguous == "all"
+    if is_contiguous and op.output.type.rank > 1:
         call = f"np.ascontiguousarray({call})"
     types = [t if t == "generator_type" else repr(t)
-             for t in (numba_type(y, op.name in TRANSFORMS) for y in op.outputs)]
+             for t in (numba_type(y, is_contiguous) for y in op.outputs)]
     ys = ["y"] if len(types) == 1 else [f"y{k}" for k in range(len(types))]
     text = (f"def {{name}}({', '.join(names)}):\n"
             f"    # Numba does not know this: {who} does it, called from compiled code\n"

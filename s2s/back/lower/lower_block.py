@@ -24,8 +24,8 @@ from ..loopir.reductions import REDUCTIONS
 from .fusion_groups import ReadAfter, last_reads, overwritten_views, partition
 from .gather import column_gathers
 from .index_arrays import index_sums, sum_of_indices
-from .library_calls import OF_MATRICES, is_native, is_opaque, print_call, python_call
-from .nest import SAME, emit_nest, ends_nest, index_space
+from .library_calls import is_native, is_opaque, print_call, python_call
+from .nest import emit_nest, ends_nest, index_space
 from .scans import SCANS, scan
 from .scope import Scope, fill
 from .slice_writes import clashes, write_region
@@ -250,12 +250,12 @@ def manner(record: Record) -> str:
     """A word for the way in which an op is lowered."""
     if record.rebuild is not None:
         return "blocks"
-    if record.elementwise or record.name in REDUCTIONS or record.name in SAME:
+    if record.elementwise or record.name in REDUCTIONS or record.same_elements:
         return "fused"
-    if record.name in KINDS:
+    if record in KINDS:
         return "an index"
-    if record.name in SCANS or record.writes is not None:
+    if record in SCANS or record.writes is not None:
         return "a loop"
-    if record.name in OF_MATRICES:
+    if record.native == "matrix":
         return "BLAS, LAPACK"
     return "rewritten" if record.name in REWRITTEN else "as printed"

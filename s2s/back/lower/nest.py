@@ -44,9 +44,6 @@ from .gather import (
 )
 from .slice_writes import is_place_of, region, write_space
 
-# each element of the result is one of x
-SAME = ("stop_gradient", "shaped_like", "positive", "spread", "broadcast_to")
-
 # ------------------------------------------------------------------------------------- index spaces
 
 
@@ -56,7 +53,7 @@ def is_pointwise(op: Op) -> bool:
         return isinstance(op.inputs[0].type, Array)
     if is_scipys_of_complex(op):
         return False
-    return op.record.elementwise or is_gather(op) or op.name in SAME
+    return op.record.elementwise or is_gather(op) or op.record.same_elements
 
 
 def index_space(op: Op, equal: Equalities) -> tuple | None:
@@ -463,7 +460,7 @@ class Nest:
             return gather(self.scope, op, index, self.places[op])
         operands = [x for k, x in enumerate(op.inputs) if k not in op.record.shapes]
         xs = list(map(number_of, operands))
-        if op.name == "astype" or op.name in SAME:
+        if op.name == "astype" or op.record.same_elements:
             return as_dtype(xs[0], dtype)
         if op.name == "where":
             return select(xs[0], as_dtype(xs[1], dtype), as_dtype(xs[2], dtype))

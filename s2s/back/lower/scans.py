@@ -12,7 +12,7 @@ from ...ir.graph import Op, Value
 from ...ir.types import Array, Scalar, is_inexact
 from ...ops.core.axis_numbers import normal_axes
 from ...ops.core.elementwise import select
-from ...ops.core.record import RECORDS, value
+from ...ops.core.record import RECORDS, Record, value
 from ..arrays.legalise import complex_order
 from ..loopir.elements import Elements, Index, flat_index, read, unflat_index
 from ..loopir.loop_builder import add, loop, op_named, put
@@ -27,19 +27,19 @@ from ..loopir.ops import (
 from ..loopir.reductions import start
 from .masks import masked_read, masked_write
 
-SCANS: dict[str, Callable] = {}
+SCANS: dict[Record, Callable] = {}
 
 
 def scan(scope, op: Op) -> bool:
     """Lower `op`, if it is one of these; return False to leave it to others."""
-    found = SCANS.get(op.name)
+    found = SCANS.get(op.record)
     return found is not None and found(scope, op)
 
 
 def entry(*names: str) -> Callable:
     def register(function: Callable) -> Callable:
         for name in names:
-            SCANS[name] = function
+            SCANS[RECORDS[name]] = function
         return function
 
     return register

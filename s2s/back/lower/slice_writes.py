@@ -110,7 +110,7 @@ def write_region(scope, op: Op) -> bool:
 
 def write_space(op: Op, equal: Equalities, computed: Callable[[Op], bool]) -> tuple | None:
     """The index space of a write that may join its value's nest. Note [Writes that join a nest]."""
-    if op.name not in ("setitem", "additem"):
+    if not op.record.writes_elements:
         return None
     a, v, *operands = op.inputs
     if (not isinstance(a.type, Array) or not isinstance(v.type, Array) or v.op is None

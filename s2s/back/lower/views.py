@@ -16,18 +16,18 @@ from ...ir.graph import MISSING, Op, Value
 from ...ir.types import Array, Extent
 from ...ops.core.axis_numbers import normal_axes
 from ...ops.core.elementwise import select
-from ...ops.core.record import RECORDS, constant, value
+from ...ops.core.record import RECORDS, Record, constant, value
 from ..loopir.elements import Elements, Index, basic_view, reshaped, transposed, unflat_index
 from ..loopir.loop_builder import add, multiply, op_named, subtract
 from ..loopir.ops import as_dtype, compute, contiguous, count_of_op, new_buffer, place_in_op
 from .gather import gather, gather_lengths, is_gather
 
-KINDS: dict[str, Callable] = {}
+KINDS: dict[Record, Callable] = {}
 
 
 def define_view(scope, op: Op) -> bool:
     """Define the result of `op` by index arithmetic; return False where that is impossible."""
-    kind = KINDS.get(op.name)
+    kind = KINDS.get(op.record)
     if (kind is None or len(op.outputs) != 1
             or not isinstance(op.output.type, Array) and op.name != "squeeze"):
         return False
@@ -46,7 +46,7 @@ def entry(*names: str) -> Callable:
 
     def register(function: Callable) -> Callable:
         for name in names:
-            KINDS[name] = function
+            KINDS[RECORDS[name]] = function
         return function
 
     return register

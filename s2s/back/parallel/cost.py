@@ -9,26 +9,37 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections import Counter
 from collections.abc import Sequence
 
+from ...ops.core.define_elementwise import IN_MATH
+from ...ops.core.record import RECORDS, returns_its_operand
 from ..syntax.ast_names import names_in, nodes_in, stored_in
 
-SLOW = {"exp", "log", "sin", "cos", "tan", "tanh", "sinh", "cosh", "expm1", "log1p", "exp2", "log2",
-        "log10", "power", "pow", "arctan", "arctan2", "atan", "atan2", "arcsin", "arccos", "asin",
-        "acos", "erf", "erfc", "gamma", "lgamma", "hypot", "cbrt", "logaddexp", "arcsinh",
-        "arccosh", "arctanh", "asinh", "acosh", "atanh"}
 MANY = 8  # assumed trips of a loop of which nothing is known
 LANES = 4  # trips at a time, in vectorised loops of a strip
 CALL = 200  # operations of a matrix product or the like
 LIBRARIES = ("blas_", "lapack_")  # name prefixes of functions that call libraries
 UNKNOWN = "unknown"
 LONG = 200  # characters
-# calls whose result is at most their first argument
-LENGTHS = frozenset({"same_length", "nonempty_length", "spread_length", "broadcast_length",
-                     "supposed_length", "stays_inside", "strips_of"})
+# ops whose result is taken to be their first operand: an estimate, for what broadcasts and for what
+# divides it into strips
+ABOUT = frozenset({"broadcast_length", "strips_of"})
 
 Work = Counter  # operation count by the factors of a product of trip counts, as text
+
+
+@functools.cache
+def costs() -> dict[str, int]:
+    """The costs of ops that take longer than an addition, by the names that they are called by."""
+    return {each.name.rpartition(".")[2]: record.cost for record in RECORDS.values()
+            if record.cost > 1 for each in (record, IN_MATH.get(record, record))}
+
+
+def is_length(name: str) -> bool:
+    """Whether a call of `name` returns its first argument, or less."""
+    return name in ABOUT or returns_its_operand(name)
 
 
 def work_of(body: Sequence[ast.stmt], inside: set[str], index: str = "",
@@ -84,8 +95,7 @@ def _operations(tree: ast.AST) -> Work:
             case ast.Call(ast.Name(name)) if name.startswith(LIBRARIES):
                 count += CALL
             case ast.Call(ast.Attribute(_, name) | ast.Name(name)):
-                # vectorised 3, by libm 12
-                count += 6 if name.removeprefix("vector_") in SLOW else 1
+                count += costs().get(name.removeprefix("vector_"), 1)
             case ast.BinOp() | ast.UnaryOp() | ast.Compare() | ast.Subscript() | ast.AugAssign():
                 count += 1
     return Work({(): count})
@@ -137,7 +147,7 @@ class Substitute(ast.NodeTransformer):
         return self.known.get(node.id, node)
 
     def visit_Call(self, node: ast.Call):
-        if isinstance(node.func, ast.Name) and node.func.id in LENGTHS:
+        if isinstance(node.func, ast.Name) and is_length(node.func.id):
             return self.visit(node.args[0])  # a check, or an upper bound
         return self.generic_visit(node)
 

@@ -38,7 +38,7 @@ from ...ops.program.opaque_call import foreign
 from ..syntax.ast_builders import dtype_argument, placed
 from ..syntax.ast_names import exposed, loaded_in, names_in, nodes_in, stored_in, unused_name
 from .cost import CallValues, Work, as_factor, parsed, spelled, trips_of, work_of
-from .sections import MADE, groups, in_sections
+from .sections import groups, in_sections
 
 # functions of runtime/threads/parallel_for.py that an outlined loop calls
 PARTS = ("add_parts", "apart", "in_parts", "natural", "parts_of")
@@ -151,7 +151,8 @@ def is_in_c_order(x: Value) -> bool:
     """Whether the array `x` surely has the layout of `np.zeros`."""
     x = original_version(x)
     return isinstance(x.type, Array) and (len(x.type.dims) == 1 or x.op is not None
-                                          and x.op.name in MADE)
+                                          and (x.op.name == "buffer"
+                                               or x.op.record.allocates is not None))
 
 
 def is_buffer(x: Value) -> bool:

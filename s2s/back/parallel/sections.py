@@ -32,14 +32,13 @@ from ...ir.types import Array, Scalar
 from ..syntax.ast_builders import dtype_argument
 from ..syntax.ast_names import exposed, names_in, nodes_in, stored_in
 from ..syntax.unparse import Comment
-from .cost import LENGTHS, parsed
+from .cost import is_length, parsed
 
 # memory of unknown origin, and memory of arguments
 ANYTHING, ARGUMENT = "anything", "argument"
-MADE = frozenset({"buffer", "zeros", "empty", "ones", "full"})
 # loops: with more, each has a small share of the work, and comparing all pairs takes long
 FEW = 16
-# functions of np that allocate
+# functions of np, as the text names them, that allocate
 NEW = frozenset({"zeros", "empty", "ones", "full", "zeros_like", "empty_like"})
 OF_NUMBERS = frozenset({"unshared_zeros", "unshared_empty", "unshared_like", "len", "float", "int",
                         "bool", "abs", "max", "min"})
@@ -194,7 +193,7 @@ def is_known(call: ast.Call) -> bool:
     """Whether the callee returns numbers or new arrays of numbers, or checks them."""
     match call.func:
         case ast.Name(name):
-            return name in OF_NUMBERS or name in LENGTHS
+            return name in OF_NUMBERS or is_length(name)
         case ast.Attribute(ast.Name("np"), name):
             return name in NEW
     return False
@@ -203,7 +202,7 @@ def is_known(call: ast.Call) -> bool:
 def checks(statement: ast.stmt) -> bool:
     """Whether a statement may raise: later statements may rely on its check."""
     return any(isinstance(node, ast.Raise) or isinstance(node, ast.Call)
-               and isinstance(node.func, ast.Name) and node.func.id in LENGTHS
+               and isinstance(node.func, ast.Name) and is_length(node.func.id)
                for node in nodes_in(statement))
 
 
@@ -238,7 +237,7 @@ def origins(values: Sequence[Value]) -> set[object]:
             found.add(ANYTHING)
         else:
             found.add(x.op)
-            if x.op.name not in MADE:
+            if x.op.record.allocates is None and x.op.name != "buffer":
                 waiting += [y for y in (*x.op.inputs,
                                         *(y for block in x.op.blocks for y in free_values(block)))
                             if not isinstance(y.type, Scalar)]

@@ -31,15 +31,6 @@ from ...ops.program.recursive_callee import Recursive
 from ..syntax.ast_names import nodes_in
 from ..syntax.unparse import Comment
 
-_COMPARES = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "where",
-             "select", "logical_not", "not_", "and_", "or_", "bitwise_and", "bitwise_or", "isnan",
-             "isinf", "isfinite", "astype", "convert", "float_", "sign", "negative", "positive",
-             "real", "imag", "conjugate"}
-_SUMS = {"sum", "matmul", "dot", "dot_left", "dot_right", "inner", "outer", "einsum", "additem",
-         "cumsum", "prod"}
-# the program's own, besides poles
-_OVERFLOWS = {"exp", "exp2", "expm1", "sinh", "cosh", "sqrt", "cbrt", "square", "floor_divide"}
-_QUOTIENTS = {"divide", "quotient", "single_quotient"}
 SILENT = 'np.errstate(all="ignore")'
 
 
@@ -50,7 +41,8 @@ def is_derived(line: Line | None) -> bool:
 
 def computes(op: Op) -> bool:
     """Whether NumPy might warn about the computation of `op`."""
-    return op.record.elementwise and op.name not in _COMPARES or op.name in _SUMS
+    return (op.record.warns != "never" if op.record.elementwise
+            else op.record.warns == "overflow")
 
 
 class SilencedOps:
@@ -61,7 +53,8 @@ class SilencedOps:
         self.quiet: set[Op] = set()
         self.loud = {op for op in walk(function.block) if warns_itself(op)}
         self.block = {op: block for block in blocks_of(function.block) for op in block.ops}
-        self.divisors = {(op.inputs[1], self.block[op]) for op in self.loud if op.name in _QUOTIENTS
+        self.divisors = {(op.inputs[1], self.block[op])
+                         for op in self.loud if op.record.divides
                          # the program warns where these are 0
                          and not (op.line is not None and op.line.source.silent)}
         while True:
@@ -91,7 +84,7 @@ class SilencedOps:
         if not is_derived(op.line) or op.line.again:
             return
         begins = computes(op) and (op.line.steep or bool(op.line.source.silent))
-        if op.name in _QUOTIENTS:
+        if op.record.divides:
             a, b = op.inputs
             begins = (begins or b.op is not None and b.op.record.elementwise
                       and b.op.record.slope_at(b.op.inputs)
@@ -109,7 +102,7 @@ def warns_itself(op: Op) -> bool:
     """
     if is_derived(op.line) or not op.record.elementwise or not any(map(_is_float, op.outputs)):
         return False
-    return op.name in _OVERFLOWS or op.record.slope_at(op.inputs) != "finite"
+    return op.record.warns == "overflow" or op.record.slope_at(op.inputs) != "finite"
 
 
 def calls_quiet(op: Op) -> bool:

@@ -25,18 +25,19 @@ from ...ir.types import Array, List, Scalar, Tape, Unknown
 from ...ops.core.copy import copy_again
 from ...ops.core.record import Record, same_shape
 
-AUGMENTED = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
+AUGMENTED = ("a + b", "a - b", "a * b", "a / b")  # printed as `a += b` and the like
 TRIALS = 200  # most writes `x += y` that are tried in one function
 
 
-def _in_place(name: str) -> Record:
+def _in_place(python: str) -> Record:
     """The record of `x += y` on arrays: overwrites x. Used only between here and the printer."""
     return Record(
-        f"{name} in place", evaluate=None, infer=lambda x, y: x.type, writes=0, views=(0,)
+        f"{python} in place", evaluate=None, infer=lambda x, y: x.type, writes=0, views=(0,),
+        python=python
     )
 
 
-IN_PLACE = {name: _in_place(name) for name in AUGMENTED}
+IN_PLACE = {python: _in_place(python) for python in AUGMENTED}
 
 
 def insert_copies(function: Function, results: bool = False, augmented: bool = True) -> Function:
@@ -53,7 +54,7 @@ def insert_copies(function: Function, results: bool = False, augmented: bool = T
     in_place = _augmented(function, copied) if augmented else []
     _insert_copies(function, copied)
     for op in in_place:
-        op.record = IN_PLACE[op.name]
+        op.record = IN_PLACE[op.record.python]
     return function
 
 
@@ -315,7 +316,7 @@ def _augmented(function: Function, copied: frozenset) -> list[Op]:
     """Sums like `x = x + y` on arrays that may overwrite x."""
     carried = _carried_on(function)
     for op in walk(function.block):
-        if op.name in AUGMENTED and op.output in carried:
+        if op.record.python in AUGMENTED and op.output in carried:
             param = carried[op.output]
             if param is _before_writes(op.inputs[0]) and op.output.name in ("", param.name):
                 op.output.name = param.name
@@ -365,7 +366,8 @@ def _carried_on(function: Function) -> dict[Value, Value]:
 
 
 def _looks_augmented(op: Op) -> bool:
-    if op.name not in AUGMENTED or not op.output.name or op.output.name != op.inputs[0].name:
+    if (op.record.python not in AUGMENTED or not op.output.name
+            or op.output.name != op.inputs[0].name):
         return False
     x, y = op.inputs
     dtype = getattr(y.type, "dtype", None)

@@ -12,6 +12,7 @@ from ...ir.graph import MISSING, Block, Op, Value
 from ...ir.types import Array, Scalar, Type
 from ...ops.arrays.index_pattern import index_syntax
 from ...ops.core.control import tape_source
+from ...ops.core.record import Record
 from ..parallel.outline_parallel import mark as mark_loop
 from ..syntax.ast_builders import (
     LONG_REST,
@@ -37,8 +38,12 @@ from .placeholders import must_be_bound, placeholder
 from .prepare import in_place_results
 from .raises import raise_statement, restore_asserts
 
-_OPERATORS = {"add": ast.Add, "subtract": ast.Sub, "multiply": ast.Mult, "divide": ast.Div}
 _FRESH = re.compile(r"\b(?:d|any|s)\d+\b")
+
+
+def _operator(record: Record) -> ast.operator:
+    """The operator of an op that is one of Python's."""
+    return ast.parse(record.python, mode="eval").body.op
 
 
 class Writer:
@@ -172,7 +177,7 @@ class Writer:
             return self.alias(op) + [
                 ast.AugAssign(
                     self.target(op.output),
-                    _OPERATORS[op.name.split()[0]](),
+                    _operator(op.record),
                     self.expression(op.inputs[1]),
                 )
             ]
@@ -241,8 +246,8 @@ class Writer:
             update = None if self.annotate else self.update_of(op)
             if update is None:
                 return body + [ast.Assign([target], self.expression(value))]
-            kind, other = update
-            return body + [ast.AugAssign(target, _OPERATORS[kind](), self.expression(other))]
+            combined, other = update
+            return body + [ast.AugAssign(target, _operator(combined), self.expression(other))]
         pattern = op.attrs["pattern"]
         if (
             self.annotate
@@ -270,10 +275,10 @@ class Writer:
                 return body + [ast.AugAssign(target, ast.Sub(), ast.BinOp(positive, kind, right))]
         return body + [ast.AugAssign(target, ast.Add(), added)]
 
-    def update_of(self, op: Op) -> tuple[str, Value] | None:
+    def update_of(self, op: Op) -> tuple[Record, Value] | None:
         """(operation, v) if `op` stores `a[i] op v` in a[i]."""
         array, value, operands = op.inputs[0], op.inputs[1], op.inputs[2:]
-        if not self.layout.is_inlined(value) or value.op.name not in AUGMENTED:
+        if not self.layout.is_inlined(value) or value.op.record.python not in AUGMENTED:
             return None
         old, other = value.op.inputs
         if (
@@ -285,7 +290,7 @@ class Writer:
         if (
             op.line is not None
             and not op.line.backwards
-            and f"{AUGMENTED[value.op.name]}= " not in op.line.text
+            and f"{value.op.record.python.strip('ab ')}= " not in op.line.text
         ):
             return None
         same = (
@@ -314,7 +319,7 @@ class Writer:
             and not isinstance(old.type, Scalar)
         ):
             return None
-        return value.op.name, other
+        return value.op.record, other
 
     def moves(
         self,

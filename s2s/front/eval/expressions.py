@@ -53,32 +53,18 @@ from ..values.objects import (
 )
 from ..values.objects import write as write_attribute
 from ..values.overloads import NOTHING, apply_in_place_operator, call_special
+from ..values.python_operators import BINARY, SYMBOLS
 from ..values.raise_guards import guard_list_index
 from ..values.strings import format_fstring
 from ..values.subscript import put, take, unpack
 from ..values.unwrap import demand
 from .apply import apply, apply_method, in_place
 from .call_by_index import function_at, functions_in
-from .operators import BINARY, binary, compare, decide, negation, truth, unary
+from .operators import binary, compare, decide, negation, truth, unary
 from .python_builtins import BUILTINS
 
 # functions that are indexed
 GRIDS = (type(np.mgrid), type(np.ogrid), type(np.r_), type(np.c_))
-SYMBOLS = {
-    "add": "+",
-    "subtract": "-",
-    "multiply": "*",
-    "divide": "/",
-    "floor_divide": "//",
-    "remainder": "%",
-    "power": "**",
-    "matmul": "@",
-    "bitwise_and": "&",
-    "bitwise_or": "|",
-    "bitwise_xor": "^",
-    "left_shift": "<<",
-    "right_shift": ">>"
-}
 STATIC_MODULES = ("numpy", "math", "scipy", "builtins", "cmath")
 
 

@@ -5,7 +5,6 @@ What Python itself can compute now, it does; everything else becomes an op.
 
 from __future__ import annotations
 
-import operator
 import types
 from collections.abc import Callable
 
@@ -27,39 +26,13 @@ from ..domain.heap import Cell, Container, cells_in
 from ..domain.optional import Maybe, has_maybe, is_given, is_none, optional_error, resolve_optional
 from ..values.dicts import key_in
 from ..values.lists import contains, is_list, join_lists, new_list, repeat_list
-from ..values.objects import OPERATOR_METHODS
 from ..values.overloads import NOTHING, apply_operator, call_special, is_same, memberwise_operands
+from ..values.python_operators import BINARY, COMPARE, OPERATOR_METHODS, UNARY
 from ..values.raise_guards import guard_known, guarding
 from ..values.strings import is_equal
 from ..values.strings import operator as text_operator
 from ..values.unwrap import demand
 from .apply import in_place
-
-BINARY = {
-    gast.Add: ("add", operator.add),
-    gast.Sub: ("subtract", operator.sub),
-    gast.Mult: ("multiply", operator.mul),
-    gast.Div: ("divide", operator.truediv),
-    gast.FloorDiv: ("floor_divide", operator.floordiv),
-    gast.Mod: ("remainder", operator.mod),
-    gast.Pow: ("power", operator.pow),
-    gast.MatMult: ("matmul", operator.matmul),
-    gast.BitAnd: ("bitwise_and", operator.and_),
-    gast.BitOr: ("bitwise_or", operator.or_),
-    gast.BitXor: ("bitwise_xor", operator.xor),
-    gast.LShift: ("left_shift", operator.lshift),
-    gast.RShift: ("right_shift", operator.rshift)
-}
-UNARY = {gast.USub: ("negative", operator.neg), gast.UAdd: ("positive", operator.pos),
-         gast.Invert: ("invert", operator.invert)}
-COMPARE = {
-    gast.Lt: ("less", operator.lt),
-    gast.LtE: ("less_equal", operator.le),
-    gast.Gt: ("greater", operator.gt),
-    gast.GtE: ("greater_equal", operator.ge),
-    gast.Eq: ("equal", operator.eq),
-    gast.NotEq: ("not_equal", operator.ne)
-}
 
 
 def binary(frame: Frame, op: gast.AST, a, b, node: gast.AST):

@@ -21,37 +21,24 @@ from ...ops.arrays.index import getitem, setitem
 from ...ops.arrays.index_pattern import is_basic, paired, parse_index
 from ...ops.arrays.reshape import reshape, reshape_like
 from ...ops.core.copy import is_made_in_order
-from ...ops.core.record import FUNCTIONS, dtype_of, numpy_function, rank, value
+from ...ops.core.record import (
+    ALWAYS_ARRAYS,
+    COPIES,
+    FUNCTIONS,
+    VIEWS,
+    dtype_of,
+    numpy_function,
+    rank,
+    value,
+)
 from ...ops.core.shape import length
 from ..domain.frame import Frame
 from ..domain.heap import Cell, cells_in, is_shared, part_written
 from ..domain.view_composition import TransposeIndex, through_ravel, through_reshape
 from .subscript import view_of_part
 
-# returns the argument itself where nothing has to be done
-SAME = {
-    "asarray", "asanyarray", "real", "conj", "conjugate", "atleast_1d", "atleast_2d", "atleast_3d",
-    "squeeze"
-}
-TRANSPOSES = {"transpose", "permute_dims", "moveaxis", "rollaxis"}
-# self-inverse
-INVOLUTIONS = {"T", "mT", "swapaxes", "matrix_transpose", "flip", "fliplr", "flipud"}
-# insert or remove axes of length 1 only
-RESHAPES = {"squeeze", "expand_dims", "atleast_1d", "atleast_2d", "atleast_3d"}
-CONTIGUOUS = {"reshape", "ravel", "flat"}  # views where the array is contiguous
-READ_ONLY = {"diagonal", "diag", "broadcast_to"}
-PARTS = {"split", "array_split", "hsplit", "vsplit", "dsplit", "unstack", "view"}
-MAYBE = {
-    "ascontiguousarray", "broadcast_arrays", "imag", "rot90", "stop_gradient", "astype", "array"
-} | SAME | RESHAPES | CONTIGUOUS | TRANSPOSES | INVOLUTIONS | PARTS | READ_ONLY
-OF_NO_AXES = {
-    "array", "asarray", "asanyarray", "copy", "zeros", "ones", "empty", "full", "zeros_like",
-    "ones_like", "empty_like", "full_like", "reshape", "squeeze"
-}  # these return an array even of one number
-COPIES = {"array", "copy", "flatten", "astype", "conj", "conjugate"}
 
-
-@numpy_function(attribute="flat")
+@numpy_function(attribute="flat", view="contiguous")
 def flat(x: Value) -> Value:
     """x.flat, as an array."""
     return FUNCTIONS[np.ravel](x)
@@ -70,17 +57,17 @@ def shared_result(frame: Frame, result, name: str, args: list, named: dict,
     is_complex = base is not None and (dtype_of(base.type) or "").startswith("complex")
     copied = (name in COPIES and named.get("copy", True) is True
               and not (name.startswith("conj") and method and not is_complex))
-    if isinstance(result, Value) and first is not None and name in MAYBE and not copied:
+    if isinstance(result, Value) and first is not None and name in VIEWS and not copied:
         itself = result is base or (name == "real" and
                                     not (dtype_of(base.type) or "complex").startswith("complex"))
         if itself and (name not in ("ravel", "ascontiguousarray") or is_contiguous(frame, first)):
             return first
         view = (_view(frame, result, name, args, named, base, again, reads)
-                if is_shared(result.type) or name in OF_NO_AXES else None)
+                if is_shared(result.type) or name in ALWAYS_ARRAYS else None)
         if view is not None:
             return view
     binding = frame.wrap(result)
-    if (name in OF_NO_AXES and isinstance(binding, Value) and isinstance(binding.type, Scalar)
+    if (name in ALWAYS_ARRAYS and isinstance(binding, Value) and isinstance(binding.type, Scalar)
             and not (method and copied)):
         binding = frame.heap.new(FUNCTIONS[np.asarray](binding))  # no Python number any more
     if (isinstance(binding, Cell) and method and name in ("copy", "flatten") and not named
@@ -88,12 +75,12 @@ def shared_result(frame: Frame, result, name: str, args: list, named: dict,
         binding.contiguous = True
     if copied or not isinstance(binding, (Cell, tuple)) or not cells:
         return binding
-    if name in PARTS and isinstance(binding, tuple) and first is not None:
+    if VIEWS.get(name) == "parts" and isinstance(binding, tuple) and first is not None:
         return _parts(frame, binding, name, first, base, again)
     families = frozenset().union(*(cell.family() for cell in cells.values()))
     for cell in cells_in(binding):
         content = frame.heap.read(cell)
-        if (name in MAYBE or (name == "einsum" and _picks(args))
+        if (name in VIEWS or (name == "einsum" and _picks(args))
                 or (content not in cells and _views(content, cells))):
             cell.origins |= families
     return binding
@@ -123,7 +110,7 @@ def _view(frame: Frame, content: Value, name: str, args: list, named: dict, base
     if again is None:
         return None
     known = isinstance(base.type, Array)
-    if name in INVOLUTIONS or (name == "transpose" and len(args) == 1 and not named):
+    if VIEWS.get(name) == "involution" or (name == "transpose" and len(args) == 1 and not named):
         if known and (index := _as_index(frame, name, args[1:], named, base.type.dims)) is None:
             place = _place_in_transpose(frame, name, args[1:], named, base.type.rank)
 
@@ -131,7 +118,7 @@ def _view(frame: Frame, content: Value, name: str, args: list, named: dict, base
             return again(y)
     elif not known:
         return None
-    elif name in TRANSPOSES:
+    elif VIEWS.get(name) == "transpose":
         order = _order(frame, name, args[1:], named, base.type.rank)
         if order is None:
             return None
@@ -141,9 +128,10 @@ def _view(frame: Frame, content: Value, name: str, args: list, named: dict, base
         def back(x, y):
             return FUNCTIONS[np.transpose](
                 y, None if inverse == tuple(range(len(inverse)))[::-1] else inverse)
-    elif name in RESHAPES or (name in CONTIGUOUS and _is_view_if_reshaped(frame, name, cell, base)):
+    elif VIEWS.get(name) == "reshape" or (
+            VIEWS.get(name) == "contiguous" and _is_view_if_reshaped(frame, name, cell, base)):
         contiguous = is_contiguous(frame, cell)
-        if name in RESHAPES:
+        if VIEWS.get(name) == "reshape":
             index = _as_index(frame, name, args[1:], named, base.type.dims)
         elif rank(content) == 1:
             place = through_ravel
@@ -157,10 +145,10 @@ def _view(frame: Frame, content: Value, name: str, args: list, named: dict, base
 
         def back(x, y):
             raise part_written(name)
-    elif name in READ_ONLY and not (name == "diag" and rank(base) == 1):
+    elif VIEWS.get(name) == "read-only" and not (name == "diag" and rank(base) == 1):
         back = _read_only
     else:
-        return _part_of(frame, content, cell, base) if name in PARTS else None
+        return _part_of(frame, content, cell, base) if VIEWS.get(name) == "parts" else None
     made = frame.heap.new_view(cell, content, again, back, index, reads=reads)
     made.contiguous, made.flat, made.place = contiguous, name == "flat", place
     return made
@@ -193,8 +181,6 @@ def _order(frame: Frame, name: str, args: list, named: dict, count: int) -> tupl
             made = np.swapaxes(sample, -1, -2)
         case "transpose" if not named:
             made = sample.transpose(*args)
-        case "permute_dims":
-            made = np.transpose(sample, *args, **named)
         case _:
             made = getattr(np, name)(sample, *args, **named)
     return tuple(n - 2 for n in made.shape)
@@ -205,7 +191,7 @@ def _as_index(frame: Frame, name: str, args: list, named: dict, dims: tuple) -> 
     function.
     """
     known = _known_axes(frame, args, named)
-    if known is None or not (name.startswith("flip") or name in RESHAPES):
+    if known is None or not (name.startswith("flip") or VIEWS.get(name) == "reshape"):
         return None
     args, named = known
     sample = np.empty((2,) * len(dims))
@@ -242,7 +228,7 @@ def _parts(frame: Frame, parts: tuple, name: str, cell: Cell, base: Value,
         content = frame.heap.read(part)
         axis = _axis_of_parts(content)
         view = _part_of(frame, content, cell, base)
-        if view is None and name != "unstack" and axis is not None:
+        if view is None and axis is not None:
             count = length(content, axis=axis)
             key = parse_index((*(slice(None),) * axis, slice(start, start + count)))
             view = frame.heap.new_view(cell, content, lambda x, k=k: again(x).op.inputs[k],

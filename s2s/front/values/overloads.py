@@ -13,7 +13,8 @@ from ..domain.frame import Frame
 from ..domain.functions import Method
 from ..domain.heap import Cell, Container
 from .dicts import merge, store
-from .objects import MIRRORED, OPERATOR_METHODS, class_of, found_in, method_of
+from .objects import MIRRORED, class_of, found_in, method_of
+from .python_operators import OPERATOR_METHODS
 
 NOTHING = object()  # no class defines the operator
 

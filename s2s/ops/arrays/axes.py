@@ -84,7 +84,7 @@ def expand_dims(x: Value, axis) -> Value:
     return expand_dims_record(x, axis=static_axis(axis))
 
 
-numpy_function(np.expand_dims)(expand_dims)
+numpy_function(np.expand_dims, view="reshape")(expand_dims)
 
 
 def _squeezed(x: Value, axis) -> tuple[int, ...]:
@@ -178,7 +178,7 @@ squeeze_record = define(
 )
 
 
-@numpy_function(np.squeeze, method="squeeze")
+@numpy_function(np.squeeze, method="squeeze", view="reshape", always_array=True)
 def squeeze(x: Value, axis=None) -> Value:
     """np.squeeze."""
     return squeeze_record(value(x), axis=static_axis(axis))
@@ -204,7 +204,7 @@ def _at_least(name: str, function, least: int, new_axes):
         views=(0,),
         moves=(0,),
     )
-    return numpy_function(function)(record)
+    return numpy_function(function, view="reshape")(record)
 
 
 atleast_1d = _at_least("atleast_1d", np.atleast_1d, 1, {0: 0})
@@ -287,26 +287,26 @@ def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(axes.index(k) for k in range(len(axes)))
 
 
-@numpy_function(np.transpose, np.permute_dims)
+@numpy_function(np.transpose, np.permute_dims, view="transpose")
 def transpose(x: Value, axes=None) -> Value:
     """np.transpose."""
     return transpose_record(value(x), axes=static_axis(axes))
 
 
-@numpy_function(method="transpose")
+@numpy_function(method="transpose", view="transpose")
 def transpose_method(x: Value, *axes) -> Value:
     """x.transpose(), x.transpose(1, 0), x.transpose((1, 0))."""
     axes = static(axes[0]) if len(axes) == 1 else tuple(static(a) for a in axes) or None
     return transpose_record(x, axes=axes)
 
 
-@numpy_function(attribute="T")
+@numpy_function(attribute="T", view="involution")
 def transposed(x: Value) -> Value:
     """x.T."""
     return transpose_record(x, axes=None)
 
 
-@numpy_function(np.matrix_transpose, attribute="mT")
+@numpy_function(np.matrix_transpose, attribute="mT", view="involution")
 def matrix_transpose(x: Value) -> Value:
     """np.matrix_transpose: swap the last two axes."""
     return swapaxes(x, -1, -2)
@@ -350,13 +350,13 @@ swapaxes_record = _two_axes("swapaxes", np.swapaxes, _swapped, lambda a, b: {"a"
 moveaxis_record = _two_axes("moveaxis", np.moveaxis, _moved, lambda a, b: {"a": b, "b": a})
 
 
-@numpy_function(np.swapaxes, method="swapaxes")
+@numpy_function(np.swapaxes, method="swapaxes", view="involution")
 def swapaxes(x: Value, a, b) -> Value:
     """np.swapaxes."""
     return swapaxes_record(value(x), a=static_axis(a), b=static_axis(b))
 
 
-@numpy_function(np.moveaxis)
+@numpy_function(np.moveaxis, view="transpose")
 def moveaxis(x: Value, source, destination) -> Value:
     """np.moveaxis."""
     return moveaxis_record(value(x), a=static_axis(source), b=static_axis(destination))
@@ -394,19 +394,19 @@ flip_record = define(
 )
 
 
-@numpy_function(np.flip)
+@numpy_function(np.flip, view="involution")
 def flip(x: Value, axis=None) -> Value:
     """np.flip."""
     return flip_record(value(x), axis=static_axis(axis))
 
 
-@numpy_function(np.fliplr)
+@numpy_function(np.fliplr, view="involution")
 def fliplr(x: Value) -> Value:
     """np.fliplr."""
     return flip(x, 1)
 
 
-@numpy_function(np.flipud)
+@numpy_function(np.flipud, view="involution")
 def flipud(x: Value) -> Value:
     """np.flipud."""
     return flip(x, 0)

@@ -46,7 +46,7 @@ def kron(a, b) -> Value:
                    * expand_dims(b, tuple(range(0, 2 * axes, 2))), *sizes)
 
 
-@numpy_function(np.rot90)
+@numpy_function(np.rot90, view="maybe")
 def rot90(m, k=1, axes=(0, 1)) -> Value:
     """np.rot90."""
     m, k, (a, b) = as_array(m), operator.index(static(k)) % 4, static(axes)

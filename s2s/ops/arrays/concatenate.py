@@ -289,7 +289,7 @@ def stack(xs, axis=0, out=None) -> Value:
     return stack_record(*xs, axis=axis)
 
 
-@numpy_function(np.split)
+@numpy_function(np.split, view="parts")
 def split(x: Value, sections, axis=0) -> Value:
     """np.split into equal parts, or at given indices: a tuple of arrays."""
     x, axis, places = value(x), static_axis(axis), members(sections)
@@ -312,7 +312,7 @@ def split(x: Value, sections, axis=0) -> Value:
     return _parts_between(x, sections, axis)
 
 
-@numpy_function(np.array_split)
+@numpy_function(np.array_split, view="parts")
 def array_split(x: Value, sections, axis=0) -> Value:
     """np.array_split: where the parts cannot be equal, the first ones are longer by one."""
     x, axis, sections = value(x), static_axis(axis), static(sections, "where to split")
@@ -344,6 +344,6 @@ def _split_along(axis: int):
                                      axis if len(dims_of(value(x).type)) > 1 or axis > 1 else 0)
 
 
-numpy_function(np.vsplit)(_split_along(0))
-numpy_function(np.hsplit)(_split_along(1))
-numpy_function(np.dsplit)(_split_along(2))
+numpy_function(np.vsplit, view="parts")(_split_along(0))
+numpy_function(np.hsplit, view="parts")(_split_along(1))
+numpy_function(np.dsplit, view="parts")(_split_along(2))

@@ -150,24 +150,24 @@ full_record = define(
     syntax=lambda v, *extents: numpy_call("full", _shape_syntax(extents), v),
     vjp=lambda bar, y, v, *extents: (like_operand(sum_to(bar, v), v), *_no_vjp(bar, y, *extents)),
     linear=(0,), cheap=True, raises=raise_conditions.COUNTS_AFTER_ONE, moves=(0,),
-    batch=_batch_full)
+    batch=_batch_full, allocates=1)
 
 
 def _dtype(dtype, default: str = "float64") -> str:
     return default if is_none(dtype) else dtype_name(dtype)
 
 
-@numpy_function(np.zeros)
+@numpy_function(np.zeros, always_array=True)
 def zeros(shape, dtype=None) -> Value:
     return _as_scalar(zeros_record, 0, shape, _dtype(dtype))
 
 
-@numpy_function(np.ones)
+@numpy_function(np.ones, always_array=True)
 def ones(shape, dtype=None) -> Value:
     return _as_scalar(ones_record, 1, shape, _dtype(dtype))
 
 
-@numpy_function(np.empty)
+@numpy_function(np.empty, always_array=True)
 def empty(shape, dtype=None) -> Value:
     return _as_scalar(empty_record, 0, shape, _dtype(dtype))
 
@@ -178,7 +178,7 @@ def _as_scalar(record: Record, number: int, shape, dtype: str) -> Value:
     return record(*extents, dtype=dtype) if extents else value(np.dtype(dtype).type(number))
 
 
-@numpy_function(np.full)
+@numpy_function(np.full, always_array=True)
 def full(shape, fill_value, dtype=None) -> Value:
     v, extents = _as_number(value(fill_value), dtype), extents_of(shape)
     return full_record(v, *extents) if extents else v
@@ -243,24 +243,24 @@ def _own_dtype(x: Value, dtype) -> str | None:
     return None if name == dtype_of(x.type) else name
 
 
-@numpy_function(np.zeros_like)
+@numpy_function(np.zeros_like, always_array=True)
 def zeros_like(a: Value, dtype=None) -> Value:
     dtype = _own_dtype(a, dtype) or dtype_of(a.type) or "float64"
     return (value(np.dtype(dtype).type(0)) if isinstance(a.type, Scalar)
             else zeros_like_record(a, dtype=dtype))
 
 
-@numpy_function(np.ones_like)
+@numpy_function(np.ones_like, always_array=True)
 def ones_like(a: Value, dtype=None) -> Value:
     return ones_like_record(a, dtype=_own_dtype(a, dtype))
 
 
-@numpy_function(np.empty_like)
+@numpy_function(np.empty_like, always_array=True)
 def empty_like(prototype: Value, dtype=None) -> Value:
     return empty_like_record(prototype, dtype=_own_dtype(prototype, dtype))
 
 
-@numpy_function(np.full_like)
+@numpy_function(np.full_like, always_array=True)
 def full_like(a: Value, fill_value, dtype=None) -> Value:
     dtype = _own_dtype(a, dtype) or dtype_of(a.type)
     return full_like_record(_as_number(value(fill_value), dtype), a)
@@ -565,7 +565,7 @@ as_array = define(
     linear=(0,), cheap=True, views=(0,), moves=(0,), batch=on_all_lanes)
 
 
-@numpy_function(np.array)
+@numpy_function(np.array, view="maybe", copies=True, always_array=True)
 def array(object, dtype=None, copy=True) -> Value:
     x = value(object)
     if isinstance(x.type, (Tuple, Static)):
@@ -576,7 +576,8 @@ def array(object, dtype=None, copy=True) -> Value:
     return as_dtype(as_array(x, function="array" if static(copy) else "asarray"), dtype)
 
 
-@numpy_function(np.asarray, np.ascontiguousarray, np.asanyarray)
+@numpy_function(np.ascontiguousarray, view="maybe")
+@numpy_function(np.asarray, np.asanyarray, view="maybe", always_array=True)
 def asarray(a, dtype=None) -> Value:
     x = value(a)
     if isinstance(x.type, (Tuple, Static)):
@@ -584,17 +585,17 @@ def asarray(a, dtype=None) -> Value:
     return as_dtype(as_array(x, function="asarray"), dtype)
 
 
-@numpy_function(np.copy)
+@numpy_function(np.copy, copies=True, always_array=True)
 def copy_(a: Value) -> Value:
     return as_array(a, function="copy")
 
 
-@numpy_function(method="copy")
+@numpy_function(method="copy", copies=True, always_array=True)
 def copy_method(x: Value, order="C") -> Value:
     return copy(x, static(order, "the order of a copy"))
 
 
-@numpy_function(method="view")
+@numpy_function(method="view", view="parts")
 def view_method(x: Value, dtype=None) -> Value:
     """x.view() without a dtype: the same array; reinterpreting the bytes is not supported."""
     if not is_none(dtype):

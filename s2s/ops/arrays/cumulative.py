@@ -88,8 +88,7 @@ cumsum = define(
     vjp=_vjp_cumsum,
     linear=(0,),
     syntax=lambda x, *, axis: numpy_call("cumsum", x, axis=literal(axis)),
-    depends=_depends_running,
-    batch=over_one_axis,
+    depends=_depends_running, batch=over_one_axis, warns="overflow",
 )
 
 
@@ -217,7 +216,7 @@ def _jvp_cumprod(dots, y, x, *, axis):
     return y_dot if not axis else shaped_like(moveaxis(y_dot, 0, axis), dots[0])
 
 
-prod_record = reduction("prod", np.prod, vjp=_prod_vjp, jvp=_jvp_prod)
+prod_record = reduction("prod", np.prod, vjp=_prod_vjp, jvp=_jvp_prod, warns="overflow")
 cumprod = define(
     "cumprod",
     evaluate=lambda x, *, axis: np.cumprod(x, axis=axis),

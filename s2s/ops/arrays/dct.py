@@ -123,7 +123,7 @@ def _transform(name: str) -> Record:
                   evaluate=lambda x, *lengths, type, axis, norm: function(x, type, *lengths,
                                                                           axis=axis, norm=norm),
                   infer=_infer, vjp=_vjp(name), linear=(0,), syntax=_syntax(name),
-                  batch=over_one_axis, depends=depends_transform)
+                  batch=over_one_axis, depends=depends_transform, contiguous="all")
 
 
 TRANSFORMS = {name: _transform(name) for name in ("dct", "dst")}

@@ -244,7 +244,7 @@ einsum = define(
     multilinear=ALL,
     batch=_batch,
     syntax=lambda *xs, subscripts: numpy_call("einsum", ast.Constant(subscripts), *xs),
-    depends=_depends_einsum,
+    depends=_depends_einsum, warns="overflow",
 )
 
 

@@ -207,7 +207,7 @@ def depends_transform(unions, y, deps, x, *lengths, axes=None, axis=None, **attr
 
 def _transform(name: str) -> Record:
     return define(name, evaluate=_evaluate(name), infer=_infer(name), vjp=_vjp(name), linear=(0,),
-                  syntax=_syntax(name), batch=_batch, depends=depends_transform)
+                  syntax=_syntax(name), batch=_batch, depends=depends_transform, contiguous="all")
 
 
 fft, ifft, rfft, irfft = map(_transform, ("fft", "ifft", "rfft", "irfft"))

@@ -496,9 +496,7 @@ getitem = define(
     jvp=_jvp_getitem,
     cheap=True,
     views=(0,),
-    moves=(0,),
-    batch=batch_getitem,
-    indices=1, leaves_out=True,
+    moves=(0,), batch=batch_getitem, indices=1, leaves_out=True, native="compiled",
 )
 
 
@@ -537,9 +535,7 @@ setitem = define(
     vjp=_vjp_setitem,
     writes=0,
     views=(0,),
-    depends=_depends_set,
-    batch=batch_written,
-    indices=2,
+    depends=_depends_set, batch=batch_written, indices=2, native="compiled", same_shape=True,
 )
 additem = define(
     "additem",
@@ -549,9 +545,8 @@ additem = define(
     vjp=_vjp_additem,
     writes=0,
     views=(0,),
-    depends=_depends_add,
-    batch=batch_written,
-    indices=2,
+    depends=_depends_add, batch=batch_written, indices=2, native="compiled", warns="overflow",
+    same_shape=True,
 )
 getitem.raises, setitem.raises, additem.raises = (raise_conditions.READ, raise_conditions.WRITE,
                                                   raise_conditions.WRITE)

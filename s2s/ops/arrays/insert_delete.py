@@ -75,8 +75,7 @@ delete_record = define(
     jvp=lambda dots, y, x, places, *, axis: (
         None if dots[0] is None else delete_record(dots[0], places, axis=axis)),
     syntax=lambda x, places, *, axis: numpy_call("delete", x, places, axis=literal(axis)),
-    moves=(0,),
-    leaves_out=True,
+    moves=(0,), leaves_out=True, contiguous="operands",
 )
 
 
@@ -142,7 +141,7 @@ insert_record = define(
     vjp=_vjp_insert,
     jvp=_jvp_insert,
     syntax=lambda x, place, v: numpy_call("insert", x, place, v),
-    moves=(0, 2),
+    moves=(0, 2), contiguous="operands",
 )
 
 

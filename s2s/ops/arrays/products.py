@@ -210,10 +210,10 @@ matmul = define(
     infer=_infer_matmul,
     fold=_fold_matmul,
     vjp=_vjp_product,
+    python="a @ b",
     syntax=lambda a, b: ast.BinOp(a, ast.MatMult(), b),
-    depends=_depends_product,
-    batch=_batch_matmul,
-    multilinear=(0, 1),
+    depends=_depends_product, batch=_batch_matmul, multilinear=(0, 1), native="matrix",
+    contiguous="operands", warns="overflow",
 )
 OPERATORS["matmul"] = matmul
 numpy_function(np.matmul)(matmul)
@@ -254,8 +254,7 @@ dot_record = define(
     fold=_fold_dot,
     vjp=_vjp_dot,
     syntax=lambda a, b: numpy_call("dot", a, b),
-    depends=_depends_product,
-    multilinear=(0, 1),
+    depends=_depends_product, multilinear=(0, 1), warns="overflow",
 )
 
 
@@ -324,8 +323,7 @@ def _side(name: str, helper: Callable, k: int, rule: Callable, multilinear: tupl
         fold=_when_known(rule),
         helper=helper,
         syntax=lambda bar, a, b: ast.Call(ast.Name(helper.__name__, ast.Load()), [bar, a, b], []),
-        multilinear=multilinear,
-        depends=anything,
+        multilinear=multilinear, depends=anything, warns="overflow",
     )
 
 
@@ -360,9 +358,7 @@ outer_record = define(
     ),
     syntax=lambda a, b: numpy_call("outer", a, b),
     cheap=True,
-    depends=_depends_outer,
-    batch=_batch_outer,
-    multilinear=(0, 1),
+    depends=_depends_outer, batch=_batch_outer, multilinear=(0, 1), warns="overflow",
 )
 
 
@@ -390,8 +386,7 @@ inner_record = define(
         transpose_record(dot_right(bar, a, transpose_record(b, axes=None)), axes=None),
     ),
     syntax=lambda a, b: numpy_call("inner", a, b),
-    depends=anything,
-    multilinear=(0, 1),
+    depends=anything, multilinear=(0, 1), warns="overflow",
 )
 
 

@@ -219,6 +219,7 @@ def _fold_sum(x: Value, *, axis, keepdims: bool):
 sum_record = reduction(
     "sum",
     np.sum,
+    warns="overflow",
     fold=_fold_sum,
     linear=(0,),
     vjp=lambda bar, y, x, *, axis, keepdims: (spread(over(bar, axis, keepdims), x),),

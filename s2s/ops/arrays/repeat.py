@@ -238,13 +238,11 @@ broadcast_to_record = define(
     raises=COUNTS_AFTER_ONE,
     cheap=True,
     views=(0,),
-    moves=(0,),
-    batch=_batch_broadcast_to,
-    read_only=True,
+    moves=(0,), batch=_batch_broadcast_to, read_only=True, same_elements=True,
 )
 
 
-@numpy_function(np.broadcast_to)
+@numpy_function(np.broadcast_to, view="read-only")
 def broadcast_to(x: Value, shape, subok=False) -> Value:
     """np.broadcast_to."""
     giver = shape_giver(shape)

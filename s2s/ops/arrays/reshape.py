@@ -202,7 +202,7 @@ reshape_like = define(
 )
 
 
-@numpy_function(np.reshape)
+@numpy_function(np.reshape, view="contiguous", always_array=True)
 def reshape_(x: Value, shape, order="C", *, copy=None) -> Value:
     """np.reshape; Fortran order as the transpose of the reshaped transpose."""
     x, giver, sizes = value(x), shape_giver(shape), lengths_of(shape)
@@ -235,7 +235,7 @@ def _turned(x: Value) -> Value:
     return RECORDS["transpose"](x, axes=None) if rank(x) > 1 else x
 
 
-@numpy_function(method="reshape")
+@numpy_function(method="reshape", view="contiguous", always_array=True)
 def reshape_method(x: Value, *shape, order="C") -> Value:
     """x.reshape(n, m) or x.reshape((n, m))."""
     return reshape_(x, shape[0] if len(shape) == 1 else shape, order)
@@ -265,7 +265,7 @@ ravel = define(
 )
 
 
-@numpy_function(np.ravel, method="ravel")
+@numpy_function(np.ravel, method="ravel", view="contiguous")
 def ravel_(x: Value, order="C") -> Value:
     """np.ravel; Fortran order as that of the transpose."""
     x = value(x)
@@ -277,7 +277,7 @@ def ravel_(x: Value, order="C") -> Value:
     return ravel(_turned(x))
 
 
-@numpy_function(method="flatten")
+@numpy_function(method="flatten", copies=True)
 def flatten(x: Value, order="C") -> Value:
     """x.flatten(): always a copy."""
     return copy(ravel_(x, order))

@@ -81,6 +81,7 @@ nonzero_record = define(
     infer=_infer_nonzero,
     syntax=lambda c: numpy_call("nonzero", c),
     partials=(None,),
+    native="search", contiguous="operands",
 )
 flatnonzero_record = define(
     "flatnonzero",  # of a vector
@@ -88,6 +89,7 @@ flatnonzero_record = define(
     infer=lambda c: Array("int64", (named_extent(("mask", c)),)),
     syntax=lambda c: numpy_call("flatnonzero", c),
     partials=(None,),
+    native="search", contiguous="operands",
 )
 
 
@@ -180,7 +182,8 @@ def _jvp_unique(dots, ys, x, **flags):
 unique_record = define(
     "unique",  # (x), a vector: its values in order, and what the flags ask for
     evaluate=lambda x, *, index, inverse, counts: np.unique(x, index, inverse, counts),
-    infer=_infer_unique, syntax=_unique_syntax, vjp=_vjp_unique, jvp=_jvp_unique)
+    infer=_infer_unique, syntax=_unique_syntax, vjp=_vjp_unique, jvp=_jvp_unique,
+    contiguous="operands")
 kinked(unique_record,
        Kink("a tie: the first of equal elements gets the derivative",
             lambda ys, x, **flags: np.size(np.unique(x)) < np.size(x)))
@@ -219,7 +222,7 @@ isin_record = define(
     infer=lambda x, among: _elementwise_type(x, "bool"),
     syntax=lambda x, among: numpy_call("isin", x, among),
     partials=(None, None),
-    depends=anything,
+    depends=anything, contiguous="operands",
 )
 
 
@@ -267,7 +270,7 @@ searchsorted_record = define(
     syntax=lambda a, v, *, side: numpy_call("searchsorted", a, v,
                                             side=None if side == "left" else ast.Constant(side)),
     partials=(None, None),
-    depends=anything,
+    depends=anything, native="search", contiguous="operands",
 )
 kinked(searchsorted_record,
        Kink("on an edge: the derivative is that of the side that is chosen", among))
@@ -289,7 +292,7 @@ digitize_record = define(
     syntax=lambda x, bins, *, right: numpy_call("digitize", x, bins,
                                                 right=ast.Constant(True) if right else None),
     partials=(None, None),
-    depends=anything,
+    depends=anything, native="search", contiguous="operands",
 )
 kinked(digitize_record, Kink("on an edge: the derivative is that of the side that is chosen",
                              lambda y, x, bins, **attrs: among(y, bins, x)))
@@ -335,7 +338,7 @@ bincount_record = define(
     vjp=lambda bar, y, x, least, *weights: (
         None, None, *(like_operand(take(bar, x), w) for w in weights)),
     jvp=_jvp_bincount,
-    depends=_depends_bincount,
+    depends=_depends_bincount, native="search", contiguous="operands",
 )
 
 
@@ -378,6 +381,7 @@ histogram_record = define(
     vjp=_vjp_histogram,
     jvp=lambda dots, y, x, edges, *weights: (
         histogram_record(x, edges, dots[2]) if weights and dots[2] is not None else None),
+    contiguous="operands",
 )
 
 
@@ -427,7 +431,7 @@ lexsort_record = define(
     infer=_infer_lexsort,
     syntax=lambda *keys: numpy_call("lexsort", ast.Tuple(list(keys), ast.Load())),
     partials=(None,) * 64,
-    depends=anything,
+    depends=anything, contiguous="operands",
 )
 
 

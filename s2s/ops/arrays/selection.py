@@ -169,8 +169,7 @@ argsort = define(
     ),
     syntax=lambda x, *, axis: numpy_call("argsort", x, axis=literal(axis) if axis != -1 else None),
     partials=(None,),
-    depends=anything,
-    batch=over_one_axis,
+    depends=anything, batch=over_one_axis, contiguous="operands", same_shape=True,
 )
 
 kinked(argsort,
@@ -277,7 +276,7 @@ diagonal_record = define(
 )
 
 
-@numpy_function(np.diagonal, method="diagonal")
+@numpy_function(np.diagonal, method="diagonal", view="read-only")
 def diagonal(x: Value, offset=0, axis1=0, axis2=1) -> Value:
     """np.diagonal: for a stack of matrices, along two of the axes."""
     x, k = value(x), static(offset)
@@ -309,7 +308,7 @@ def maximum_of(a, b) -> Value:
     return RECORDS["max_"](value(a), value(b))
 
 
-@numpy_function(np.diag)
+@numpy_function(np.diag, view="read-only")
 def diag(x: Value, k=0) -> Value:
     """np.diag: the diagonal of a matrix, or a matrix with this diagonal."""
     x, k = value(x), static(k)

@@ -19,7 +19,17 @@ from . import raise_conditions
 from .chain_rule import elementwise_vjp
 from .define_elementwise import builtin_syntax, is_none
 from .kinks import Kink, at_integers, at_zero, kinked
-from .record import FUNCTIONS, METHODS, Record, array_type, define, dims_of, dtype_of, static, value
+from .record import (
+    FUNCTIONS,
+    Record,
+    array_type,
+    define,
+    dims_of,
+    dtype_of,
+    numpy_function,
+    static,
+    value,
+)
 
 # ----------------------------------------------------------------------------------- NumPy's dtypes
 
@@ -62,8 +72,8 @@ def _converted(x, *, dtype: str):
 
 def _define(name: str, syntax, batch: Callable | None = None) -> Record:
     record = define(name, evaluate=_converted, infer=_infer, syntax=syntax, partials=(1,), jvp=_jvp,
-                    elementwise=True, cheap=True, slope="finite", batch=batch,
-                    linear=(0,), exact=True, converts=True)
+                    elementwise=True, cheap=True, slope="finite", batch=batch, linear=(0,),
+                    exact=True, converts=True, warns="never")
     record.vjp = lambda bar, y, x, *, dtype: (
         elementwise_vjp(record, bar, y, x) if is_inexact(dtype) else (None,))
     return record
@@ -104,12 +114,11 @@ def as_dtype(x: Value, dtype) -> Value:
     return x if dtype_of(x.type) == name else astype(x, dtype=name)
 
 
+@numpy_function(method="astype", view="maybe", copies=True)
 def astype_method(x: Value, dtype, copy=True) -> Value:
     """x.astype(dtype): a copy, unless copy=False and nothing changes."""
     return astype(x, dtype=dtype_name(dtype)) if static(copy) else as_dtype(x, dtype)
 
-
-METHODS["astype"] = astype_method
 
 for _name in ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
               "float16", "float32", "float64", "complex64", "complex128"):
@@ -146,6 +155,7 @@ def _python_type(kind: type, dtype: str, **facts) -> Record:
 
 
 float_ = _python_type(float, "float64", linear=(0,), exact=True, converts=True)
+float_.warns = "never"
 int_ = _python_type(int, "int64")
 bool_ = _python_type(bool, "bool")
 complex_ = _python_type(complex, "complex128")

@@ -599,7 +599,8 @@ def _translated_dim(dim, known: dict):
 
 call = define("call", evaluate=None, infer=_infer_call,
               run=lambda op, inputs, run_block: run_block(
-                  op.attrs["callee"].function_for(op.inputs).block, inputs))
+                  op.attrs["callee"].function_for(op.inputs).block, inputs),
+              native="compiled", contiguous="operands")
 
 
 def never_returns(function) -> bool:
@@ -698,6 +699,7 @@ tuple_record = define(
     views=tuple(range(MOST_MEMBERS)),
     moves=ALL,
     total=True, structural=True,
+    native="compiled", contiguous="operands",
 )
 
 
@@ -724,6 +726,7 @@ item = define(
     views=(0,),
     moves=(0,),
     total=True, structural=True,
+    native="compiled",
 )
 
 def packed(items: Sequence, form: Form | None) -> Value:
@@ -732,7 +735,8 @@ def packed(items: Sequence, form: Form | None) -> Value:
 
 
 undefined = define("undefined", evaluate=lambda: None, infer=lambda: UNDEFINED, cheap=True,
-                   syntax=lambda: ast.Constant(None), depends=nothing, total=True)
+                   syntax=lambda: ast.Constant(None), depends=nothing, total=True,
+                   native="compiled")
 
 
 def make_undefined() -> Value:
@@ -772,33 +776,35 @@ def item_type(type: List) -> Type:
 
 
 tape_new = define("tape_new", evaluate=lambda: [], infer=lambda: Tape(UNDEFINED),
-                  syntax=lambda: ast.List([], ast.Load()), depends=nothing, on_tapes=True)
+                  syntax=lambda: ast.List([], ast.Load()), depends=nothing, on_tapes=True,
+                  native="compiled")
 tape_push = define("tape_push", evaluate=lambda tape, x: [*tape, x], infer=_infer_push, writes=0,
                    views=(0, 1), linear=(0, 1), vjp=lambda bar, y, tape, x: tape_pop(bar),
-                   moves=(0, 1), on_tapes=True, stores=True)
+                   moves=(0, 1), on_tapes=True, stores=True,
+                   native="compiled", contiguous="operands")
 tape_pop = define("tape_pop", evaluate=lambda tape: (tape[:-1], tape[-1]), infer=_infer_pop,
                   writes=0, views=(0,), linear=(0,), vjp=lambda bars, y, tape: (tape_push(*bars),),
-                  moves=(0,), on_tapes=True)
+                  moves=(0,), on_tapes=True, native="compiled")
 tape_kept = define("tape_kept", evaluate=lambda tape: tape, infer=lambda tape: List(tape.type.item),
                    linear=(0,), views=(0,), vjp=lambda bar, y, tape: (tape_copy(bar),),
-                   syntax=lambda tape: tape, moves=(0,), on_tapes=True)
+                   syntax=lambda tape: tape, moves=(0,), on_tapes=True, native="compiled")
 tape_copy = define("tape_copy", evaluate=lambda tape: tape[:],
                    infer=lambda tape: Tape(tape.type.item), linear=(0,), views=(0,),
                    fold=lambda tape: tape_copy(tape.op.inputs[0]) if _is_kept(tape) else None,
                    vjp=lambda bar, y, tape: (_like_read(bar, tape),),
                    syntax=lambda tape: ast.Call(ast.Attribute(tape, "copy", ast.Load()), [], []),
-                   moves=(0,), on_tapes=True)
+                   moves=(0,), on_tapes=True, native="compiled")
 tape_reversed = define(
     "tape_reversed", evaluate=lambda tape: tape[::-1], infer=lambda tape: Tape(tape.type.item),
     linear=(0,), fold=lambda tape: tape_reversed(tape.op.inputs[0]) if _is_kept(tape) else None,
     views=(0,), vjp=lambda bar, y, tape: (_like_read(tape_reversed(bar), tape),),
     syntax=lambda tape: ast.Subscript(tape, ast.Slice(None, None, ast.Constant(-1)), ast.Load()),
-    moves=(0,), on_tapes=True)
+    moves=(0,), on_tapes=True, native="compiled")
 tape_len = define("tape_len", evaluate=len, infer=lambda tape: INT,
                   fold=lambda tape: value(0) if tape.type == List(UNDEFINED) else
                   tape_len(tape_source(tape)) if tape_source(tape) is not tape else None,
                   syntax=lambda tape: ast.Call(ast.Name("len", ast.Load()), [tape], []),
-                  depends=nothing)
+                  depends=nothing, native="compiled")
 
 
 def _is_kept(tape: Value) -> bool:

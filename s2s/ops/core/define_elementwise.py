@@ -220,7 +220,7 @@ def elementwise(name: str, *partials, python: str = "", math: Callable | None = 
 
     record = define(name, evaluate=compute, syntax=syntax or numpy_syntax(name), fold=folded,
                     partials=partials, infer=_infer(name, result or sampled(compute, name)),
-                    elementwise=True, cheap=True, vector=name if vector else "",
+                    elementwise=True, cheap=True, vector=name if vector else "", python=python,
                     slope=slope or ("pole" if any(map(callable, partials)) else "finite"),
                     vjp=elementwise_vjp, jvp=elementwise_jvp, **facts)
     for function in (getattr(np, name, None) if name != "select" else None, *also):

@@ -35,6 +35,11 @@ RECORDS: dict[str, Record] = {}
 FUNCTIONS: dict[object, Callable] = Meanings()
 METHODS: dict[str, Callable] = {}  # x.sum(...) -> the same
 ATTRIBUTES: dict[str, Callable] = {}  # x.shape -> a function of x
+# by the name that a program calls: how the result shares memory with the first argument (Note
+# [Views]), and the functions that copy it, or return an array even of one number
+VIEWS: dict[str, str] = {}
+COPIES: set[str] = set()
+ALWAYS_ARRAYS: set[str] = set()
 
 
 @dataclass(eq=False)
@@ -73,6 +78,27 @@ class Record:
     raises: tuple = ()
     # its function in runtime/kernels/vector_math, for loops over arrays: "sin"
     vector: str = ""
+    # what Numba compiles of it on arrays: Note [Native code]
+    native: str = ""
+    # "operands": native code needs its array operands contiguous; "all": makes the result so, too
+    contiguous: str = ""
+    ring: bool = False  # a sum, a difference or a product: what indices are computed by
+    # its expression of operands a, b, c, if it is an operator or a builtin of Python
+    python: str = ""
+    # numbers computed in the time of this many additions, for the cost model of parallel loops
+    cost: int = 1
+    # NumPy's floating-point warnings.  "": an elementwise op may give them where a slope is not
+    # finite, another op does not; "never": not even there; "overflow": it may give them anywhere
+    warns: str = ""
+    keeps_dtype: bool = False  # elementwise: Numba computes it in the dtype of its operands
+    returns: int | None = None  # the input that it returns, unless it raises
+    same_shape: bool = False  # not elementwise: the result has the shape of the first input
+    # each element of the result is the one of its first input there, which may be broadcast
+    same_elements: bool = False
+    # an op on stacks of matrices: the same on one matrix
+    of_one: Record | None = None
+    # what it is on NumPy's booleans, if Numba computes it there as on integers
+    of_truths: Record | None = None
     # a module-level function the spelling calls; its source is printed along
     helper: Callable | None = None
     # ops with blocks: (op, inputs, inner) -> outputs, emitted again
@@ -132,11 +158,6 @@ class Record:
         return len(self.signs) == 2
 
     @property
-    def writes_elements(self) -> bool:
-        """Whether it writes to elements of an array: `a[i] = v`, `a[i] += v`."""
-        return self.indices is not None and self.writes is not None
-
-    @property
     def is_equality(self) -> bool:
         """Whether it compares for equality."""
         return self.compares and self.commutes
@@ -148,6 +169,11 @@ class Record:
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
+
+    @property
+    def writes_elements(self) -> bool:
+        """Whether it writes to elements of an array: `a[i] = v`, `a[i] += v`."""
+        return self.indices is not None and self.writes is not None
 
     def is_silently_steep(self, inputs) -> bool:
         """Whether NumPy may compute it without a warning where a slope is infinite: where the value
@@ -179,6 +205,21 @@ def shared(rule: Callable) -> Callable:
     return rule
 
 
+# Note [Native code]
+# Elementwise ops become loops, and so does what back/lower and back/arrays have a rule for.  Of the
+# other ops Numba compiles those on single numbers, and those on arrays as the field `native` says:
+# "compiled": it compiles the op as it is printed.
+# "search": likewise if the first operand is an array.
+# "matrix": by BLAS or LAPACK, if all arrays have one dtype, of real or complex floats, and at most
+# two axes.
+# "": nothing; NumPy does it, called from compiled code.
+# "python": likewise, on single numbers, too.
+#
+# Considered: a decorator at the code that calls NumPy (back/lower/library_calls.py), as for the ops
+# that become loops; but these have no code of their own, and what Numba compiles is a fact about
+# the op as it is printed, which its record spells.
+
+
 def define(name: str, **fields) -> Record:
     """Add a record to the table of ops."""
     if name in RECORDS:
@@ -197,6 +238,19 @@ def _jvp_multilinear(record: Record, dots, y, *xs, **attrs):
              if dot is not None and k in record.multilinear)
     first = next(terms, None)
     return None if first is None else reduce(add, terms, first)
+
+
+def returns_its_operand(name: str) -> bool:
+    """Whether the op of this name, as in the text `name(n, ...)`, is a check that returns n."""
+    return name in RECORDS and RECORDS[name].returns == 0
+
+
+def state(*records: Record, **facts) -> None:
+    """State fields that these records have in common, where rows of a table have no room."""
+    for record in records:
+        for name, content in facts.items():
+            getattr(record, name)  # raises if there is no such field
+            setattr(record, name, content)
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,10 +277,31 @@ class Macro:
 MACROS: dict[object, Macro] = {}
 
 
-def numpy_function(*functions, method: str = "", attribute: str = ""):
+# Note [Views]
+# "transpose": a view with its axes in another order.
+# "involution": a view, and the function of the view is the array again.
+# "reshape": a view in which only axes of length 1 come or go.
+# "contiguous": a view with other axes if the array is contiguous, else a copy.
+# "read-only": a view that NumPy marks read-only.
+# "parts": views of parts of the array.
+# "maybe": the array itself, a view, or a copy.
+# front/values/numpy_views.py says which writes can be followed through them.
+
+
+def numpy_function(*functions, method: str = "", attribute: str = "", view: str = "",
+                   copies: bool = False, always_array: bool = False):
     """Register the decorated function as the meaning of these functions, this method or this
-    attribute.
+    attribute, whose result is such a view of the first argument (Note [Views]), a copy of it, or an
+    array even of one number.
     """
+    names = [getattr(function, "__name__", "") for function in functions] + [method, attribute]
+    for name in filter(None, names):
+        if view:
+            VIEWS[name] = view
+        if copies:
+            COPIES.add(name)
+        if always_array:
+            ALWAYS_ARRAYS.add(name)
 
     def register(rule: Callable) -> Callable:
         for function in functions:
@@ -276,7 +351,7 @@ constant = define(
     # the printer spells constants that ast.Constant cannot
     syntax=lambda *, value: ast.Constant(value),
     cheap=True,
-    total=True, structural=True, exact=True,
+    total=True, structural=True, exact=True, native="compiled",
 )
 
 

@@ -248,7 +248,7 @@ length = define(
     partials=(None,),
     cheap=True,
     shapes=(0,),
-    natural=True, asks_extents=True, total=True,
+    natural=True, asks_extents=True, total=True, native="compiled",
 )
 
 
@@ -270,7 +270,7 @@ shape_of = define(
     partials=(None,),
     shapes=(0,),
     syntax=lambda x: numpy_call("shape", x),
-    asks_extents=True,
+    asks_extents=True, native="compiled",
 )
 
 
@@ -312,7 +312,7 @@ size_of = define(
     syntax=lambda x, *, known=False: (
         ast.Attribute(x, "size", ast.Load()) if known else numpy_call("size", x)
     ),
-    natural=True, asks_extents=True, total=True,
+    natural=True, asks_extents=True, total=True, native="compiled",
 )
 
 
@@ -331,6 +331,7 @@ rank_of = define(
     shapes=(0,),
     fold=lambda x: None if rank(x) is None else value(rank(x)),
     syntax=lambda x: numpy_call("ndim", x),
+    native="compiled",
 )
 
 
@@ -516,9 +517,7 @@ spread = define(
     ),
     cheap=True,
     shapes=(1,),
-    moves=(0,),
-    batch=_batch_spread,
-    total=True,
+    moves=(0,), batch=_batch_spread, total=True, same_elements=True,
 )
 
 
@@ -679,8 +678,7 @@ shaped_like = define(
     cheap=True,
     views=(0,),
     shapes=(1,),
-    moves=(0,),
-    batch=_batch_shaped_like,
+    moves=(0,), batch=_batch_shaped_like, same_elements=True,
 )
 
 

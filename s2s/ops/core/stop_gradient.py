@@ -19,8 +19,7 @@ barrier = define(
     syntax=lambda x: x,
     cheap=True,
     views=(0,),
-    moves=(0,),
-    batch=on_all_lanes,
+    moves=(0,), batch=on_all_lanes, native="compiled", same_shape=True, same_elements=True,
 )
 
 
@@ -29,7 +28,7 @@ def stop_gradient(x):
     return x
 
 
-@numpy_function(stop_gradient)
+@numpy_function(stop_gradient, view="maybe")
 def stopped(x: Value) -> Value:
     """`x` as a Value without a derivative: tuples member by member."""
     if isinstance(x.type, Tuple):

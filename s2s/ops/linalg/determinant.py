@@ -79,8 +79,7 @@ det = define(
     jvp=lambda dots, y, a: None if dots[0] is None
         else _sum_of_matrix(cofactors_of(y, a) * dots[0]),
     syntax=lambda a: linalg_call("det", a),
-    depends=per_matrix,
-    batch=on_all_lanes,
+    depends=per_matrix, batch=on_all_lanes, native="matrix", contiguous="operands",
 )
 numpy_function(np.linalg.det)(det)
 
@@ -206,7 +205,8 @@ def inverse_or_nan_in_loops(size, a):
     return y
 
 
-def _of_matrix(helper: Callable, batch: Callable | None = None) -> Record:
+def _of_matrix(helper: Callable, batch: Callable | None = None,
+               contiguous: str = "") -> Record:
     """Define an op of a property of the determinant, the matrix, and maybe a direction, with the
     type of the last.
     """
@@ -227,6 +227,7 @@ def _of_matrix(helper: Callable, batch: Callable | None = None) -> Record:
         syntax=lambda *xs: ast.Call(ast.Name(helper.__name__, ast.Load()), list(xs), []),
         depends=anything,
         batch=batch,
+        contiguous=contiguous,
     )
 
 
@@ -251,14 +252,16 @@ def _batch_along(flags, det: Value, a: Value, b: Value):
     return second_of(det, a, b)
 
 
-one, each = (_of_matrix(f, _batch_cofactors) for f in (cofactors, cofactors_of_each))
-one_along, each_along = (_of_matrix(f, _batch_along)
-                         for f in (cofactors_along, cofactors_along_each))
-inverse, each_inverse = (_of_matrix(f, _batch_inverse)
-                         for f in (inverse_or_nan, inverse_or_nan_of_each))
+one = _of_matrix(cofactors, _batch_cofactors, "operands")
+each = _of_matrix(cofactors_of_each, _batch_cofactors)
+one_along = _of_matrix(cofactors_along, _batch_along, "operands")
+each_along = _of_matrix(cofactors_along_each, _batch_along)
+inverse = _of_matrix(inverse_or_nan, _batch_inverse, "operands")
+each_inverse = _of_matrix(inverse_or_nan_of_each, _batch_inverse)
 IN_LOOPS = {each.name: _of_matrix(cofactors_in_loops),
             each_along.name: _of_matrix(cofactors_along_in_loops),
             each_inverse.name: _of_matrix(inverse_or_nan_in_loops)}
+each.of_one, each_inverse.of_one = one, inverse
 
 
 def cofactors_of(det: Value, a: Value) -> Value:
@@ -353,8 +356,7 @@ sign_of_det = define(
     vjp=_vjp_sign_of_det,
     jvp=_jvp_sign_of_det,
     syntax=lambda a: ast.Subscript(linalg_call("slogdet", a), ast.Constant(0), ast.Load()),
-    depends=anything,
-    batch=on_all_lanes,
+    depends=anything, batch=on_all_lanes, native="matrix", contiguous="operands",
 )
 log_of_det = define(
     "log_of_det",  # of its absolute value
@@ -363,8 +365,7 @@ log_of_det = define(
     vjp=lambda bar, y, a: (_per_matrix(bar) * matrix_transposed(inverse_of(y, a)),),
     jvp=_jvp_log_of_det,
     syntax=lambda a: ast.Subscript(linalg_call("slogdet", a), ast.Constant(1), ast.Load()),
-    depends=per_matrix,
-    batch=on_all_lanes,
+    depends=per_matrix, batch=on_all_lanes, native="matrix", contiguous="operands",
 )
 
 

@@ -112,8 +112,7 @@ solve = define(
     vjp=_vjp_solve,
     jvp=_jvp_solve,
     syntax=lambda a, b: linalg_call("solve", a, b),
-    depends=_depends_solve,
-    batch=_batch_solve,
+    depends=_depends_solve, batch=_batch_solve, native="matrix", contiguous="operands",
 )
 
 
@@ -151,8 +150,7 @@ inv = define(
     vjp=lambda bar, y, a: (-matmul(matmul(matrix_transposed(y), bar), matrix_transposed(y)),),
     jvp=_jvp_inv,
     syntax=lambda a: linalg_call("inv", a),
-    depends=per_matrix,
-    batch=on_all_lanes,
+    depends=per_matrix, batch=on_all_lanes, native="matrix", contiguous="operands", same_shape=True,
 )
 numpy_function(np.linalg.inv)(inv)
 
@@ -238,8 +236,7 @@ cholesky = define(
     vjp=_vjp_cholesky,
     jvp=_jvp_cholesky,
     syntax=lambda a: linalg_call("cholesky", a),
-    depends=per_matrix,
-    batch=on_all_lanes,
+    depends=per_matrix, batch=on_all_lanes, native="matrix", contiguous="operands", same_shape=True,
 )
 numpy_function(np.linalg.cholesky)(cholesky)
 

@@ -43,7 +43,17 @@ from ..core.elementwise import (
     sin,
     where,
 )
-from ..core.record import RECORDS, Record, define, dtype_of, numpy_function, promote, static, value
+from ..core.record import (
+    RECORDS,
+    Record,
+    define,
+    dtype_of,
+    numpy_function,
+    promote,
+    state,
+    static,
+    value,
+)
 from ..core.stop_gradient import barrier
 
 # --------------------------------------------------------------------------------------- definition
@@ -225,6 +235,7 @@ log_gamma_of_number = _helper(log_gamma, lambda: gammaln)
 gamma_of_number = _helper(gamma_function, lambda: gamma)
 gammaln = _special("gammaln",                  lambda y, x: digamma(x), of_numbers=log_gamma_of_number, math=math.lgamma)
 gamma = _special("gamma",                      lambda y, x: y * digamma(x), of_numbers=gamma_of_number, math=math.gamma)
+state(erf, erfc, gamma, gammaln, cost=6)
 
 
 @numpy_function(scipys("loggamma"))

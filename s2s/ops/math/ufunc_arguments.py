@@ -39,8 +39,10 @@ FUNCTIONS.update({operator.add: ew.add, operator.sub: ew.subtract, operator.mul:
                   operator.truediv: ew.divide, operator.floordiv: ew.floor_divide,
                   operator.mod: ew.remainder, operator.pow: ew.power, operator.neg: ew.negative})
 METHODS["is_integer"] = lambda x: ew.equal(ew.remainder(x, 1), 0)
-METHODS["conj"] = METHODS["conjugate"] = ew.conjugate
-ATTRIBUTES["real"], ATTRIBUTES["imag"] = ew.real, ew.imag
+for _name in ("conj", "conjugate"):
+    numpy_function(method=_name, view="maybe", copies=True)(ew.conjugate)
+for _record in (ew.real, ew.imag):
+    numpy_function(attribute=_record.name, view="maybe")(_record)
 
 
 @numpy_function(np.clip, method="clip")
@@ -102,7 +104,7 @@ round_decimal = define("round_decimal", evaluate=round,
                        cheap=True, raises=raise_conditions.ROUND,
                        vjp=lambda bar, y, x, n: (None, None), jvp=lambda dots, y, x, n: None,
                        # Python rounds decimals, NumPy binary fractions: lane by lane
-                       batch=lambda x, n: None)
+                       batch=lambda x, n: None, native="python")
 
 
 @numpy_function(round)

@@ -92,7 +92,7 @@ list_of = define(
         for k, x in enumerate(items)),
     linear=tuple(range(256)),
     views=tuple(range(256)),
-    moves=ALL,
+    moves=ALL, native="compiled", contiguous="operands",
 )
 
 list_full = define(
@@ -103,7 +103,7 @@ list_full = define(
     vjp=lambda bar, y, x, n: (total_of(bar, x), None),
     linear=(0,),
     views=(0,),
-    moves=(0,),
+    moves=(0,), native="compiled", contiguous="operands",
 )
 
 
@@ -176,7 +176,7 @@ list_get = define(
     linear=(0,),
     cheap=True,
     views=(0,),
-    moves=(0,),
+    moves=(0,), native="compiled",
 )
 
 
@@ -219,8 +219,7 @@ list_set = define(
     linear=(0, 1),
     writes=0,
     views=(0, 1),
-    moves=(0, 1),
-    stores=True,
+    moves=(0, 1), stores=True, contiguous="operands",
 )
 
 @follows(0, 1)
@@ -253,7 +252,7 @@ list_add = define(
     linear=(0, 1),
     writes=0,
     views=(0,),
-    depends=_depends_add,
+    depends=_depends_add, contiguous="operands",
 )
 
 list_insert = define(
@@ -264,8 +263,7 @@ list_insert = define(
     linear=(0, 1),
     writes=0,
     views=(0, 1),
-    moves=(0, 1),
-    stores=True,
+    moves=(0, 1), stores=True, contiguous="operands",
 )
 
 list_pop_at = define(
@@ -749,7 +747,7 @@ list_unstack = define(
     vjp=lambda bar, y, a, *, depth: (shaped_like(list_stack(bar), a),),
     linear=(0,),
     views=(0,),
-    moves=(0,),
+    moves=(0,), contiguous="operands",
 )
 
 
@@ -831,7 +829,7 @@ list_cut = define(
     vjp=lambda bar, y, y_bar, xs: (shaped_like(list_concatenate(bar), y_bar), None),
     jvp=lambda dots, y, y_bar, xs: None if dots[0] is None else list_cut(dots[0], xs),
     views=(0,),
-    moves=(0,),
+    moves=(0,), contiguous="operands",
 )
 
 
@@ -861,8 +859,7 @@ list_sum = define(
     syntax=lambda xs: _call("sum", xs),
     vjp=_vjp_sum,
     linear=(0,),
-    depends=anything,
-    from_zero=True,
+    depends=anything, from_zero=True, native="compiled",
 )
 FSUM = ast.Attribute(ast.Name("math", ast.Load()), "fsum", ast.Load())
 sum_overflows = define(
@@ -964,7 +961,7 @@ list_total = define(
     syntax=lambda xs, start: _call("sum", xs, start),
     vjp=lambda bar, y, xs, start: (list_full(bar, tape_len(xs)), bar),
     linear=(0, 1),
-    depends=anything,
+    depends=anything, native="compiled", contiguous="operands",
 )
 
 def _extreme(name: str, function) -> Record:

@@ -175,5 +175,5 @@ foreign = define(
     evaluate=_evaluate,
     infer=_infer_foreign,
     syntax=_spell_foreign,
-    depends=anything,
+    depends=anything, native="python", contiguous="operands",
 )

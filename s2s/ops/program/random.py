@@ -28,7 +28,6 @@ from ..core.shape import length
 from .effects import Made, Plain, raise_record
 
 METHODS_OF_GENERATORS: dict[str, Callable] = {}  # name -> (rng, *arguments) -> the draw
-NATIVE_DRAWS: set[str] = set()  # ops that Numba compiles to the same stream of numbers
 
 
 def _name_of(method: str) -> str:
@@ -72,9 +71,8 @@ def _draw(method: str, params: int, number: Type, dtype: str, native: bool = Tru
         return ast.Call(ast.Attribute(rng, method, ast.Load()), given, keywords)
 
     constant = params == 0 or number in (INT, INTEGER)
-    if native:
-        NATIVE_DRAWS.add(_name_of(method))
     return define(_name_of(method), evaluate=evaluate, infer=infer, syntax=syntax, pure=False,
+                  native="compiled" if native else "python", contiguous="operands",
                   vjp=(lambda bar, y, *xs, **attrs: (None,) * len(xs)) if constant else None,
                   jvp=(lambda dots, y, *xs, **attrs: None) if constant else None)
 
@@ -94,8 +92,8 @@ permuted_range = define(_name_of("permutation"), evaluate=lambda rng, n: rng.per
                         syntax=lambda rng, n: ast.Call(ast.Attribute(rng, "permutation",
                                                                      ast.Load()), [n], []),
                         pure=False, vjp=lambda bar, y, rng, n: (None, None),
-                        jvp=lambda dots, y, rng, n: None)
-NATIVE_DRAWS.add(_name_of("permutation"))
+                        jvp=lambda dots, y, rng, n: None, native="compiled",
+                        contiguous="operands")
 chosen = _draw("choice", 1, INT, "int64", native=False)
 chosen_by = define(
     "rng.choice_by_p",
@@ -109,7 +107,7 @@ chosen_by = define(
            else [extents[0] if len(extents) == 1 else ast.Tuple(list(extents), ast.Load())])],
         [ast.keyword("p", p), *([] if replace else [ast.keyword("replace", ast.Constant(False))])]),
     pure=False, vjp=lambda bar, y, *xs, replace: (None,) * len(xs),
-    jvp=lambda dots, y, *xs, replace: None)
+    jvp=lambda dots, y, *xs, replace: None, native="python", contiguous="operands")
 
 OF_NUMBERS = {"standard_gamma": 1, "chisquare": 1, "standard_t": 1, "beta": 2, "f": 2, "pareto": 1,
               "weibull": 1, "power": 1, "lognormal": 2, "wald": 2}
@@ -135,7 +133,8 @@ def first_draw(function: Function, seen: frozenset = frozenset()) -> Op | None:
 default_rng_record = define(
     "default_rng", evaluate=np.random.default_rng, infer=lambda seed: GENERATOR, pure=False,
     syntax=lambda seed: ast.Call(ast.parse("np.random.default_rng", mode="eval").body, [seed], []),
-    vjp=lambda bar, y, seed: (None,), jvp=lambda dots, y, seed: None)
+    vjp=lambda bar, y, seed: (None,), jvp=lambda dots, y, seed: None,
+    native="python", contiguous="operands")
 
 
 @numpy_function(np.random.default_rng)

@@ -31,8 +31,8 @@ from ...back.arrays.specialise_lengths import SHORT
 from ...back.syntax.ast_names import nodes_in
 from .collapse_nests import Nest
 
-# may raise
-CHECKS = {"checked_place", "same_length", "spread_length", "broadcast_length", "nonempty_length",
+# calls in the text that may raise
+CHECKS = {"same_length", "spread_length", "broadcast_length", "nonempty_length",
           "stays_inside", "needs_length", "count_of"}
 
 

@@ -22,12 +22,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...back.syntax.ast_names import nodes_in
+from ...ops.core.record import returns_its_operand
 from ..kernels.runtime_calls import NATURAL
 
 Axes = frozenset  # (argument, axis) pairs of that length
-# checks that return a length, or raise
-SAME = ("natural", "same_length", "spread_length", "nonempty_length", "supposed_length",
-        "stays_inside")
 DEEP = 8  # calls
 
 
@@ -144,7 +142,8 @@ class Body:
                 return self.axes(number)
             case ast.Call(ast.Name("max"), [number, ast.Constant()]):
                 return self.axes(number)
-            case ast.Call(ast.Name(name), args) if name in SAME:
+            case ast.Call(ast.Name(name), args) if (name == "natural"
+                                                        or returns_its_operand(name)):
                 return Axes().union(*map(self.axes, args))
         return Axes()
 

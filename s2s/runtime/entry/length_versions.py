@@ -28,7 +28,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ...back.arrays.specialise_lengths import SHORT, set_lengths, specialise_lengths
-from ...back.lower.library_calls import OF_MATRICES
 from ...ir.compile_lock import cached_in_turn, in_turn
 from ...ir.graph import Function, Recalled, walk, whole
 from ...ir.length_assumptions import depends_on_long_axes, tracking_long_axes
@@ -55,7 +54,7 @@ def much(function: Function) -> int | None:
     if (not symbols(function) or not many and all(len(dims) < 2 for dims in shapes)
         or recursive_callees(function)):
         return None
-    return SOME if any(op.name in OF_MATRICES for op in ops) else MUCH
+    return SOME if any(op.record.native == "matrix" for op in ops) else MUCH
 
 
 def symbols(function: Function) -> dict[str, tuple[int, int]]:

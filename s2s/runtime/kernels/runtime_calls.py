@@ -137,7 +137,7 @@ def count_from_front(loop: Op) -> None:
             for nested in op.blocks:
                 block(nested)
             for k in (range(1 if op.name == "getitem" else 2, len(op.inputs))
-                      if op.name in ("getitem", "setitem", "additem") else ()):
+                      if op.record.indices is not None else ()):
                 x = op.inputs[k]
                 least = (lower_bound(x, counters) if x.type == INT and x.constant is MISSING
                          else None)

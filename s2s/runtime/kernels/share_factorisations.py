@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from ...ir.graph import Block, Function, Op, Value
 from ...ir.types import Array, Scalar
 from ...ops.core.record import Record
+from ...ops.linalg import determinant, solve
 from ...ops.program.recursive_callee import whole_program
 from .lapack import (
     lapack_cholesky,
@@ -49,10 +50,11 @@ from .lapack import (
 )
 
 DTYPES = ("float64", "float32", "complex128", "complex64")
-FROM_FACTORS = {"inv": lapack_inverse, "inverse_or_nan": lapack_inverse_or_nan,
-                "is_singular": lapack_is_singular, "det": lapack_determinant,
-                "sign_of_det": lapack_sign, "log_of_det": lapack_log}
-FROM_MATRIX = {"cholesky": lapack_cholesky, "is_indefinite": lapack_is_indefinite}
+# op -> the kernel that computes it
+FROM_FACTORS = {solve.inv: lapack_inverse, determinant.inverse: lapack_inverse_or_nan,
+                solve.singular: lapack_is_singular, determinant.det: lapack_determinant,
+                determinant.sign_of_det: lapack_sign, determinant.log_of_det: lapack_log}
+FROM_MATRIX = {solve.cholesky: lapack_cholesky, solve.indefinite: lapack_is_indefinite}
 # ops with triangular results, and the triangle
 TRIANGULAR = {("lapack_cholesky", 0): "lower", ("numpy_qr", 1): "upper"}
 FUNCTIONS = (lapack_factors, lapack_solution, lapack_solution_of_transposed,
@@ -101,11 +103,11 @@ def with_factors(block: Block, around: Sequence[Scope] = (), repeats: bool = Fal
     for op in block.ops:
         for inner in op.blocks:
             with_factors(inner, scopes, op.name in ("for", "while"))
-        if op.name in FROM_MATRIX and is_plain(op):
-            op.record = RECORDS[FROM_MATRIX[op.name]]
-        elif op.name in FROM_FACTORS and is_plain(op):
+        if op.record in FROM_MATRIX and is_plain(op):
+            op.record = RECORDS[FROM_MATRIX[op.record]]
+        elif op.record in FROM_FACTORS and is_plain(op):
             op.inputs = factors(op, op.inputs[-1], scopes)
-            op.record = RECORDS[FROM_FACTORS[op.name]]
+            op.record = RECORDS[FROM_FACTORS[op.record]]
         elif op.name == "cofactors" and is_plain(op):
             det, a = op.inputs
             op.inputs = [det, *factors(op, a, scopes), a]

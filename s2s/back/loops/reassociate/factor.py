@@ -29,6 +29,7 @@ from ...loopir.loop_builder import op_named
 from .shorten_recurrences import carries_behind, is_float, is_sum, terms_of, uses_in
 
 MOST = 12  # most terms of a sum, and factors of a term
+# arithmetic that is counted
 ARITHMETIC = ("add", "subtract", "multiply", "divide", "negative")
 # whether it is added or subtracted, and its factors
 Product = tuple[bool, tuple[Value, ...]]
@@ -97,7 +98,7 @@ class Factoring:
                     total.name = total.name or op.output.name
                     same[op.output] = total
                     continue
-                if op.name in ("add", "subtract", "multiply") and is_float(op.output):
+                if op.record.ring and is_float(op.output):
                     self.made.setdefault(key_of(op.name, op.inputs), op.output)
                 self.body.ops.append(op)
         self.body.yields = [same.get(y, y) for y in self.body.yields]

@@ -20,7 +20,7 @@ import numpy as np
 from llvmlite import binding
 
 from ....check_flags import may_set_llvm_options
-from ....lazy_import import Named
+from ....ops.core.record import RECORDS
 from . import (
     error_function,
     exponential,
@@ -33,25 +33,13 @@ from . import (
 )
 from .native import compile_as
 
-SCIPY = "scipy.special"
-FUNCTIONS = {  # name -> its algorithm, and NumPy's or SciPy's function of that meaning
-    "exp": (exponential.exp, np.exp), "exp2": (exponential.exp2, np.exp2),
-    "expm1": (exponential.expm1, np.expm1),
-    "log": (logarithm.log, np.log), "log2": (logarithm.log2, np.log2),
-    "log10": (logarithm.log10, np.log10),
-    "log1p": (logarithm.log1p, np.log1p), "logaddexp": (logarithm.logaddexp, np.logaddexp),
-    "sinh": (hyperbolic.sinh, np.sinh), "cosh": (hyperbolic.cosh, np.cosh),
-    "tanh": (hyperbolic.tanh, np.tanh),
-    "expit": (hyperbolic.expit, Named(SCIPY, "expit")),
-    "arctan": (inverse.arctan, np.arctan), "arctan2": (inverse.arctan2, np.arctan2),
-    "sin": (trigonometric.sin, np.sin), "cos": (trigonometric.cos, np.cos),
-    "tan": (trigonometric.tan, np.tan),
-    "erf": (error_function.erf, Named(SCIPY, "erf")),
-    "erfc": (error_function.erfc, Named(SCIPY, "erfc")),
-    "power": (power.power, np.power),
-    "maximum": (extremes.maximum, np.maximum), "minimum": (extremes.minimum, np.minimum),
-}
-OF_TWO = ("logaddexp", "arctan2", "power", "maximum", "minimum")
+FAMILIES = (exponential, logarithm, hyperbolic, inverse, trigonometric, error_function, power,
+            extremes)
+# name -> its algorithm, and NumPy's or SciPy's function of that meaning
+FUNCTIONS = {name: (next(vars(family)[name] for family in FAMILIES if name in vars(family)),
+                    getattr(np, name, RECORDS[name].evaluate))
+             for name in dict.fromkeys(record.vector for record in RECORDS.values()) if name}
+OF_TWO = tuple(name for name in FUNCTIONS if len(RECORDS[name].partials) == 2)
 
 
 def _callable(name: str):

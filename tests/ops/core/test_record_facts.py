@@ -1,0 +1,151 @@
+"""What records state of ops beside their derivatives, against NumPy and Python themselves."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+
+import s2s  # noqa: F401  (fills the tables)
+from s2s.back.loopir import ops  # noqa: F401  (those of the loop form)
+from s2s.ops.core.record import ALWAYS_ARRAYS, ATTRIBUTES, COPIES, METHODS, RECORDS, VIEWS
+
+NUMBERS = (-np.inf, -2.0, -0.0, 0.0, 0.5, 3.0, 1e308, np.inf, np.nan)
+INTEGERS = (-7, -3, 0, 1, 2, 5)
+
+
+def arity(record) -> int:
+    if record.elementwise:
+        return len(record.partials)
+    return len([p for p in inspect.signature(record.evaluate).parameters.values() if p.kind is not p.KEYWORD_ONLY])
+
+
+def stating(**facts) -> list:
+    """The records that state this."""
+    return [record for record in RECORDS.values()
+            if all(getattr(record, name) == fact for name, fact in facts.items())]
+
+
+def results(record, samples):
+    """What Python computes of each combination of the samples that does not raise."""
+    for xs in itertools.product(samples, repeat=arity(record)):
+        try:
+            yield xs, record.evaluate(*xs)
+        except (ArithmeticError, ValueError, IndexError):
+            continue
+
+
+QUIET = [r for r in stating(warns="never", elementwise=True) if r.name not in ("astype", "convert")]
+
+
+@pytest.mark.parametrize("record", QUIET, ids=repr)
+def test_what_never_warns_does_not(record):
+    scalars = record.name in ("and_", "or_", "not_", "float_", "select")
+    logical = record.name.startswith("bitwise")
+    values = [True, False] if logical else list(NUMBERS)
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("error")
+        for xs in itertools.product(values, repeat=len(record.partials)):
+            record.evaluate(*(xs if scalars else [np.array([x]) for x in xs]))
+
+
+WARNING = {"exp": 1e4, "exp2": 1e4, "expm1": 1e4, "sinh": 1e4, "cosh": 1e4, "sqrt": -1.0, "square": 1e200,
+           "floor_divide": (1.0, 0.0)}
+
+
+@pytest.mark.parametrize("name", WARNING)
+def test_what_may_warn_does(name):
+    assert RECORDS[name].warns == "overflow"
+    with pytest.raises(FloatingPointError), np.errstate(all="raise"):
+        RECORDS[name].evaluate(*map(np.float64, np.atleast_1d(WARNING[name])))
+
+
+@pytest.mark.parametrize("record", stating(keeps_dtype=True), ids=repr)
+def test_choices_return_an_operand(record):
+    for xs, y in results(record, NUMBERS):
+        assert any(y is x or np.array_equal(y, x, equal_nan=True) for x in xs), xs
+
+
+@pytest.mark.parametrize("record", stating(returns=0), ids=repr)
+def test_checks_return_their_operand(record):
+    found = list(results(record, INTEGERS))
+    assert found and all(y == xs[0] for xs, y in found)
+
+
+@pytest.mark.parametrize("record", stating(natural=True), ids=repr)
+def test_natural_numbers_are_not_negative(record):
+    lengths = [n for n in INTEGERS if n >= 0]  # all of these but at_least_zero are asked for lengths
+    for xs, y in results(record, INTEGERS if record.name == "at_least_zero" else lengths):
+        assert y >= 0, xs
+
+
+@pytest.mark.parametrize("record", [r for r in RECORDS.values() if r.of_truths is not None], ids=repr)
+def test_arithmetic_of_truths(record):
+    for a, b in itertools.product(np.array([False, True]), repeat=2):
+        y, expected = record.evaluate(a, b), record.of_truths.evaluate(a, b)
+        assert type(y) is type(expected) is np.bool_ and y == expected
+
+
+@pytest.mark.parametrize("record", [r for r in RECORDS.values() if r.python], ids=repr)
+def test_operators_compute_what_they_spell(record):
+    xs = [np.array([[3, 2], [1, 2]]) for _ in "ab"] if record.name == "matmul" else [3, 2, 1][:len(record.partials)]
+    expected = eval(record.python, {}, dict(zip("abc", xs)))
+    assert np.array_equal(record.evaluate(*xs), expected)
+
+
+# what NumPy is called with, besides the array; matrices of 3 x 3
+ARGUMENTS = {"reshape": (9,), "broadcast_to": ((2, 3, 3),), "swapaxes": (0, 1), "moveaxis": (0, 1), "expand_dims": (0,),
+             "split": (3,), "array_split": (2,), "hsplit": (3,), "vsplit": (3,), "dsplit": (1,), "astype": (np.float64,)}
+
+
+def called(name: str, x: np.ndarray):
+    """NumPy's function, method or attribute of this name, of `x`."""
+    if name in ATTRIBUTES and not hasattr(np, name):
+        return np.asarray(getattr(x, name)) if name != "flat" else x.reshape(-1)  # as s2s reads it
+    function = getattr(np, name, None)
+    if function is None or not callable(function) or name == "astype":
+        return getattr(x, name)(*ARGUMENTS.get(name, ()))
+    return function(x, *ARGUMENTS.get(name, ()))
+
+
+SHARED = [n for n, view in VIEWS.items() if view != "maybe"]
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_views_share_memory(name):
+    x = np.arange(9.0).reshape(3, 3)
+    x = x[:, :, None] if name == "dsplit" else x
+    y = called(name, x)
+    parts = y if isinstance(y, (list, tuple)) else [y]
+    assert all(np.shares_memory(part, x) for part in parts)
+    match VIEWS[name]:
+        case "involution":
+            assert np.array_equal(called(name, y), x) and np.shares_memory(called(name, y), x)
+        case "reshape":
+            assert [n for n in y.shape if n != 1] == [n for n in x.shape if n != 1]
+        case "transpose":
+            assert sorted(y.shape) == sorted(x.shape)
+        case "contiguous":
+            assert not np.shares_memory(called(name, x.T), x) or name == "flat"
+        case "read-only":
+            assert not y.flags.writeable
+        case view:
+            assert view == "parts"
+
+
+@pytest.mark.parametrize("name", sorted(COPIES))
+def test_copies_share_nothing(name):
+    x = np.arange(9.0).reshape(3, 3)
+    y = called(name, x) if name not in ("conj", "conjugate") else np.conjugate(x)
+    assert not np.shares_memory(y, x)
+    assert name in METHODS or hasattr(np, name)
+
+
+@pytest.mark.parametrize("name", sorted(ALWAYS_ARRAYS))
+def test_arrays_of_one_number(name):
+    arguments = {"reshape": (1.0, ()), "full": ((), 1.0), "full_like": (1.0, 2.0), "zeros": ((),), "ones": ((),),
+                 "empty": ((),)}.get(name, (1.0,))
+    assert isinstance(getattr(np, name)(*arguments), np.ndarray)
