@@ -75,7 +75,10 @@ def test_checks_return_their_operand(record):
     assert found and all(y == xs[0] for xs, y in found)
 
 
-@pytest.mark.parametrize("record", stating(natural=True), ids=repr)
+OF_ARRAYS = ("length", "size")
+
+
+@pytest.mark.parametrize("record", [r for r in stating(natural=True) if r.name not in OF_ARRAYS], ids=repr)
 def test_natural_numbers_are_not_negative(record):
     lengths = [n for n in INTEGERS if n >= 0]  # all of these but at_least_zero are asked for lengths
     for xs, y in results(record, INTEGERS if record.name == "at_least_zero" else lengths):
