@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pytest
 
-import s2s  # noqa: F401  (fills the tables)
+import s2s
 from s2s.back.loopir import ops  # noqa: F401  (those of the loop form)
 from s2s.ops.core.record import ALWAYS_ARRAYS, ATTRIBUTES, COPIES, METHODS, RECORDS, VIEWS
 
@@ -152,3 +152,16 @@ def test_arrays_of_one_number(name):
     arguments = {"reshape": (1.0, ()), "full": ((), 1.0), "full_like": (1.0, 2.0), "zeros": ((),), "ones": ((),),
                  "empty": ((),)}.get(name, (1.0,))
     assert isinstance(getattr(np, name)(*arguments), np.ndarray)
+
+
+def test_a_natural_number_is_not_cut_off_at_zero():
+    """The length of x[:n] was max(slice_bound(n, len(x)), 0), although `slice_bound` is never negative."""
+    def f(x, y):
+        return x[:len(y)] + y
+
+    x, y = np.arange(5.0), np.array([1.0, 2.0, 4.0])
+    loops = s2s.jit(f).lower(x, y).loops
+    assert "slice_bound(" in loops and "max(slice_bound" not in loops
+    namespace = {}
+    exec(str(loops), namespace)
+    assert np.array_equal(namespace["f"](x, y), x[:3] + y)
