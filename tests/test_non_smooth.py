@@ -58,7 +58,8 @@ Values may be infinite where a function is steep or divides. Arguments are taken
 it calls `np.isnan`, `np.isfinite` or the like, or compares data (`w < 5`, for an array that is not differentiated),
 then what that is made of may be infinite or NaN, so that missing data, left out by `~np.isnan(data)`, have no
 influence. An infinite weight left out by its index alone, `(x * w)[1:]`, makes its derivative nan, as does an infinite
-value that an op mixes with others (`np.outer`, `@`) before it is discarded.
+value that an op mixes with others (`np.outer`, `@`) before it is discarded. So does a number by which all of an array
+is divided, `np.minimum(x / h, 5)` at h = 0.
 
 **Underflow and infinities.** Where `np.linalg.norm` squares numbers below 1e-162 it gives 0, and the derivative is 0
 to within such numbers; where it squares numbers above 1e154 it gives inf, and the derivative is 0. So it is with other

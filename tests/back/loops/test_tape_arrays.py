@@ -5,7 +5,8 @@ import pytest
 
 import s2s
 from s2s import pipeline
-from s2s.runtime.kernels.runtime_calls import spelled
+from s2s.passes import apply
+from s2s.runtime.call.loop_program import NATIVE
 
 
 def halve(x, r):
@@ -321,6 +322,6 @@ def test_a_tape_that_is_kept_on_another_stays_a_list():
 
 def test_native_code_does_not_ask_whether_a_place_on_a_tape_counts_from_the_end():
     function = s2s.grad(ragged).lower(0.7, 0.8).function
-    text = pipeline.render(spelled(pipeline.loops_of(function)), native=True).text
+    text = pipeline.render(apply(NATIVE, pipeline.loops_of(function)), native=True).text
     assert "_tape[from_front(" in text and "_tape[" not in text.replace("_tape[from_front(", "")
     assert "_tape[" in pipeline.loops_text(function) and "from_front" not in pipeline.loops_text(function)
