@@ -32,7 +32,7 @@ from ...back.syntax.ast_names import nodes_in
 from .collapse_nests import Nest
 
 # calls in the text that may raise
-CHECKS = {"same_length", "spread_length", "broadcast_length", "nonempty_length",
+CHECKS = {"checked_place", "same_length", "spread_length", "broadcast_length", "nonempty_length",
           "stays_inside", "needs_length", "count_of"}
 
 
