@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from compositions import recurrence
 from programs import PROGRAMS
 
 import s2s
@@ -187,14 +188,6 @@ def test_every_stage_of_programs_and_their_gradients_is_legal(program, target):
         _ = s2s.jit(program.function, target=target).lower(*program.args).loops
         if program.wrt and np.ndim(result) == 0 and not isinstance(result, tuple):
             _ = s2s.jit(s2s.value_and_grad(program.function, program.wrt), target=target).lower(*program.args).loops
-
-
-def recurrence(x):
-    w = np.array([[0.3, -0.4], [0.5, 0.2]])
-    h = x[:2]
-    for k in range(3):
-        h = np.tanh(w @ h + x[2:4] * h)
-    return np.sum(h * h)
 
 
 def test_a_pass_that_loses_a_check_is_found(monkeypatch):
