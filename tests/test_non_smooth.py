@@ -64,10 +64,11 @@ is divided, `np.minimum(x / h, 5)` at h = 0.
 **Underflow and infinities.** Where `np.linalg.norm` squares numbers below 1e-162 it gives 0, and the derivative is 0
 to within such numbers; where it squares numbers above 1e154 it gives inf, and the derivative is 0. So it is with other
 orders, at other numbers. `np.hypot` and `abs` of a complex number do neither. The slopes of `tanh` and `expit` are
-made of their values (`1 - y * y`) and as exact as these: 0 where the value has been rounded to 1. `np.logaddexp` at
-infinities has the limits of its slopes, 1 and 0; of two of -inf they are 0, as of a sum of nothing, of two of inf NaN.
-`logsumexp` has these limits where numbers are -inf; where one is inf, the slopes of finite numbers are 0 in reverse
-mode, and all others NaN, as `softmax` is itself.
+made of their values (`1 - y * y`) and as exact as these: 0 where the value has been rounded to 1.
+
+**Sums of exponentials.** `np.logaddexp` at infinities has the limits of its slopes, 1 and 0; of two of -inf they are 0,
+as of a sum of nothing, of two of inf NaN. `logsumexp` has these limits where numbers are -inf; where one is inf, the
+slopes of finite numbers are 0 in reverse mode, and all others NaN, as `softmax` is itself.
 
 **Complex powers.** `(-4.0) ** 0.5` of Python's numbers is 2j, of NumPy's nan. `abs((-x) ** 0.5)`, and what else makes
 real numbers of such powers again, is not differentiated: it raises a `ValueError` where the power is complex. Write

@@ -15,7 +15,7 @@
     squares of     sqrt, norm, std, abs, hypot, x ** 0.5, and products, quotients, selections and
                    rearrangements of these
     written as     r ** 2, r ** 4, np.square(r), r * r, r * c * r, r @ r; and (x ** (1 / 3)) ** 3,
-                   np.cbrt(x) ** 3
+                   np.cbrt(x) ** 3, norm(x, 4) ** 4
 
 At a root of 0 the chain rule says 0 * inf, and by the convention for sizes 0, which is right once
 and wrong in second order.  The value stays what the program computes, bit for bit; an op beside it,
@@ -39,7 +39,7 @@ from ...ir.types import List, Scalar, Tuple, is_inexact
 from ...ops.arrays.concatenate import concatenate_record, stack_record
 from ...ops.arrays.create import array_record
 from ...ops.arrays.index import getitem
-from ...ops.arrays.norms import as_if, complex_as_if, not_negative, root
+from ...ops.arrays.norms import as_if, complex_as_if, norm_of, not_negative, root
 from ...ops.arrays.products import dot_record, inner_record, matmul
 from ...ops.core.define_elementwise import IN_MATH
 from ...ops.core.elementwise import imag, multiply, power, real
@@ -50,7 +50,7 @@ DEPTH = 6  # the most ops between a square and its root
 
 def mark_squares(function: Function) -> Function:
     """Mark squares of roots in `function` with the expression to differentiate instead."""
-    if not any(op.record.root or op.record.size or op.record in (power, root)
+    if not any(op.record.root or op.record.size or op.record in (power, root, norm_of)
                for op in walk(function.block)):
         return function
     return rebuild(function, rule=_marked)
@@ -167,6 +167,8 @@ def _raised(x: Value, n: int) -> Value:
 
 def _order(op: Op | None) -> int | None:
     """Return k, where `op` is a k-th root."""
+    if op is not None and op.record is norm_of:
+        return int(op.attrs["ord"]) if op.attrs["ord"] % 1 == 0 else None
     exponent = op.inputs[1].constant if op is not None and op.name == "power" else MISSING
     if type(exponent) is not float or not 0 < exponent < 1:
         return None

@@ -80,6 +80,7 @@ SQUARES = {  # f, where a size is 0, its second derivatives there
     "sqrt ** 2": (lambda x: np.sqrt(np.sum(x**2)) ** 2, Z2, 2 * I2),
     "(x ** 0.5) ** 2": (lambda x: np.sum(((x * x) ** 0.5) ** 2), Z2, 2 * I2),
     "norm of order 4": (lambda x: np.linalg.norm(x, 4) ** 4, np.array([0.0, 0.0]), 0 * I2),
+    "norms of rows": (lambda x: np.sum(np.linalg.norm(x[:, None] * [1.0, 2.0], 4, axis=1) ** 8), Z2, 0 * I2),
     "cube of a cube root": (lambda x: np.sum(np.cbrt(x) ** 3 * x), Z2, 2 * I2),
 }
 EVEN = {
@@ -88,6 +89,7 @@ EVEN = {
     "sinc(norm)": (lambda x: np.sinc(np.linalg.norm(x) / np.pi), np.zeros(3), -np.eye(3) / 3),
     "cosh(hypot)": (lambda x: np.cosh(np.hypot(x[0], x[1])), Z2, I2),
     "norm ** 3": (lambda x: np.linalg.norm(x) ** 3, Z2, 0 * I2),
+    "norm of order 3": (lambda x: np.linalg.norm(x, 3.0) ** 3, np.array([0.0, 2.0]), np.diag([0.0, 12.0])),
     "cos(abs(z))": (lambda x: np.cos(abs(x[0] + 2j * x[1])), Z2, -np.diag([1.0, 4.0])),
     "cos(std)": (lambda x: np.cos(np.std(x)), np.full(3, 2.0), -(np.eye(3) - 1 / 3) / 3),
     "an angle in a loop": (lambda x: sum(np.cosh(np.linalg.norm(x[2 * i:2 * i + 2])) for i in range(2)), np.zeros(4), np.eye(4)),
