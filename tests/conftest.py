@@ -7,12 +7,14 @@ choose by how long they take, which depends on the machine: which tests are leng
 """
 
 import collections
+import gc
 import os
 import sys
 
 import pytest
 
 os.environ.setdefault("S2S_RECALL", "0")  # tests change constants of the compiler, which no key knows; tests/persist says otherwise
+gc.set_threshold(200_000)  # as docs/compiling.md says: a fifth of the time of what generates code
 
 WHOLE = ("test_golden",)
 NOT_QUICK = ("compile", "slow", "cuda", "peer")
