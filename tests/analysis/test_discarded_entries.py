@@ -793,3 +793,10 @@ def test_a_bound_before_a_slice(f, reference):
     np.testing.assert_allclose(s2s.vmap(s2s.grad(f))(ZERO[None])[0], slopes, rtol=1e-8, atol=1e-10)
     second = hessian_of(reference, ZERO)
     np.testing.assert_allclose(s2s.hessian(f)(ZERO), second, rtol=1e-5, atol=1e-5)
+
+
+def test_what_is_subtracted_from_itself_depends_on_nothing():
+    """Also where what is made of the difference, 0, has an infinite slope."""
+    for f, slope in ((lambda x: math.sqrt(x - x), 0.0), (lambda x: np.sum(np.sqrt(x * 2.0 - x * 2.0)), 0.0),
+                     (lambda x: np.cbrt(x - x) + 3.0 * x, 3.0)):
+        assert s2s.grad(f)(2.0) == s2s.jvp(f, (2.0,), (1.0,))[1] == slope and s2s.hessian(f)(2.0) == 0.0

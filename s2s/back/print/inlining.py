@@ -111,9 +111,11 @@ class Layout:
     def inline(self, op: Op) -> None:
         """Print `op` inside the expressions that use it."""
         self.inlined.add(op)
+        place = self.target[op] = max(self._targets(op), default=self.position[op])
         for block in op.blocks:
             self.inlined_owner[block] = op
-        self.target[op] = max(self._targets(op), default=self.position[op])
+            for inner in walk(block):  # which moves with it, and what is inlined there
+                self.target[inner] = place
 
     def _targets(self, op: Op) -> list[int]:
         return [self.place(user) for user, _ in self.uses.get(op.output, [])]

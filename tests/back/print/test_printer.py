@@ -410,6 +410,23 @@ def test_what_stands_behind_a_guard_is_returned():
             run(-1.0)
 
 
+def test_what_a_choice_reads_is_not_read_after_a_write():
+    """The choice is printed in a later expression, and so is what its sides are made of (the fuzzer, seed 889)."""
+    def f(y, a, n):
+        try:
+            x = np.exp(-((y if n > 0 else -0.8) ** 2))
+            raise ValueError
+        except ValueError:
+            a[n - 1] = 0.5 * a[n - 1] + np.cos(x if n % 2 == 0 else 1.1)
+        return np.arctan(np.exp(-(a[n] ** 2)) * x) + y + np.sum(a)
+
+    a, h = np.array([-0.86, -1.02, 0.24, 0.62]), 1e-6
+    found = s2s.grad(f, (0, 1))
+    assert abs(found(1.02, a.copy(), 2)[0] - (f(1.02 + h, a.copy(), 2) - f(1.02 - h, a.copy(), 2)) / (2 * h)) < 1e-8
+    text = found.lower(1.02, a, 2).source
+    assert " if " in text[text.index("backwards"):] and "a_bar_1 = a_bar" not in text
+
+
 def test_a_parameter_that_is_assigned_keeps_its_name():
     def f(_, y):
         for k in range(3):
