@@ -136,11 +136,8 @@ class Layout:
         if not self.is_inlined(value):
             return {value: None}
         found: dict[Value, None] = {}
-        for x in value.op.inputs:
+        for x in _operands(value.op):
             found.update(self.leaves(x))
-        for block in value.op.blocks:
-            for y in block.yields:
-                found.update(self.leaves(y))
         return found
 
     def _may_be_inlined(self, op: Op) -> bool:
@@ -304,8 +301,7 @@ class Layout:
         def inside(values: Sequence[Value]) -> list[Op]:
             found = [x.op for x in values if x.op is not None and x.op in self.inlined]
             for op in found:
-                found += [x.op
-                          for x in (*op.inputs, *(y for block in op.blocks for y in block.yields))
+                found += [x.op for x in _operands(op)
                           if x.op is not None and x.op in self.inlined]
             return found
 
@@ -365,7 +361,7 @@ class Layout:
     def _tree_can_move(self, op: Op, stop: int) -> bool:
         """Whether `op`, with all that is inlined into it, has the same value at `stop`."""
         return self.can_move(op, stop) and all(
-            self._tree_can_move(x.op, stop) for x in op.inputs if self.is_inlined(x)
+            self._tree_can_move(x.op, stop) for x in _operands(op) if self.is_inlined(x)
         )
 
     # ---------------------------------------------------------------------------------------- trees
@@ -427,16 +423,21 @@ class Layout:
                 return test
             case "and":
                 return ast.BoolOp(
-                    ast.And(), [*_operands(test, ast.And), *_operands(first, ast.And)]
+                    ast.And(), [*_sides(test, ast.And), *_sides(first, ast.And)]
                 )
             case "or":
-                return ast.BoolOp(ast.Or(), [*_operands(test, ast.Or), *_operands(second, ast.Or)])
+                return ast.BoolOp(ast.Or(), [*_sides(test, ast.Or), *_sides(second, ast.Or)])
             case "not":
                 return ast.UnaryOp(ast.Not(), test)
         return ast.IfExp(test, first, second)
 
 
-def _operands(tree: ast.expr, kind: type) -> list[ast.expr]:
+def _operands(op: Op) -> list[Value]:
+    """The values that the expression for `op` is made of: of a choice, its sides, too."""
+    return [*op.inputs, *(y for block in op.blocks for y in block.yields)]
+
+
+def _sides(tree: ast.expr, kind: type) -> list[ast.expr]:
     """The operands of `a and b`, if `tree` is such an expression."""
     return tree.values if isinstance(tree, ast.BoolOp) and isinstance(tree.op, kind) else [tree]
 

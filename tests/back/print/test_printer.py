@@ -427,6 +427,22 @@ def test_what_a_choice_reads_is_not_read_after_a_write():
     assert " if " in text[text.index("backwards"):] and "a_bar_1 = a_bar" not in text
 
 
+@pytest.mark.compile
+def test_what_a_choice_reads_is_not_moved_to_the_end_of_a_loop():
+    """The new s has no name of its own before the last use of the old one."""
+    def f(a, x, c, n):
+        s = 1.0
+        for i in range(n):
+            s, a[i] = np.sin((lambda u: u * x if c > 0 else x)(a[i])), s
+        return s + np.sum(a)
+
+    a, h = np.arange(4.0), 1e-6
+    wanted = f(a.copy(), 0.7, 1, 4)
+    assert abs(s2s.jit(f)(a.copy(), 0.7, 1, 4) - wanted) < 1e-14
+    value, slope = s2s.value_and_grad(f, 1)(a.copy(), 0.7, 1, 4)
+    assert value == wanted and abs(slope - (f(a.copy(), 0.7 + h, 1, 4) - f(a.copy(), 0.7 - h, 1, 4)) / (2 * h)) < 1e-8
+
+
 def test_a_parameter_that_is_assigned_keeps_its_name():
     def f(_, y):
         for k in range(3):
