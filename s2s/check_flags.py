@@ -2,8 +2,9 @@
 S2S_LLVM_OPTIONS.
 
     S2S_CHECK=1               everything
-    S2S_CHECK=ir              the IR is verified after every pass (ir/verify.py), and the loops that
-                              are compiled (back/verify_loops.py)
+    S2S_CHECK=ir              the IR is verified after every pass (ir/verify.py), the loops that are
+                              compiled (back/verify_loops.py), and where values are printed
+                              (back/print/inlining.py)
     S2S_CHECK=nan             generated code stops at the first NaN or inf
                               (runtime/debug/nan_trap.py)
     S2S_CHECK=memory          native code stops before it touches memory that is not its own
@@ -25,10 +26,14 @@ make NaN; so each check has a word of its own.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from .errors import S2SError
 
 CHECKS = ("ir", "nan", "memory", "conventions")
+_checking: ContextVar[bool] = ContextVar("checking", default=False)
 
 
 def requested_checks() -> tuple[str, ...]:
@@ -77,3 +82,18 @@ def may_set_llvm_options() -> bool:
 def is_requested(check: str) -> bool:
     """Test whether S2S_CHECK requests this check, one of CHECKS."""
     return check in requested_checks()
+
+
+@contextmanager
+def checked() -> Iterator[None]:
+    """Verify the IR after every pass inside this context, as with S2S_CHECK=ir."""
+    token = _checking.set(True)
+    try:
+        yield
+    finally:
+        _checking.reset(token)
+
+
+def is_checking() -> bool:
+    """Test whether the IR is to be verified after every pass."""
+    return _checking.get() or is_requested("ir")

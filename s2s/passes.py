@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .back.print.printer import render
-from .check_flags import is_requested
+from .check_flags import checked as checked
+from .check_flags import is_checking
 from .errors import VerifyError
 from .ir.graph import Function
 from .ir.reemit import clone
 from .ir.verify import verify
 
-_checking: ContextVar[bool] = ContextVar("checking", default=False)
 _dumping: ContextVar[str | None] = ContextVar("dumping", default=None)
 _stages: ContextVar[list | None] = ContextVar("stages", default=None)
 
@@ -82,21 +82,6 @@ def apply(passes: Sequence[Pass], function: Function, target: str = "cpu",
 
 
 # ------------------------------------------------------------------------- inspection of the stages
-
-
-@contextmanager
-def checked() -> Iterator[None]:
-    """Verify the IR after every pass inside this context, as with S2S_CHECK=ir."""
-    token = _checking.set(True)
-    try:
-        yield
-    finally:
-        _checking.reset(token)
-
-
-def is_checking() -> bool:
-    """Test whether the IR is to be verified after every pass."""
-    return _checking.get() or is_requested("ir")
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from ...analysis.alias import Memory
+from ...errors import VerifyError
 from ...ir.graph import MISSING, Block, Function, Op, Value, walk
 from ...ir.types import Array, List, Scalar, Tape, Tuple, Unknown, is_inexact
 from ...ops.core.control import member_syntax
@@ -363,6 +364,36 @@ class Layout:
         return self.can_move(op, stop) and all(
             self._tree_can_move(x.op, stop) for x in _operands(op) if self.is_inlined(x)
         )
+
+    # --------------------------------------------------------------------------------- verification
+
+    def verify(self) -> None:
+        """Raise a VerifyError if a value that is printed inside an expression may be another there.
+
+        The places are found again, from all decisions together.
+        """
+        found: dict[Op, int] = {}
+
+        def place(user: Op | Block) -> int:
+            user = self.inlined_owner.get(user, user)
+            if isinstance(user, Block):
+                return self.end[user]
+            return evaluated(user) if user in self.inlined else self.position[user]
+
+        def evaluated(op: Op) -> int:
+            if op not in found:
+                found[op] = self.position[op]
+                for user, _ in self.uses.get(op.output, []):
+                    around = self.inlined_owner.get(user, user)
+                    extra = self.loops[around][len(self.loops[op]):]
+                    found[op] = max(found[op], place(user),
+                                    self.end[extra[0].blocks[-1]] if extra else 0)
+            return found[op]
+
+        for op in self.inlined:
+            if op.name not in NEVER_STATEMENTS and not self.can_move(op, evaluated(op)):
+                raise VerifyError(f"{op} is printed where what it reads has been written to",
+                                  op.line)
 
     # ---------------------------------------------------------------------------------------- trees
 

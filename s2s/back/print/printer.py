@@ -21,6 +21,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ...analysis.alias import results_of
+from ...check_flags import is_checking
 from ...errors import ERRORS, Line
 from ...ir.compile_lock import cached_in_turn
 from ...ir.graph import Function, Op, walk
@@ -284,6 +285,8 @@ def definition(
     names = Names(layout, reserved, native)
     while not annotate and layout.inline_moved(names):
         names = Names(layout, reserved, native)
+    if is_checking():
+        layout.verify()
     writer = Writer(layout, names, native)
     # callers expect no tuple of one
     alone = not entry and not annotate and len(function.results) == 1

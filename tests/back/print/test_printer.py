@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import s2s
+from s2s.back.print.inlining import Layout
 from s2s.back.print.printer import render
+from s2s.errors import VerifyError
 from s2s.front import build
 from s2s.ir.builder import Builder
 from s2s.ir.graph import Block, Function, Value
@@ -441,6 +443,20 @@ def test_what_a_choice_reads_is_not_moved_to_the_end_of_a_loop():
     assert abs(s2s.jit(f)(a.copy(), 0.7, 1, 4) - wanted) < 1e-14
     value, slope = s2s.value_and_grad(f, 1)(a.copy(), 0.7, 1, 4)
     assert value == wanted and abs(slope - (f(a.copy(), 0.7 + h, 1, 4) - f(a.copy(), 0.7 - h, 1, 4)) / (2 * h)) < 1e-8
+
+
+def test_what_is_printed_too_late_is_found():
+    a = Value(V, "a")
+    block = Block(params=[a])
+    with Builder(block):
+        first = take(a, 0)
+        block.yields = [ew.sin(first) + take(put(a, 0, 5.0), 1)]
+    layout = Layout(Function("f", block))
+    layout.verify()
+    assert first.op not in layout.inlined
+    layout.inline(first.op)
+    with pytest.raises(VerifyError, match="getitem.* is printed where what it reads has been written to"):
+        layout.verify()
 
 
 def test_a_parameter_that_is_assigned_keeps_its_name():
