@@ -656,3 +656,52 @@ def test_lanes_of_arrays_whose_rank_a_handler_decides():
     np.testing.assert_allclose(s2s.jacfwd(pairs_or_products)(x), [3.0, 5.0, 3.0])
     with pytest.raises(UnsupportedError, match="lanes that each make"):
         s2s.hessian(pairs_or_products)(x)
+
+
+def squared_or_left(x):
+    for _ in range(2):
+        try:
+            if np.exp(-(x**2)):
+                continue
+            x = 0.5
+        except Exception:
+            x = 2.0
+        finally:
+            x *= 0.9
+    return x
+
+
+def powers(x):
+    try:
+        y = x**2 * 3.0
+    except OverflowError:
+        y = x * 1e-3
+    return y
+
+
+def exponentials(x):
+    try:
+        y = math.exp(x)
+    except OverflowError:
+        y = x * 2.0
+    return y
+
+
+def factorials(x):
+    try:
+        y = math.gamma(x)
+    except OverflowError:
+        y = x * 3.0
+    return y
+
+
+@pytest.mark.parametrize("f", [squared_or_left, powers, exponentials, factorials], ids=lambda f: f.__name__)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_whether_a_number_overflows_is_asked_in_each_lane(f):
+    """Of lanes, which are NumPy's numbers: their powers are infinite where Python's raise, and functions of math raise."""
+    lanes = np.array([0.3, 2.0, 720.0, 1e200])
+    values, slopes = s2s.vmap(s2s.value_and_grad(f))(lanes)
+    assert [*values] == [f(x) for x in lanes] == [*s2s.vmap(f)(lanes)]
+    assert [*slopes] == [s2s.grad(f)(x) for x in lanes]
+    h = 1e-6
+    np.testing.assert_allclose(slopes[:2], [(f(x + h) - f(x - h)) / (2 * h) for x in lanes[:2]], rtol=1e-6)

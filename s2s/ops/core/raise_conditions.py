@@ -33,7 +33,7 @@ from ...ir.builder import Builder, not_watched
 from ...ir.graph import MISSING, OPERATORS, Block, Value
 from ...ir.types import Array, Scalar
 from .identities import base_offset
-from .record import RECORDS, define, value
+from .record import FUNCTIONS, RECORDS, define, value
 
 
 @dataclass(frozen=True)
@@ -321,16 +321,31 @@ def _spelled(function: Callable) -> ast.expr:
 
 
 def _overflows_somewhere(*xs, function: Callable):
-    """The same for arrays of lanes: which of them have become infinite."""
+    """The same for arrays of lanes: in which of them a function of math has become infinite."""
     if not any(isinstance(x, np.ndarray) for x in xs):
         return overflows(function, *xs)
     with np.errstate(all="ignore"):
         y = getattr(np, function.__name__)(*xs)
+    if function in BUILTINS.values():
+        return np.zeros(y.shape, bool)
     return np.isinf(y) & np.all(np.broadcast_arrays(*map(np.isfinite, xs)), axis=0)
 
 
+def _overflows_in_lanes(*xs, function: Callable):
+    """The op for lanes side by side, which are NumPy's numbers: their operators give inf, and
+    functions of math raise.  None where NumPy lacks the function: lane after lane.
+    """
+    array = next((x for x in xs if isinstance(x.type, Array)), None)
+    if array is None:
+        return overflows_record(*xs, function=function)
+    if function in BUILTINS.values():
+        return FUNCTIONS[np.zeros_like](array, dtype=bool)
+    arrays = FUNCTIONS.get(getattr(np, function.__name__, None))
+    return None if arrays is None else has_overflown_natively(function, arrays(*xs), *xs)
+
+
 overflows_record = define(
-    "overflows", evaluate=_overflows_somewhere,
+    "overflows", evaluate=_overflows_somewhere, batch=_overflows_in_lanes,
     infer=lambda *xs, function: Scalar("bool", weak=True), elementwise=True, cheap=True,
     syntax=lambda *xs, function: ast.Call(ast.Name("overflows", ast.Load()),
                                           [_spelled(function), *xs], []), helper=overflows,
