@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import s2s
+from s2s.ops.arrays.index import take
 from s2s.ops.core.batch_rules import on_all_lanes
 from s2s.ops.core.define_elementwise import called, elementwise, python_syntax
 from s2s.ops.core.dependence_rules import follows
 from s2s.ops.core.elementwise import absolute
-from s2s.ops.core.record import FUNCTIONS, RECORDS, define
+from s2s.ops.core.record import FUNCTIONS, RECORDS, define, its_operand, lowers
 from s2s.ops.core.shape import shaped_like
 
 X = np.array([-2.0, -0.5, 0.3, 1.7, 4.0])
@@ -69,7 +70,8 @@ def ops():
     sums = define("pair_sums", evaluate=sums_of_neighbours, infer=longer_by(-1), linear=(0,),
                   vjp=lambda bar, y, x: (shaped_like(split(bar), x),),
                   syntax=helper_syntax(sums_of_neighbours), helper=sums_of_neighbours,
-                  batch=on_all_lanes, depends=depends_on_neighbours)
+                  batch=on_all_lanes, depends=depends_on_neighbours,
+                  lower=lambda op, x: take(x, (..., slice(1, None))) + take(x, (..., slice(None, -1))))
     split = define("pair_split", evaluate=split_to_neighbours, infer=longer_by(1), linear=(0,),
                    vjp=lambda bar, y, x: (shaped_like(sums(bar), x),),
                    syntax=helper_syntax(split_to_neighbours), helper=split_to_neighbours,
@@ -162,6 +164,22 @@ def test_pattern():
     wanted = np.diag(np.ones(5))[:4] + np.diag(np.ones(4), 1)[:4]
     np.testing.assert_array_equal(jacobian.pattern(X).toarray(), wanted != 0)
     np.testing.assert_allclose(jacobian(X).toarray(), wanted / (1 + np.abs(X)) ** 2, rtol=1e-14)
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+def test_in_native_code_it_is_other_ops(target):
+    """`pair_sums`, which says by which, is fused with what reads it; `pair_split`, which does not, calls its helper."""
+    def loss(x):
+        return np.sum(pair_sums(x) ** 2)
+
+    loops = str(s2s.jit(loss, target=target).lower(X).loops)
+    assert "sums_of_neighbours" not in loops and " + 1]" in loops
+    assert "split_to_neighbours(" in s2s.jit(s2s.grad(loss)).lower(X).loops
+
+
+def test_an_op_is_lowered_once():
+    with pytest.raises(ValueError, match="the op pair_sums is lowered twice"):
+        lowers(RECORDS["pair_sums"])(its_operand)
 
 
 @pytest.mark.compile

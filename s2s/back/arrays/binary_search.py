@@ -21,8 +21,9 @@ from ...ir.types import Array, Scalar
 from ...ops.arrays.axes import expand_dims
 from ...ops.arrays.create import empty
 from ...ops.arrays.index import put, take
+from ...ops.arrays.search import digitize_record, searchsorted_record
 from ...ops.core.control import for_loop
-from ...ops.core.record import define, rank, value
+from ...ops.core.record import define, lowers, rank, stays, value
 from ...ops.core.shape import length
 
 
@@ -61,6 +62,7 @@ DIGITIZED = define(
                                               [x, bins, ast.Constant(right)], []))
 
 
+@lowers(searchsorted_record, cuda=stays)
 def expand_search(op: Op, of: Value, v: Value) -> Value | None:
     """`op`, a search for each element of an array, as a loop; None where Numba compiles it."""
     if not (isinstance(v.type, Array) and is_real(of) and is_real(v)):
@@ -72,13 +74,14 @@ def expand_search(op: Op, of: Value, v: Value) -> Value | None:
     return of_each(v)
 
 
-def expand_digitize(x: Value, bins: Value, right: bool) -> Value | None:
-    """np.digitize(x, bins, right) as a loop; None where Numba compiles it."""
+@lowers(digitize_record, cuda=stays)
+def expand_digitize(op: Op, x: Value, bins: Value) -> Value | None:
+    """`op`, np.digitize, as a loop; None where Numba compiles it."""
     if not (is_real(x) and is_real(bins)):
         return None
 
     def of_each(x: Value) -> Value:
-        return for_each(x, of_each) if rank(x) > 1 else DIGITIZED(x, bins, right=right)
+        return for_each(x, of_each) if rank(x) > 1 else DIGITIZED(x, bins, **op.attrs)
 
     return of_each(x) if rank(x) else take(of_each(expand_dims(x, 0)), (0,))
 

@@ -36,16 +36,17 @@ from ...ir.reemit import rebuild
 from ...ir.types import Array, may_be_one
 from ...ops.arrays.axes import expand_dims, transpose_record
 from ...ops.arrays.create import empty, zeros
-from ...ops.arrays.einsum import split
+from ...ops.arrays.einsum import einsum, split
 from ...ops.arrays.index import additem, put, take
 from ...ops.arrays.products import matmul
 from ...ops.arrays.reduce import any_record, sum_record
 from ...ops.arrays.reshape import reshape
+from ...ops.arrays.sampled_functions import convolve_record, correlate_record
 from ...ops.core.cast import astype
 from ...ops.core.control import for_loop, if_
 from ...ops.core.copy import copy
 from ...ops.core.elementwise import multiply
-from ...ops.core.record import dims_of, rank, value
+from ...ops.core.record import dims_of, lowers, rank, value
 from ...ops.core.shape import length, matched
 from ..loopir.ops import contiguous, nonempty_length_op, same_length_op
 from .specialise_lengths import SHORT
@@ -55,6 +56,11 @@ BLAS = ("float32", "float64", "complex64", "complex128")
 Term = tuple[str, Value]  # an operand, and the names of its axes
 # results so far, by the pair of operands and the orders of their axes
 Products = dict[tuple, Value]
+
+
+@lowers(matmul, cuda=lambda op, a, b: expand_matmul(a, b, op.output.type.dtype, has_blas=False))
+def _lower_matmul(op: Op, a: Value, b: Value) -> Value | None:
+    return expand_matmul(a, b, op.output.type.dtype)
 
 
 def expand_matmul(a: Value, b: Value, dtype: str, has_blas: bool = True) -> Value | None:
@@ -145,16 +151,24 @@ def product_of_stacks(a: Value, b: Value, above: Sequence[tuple[Value, bool, boo
     return along(made, ())
 
 
-def expand_convolve(a: Value, v: Value, dtype: str) -> Value:
+@lowers(convolve_record)
+def expand_convolve(op: Op, a: Value, v: Value) -> Value | None:
     """np.convolve in full mode: a sum of shifted copies of a, weighted by v."""
+    dtype = op.output.type.dtype
+    if dtype not in BLAS:
+        return None
     a, v = of_dtype(dtype, a), of_dtype(dtype, v)
     n, m = (nonempty_length_op(length(x, axis=0)) for x in (a, v))
     return nested_loops(m, n, zeros((n + m - 1,), dtype=dtype),
                       lambda j, i, y: added(y, take(a, i) * take(v, j), i + j))
 
 
-def expand_correlate(a: Value, v: Value, dtype: str) -> Value:
+@lowers(correlate_record)
+def expand_correlate(op: Op, a: Value, v: Value) -> Value | None:
     """Correlation of v and a, with the longer of v and the result in the innermost loop."""
+    dtype = op.output.type.dtype
+    if dtype not in BLAS:
+        return None
     a, v = of_dtype(dtype, a), of_dtype(dtype, v)
     m = nonempty_length_op(length(v, axis=0))
     n = length(a, axis=0) - m + 1
@@ -191,10 +205,15 @@ def expand_einsums(function: Function) -> Function:
     products: Products = {}
 
     def rule(op: Op, inputs: Sequence[Value]) -> list[Value] | None:
-        made = expand_einsum(op, inputs, products) if op.name == "einsum" else None
+        made = expand_einsum(op, inputs, products) if op.record is einsum else None
         return None if made is None else [made]
 
     return rebuild(function, rule=rule)
+
+
+@lowers(einsum)
+def _lower_einsum(op: Op, *inputs: Value) -> Value | None:
+    return expand_einsum(op, inputs, {})
 
 
 def expand_einsum(op: Op, inputs: Sequence[Value], products: Products) -> Value | None:

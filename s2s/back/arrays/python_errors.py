@@ -22,9 +22,11 @@ from collections.abc import Callable
 from ...ir.builder import emit
 from ...ir.graph import Op, Value
 from ...ir.types import Scalar
+from ...ops.arrays.finite import finite
 from ...ops.core.control import if_
 from ...ops.core.identities import base_offset
 from ...ops.core.raise_conditions import DIVISION, Raises, both
+from ...ops.core.record import its_operand, lowers
 from ...ops.program.effects import Made, raise_record
 
 
@@ -100,6 +102,13 @@ def raise_where(each: Raises, condition) -> None:
         refuse()
     else:
         if_(condition, refuse, lambda: ())
+
+
+@lowers(finite, cuda=its_operand)
+def _check_finite(op: Op, x: Value) -> Value:
+    (each,) = op.record.raises
+    raise_where(each, each.asked([x], {}))
+    return x
 
 
 def implied_by_trips(lo: Value, hi: Value, step: Value) -> list[tuple]:

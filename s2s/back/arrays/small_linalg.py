@@ -21,7 +21,7 @@ came from]). Numba raises there, too.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -34,7 +34,10 @@ from ...ops.arrays.index import put, take
 from ...ops.arrays.reduce import sum_record
 from ...ops.arrays.selection import diagonal
 from ...ops.core.elementwise import absolute, equal, log, sign, where
-from ...ops.core.record import Record, define, rank
+from ...ops.core.record import Record, define, lowers, rank
+from ...ops.linalg.determinant import det, inverse, log_of_det, sign_of_det
+from ...ops.linalg.determinant import one as cofactors
+from ...ops.linalg.solve import cholesky, inv, solve
 from ..loopir.ops import as_dtype
 from .specialise_lengths import SHORT
 
@@ -147,34 +150,63 @@ MINORS = define(
     syntax=lambda a: ast.Call(ast.Name(minors.__name__, ast.Load()), [a], []))
 
 
-def expand_small_linalg(op: Op, inputs: Sequence[Value]) -> list[Value] | None:
-    """`op`, linear algebra on one matrix, expanded if the matrix is known to be small."""
-    a = inputs[-1] if op.name in ("inverse_or_nan", "cofactors") else inputs[0]
-    if rank(a) != 2 or not all(_is_real_and_short(x, a.type.dtype)
-                               for x in inputs if isinstance(x.type, Array)):
-        return None
-    match op.name:
-        case "inv":
-            return [_solution(a, _unit(a))]
-        case "inverse_or_nan":
-            is_singular = equal(inputs[0], -np.inf)
-            return [where(is_singular, np.nan,
-                          _solution(where(is_singular, _unit(a), a), _unit(a)))]
-        case "solve" if rank(inputs[1]) == 1:
-            return [take(_solution(a, expand_dims(inputs[1], 1)), (slice(None), 0))]
-        case "solve" if rank(inputs[1]) == 2:
-            return [_solution(*inputs)]
-        case "det":
-            return [as_dtype(DETERMINANT(ELIMINATE(_copied(a))), a.type.dtype)]
-        case "sign_of_det":
-            return [prod(sign(_pivots(a)))]
-        case "log_of_det":
-            return [sum_record(log(absolute(_pivots(a))), axis=None, keepdims=False)]
-        case "cofactors" if a.type.dims[0] <= 3:
-            return [MINORS(a)]
-        case "cholesky":
-            return [FACTORISE(_copied(a))]
-    return None
+def small(record: Record) -> Callable:
+    """Decorator: the rule by which this op is lowered, if its matrices are known to be small."""
+
+    def attach(rule: Callable) -> Callable:
+        @lowers(record)
+        def lower(op: Op, *inputs: Value) -> Value | None:
+            arrays = [x for x in inputs if isinstance(x.type, Array)]  # first the matrix
+            is_small = (rank(arrays[0]) == 2 and all(_is_real_and_short(x, arrays[0].type.dtype)
+                                                     for x in arrays))
+            return rule(*inputs) if is_small else None
+
+        return rule
+
+    return attach
+
+
+@small(inv)
+def _inverse(a: Value) -> Value:
+    return _solution(a, _unit(a))
+
+
+@small(inverse)
+def _inverse_or_nan(size: Value, a: Value) -> Value:
+    is_singular = equal(size, -np.inf)
+    return where(is_singular, np.nan, _solution(where(is_singular, _unit(a), a), _unit(a)))
+
+
+@small(solve)
+def _solve(a: Value, b: Value) -> Value | None:
+    if rank(b) == 1:
+        return take(_solution(a, expand_dims(b, 1)), (slice(None), 0))
+    return _solution(a, b) if rank(b) == 2 else None
+
+
+@small(det)
+def _determinant(a: Value) -> Value:
+    return as_dtype(DETERMINANT(ELIMINATE(_copied(a))), a.type.dtype)
+
+
+@small(sign_of_det)
+def _sign_of_determinant(a: Value) -> Value:
+    return prod(sign(_pivots(a)))
+
+
+@small(log_of_det)
+def _log_of_determinant(a: Value) -> Value:
+    return sum_record(log(absolute(_pivots(a))), axis=None, keepdims=False)
+
+
+@small(cofactors)
+def _cofactors(det: Value, a: Value) -> Value | None:
+    return MINORS(a) if a.type.dims[0] <= 3 else None
+
+
+@small(cholesky)
+def _factor(a: Value) -> Value:
+    return FACTORISE(_copied(a))
 
 
 def _solution(a: Value, b: Value) -> Value:

@@ -111,7 +111,7 @@ def compute(op_record, *xs: Value, of: Sequence[Value] = (), **attrs) -> Value:
     of = of or xs
     if (op_record.name == "power" and isinstance(of[-1].type, Array)
             and all(np.dtype(x.type.dtype).kind in "biu" for x in xs)):
-        xs = xs[0], as_dtype(natural_exponent_op(xs[1]), xs[1].type.dtype)
+        xs = xs[0], as_dtype(ew.natural_exponent_op(xs[1]), xs[1].type.dtype)
     if any(x.type.dtype == "bool" for x in xs):
         op_record, changed = _of_truths(op_record, xs, of)
         xs, of = changed, [x if x is y else z for x, y, z in zip(changed, xs, of)]
@@ -212,12 +212,6 @@ def in_bounds(k, low, high):
     return k
 
 
-def natural_exponent(k):
-    if k < 0:
-        raise ValueError("integers to negative integer powers are no integers: make one of the two a float")
-    return k
-
-
 def slice_bound(k, n):
     if k < 0:
         return max(k + n, 0)
@@ -291,8 +285,6 @@ nonempty_length_op = of_numbers(nonempty_length, _fold_nonempty, returns=0)
 supposed_length_op = of_numbers(supposed_length, lambda n: n if n.constant is not MISSING
                                 and n.constant != 1 else None, returns=0)
 
-natural_exponent_op = of_numbers(natural_exponent, lambda k: k if k.constant is not MISSING
-                                 and k.constant >= 0 else None)
 needs_length_op = define(
     "needs_length",  # of an axis, checked where its type already implies it
     evaluate=lambda x, *, axis, needed: needs_length(x.shape[axis], needed),

@@ -15,7 +15,6 @@ from ...ir.types import Array, List, Scalar
 from ...ops.core.record import Record, value
 from ...ops.core.shape import length
 from ...ops.program.list_ops import list_get, list_set
-from ..arrays.legalise import REWRITTEN
 from ..arrays.python_errors import check_counts, check_operands, check_result, implied_by_trips
 from ..loopir.elements import Elements, in_memory
 from ..loopir.loop_builder import op_named
@@ -258,4 +257,4 @@ def manner(record: Record) -> str:
         return "a loop"
     if record.native == "matrix":
         return "BLAS, LAPACK"
-    return "rewritten" if record.name in REWRITTEN else "as printed"
+    return "as printed" if record.lower is None else "rewritten"

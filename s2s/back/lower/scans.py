@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from ...ir.graph import Op, Value
 from ...ir.types import Array, Scalar, is_inexact
 from ...ops.core.axis_numbers import normal_axes
-from ...ops.core.elementwise import select
+from ...ops.core.elementwise import complex_order, select
 from ...ops.core.record import RECORDS, Record, value
-from ..arrays.legalise import complex_order
 from ..loopir.elements import Elements, Index, flat_index, read, unflat_index
 from ..loopir.loop_builder import add, loop, op_named, put
 from ..loopir.ops import (

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current, fresh_extent, fresh_shape, meet
-from ...ir.graph import Value
+from ...ir.graph import Op, Value
 from ...ir.types import Array, Extent, Scalar, Tuple, Type, Unknown
 from ..core.axis_numbers import normal_axes, normal_axis, static_axis
 from ..core.batch_rules import all_batched
@@ -217,6 +217,7 @@ append_record = define(
     syntax=lambda x, v: numpy_call("append", x, v),
     cheap=True,
     moves=(0, 1),
+    lower=lambda op, x, v: concatenate_record(x, array((v,)), axis=0),
 )
 
 
@@ -267,6 +268,13 @@ def _batch_stack(flags, *xs: Value, axis: int):
     return stack_record(*xs, axis=normal_axes(axis, rank(xs[0]))[0] + 1)
 
 
+def _lower_stack(op: Op, *xs: Value) -> Value | None:
+    """Join the arrays along the new axis, which each is given."""
+    axis = op.attrs["axis"]
+    return (concatenate_record(*(expand_dims(x, axis) for x in xs), axis=axis)
+            if isinstance(xs[0].type, Array) else None)
+
+
 stack_record = define(
     "stack",
     evaluate=lambda *xs, axis: np.stack(xs, axis),
@@ -277,6 +285,7 @@ stack_record = define(
     cheap=True,
     moves=ALL,
     batch=_batch_stack,
+    lower=_lower_stack,
 )
 
 

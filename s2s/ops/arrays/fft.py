@@ -37,7 +37,7 @@ import numpy as np
 
 from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current, fresh_extent, fresh_shape
-from ...ir.graph import Value
+from ...ir.graph import Op, Value
 from ...ir.types import Array, Extent, Scalar, Type, Unknown, is_inexact
 from ...lazy_import import Named
 from ..core.axis_numbers import normal_axes, static_axis
@@ -277,6 +277,14 @@ def _is_longer(have, want) -> bool:
             and have.offset > want.offset)
 
 
+def _lower_fitted(op: Op, x: Value, n: Value) -> Value:
+    """Write a part of x into an array of zeros."""
+    axis = op.attrs["axis"]
+    part = along(axis, slice(None, RECORDS["min_"](n, length(x, axis=axis))))
+    lengths = [n if k == axis % rank(x) else length(x, axis=k) for k in range(rank(x))]
+    return put(zeros_record(*lengths, dtype=x.type.dtype), part, take(x, part))
+
+
 fitted_record = define(
     "fitted",  # (x, n; axis)
     evaluate=lambda x, n, *, axis: fitted(x, n, axis),
@@ -290,14 +298,8 @@ fitted_record = define(
                                           []),
     moves=(0,),
     batch=over_one_axis,
+    lower=_lower_fitted,
 )
-
-
-def as_writes(x: Value, n: Value, axis: int) -> Value:
-    """`fitted` for compiled code: write a slice of an array of zeros."""
-    part = along(axis, slice(None, RECORDS["min_"](n, length(x, axis=axis))))
-    lengths = [n if k == axis % rank(x) else length(x, axis=k) for k in range(rank(x))]
-    return put(zeros_record(*lengths, dtype=x.type.dtype), part, take(x, part))
 
 
 # --------------------------------------------------------------------------- how often a bin counts
@@ -484,7 +486,9 @@ def _frequencies(name: str, extent: Callable) -> Record:
 
     return define(name, evaluate=getattr(np.fft, name), infer=infer, vjp=vjp, jvp=jvp,
                   syntax=lambda n, d: ast.Call(spelled("np", name), [n] if is_one(d) else [n, d],
-                                               []))
+                                               []),
+                  # as NumPy computes them
+                  lower=lambda op, n, d: bin_numbers(n, name=name) * (1.0 / (n * d)))
 
 
 def is_one(d: ast.expr) -> bool:
@@ -499,11 +503,6 @@ bin_numbers = define(
     partials=(None,),
     cheap=True,
 )
-
-
-def multiples(name: str, n: Value, d: Value) -> Value:
-    """np.fft.fftfreq or np.fft.rfftfreq, as NumPy computes them."""
-    return bin_numbers(n, name=name) * (1.0 / (n * d))
 
 
 fftfreq_record = _frequencies("fftfreq", lambda extent: extent)

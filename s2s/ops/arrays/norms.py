@@ -27,7 +27,6 @@ from __future__ import annotations
 import ast
 import functools
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -40,7 +39,17 @@ from ..core.chain_rule import SLOPES_OF_SIZES, like_operand, like_tangent, times
 from ..core.define_elementwise import elementwise, numpy_syntax, python_syntax
 from ..core.dependence_rules import follows, spread_as
 from ..core.kinks import Kink, kinked, size_zero
-from ..core.record import RECORDS, Record, define, dtype_of, forwards, rank, shared, value
+from ..core.record import (
+    RECORDS,
+    Record,
+    define,
+    dtype_of,
+    forwards,
+    its_operand,
+    rank,
+    shared,
+    value,
+)
 from ..core.shape import sum_to, zeros_of
 from .axes import expand_dims
 
@@ -125,12 +134,18 @@ def _jvp_over_size(dots, out, bar, x, divisor, y):
     return like_tangent(functools.reduce(ew.add, terms), out) if terms else None
 
 
+def _lower_over_size(op: Op, bar: Value, x: Value, divisor: Value, y: Value) -> Value:
+    is_slope = bar.constant == 1 and rank(x) == rank(divisor)
+    return x / divisor if is_slope else bar / divisor * x
+
+
 def _over_size(name: str, forward: bool) -> Record:
     """Define the op (bar, x, divisor, y): bar * x / y, where `divisor` is y without zeros;
     `forward` if bar is a tangent.
     """
     record = elementwise(name, 1, 1, 1, 1, syntax=_syntax,
-                         evaluate=lambda bar, x, divisor, y: bar / divisor * x, slope="steep")
+                         evaluate=lambda bar, x, divisor, y: bar / divisor * x, slope="steep",
+                         lower=_lower_over_size)
     record.vjp, record.jvp = functools.partial(_vjp_over_size, forward=forward), _jvp_over_size
     return record
 
@@ -161,10 +176,14 @@ def _jvp_times_sign(dots, out, bar, x, *, forward):
     return None if dot is None else like_tangent(dot, out)
 
 
+def _lower_times_sign(op: Op, bar: Value, x: Value) -> Value:
+    return ew.sign(x) if bar.constant == 1 else bar * ew.sign(x)
+
+
 def _times_sign(name: str, forward: bool) -> Record:
     """Define the op (bar, x): bar * sign(x); `forward` if bar is a tangent."""
     record = elementwise(name, 1, 1 if forward else None, syntax=_syntax_of_product,
-                         evaluate=lambda bar, x: bar * np.sign(x))
+                         evaluate=lambda bar, x: bar * np.sign(x), lower=_lower_times_sign)
     record.vjp, record.jvp = (functools.partial(f, forward=forward)
                               for f in (_vjp_times_sign, _jvp_times_sign))
     return record
@@ -284,6 +303,10 @@ def _syntax_root_forward(total: ast.expr, count: ast.expr, divisor: ast.expr, *r
     return _quotient(total if is_one else _quotient(total, count), divisor)
 
 
+def _lower_root_forward(op: Op, total: Value, count: Value, divisor: Value, *rest: Value) -> Value:
+    return (total if count.constant == 1 else total / count) / divisor
+
+
 def _batch_root(count: int):
     """Of the operands the first `count` are reduced; the first has all axes of the result."""
 
@@ -324,6 +347,7 @@ root_forward = define(
     cheap=True,
     depends=_depends_root_forward,
     batch=_batch_root(4),
+    lower=_lower_root_forward,
     total=True,
 )
 
@@ -341,6 +365,7 @@ root = define(
     cheap=True,
     depends=_depends_root,
     batch=_batch_root(2),
+    lower=lambda op, squares, *rest: ew.sqrt(squares),
     total=True, exact=True,
 )
 
@@ -387,6 +412,7 @@ norm_of = define(
         total, ast.Constant(1 / ord)),
     depends=_depends_root,
     batch=_batch_root(1),
+    lower=lambda op, total, x: ew.power(total, 1 / op.attrs["ord"]),
     cheap=True,
 )
 kinked(norm_of,
@@ -407,7 +433,7 @@ def _as_if(name: str, elementwise: bool) -> Record:
                   partials=(None, 1), elementwise=elementwise, cheap=True, slope="finite",
                   vjp=lambda bar, y, x, under: (None, bar), jvp=lambda dots, y, x, under: dots[1],
                   syntax=lambda y, under: y, stands_for=lambda op, out: op.inputs[0],
-                  depends=None if elementwise else _depends_as_if)
+                  lower=its_operand, depends=None if elementwise else _depends_as_if)
 
 
 # discarded entries are a matter of the first operand only
@@ -450,26 +476,4 @@ def not_negative(x: Value) -> Value:
 
 
 no_negative = elementwise("no_negative", lambda y, x: ew.where(ew.less(x, 0), math.nan, 1),
-                          evaluate=lambda x: x, syntax=lambda x: x)
-
-
-def plainly(op: Op, inputs: Sequence[Value]) -> Value | None:
-    """An op of this module as plain arithmetic, for code that is not differentiated any more."""
-    match op.name:
-        case "root":
-            return ew.sqrt(inputs[0])
-        case "norm_of":
-            return ew.power(inputs[0], 1 / op.attrs["ord"])
-        case "root_forward":
-            total, count, divisor, *_ = inputs
-            return (total if count.constant == 1 else total / count) / divisor
-        case "over_size" | "over_size_forward":
-            bar, x, divisor, _ = inputs
-            is_slope = bar.constant == 1 and rank(x) == rank(divisor)
-            return x / divisor if is_slope else bar / divisor * x
-        case ("as_if" | "complex_as_if" | "no_negative" | "matrix_function"
-              | "matrix_function_along"):
-            return inputs[0]
-        case "times_sign" | "times_sign_forward":
-            return ew.sign(inputs[1]) if inputs[0].constant == 1 else inputs[0] * ew.sign(inputs[1])
-    return None
+                          evaluate=lambda x: x, syntax=lambda x: x, lower=its_operand)

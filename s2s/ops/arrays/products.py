@@ -359,6 +359,7 @@ outer_record = define(
     syntax=lambda a, b: numpy_call("outer", a, b),
     cheap=True,
     depends=_depends_outer, batch=_batch_outer, multilinear=(0, 1), warns="overflow",
+    lower=lambda op, a, b: expand_dims(a, 1) * b,
 )
 
 

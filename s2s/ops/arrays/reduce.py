@@ -14,7 +14,7 @@ import numpy as np
 
 from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current, fresh_shape
-from ...ir.graph import Value
+from ...ir.graph import Op, Value
 from ...ir.types import Array, Scalar, Static, Tuple, Type, Unknown, is_inexact, may_be_one
 from ...lazy_import import Named
 from ..core.axis_numbers import normal_axes, static_axis
@@ -509,12 +509,17 @@ def _position(dtype: str | None) -> str:
     return np.dtype(np.intp).name
 
 
+def _place_in_number(op: Op, x: Value) -> Value | None:
+    """A number is the extreme of itself."""
+    return value(np.int64(0)) if isinstance(x.type, Scalar) else None
+
+
 any_record = reduction("any", np.any, _boolean, partials=(None,))
 all_record = reduction("all", np.all, _boolean, partials=(None,))
 argmax_record = reduction("argmax", np.argmax, _position, partials=(None,), raises=EXTREME,
-                          batch=over_one_axis)
+                          batch=over_one_axis, lower=_place_in_number)
 argmin_record = reduction("argmin", np.argmin, _position, partials=(None,), raises=EXTREME,
-                          batch=over_one_axis)
+                          batch=over_one_axis, lower=_place_in_number)
 for _each in (max_record, min_record):
     kinked(_each,
            Kink("a tie: each of the elements gets an equal share of the derivative",

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current, fresh_extent
-from ...ir.graph import MISSING, Value
+from ...ir.graph import MISSING, Op, Value
 from ...ir.types import Array, Scalar, Type, is_inexact
 from ..core.axis_numbers import normal_axis, static_axis
 from ..core.batch_rules import align, over_one_axis
@@ -34,10 +34,10 @@ from ..core.shape import (
 )
 from .axes import expand_dims
 from .concatenate import along
-from .create import arange
+from .create import arange, array
 from .index import additem
 from .index_pattern import parse_index
-from .reduce import as_array
+from .reduce import as_array, sum_record
 from .reshape import like_shape, only, product_extent, ravel, rearranged, unknown_like
 
 # ---------------------------------------------------------------------------------------- repeating
@@ -57,6 +57,17 @@ def _infer_repeat(x: Value, count: Value, *, axis) -> Type:
     else:
         dims[k] = named_extent(("repeat", dims[k], count if times is MISSING else times))
     return rearranged(x, tuple(dims))
+
+
+def _lower_of_number(op: Op, x: Value, *counts: Value) -> Value | None:
+    """Repeat a number as the only element of an array."""
+    return op.record(array((x,)), *counts, **op.attrs) if isinstance(x.type, Scalar) else None
+
+
+def _lower_to_number(op: Op, y_bar: Value, *inputs: Value) -> Value | None:
+    """Sum up what a number was repeated to."""
+    return (sum_record(y_bar, axis=None, keepdims=False) if isinstance(op.output.type, Scalar)
+            else None)
 
 
 def sum_repeats(y_bar, shape, count, axis):
@@ -80,6 +91,7 @@ repeat_record = define(
     cheap=True,
     moves=(0,),
     batch=over_one_axis,
+    lower=_lower_of_number,
 )
 unrepeat = define(
     "unrepeat",  # (y_bar, x, count; axis): summed to the shape of x
@@ -95,6 +107,7 @@ unrepeat = define(
     ),
     shapes=(1,),
     depends=gathered(lambda places, bar, x, count, *, axis: np.repeat(places, count, axis)),
+    lower=_lower_to_number,
 )
 
 
@@ -172,6 +185,7 @@ tile_record = define(
     cheap=True,
     moves=(0,),
     batch=_batch_tile,
+    lower=_lower_of_number,
 )
 untile = define(
     "untile",  # (y_bar, x, *counts): summed to the shape of x
@@ -191,6 +205,7 @@ untile = define(
     ),
     shapes=(1,),
     depends=gathered(lambda places, bar, x, *counts: np.tile(places, counts)),
+    lower=_lower_to_number,
 )
 
 

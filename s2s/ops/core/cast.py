@@ -154,7 +154,9 @@ def _python_type(kind: type, dtype: str, **facts) -> Record:
     return record
 
 
-float_ = _python_type(float, "float64", linear=(0,), exact=True, converts=True)
+float_ = _python_type(float, "float64", linear=(0,), exact=True, converts=True,
+                      lower=lambda op, x: convert(x, dtype="float64")
+                          if x.type.dtype == "bool" else None)
 float_.warns = "never"
 int_ = _python_type(int, "int64")
 bool_ = _python_type(bool, "bool")

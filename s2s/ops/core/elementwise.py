@@ -21,11 +21,13 @@ from math import pi
 
 import numpy as np
 
-from ...ir.graph import OPERATORS, Value
-from ...ir.types import Scalar
+from ...ir.graph import MISSING, OPERATORS, Op, Value
+from ...ir.types import INT, Array, Scalar
 from . import identities, raise_conditions, signs
+from .cast import as_dtype, astype, float_, int_
 from .chain_rule import like_operand, like_tangent, strong_zeros, times
 from .define_elementwise import (
+    IN_MATH,
     builtin_syntax,
     elementwise,
     joined,
@@ -43,7 +45,7 @@ from .kinks import (
     size_zero,
     zero_over_zero,
 )
-from .record import RECORDS, forwards, state
+from .record import RECORDS, Record, define, forwards, lowers, state, value
 from .shape import sum_to
 
 # --------------------------------------------------------------------------------------- arithmetic
@@ -460,3 +462,126 @@ real.jvp = lambda dots, y, x: None if dots[0] is None else real(dots[0])
 imag.jvp = lambda dots, y, x: None if dots[0] is None else imag(dots[0])
 conjugate.jvp = lambda dots, y, x: None if dots[0] is None else conjugate(dots[0])
 conjugate.vjp = lambda bar, y, x: (like_operand(conjugate(bar), x),)
+
+# ------------------------------------------- what native code computes instead: Note [Lowering rules]
+
+
+def _kind(x: Value) -> str:
+    """The letter of NumPy's for the kind of the dtype of `x`: "i", "u", "f", "c" or "b"."""
+    return np.dtype(x.type.dtype).kind
+
+
+@lowers(add, multiply)
+def _lower_arithmetic(op: Op, a: Value, b: Value) -> Value | None:
+    """NumPy's p + q and p * q of booleans are p | q and p & q; Numba computes with integers."""
+    return op.record.of_truths(a, b) if op.output.type.dtype == "bool" else None
+
+
+@lowers(floor_divide)
+def _lower_floor_divide(op: Op, a: Value, b: Value) -> Value | None:
+    """Numba's least int // -1 is 0."""
+    quotient = op.output.type
+    if (quotient.dtype != "int64" or b.constant not in (MISSING, -1)
+            or isinstance(quotient, Scalar) and quotient.weak):
+        return None
+    return -a if b.constant == -1 else where(equal(b, -1), -a, floor_divide(a, b))
+
+
+def natural_exponent(k):
+    if k < 0:
+        raise ValueError("integers to negative integer powers are no integers: make one of the two a float")
+    return k
+
+
+natural_exponent_op = define(
+    natural_exponent.__name__,
+    evaluate=natural_exponent,
+    infer=lambda k: INT,
+    fold=lambda k: k if k.constant is not MISSING and k.constant >= 0 else None,
+    helper=natural_exponent,
+    syntax=builtin_syntax(natural_exponent.__name__),
+)
+
+
+@lowers(power)
+def _lower_power(op: Op, x: Value, exponent: Value) -> Value | None:
+    """Numba's power of integers is 0 for a negative exponent.  NumPy computes x ** 0.5 as
+    np.sqrt(x), and z ** -1 as np.reciprocal(z): they differ for -inf, say, and where z is 0.
+    """
+    if _kind(op.output) in "iu" and isinstance(exponent.type, Scalar):
+        natural = int_(exponent) if exponent.type.dtype == "bool" else exponent
+        return power(x, natural_exponent_op(natural))
+    if not isinstance(x.type, Array) or _kind(x) not in "fc":
+        return None
+    if type(exponent.constant) is float and exponent.constant == 0.5:
+        return sqrt(x)
+    is_inverse = type(exponent.constant) is int and exponent.constant == -1
+    return reciprocal(x) if is_inverse and _is_complex(x) else None
+
+
+@lowers(fmod)
+def _lower_fmod(op: Op, a: Value, b: Value) -> Value | None:
+    """The sign of Numba's is wrong for integers."""
+    return sign(a) * (absolute(a) % absolute(b)) if _kind(op.output) == "i" else None
+
+
+@lowers(IN_MATH[fmod])
+def _lower_fmod_of_numbers(op: Op, *xs: Value) -> Value | None:
+    if any(x.type.dtype not in ("int64", "bool") for x in xs):
+        return None
+    return op.record(*map(float_, xs))
+
+
+if cbrt in IN_MATH:
+    IN_MATH[cbrt].lower = lambda op, x: float_(cbrt(x))  # Numba knows only NumPy's
+
+
+@lowers(sign)
+def _lower_sign(op: Op, x: Value) -> Value | None:
+    """Numba's sign of an uint8 of 200 is -1."""
+    return as_dtype(not_equal(x, 0), op.output.type.dtype) if _kind(op.output) == "u" else None
+
+
+@lowers(round_)
+def _lower_round(op: Op, x: Value, decimals: Value) -> Value | None:
+    """np.rint is one instruction; Numba's np.round is compiled for any number of decimals."""
+    return rint(x) if decimals.constant == 0 and _kind(op.output) == "f" else None
+
+
+@lowers(left_shift, right_shift)
+def _lower_shift(op: Op, a: Value, by: Value) -> Value | None:
+    """The machine takes the count modulo 64; in NumPy nothing is left where it is out of range."""
+    if not isinstance(op.output.type, Array) or by.type.dtype == "bool":
+        return None
+    places = 8 * np.dtype(op.output.type.dtype).itemsize
+    if type(by.constant) is int and 0 <= by.constant < places:
+        return None
+    is_near = bitwise_and(greater_equal(by, 0), less(by, places))
+    if op.record is left_shift:
+        return where(is_near, left_shift(a, by), 0)
+    return right_shift(a, where(is_near, by, places - 1))
+
+
+@lowers(less, less_equal, greater, greater_equal)
+def _lower_comparison(op: Op, a: Value, b: Value) -> Value | None:
+    """Numba compares no complex numbers."""
+    return complex_order(op.record, a, b) if _is_complex(a) or _is_complex(b) else None
+
+
+def complex_order(compare: Record, a: Value, b: Value) -> Value:
+    """`compare` of numbers of which one is complex, in lexicographic order."""
+    (a, p), (b, q) = ((real(x), imag(x)) if _is_complex(x) else (x, value(0.0)) for x in (a, b))
+    strictly = less if compare in (less, less_equal) else greater
+    # and no part is NaN
+    apart = [strictly(a, b), *(equal(x, x) for x in (p, q) if x.constant is MISSING)]
+    alike = bitwise_and(equal(a, b), compare(p, q))
+    return bitwise_or(functools.reduce(bitwise_and, apart), alike)
+
+
+@lowers(astype)
+def _lower_astype(op: Op, x: Value) -> Value | None:
+    """Of complex numbers NumPy takes the real parts, and Numba converts none."""
+    dtype = op.attrs["dtype"]
+    if not _is_complex(x) or np.dtype(dtype).kind not in "iuf":
+        return None
+    return as_dtype(real(x), dtype)

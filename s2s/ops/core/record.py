@@ -23,7 +23,7 @@ import numpy as np
 
 from ...errors import ArrayNeededError, TypeMismatchError, UndecidedError
 from ...ir.builder import current, emit, fresh_extent, meet
-from ...ir.graph import MISSING, Value
+from ...ir.graph import MISSING, Op, Value
 from ...ir.types import Array, Scalar, Static, Type, Unknown, is_inexact
 from ...lazy_import import Meanings
 
@@ -80,6 +80,10 @@ class Record:
     vector: str = ""
     # what Numba compiles of it on arrays: Note [Native code]
     native: str = ""
+    # (op, *inputs) -> Value: what native code computes instead of it, and kernels of a GPU, unless
+    # `cuda` says what these do; None: it stays as it is.  Note [Lowering rules]
+    lower: Callable | None = None
+    cuda: Callable | None = None
     # "operands": native code needs its array operands contiguous; "all": makes the result so, too
     contiguous: str = ""
     ring: bool = False  # a sum, a difference or a product: what indices are computed by
@@ -206,8 +210,9 @@ def shared(rule: Callable) -> Callable:
 
 
 # Note [Native code]
-# Elementwise ops become loops, and so does what back/lower and back/arrays have a rule for.  Of the
-# other ops Numba compiles those on single numbers, and those on arrays as the field `native` says:
+# An op for which `lower` has other ops is computed by these.  Elementwise ops become loops, and so
+# does what back/lower has a rule for.  Of the other ops Numba compiles those on single numbers, and
+# those on arrays as the field `native` says:
 # "compiled": it compiles the op as it is printed.
 # "search": likewise if the first operand is an array.
 # "matrix": by BLAS or LAPACK, if all arrays have one dtype, of real or complex floats, and at most
@@ -218,6 +223,50 @@ def shared(rule: Callable) -> Callable:
 # Considered: a decorator at the code that calls NumPy (back/lower/library_calls.py), as for the ops
 # that become loops; but these have no code of their own, and what Numba compiles is a fact about
 # the op as it is printed, which its record spells.
+
+
+# Note [Lowering rules]
+# `lower(op, *inputs)` emits what stands for `op` in native code, where Numba has no such function
+# (np.outer), computes it otherwise than NumPy (the sign of an uint8), or has a slower one, and
+# where the op matters to derivatives only.  It is called once for each op (back/arrays/legalise.py)
+# and not for the ops that it emits.  `inputs` are those of `op` after their own lowering; the type
+# of the result and the attributes are those of `op`.  A rule made of ops stands where the op is
+# defined; one that needs the loop form, BLAS or LAPACK stands in back/arrays, and is attached there
+# to the record that it imports.
+#
+# Kernels of a GPU call no library and raise no errors, so the few rules that do have a counterpart,
+# `cuda`; of the others `lower` holds on both.  Considered: an argument of each rule, whether there
+# is BLAS, which sixty rules would take and four would read; a context value, such as `deriving`,
+# with which a rule means one thing or another, unseen where it is called: by that of einsum, say.
+
+
+def lowers(*records: Record, cuda: Callable | None = None) -> Callable:
+    """Decorator: the rule by which these ops are lowered, and that for kernels, if it is another
+    one (Note [Lowering rules]).
+    """
+
+    def attach(rule: Callable) -> Callable:
+        for record in records:
+            if record.lower is not None:
+                raise ValueError(f"the op {record.name} is lowered twice")
+            record.lower, record.cuda = rule, cuda or record.cuda
+        return rule
+
+    return attach
+
+
+def becomes(record: Record) -> Callable:
+    """The lowering rule of an op that is this one of the same operands and attributes."""
+    return lambda op, *inputs: record(*inputs, **op.attrs)
+
+
+def its_operand(op: Op, x: Value, *others: Value) -> Value:
+    """The lowering rule of an op that is its first operand."""
+    return x
+
+
+def stays(op: Op, *inputs: Value) -> None:
+    """The lowering rule of an op that stays as it is, where kernels do without `lower`."""
 
 
 def define(name: str, **fields) -> Record:

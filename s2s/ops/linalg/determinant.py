@@ -39,7 +39,16 @@ from ..core.batch_rules import align, batched_over, on_all_lanes
 from ..core.chain_rule import like_operand
 from ..core.dependence_rules import anything, per_matrix
 from ..core.elementwise import imag, multiply, real
-from ..core.record import Record, array_type, define, dtype_of, numpy_function, rank, value
+from ..core.record import (
+    Record,
+    array_type,
+    becomes,
+    define,
+    dtype_of,
+    numpy_function,
+    rank,
+    value,
+)
 from ..core.shape import length, shaped_like, sum_to
 from .solve import inv, linalg_call, real_dtype, square_dims
 
@@ -258,9 +267,9 @@ one_along = _of_matrix(cofactors_along, _batch_along, "operands")
 each_along = _of_matrix(cofactors_along_each, _batch_along)
 inverse = _of_matrix(inverse_or_nan, _batch_inverse, "operands")
 each_inverse = _of_matrix(inverse_or_nan_of_each, _batch_inverse)
-IN_LOOPS = {each.name: _of_matrix(cofactors_in_loops),
-            each_along.name: _of_matrix(cofactors_along_in_loops),
-            each_inverse.name: _of_matrix(inverse_or_nan_in_loops)}
+each.lower = becomes(_of_matrix(cofactors_in_loops))
+each_along.lower = becomes(_of_matrix(cofactors_along_in_loops))
+each_inverse.lower = becomes(_of_matrix(inverse_or_nan_in_loops))
 each.of_one, each_inverse.of_one = one, inverse
 
 

@@ -40,7 +40,7 @@ from ..arrays.reduce import is_complex, sum_record
 from ..arrays.selection import diagonal
 from ..core import elementwise as ew
 from ..core.chain_rule import like_operand
-from ..core.record import define, dtype_of, value
+from ..core.record import define, dtype_of, its_operand, value
 from ..core.shape import length
 from .solve import completed, onto_triangle
 
@@ -313,6 +313,7 @@ matrix_function = define(
     syntax=lambda y, *inputs, **attrs: y,
     cheap=True,
     stands_for=lambda op, out: op.inputs[0],
+    lower=its_operand,
 )
 matrix_function_along = define(
     "matrix_function_along",  # (y, e, a, w, v, f(w), f'(w), f''(w)): y, its derivative along e
@@ -324,4 +325,5 @@ matrix_function_along = define(
     syntax=lambda y, *inputs, **attrs: y,
     cheap=True,
     stands_for=lambda op, out: op.inputs[0],
+    lower=its_operand,
 )

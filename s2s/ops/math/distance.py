@@ -2,8 +2,8 @@
 
 Python computes them more accurately than the root of a sum of squares, and without overflow, so
 they are an op of their own; with two coordinates math.hypot is the twin of np.hypot
-(ops/core/elementwise.py). Numba supports neither; compiled, they are nested hypots
-(back/arrays/legalise.py): as safe from overflow, and a few last bits away.
+(ops/core/elementwise.py). Numba supports neither; compiled, they are nested hypots: as safe from
+overflow, and a few last bits away.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import operator
 
 from ...errors import TypeMismatchError
 from ...ir.builder import current
-from ...ir.graph import Value
+from ...ir.graph import Op, Value
 from ...ir.types import FLOAT, Array, Type
 from ..core import elementwise as ew
+from ..core.cast import float_
 from ..core.chain_rule import times
 from ..core.define_elementwise import IN_MATH, math_syntax
 from ..core.record import define, numpy_function, value
@@ -34,6 +35,11 @@ def _jvp(dots, y: Value, *xs: Value):
     return functools.reduce(operator.add, terms) if terms else None
 
 
+def _lower(op: Op, *xs: Value) -> Value:
+    return (functools.reduce(IN_MATH[ew.hypot], xs) if len(xs) > 1
+            else float_(ew.absolute(xs[0])))
+
+
 hypotenuse = define(
     "hypotenuse",  # (*coordinates)
     evaluate=math.hypot,
@@ -42,6 +48,7 @@ hypotenuse = define(
     vjp=lambda bar, y, *xs: tuple(times(bar, ew.slope_of_size(y, x), (y, *xs)) for x in xs),
     jvp=_jvp,
     batch=lambda flags, *xs: functools.reduce(ew.hypot, xs),
+    lower=_lower,
     cheap=True,
     size=True,
 )

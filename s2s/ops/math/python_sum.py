@@ -3,7 +3,7 @@
 From Python 3.12 on it is compensated (Neumaier 1974, in Python/bltinmodule.c): for three or more
 Python floats it is more accurate than a + b + c. There it is an op of its own that prints as sum();
 before 3.12, and for NumPy's numbers, it is a chain of + (front/eval/sequence_calls.py). Compiled,
-it is a chain everywhere (back/arrays/legalise.py), like the sum() of a list: a few last bits away.
+it is a chain everywhere, like the sum() of a list: a few last bits away.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 
 from ...ir.graph import Value
 from ...ir.types import FLOAT, Scalar
+from ..core.cast import float_
 from ..core.record import define
 
 
@@ -37,6 +38,7 @@ compensated_sum = define(
     vjp=lambda bar, y, *terms: (bar,) * len(terms),
     jvp=_jvp,
     batch=lambda flags, *terms: plain_sum(*terms),
+    lower=lambda op, *terms: float_(plain_sum(*terms)),
     cheap=True,
 )
 

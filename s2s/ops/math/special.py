@@ -76,6 +76,17 @@ SCIPYS_ALONE: set[str] = set()  # functions that only SciPy has
 OF_ORDER: dict[str, int] = {}  # those with attributes as first arguments, and how many
 
 
+def _refuse_in_kernels(op: Op, *xs: Value) -> None:
+    raise UnsupportedError(f"scipy.special.{op.name} on a GPU", op.line,
+                           'leave target="cuda" away, or call it outside of what is compiled')
+
+
+def _state_scipys_alone(record: Record) -> None:
+    """State that native code can only call SciPy for this function."""
+    SCIPYS_ALONE.add(record.name)
+    record.cuda = _refuse_in_kernels
+
+
 def is_scipys_of_complex(op: Op) -> bool:
     """Whether `op` is a function of scipy.special of complex numbers, for which native code calls
     SciPy.
@@ -109,10 +120,10 @@ def _special(name: str, *partials, of_numbers: Callable | None = None, math: Cal
 
     function = scipys(name)
     OF_REAL_NUMBERS.add(name)
-    if of_numbers is None and math is None:
-        SCIPYS_ALONE.add(name)
     record = elementwise(name, *partials, evaluate=function, syntax=_scipy_syntax(name), fold=fold,
                          math=math, also=(function,), vector=vector, slope=slope)
+    if of_numbers is None and math is None:
+        _state_scipys_alone(record)
     record.warns_at_poles = False
     return record
 
@@ -346,7 +357,7 @@ def _of_order(name: str, partial: Callable, orders: tuple = ("order",)) -> Recor
         evaluate=lambda x, **known: scipys(name)(*known.values(), x)[()], infer=lambda x, **known: _type_of_order(name, x, tuple(known.values())),
         syntax=lambda x, **known: _scipy_syntax(name)(*map(ast.Constant, known.values()), x), partials=(partial,), elementwise=True, cheap=True,
         vjp=elementwise_vjp, jvp=elementwise_jvp)
-    SCIPYS_ALONE.add(name)
+    _state_scipys_alone(record)
     OF_REAL_NUMBERS.add(name)
     OF_ORDER[name] = len(orders)
     of = f"the {orders[0]} of {name}" if len(orders) == 1 else f"a parameter of {name}"

@@ -60,7 +60,17 @@ from ..core.control import (
 )
 from ..core.dependence_rules import anything, follows, nothing, spread_as
 from ..core.kinks import Kink, kinked
-from ..core.record import ALL, FUNCTIONS, WITH_ARGUMENTS, Record, array_type, define, rank, value
+from ..core.record import (
+    ALL,
+    FUNCTIONS,
+    WITH_ARGUMENTS,
+    Record,
+    array_type,
+    becomes,
+    define,
+    rank,
+    value,
+)
 from ..core.shape import NARROW, float_dtype, kind_of_item, numpy_call, shaped_like, zeros_of
 
 
@@ -949,11 +959,12 @@ def summed_exactly(xs):
     return high
 
 
-native_exact_sum = define("native_exact_sum", evaluate=summed_exactly, infer=lambda xs: FLOAT,
-                          syntax=lambda xs: _call("summed_exactly", xs), helper=summed_exactly)
-native_sum_overflows = define(
+exact_sum.lower = becomes(define(
+    "native_exact_sum", evaluate=summed_exactly, infer=lambda xs: FLOAT,
+    syntax=lambda xs: _call("summed_exactly", xs), helper=summed_exactly))
+sum_overflows.lower = becomes(define(
     "native_sum_overflows", evaluate=overflows_on_the_way, infer=lambda xs: BOOL,
-    syntax=lambda xs: _call("overflows_on_the_way", xs), helper=overflows_on_the_way)
+    syntax=lambda xs: _call("overflows_on_the_way", xs), helper=overflows_on_the_way))
 list_total = define(
     "list_total",  # (xs, start): sum(xs, start) of arrays
     evaluate=sum,
@@ -1044,13 +1055,13 @@ list_order = define(
     jvp=lambda dots, y, keys, *, reverse: None,
     depends=anything,
 )
-native_list_order = define(
+list_order.lower = becomes(define(
     "native_list_order",
     evaluate=lambda keys, *, reverse: native_order(keys, reverse),
     infer=lambda keys, *, reverse: List(Scalar("int64")),
     syntax=lambda keys, *, reverse: _call("native_order", keys, ast.Constant(reverse)),
     helper=native_order,
-)
+))
 kinked(list_order,
        Kink("a tie: equal items stay in the order in which they stand",
             lambda y, keys, *, reverse: len(set(keys)) < len(keys)))
