@@ -28,7 +28,7 @@ from .arrays.fuse_matvec_pairs import fuse_matvec_pairs
 from .arrays.hoist_tables import hoist_tables
 from .arrays.index_checks import check_indices
 from .arrays.legalise import legalise, legalise_for_kernels
-from .arrays.move_reshapes import RESHAPES, move_reshapes
+from .arrays.move_reshapes import move_reshapes
 from .arrays.scatter_columns import adds_rows, scatter_columns
 from .arrays.share_exponentials import share_exponentials
 from .arrays.strip_mine_batch import strip_mine
@@ -82,7 +82,7 @@ ROWS = ordered(  # of what has reshapes, or adds rows
 
 def reshapes_or_adds_rows(function: Function) -> bool:
     """Whether `function` has ops that `move_reshapes` or `scatter_columns` may move."""
-    return any(op.name in RESHAPES or adds_rows(op) for op in walk(function.block))
+    return any(op.record.reshapes or adds_rows(op) for op in walk(function.block))
 
 
 def move_rows(function: Function) -> Function:

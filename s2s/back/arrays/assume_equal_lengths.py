@@ -27,8 +27,6 @@ from ..loopir.extent_equalities import Equalities
 from ..loopir.ops import supposed_alike_op
 from .specialise_lengths import carried_extents
 
-MEETINGS = ("spread", "broadcast_to", "sum_to")  # besides elementwise ops
-
 
 def has_assumptions(function: Function) -> bool:
     """Whether there is a length worth assuming.
@@ -45,7 +43,7 @@ def has_assumptions(function: Function) -> bool:
               and d not in dims_of(op.inputs[0].type)}
     return bool(exchanged_extents(function)) or bool(sliced) and any(
         len(met := {d for d in here if d not in (None, 1)}) > 1 and not sliced.isdisjoint(met)
-        for op in walk(function.block) if op.record.elementwise or op.name in MEETINGS
+        for op in walk(function.block) if op.record.elementwise or op.record.broadcasts
         for here in zip_longest(*(reversed(dims_of(x.type)) for x in (*op.inputs, *op.outputs))))
 
 

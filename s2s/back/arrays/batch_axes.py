@@ -27,16 +27,13 @@ from ...ops.arrays.index import getitem
 from ...ops.arrays.index_pattern import expand, is_advanced, paired
 from ...ops.core.axis_numbers import normal_axes
 from ...ops.core.control import at_least_zero
-from ...ops.core.record import dims_of, rank, value
+from ...ops.core.record import Record, dims_of, rank, value
 from ...ops.core.shape import length
 from ..loopir.elements import stride
 from ..loopir.loop_builder import op_named
 from ..loopir.reductions import REDUCTIONS
 
 MOST_PADDED = 3  # operands of a concatenation that may be an array and its padding
-LENGTH_OPS = ("length", "size")
-# ops of which each element of the result depends on that element of the operand, if on any
-LIKE_ELEMENTWISE = ("spread", "shaped_like", "zeros_like", "ones_like", "stop_gradient")
 
 
 @dataclass(frozen=True)
@@ -47,10 +44,24 @@ class Lane:
     rows: Extent | None = None  # the length of that axis, if it is not the batch's
 
 
+def counts_elements(op: Op) -> bool:
+    """Whether `op` is a length of an array, or the product of all of them."""
+    return op.record.asks_extents and op.record.natural
+
+
 def lengths_read(op: Op) -> tuple[Dim, ...]:
-    """The lengths that an op of LENGTH_OPS reads, and multiplies."""
+    """The lengths that `op`, which counts elements, multiplies."""
     dims = op.inputs[0].type.dims
     return (dims[op.attrs["axis"]],) if op.name == "length" else dims
+
+
+def is_by_element(record: Record) -> bool:
+    """Whether each element of the result depends on that element of the operands, if on any, and
+    the shape on theirs: np.zeros_like(x), not np.zeros(n).
+    """
+    moves = record.same_elements and (bool(record.shapes) or not record.broadcasts)
+    fills = record.fill is not None and record.allocates is None
+    return record.elementwise or moves or fills
 
 
 def gathers_patches(op: Op) -> bool:
@@ -111,7 +122,7 @@ class Plan:
             self.before.append(op)
             for o in op.outputs:
                 self.record_lengths(o)
-        elif op.name in LENGTH_OPS and self.is_known(lengths_read(op)):
+        elif counts_elements(op) and self.is_known(lengths_read(op)):
             self.before.append(op)
         elif op.blocks or len(op.outputs) != 1 or not isinstance(op.output.type, (Array, Scalar)):
             self.defer(op)
@@ -161,7 +172,7 @@ class Plan:
                 return self.lane_of_product(op)
             case "transpose" if lane and rank(x) == 2 and op.attrs["axes"] in (None, (1, 0)):
                 return Lane(1 - lane.axis, lane.rows)
-        if op.record.elementwise or op.name in LIKE_ELEMENTWISE:
+        if is_by_element(op.record):
             return self.lane_of_elements(op)
         return self.lane_of_rows(op, lane) if lane and lane.axis == 0 else None
 
@@ -178,7 +189,7 @@ class Plan:
             case "getitem" if self.leaves_members(op, 1):
                 self.record_slice_lengths(op)
                 return lane
-            case "additem" | "setitem" if self.leaves_members(op, 2):
+            case _ if op.record.writes_elements and self.leaves_members(op, 2):
                 added = op.inputs[1]
                 is_by_member = (self.lanes.get(added) == lane
                                 and rank(added) == len(self.region(op)))
@@ -344,7 +355,7 @@ class Plan:
         """Whether the loop has products of patches, larger than the arrays that leave it whole."""
         made = {op.output for op in self.inside if gathers_patches(op)}
         for op in self.inside:
-            if op.name in ("reshape", "reshape_like", "transpose") and op.inputs[0] in made:
+            if (op.record.reshapes or op.name == "transpose") and op.inputs[0] in made:
                 made.add(op.output)
         multiplied = [op for op in self.inside if op.name == "matmul" and made & set(op.inputs)]
         return bool(multiplied) and len(self.leaving_values()) < self.products

@@ -23,12 +23,10 @@ from ...ir.reemit import clone
 from ...ir.substitute import substitute
 from ...ir.types import Array, Scalar, may_be_one
 
-RESHAPES = ("reshape", "reshape_like")
-
 
 def move_reshapes(function: Function) -> Function:
     """`function` with reshapes moved up to products, and sums moved before reshapes."""
-    if not any(op.name in RESHAPES for op in walk(function.block)):
+    if not any(op.record.reshapes for op in walk(function.block)):
         return function
     function = clone(function)
     readers, same = readers_of(function.block), {}
@@ -47,7 +45,7 @@ def move_reshapes(function: Function) -> Function:
 
 def _move(op: Op, readers: Readers, block: Block) -> Value | None:
     """The new result of `op`, emitted now; None to leave it alone."""
-    if op.name in RESHAPES and isinstance(op.output.type, Array):
+    if op.record.reshapes and isinstance(op.output.type, Array):
         y = op.inputs[0]
         if (isinstance(y.type, Array) and y.op is not None and y.op.record.elementwise
                 and _trailing_axes(y, op, readers, block)):

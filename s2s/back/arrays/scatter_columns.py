@@ -26,7 +26,6 @@ from ...ir.types import Array, Scalar
 from ...ops.arrays.index_pattern import expand, index_dims
 from ...ops.core.record import value
 
-ZEROS = ("zeros", "zeros_like")
 FULL = "..."  # a full slice
 
 
@@ -82,7 +81,7 @@ def _columns(op: Op, readers: Readers, block: Block) -> dict[int, Value] | None:
     links, rows = [], op.inputs[1]
     while rows.op in block.ops and len(readers[rows]) == 1 and rows not in block.yields:
         link = rows.op
-        if link.name in ZEROS:
+        if link.record.fill == 0:
             break
         if (not link.record.writes_elements or not _is_column(link)
                 or link.inputs[1].type.dtype != rows.type.dtype):

@@ -45,10 +45,10 @@ from ..loopir.loop_builder import op_named
 from ..loopir.ops import as_dtype, new_buffer, of_numbers, same_length_op
 from ..loopir.reductions import REDUCTIONS, zero_of
 from .batch_axes import (
-    LENGTH_OPS,
     Lane,
     Lengths,
     Plan,
+    counts_elements,
     gathers_patches,
     lengths_read,
     product,
@@ -101,7 +101,7 @@ def apply_plan(function: Function, plan: Plan) -> Function:
         env = dict(zip(function.params, block.params))
         lengths = Lengths(plan, env)
         for op in plan.before:
-            if op.name in LENGTH_OPS and op.inputs[0] in plan.lanes:
+            if counts_elements(op) and op.inputs[0] in plan.lanes:
                 env[op.output] = product(lengths.all_of(lengths_read(op)))
             else:
                 emit_again(op, env)
@@ -195,7 +195,7 @@ def total_of(numbers: Sequence[Value]) -> Value:
 def length_of_strip(plan: Plan, lengths: Lengths, members: Value, sums: Sequence[Value]) -> Value:
     """The number of members of a strip, as a number of the program."""
     mine = [op.output for op in plan.inside
-            if op.name in ("getitem", "additem", "concatenate", "reshape", "reshape_like")
+            if (op.name in ("getitem", "additem", "concatenate") or op.record.reshapes)
             and plan.lanes.get(op.output) == Lane() and plan.is_known(op.output.type.dims[1:])]
     each = total_of([lengths.bytes_of(x.type.dtype, x.type.dims[1:]) for x in mine])
     summed = total_of([lengths.bytes_of(t.type.dtype, t.type.dims)

@@ -28,7 +28,7 @@ class Equalities:
         for op in ops:
             if op.record.elementwise:
                 self._meet([dims_of(x.type) for x in op.inputs])
-            elif op.name in ("spread", "broadcast_to"):
+            elif op.record.is_broadcast:
                 self._meet([dims_of(op.inputs[0].type), dims_of(op.output.type)])
             elif op.name == "matmul":  # the axis that it sums over
                 first, second = (dims_of(x.type) for x in op.inputs)

@@ -49,7 +49,7 @@ from .slice_writes import is_place_of, region, write_space
 
 def is_pointwise(op: Op) -> bool:
     """Whether each element of the result depends on one element of each operand."""
-    if op.name in ("spread", "broadcast_to"):
+    if op.record.is_broadcast:
         return isinstance(op.inputs[0].type, Array)
     if is_scipys_of_complex(op):
         return False

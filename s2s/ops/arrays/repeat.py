@@ -253,7 +253,7 @@ broadcast_to_record = define(
     raises=COUNTS_AFTER_ONE,
     cheap=True,
     views=(0,),
-    moves=(0,), batch=_batch_broadcast_to, read_only=True, same_elements=True,
+    moves=(0,), batch=_batch_broadcast_to, read_only=True, same_elements=True, broadcasts=True,
 )
 
 

@@ -115,7 +115,7 @@ def _open_extent(whole, others: list, dims: tuple):
 
 
 def _fold_reshape(x: Value, *sizes: Value):
-    if x.op is not None and x.op.name in ("reshape", "reshape_like"):
+    if x.op is not None and x.op.record.reshapes:
         return reshape(x.op.inputs[0], *sizes)
     if (
         isinstance(x.type, (Scalar, Array))
@@ -145,7 +145,7 @@ reshape = define(
     raises=RESHAPE,
     cheap=True,
     views=(0,),
-    moves=(0,),
+    moves=(0,), reshapes=True,
     batch=_batch_reshape,
 )
 
@@ -161,7 +161,7 @@ def like_shape(x: Value, like: Value, *, known: bool = False) -> Type:
 def _fold_reshape_like(x: Value, like: Value, *, known: bool = False):
     if same_shape(x.type, like.type):
         return x
-    if x.op is not None and x.op.name in ("reshape", "reshape_like"):
+    if x.op is not None and x.op.record.reshapes:
         return reshape_like(x.op.inputs[0], like)
     if shape_source(like) is not like:
         return reshape_like(x, shape_source(like))
@@ -197,7 +197,7 @@ reshape_like = define(
     cheap=True,
     views=(0,),
     shapes=(1,),
-    moves=(0,),
+    moves=(0,), reshapes=True,
     batch=_batch_reshape_like,
 )
 

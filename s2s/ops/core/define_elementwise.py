@@ -351,8 +351,7 @@ def _absorb_broadcast(record: Record, xs: tuple[Value, ...]):
     it.
     """
     for k, x in enumerate(xs):
-        if (x.op is not None and x.op.record.name in ("spread", "broadcast_to")
-            and x.constant is MISSING):
+        if x.op is not None and x.op.record.is_broadcast and x.constant is MISSING:
             others = [*xs[:k], x.op.inputs[0], *xs[k + 1:]]
             result = record.infer(*others)
             whole = record.infer(*xs)

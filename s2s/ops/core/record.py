@@ -145,6 +145,11 @@ class Record:
     from_zero: bool = False  # a sum that begins with Python's 0, and may end with it
     # what it does with arrays, tuples and tapes
     asks_extents: bool = False  # its result is made of the extents of its operand
+    # the elements of its first input, in the same order, in a shape that its other inputs give
+    reshapes: bool = False
+    # not elementwise: broadcasts its first input to a shape that the others give, or sums it to one
+    # from which it was broadcast
+    broadcasts: bool = False
     allocates: int | None = None  # the first of the lengths of a new array among its inputs
     indices: int | None = None  # the first of the indices into input 0, an array, among the inputs
     read_only: bool = False  # its result is a view that is not to be written into
@@ -165,6 +170,11 @@ class Record:
     def is_equality(self) -> bool:
         """Whether it compares for equality."""
         return self.compares and self.commutes
+
+    @property
+    def is_broadcast(self) -> bool:
+        """Whether its result is its first input, broadcast."""
+        return self.broadcasts and self.same_elements
 
     def __call__(self, *args, **attrs):
         if any(isinstance(a, Value) for a in args):

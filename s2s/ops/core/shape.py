@@ -517,7 +517,7 @@ spread = define(
     ),
     cheap=True,
     shapes=(1,),
-    moves=(0,), batch=_batch_spread, total=True, same_elements=True,
+    moves=(0,), batch=_batch_spread, total=True, same_elements=True, broadcasts=True,
 )
 
 
@@ -620,6 +620,7 @@ sum_to = define(
     ),
     shapes=(1,),
     views=(0,),  # x_bar itself, where nothing is summed
+    broadcasts=True,
     depends=gathered(lambda places, bar, x, **attrs: np.broadcast_to(places, np.shape(bar))),
     batch=_batch_sum_to,
 )

@@ -75,6 +75,26 @@ def test_checks_return_their_operand(record):
     assert found and all(y == xs[0] for xs, y in found)
 
 
+def in_the_shape_of(record, x, other):
+    """The result of an op that gives an array the shape of another, in whatever way it is told that shape."""
+    return record.evaluate(x, other) if record.shapes else record.evaluate(x, *other.shape)
+
+
+@pytest.mark.parametrize("record", stating(reshapes=True), ids=repr)
+def test_reshaped_elements_keep_their_order(record):
+    y = in_the_shape_of(record, np.arange(6.0).reshape(2, 3), np.zeros((3, 1, 2)))
+    assert y.shape == (3, 1, 2) and np.array_equal(y.ravel(), np.arange(6.0))
+
+
+@pytest.mark.parametrize("record", stating(broadcasts=True), ids=repr)
+def test_broadcasts_repeat_elements_or_add_up_repeated_ones(record):
+    column, matrix = np.arange(2.0)[:, None], np.ones((2, 3))
+    if record.is_broadcast:
+        np.testing.assert_array_equal(in_the_shape_of(record, column, matrix), column * matrix)
+    else:
+        np.testing.assert_array_equal(in_the_shape_of(record, column * matrix, column), 3.0 * column)
+
+
 OF_ARRAYS = ("length", "size")
 
 
