@@ -83,7 +83,7 @@ def squared(x, mu):
 @pytest.mark.parametrize("f", [squared, scratch, mixture], ids=lambda f: f.__name__)
 def test_values_and_gradients(f, parallel):
     rng = np.random.default_rng(0)
-    for n, k in ((500, 3), (3001, 3), (2, 3), (3, 2), (1000, 2), (1000, 5), (1000, 7), (1000, 9), (400, 3)):
+    for n, k in ((500, 3), (3001, 3), (2, 3), (3, 2), (1000, 2), (1000, 9), (400, 3)):
         if f is scratch and k != 3:
             continue
         x, mu = rng.normal(size=n), np.linspace(-1.0, 1.2, k)
