@@ -187,13 +187,12 @@ def integral_of_polynomial(p):
     return np.concatenate((np.asarray(p) / np.arange(len(p), 0, -1), np.zeros(1)))
 
 
-def polynomial_of_roots(roots):
-    """np.poly of roots."""
-    found = np.ones(1)
+def polynomial_of_roots(roots, dtype):
+    """np.poly of roots, computed in that dtype."""
+    found = np.ones(1, dtype)
     for root in roots:
-        found = np.convolve(found, np.array([1.0, -root]))
+        found = np.convolve(found, np.asarray(np.array([1.0, -root]), dtype))
     return found
-
 
 
 def polynomial(p, x):
@@ -461,9 +460,10 @@ def truncated(x):
 def gradient_between(f, x, axis):
     """np.gradient of samples at the places `x`, along an axis."""
     f = np.moveaxis(f, axis, -1)
-    h = np.diff(x)
+    f = f.astype(np.float64) if f.dtype.kind in "iu" else f
+    h = np.diff(x.astype(np.float64) if x.dtype.kind in "iu" else x)
     before, after = h[:-1], h[1:]
-    slopes = np.zeros(f.shape)
+    slopes = np.zeros(f.shape, f.dtype)
     slopes[..., 1:-1] = (f[..., :-2] * (-after / (before * (before + after)))
                          + f[..., 1:-1] * ((after - before) / (before * after))
                          + f[..., 2:] * (before / (after * (before + after))))
@@ -472,12 +472,12 @@ def gradient_between(f, x, axis):
     return np.moveaxis(slopes, -1, axis)
 
 
-def powers(x, increasing):
-    """np.vander with as many columns as rows."""
+def powers(x, increasing, is_complex):
+    """np.vander with as many columns as rows; 1 * x is x, unless x is complex and infinite."""
     n = len(x)
     y = np.ones((n, n), dtype=int) * np.ones_like(x)
     for k in range(1, n):
-        y[:, k] = y[:, k - 1] * x
+        y[:, k] = x if is_complex and k == 1 else y[:, k - 1] * x
     return y if increasing else y[:, ::-1]
 
 
@@ -486,15 +486,17 @@ def roots(p):
     end.
     """
     places = np.flatnonzero(p)
+    dtype = p.dtype if p.dtype.kind in "fc" else np.float64
     if len(places) == 0:
-        return np.zeros(0) + 0j
+        return np.zeros(0, dtype) + 0j
     zeros = len(p) - 1 - places[-1]
     q = p[places[0]:places[-1] + 1]
+    q = q if p.dtype.kind in "fc" else q.astype(dtype)
     if len(q) < 2:
-        return np.zeros(zeros) + 0j
-    a = np.diag(np.ones(len(q) - 2), -1)
+        return np.zeros(zeros, dtype) + 0j
+    a = np.diag(np.ones(len(q) - 2, dtype), -1)
     a[0] = -q[1:] / q[0]
-    return np.concatenate((np.linalg.eigvals(a), np.zeros(zeros)))
+    return np.concatenate((np.linalg.eigvals(a), np.zeros(zeros, dtype)))
 
 
 def chosen(k, choices):

@@ -11,9 +11,11 @@ import numpy as np
 from ...errors import TypeMismatchError
 from ...ir.builder import current
 from ...ir.graph import Value
+from ...ir.types import Scalar, Type
 from ...lazy_import import Named
 from ...library import numpy_functions as library
 from ...ops.core.axis_numbers import normal_axis
+from ...ops.core.cast import as_dtype
 from ...ops.core.record import FUNCTIONS, dtype_of, rank
 from ...ops.core.shape import length
 from ..domain.frame import Frame
@@ -395,6 +397,8 @@ OF_MATRICES = {
 
 def _norm(frame: Frame, node, x, ord=None, axis=None, keepdims=False):
     x = _array(frame, node, x)
+    if np.dtype(dtype_of(frame.value(x).type) or float).kind in "biu":
+        x = apply(frame, np.asarray, [x, np.float64], {}, node)
     along = frame.static(axis, "axis=", node)
     pair = isinstance(along, (tuple, list)) and len(along) == 2
     if (ord is not None and rank(frame.value(x)) is not None
@@ -563,7 +567,8 @@ def _vander(frame: Frame, node, x, N=None, increasing=False):  # noqa: N803  Num
     count = frame.static(N, "N", node) if frame.is_static(N) else N
     if (count is None and rank(frame.value(x)) == 1
         and not isinstance(frame.value(x).type.dims[0], int)):
-        return _run(frame, node, library.powers, x, frame.static(increasing, "increasing=", node))
+        return _run(frame, node, library.powers, x, frame.static(increasing, "increasing=", node),
+                    str(dtype_of(frame.value(x).type)).startswith("complex"))
     return operate(frame, np.vander, [x, N], {"increasing": increasing}, node)
 
 
@@ -574,6 +579,26 @@ def _choose(frame: Frame, node, a, choices, mode="raise"):
                            "use np.where or np.select")
     return _run(frame, node, library.chosen, _array(frame, node, a),
                 tuple(_array(frame, node, c) for c in members))
+
+
+def _polynomial_difference(frame: Frame, node, a1, a2):
+    """np.polysub, as a sum with the negative, which has to have the dtype of the result where it
+    wraps.
+    """
+    dtypes = [dtype_of(frame.value(_array(frame, node, x)).type) for x in (a1, a2)]
+    if None not in dtypes and np.dtype(dtypes[1]).kind in "bu":
+        a2 = apply(frame, np.asarray, [a2, np.result_type(*dtypes)], {}, node)
+    return _run(frame, node, library.difference_of_polynomials, a1, a2)
+
+
+def _polynomial_of_roots(frame: Frame, node, seq_of_zeros):
+    dtype = dtype_of(frame.value(_array(frame, node, seq_of_zeros)).type)
+    if dtype not in (None, "float32", "float64", "complex64", "complex128"):
+        if not isinstance(seq_of_zeros, (tuple, list)) and not is_list(frame, seq_of_zeros):
+            seq_of_zeros = apply(frame, np.asarray, [seq_of_zeros, np.float64], {}, node)
+        dtype = "float64"
+    return _run(frame, node, library.polynomial_of_roots, seq_of_zeros,
+                dtype and np.dtype(dtype))
 
 
 def _roots(frame: Frame, node, p):
@@ -694,6 +719,37 @@ def _plainly(function: Callable) -> Callable:
         frame, function, list(args), keywords, node, current().line)
 
 
+def _with_dtypes(ufunc: np.ufunc, function: Callable) -> Callable:
+    """A function of the library whose results have the dtypes that NumPy's function gives them: of
+    half precision, of small integers, of truth values.
+    """
+    def converted(frame: Frame, node, *args, **keywords):
+        found = in_place(frame, function, list(args), keywords, node, current().line)
+        results = found if isinstance(found, tuple) else (found,)
+        kinds = [_kind_of(frame.value(_array(frame, node, x)).type) for x in args]
+        if None in kinds or len(args) != ufunc.nin:
+            return found
+        try:
+            dtypes = ufunc.resolve_dtypes((*kinds, *[None] * ufunc.nout))[ufunc.nin:]
+        except TypeError:
+            raise TypeMismatchError(
+                f"np.{ufunc.__name__} is not defined for {' and '.join(map(str, kinds))}",
+                current().line, "convert the operands, with .astype for example") from None
+        results = [as_dtype(frame.value(x), dtype) for x, dtype in zip(results, dtypes)]
+        return tuple(results) if isinstance(found, tuple) else results[0]
+
+    return converted
+
+
+def _kind_of(type: Type):
+    """A Python number's type, or a dtype, as ufuncs take them; None if it is not known."""
+    if dtype_of(type) is None:
+        return None
+    dtype = np.dtype(type.dtype)
+    return (dtype.type(0).item().__class__ if isinstance(type, Scalar) and type.weak
+            and dtype.kind != "b" else dtype)
+
+
 def _renamed(function: Callable) -> Callable:
     return lambda frame, node, *args, **keywords: apply(frame, function, list(args), keywords, node)
 
@@ -706,8 +762,8 @@ BUILTINS.update({
     np.ravel_multi_index: _numbers,
     np.divmod: _plainly(library.quotient_and_rest),
     np.float_power: _plainly(library.float_power),
-    np.ldexp: _plainly(library.scaled),
-    np.modf: _plainly(library.fraction_and_whole),
+    np.ldexp: _with_dtypes(np.ldexp, library.scaled),
+    np.modf: _with_dtypes(np.modf, library.fraction_and_whole),
     np.diagflat: _plainly(library.diagonal_matrix),
     np.tril_indices_from: _plainly(library.lower_indices),
     np.triu_indices_from: _plainly(library.upper_indices),
@@ -719,11 +775,11 @@ BUILTINS.update({
     np.nanargmin: _plainly(library.place_of_least),
     np.broadcast_arrays: _plainly(library.broadcast),
     np.polyadd: _plainly(library.sum_of_polynomials),
-    np.polysub: _plainly(library.difference_of_polynomials),
+    np.polysub: _polynomial_difference,
     np.polymul: _plainly(library.product_of_polynomials),
     np.polyder: _plainly(library.derivative_of_polynomial),
     np.polyint: _plainly(library.integral_of_polynomial),
-    np.poly: _plainly(library.polynomial_of_roots),
+    np.poly: _polynomial_of_roots,
     np.linalg.matrix_rank: _plainly(library.matrix_rank),
     np.hanning: _plainly(library.hanning),
     np.hamming: _plainly(library.hamming),
@@ -778,14 +834,16 @@ for _module, _name, _function in [("polynomial", "polyval", library.polynomial_r
                                   ("hermite_e", "hermeval", library.hermite_e),
                                   ("laguerre", "lagval", library.laguerre),]:
     BUILTINS[Named(f"numpy.polynomial.{_module}", _name)] = _polynomial(_function, "x")
-for _module, _name, _function in [(np, "vecdot", library.dots_of_rows),
-                                  (np, "matvec", library.products_with_vectors),
-                                  (np, "vecmat", library.vectors_times_matrices),
-                                  (np.linalg, "matrix_norm", library.matrix_norm),
-                                  (np.linalg, "vector_norm", library.vector_norm),
-                                  (np.linalg, "vecdot", library.dots_of_rows),]:
-    if hasattr(_module, _name):  # since NumPy 2
-        BUILTINS[getattr(_module, _name)] = _plainly(_function)
+for _name, _function in [("matrix_norm", library.matrix_norm),
+                         ("vector_norm", library.vector_norm)]:
+    if hasattr(np.linalg, _name):  # since NumPy 2
+        BUILTINS[getattr(np.linalg, _name)] = _plainly(_function)
+for _name, _function in [("vecdot", library.dots_of_rows),
+                         ("matvec", library.products_with_vectors),
+                         ("vecmat", library.vectors_times_matrices)]:
+    for _module in (np, np.linalg):
+        if hasattr(_module, _name):
+            BUILTINS[getattr(_module, _name)] = _with_dtypes(getattr(np, _name), _function)
 for _name, _function in [("cross", np.cross), ("matmul", np.matmul),
                          ("matrix_transpose", np.matrix_transpose), ("outer", np.outer),
                          ("tensordot", np.tensordot)] if hasattr(np.linalg, "matmul") else []:

@@ -20,7 +20,7 @@ from .axes import expand_dims, flip, moveaxis, swapaxes
 from .concatenate import along, arrays, concatenate_record
 from .create import arange, ones
 from .index import take
-from .products import check_inner
+from .products import check_inner, product_with_number
 from .reduce import as_array
 from .repeat import broadcast_to
 from .reshape import reshape
@@ -39,7 +39,7 @@ def kron(a, b) -> Value:
                                "call the function once, or annotate the parameter")
     axes = max(rank(a), rank(b))
     if 0 in (rank(a), rank(b)):
-        return a * b
+        return product_with_number(a, b)
     a, b = (expand_dims(x, tuple(range(axes - rank(x)))) if rank(x) < axes else x for x in (a, b))
     sizes = [length(a, axis=k) * length(b, axis=k) for k in range(axes)]
     return reshape(expand_dims(a, tuple(range(1, 2 * axes, 2)))

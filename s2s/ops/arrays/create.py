@@ -39,6 +39,7 @@ from ..core.dependence_rules import follows, nothing
 from ..core.elementwise import equal, maximum, where
 from ..core.identities import base_offset
 from ..core.record import (
+    FUNCTIONS,
     RECORDS,
     Record,
     array_type,
@@ -576,13 +577,19 @@ def array(object, dtype=None, copy=True) -> Value:
     return as_dtype(as_array(x, function="array" if static(copy) else "asarray"), dtype)
 
 
-@numpy_function(np.ascontiguousarray, view="maybe")
 @numpy_function(np.asarray, np.asanyarray, view="maybe", always_array=True)
 def asarray(a, dtype=None) -> Value:
     x = value(a)
     if isinstance(x.type, (Tuple, Static)):
         return _from_members(x, dtype)
     return as_dtype(as_array(x, function="asarray"), dtype)
+
+
+@numpy_function(np.ascontiguousarray, view="maybe", always_array=True)
+def ascontiguousarray(a, dtype=None) -> Value:
+    """np.ascontiguousarray, which makes a vector of a number."""
+    x = asarray(a, dtype)
+    return FUNCTIONS[np.atleast_1d](x) if rank(x) == 0 else x
 
 
 @numpy_function(np.copy, copies=True, always_array=True)

@@ -22,6 +22,7 @@ from ...ir.graph import OPERATORS, Value
 from ...ir.types import Array, Scalar, Type, Unknown, may_be_one
 from ..core.axis_numbers import normal_axes
 from ..core.batch_rules import align_all, sum_of_lanes
+from ..core.cast import convert
 from ..core.chain_rule import like_operand
 from ..core.dependence_rules import anything, follows, spread_as
 from ..core.elementwise import conjugate
@@ -33,6 +34,7 @@ from ..core.record import (
     dims_of,
     dtype_of,
     numpy_function,
+    promote,
     rank,
     static,
     value,
@@ -46,6 +48,17 @@ from .reshape import ravel, reshape
 def product_dtype(a: Value, b: Value) -> str | None:
     """The dtype of a product; None if an operand's is unknown."""
     return common_dtype(dtype_of(a.type), dtype_of(b.type))
+
+
+def product_with_number(a: Value, b: Value) -> Value:
+    """`a * b`, of which one is a number; unlike operators, the functions of matrices take Python's
+    numbers for NumPy's.
+    """
+    wanted = product_dtype(a, b)
+    if wanted is not None and promote(a.type, b.type)[0] != wanted:
+        a, b = (convert(x, dtype=x.type.dtype) if isinstance(x.type, Scalar) else x
+                for x in (a, b))
+    return a * b
 
 
 def check_inner(n, m, what: str) -> None:
@@ -261,7 +274,8 @@ dot_record = define(
 @numpy_function(np.dot, method="dot")
 def dot(a, b, out=None) -> Value:
     """np.dot."""
-    return dot_record(value(a), value(b))
+    a, b = value(a), value(b)
+    return product_with_number(a, b) if 0 in (rank(a), rank(b)) else dot_record(a, b)
 
 
 def product_left(y_bar, a, b):
@@ -396,7 +410,7 @@ def inner(a, b) -> Value:
     """np.inner of vectors and matrices."""
     a, b = value(a), value(b)
     if rank(a) == 0 or rank(b) == 0:
-        return a * b
+        return product_with_number(a, b)
     if (rank(b) or 0) > 2:
         raise UnsupportedError(
             f"np.inner with {b.type}", current().line, "use np.tensordot(a, b, (-1, -1)) or @"
@@ -408,9 +422,9 @@ def inner(a, b) -> Value:
 def vdot(a, b) -> Value:
     """np.vdot: the first argument is conjugated, both are flattened."""
     a, b = value(a), value(b)
-    if rank(a) == 0 and rank(b) == 0:
-        return a * b
     first = conjugate(a) if (dtype_of(a.type) or "").startswith("complex") else a
+    if rank(a) == 0 and rank(b) == 0:
+        return product_with_number(first, b)
     return matmul(ravel(first), ravel(b))
 
 

@@ -13,9 +13,9 @@ from ...ir.builder import current
 from ...ir.graph import Value
 from ...ir.types import Scalar
 from ..core.axis_numbers import static_axis
-from ..core.cast import astype
+from ..core.cast import as_dtype, astype
 from ..core.elementwise import floor, greater_equal, isnan, minimum, where
-from ..core.record import FUNCTIONS, numpy_function, rank, static, value
+from ..core.record import FUNCTIONS, dtype_of, numpy_function, rank, static, value
 from ..core.shape import length
 from .axes import expand_dims, moveaxis
 from .index import take
@@ -55,7 +55,8 @@ def median(a, axis=None, out=None, overwrite_input=False, keepdims=False) -> Val
     middle = mean(take(ordered, slice((n - 1) // 2, n // 2 + 1)), axis=0)
     # an empty one has mean NaN
     is_nan = any_record(isnan(take(ordered, slice(-1, None))), axis=0, keepdims=False)
-    return _kept(where(is_nan, np.nan, middle), axis, keepdims)
+    nan = as_dtype(value(np.nan), dtype_of(middle.type)) if rank(middle) == 0 else np.nan
+    return _kept(where(is_nan, nan, middle), axis, keepdims)
 
 
 @numpy_function(np.quantile)

@@ -81,7 +81,8 @@ def gradient(f, *varargs, axis=None, edge_order=1) -> Value:
                                "call it for each axis, with axis=")
     axis = -1 if axis is None else axis
     step = value(varargs[0]) if varargs else value(1.0)
-    f = f if is_inexact(dtype_of(f.type)) else as_dtype(f, "float64")
+    if not is_inexact(dtype_of(f.type)) and dtype_of(f.type) != "bool":  # which has no differences
+        f = as_dtype(f, "float64")
     inner = ((take(f, along(axis, slice(2, None))) - take(f, along(axis, slice(None, -2))))
              / (2.0 * step))
     slopes = put(empty_like(f), along(axis, slice(1, -1)), inner)
@@ -140,8 +141,8 @@ def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi) -> Value:
     if not is_none(discont):
         raise UnsupportedError("np.unwrap with discont=", current().line, "leave it out")
     p, axis, period = as_array(p), static_axis(axis), static(period)
+    step = diff(p, 1, axis)  # of integers, in integers
     p = p if isinstance(period, int) or is_inexact(dtype_of(p.type)) else as_dtype(p, "float64")
-    step = diff(p, 1, axis)
     low = -period / 2
     wrapped = remainder(step - low, period) + low
     wrapped = where(bitwise_and(equal(wrapped, low), greater(step, 0)), -low, wrapped)

@@ -21,6 +21,7 @@ from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current
 from ...ir.graph import Value
 from ...ir.types import Array, Scalar, Static, Type, Unknown, is_inexact
+from ..core.cast import as_dtype
 from ..core.chain_rule import like_operand
 from ..core.define_elementwise import is_none
 from ..core.dependence_rules import anything, follows, spread_as
@@ -37,10 +38,12 @@ from ..core.kinks import Kink, among, kinked
 from ..core.record import (
     RECORDS,
     array_type,
+    common_dtype,
     define,
     dims_of,
     dtype_of,
     numpy_function,
+    promote,
     rank,
     static,
     value,
@@ -242,15 +245,19 @@ def setdiff1d(ar1: Value, ar2: Value) -> Value:
 
 @numpy_function(np.intersect1d)
 def intersect1d(ar1: Value, ar2: Value) -> Value:
-    """np.intersect1d: the set intersection."""
-    values = unique(ar1)
-    return take(values, isin_record(values, as_array(ar2)))
+    """np.intersect1d: the set intersection, of the dtype of both together."""
+    values, others = unique(ar1), as_array(ar2)
+    return as_dtype(take(values, isin_record(values, others)),
+                    common_dtype(dtype_of(values.type), dtype_of(others.type)))
 
 
 @numpy_function(np.union1d)
 def union1d(ar1: Value, ar2: Value) -> Value:
-    """np.union1d: the set union."""
-    return unique(concatenate_record(ravel(as_array(ar1)), ravel(as_array(ar2)), axis=0))
+    """np.union1d: the set union; Python's numbers have the dtype of the other set."""
+    sets = [as_array(ar1), as_array(ar2)]
+    if any(isinstance(x.type, Scalar) for x in sets) and None not in (dtype_of(x.type) for x in sets):
+        sets = [as_dtype(x, promote(*(each.type for each in sets))[0]) for x in sets]
+    return unique(concatenate_record(*map(ravel, sets), axis=0))
 
 
 # ----------------------------------------------------------------------------- values among others

@@ -28,6 +28,13 @@ def _same_type(y: Value | None, record, *xs: Value):
     return y if y is not None and y.type.dtype is not None and record.infer(*xs) == y.type else None
 
 
+def _converted(x: Value, wanted: Scalar) -> Value:
+    """The number `x` in that dtype, if both are known."""
+    if None in (x.type.dtype, wanted.dtype) or x.type.dtype == wanted.dtype:
+        return x
+    return RECORDS["convert"](x, dtype=wanted.dtype)
+
+
 def _negated(x: Value) -> Value | None:
     """The operand that x negates.  Not for integers, whose negatives wrap before promotion."""
     if x.op is None or x.op.record.name != "negative":
@@ -377,12 +384,16 @@ def both(record, a: Value, b: Value):
 def clip(record, x: Value, lo: Value, hi: Value):
     """For numbers: min of max, which compiled code supports."""
     if all(isinstance(v.type, Scalar) for v in (x, lo, hi)):
-        return RECORDS["minimum"](RECORDS["maximum"](x, lo), hi)
+        return _converted(RECORDS["minimum"](RECORDS["maximum"](x, lo), hi),
+                          record.infer(x, lo, hi))
     return None
 
 
 def heaviside(record, x: Value, h: Value):
     """For numbers: a choice, which compiled code supports."""
-    if isinstance(x.type, Scalar) and isinstance(h.type, Scalar):
-        return RECORDS["where"](RECORDS["equal"](x, 0), h, 0.5 * (RECORDS["sign"](x) + 1))
-    return None
+    if not isinstance(x.type, Scalar) or not isinstance(h.type, Scalar):
+        return None
+    wanted = record.infer(x, h)
+    return _converted(RECORDS["where"](
+        RECORDS["equal"](x, 0), _converted(h, wanted),
+        _converted(0.5 * (RECORDS["sign"](_converted(x, wanted)) + 1), wanted)), wanted)

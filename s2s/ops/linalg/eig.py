@@ -99,20 +99,25 @@ eig_record = define("eig",
                     jvp=_jvp, syntax=_syntax)
 
 
-def _matrix(a, what: str) -> Value:
+def _eig(a, what: str) -> list[Value]:
+    """Eigenvalues and eigenvectors of one matrix, computed in double precision."""
     a = one_matrix(a, what)
-    return as_dtype(a, {"float32": "float64", "complex64": "complex128"}.get(dtype_of(a.type)))
+    precise = {"float32": "float64", "complex64": "complex128"}.get(dtype_of(a.type))
+    found = eig_record(as_dtype(a, precise))
+    return [y if precise is None else as_dtype(y, "complex64") for y in found]
 
 
 @numpy_function(np.linalg.eig)
 def eig(a) -> Value:
     """np.linalg.eig of one matrix: eigenvalues and eigenvectors, complex."""
-    return value(eig_record(_matrix(a, "np.linalg.eig")))
+    return value(tuple(_eig(a, "np.linalg.eig")))
 
 
 @numpy_function(np.linalg.eigvals)
 def eigvals(a) -> Value:
     """np.linalg.eigvals of one matrix, complex: the first of np.linalg.eig."""
-    return eig_record(_matrix(a, "np.linalg.eigvals"))[0]
+    return _eig(a, "np.linalg.eigvals")[0]
+
+
 eig_record.raises = (Raises(np.linalg.LinAlgError, is_not_finite_somewhere,
                             (np.full((2, 2), np.nan),), natively=False),)

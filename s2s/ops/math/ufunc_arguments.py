@@ -17,7 +17,7 @@ from ...ir.types import BOOL, FLOAT, INT, Array, Scalar, Tuple, Unknown
 from ..arrays.index import take
 from ..core import elementwise as ew
 from ..core import raise_conditions
-from ..core.cast import astype, bool_, complex_, float_, int_
+from ..core.cast import as_dtype, astype, bool_, complex_, float_, int_
 from ..core.control import item
 from ..core.define_elementwise import IN_MATH, builtin_syntax, is_none
 from ..core.kinks import Kink, at_halves, kinked
@@ -27,6 +27,7 @@ from ..core.record import (
     METHODS,
     define,
     dims_of,
+    dtype_of,
     numpy_function,
     rank,
     static,
@@ -224,4 +225,6 @@ def _dtype_now(x: Value) -> np.dtype:
 
 @numpy_function(np.angle)
 def angle(z: Value) -> Value:
+    """np.angle, which takes truth values for integers."""
+    z = as_dtype(value(z), "int64") if dtype_of(value(z).type) == "bool" else z
     return ew.arctan2(ew.imag(z), ew.real(z))
