@@ -12,6 +12,12 @@ from __future__ import annotations
 import numpy as np
 
 
+def may_be_empty(x, axis=0):
+    """Test whether an axis may have length 0, for all that is known when code is generated, which
+    decides whether a function below asks; front/eval/numpy_calls.py defines it.
+    """
+
+
 def outer(ufunc, a, b):
     """ufunc.outer."""
     return ufunc(np.reshape(a, np.shape(a) + (1,) * np.ndim(b)), b)
@@ -168,10 +174,21 @@ def difference_of_polynomials(a1, a2):
 
 
 def product_of_polynomials(a1, a2):
-    """np.polymul, of coefficients that do not begin with zeros, which NumPy leaves out."""
-    if a1[0] == 0 or a2[0] == 0:
-        raise NotImplementedError("s2s: np.polymul of coefficients that begin with 0: leave it out")
-    return np.convolve(a1, a2)
+    """np.polymul."""
+    return np.convolve(without_leading_zeros(a1), without_leading_zeros(a2))
+
+
+def without_leading_zeros(a):
+    """The coefficients from the first that is not 0, as NumPy's polynomials have them; of zeros,
+    and of nothing, a single 0.
+    """
+    a = np.atleast_1d(a)
+    if may_be_empty(a) and len(a) == 0:
+        return np.zeros(1, a.dtype)
+    if a[0] == 0:
+        places = np.flatnonzero(a)
+        return a[places[0] if len(places) > 0 else len(a) - 1:]
+    return a
 
 
 def derivative_of_polynomial(p, m=1):
@@ -196,7 +213,12 @@ def polynomial_of_roots(roots, dtype):
 
 
 def polynomial(p, x):
-    """np.polyval: Horner, the highest power first."""
+    """np.polyval: Horner, the highest power first; of no coefficients it is 0."""
+    if may_be_empty(p):
+        y = np.zeros_like(x)
+        for k in range(len(p)):
+            y = y * x + p[k]
+        return y
     y = np.zeros_like(x) * x + p[0]
     for k in range(1, len(p)):
         y = y * x + p[k]
@@ -342,6 +364,20 @@ def along_columns(function, a):
     return found if found.ndim == 1 else np.moveaxis(found, 0, 1)
 
 
+# ------------------------------------------------------------------------------------------ samples
+
+
+def ends_of_samples(x):
+    """Where the bins of np.histogram begin and end: the least and the largest number, half a unit
+    apart from it if they are one, and 0 and 1 of nothing; ValueError if they are not finite.
+    """
+    if x.size == 0:
+        return 0.0, 1.0
+    lo, hi = np.asarray_chkfinite(np.array([np.min(x), np.max(x)]))
+    alike = lo == hi
+    return np.where(alike, lo - 0.5, lo), np.where(alike, hi + 0.5, hi)
+
+
 # ----------------------------------------------------------------------------------------- matrices
 
 
@@ -375,6 +411,8 @@ def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):  # noqa: N803  NumP
     if np.ndim(A) < 2:
         return np.any(np.not_equal(A, 0)) * 1
     s = np.abs(np.linalg.eigvalsh(A)) if hermitian else np.linalg.svd(A, compute_uv=False)
+    if may_be_empty(s, -1) and s.shape[-1] == 0:
+        return np.count_nonzero(s, axis=-1)
     if tol is None:
         least = (np.finfo(s.dtype).eps * max(A.shape[-2:]) if rtol is None
                  else np.expand_dims(np.asarray(rtol), -1))
@@ -439,6 +477,8 @@ def chain_of_three(a, b, c):
 
 def fitted(x, y, deg):
     """np.polyfit of equal weights, the highest power first."""
+    if may_be_empty(x) and len(x) == 0:
+        raise TypeError("expected non-empty vector for x")
     x, y = x + 0.0, y + 0.0
     lhs = np.vander(x, deg + 1)
     scale = np.sqrt((lhs * lhs).sum(axis=0))
@@ -625,7 +665,8 @@ def pseudo_inverses_of_each(a):
 def solution_of_tensors(a, b):
     """np.linalg.tensorsolve, of axes in their order."""
     n = b.size
-    return np.reshape(np.linalg.solve(np.reshape(a, (n, n)), np.ravel(b)), np.shape(a)[np.ndim(b):])
+    return np.reshape(np.linalg.solve(np.reshape(a, (n, n)), np.ravel(b)),
+                      np.shape(a)[-(np.ndim(a) - np.ndim(b)):])  # all of it where it is that of b
 
 
 def inverse_of_tensor(a, ind=2):

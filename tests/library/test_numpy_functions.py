@@ -108,6 +108,15 @@ FUNCTIONS = {
     "polymul": lambda x: np.sum(np.polymul(A * x, A) ** 2),
     "polyder": lambda x: np.sum(np.polyder(A * x * x) ** 2) + np.sum(np.polyder([x, 2.0, 3.0, x], 2) ** 2),
     "polyint": lambda x: np.sum(np.polyint(A * x) ** 2),
+    "polymul of what begins with 0": lambda x: np.sum(np.polymul((A - 0.5) * x, A * x) ** 2) + np.sum(np.polymul([0.0, 0.0], A * x)) + np.sum(np.polymul([0.0, x], A)) ** 2,
+    "polymul of nothing": lambda x: np.sum(np.polymul((A * x)[A > 9], A * x)) + np.sum(np.polymul((A * x)[A > 1], A * x) ** 2),
+    "polyval of nothing": lambda x: np.sum(np.polyval((A * x)[A > 9], A * x)) + np.sum(np.polyval((A * x)[A > 1], A * x)) + np.polyval((A * x)[A > 1], x),
+    "histogram of nothing": lambda x: np.sum(np.histogram((A * x)[A > 9], 4)[1] * x) + np.sum(np.histogram((A * x)[A > 1], 4)[1] ** 2)
+    + np.sum(np.histogram((A * x)[A > 2], 4)[1] ** 2),
+    "matrix_rank of nothing": lambda x: x * np.linalg.matrix_rank((M * x)[:, A > 9]) + x * x * np.linalg.matrix_rank((M * x)[:, A > 1]),
+    "tensorsolve of one": lambda x: np.linalg.tensorsolve(np.array([3.0 * x]), np.array([2.0]))[0],
+    "shapes that are vectors": lambda x: np.sum(np.tile(A * x, np.array([2, 1])) ** 2 * A) + np.sum(np.full(np.array([2, 3]), x) ** 2 * M)
+    + np.sum(np.reshape(A * x, np.array([3, 1])) ** 2 * A) + np.sum(np.broadcast_to(A * x, np.array(M.shape)) * M),
     "poly": lambda x: np.sum(np.poly(A * x) ** 2),
     "matrix_rank": lambda x: x * np.linalg.matrix_rank(np.outer(A, A) * x),
     "unravel_index": lambda x: (M * x)[np.unravel_index(np.argmax(M * x), M.shape)],
@@ -210,9 +219,11 @@ def test_exponents_beyond_those_of_numbers():
     np.testing.assert_array_equal(s2s.vjp(f, 0.7)[0], f(0.7))
 
 
-def test_polynomials_that_begin_with_zero_are_not_multiplied():
-    with pytest.raises(NotImplementedError, match="begin with 0"):
-        s2s.grad(lambda x: np.sum(np.polymul(A * x, [0.0, x])))(0.7)
+@pytest.mark.parametrize("of", [lambda t: t, pytest.param(s2s.jit, marks=pytest.mark.compile)])
+def test_no_line_goes_through_nothing(of):
+    for f in (lambda x: np.sum(np.polyfit((A * x)[A > 9], (A * x)[A > 9], 1)), lambda x: x * np.sum(np.polyfit([], [], 1))):
+        with pytest.raises(TypeError, match="expected non-empty vector for x"):
+            of(s2s.grad(f))(0.7)
 
 
 @pytest.mark.parametrize("place, axis", [(4, 1), (-4, 1), ([0, 3], 0), ([-3, 0], 0)])
@@ -239,6 +250,9 @@ def test_all_of_u_and_v_need_a_square_matrix():
     (lambda x: np.sum(np.lib.stride_tricks.sliding_window_view(A * x, 2, axis=1)), "axis 1 of a vector"),
     (lambda x: np.sum(np.linalg.multi_dot([S * x])), "fewer than two matrices"),
     (lambda x: np.sum(np.insert(A * x, np.array([True, False, True]), x)), "np.insert at truth values"),
+    (lambda x: np.sum(np.tile(A * x, np.flatnonzero(A > 1))), "np.tile with counts of unknown length"),
+    (lambda x: np.sum(np.zeros(np.flatnonzero(A > 1)) + x), "a shape of unknown length"),
+    (lambda x: np.sum(np.abs(np.ldexp(A * x * 1j, 2))), "np.ldexp is not defined for complex128 and int"),
     (lambda x: np.sum(np.insert(A * x, 1, M)), "np.insert at truth values, or of arrays of unknown rank or with more axes"),
 ])
 def test_what_is_left_is_refused(f, text):

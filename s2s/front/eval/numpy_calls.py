@@ -4,6 +4,7 @@ options static.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 
 import numpy as np
@@ -16,7 +17,7 @@ from ...lazy_import import Named
 from ...library import numpy_functions as library
 from ...ops.core.axis_numbers import normal_axis
 from ...ops.core.cast import as_dtype
-from ...ops.core.record import FUNCTIONS, dtype_of, rank
+from ...ops.core.record import FUNCTIONS, dims_of, dtype_of, rank
 from ...ops.core.shape import length
 from ..domain.frame import Frame
 from ..domain.functions import Intrinsic
@@ -30,6 +31,11 @@ from .python_builtins import BUILTINS
 def _run(frame: Frame, node, function: Callable, *args):
     """A call of a function of library/numpy_functions.py."""
     return in_place(frame, function, list(args), {}, node, current().line)
+
+
+def _may_be_empty(frame: Frame, node, x, axis=0) -> bool:
+    dims = dims_of(frame.value(x).type)
+    return not dims or (dims[axis] == 0 if isinstance(dims[axis], int) else dims[axis].least == 0)
 
 
 def _array(frame: Frame, node, x):
@@ -381,6 +387,19 @@ def _average(frame: Frame, node, a, axis=None, weights=None, returned=False, *, 
         "returned": returned,
         "keepdims": keepdims
     }, node)
+
+
+def _histogram(frame: Frame, node, x, bins=10, range=None, density=None,  # noqa: A002
+               weights=None):
+    """np.histogram; its own op finds the ends of what has elements."""
+    x = _array(frame, node, x)
+    counted = isinstance(bins, int) or isinstance(bins, Value) and isinstance(bins.type, Scalar)
+    if (counted and _is_known(frame, range, None)
+        and any(_may_be_empty(frame, node, x, k)
+                for k in builtins.range(rank(frame.value(x)) or 0))):
+        range = _run(frame, node, library.ends_of_samples, x)  # noqa: A001
+    return operate(frame, np.histogram, [x, bins],
+                   {"range": range, "density": density, "weights": weights}, node)
 
 
 OF_MATRICES = {
@@ -755,7 +774,9 @@ def _renamed(function: Callable) -> Callable:
 
 
 BUILTINS.update({
+    library.may_be_empty: _may_be_empty,
     np.average: _average,
+    np.histogram: _histogram,
     np.vectorize: _vectorize,
     np.polyval: _polynomial(library.polynomial, "c"),
     np.unravel_index: _places,

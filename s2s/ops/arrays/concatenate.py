@@ -317,7 +317,7 @@ def split(x: Value, sections, axis=0) -> Value:
                 current().line,
                 "use np.array_split, or a number that divides it",
             )
-        sections = tuple(range(whole // sections, whole, whole // sections))
+        sections = tuple(whole // sections * k for k in range(1, sections))
     return _parts_between(x, sections, axis)
 
 

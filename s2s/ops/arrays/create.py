@@ -64,6 +64,9 @@ def extents_of(shape) -> tuple[Value, ...]:
     A shape of unknown rank is one operand.
     """
     extents = lengths_of(shape)
+    if extents is None and isinstance(value(shape).type, (Array, List)):
+        raise UnsupportedError("a shape of unknown length", current().line,
+                               "write its members one by one")
     for n in extents or ():
         if not isinstance(n.type, (Scalar, Unknown)) or is_inexact(dtype_of(n.type) or "int64"):
             raise TypeMismatchError(f"a shape of type {n.type}", current().line,

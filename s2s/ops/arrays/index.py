@@ -17,7 +17,7 @@ import numpy as np
 
 from ...errors import ArrayNeededError, TypeMismatchError, UnsupportedError
 from ...ir.builder import current, fresh_shape, meet
-from ...ir.graph import MISSING, Value
+from ...ir.graph import MISSING, OPERATORS, Value
 from ...ir.types import (
     INT,
     Array,
@@ -557,6 +557,9 @@ def take(x: Value, key) -> Value:
     """The expression `x[key]` as a Value."""
     pattern, operands = parse_index(key)
     return getitem(x, *operands, pattern=pattern)
+
+
+OPERATORS["getitem"] = take
 
 
 def put(x: Value, key, v) -> Value:

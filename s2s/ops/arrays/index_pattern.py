@@ -129,7 +129,8 @@ def _picked(dims: list, operand: Value) -> tuple:
         case Array("bool", mask):
             for extent in mask:
                 other = dims.pop(0)
-                if isinstance(extent, int) and isinstance(other, int) and extent != other:
+                if (isinstance(extent, int) and isinstance(other, int) and extent != other
+                    and 0 not in mask):  # which NumPy takes for any length
                     raise TypeMismatchError(
                         f"a mask of length {extent} for an axis of length {other}",
                         current().line,

@@ -23,7 +23,7 @@ import numpy as np
 
 from ...errors import TypeMismatchError, UnsupportedError, VerifyError
 from ...ir.builder import current, emit, fresh_extent, meet
-from ...ir.graph import Value
+from ...ir.graph import OPERATORS, Value
 from ...ir.types import (
     INT,
     UNKNOWN,
@@ -412,15 +412,17 @@ def members(x) -> list[Value] | None:
 
 
 def lengths_of(shape) -> list[Value] | None:
-    """A shape argument (an int, a tuple, one argument per axis) as one Value per axis; None if
-    unknown.
+    """A shape argument (an int, a tuple, one argument per axis, a vector) as one Value per axis;
+    None if unknown.
     """
     shape = shape[0] if isinstance(shape, tuple) and len(shape) == 1 else shape
     found = members(shape)
     if found is not None:
         return found
     shape = value(shape)
-    return None if isinstance(shape.type, Unknown) else [shape]
+    if rank(shape) == 1 and isinstance(shape.type.dims[0], int):
+        return [OPERATORS["getitem"](shape, k) for k in range(shape.type.dims[0])]
+    return None if isinstance(shape.type, (Unknown, Array, List)) else [shape]
 
 
 def shape_giver(shape) -> Value | None:

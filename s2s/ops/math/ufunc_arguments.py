@@ -12,12 +12,12 @@ import numpy as np
 
 from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current
-from ...ir.graph import Value
+from ...ir.graph import MISSING, Value
 from ...ir.types import BOOL, FLOAT, INT, Array, Scalar, Tuple, Unknown
 from ..arrays.index import take
 from ..core import elementwise as ew
 from ..core import raise_conditions
-from ..core.cast import as_dtype, astype, bool_, complex_, float_, int_
+from ..core.cast import as_dtype, astype, bool_, complex_, convert, float_, int_
 from ..core.control import item
 from ..core.define_elementwise import IN_MATH, builtin_syntax, is_none
 from ..core.kinks import Kink, at_halves, kinked
@@ -29,6 +29,7 @@ from ..core.record import (
     dims_of,
     dtype_of,
     numpy_function,
+    promote,
     rank,
     static,
     value,
@@ -66,7 +67,23 @@ def where(condition: Value, *branches: Value) -> Value:
     if len(branches) == 1:
         raise UnsupportedError("np.where of two arguments", current().line,
                                "say what both sides are, or neither")
-    return ew.where(condition, *branches) if branches else FUNCTIONS[np.nonzero](condition)
+    if not branches:
+        return FUNCTIONS[np.nonzero](condition)
+    branches = list(map(value, branches))
+    return ew.where(condition, *(_of_one_dtype(branches) if rank(value(condition)) == 0
+                                 else branches))
+
+
+def _of_one_dtype(choices: list[Value]) -> list[Value]:
+    """Numbers in the dtype of all together, as NumPy makes an array of them, where a choice between
+    objects does not convert them; constants may stay Python's.
+    """
+    if not all(isinstance(x.type, Scalar) and x.type.dtype is not None for x in choices):
+        return choices
+    wanted = promote(*(x.type for x in choices))[0]
+    pythons = wanted in ("int64", "float64")
+    return [x if x.type.dtype == wanted or x.constant is not MISSING and pythons
+            else convert(x, dtype=wanted) for x in choices]
 
 
 @numpy_function(np.select)
@@ -80,6 +97,8 @@ def select(condlist, choicelist, default=0) -> Value:
         raise TypeMismatchError(
             f"np.select with {len(conditions)} conditions and {len(choices)} choices",
             current().line, "give one choice for each condition")
+    if all(rank(condition) == 0 for condition in conditions):
+        *choices, default = _of_one_dtype([*choices, value(default)])
     found = value(default)
     for condition, choice in zip(conditions[::-1], choices[::-1]):
         found = ew.where(condition, choice, found)
