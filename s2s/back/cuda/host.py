@@ -20,8 +20,8 @@ from ...ir.builder import Builder, at, emit
 from ...ir.graph import MISSING, Block, Function, Op, Value, free_values, walk
 from ...ir.reemit import emit_op
 from ...ir.types import INT, NONE, Array, Scalar, Tape, Type
-from ...ops.core.control import for_loop, if_, while_loop
-from ...ops.core.record import Record, value
+from ...ops.core.control import at_least_zero, for_loop, if_, undefined, while_loop
+from ...ops.core.record import Record, constant, value
 from ...ops.core.shape import length
 from ..print.insert_copies import insert_copies
 from ..print.printer import Module, definition
@@ -236,8 +236,8 @@ class Host:
         match op.name:
             case "buffer":
                 out = emit(device_array, *inputs, type=op.output.type, zero=op.attrs["zero"])
-            case "empty" | "zeros":
-                out = emit(device_array, *inputs, type=op.output.type, zero=op.name == "zeros")
+            case _ if op.record.allocates == 0 and op.record.fill in (None, 0):
+                out = emit(device_array, *inputs, type=op.output.type, zero=op.record.fill == 0)
             case "copy" if isinstance(op.output.type, Array):
                 out = emit(device_copy, *inputs)
             case "contiguous":
@@ -377,7 +377,7 @@ class Host:
 def is_device_code(block: Block) -> bool:
     """Whether a kernel can run it: numbers, elements, control flow and tapes of numbers."""
     return all(op.blocks or op.record.elementwise
-               or op.name in ("constant", "undefined", "at_least_zero")
+               or op.record in (constant, undefined, at_least_zero)
                or op.record.indices is not None and all(p == "i" for p in op.attrs["pattern"])
                and all(isinstance(x.type, Scalar) for x in op.inputs[1:])
                or op.name.startswith("tape_") for op in walk(block))

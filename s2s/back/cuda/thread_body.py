@@ -21,8 +21,10 @@ from ...ir.graph import MISSING, Block, Op, Value, free_values, walk
 from ...ir.reemit import emit_op
 from ...ir.types import Array, Scalar, Tape, Undefined
 from ...ops.core.control import for_loop, if_, make_undefined, while_loop
+from ...ops.core.copy import copy_record
 from ...ops.core.record import RECORDS, value
 from ...ops.core.shape import length
+from ..loopir.ops import buffer
 from .device_ops import atomic_add, atomic_max, lane_row, respell
 
 
@@ -67,7 +69,7 @@ class Body:
                 self.env[op.outputs[1]].name = op.outputs[1].name
             case "tape_len":
                 self.env[op.output] = self.tapes[op.inputs[0]][1]
-            case "buffer" | "copy" if op.output in self.rooms:
+            case _ if not self.rooms.keys().isdisjoint(op.outputs):
                 self.env[op.output] = self.lane_array(op)
             case "additem" if op.inputs[0] in self.gathered:
                 target = self.env[op.inputs[0]]
@@ -179,7 +181,7 @@ def _pushes(op: Op) -> bool:
 
 def arrays_made(body: Block) -> list[Op]:
     """The allocations of a lane."""
-    return [op for op in body.ops if op.name in ("buffer", "copy")
+    return [op for op in body.ops if op.record in (buffer, copy_record)
             and isinstance(op.output.type, Array)]
 
 

@@ -277,20 +277,20 @@ def _fold_nonempty(n: Value):
     return n if asked or (n.constant is not MISSING and n.constant > 0) else None
 
 
-same_length_op = of_numbers(same_length, _fold_same, returns=0)
-broadcast_length_op = of_numbers(broadcast_length, _fold_broadcast, natural=True)
-spread_length_op = of_numbers(spread_length, _fold_spread, returns=0)
-stays_inside_op = of_numbers(stays_inside, lambda n, end, length: None, returns=0)
-nonempty_length_op = of_numbers(nonempty_length, _fold_nonempty, returns=0)
+same_length_op = of_numbers(same_length, _fold_same, checks=True, returns=0)
+broadcast_length_op = of_numbers(broadcast_length, _fold_broadcast, checks=True, natural=True)
+spread_length_op = of_numbers(spread_length, _fold_spread, checks=True, returns=0)
+stays_inside_op = of_numbers(stays_inside, lambda n, end, length: None, checks=True, returns=0)
+nonempty_length_op = of_numbers(nonempty_length, _fold_nonempty, checks=True, returns=0)
 supposed_length_op = of_numbers(supposed_length, lambda n: n if n.constant is not MISSING
-                                and n.constant != 1 else None, returns=0)
+                                and n.constant != 1 else None, checks=True, returns=0)
 
 needs_length_op = define(
     "needs_length",  # of an axis, checked where its type already implies it
     evaluate=lambda x, *, axis, needed: needs_length(x.shape[axis], needed),
     infer=lambda x, *, axis, needed: NONE,
     helper=needs_length,
-    pure=False,
+    pure=False, checks=True,
     syntax=lambda x, *, axis, needed: ast.Call(
         ast.Name("needs_length", ast.Load()),
         [ast.Subscript(ast.Attribute(x, "shape", ast.Load()), ast.Constant(axis), ast.Load()),
@@ -301,21 +301,21 @@ supposed_alike_op = define(
     evaluate=lambda x, y, *, axes: supposed_alike(x.shape[axes[0]], y.shape[axes[1]]),
     infer=lambda x, y, *, axes: NONE,
     helper=supposed_alike,
-    pure=False,
+    pure=False, checks=True,
     syntax=lambda x, y, *, axes: ast.Call(
         ast.Name("supposed_alike", ast.Load()),
         [ast.Subscript(ast.Attribute(a, "shape", ast.Load()), ast.Constant(k), ast.Load())
          for a, k in zip((x, y), axes)], []),
 )
-masked_step_op = of_numbers(masked_step, lambda count, n: None)
+masked_step_op = of_numbers(masked_step, lambda count, n: None, checks=True)
 count_of_op = of_numbers(count_of, lambda n: n if isinstance(n.constant, int) and n.constant >= 0
-                         else None)
-place_in_op = of_numbers(place_in, _fold_place, natural=True)
+                         else None, checks=True)
+place_in_op = of_numbers(place_in, _fold_place, checks=True, natural=True)
 slice_bound_op = of_numbers(slice_bound, lambda k, n: k if k.constant == 0 else None, natural=True)
 
 
 in_bounds_op = of_numbers(in_bounds, lambda k, low, high: k if type(k.constant) is int
-                          and low.constant <= k.constant <= high.constant else None)
+                          and low.constant <= k.constant <= high.constant else None, checks=True)
 
 
 def in_range(x: Value, dtype: str) -> Value:

@@ -39,15 +39,14 @@ from collections.abc import Sequence
 from ...analysis.alias_in_trip import parts
 from ...ir.builder import Builder
 from ...ir.graph import MISSING, Block, Function, Op, Value, walk
-from ...ir.types import Array
-from ...ops.core.record import dims_of, value
+from ...ops.core.control import at_least_zero
+from ...ops.core.record import constant, dims_of, value
+from ...ops.core.shape import length
 from ..loopir.loop_builder import loop, op_named, put
+from ..loopir.only_reads import only_reads
 from ..loopir.ops import new_buffer, same_length_op
 from ..loopir.reductions import zero_of
 
-# what lengths are computed by, beside sums and products
-LENGTHS = ("constant", "length", "at_least_zero")
-READERS = frozenset({"getitem", "matmul", "length"})
 LOOPS = ("for", "while")
 FEW = 32  # numbers that are copied faster than they are allocated
 
@@ -221,8 +220,8 @@ def _is_small(lengths: Sequence[Value | int], inside: set[Value]) -> bool:
     if len(lengths) != 1 or isinstance(lengths[0], int):
         return all(isinstance(n, int) for n in lengths)
     (n,) = lengths
-    return n not in inside and n.op is not None and (n.op.name in ("length", "at_least_zero")
-                                                     or n.op.record is same_length_op)
+    return (n not in inside and n.op is not None
+            and (n.op.record.natural or n.op.record is same_length_op))
 
 
 def _from_branch(branch: Op, block: Block, buffer: Op, lengths: Sequence[Value | int],
@@ -268,13 +267,17 @@ def _invariant(own_lengths: list[Value], inside: set[Value]) -> list[Op] | None:
     def visit(n: Value) -> bool:
         if n not in inside:
             return True
-        if n.op is None or not (n.op.record.ring or n.op.name in LENGTHS) or (
-                not all(map(visit, n.op.inputs))):
+        if n.op is None or not _may_move(n.op) or not all(map(visit, n.op.inputs)):
             return False
         along[n.op] = None
         return True
 
     return list(along) if all(map(visit, own_lengths)) else None
+
+
+def _may_move(op: Op) -> bool:
+    """Whether lengths are computed by `op`, and it cannot raise where the loop makes no trip."""
+    return op.record.ring or op.record in (constant, length, at_least_zero)
 
 
 def _last_version(buffer: Value, body: Block) -> Value | None:
@@ -311,10 +314,7 @@ def _successor(version: Value, body: Block) -> Value | None | bool:
                 return False
             next_one = op.outputs[k]
         else:
-            if version in op.inputs and (op.name not in READERS or isinstance(op.output.type, Array)
-                                         and op.name == "getitem"):
-                return False
-            if op.blocks and not _only_read(version, op.blocks):
+            if not only_reads(op, version):
                 return False
             continue
         if found is not None:
@@ -359,14 +359,7 @@ def _only_read(version: Value, blocks: list[Block]) -> bool:
 
 def _reads(version: Value, block: Block) -> bool:
     """Whether the ops of `block` only read elements of `version`."""
-    for op in walk(block):
-        if version in op.inputs and (op.name not in READERS or isinstance(op.output.type, Array)
-                                     and op.name == "getitem"):
-            return False
-        for inner in op.blocks:
-            if version in inner.yields:
-                return False
-    return True
+    return all(only_reads(op, version) for op in block.ops)
 
 
 def _replace(block: Block, old: Value, new: Value) -> None:

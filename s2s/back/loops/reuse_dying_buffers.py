@@ -25,9 +25,8 @@ from ...analysis.dependence import Trip, counts_from_zero
 from ...ir.graph import Block, Function, Op, Value, blocks_of, op_free_values, walk
 from ...ir.types import Array, Extent
 from ...ops.arrays.products import matmul
+from ..loopir.only_reads import only_reads
 from ..loopir.ops import buffer
-
-READERS = ("getitem", "matmul", "length")
 
 
 def reuse_dying_buffers(function: Function) -> Function:
@@ -125,15 +124,6 @@ def is_made_in(array: Value, block: Block) -> bool:
         if array.op is None or array.op not in block.ops:
             return False
     return array.op.record in (matmul, buffer)
-
-
-def only_reads(user: Op, array: Value) -> bool:
-    """Whether `user`, with its blocks, only reads elements of `array`, and keeps no view of it."""
-    ops = [user, *(op for inner in user.blocks for op in walk(inner))]
-    return all(op.name in READERS
-               and not (op.name == "getitem" and isinstance(op.output.type, Array)) for op in ops
-               if array in op.inputs) and not any(array in inner.yields for op in ops
-                                                  for inner in op.blocks)
 
 
 def reads_where_it_writes(loop: Op, array: Value, write: Op) -> bool:

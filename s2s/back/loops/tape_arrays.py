@@ -188,10 +188,10 @@ class _TapeClasses:
         match op.name:
             case "tape_new":
                 self.made.append((op, block))
-            case "tape_push" | "tape_pop" if isinstance(op.inputs[0].type, Tape):
+            case _ if op.record.growth and isinstance(op.inputs[0].type, Tape):
                 self._same(op.inputs[0], op.outputs[0])
                 self._use(op.inputs[0], block)
-                item = (op.inputs if op.name == "tape_push" else op.outputs)[1]
+                item = (op.inputs if op.record.growth > 0 else op.outputs)[1]
                 self._refuse(item)  # a tape of tapes
                 self.items.setdefault(op.outputs[0], set()).add(self._item(item.type))
             case "tape_len":
@@ -372,7 +372,7 @@ class _Rewrite:
     def classes_used(self, op: Op) -> list[Value]:
         """The classes of tapes that are pushed to or popped from in `op`."""
         inside = (op, *(x for block in op.blocks for x in walk(block)))
-        kinds = [self.kind(x.outputs[0]) for x in inside if x.name in ("tape_push", "tape_pop")]
+        kinds = [self.kind(x.outputs[0]) for x in inside if x.record.growth]
         return list(dict.fromkeys(kind for kind in kinds if kind is not None))
 
     def loop(self, op: Op, block: Block, arrays: dict[Value, Value]) -> None:
@@ -414,9 +414,9 @@ class _Rewrite:
         """The count after a loop with equally many pushes on each trip; None if not yet known."""
         if op.name != "for" or op.attrs["breaks"] or op.inputs[2].constant not in (1, -1):
             return None
-        inside = [x for x in walk(op.blocks[0]) if x.outputs and self.kind(x.outputs[0]) is kind
-                  and x.name in ("tape_push", "tape_pop")]
-        if any(x.name == "tape_pop" or x not in op.blocks[0].ops for x in inside):
+        inside = [x for x in walk(op.blocks[0])
+                  if x.record.growth and self.kind(x.outputs[0]) is kind]
+        if any(x.record.growth < 0 or x not in op.blocks[0].ops for x in inside):
             return None
         count = next(init for init, y in zip(op.inputs[3:], op.outputs) if self.kind(y) is kind)
         lo, hi = op.inputs[:2] if op.inputs[2].constant == 1 else op.inputs[1::-1]

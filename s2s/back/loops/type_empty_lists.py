@@ -19,15 +19,10 @@ from ...analysis.alias_in_trip import parts
 from ...ir.builder import Builder
 from ...ir.graph import Block, Function, Op, Value, walk
 from ...ir.types import UNDEFINED, Array, List, Scalar, Tape, Tuple, Type, join
+from ...ops.core.control import tape_new, tape_push
 from ...ops.core.copy import copy_again
 from ...ops.core.record import Record
-
-PUSHES = {"tape_push": 1, "list_insert": 1}  # op -> the input that becomes an item
-PUTS = {**PUSHES, "list_set": 1, "list_full": 0}
-# their results hold items of their operands
-REARRANGED = frozenset({"list_slice", "list_join", "list_copy", "list_zeros", "list_plus",
-                        "slice_plus", "list_pick", "list_put", "tape_copy", "tape_reversed",
-                        "tape_kept"})
+from ...ops.program.list_ops import list_full, list_get, list_of
 
 
 class ItemType:
@@ -78,7 +73,7 @@ def type_empty_lists(function: Function) -> Function:
     for op in ops:
         held.visit(op)
     for op in ops:
-        if (op.name in ("tape_new", "list_of") and not op.inputs
+        if (op.record in (tape_new, list_of) and not op.inputs
                 and not held[op.output].is_inferred_by_numba()):
             op.record, op.attrs = empty_list, {"item": held[op.output].completed().item,
                                                "kind": type(op.output.type)}
@@ -130,22 +125,23 @@ class _ItemTypes(dict):
                 self.same(op.inputs[writes], y)
             else:
                 self[y].root().origins += 1
-            if op.name in REARRANGED:
-                for x in op.inputs:
-                    if isinstance(x.type, List):
-                        self._items(x, y)
-        if op.name == "list_of":
-            for x in op.inputs:
-                self._enters(x, op.output, 1)
-        elif op.name in PUTS:
-            self._enters(op.inputs[PUTS[op.name]], op.output,
-                         max(len(op.inputs) - 2, 1) if op.name == "list_set" else 1)
-            if op.name in PUSHES:
+        if op.record in (list_of, list_full):
+            for k, x in enumerate(op.inputs):
+                if k in op.record.moves:
+                    self._enters(x, op.output, 1)
+        elif op.record.stores and writes is not None:
+            self._enters(op.inputs[1], op.output, max(len(op.inputs) - 2, 1))
+            if op.record.growth > 0:
                 self[op.output].root().filled = True
-        elif op.name == "list_get":
+        elif op.record is list_get:
             self._enters(op.output, op.inputs[0], len(op.inputs) - 1)
-        elif op.name in ("tape_pop", "list_pop_at"):
+        elif op.record.growth < 0:
             self._enters(op.outputs[1], op.outputs[0], 1)
+        elif writes is None:  # perhaps a list of items of others, of sums of them, or of zeros
+            for y in op.outputs:
+                for k, x in enumerate(op.inputs):
+                    if k in op.record.linear or op.record.fill is not None:
+                        self._items(x, y)
 
     def _enters(self, x: Value, xs: Value, depth: int) -> None:
         """Record that `x` is an item of `xs`, or of one of its items."""
@@ -160,6 +156,9 @@ class _ItemTypes(dict):
             outer.item.unify(ItemType(x.type))
 
     def _items(self, a: Value, b: Value) -> None:
+        """Record that the items of `a` are of the kind of those of `b`, if both are lists."""
+        if not isinstance(a.type, List) or not isinstance(b.type, List):
+            return
         if self[a].root().item is not None and self[b].root().item is not None:
             self[a].root().item.unify(self[b].root().item)
 
@@ -167,7 +166,7 @@ class _ItemTypes(dict):
 def _copy_arrays(block: Block) -> None:
     ops, block.ops = block.ops, []
     for op in ops:
-        if op.name == "tape_push" and isinstance(op.inputs[1].type, Array):
+        if op.record is tape_push and isinstance(op.inputs[1].type, Array):
             with Builder(Block(), op.line) as builder:
                 op.inputs[1] = copy_again(op.inputs[1])
             block.ops += builder.block.ops

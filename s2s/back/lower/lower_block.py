@@ -90,7 +90,7 @@ def emit_one(scope: Scope, op: Op) -> None:
             emit_control(scope, op)
         case "contiguous":
             scope.define(op.output, emit(contiguous, scope.whole(op.inputs[0])))
-        case "setitem" | "additem" if write_region(scope, op):
+        case _ if op.record.writes_elements and write_region(scope, op):
             pass
         case "list_add" if add_to_item(scope, op):
             pass
@@ -139,22 +139,20 @@ def product(lengths: Sequence[Value]) -> Value:
     return result
 
 
-INTO_LISTS = frozenset({"list_of", "list_full", "list_set", "list_insert", "list_unstack",
-                        "list_cut", "tape_push"})
-
-
 def contiguous_item(x: Value) -> Value:
     """A contiguous array to put into a list: arrays of all lists that may meet have one type."""
-    is_item = x.op is not None and x.op.name in ("list_get", "list_pop_at", "tape_pop")
-    return contiguous(x) if isinstance(x.type, Array) and not is_item else x
+    if not isinstance(x.type, Array):
+        return x
+    is_item = x.op is not None and x.op.record.views and isinstance(x.op.inputs[0].type, List)
+    return x if is_item else contiguous(x)
 
 
 def emit_plain(scope: Scope, op: Op) -> None:
     """Emit the op unchanged, on numbers and arrays in memory."""
     inputs = [scope.shape_giver(x) if k in op.record.shapes and isinstance(x.type, Array)
               else scope.whole(x) for k, x in enumerate(op.inputs)]
-    if op.name in INTO_LISTS:
-        inputs = [contiguous_item(x) for x in inputs]
+    if any(isinstance(y.type, List) for y in op.outputs):
+        inputs = [contiguous_item(x) if k in op.record.moves else x for k, x in enumerate(inputs)]
     if op.record.elementwise and all(not isinstance(x.type, Array)
                                      for x in op.inputs) and is_native(op):
         if scope.asked is not None:

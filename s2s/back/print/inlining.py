@@ -30,7 +30,6 @@ from .prepare import in_place_results
 LONGEST = 60  # columns of an inlined expression
 LONGEST_OF_USER = 84  # the same where the user wrote it on one line
 MOST_SHAPES = 2  # copies of `len(u)` before it gets a name
-_SHAPES = ("length", "size", "shape")
 MOST_READS = 3  # uses of `u[i]` that may each read it
 NEVER_STATEMENTS = ("constant", "undefined")
 
@@ -166,7 +165,7 @@ class Layout:
             return (
                 self.is_evaluated_once(op) and self.can_move(op) and not self.is_forward_result(op)
             )
-        if op.name in _SHAPES:
+        if op.record.asks_extents:
             return self._occurrences(op) <= MOST_SHAPES and self.can_move(op)
         return self._is_element_read(op) and self.can_move(op)
 
@@ -178,7 +177,7 @@ class Layout:
             and op.line is not None
             and op.line.backwards
             and isinstance(user, Op)
-            and user.name in ("additem", "list_add")
+            and user.record.accumulates
             and k == 1
         )
 
@@ -496,7 +495,7 @@ def _choice(op: Op) -> str | None:
 
 def _is_offset(op: Op | None) -> bool:
     """Whether this is `n - 1` or the like: a named integer and a constant."""
-    if op is None or op.name not in ("add", "subtract") or not isinstance(op.output.type, Scalar):
+    if op is None or not op.record.is_sum or not isinstance(op.output.type, Scalar):
         return False
     x, offset = op.inputs
     return (

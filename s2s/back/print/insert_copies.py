@@ -171,7 +171,7 @@ def _noticed(memory: Memory, op: Op, k: int, read: frozenset[Value]) -> list[Val
         (op, k) in memory.copied or not memory.apart(x, op.inputs[k]))]
     if op.name == "call":
         others += [x for j, x in enumerate(op.inputs) if j != k and memory.entering(op, j) & roots]
-    if op.name in ("list_set", "list_add") and len(op.inputs) > 3 and memory.repeats(op, k):
+    if op.record.writes is not None and len(op.inputs) > 3 and memory.repeats(op, k):
         return others  # xs[i][j] = v is seen in xs[n], too
     return others if others or not memory.is_owned(roots) else None
 

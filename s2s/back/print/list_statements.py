@@ -5,9 +5,7 @@ from __future__ import annotations
 import ast
 
 from ...ir.graph import Op
-from ...ops.program.list_ops import plus_syntax
-
-WRITES_LIST = frozenset({"list_set", "list_add", "list_insert", "list_pop_at"})
+from ...ops.program.list_ops import list_insert, plus_syntax
 
 
 def list_statement(writer, op: Op) -> ast.stmt:
@@ -15,19 +13,18 @@ def list_statement(writer, op: Op) -> ast.stmt:
     name, (first, *rest) = writer.names[op.outputs[0]], [writer.expression(x)
                                                          for x in op.inputs[1:]]
     xs = ast.Name(name, ast.Load())
-    match op.name:
-        case "list_insert":
-            return ast.Expr(_method(xs, "insert", rest[0], first))
-        case "list_pop_at":
-            popped = (_method(xs, "pop", first) if op.record.helper is None
-                      else op.record.syntax(xs, first))
-            return (writer.assign_all(op.outputs[1:], popped) if writer.reads.get(op.outputs[1])
-                    else ast.Expr(popped))
+    if op.record is list_insert:
+        return ast.Expr(_method(xs, "insert", rest[0], first))
+    if op.record.growth < 0:
+        popped = (_method(xs, "pop", first) if op.record.helper is None
+                  else op.record.syntax(xs, first))
+        return (writer.assign_all(op.outputs[1:], popped) if writer.reads.get(op.outputs[1])
+                else ast.Expr(popped))
     inner = xs
     for i in rest[:-1]:
         inner = ast.Subscript(inner, i, ast.Load())
     place = ast.Subscript(inner, rest[-1], ast.Store())
-    if op.name == "list_set":
+    if not op.record.accumulates:
         return ast.Assign([place], first)
     if op.attrs["kind"] == "number" or op.attrs["kind"][0] == "number":
         match first:

@@ -392,6 +392,6 @@ def _default_hint(value: Value) -> str:
         return "done"
     if value.op is not None and value.op.name == "length":
         return "n"
-    if value.op is not None and value.op.name in ("shape", "size"):
+    if value.op is not None and value.op.record.asks_extents:  # np.shape or np.size
         return value.op.name
     return "t"

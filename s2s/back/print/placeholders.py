@@ -17,7 +17,7 @@ from ...ir.types import Array, List, Scalar, Type, Unknown
 from ..loops.type_empty_lists import spelled
 
 # ops that copy a value without needing it
-HANDED_ON = frozenset({"tape_push", "setitem", "tuple", "call", "copy", "length", "shape"})
+HANDED_ON = frozenset({"tape_push", "setitem", "tuple", "call", "copy"})
 
 
 def must_be_bound(
@@ -34,7 +34,7 @@ def must_be_bound(
     if len(function.block.yields) > 1:
         read += [leaf for x in function.block.yields for leaf in leaves(x)]
     for op in walk(function.block):
-        if op.name in HANDED_ON:
+        if op.name in HANDED_ON or op.record.asks_extents:
             read += [leaf for x in op.inputs for leaf in leaves(x)]
         for target, value in moves_of(op):
             read += [leaf for leaf in leaves(value) if variable(leaf) is not variable(target)]

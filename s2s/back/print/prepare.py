@@ -7,6 +7,7 @@ from collections import Counter
 from ...ir.graph import Block, Function, Op, Value, walk
 from ...ir.substitute import substitute
 from ...ir.types import Tuple
+from ...ops.core.control import tape_pop
 from ...ops.program.effects import is_pure
 
 
@@ -125,11 +126,10 @@ def unpack_tuples(function: Function) -> None:
 
     def visit(block: Block) -> None:
         for op in block.ops:
-            if (op.name in ("tape_pop", "call") and op.outputs
+            if ((op.record is tape_pop or op.name == "call" and len(op.outputs) == 1)
                     and isinstance(op.outputs[-1].type, Tuple)
                     and (op.outputs[-1].type.form is None
-                         or op.outputs[-1].type.form.kind in ("list", "namedtuple"))
-                    and (op.name == "tape_pop" or len(op.outputs) == 1)):
+                         or op.outputs[-1].type.form.kind in ("list", "namedtuple"))):
                 whole = op.outputs[-1]
                 readers = uses.get(whole, [])
                 if readers and all(isinstance(r, Op) and r.name == "item" for r in readers):

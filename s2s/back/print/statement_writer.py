@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 
 from ...errors import Line
 from ...ir.graph import MISSING, Block, Op, Value
-from ...ir.types import Array, Scalar, Type
+from ...ir.types import Array, List, Scalar, Tape, Type
 from ...ops.arrays.index_pattern import index_syntax
-from ...ops.core.control import tape_source
+from ...ops.core.control import tape_len, tape_source
 from ...ops.core.record import Record
+from ...ops.program.list_ops import list_zeros
 from ..parallel.outline_parallel import mark as mark_loop
 from ..syntax.ast_builders import (
     LONG_REST,
@@ -32,7 +33,7 @@ from ..syntax.ast_names import nodes_in
 from .errstate import mark
 from .inlining import Layout
 from .insert_copies import AUGMENTED
-from .list_statements import WRITES_LIST, list_statement
+from .list_statements import list_statement
 from .out_of_ssa import Names
 from .placeholders import must_be_bound, placeholder
 from .prepare import in_place_results
@@ -151,12 +152,8 @@ class Writer:
                 return self.branch(op)
             case "for" | "while":
                 return loop(self, op)
-            case "setitem" | "additem":
-                return self.write(op)
             case "raise":
                 return [raise_statement(op, [self.expression(x) for x in op.inputs], self.native)]
-            case "tape_copy" | "tape_reversed" if is_read_as_it_is(self, op):
-                return []
             case "tape_push":
                 return self.alias(op) + [
                     do(method_call(self.names[op.output], "append", self.expression(op.inputs[1])))
@@ -168,7 +165,11 @@ class Writer:
                 is_read = any(self.reads.get(x) for x in op.outputs[1:])
                 return self.alias(op) + [self.assign_all(op.outputs[1:], popped) if is_read
                                          else do(popped)]
-        if op.name in WRITES_LIST:
+        if any(map(_is_copied_tape, op.outputs)) and is_read_as_it_is(self, op):
+            return []
+        if op.record.writes_elements:
+            return self.write(op)
+        if op.record.writes is not None and isinstance(op.inputs[0].type, List):
             return self.alias(op) + [list_statement(self, op)]
         if op.record.writes is not None and op.record.helper is not None:
             return (self.alias(op)
@@ -478,6 +479,11 @@ def _popped(writer: Writer, op: Op) -> tuple[Op, int] | None:
     return (first, k) if forwards or backwards else None
 
 
+def _is_copied_tape(x: Value) -> bool:
+    """Whether `x` is a copy of a tape, in any order."""
+    return isinstance(x.type, Tape) and tape_source(x) is not x
+
+
 def is_read_as_it_is(writer: Writer, op: Op) -> bool:
     """Whether a copied or reversed tape is only iterated over by such a loop, so needs no copy."""
     users = writer.layout.uses.get(op.output, [])
@@ -488,8 +494,8 @@ def is_read_as_it_is(writer: Writer, op: Op) -> bool:
         return False
     popped = _popped(writer, loop)
     return (popped is not None and popped[1] == k - 3
-            and all(isinstance(user, Op)
-                    and user.name in ("tape_copy", "tape_reversed", "tape_len", "list_zeros")
+            and all(isinstance(user, Op) and (user.record in (tape_len, list_zeros)
+                                              or any(map(_is_copied_tape, user.outputs)))
                     for user, _ in writer.layout.uses[op.inputs[0]]))
 
 

@@ -395,9 +395,9 @@ def part_written(name: str) -> UnsupportedError:
     """The error for `z.real = v`, `z.imag[0] = v`: to rebuild z from its parts differs from NumPy
     at -0.0 and inf.
     """
-    whole = {"real": "z[...] = v + 1j * z.imag", "imag": "z[...] = z.real + 1j * v"}[name]
+    whole = "v + 1j * z.imag" if name == "real" else "z.real + 1j * v"
     return UnsupportedError(f"this writes into the {name} part of an array",
-                            current().line, f"write the whole: {whole}")
+                            current().line, f"write the whole: z[...] = {whole}")
 
 
 def is_shared(type) -> bool:

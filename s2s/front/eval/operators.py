@@ -257,7 +257,7 @@ def _is_in(frame: Frame, a, b, node: gast.AST):
 def _compare_overloaded(frame: Frame, name: str, a, b, node: gast.AST):
     """The comparison of texts, or by a class's own method; NOTHING for other operands."""
     if isinstance(a, Text) or isinstance(b, Text):
-        if name not in ("equal", "not_equal"):
+        if not RECORDS[name].is_equality:
             raise frame.refuse("comparing texts by order", node, "compare the data that they show")
         same = is_equal(frame, a, b, node)
         return same if name == "equal" else negation(same)
@@ -271,7 +271,7 @@ def _compare_overloaded(frame: Frame, name: str, a, b, node: gast.AST):
 def _compare_contents(frame: Frame, op: gast.AST, a, b, node: gast.AST):
     """The comparison of lists, tuples, numbers and arrays."""
     name, compute = COMPARE[type(op)]
-    is_equality = name in ("equal", "not_equal")
+    is_equality = RECORDS[name].is_equality
     if is_list(frame, a) or is_list(frame, b):
         known = [frame.heap.items(x) for x in (a, b)]
         if not is_equality or None in known:

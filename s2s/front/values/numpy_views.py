@@ -141,7 +141,8 @@ def _view(frame: Frame, content: Value, name: str, args: list, named: dict, base
 
         def back(x, y):
             return reshape_like(y, x)
-    elif name in ("real", "imag") and (dtype_of(base.type) or "").startswith("complex"):
+    elif (VIEWS.get(name) == "component"
+          and (dtype_of(base.type) or "").startswith("complex")):
 
         def back(x, y):
             raise part_written(name)

@@ -24,6 +24,7 @@ from ...errors import TypeMismatchError
 from ...ir.code_objects import is_missing, is_of_dataclass, is_of_factory, is_of_namedtuple
 from ...ir.treedef import is_namedtuple
 from ...library.containers import Deque, Keyed, Set, Tally
+from ...ops.core.record import VIEWS
 from ...ops.program.checkpoint import Checkpointed
 from ..domain.frame import Frame, Object
 from ..domain.functions import FunctionValue, Method
@@ -135,7 +136,7 @@ def write(frame: Frame, base, name: str, binding, node: gast.AST, plainly: bool 
         if cls is not None:
             raise TypeMismatchError("can't set attribute", frame.line(node), "use _replace")
         if isinstance(base, Cell):
-            raise part_written(name) if name in ("real", "imag") else frame.refuse(
+            raise part_written(name) if VIEWS.get(name) == "component" else frame.refuse(
                 f"writing to the attribute {name} of an array", node,
                 "make a new array: y = x.reshape(...), x.astype(...)")
         what = base.name if isinstance(base, Object) else getattr(base, "__name__", "this")

@@ -9,6 +9,7 @@ import dataclasses
 
 import gast
 
+from ...ops.core.record import RECORDS
 from ..domain.frame import Frame
 from ..domain.functions import Method
 from ..domain.heap import Cell, Container
@@ -59,8 +60,9 @@ def memberwise_operands(name: str, a, b):
     """(members of `a`, members of `b`) if Python compares the objects or dicts memberwise; True or
     False if the result is static; else NOTHING.
     """
+    is_equality = RECORDS[name].is_equality
     if isinstance(a, Container) and isinstance(b, Container):
-        if a.is_dict and b.is_dict and name in ("equal", "not_equal"):
+        if a.is_dict and b.is_dict and is_equality:
             if set(a.members) != set(b.members):
                 return name == "not_equal"
             return tuple(a.members.values()), tuple(b.members[key] for key in a.members)
@@ -68,7 +70,7 @@ def memberwise_operands(name: str, a, b):
         if a.cls is b.cls and dataclasses.is_dataclass(a.cls) and owner is not object:
             names = [f.name for f in dataclasses.fields(a.cls) if f.compare]
             return tuple(a.members[n] for n in names), tuple(b.members[n] for n in names)
-    if (isinstance(a, Container) or isinstance(b, Container)) and name in ("equal", "not_equal"):
+    if (isinstance(a, Container) or isinstance(b, Container)) and is_equality:
         known = isinstance(a, Container) and isinstance(b, Container)
         if known and a is not b and not (a.family() & b.family()) or not known:
             return name == "not_equal"

@@ -546,7 +546,7 @@ additem = define(
     writes=0,
     views=(0,),
     depends=_depends_add, batch=batch_written, indices=2, native="compiled", warns="overflow",
-    same_shape=True,
+    same_shape=True, accumulates=True,
 )
 getitem.raises, setitem.raises, additem.raises = (raise_conditions.READ, raise_conditions.WRITE,
                                                   raise_conditions.WRITE)

@@ -780,11 +780,11 @@ tape_new = define("tape_new", evaluate=lambda: [], infer=lambda: Tape(UNDEFINED)
                   native="compiled")
 tape_push = define("tape_push", evaluate=lambda tape, x: [*tape, x], infer=_infer_push, writes=0,
                    views=(0, 1), linear=(0, 1), vjp=lambda bar, y, tape, x: tape_pop(bar),
-                   moves=(0, 1), on_tapes=True, stores=True,
+                   moves=(0, 1), on_tapes=True, stores=True, growth=1,
                    native="compiled", contiguous="operands")
 tape_pop = define("tape_pop", evaluate=lambda tape: (tape[:-1], tape[-1]), infer=_infer_pop,
                   writes=0, views=(0,), linear=(0,), vjp=lambda bars, y, tape: (tape_push(*bars),),
-                  moves=(0,), on_tapes=True, native="compiled")
+                  moves=(0,), on_tapes=True, growth=-1, native="compiled")
 tape_kept = define("tape_kept", evaluate=lambda tape: tape, infer=lambda tape: List(tape.type.item),
                    linear=(0,), views=(0,), vjp=lambda bar, y, tape: (tape_copy(bar),),
                    syntax=lambda tape: tape, moves=(0,), on_tapes=True, native="compiled")

@@ -498,7 +498,7 @@ natural_exponent_op = define(
     evaluate=natural_exponent,
     infer=lambda k: INT,
     fold=lambda k: k if k.constant is not MISSING and k.constant >= 0 else None,
-    helper=natural_exponent,
+    helper=natural_exponent, checks=True,
     syntax=builtin_syntax(natural_exponent.__name__),
 )
 

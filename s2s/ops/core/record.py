@@ -96,6 +96,7 @@ class Record:
     warns: str = ""
     keeps_dtype: bool = False  # elementwise: Numba computes it in the dtype of its operands
     returns: int | None = None  # the input that it returns, unless it raises
+    checks: bool = False  # its function, in native code too, raises if its operands do not fit
     same_shape: bool = False  # not elementwise: the result has the shape of the first input
     # each element of the result is the one of its first input there, which may be broadcast
     same_elements: bool = False
@@ -154,6 +155,8 @@ class Record:
     indices: int | None = None  # the first of the indices into input 0, an array, among the inputs
     read_only: bool = False  # its result is a view that is not to be written into
     stores: bool = False  # the second input, or the items of it, in the first, a list
+    growth: int = 0  # by how many items it makes its first input, a list, longer
+    accumulates: bool = False  # what it writes is added to what stands there: `a[i] += v`
     structural: bool = False  # computes nothing: names a value, makes a tuple, takes a member
     on_tapes: bool = False  # its result is a tape, or what was stored in one
 
@@ -299,6 +302,11 @@ def _jvp_multilinear(record: Record, dots, y, *xs, **attrs):
     return None if first is None else reduce(add, terms, first)
 
 
+def is_check(name: str) -> bool:
+    """Whether the op of this name, as in the text `name(n, ...)`, is a check, which may raise."""
+    return name in RECORDS and RECORDS[name].checks
+
+
 def returns_its_operand(name: str) -> bool:
     """Whether the op of this name, as in the text `name(n, ...)`, is a check that returns n."""
     return name in RECORDS and RECORDS[name].returns == 0
@@ -343,6 +351,8 @@ MACROS: dict[object, Macro] = {}
 # "contiguous": a view with other axes if the array is contiguous, else a copy.
 # "read-only": a view that NumPy marks read-only.
 # "parts": views of parts of the array.
+# "component": a view of the real or of the imaginary parts of complex numbers; of an array of other
+# numbers, the array itself or zeros.
 # "maybe": the array itself, a view, or a copy.
 # front/values/numpy_views.py says which writes can be followed through them.
 

@@ -44,7 +44,7 @@ METHODS["is_integer"] = lambda x: ew.equal(ew.remainder(x, 1), 0)
 for _name in ("conj", "conjugate"):
     numpy_function(method=_name, view="maybe", copies=True)(ew.conjugate)
 for _record in (ew.real, ew.imag):
-    numpy_function(attribute=_record.name, view="maybe")(_record)
+    numpy_function(attribute=_record.name, view="component")(_record)
 
 
 @numpy_function(np.clip, method="clip")

@@ -262,7 +262,7 @@ list_add = define(
     linear=(0, 1),
     writes=0,
     views=(0,),
-    depends=_depends_add, contiguous="operands",
+    depends=_depends_add, accumulates=True, contiguous="operands",
 )
 
 list_insert = define(
@@ -273,7 +273,7 @@ list_insert = define(
     linear=(0, 1),
     writes=0,
     views=(0, 1),
-    moves=(0, 1), stores=True, contiguous="operands",
+    moves=(0, 1), stores=True, growth=1, contiguous="operands",
 )
 
 list_pop_at = define(
@@ -284,7 +284,7 @@ list_pop_at = define(
     linear=(0,),
     writes=0,
     views=(0,),
-    moves=(0,),
+    moves=(0,), growth=-1,
 )
 
 

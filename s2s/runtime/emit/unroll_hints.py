@@ -29,11 +29,8 @@ from llvmlite import ir
 
 from ...back.arrays.specialise_lengths import SHORT
 from ...back.syntax.ast_names import nodes_in
+from ...ops.core.record import is_check
 from .collapse_nests import Nest
-
-# calls in the text that may raise
-CHECKS = {"checked_place", "same_length", "spread_length", "broadcast_length", "nonempty_length",
-          "stays_inside", "needs_length", "count_of"}
 
 
 class Unrolling:
@@ -115,7 +112,8 @@ def has_few_trips(bounds: Sequence[ast.expr]) -> bool:
 def raises(body: Sequence[ast.stmt]) -> bool:
     """Whether an exception may be raised here: then no enclosing loop is vectorised."""
     return any(isinstance(n, ast.Raise)
-               or isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in CHECKS
+               or isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
+               and (n.func.id == "checked_place" or is_check(n.func.id))
                for stmt in body for n in nodes_in(stmt))
 
 

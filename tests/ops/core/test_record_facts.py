@@ -95,6 +95,38 @@ def test_broadcasts_repeat_elements_or_add_up_repeated_ones(record):
         np.testing.assert_array_equal(in_the_shape_of(record, column * matrix, column), 3.0 * column)
 
 
+OF_LOOPS = [r for r in RECORDS.values() if r.helper is not None and r.helper.__module__ == ops.__name__]
+
+
+@pytest.mark.parametrize("record", OF_LOOPS, ids=repr)
+def test_checks_raise(record):
+    def raises(*xs):
+        try:
+            record.helper(*xs)
+        except (ValueError, IndexError, OverflowError):
+            return True
+
+    count = len(inspect.signature(record.helper).parameters)
+    assert any(raises(*xs) for xs in itertools.product(INTEGERS, repeat=count)) == record.checks
+
+
+LISTS = {"tape_push": ([1.0, 2.0], 3.0), "tape_pop": ([1.0, 2.0],), "list_insert": ([1.0, 2.0], 3.0, 0), "list_pop_at": ([1.0, 2.0], 0)}
+
+
+@pytest.mark.parametrize("record", [r for r in RECORDS.values() if r.growth], ids=repr)
+def test_lists_grow_by_what_is_stated(record):
+    xs, *others = LISTS[record.name]
+    y = record.evaluate(xs, *others)
+    assert len(y[0] if record.growth < 0 else y) == len(xs) + record.growth
+
+
+@pytest.mark.parametrize("record", stating(accumulates=True), ids=repr)
+def test_accumulating_adds(record):
+    kind = {"pattern": ("i",)} if record.indices is not None else {"kind": "number"}
+    y = record.evaluate(np.array([1.0, 2.0]) if record.indices is not None else [1.0, 2.0], 5.0, 1, **kind)
+    assert list(y) == [1.0, 7.0]
+
+
 OF_ARRAYS = ("length", "size")
 
 
@@ -140,7 +172,7 @@ SHARED = [n for n, view in VIEWS.items() if view != "maybe"]
 @pytest.mark.parametrize("name", SHARED)
 def test_views_share_memory(name):
     x = np.arange(9.0).reshape(3, 3)
-    x = x[:, :, None] if name == "dsplit" else x
+    x = x[:, :, None] if name == "dsplit" else x * 1j if VIEWS[name] == "component" else x
     y = called(name, x)
     parts = y if isinstance(y, (list, tuple)) else [y]
     assert all(np.shares_memory(part, x) for part in parts)
@@ -155,6 +187,8 @@ def test_views_share_memory(name):
             assert not np.shares_memory(called(name, x.T), x) or name == "flat"
         case "read-only":
             assert not y.flags.writeable
+        case "component":
+            assert y.dtype == float
         case view:
             assert view == "parts"
 
