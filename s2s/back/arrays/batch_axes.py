@@ -182,7 +182,7 @@ class Plan:
         match op.name:
             case "expand_dims" if 0 not in normal_axes(op.attrs["axis"], op.attrs["count"]):
                 return lane
-            case _ if op.name in REDUCTIONS:
+            case _ if op.record in REDUCTIONS:
                 if 0 not in normal_axes(op.attrs["axis"], rank(x)):
                     return lane
                 return self.sum_of(op) if op.name == "sum" else None

@@ -38,9 +38,6 @@ from ...ops.core.control import at_least_zero, for_loop
 from ...ops.core.record import dims_of, value
 from ...ops.core.shape import length
 
-# computations that are quicker than a load: measured, so it is no matter of `cost`
-QUICK = frozenset({"add", "subtract", "multiply", "negative", "positive", "maximum", "minimum",
-                   "absolute", "stop_gradient", "astype"})
 FEW = 3  # trips: an outer loop known to make so few is not worth a table
 
 
@@ -170,7 +167,7 @@ class Tables:
                 or not all(x in self.known or isinstance(x.type, Scalar) and self.is_invariant(x)
                            for x in op.inputs)):
             return None
-        return Elements(found.array, found.index, op.name not in QUICK
+        return Elements(found.array, found.index, not op.record.quick
                         or any(self.known[x].is_slow for x in of))
 
     def is_invariant(self, x: Value) -> bool:

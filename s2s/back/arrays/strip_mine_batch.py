@@ -43,7 +43,7 @@ from ...ops.core.control import for_record
 from ...ops.core.record import rank, value
 from ..loopir.loop_builder import op_named
 from ..loopir.ops import as_dtype, new_buffer, of_numbers, same_length_op
-from ..loopir.reductions import REDUCTIONS, zero_of
+from ..loopir.reductions import SUM, zero_of
 from .batch_axes import (
     Lane,
     Lengths,
@@ -133,7 +133,7 @@ def emit_loop(plan: Plan, lengths: Lengths, env: dict[Value, Value]) -> None:
     leaving = plan.leaving_values()
     size = length_of_strip(plan, lengths, members, sums)
     strips = strips_of_op(members, size)
-    types = {x: Scalar(REDUCTIONS["sum"].accumulator(x.type.dtype)) if isinstance(x.type, Scalar)
+    types = {x: Scalar(SUM.accumulator(x.type.dtype)) if isinstance(x.type, Scalar)
              else x.type for x in (*sums, *leaving)}
     starts = [new_buffer(t.dtype, t.dims, lengths.all_of(t.dims), zero=x in plan.sums)
               if isinstance(t, Array) else zero_of(t.dtype) for x, t in types.items()]

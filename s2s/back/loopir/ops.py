@@ -44,7 +44,7 @@ buffer = define(
     evaluate=lambda *lengths, dtype, dims, zero: np.zeros(lengths, dtype),
     infer=lambda *lengths, dtype, dims, zero: Array(dtype, dims),
     syntax=_buffer_syntax,
-    native="compiled",
+    native="compiled", allocates=0,
 )
 
 
@@ -70,7 +70,7 @@ contiguous = define(
     syntax=lambda x: ast.Call(_np("ascontiguousarray"), [x], []),
     views=(0,),
     native="compiled",
-    same_shape=True,
+    same_shape=0,
 )
 
 # ------------------------------------------------------------------------------- scalars of a dtype
@@ -87,6 +87,7 @@ narrow = define(
     "narrow",
     evaluate=lambda x, *, dtype: np.dtype(dtype).type(x),
     infer=lambda x, *, dtype: x.type,
+    converts=True,
     syntax=lambda x, *, dtype: ast.Call(dtype_syntax(dtype), [x], []),
 )
 

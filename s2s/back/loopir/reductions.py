@@ -15,6 +15,17 @@ import numpy as np
 from ...ir.builder import emit
 from ...ir.graph import Op, Value
 from ...ir.types import Array, Extent
+from ...ops.arrays.cumulative import prod_record
+from ...ops.arrays.nan_reductions import nanmax_record, nanmin_record
+from ...ops.arrays.reduce import (
+    added_up,
+    added_up_lanes,
+    all_record,
+    any_record,
+    max_record,
+    min_record,
+    sum_record,
+)
 from ...ops.core.elementwise import (
     add,
     fmax,
@@ -64,21 +75,25 @@ def _nothing(dtype: str):
 # float32 sums run in float64: a running sum in float32 would lose what NumPy's pairwise sum keeps.
 _wide = {"float32": "float64", "float16": "float64", "complex64": "complex128"}
 
-REDUCTIONS = {"sum": Reduction(lambda dtype: 0.0
-                               if dtype.startswith("float") else 0j if dtype.startswith("c") else 0,
-                               sum_step, lambda dtype: _wide.get(dtype, dtype)),
-              "prod": Reduction(lambda dtype: 1.0 if dtype.startswith("float")
-                                else 1 + 0j if dtype.startswith("c") else 1,
-                                multiply, lambda dtype: _wide.get(dtype, dtype)),
-              "max": Reduction(_extreme(-1), maximum, needs_some=True),
-              "min": Reduction(_extreme(1), minimum, needs_some=True),
-              "any": Reduction(lambda dtype: False, logical_or),
-              "all": Reduction(lambda dtype: True, logical_and),}
+SUM = Reduction(lambda dtype: 0.0
+                if dtype.startswith("float") else 0j if dtype.startswith("c") else 0,
+                sum_step, lambda dtype: _wide.get(dtype, dtype))
 # Python's own sum is in order
-REDUCTIONS["added_up"] = replace(REDUCTIONS["sum"], step=add, accumulator=lambda dtype: dtype)
-REDUCTIONS["added_up_lanes"] = REDUCTIONS["added_up"]
-for _name, _combine in (("nanmax", fmax), ("nanmin", fmin)):
-    REDUCTIONS[_name] = Reduction(_nothing, _combine, needs_some=True)
+PYTHONS_SUM = replace(SUM, step=add, accumulator=lambda dtype: dtype)
+REDUCTIONS: dict[Record, Reduction] = {
+    sum_record: SUM,
+    added_up: PYTHONS_SUM,
+    added_up_lanes: PYTHONS_SUM,
+    prod_record: Reduction(lambda dtype: 1.0 if dtype.startswith("float")
+                           else 1 + 0j if dtype.startswith("c") else 1,
+                           multiply, lambda dtype: _wide.get(dtype, dtype)),
+    max_record: Reduction(_extreme(-1), maximum, needs_some=True),
+    min_record: Reduction(_extreme(1), minimum, needs_some=True),
+    nanmax_record: Reduction(_nothing, fmax, needs_some=True),
+    nanmin_record: Reduction(_nothing, fmin, needs_some=True),
+    any_record: Reduction(lambda dtype: False, logical_or),
+    all_record: Reduction(lambda dtype: True, logical_and),
+}
 
 
 def reduction(op: Op) -> tuple[Reduction, tuple[int, ...]] | None:
@@ -92,14 +107,14 @@ def reduction(op: Op) -> tuple[Reduction, tuple[int, ...]] | None:
                for d, e in zip(wanted, op.inputs[0].type.dims[rank - len(wanted):])):
             return None  # the axes to sum over are known only at run time
         shift = rank - len(wanted)
-        return (REDUCTIONS["sum"],
+        return (SUM,
                 tuple(range(shift)) + tuple(k + shift for k, d in enumerate(wanted) if d == 1
                                             and op.inputs[0].type.dims[k + shift] != 1))
-    if op.name not in REDUCTIONS or set(op.attrs) - {"axis", "keepdims"}:
+    if op.record not in REDUCTIONS or set(op.attrs) - {"axis", "keepdims"}:
         return None
     axis = op.attrs.get("axis")
     axes = range(rank) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    return REDUCTIONS[op.name], tuple(sorted(a % rank for a in axes))
+    return REDUCTIONS[op.record], tuple(sorted(a % rank for a in axes))
 
 
 def start(x, dtype: str) -> Value:

@@ -20,7 +20,7 @@ def is_short(loop: Op) -> bool:
 def is_extreme(trip: Trip, param: Value, end: Value) -> bool:
     """Whether a carry is a running maximum or minimum."""
     return (isinstance(param.type, Scalar) and end.op is not None
-            and end.op.record.vector in ("maximum", "minimum") and param in end.op.inputs
+            and end.op.record.vector and end.op.record.extreme and param in end.op.inputs
             and len(trip.uses.get(param, ())) == 1)
 
 
@@ -36,5 +36,4 @@ def is_of_reals(op: Op) -> bool:
 
 def is_long(op: Op) -> bool:
     """Whether `op` is expensive enough to be worth vectorising: exp, but no square or maximum."""
-    return (bool(op.record.vector) and op.record.vector not in ("maximum", "minimum")
-            and is_of_reals(op))
+    return bool(op.record.vector) and not op.record.extreme and is_of_reals(op)

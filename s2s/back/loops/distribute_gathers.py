@@ -210,7 +210,7 @@ def _is_counted(x: Value, counter: Value, varying: set[Value]) -> bool:
     """Whether `x` changes by one from trip to trip."""
     if x is counter:
         return True
-    if x.op is None or x.op.name not in ("add", "subtract"):
+    if x.op is None or not x.op.record.is_sum:
         return False
     of = [y for y in x.op.inputs if y in varying]
     return len(of) == 1 and _is_counted(of[0], counter, varying)

@@ -144,7 +144,7 @@ class Fusion:
                 changed = Facts(loop, self.memory).destroyed if changed is None else changed
                 if not changed.isdisjoint(sites(self.roots(op.inputs[:1]))):
                     continue
-            elif op.record is not place_in_op and (op.name not in ("add", "subtract")
+            elif op.record is not place_in_op and (not op.record.is_sum
                                                    or op.output.type.dtype != "int64"):
                 continue
             key = (op.record, op.attrs.get("pattern"), *(resolved(x, new) for x in op.inputs))

@@ -33,15 +33,27 @@ from ...ir.builder import Builder
 from ...ir.graph import MISSING, Block, Function, Op, Value
 from ...ir.types import Array
 from ...ops.arrays.index_pattern import expand, is_basic, paired
-from ...ops.core.elementwise import add, multiply, subtract
-from ...ops.core.record import RECORDS, value
+from ...ops.core.cast import int_
+from ...ops.core.control import at_least_zero
+from ...ops.core.elementwise import (
+    add,
+    equal,
+    floor_divide,
+    multiply,
+    remainder,
+    select,
+    subtract,
+)
+from ...ops.core.record import RECORDS, Record, value
 from ...ops.core.shape import length
 from ..loopir.elements import stride
 from ..loopir.ops import (
     broadcast_length_op,
     buffer,
     needs_length_op,
+    place_in_op,
     same_length_op,
+    slice_bound_op,
     spread_length_op,
     stays_inside_op,
     supposed_alike_op,
@@ -101,6 +113,11 @@ class Atom:
                  operands: tuple[Affine, ...] = ()):
         self.number, self.kind, self.value, self.axis, self.operands = (
             number, kind, value, axis, operands)
+
+    @property
+    def record(self) -> Record | None:
+        """The op that is applied to the operands, if it is one."""
+        return RECORDS.get(self.kind)
 
     def __repr__(self) -> str:
         return ({"value": f"{self.value}",
@@ -279,12 +296,15 @@ class Bounds:
         op = x.op
         if op is None or op.blocks or op.record.writes is not None:
             return alone(self.atom("value", x))
+        if op.record.signs:
+            total = number(0)
+            for sign, term in zip(op.record.signs, op.inputs):
+                total = total.plus(self.affine(term), sign)
+            return total
+        if ((op.record.converts or op.record is int_)
+                and "int" in (getattr(op.inputs[0].type, "dtype", None) or "")):
+            return self.affine(op.inputs[0])
         match op.name:
-            case "add" | "turned" | "subtract":
-                a, b = map(self.affine, op.inputs)
-                return a.plus(b, -1 if op.name == "subtract" else 1)
-            case "negative":
-                return number(0).plus(self.affine(op.inputs[0]), -1)
             case "multiply":
                 a, b = map(self.affine, op.inputs)
                 for one, other in ((a, b), (b, a)):
@@ -294,9 +314,6 @@ class Bounds:
                                        else (b, a)))
             case "length":
                 return self.lengths(op.inputs[0])[op.attrs["axis"]]
-            case "int_" | "convert" | "narrow" if "int" in (
-                    getattr(op.inputs[0].type, "dtype", None) or ""):
-                return self.affine(op.inputs[0])
             case "on_tape":
                 return self.affine(op.inputs[0])
         if op.record.returns is not None:
@@ -341,9 +358,10 @@ class Bounds:
             return self.own(array)
         if op.record is buffer:
             return tuple(map(self.affine, op.inputs))
-        if (op.record.same_shape and isinstance(op.inputs[0].type, Array)
-                and op.inputs[0].type.rank == array.type.rank):
-            return self.lengths(op.inputs[0])
+        if op.record.same_shape is not None:
+            like = op.inputs[op.record.same_shape]
+            if isinstance(like.type, Array) and like.type.rank == array.type.rank:
+                return self.lengths(like)
         match op.name:
             case "if":
                 k = op.outputs.index(array)
@@ -359,8 +377,6 @@ class Bounds:
                 return tuple(self.affine(n) if n.constant is MISSING or n.constant >= 0 else own
                              for n, own in zip(op.inputs[1:], self.own(array)))
             case "solve" if op.inputs[0].type.rank == 2:
-                return self.lengths(op.inputs[1])
-            case "reshape_like" | "spread":
                 return self.lengths(op.inputs[1])
             case "transpose" if op.attrs["axes"] is None:
                 return self.lengths(op.inputs[0])[::-1]
@@ -470,8 +486,8 @@ class Bounds:
                 array = carry(*self.carried[array])[0]
             elif array.op.record is buffer:
                 return unique_ops(*map(self.facts, array.op.inputs))
-            elif array.op.record.same_shape:
-                array = array.op.inputs[0]
+            elif array.op.record.same_shape is not None:
+                array = array.op.inputs[array.op.record.same_shape]
             else:
                 break
         return ()
@@ -485,7 +501,7 @@ class Bounds:
         stops = [stop]
         if len(stop.terms) == 1:  # in a loop that makes trips, max(n, 0) is n
             ((atom, k),) = stop.terms
-            if (k == 1 and atom.kind == "at_least_zero" and stop.number <= 0 and not start.terms
+            if (k == 1 and atom.record is at_least_zero and stop.number <= 0 and not start.terms
                     and start.number >= 0):
                 stops.append(atom.operands[0].plus(number(stop.number)))
         if step.constant > 0:
@@ -586,10 +602,10 @@ class Proof:
         self.classes: dict[Affine, list[tuple[Affine, frozenset[Op]]]] = {}
         for op in checks:
             a, b = map(bounds.affine, op.inputs)
-            if op.record.name == "same_length":
+            if op.name == same_length_op.name:
                 self.equal.append((a.plus(b, -1), op))
                 self.pairs.append((a, b, op))
-            elif op.record.name == "spread_length":
+            elif op.name == spread_length_op.name:
                 self.spread.append((a, b, op))
             else:
                 result = bounds.affine(op.output)
@@ -642,8 +658,7 @@ class Proof:
         return Proof(self.bounds, ()).holds(goal, depth) is not None
 
     def is_natural(self, atom: Atom) -> bool:
-        return (atom.kind == "axis"
-                or atom.kind in RECORDS and RECORDS[atom.kind].natural)
+        return atom.kind == "axis" or atom.record is not None and atom.record.natural
 
     def smaller(self, goal: Affine) -> Iterator[tuple[Affine, frozenset[Op]]]:
         """Sums that are at most `goal`, and the checks that prove it; any of them >= 0 suffices."""
@@ -654,7 +669,7 @@ class Proof:
             for other, by in self.alike(atom):
                 if goal.factor(other) * k < 0:
                     yield replaced(goal, atom, alone(other)), by
-            if k < 0 and atom.kind == "floor_divide" and not atom.operands[1].terms:
+            if k < 0 and atom.record is floor_divide and not atom.operands[1].terms:
                 c = atom.operands[1].number
                 if c > 0 and k % c == 0:
                     yield goal.plus(alone(atom), -k).plus(atom.operands[0], k // c), NO_CHECKS
@@ -665,9 +680,9 @@ class Proof:
     def by_cases(self, goal: Affine, depth: int) -> frozenset[Op] | None:
         """The checks that prove a sum with a minimum or maximum >= 0, by cases."""
         for atom, k in sorted(goal.terms, key=lambda term: term[0].number):
-            if atom.kind in (("min_", "minimum") if k > 0 else ("max_", "maximum")):
+            if atom.record is not None and atom.record.extreme * k < 0:
                 cases = atom.operands
-            elif atom.kind == "at_least_zero" and k < 0:
+            elif atom.record is at_least_zero and k < 0:
                 cases = *atom.operands, number(0)
             else:
                 continue
@@ -684,28 +699,28 @@ class Proof:
                 for end, by in self.equal_to(high.plus(number(1))):
                     yield end.plus(number(-1)), by
         yield from self.equal_to(alone(atom))
-        match atom.kind:
-            case "min_" | "minimum":
-                for x in atom.operands:
-                    yield x, NO_CHECKS
-            case "slice_bound":
-                k, n = atom.operands
-                yield n, NO_CHECKS
-                if self.proves(k):
-                    yield k, NO_CHECKS
-            case "place_in" | "remainder":
-                yield atom.operands[1].plus(number(-1)), NO_CHECKS
-            case "select":
-                if atom.operands[1:] == (number(0), number(1)):
-                    yield number(1), NO_CHECKS
-            case "multiply":
-                yield from self.uppers_of_step(atom)
-                yield from self.uppers_of_strip(atom)
-            case "floor_divide":  # i // c is at most n - 1, where i is below n * c
-                i, c = atom.operands
-                for product, n in self.products(c):
-                    if self.proves(product.plus(i, -1).plus(number(-1))):
-                        yield n.plus(number(-1)), NO_CHECKS
+        record = atom.record
+        if record is not None and record.extreme < 0:
+            for x in atom.operands:
+                yield x, NO_CHECKS
+        elif record is slice_bound_op:
+            k, n = atom.operands
+            yield n, NO_CHECKS
+            if self.proves(k):
+                yield k, NO_CHECKS
+        elif record in (place_in_op, remainder):
+            yield atom.operands[1].plus(number(-1)), NO_CHECKS
+        elif record is select:
+            if atom.operands[1:] == (number(0), number(1)):
+                yield number(1), NO_CHECKS
+        elif record is multiply:
+            yield from self.uppers_of_step(atom)
+            yield from self.uppers_of_strip(atom)
+        elif record is floor_divide:  # i // c is at most n - 1, where i is below n * c
+            i, c = atom.operands
+            for product, n in self.products(c):
+                if self.proves(product.plus(i, -1).plus(number(-1))):
+                    yield n.plus(number(-1)), NO_CHECKS
 
     def uppers_of_step(self, atom: Atom) -> Iterator[tuple[Affine, frozenset[Op]]]:
         """Upper bounds of `i * (0 if m == 1 else 1)`: m - 1, where m is n or 1, and i below n."""
@@ -720,7 +735,7 @@ class Proof:
                     yield m.plus(number(-1)), by | {op}
                     for atom_of_m, k in m.terms:
                         # and not 0, as there are trips
-                        if m == alone(atom_of_m) and atom_of_m.kind == "at_least_zero":
+                        if m == alone(atom_of_m) and atom_of_m.record is at_least_zero:
                             yield atom_of_m.operands[0].plus(number(-1)), by | {op}
 
     def uppers_of_strip(self, atom: Atom) -> Iterator[tuple[Affine, frozenset[Op]]]:
@@ -752,7 +767,7 @@ class Proof:
     def products(self, c: Affine) -> Iterator[tuple[Affine, Affine]]:
         """The products with `c` among the atoms, and their other factors."""
         for atom in list(self.bounds.atoms.values()):
-            if atom.kind == "multiply" and c in atom.operands:
+            if atom.record is multiply and c in atom.operands:
                 yield alone(atom), atom.operands[1] if atom.operands[0] == c else atom.operands[0]
 
     def lowers(self, atom: Atom) -> Iterator[tuple[Affine, frozenset[Op]]]:
@@ -768,26 +783,22 @@ class Proof:
         if self.is_natural(atom):
             yield number(0), NO_CHECKS
         yield from self.equal_to(alone(atom))
-        match atom.kind:
-            case "max_" | "maximum" | "at_least_zero":
-                for x in atom.operands:
-                    yield x, NO_CHECKS
-            case "remainder":  # with Python's sign
-                if self.proves(atom.operands[1], 3):
-                    yield number(0), NO_CHECKS
-            case "multiply" | "floor_divide":
-                if all(self.proves(x, 3) for x in atom.operands):
-                    yield number(0), NO_CHECKS
-            case "slice_bound":
-                k, n = atom.operands
-                if self.proves(n.plus(k, -1)):
-                    yield k, NO_CHECKS
-            case "select":
-                if all(self.proves(x, 3) for x in atom.operands[1:]):
-                    yield number(0), NO_CHECKS
-            case "min_" | "minimum":
-                if all(self.proves(x, 3) for x in atom.operands):
-                    yield number(0), NO_CHECKS
+        record = atom.record
+        if record is None:
+            return
+        if record.extreme > 0 or record is at_least_zero:
+            for x in atom.operands:
+                yield x, NO_CHECKS
+        elif record is slice_bound_op:
+            k, n = atom.operands
+            if self.proves(n.plus(k, -1)):
+                yield k, NO_CHECKS
+        elif record in (remainder, select):  # the one with Python's sign
+            if all(self.proves(x, 3) for x in atom.operands[1:]):
+                yield number(0), NO_CHECKS
+        elif record.extreme < 0 or record in (multiply, floor_divide):
+            if all(self.proves(x, 3) for x in atom.operands):
+                yield number(0), NO_CHECKS
 
 
 def least(dim) -> int:
@@ -800,12 +811,12 @@ def spread_of(step: Affine) -> Affine | None:
     if len(step.terms) != 1 or step.number:
         return None
     ((choice, k),) = step.terms
-    if k != 1 or choice.kind != "select" or choice.operands[1:] != (number(0), number(1)):
+    if k != 1 or choice.record is not select or choice.operands[1:] != (number(0), number(1)):
         return None
     condition = choice.operands[0]
     if len(condition.terms) != 1 or condition.number:
         return None
     ((asked, k),) = condition.terms
-    if k != 1 or asked.kind != "equal" or number(1) not in asked.operands:
+    if k != 1 or asked.record is not equal or number(1) not in asked.operands:
         return None
     return next((x for x in asked.operands if x != number(1)), None)

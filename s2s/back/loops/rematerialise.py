@@ -34,9 +34,7 @@ from ..loopir.ops import buffer
 from .forward_stores import is_same
 from .reuse_dying_buffers import only_write
 
-# arithmetic that is cheaper than a load, and counted
-ARITHMETIC = ("add", "subtract", "negative")
-LOADS, OPERATIONS = 2, 1  # limits for one recomputed element
+LOADS, SUMS = 2, 1  # limits for one recomputed element
 READERS = 3  # most loops that recompute it
 
 
@@ -137,14 +135,14 @@ def _recomputation(write: Op, loop: Op, readers: Readers) -> list[Op] | None:
                            for reader, _ in readers[array])):
                 return None
             pending += op.inputs[1:]
-        elif (op.name in ARITHMETIC or op.name == "constant" or op.name == "multiply"
+        elif (op.record.signs or op.name == "constant" or op.name == "multiply"
               and op.output.type == INT):
             pending += op.inputs
         else:
             return None
         found.add(op)
     if (sum(op.name == "getitem" for op in found) > LOADS
-            or sum(op.name in ARITHMETIC and op.output.type != INT for op in found) > OPERATIONS):
+            or sum(bool(op.record.signs) and op.output.type != INT for op in found) > SUMS):
         return None
     return [op for op in inside if op in found]
 

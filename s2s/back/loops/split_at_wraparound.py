@@ -30,18 +30,27 @@ from ...ir.graph import Block, Function, Op, Value, walk
 from ...ir.substitute import substitute
 from ...ir.types import INT
 from ...ops.core.control import for_record, while_record
-from ...ops.core.record import RECORDS, define, value
-from ..loopir.loop_builder import add, op_named, subtract
+from ...ops.core.elementwise import (
+    add,
+    floor_divide,
+    greater,
+    less,
+    max_,
+    min_,
+    remainder,
+    subtract,
+)
+from ...ops.core.record import Record, define, value
 
 MOST = 8  # most wrapping indices of one loop
 # Least trip count between wraps, where it is known: LLVM divides by 2 quickly, and pieces of two
 # trips would be slow.
 LONG = 32
-WHOLE = ("remainder", "floor_divide")
+WHOLE = (remainder, floor_divide)
 
 # The remainder within a piece.
-turned = define("turned", evaluate=lambda i, by: i
-                + by, infer=lambda i, by: INT, syntax=RECORDS["add"].syntax, natural=True)
+turned = define("turned", evaluate=lambda i, by: i + by, infer=lambda i, by: INT, syntax=add.syntax,
+                signs=(1, 1), natural=True)
 
 
 def split_at_wraparound(function: Function) -> Function:
@@ -54,15 +63,15 @@ def split_at_wraparound(function: Function) -> Function:
 class WrappingIndex:
     """A wrapping index (counter + terms + offset) % n, and its remainder and quotient ops."""
 
-    terms: tuple[tuple[str, Value], ...]  # ("add" or "subtract", a loop-invariant number)
+    terms: tuple[tuple[Record, Value], ...]  # (add or subtract, a loop-invariant number)
     offset: int
     n: Value
     ops: list[Op]
 
     def at(self, start: Value) -> Value:
         """The dividend in the trip whose counter is `start`."""
-        for name, x in self.terms:
-            start = op_named(name, start, x)
+        for combine, x in self.terms:
+            start = combine(start, x)
         return add(start, self.offset)
 
 
@@ -98,13 +107,13 @@ def taken_out(loop: Op) -> list[Op]:
         op = x.op
         if x not in inside or op in out:
             return True
-        if (op is None or op.name not in ("constant", "add", "subtract", *WHOLE)
+        if (op is None or not (op.name == "constant" or op.record.is_sum or op.record in WHOLE)
                 or x.type.dtype != "int64" or not all(map(is_free, op.inputs))):
             return False
         out[op] = None
         return True
 
-    for op in [op for op in body.ops if op.name in WHOLE and op.output.type.dtype == "int64"]:
+    for op in [op for op in body.ops if op.record in WHOLE and op.output.type.dtype == "int64"]:
         before = dict(out)
         if not is_free(op.output):
             out = before
@@ -124,7 +133,7 @@ def turns_of(loop: Op, counters: dict[Value, Op]) -> list[WrappingIndex]:
     inside = {x for op in body.ops for x in op.outputs} | set(body.params)
     found: dict[tuple, WrappingIndex] = {}
     for op in body.ops:
-        if op.name not in WHOLE or op.output.type.dtype != "int64":
+        if op.record not in WHOLE or op.output.type.dtype != "int64":
             continue
         x, n = op.inputs
         line = _line(x, body.params[0], inside)
@@ -144,22 +153,22 @@ def _is_natural(n: Value, counters: dict[Value, Op]) -> bool:
 
 
 def _line(x: Value, counter: Value,
-          inside: set[Value]) -> tuple[tuple[tuple[str, Value], ...], int] | None:
+          inside: set[Value]) -> tuple[tuple[tuple[Record, Value], ...], int] | None:
     """`x` as counter + loop-invariant terms + constant; None if it is no such sum."""
     if x is counter:
         return (), 0
-    if x.op is None or x.op.name not in ("add", "subtract") or x not in inside:
+    if x.op is None or x.op.record not in (add, subtract) or x not in inside:
         return None
     a, b = x.op.inputs
-    if x.op.name == "add" and a not in inside:
+    if x.op.record is add and a not in inside:
         a, b = b, a
     found = _line(a, counter, inside)
     if found is None or b in inside and type(b.constant) is not int:
         return None
     terms, offset = found
     if type(b.constant) is int:
-        return terms, offset + (b.constant if x.op.name == "add" else -b.constant)
-    return (*terms, (x.op.name, b)), offset
+        return terms, offset + x.op.record.signs[1] * b.constant
+    return (*terms, (x.op.record, b)), offset
 
 
 def in_pieces(loop: Op, turns: list[WrappingIndex], counters: dict[Value, Op]) -> list[Value]:
@@ -170,31 +179,31 @@ def in_pieces(loop: Op, turns: list[WrappingIndex], counters: dict[Value, Op]) -
                                                             *(p.name for p in body.params[1:])]
     head, piece = (Block([Value(t, n) for t, n in zip(types, names)]) for _ in range(2))
     with Builder(head):
-        head.yields = [op_named("less" if is_up else "greater", head.params[0], end)]
+        head.yields = [(less if is_up else greater)(head.params[0], end)]
     with Builder(piece):
         start, stop = piece.params[0], end
         for turn in turns:
             is_known = type(turn.n.constant) is int
             n = value(turn.n.constant) if is_known else turn.n
             first = turn.at(start)
-            place = op_named("remainder", first, n)
+            place = remainder(first, n)
             if is_up:
                 left = subtract(n, place)
                 # n is at least 1 if the loop makes a trip; if n is 0, the program may raise
                 # elsewhere
                 if n is not end and not is_known:
-                    left = op_named("max_", left, value(1))
-                stop = op_named("min_", stop, add(start, left))
+                    left = max_(left, 1)
+                stop = min_(stop, add(start, left))
             else:
-                stop = op_named("max_", stop, subtract(subtract(start, place), 1))
-            by = subtract(place, start) if any(op.name == "remainder" for op in turn.ops) else None
+                stop = max_(stop, subtract(subtract(start, place), 1))
+            by = subtract(place, start) if any(op.record is remainder for op in turn.ops) else None
             for op in turn.ops:
-                if op.name == "remainder":
+                if op.record is remainder:
                     new = Op(turned, [body.params[0], by], {}, [], op.outputs, op.line)
                     body.ops[body.ops.index(op)] = op.output.op = new
                 else:
                     body.ops.remove(op)
-                    substitute(body, {op.output: op_named("floor_divide", first, n)})
+                    substitute(body, {op.output: floor_divide(first, n)})
         stop.name = "hi" if is_up else "lo"
         inner = add_op(for_record, [start, stop, value(step.constant), *piece.params[1:]],
                        {**loop.attrs, "least": 0}, types[1:], [body], names[1:])

@@ -22,8 +22,10 @@ from functools import cache
 from ...analysis.dependence import Trip
 from ...ir.graph import Function, Op, Value, walk
 from ...ir.types import Array
+from ...ops.core.control import call, while_record
 from ...ops.core.record import Record
 from ...ops.program.recursive_callee import whole_program
+from ..loopir.ops import place_in_op
 from ..loopir.vector_support import SHORT, is_extreme, is_of_reals, is_short
 from ..parallel.outline_parallel import Roles
 
@@ -49,7 +51,7 @@ def may_be_vectorised(loop: Op, roles: Roles) -> bool:
     if loop.attrs["breaks"] or loop.inputs[2].constant not in (1, -1):
         return False
     # a check may end the loop
-    if any(op.name in ("while", "call", "place_in") or op.name == "for" and not is_short(op)
+    if any(op.record in (while_record, call, place_in_op) or op.name == "for" and not is_short(op)
            or not op.record.pure for op in walk(body)):
         return False
     trip = Trip(body)

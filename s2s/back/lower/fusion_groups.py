@@ -88,8 +88,9 @@ def partition(block: Block, space: Callable[[Op], tuple | None], reduces: Callab
     return ordered
 
 
-# arithmetic so cheap that it is computed where it is read
-LITTLE = ("add", "subtract", "multiply", "negative")
+def is_little(op: Op) -> bool:
+    """Whether `op` is arithmetic so cheap that it is computed where it is read."""
+    return op.record.quick and op.record.is_arithmetic
 
 
 def postpone(groups: list[Group], home: dict[Op, Group], readers: dict[Value, list[Op]],
@@ -104,7 +105,7 @@ def postpone(groups: list[Group], home: dict[Op, Group], readers: dict[Value, li
     found = False
     for group in groups if len(groups) > 1 else ():
         for op in reversed(group.ops if group.dims is not None else ()):
-            to = ({home[reader] for reader in readers.get(op.output, ())} if op.name in LITTLE
+            to = ({home[reader] for reader in readers.get(op.output, ())} if is_little(op)
                   else ())
             if len(to) != 1 or op.output in kept:
                 continue
@@ -133,7 +134,7 @@ def _cone(op: Op, group: Group, readers: dict[Value, list[Op]], kept: set[Value]
     cone, pending = {op}, [op]
     while pending:
         for x in pending.pop().inputs:
-            if (x.op in group and x.op not in cone and x.op.name in LITTLE and x not in kept
+            if (x.op in group and x.op not in cone and is_little(x.op) and x not in kept
                     and cone.issuperset(readers[x])):
                 cone.add(x.op)
                 pending.append(x.op)

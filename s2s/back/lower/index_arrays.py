@@ -13,13 +13,15 @@ from collections.abc import Sequence
 
 from ...ir.graph import Block, Op, Value, free_values
 from ...ir.types import Array, Scalar
+from ...ops.arrays.axes import expand_dims_record, transpose_record
+from ...ops.arrays.index import getitem
 from ...ops.arrays.index_pattern import is_advanced
 from ...ops.core.record import value
 from ..loopir.elements import Elements
 from ..loopir.loop_builder import op_named
 
 # views that have a rule here as sums of ranges do
-VIEWS = ("getitem", "expand_dims", "transpose")
+VIEWS = (getitem, expand_dims_record, transpose_record)
 
 
 def index_sums(block: Block) -> set[Op]:
@@ -57,7 +59,7 @@ def is_range(op: Op) -> bool:
 
 def is_view(op: Op) -> bool:
     """Whether `op` permutes the axes of an array, and adds axes of length 1."""
-    return op.name in VIEWS and (op.name != "getitem" or len(op.inputs) == 1
+    return op.record in VIEWS and (op.record is not getitem or len(op.inputs) == 1
                                  and "i" not in op.attrs["pattern"])
 
 

@@ -247,7 +247,7 @@ def manner(record: Record) -> str:
     """A word for the way in which an op is lowered."""
     if record.rebuild is not None:
         return "blocks"
-    if record.elementwise or record.name in REDUCTIONS or record.same_elements:
+    if record.elementwise or record in REDUCTIONS or record.same_elements:
         return "fused"
     if record in KINDS:
         return "an index"

@@ -15,8 +15,8 @@ from ...ir.builder import Builder, add_op, at
 from ...ir.graph import Block, Op, Value
 from ...ir.types import INT, Array, Extent, Scalar
 from ...ops.core.control import for_record
-from ...ops.core.elementwise import select
-from ...ops.core.record import RECORDS, value
+from ...ops.core.elementwise import add, logical_and, logical_or, select
+from ...ops.core.record import value
 from ...ops.core.shape import shape_source
 from ...ops.math.special import is_scipys_of_complex
 from ..loopir.elements import Elements, read
@@ -434,7 +434,7 @@ class Nest:
                     dtype = op.output.type.dtype
                     old = read(buffers[j], target)
                     step = found[0].step
-                    new = compute(RECORDS["add"] if step is sum_step else step, old,
+                    new = compute(add if step is sum_step else step, old,
                                   as_dtype(number_of(op.inputs[0]), dtype))
                     buffers[j] = put(buffers[j], new, target)
         for j, s in enumerate(stored):
@@ -464,8 +464,8 @@ class Nest:
             return as_dtype(xs[0], dtype)
         if op.name == "where":
             return select(xs[0], as_dtype(xs[1], dtype), as_dtype(xs[2], dtype))
-        if dtype == "bool" and op.name in ("add", "multiply"):
-            return compute(RECORDS["logical_or" if op.name == "add" else "logical_and"], *xs)
+        if dtype == "bool" and op.record.of_truths is not None:
+            return compute(logical_or if op.record is add else logical_and, *xs)
         return compute(op.record, *xs, of=operands, **op.attrs)
 
 

@@ -34,6 +34,7 @@ from dataclasses import dataclass
 from ...analysis.dependence import Trip, least_index
 from ...ir.graph import Block, Function, Op, Value, walk
 from ...ir.types import Array, Scalar
+from ...ops.core.record import Record
 from ...ops.program.opaque_call import foreign
 from ..syntax.ast_builders import dtype_argument, placed
 from ..syntax.ast_names import exposed, loaded_in, names_in, nodes_in, stored_in, unused_name
@@ -42,13 +43,6 @@ from .sections import groups, in_sections
 
 # functions of runtime/threads/parallel_for.py that an outlined loop calls
 PARTS = ("add_parts", "apart", "in_parts", "natural", "parts_of")
-COMBINED = {  # ops -> the identity, and how two parts are combined; not products, where a
-    # part may overflow that a zero in another would have kept finite
-    "maximum": ("-np.inf", "np.iinfo(np.{dtype}).min", "np.maximum({s}, {x})"),
-    "minimum": ("np.inf", "np.iinfo(np.{dtype}).max", "np.minimum({s}, {x})"),
-    "max_": ("-np.inf", "np.iinfo(np.{dtype}).min", "max({s}, {x})"),
-    "min_": ("np.inf", "np.iinfo(np.{dtype}).max", "min({s}, {x})"),
-}
 
 
 # -------------------------------------------------------------------------------------------- marks
@@ -87,8 +81,11 @@ class Roles:
                 for y in block.yields:
                     self.ended.setdefault(y, []).append(block)
 
-    def of(self, loop: Op) -> list[str] | None:
-        """The role of each carry of `loop`; None if its trips must run in order."""
+    def of(self, loop: Op) -> list[str | Record] | None:
+        """The role of each carry of `loop`; None if its trips must run in order.
+
+        Of a maximum or minimum it is the op.
+        """
         if loop.name != "for" or loop.attrs["breaks"] or loop.inputs[2].constant not in (1, -1):
             return None
         (body,) = loop.blocks
@@ -99,7 +96,7 @@ class Roles:
         for k, (param, end) in enumerate(zip(body.params[1:], body.yields)):
             role = ("scratch" if self.is_scratch(loop, k) else "own"
                     if trip.is_disjoint(param, end) else trip.role(param, end)
-                    or combined(trip, param, end))
+                    or extreme_of(trip, param, end))
             if role is None or role == "gather" and not is_in_c_order(loop.inputs[3 + k]):
                 return None
             found.append(role)
@@ -123,8 +120,11 @@ class Roles:
                 and self.is_scratch(self.loops[block], j - 1))
 
 
-def combined(trip: Trip, param: Value, end: Value) -> str | None:
-    """The reduction by which `end` combines `param` with independent values: a key of COMBINED."""
+def extreme_of(trip: Trip, param: Value, end: Value) -> Record | None:
+    """The op, a maximum or minimum, by which `end` combines `param` with independent values.
+
+    Not a product: a part may overflow that a zero in another would have kept finite.
+    """
     if (end.op is None or not isinstance(end.type, Scalar) or len(trip.uses.get(param, ())) != 1
             or len(trip.uses.get(end, ())) != 1):
         return None
@@ -132,12 +132,12 @@ def combined(trip: Trip, param: Value, end: Value) -> str | None:
     if op.name == "for" and not op.attrs["breaks"]:
         k = op.outputs.index(end)
         (body,) = op.blocks
-        return (combined(trip, body.params[1 + k], body.yields[k])
+        return (extreme_of(trip, body.params[1 + k], body.yields[k])
                 if op.inputs[3 + k] is param else None)
-    if op.name not in COMBINED or op.inputs[0] is not param and (
-            op.inputs[1] is not param or op.name in ("max_", "min_")):
+    if not op.record.extreme or op.record.skips_nan or op.inputs[0] is not param and (
+            op.inputs[1] is not param or op.record.returns_operand):
         return None  # Python's max(x, s) forgets a NaN s, and max(s, x) a NaN x
-    return op.name if op.output.type == param.type else None
+    return op.record if op.output.type == param.type else None
 
 
 def runs_anywhere(op: Op) -> bool:
@@ -151,20 +151,19 @@ def is_in_c_order(x: Value) -> bool:
     """Whether the array `x` surely has the layout of `np.zeros`."""
     x = original_version(x)
     return isinstance(x.type, Array) and (len(x.type.dims) == 1 or x.op is not None
-                                          and (x.op.name == "buffer"
-                                               or x.op.record.allocates is not None))
+                                          and x.op.record.allocates is not None)
 
 
 def is_buffer(x: Value) -> bool:
     """Whether `x` is a local array without aliases (runtime/intrinsics/noalias_alloc.py)."""
     x = original_version(x)
     return (isinstance(x.type, Array) and x.op is not None
-            and x.op.name in ("buffer", "matmul", "blas_product"))
+            and (x.op.record.allocates is not None or x.op.name in ("matmul", "blas_product")))
 
 
 def original_version(x: Value) -> Value:
     """The version of `x` before all writes."""
-    while x.op is not None and x.op.name in ("setitem", "additem", "for"):
+    while x.op is not None and (x.op.record.writes_elements or x.op.name == "for"):
         x = x.op.inputs[0] if x.op.name != "for" else x.op.inputs[3 + x.op.outputs.index(x)]
     return x
 
@@ -268,8 +267,10 @@ class Split:
         roles = self.roles.of(loop.op)
         if roles is None:
             return None
-        sums, gathers, scratch = ([name for name, its in zip(loop.carried, roles) if its in wanted]
-                                  for wanted in (("sum", *COMBINED), ("gather",), ("scratch",)))
+        sums = [name for name, its in zip(loop.carried, roles)
+                if its == "sum" or isinstance(its, Record)]
+        gathers, scratch = ([name for name, its in zip(loop.carried, roles) if its == wanted]
+                            for wanted in ("gather", "scratch"))
         stored = set(stored_in([loop]))
         if (set(exposed(loop.body, stored - {loop.target.id, *scratch})) != set(sums)
                 or stored & set(gathers)):
@@ -381,18 +382,21 @@ def _zero(dtype: str) -> str:
     return {"float64": "0.0", "int64": "0", "complex128": "0j"}.get(dtype, f"np.{dtype}(0)")
 
 
-def _start(how: str, dtype: str) -> str:
-    """The identity from which a part starts a sum or the like."""
+def _start(how: str | Record, dtype: str) -> str:
+    """The identity from which a part starts a sum, a maximum or a minimum."""
     if how == "sum":
         return _zero(dtype)
-    real, whole, _ = COMBINED[how]
-    text = real if dtype.startswith("float") else whole.format(dtype=dtype)
+    real, whole = ("-np.inf", "min") if how.extreme > 0 else ("np.inf", "max")
+    text = real if dtype.startswith("float") else f"np.iinfo(np.{dtype}).{whole}"
     return text if dtype in ("float64", "int64") else f"np.{dtype}({text})"
 
 
-def _combine(how: str, s: str, x: str) -> str:
-    """The statement that combines a part's result with the sum."""
-    return f"{s} += {x}" if how == "sum" else f"{s} = {COMBINED[how][2].format(s=s, x=x)}"
+def _combine(how: str | Record, s: str, x: str) -> str:
+    """The statement that combines a part's result with the sum, maximum or minimum."""
+    if how == "sum":
+        return f"{s} += {x}"
+    own, of_part = (parsed(each)[0].value for each in (s, x))
+    return f"{s} = {ast.unparse(how.syntax(own, of_part))}"
 
 
 def _function(text: str) -> ast.FunctionDef:

@@ -237,7 +237,7 @@ def origins(values: Sequence[Value]) -> set[object]:
             found.add(ANYTHING)
         else:
             found.add(x.op)
-            if x.op.record.allocates is None and x.op.name != "buffer":
+            if x.op.record.allocates is None:
                 waiting += [y for y in (*x.op.inputs,
                                         *(y for block in x.op.blocks for y in free_values(block)))
                             if not isinstance(y.type, Scalar)]

@@ -22,6 +22,7 @@ from ...ir.graph import Value
 from ...ir.types import Array, Extent, Scalar
 from ...ops.arrays.index import within
 from ...ops.arrays.index_pattern import Pattern, is_advanced, is_integer, paired
+from ...ops.core.elementwise import add, floor_divide, multiply, remainder
 from ...ops.core.identities import base_offset
 from ...ops.core.record import value
 from ...ops.core.shape import extent_of, length
@@ -335,18 +336,18 @@ def _least(i, counters: Counters, depth: int = 6) -> int | None:
     if offset:
         least = _least(base, counters, depth - 1)
         return None if least is None else least + offset
-    match base.op.name if base.op is not None else "":
-        case "length" | "size" | "at_least_zero":
-            return 0
-        case "add" | "multiply":
-            sides = [_least(x, counters, depth - 1) for x in base.op.inputs]
-            if None in sides or min(sides) < 0:
-                return None
-            return sides[0] + sides[1] if base.op.name == "add" else sides[0] * sides[1]
-        case "floor_divide" | "remainder":
-            over, under = (_least(x, counters, depth - 1) for x in base.op.inputs)
-            if (under is None or under <= 0
-                or (base.op.name == "floor_divide" and (over is None or over < 0))):
-                return None
-            return 0
+    record = base.op.record if base.op is not None else None
+    if record is not None and record.natural:
+        return 0
+    if record in (add, multiply):
+        sides = [_least(x, counters, depth - 1) for x in base.op.inputs]
+        if None in sides or min(sides) < 0:
+            return None
+        return sides[0] + sides[1] if record is add else sides[0] * sides[1]
+    if record in (floor_divide, remainder):
+        over, under = (_least(x, counters, depth - 1) for x in base.op.inputs)
+        if (under is None or under <= 0
+            or record is floor_divide and (over is None or over < 0)):
+            return None
+        return 0
     return None

@@ -220,7 +220,7 @@ def _like(name: str, function: Callable, **facts) -> Record:
                                   if isinstance(x.type, Scalar) else None),
         syntax=lambda x, *, dtype: numpy_call(name, x,
                                               *([] if dtype is None else [dtype_syntax(dtype)])),
-        vjp=_no_vjp, jvp=_no_jvp, depends=nothing, batch=on_all_lanes, **facts)
+        vjp=_no_vjp, jvp=_no_jvp, depends=nothing, batch=on_all_lanes, same_shape=0, **facts)
 
 
 ones_like_record = _like("ones_like", np.ones_like, fill=1)

@@ -535,7 +535,7 @@ setitem = define(
     vjp=_vjp_setitem,
     writes=0,
     views=(0,),
-    depends=_depends_set, batch=batch_written, indices=2, native="compiled", same_shape=True,
+    depends=_depends_set, batch=batch_written, indices=2, native="compiled", same_shape=0,
 )
 additem = define(
     "additem",
@@ -546,7 +546,7 @@ additem = define(
     writes=0,
     views=(0,),
     depends=_depends_add, batch=batch_written, indices=2, native="compiled", warns="overflow",
-    same_shape=True, accumulates=True,
+    same_shape=0, accumulates=True,
 )
 getitem.raises, setitem.raises, additem.raises = (raise_conditions.READ, raise_conditions.WRITE,
                                                   raise_conditions.WRITE)

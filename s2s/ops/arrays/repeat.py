@@ -105,7 +105,7 @@ unrepeat = define(
         [bar, numpy_call("shape", x), count, ast.Constant(axis)],
         [],
     ),
-    shapes=(1,),
+    shapes=(1,), same_shape=1,
     depends=gathered(lambda places, bar, x, count, *, axis: np.repeat(places, count, axis)),
     lower=_lower_to_number,
 )
@@ -203,7 +203,7 @@ untile = define(
         [bar, numpy_call("shape", x), ast.Tuple(list(counts), ast.Load())],
         [],
     ),
-    shapes=(1,),
+    shapes=(1,), same_shape=1,
     depends=gathered(lambda places, bar, x, *counts: np.tile(places, counts)),
     lower=_lower_to_number,
 )

@@ -196,7 +196,7 @@ reshape_like = define(
     syntax=lambda x, like, *, known=False: numpy_call("reshape", x, shape_syntax(like, known)),
     cheap=True,
     views=(0,),
-    shapes=(1,),
+    shapes=(1,), same_shape=1,
     moves=(0,), reshapes=True,
     batch=_batch_reshape_like,
 )

@@ -137,7 +137,7 @@ added_along = define(
         [bar, indices, numpy_call("shape", x), literal(axis)],
         [],
     ),
-    shapes=(2,),
+    shapes=(2,), same_shape=2,
     depends=gathered(lambda places, bar, indices, x, *, axis: np.take_along_axis(places, indices, axis)),
 )
 
@@ -169,7 +169,7 @@ argsort = define(
     ),
     syntax=lambda x, *, axis: numpy_call("argsort", x, axis=literal(axis) if axis != -1 else None),
     partials=(None,),
-    depends=anything, batch=over_one_axis, contiguous="operands", same_shape=True,
+    depends=anything, batch=over_one_axis, contiguous="operands", same_shape=0,
 )
 
 kinked(argsort,

@@ -127,16 +127,16 @@ arctan2 = elementwise("arctan2",          lambda y, a, b: b / hypot(a, b) / hypo
 # ----------------------------------------------------------------------------- choices: 1 if chosen
 #                                         ∂y/∂a                              ∂y/∂b
 
-maximum = elementwise("maximum",          lambda y, a, b: _larger(a, b),     lambda y, a, b: _larger(b, a), vector=True, slope="finite", chooses=True, halves_ties=True, integral=True)
-minimum = elementwise("minimum",          lambda y, a, b: _larger(b, a),     lambda y, a, b: _larger(a, b), vector=True, slope="finite", chooses=True, halves_ties=True, integral=True)
-fmax = elementwise("fmax",                lambda y, a, b: _chosen(y, a, b),  lambda y, a, b: _chosen(y, b, a), slope="finite", chooses=True, halves_ties=True)
-fmin = elementwise("fmin",                lambda y, a, b: _chosen(y, a, b),  lambda y, a, b: _chosen(y, b, a), slope="finite", chooses=True, halves_ties=True)
+maximum = elementwise("maximum",          lambda y, a, b: _larger(a, b),     lambda y, a, b: _larger(b, a), vector=True, slope="finite", chooses=True, extreme=1, halves_ties=True, integral=True)
+minimum = elementwise("minimum",          lambda y, a, b: _larger(b, a),     lambda y, a, b: _larger(a, b), vector=True, slope="finite", chooses=True, extreme=-1, halves_ties=True, integral=True)
+fmax = elementwise("fmax",                lambda y, a, b: _chosen(y, a, b),  lambda y, a, b: _chosen(y, b, a), slope="finite", chooses=True, extreme=1, skips_nan=True, halves_ties=True)
+fmin = elementwise("fmin",                lambda y, a, b: _chosen(y, a, b),  lambda y, a, b: _chosen(y, b, a), slope="finite", chooses=True, extreme=-1, skips_nan=True, halves_ties=True)
 max_ = elementwise("max_",                lambda y, a, b: where(less(a, b), 0, 1),
                                                                              lambda y, a, b: where(less(a, b), 1, 0),
-                   python="max(a, b)", result=joined, slope="finite", batch=lambda a, b: where(less(a, b), b, a), chooses=True, returns_operand=True, of_numbers=True)
+                   python="max(a, b)", result=joined, slope="finite", batch=lambda a, b: where(less(a, b), b, a), chooses=True, extreme=1, returns_operand=True, of_numbers=True)
 min_ = elementwise("min_",                lambda y, a, b: where(less(b, a), 0, 1),
                                                                              lambda y, a, b: where(less(b, a), 1, 0),
-                   python="min(a, b)", result=joined, slope="finite", batch=lambda a, b: where(less(b, a), b, a), chooses=True, returns_operand=True, of_numbers=True)
+                   python="min(a, b)", result=joined, slope="finite", batch=lambda a, b: where(less(b, a), b, a), chooses=True, extreme=-1, returns_operand=True, of_numbers=True)
 #                                         ∂y/∂c    ∂y/∂a                            ∂y/∂b
 where = elementwise("where",              None,    lambda y, c, a, b: where(c, 1, 0), lambda y, c, a, b: where(c, 0, 1),
                     evaluate=lambda c, a, b: np.where(c, a, b)[()], fold=identities.where, slope="finite", linear=(1, 2), selects=True, chooses=True)
@@ -225,6 +225,7 @@ state(less, less_equal, greater, greater_equal, equal, not_equal, where, select,
 state(exp, exp2, expm1, log, log2, log10, log1p, logaddexp, power, hypot, cbrt, sin, cos, tan, sinh, cosh, tanh,
       arcsin, arccos, arctan, arctan2, arcsinh, arccosh, arctanh, cost=6)  # 3 where vectorised, 12 by libm
 state(where, select, minimum, maximum, min_, max_, keeps_dtype=True)
+state(add, subtract, multiply, negative, positive, maximum, minimum, absolute, quick=True)
 positive.same_elements = True
 state(add, subtract, multiply, ring=True)
 add.of_truths, multiply.of_truths = bitwise_or, bitwise_and

@@ -97,7 +97,7 @@ class Record:
     keeps_dtype: bool = False  # elementwise: Numba computes it in the dtype of its operands
     returns: int | None = None  # the input that it returns, unless it raises
     checks: bool = False  # its function, in native code too, raises if its operands do not fit
-    same_shape: bool = False  # not elementwise: the result has the shape of the first input
+    same_shape: int | None = None  # not elementwise: the input whose shape the result has
     # each element of the result is the one of its first input there, which may be broadcast
     same_elements: bool = False
     # an op on stacks of matrices: the same on one matrix
@@ -127,6 +127,8 @@ class Record:
     size: bool = False  # elementwise: the root of the sum of its operands' squares
     spectrum: Record | None = None  # of a decomposition: its eigen- or singular values alone
     chooses: bool = False  # each element of the result is an element of one of the operands
+    extreme: int = 0  # of two operands it chooses the larger (1) or the smaller (-1)
+    skips_nan: bool = False  # ... and where one is NaN the other
     leaves_out: bool = False  # moves elements, but not all
     selects: bool = False  # ... where the first operand says of which of the others
     halves_ties: bool = False  # ... and at a tie each operand gets half of the derivative
@@ -140,6 +142,8 @@ class Record:
     tame_at_one: bool = False  # steep, but finite, and so is its slope, where all operands are 1
     # how it computes, and of what
     exact: bool = False  # the same bit for bit, however it is compiled: nothing, or one rounding
+    # elementwise, and measured: native code has it sooner than a number from memory
+    quick: bool = False
     total: bool = False  # not elementwise, and cannot raise
     of_numbers: bool = False  # its operands are numbers, never arrays
     returns_operand: bool = False  # one of its operands itself, of Python or of NumPy
@@ -168,6 +172,11 @@ class Record:
     def is_sum(self) -> bool:
         """Whether it adds or subtracts two operands."""
         return len(self.signs) == 2
+
+    @property
+    def is_arithmetic(self) -> bool:
+        """Whether it is one of +, -, * and /, of one operand or of two."""
+        return self.ring or self.divides or bool(self.signs)
 
     @property
     def is_equality(self) -> bool:

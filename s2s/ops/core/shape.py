@@ -518,7 +518,7 @@ spread = define(
         x.args[1] if is_said_by_lengths(x) else shape_syntax(x, known), s, dtype
     ),
     cheap=True,
-    shapes=(1,),
+    shapes=(1,), same_shape=1,
     moves=(0,), batch=_batch_spread, total=True, same_elements=True, broadcasts=True,
 )
 
@@ -620,7 +620,7 @@ sum_to = define(
     syntax=lambda x_bar, x, *, known=False: ast.Call(
         ast.Name("sum_to_shape", ast.Load()), [x_bar, shape_syntax(x, known)], []
     ),
-    shapes=(1,),
+    shapes=(1,), same_shape=1,
     views=(0,),  # x_bar itself, where nothing is summed
     broadcasts=True,
     depends=gathered(lambda places, bar, x, **attrs: np.broadcast_to(places, np.shape(bar))),
@@ -836,7 +836,7 @@ zeros_like = define(
             else [ast.Attribute(ast.Name("np", ast.Load()), dtype, ast.Load())]
         ),
     ),
-    shapes=(0,),
+    shapes=(0,), same_shape=0,
     batch=on_all_lanes,
     fill=0,
 )

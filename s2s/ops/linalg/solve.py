@@ -150,7 +150,7 @@ inv = define(
     vjp=lambda bar, y, a: (-matmul(matmul(matrix_transposed(y), bar), matrix_transposed(y)),),
     jvp=_jvp_inv,
     syntax=lambda a: linalg_call("inv", a),
-    depends=per_matrix, batch=on_all_lanes, native="matrix", contiguous="operands", same_shape=True,
+    depends=per_matrix, batch=on_all_lanes, native="matrix", contiguous="operands", same_shape=0,
 )
 numpy_function(np.linalg.inv)(inv)
 
@@ -236,7 +236,7 @@ cholesky = define(
     vjp=_vjp_cholesky,
     jvp=_jvp_cholesky,
     syntax=lambda a: linalg_call("cholesky", a),
-    depends=per_matrix, batch=on_all_lanes, native="matrix", contiguous="operands", same_shape=True,
+    depends=per_matrix, batch=on_all_lanes, native="matrix", contiguous="operands", same_shape=0,
 )
 numpy_function(np.linalg.cholesky)(cholesky)
 

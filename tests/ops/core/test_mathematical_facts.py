@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import s2s  # noqa: F401  it fills RECORDS
+from s2s.back.loopir import ops  # noqa: F401  (those of the loop form)
 from s2s.ops.core.record import RECORDS
 
 NUMBERS = (-2.5, -1.0, -0.5, 0.5, 1.0, 1.5, 3.0)
@@ -31,6 +32,12 @@ def test_sums(op):
 def test_quotients(op):
     for a, b in operands(op):
         assert op(a, b) == pytest.approx(a / b, rel=1e-6)
+
+
+@that("is_arithmetic")
+def test_arithmetic(op):
+    for a, *b in operands(op):
+        assert op(a, *b) in ([a + b[0], a - b[0], a * b[0], pytest.approx(a / b[0], rel=1e-6)] if b else [a, -a])
 
 
 @that("contracts")
@@ -65,6 +72,23 @@ def test_sizes(op):
 def test_choices(op):
     for xs in operands(op):
         assert op(*xs) in xs
+
+
+@that("extreme")
+def test_larger_and_smaller_operands(op):
+    for xs in operands(op):
+        assert op(*xs) == (max if op.extreme > 0 else min)(xs)
+
+
+@that("extreme")
+def test_operands_that_are_nan(op):
+    first, second = op(math.nan, 2.0), op(2.0, math.nan)
+    if op.skips_nan:
+        assert first == second == 2.0
+    elif op.returns_operand:  # as Python does: the first, unless the second compares as larger or smaller
+        assert math.isnan(first) and second == 2.0
+    else:
+        assert math.isnan(first) and math.isnan(second)
 
 
 @that("selects")
@@ -103,9 +127,9 @@ def test_integers_of_integers_only(op):
         assert not isinstance(op(*map(float, xs)), (int, np.integer))
 
 
-@that("converts")
+@that("converts", elementwise=False)
 def test_conversions(op):
-    attrs = {"dtype": "float32"} if op.name in ("astype", "convert") else {}
+    attrs = {"dtype": "float32"} if op.name != "float_" else {}
     assert op(np.float64(1.5), **attrs) == 1.5
 
 
@@ -124,6 +148,12 @@ def test_values_and_slopes_at_one(op):
 def test_filled_arrays(op):
     shape = (2, 3) if op.allocates is not None else (np.ones((2, 3)),)
     assert (op(*shape, dtype="float64") == op.fill).all()
+
+
+@pytest.mark.parametrize("op", [op for op in RECORDS.values() if op.allocates is not None], ids=str)
+def test_lengths_of_new_arrays(op):
+    attrs = {"buffer": {"dtype": "float64", "dims": (2, 3), "zero": False}, "full": {}}.get(op.name, {"dtype": "float64"})
+    assert op(*(1.5,) * op.allocates, 2, 3, **attrs).shape == (2, 3)
 
 
 @that("asks_extents", elementwise=False)

@@ -69,6 +69,31 @@ def test_choices_return_an_operand(record):
         assert any(y is x or np.array_equal(y, x, equal_nan=True) for x in xs), xs
 
 
+@pytest.mark.parametrize("record", stating(quick=True), ids=repr)
+def test_what_is_quick_is_one_instruction(record):
+    assert record.elementwise and record.cost == 1
+    assert record.ring or record.signs or record.extreme or record.converts or record.size and record.exact
+
+
+X = np.arange(1.0, 7.0).reshape(2, 3)
+SQUARE = np.array([[2.0, 1.0], [1.0, 3.0]])
+# inputs and attributes of each op whose result has the shape of one of them
+OF_LIKE_SHAPE = {
+    "copy": ((X,), {"order": "C"}), "stop_gradient": ((X,), {}), "contiguous": ((X.T,), {}), "argsort": ((X,), {"axis": 1}),
+    "setitem": ((X, 1.0, 0, 1), {"pattern": ("i", "i")}), "additem": ((X, 1.0, 0, 1), {"pattern": ("i", "i")}),
+    "inv": ((SQUARE,), {}), "cholesky": ((SQUARE,), {}), "spread": ((1.0, X), {}), "sum_to": ((X, X[:1]), {}),
+    "zeros_like": ((X,), {"dtype": "float64"}), "ones_like": ((X,), {"dtype": None}), "empty_like": ((X,), {"dtype": None}),
+    "reshape_like": ((X, X.T), {}), "unrepeat": ((np.repeat(X, 2, 1), X, 2), {"axis": 1}), "untile": ((np.tile(X, (2, 1)), X, 2, 1), {}),
+    "add_along_axis": ((X[:, :1], np.array([[0], [2]]), X), {"axis": 1}),
+}
+
+
+@pytest.mark.parametrize("record", [r for r in RECORDS.values() if r.same_shape is not None], ids=repr)
+def test_shapes_that_are_kept(record):
+    inputs, attrs = OF_LIKE_SHAPE[record.name]
+    assert np.shape(record.evaluate(*inputs, **attrs)) == np.shape(inputs[record.same_shape])
+
+
 @pytest.mark.parametrize("record", stating(returns=0), ids=repr)
 def test_checks_return_their_operand(record):
     found = list(results(record, INTEGERS))

@@ -25,12 +25,11 @@ from collections.abc import Sequence
 
 from ....ir.builder import Builder
 from ....ir.graph import Block, Function, Op, Value, blocks_of
+from ....ops.core.elementwise import multiply, negative
 from ...loopir.loop_builder import op_named
 from .shorten_recurrences import carries_behind, is_float, is_sum, terms_of, uses_in
 
 MOST = 12  # most terms of a sum, and factors of a term
-# arithmetic that is counted
-ARITHMETIC = ("add", "subtract", "multiply", "divide", "negative")
 # whether it is added or subtracted, and its factors
 Product = tuple[bool, tuple[Value, ...]]
 
@@ -57,13 +56,13 @@ def _body(body: Block) -> None:
 
 def cost(body: Block) -> int:
     """The number of arithmetic operations in `body`."""
-    return sum(op.name in ARITHMETIC and is_float(op.output) for op in body.ops)
+    return sum(op.record.is_arithmetic and is_float(op.output) for op in body.ops)
 
 
 def _drop_unused(body: Block) -> None:
     used, kept = set(body.yields), []
     for op in reversed(body.ops):
-        if op.name in ARITHMETIC and op.output not in used:
+        if op.record.is_arithmetic and op.output not in used:
             continue
         used.update(op.inputs)
         kept.append(op)
@@ -125,7 +124,7 @@ class Factoring:
         while pending:
             x = pending.pop()
             if x.op in self.products and len(factors) + len(pending) < MOST:
-                added = added != (x.op.name == "negative")
+                added = added != (x.op.record is negative)
                 pending += x.op.inputs
             else:
                 factors.append(x)
@@ -197,7 +196,7 @@ class Factoring:
 
 def is_product(op: Op) -> bool:
     """Whether the factors of `op` may be reassociated."""
-    if op.name not in ("multiply", "negative") or not is_float(op.output):
+    if op.record not in (multiply, negative) or not is_float(op.output):
         return False
     return all(x.type.dtype == op.output.type.dtype or x.type.weak
                or op.output.type.dtype == "float64" for x in op.inputs)

@@ -19,8 +19,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....ir.builder import Builder, at
-from ....ir.graph import OPERATORS, Block, Function, Op, Value, blocks_of, op_free_values
+from ....ir.graph import Block, Function, Op, Value, blocks_of, op_free_values
 from ....ir.types import Scalar
+from ....ops.core.elementwise import add, subtract
 
 DTYPES = ("float64", "float32")
 
@@ -70,7 +71,7 @@ def is_float(x: Value) -> bool:
 
 def is_sum(op: Op) -> bool:
     """Whether `op` is an adjoint's sum or difference of numbers of one dtype."""
-    return any(op.record is OPERATORS[name] for name in ("add", "subtract")) and is_of_adjoint(op)
+    return op.record in (add, subtract) and is_of_adjoint(op)
 
 
 def is_of_adjoint(op: Op) -> bool:
@@ -91,7 +92,8 @@ class Term:
 def terms_of(op: Op, inner: set[Op], added: bool = True, depth: int = 1) -> list[Term]:
     """The terms of the sum `op`, in order."""
     found: list[Term] = []
-    for x, its in zip(op.inputs, (added, added == (op.name == "add"))):
+    for x, sign in zip(op.inputs, op.record.signs):
+        its = added == (sign > 0)
         found += terms_of(x.op, inner, its, depth + 1) if x.op in inner else [Term(x, its, depth)]
     return found
 
@@ -142,7 +144,7 @@ def _rewrite(body: Block, root: Op, first: list[Term], late: list[Term]) -> None
         terms = [*late[:1], Term(total, added, 1), *late[1:]]
         *some, last = sorted(terms, key=lambda t: not t.added) if not late[0].added else terms
         total = _sum_of(some)
-    root.record, root.inputs = OPERATORS["add" if last.added else "subtract"], [total, last.x]
+    root.record, root.inputs = add if last.added else subtract, [total, last.x]
     body.ops += after
 
 
@@ -150,5 +152,5 @@ def _sum_of(terms: list[Term]) -> Value:
     """The sum of `terms`, of which the first is added."""
     total = terms[0].x
     for t in terms[1:]:
-        total = OPERATORS["add" if t.added else "subtract"](total, t.x)
+        total = (add if t.added else subtract)(total, t.x)
     return total
