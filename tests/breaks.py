@@ -1,8 +1,10 @@
-"""Calls of the functions that s2s knows, broken: odd objects for arguments, wrong options, too many or too few arguments.
+"""Calls of the functions that s2s knows, broken: odd objects for arguments, wrong options, too many
+or too few arguments.
 
 `broken(seed)` is the text of a program `f(x)` of a vector of three numbers, whose call Python may
-refuse as well; `outcome(run)` says what came of running something, and `fault(...)` what is wrong with s2s's outcome beside Python's:
-right are the same value, an S2SError that names the line and a remedy, or an exception of the class that Python raises.
+refuse as well; `outcome(run)` says what came of running something, and `fault(...)` what is wrong
+with s2s's outcome beside Python's: right are the same value, an S2SError that names the line and a
+remedy, or an exception of the class that Python raises.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ import numpy as np
 import scipy.integrate, scipy.linalg, scipy.signal, scipy.spatial.distance, scipy.special, scipy.stats
 """
 
-# what takes a vector x (3), a matrix m (3, 3), a symmetric positive definite one s (3, 3), and numbers
+# what takes a vector x (3), a matrix m (3, 3), a symmetric positive definite one s (3, 3), and
+# numbers
 CALLS = """
 np.sum(x)|np.mean(m, axis=0)|np.prod(m, axis=1)|np.std(x, ddof=1)|np.var(m, axis=-1, keepdims=True)|np.max(m, axis=0)|np.argmax(x)
 np.cumsum(x)|np.cumprod(m, axis=1)|np.sort(x)|np.argsort(x)|np.median(m, axis=0)|np.quantile(x, 0.3)|np.percentile(x, 30.0)
@@ -50,20 +53,132 @@ scipy.spatial.distance.cdist(m, m, "euclidean")|scipy.spatial.distance.pdist(m, 
 scipy.stats.gamma.logpdf(x, 2.0)|scipy.integrate.trapezoid(x, dx=0.1)|scipy.integrate.simpson(x, dx=0.1)|scipy.signal.convolve(x, x)
 """.replace("\n", "|").strip("|").split("|")
 
-ODD = ("None", "'text'", "object()", "(lambda v: v)", "np.sin", "[x, m]", "[[1.0], [1.0, 2.0]]", "{'a': x}", "{1, 2}", "2j", "2 ** 70", "-1", "7", "1.5",
-       "True", "np.array(['a', 'b', 'c'])", "np.array([None, 1, 2])", "np.array([1, 2, 3])", "np.zeros(0)", "np.zeros((2, 2))", "np.array(2.0)",
-       "(v for v in x)", "float", "slice(None)", "...", "b'xy'", "x > 0", "np.float32(2)", "x + 1j", "range(3)", "iter(x)", "()", "[]",
-       "x[:, None, None]", "math.nan", "np.datetime64('2020')", "print", "x.shape", "type(x)", "NotImplemented")
-OPTIONS = ("axis=7", "axis='0'", "axis=(0, 0)", "axis=1.0", "axis=x", "mode='odd'", "metric='odd'", "assume_a='odd'", "dtype='odd'", "dtype=object",
-           "out=x", "keepdims=3", "order='Z'", "UPLO='X'", "nonsense=1", "where=x > 0", "casting='odd'", "axis=None", "norm='odd'", "kind='odd'",
-           "full_matrices=x[0] > 0", "ord='odd'", "n=-1", "bins='odd'", "rcond='odd'", "method='odd'", "indexing='odd'", "initial=x", "p=-1", "ddof='1'")
-LINES = ("import os; os.getcwd()", "async_ = [i async for i in x] if False else 0", "global G; G = x", "y = yield_ = 1; del y", "exec('z = 1')",
-         "class C: pass", "x.flags.writeable = False", "setattr(x, 'a', 1)", "y = eval('1.0')", "with open('/dev/null') as h: pass", "y = x.tolist().index(9)",
-         "y = globals()['x']", "y = locals()", "y = x.ctypes", "y = f'{x!r:>10}'", "y = (yield_ := x)", "match x[0]:\n        case 1.0: y = 1\n        case _: y = 2",
-         "y = {**{'a': x}, 'b': 1}['c']", "y = [1, 2][5]", "y = x.nothing", "y = undefined_name", "y = x()", "y = 'a' + x[0]", "x[0] = 'text'", "x[9] = 1.0", "y = x[1.5]",
-         "y = x['a']", "y = x[None, 5]", "a, b = x", "y = np.nothing(x)", "y = x.sum(nonsense=1)", "for v in 5: pass", "y = sum(x, 'a')", "y = len(3.0)", "y = int('7')",
-         "y = type(x)(3)", "y = isinstance(x, 3)", "y = not_there(x)", "raise ValueError(x)", "assert x[0] > 1e9, 'small'", "y = np.random.rand(3)", "y = hash(x)",
-         "y = x if x else 1", "while x[0] < 0: pass", "y = [v for v in x if v > 0][0]", "y = dict(x)", "y = set([x])", "y = bytes(3)", "y = object() < 3", "y = x.real.imag.T.conj()")
+ODD = (
+    "None",
+    "'text'",
+    "object()",
+    "(lambda v: v)",
+    "np.sin",
+    "[x, m]",
+    "[[1.0], [1.0, 2.0]]",
+    "{'a': x}",
+    "{1, 2}",
+    "2j",
+    "2 ** 70",
+    "-1",
+    "7",
+    "1.5",
+    "True",
+    "np.array(['a', 'b', 'c'])",
+    "np.array([None, 1, 2])",
+    "np.array([1, 2, 3])",
+    "np.zeros(0)",
+    "np.zeros((2, 2))",
+    "np.array(2.0)",
+    "(v for v in x)",
+    "float",
+    "slice(None)",
+    "...",
+    "b'xy'",
+    "x > 0",
+    "np.float32(2)",
+    "x + 1j",
+    "range(3)",
+    "iter(x)",
+    "()",
+    "[]",
+    "x[:, None, None]",
+    "math.nan",
+    "np.datetime64('2020')",
+    "print",
+    "x.shape",
+    "type(x)",
+    "NotImplemented",
+)
+OPTIONS = (
+    "axis=7",
+    "axis='0'",
+    "axis=(0, 0)",
+    "axis=1.0",
+    "axis=x",
+    "mode='odd'",
+    "metric='odd'",
+    "assume_a='odd'",
+    "dtype='odd'",
+    "dtype=object",
+    "out=x",
+    "keepdims=3",
+    "order='Z'",
+    "UPLO='X'",
+    "nonsense=1",
+    "where=x > 0",
+    "casting='odd'",
+    "axis=None",
+    "norm='odd'",
+    "kind='odd'",
+    "full_matrices=x[0] > 0",
+    "ord='odd'",
+    "n=-1",
+    "bins='odd'",
+    "rcond='odd'",
+    "method='odd'",
+    "indexing='odd'",
+    "initial=x",
+    "p=-1",
+    "ddof='1'",
+)
+LINES = (
+    "import os; os.getcwd()",
+    "async_ = [i async for i in x] if False else 0",
+    "global G; G = x",
+    "y = yield_ = 1; del y",
+    "exec('z = 1')",
+    "class C: pass",
+    "x.flags.writeable = False",
+    "setattr(x, 'a', 1)",
+    "y = eval('1.0')",
+    "with open('/dev/null') as h: pass",
+    "y = x.tolist().index(9)",
+    "y = globals()['x']",
+    "y = locals()",
+    "y = x.ctypes",
+    "y = f'{x!r:>10}'",
+    "y = (yield_ := x)",
+    "match x[0]:\n        case 1.0: y = 1\n        case _: y = 2",
+    "y = {**{'a': x}, 'b': 1}['c']",
+    "y = [1, 2][5]",
+    "y = x.nothing",
+    "y = undefined_name",
+    "y = x()",
+    "y = 'a' + x[0]",
+    "x[0] = 'text'",
+    "x[9] = 1.0",
+    "y = x[1.5]",
+    "y = x['a']",
+    "y = x[None, 5]",
+    "a, b = x",
+    "y = np.nothing(x)",
+    "y = x.sum(nonsense=1)",
+    "for v in 5: pass",
+    "y = sum(x, 'a')",
+    "y = len(3.0)",
+    "y = int('7')",
+    "y = type(x)(3)",
+    "y = isinstance(x, 3)",
+    "y = not_there(x)",
+    "raise ValueError(x)",
+    "assert x[0] > 1e9, 'small'",
+    "y = np.random.rand(3)",
+    "y = hash(x)",
+    "y = x if x else 1",
+    "while x[0] < 0: pass",
+    "y = [v for v in x if v > 0][0]",
+    "y = dict(x)",
+    "y = set([x])",
+    "y = bytes(3)",
+    "y = object() < 3",
+    "y = x.real.imag.T.conj()",
+)
 
 
 def broken(seed: int) -> str:
@@ -103,7 +218,11 @@ def _argument(call: str, rng: random.Random) -> str:
     head, args, tail = _arguments(call)
     k = rng.randrange(len(args))
     name = re.match(r"(\w+=)(?!=)", args[k])
-    args[k] = (name[1] if name else "") + rng.choice(ODD) if head else re.sub(r"\bx\b", rng.choice(ODD), args[k], count=1)
+    args[k] = (
+        (name[1] if name else "") + rng.choice(ODD)
+        if head
+        else re.sub(r"\bx\b", rng.choice(ODD), args[k], count=1)
+    )
     return head + ", ".join(args) + tail
 
 
@@ -121,7 +240,17 @@ def _missing(call: str, rng: random.Random) -> str:
 
 def _extra(call: str, rng: random.Random) -> str:
     head, args, tail = _arguments(call)
-    return head + ", ".join([rng.choice(ODD), *args] if rng.random() < 0.5 else [*args[:1], *[rng.choice(ODD)], *args[1:]]) + tail if head else call
+    return (
+        head
+        + ", ".join(
+            [rng.choice(ODD), *args]
+            if rng.random() < 0.5
+            else [*args[:1], *[rng.choice(ODD)], *args[1:]]
+        )
+        + tail
+        if head
+        else call
+    )
 
 
 BREAKS = {"argument": _argument, "option": _option, "missing": _missing, "extra": _extra}
@@ -137,7 +266,9 @@ def function_of(text: str, name: str) -> Callable:
 
 
 def verdict(seed: int) -> str | None:
-    """What is wrong with what s2s makes of the program of a seed, its value and its derivative; None if nothing is."""
+    """What is wrong with what s2s makes of the program of a seed, its value and its derivative;
+    None if nothing is.
+    """
     try:
         f = function_of(broken(seed), str(seed))
     except SyntaxError:
@@ -162,19 +293,25 @@ def outcome(run: Callable):
 
 
 def fault(found, expected) -> str | None:
-    """What is wrong with the outcome `found` of s2s, where Python's is `expected`; None if nothing is."""
+    """What is wrong with the outcome `found` of s2s, where Python's is `expected`; None if nothing
+    is.
+    """
     if isinstance(found, InternalError):
         return f"a fault of s2s: {found}"
     if isinstance(found, Exception):
         text = str(found)
         if re.search(r" at 0x[0-9a-f]{6}|<function|<gast|gast\.\w+ object|<class '", text) and not (
-                isinstance(expected, Exception) and re.search(r" at 0x|<function|<class '", str(expected))):
+            isinstance(expected, Exception)
+            and re.search(r" at 0x|<function|<class '", str(expected))
+        ):
             return f"the text shows an object: {text}"
         if isinstance(found, S2SError):
             if found.line is None:
                 return f"no line: {text}"
             return None if found.remedy or isinstance(expected, Exception) else f"no remedy: {text}"
-        if isinstance(expected, Exception) and (isinstance(found, type(expected)) or isinstance(expected, type(found))):
+        if isinstance(expected, Exception) and (
+            isinstance(found, type(expected)) or isinstance(expected, type(found))
+        ):
             return None
         return f"{type(found).__name__} ({text}), where Python's outcome is {expected!r}"
     if isinstance(expected, Exception):
@@ -183,7 +320,9 @@ def fault(found, expected) -> str | None:
 
 
 def alike(a, b) -> bool:
-    """Whether two results are the same numbers in the same containers; what is no number is not compared."""
+    """Whether two results are the same numbers in the same containers; what is no number is not
+    compared.
+    """
     if isinstance(b, (tuple, list)):
         return isinstance(a, (tuple, list)) and len(a) == len(b) and all(map(alike, a, b))
     try:

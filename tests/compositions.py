@@ -1,10 +1,11 @@
 """Programs, transformations to be applied one after the other in any order, and what must come out.
 
-Each transformation here makes of a number-valued function of a vector another one: `grad` the derivative along a
-direction, computed by s2s.grad, `hessian` the second derivative along two, `jit` the function itself.  So any
-sequence of them is a mixed directional derivative of the program, d/de1 ... d/dek f(x + e1 d1 + ... + ek dk) at 0, which
-the oracle finds by running the program on numbers with k nilpotent parts: v + sum over subsets S of c_S times the product of
-the e's in S, where each e squares to zero (hyper-dual numbers are those with two).
+Each transformation here makes of a number-valued function of a vector another one: `grad` the
+derivative along a direction, computed by s2s.grad, `hessian` the second derivative along two, `jit`
+the function itself.  So any sequence of them is a mixed directional derivative of the program,
+d/de1 ... d/dek f(x + e1 d1 + ... + ek dk) at 0, which the oracle finds by running the program on
+numbers with k nilpotent parts: v + sum over subsets S of c_S times the product of the e's in S,
+where each e squares to zero (hyper-dual numbers are those with two).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 
 import s2s
 
-# ------------------------------------------------------------------------------------------------ programs
+# ----------------------------------------------------------------------------------------- programs
 
 
 def logistic_map(x):
@@ -222,11 +223,31 @@ def parameters(x):
     return h[0] + h[1] * h[1]
 
 
-PROGRAMS = [logistic_map, rosenbrock, relaxation, oscillator, horner, newton_root, branches, leaving, skipping, stencil, recurrence,
-            stacked, prefix_products, through_a_view, logsumexp, predator_and_prey, tridiagonal, scanned, nested_calls, parameters]
+PROGRAMS = [
+    logistic_map,
+    rosenbrock,
+    relaxation,
+    oscillator,
+    horner,
+    newton_root,
+    branches,
+    leaving,
+    skipping,
+    stencil,
+    recurrence,
+    stacked,
+    prefix_products,
+    through_a_view,
+    logsumexp,
+    predator_and_prey,
+    tridiagonal,
+    scanned,
+    nested_calls,
+    parameters,
+]
 X = np.array([0.5, -0.4, 0.7, 0.2])
 
-# ----------------------------------------------------------------------------------------- transformations
+# ---------------------------------------------------------------------------------- transformations
 
 
 def _grad(f, d):
@@ -261,9 +282,17 @@ def _custom_vjp(f):
     return ruled
 
 
-TRANSFORMATIONS: dict[str, tuple[Callable, int]] = {  # what it makes of a function, and along how many directions
-    "grad": (_grad, 1), "jvp": (_jvp, 1), "vjp": (_vjp, 1), "jacfwd": (_jacfwd, 1), "jacrev": (_jacrev, 1),
-    "hessian": (_hessian, 2), "checkpoint": (s2s.checkpoint, 0), "jit": (s2s.jit, 0), "custom_vjp": (_custom_vjp, 0),
+# what it makes of a function, and along how many directions
+TRANSFORMATIONS: dict[str, tuple[Callable, int]] = {
+    "grad": (_grad, 1),
+    "jvp": (_jvp, 1),
+    "vjp": (_vjp, 1),
+    "jacfwd": (_jacfwd, 1),
+    "jacrev": (_jacrev, 1),
+    "hessian": (_hessian, 2),
+    "checkpoint": (s2s.checkpoint, 0),
+    "jit": (s2s.jit, 0),
+    "custom_vjp": (_custom_vjp, 0),
 }
 PAIRS = list(itertools.product(TRANSFORMATIONS, repeat=2))
 TRIPLES = list(itertools.product(TRANSFORMATIONS, repeat=3))
@@ -281,13 +310,17 @@ def composed(f: Callable, names: Sequence[str], seed: int = 0) -> tuple[Callable
 
 
 def check(f: Callable, names: Sequence[str], seed: int = 0) -> None:
-    """AssertionError unless the composition is the derivative that the oracle finds, to nine digits."""
+    """AssertionError unless the composition is the derivative that the oracle finds, to nine
+    digits.
+    """
     g, directions = composed(f, names, seed)
     got, (value, scale) = g(X.copy()), mixed_derivative(f, X, directions)
-    assert abs(got - value) <= 1e-9 * max(1.0, scale), f"{' of '.join(names)} of {f.__name__}: {got!r}, expected {value!r}"
+    assert abs(got - value) <= 1e-9 * max(1.0, scale), (
+        f"{' of '.join(names)} of {f.__name__}: {got!r}, expected {value!r}"
+    )
 
 
-# -------------------------------------------------------------------------------------------------- oracle
+# ------------------------------------------------------------------------------------------- oracle
 
 
 @functools.cache
@@ -322,7 +355,11 @@ class Number:
     def __add__(self, o):
         if isinstance(o, np.ndarray):
             return NotImplemented
-        return Number(self.c + o.c) if isinstance(o, Number) else Number(np.concatenate(([self.c[0] + o], self.c[1:])))
+        return (
+            Number(self.c + o.c)
+            if isinstance(o, Number)
+            else Number(np.concatenate(([self.c[0] + o], self.c[1:])))
+        )
 
     def __pow__(self, n):
         y = 1.0
@@ -343,7 +380,11 @@ class Number:
     def exp(self): return self.of(lambda v, m: math.exp(v))
     def sin(self): return self.of(lambda v, m: math.sin(v + m * math.pi / 2))
     def cos(self): return self.of(lambda v, m: math.cos(v + m * math.pi / 2))
-    def log(self): return self.of(lambda v, m: math.log(v) if m == 0 else -(-1) ** m * math.factorial(m - 1) / v ** m)
+
+    def log(self):
+        return self.of(
+            lambda v, m: math.log(v) if m == 0 else -((-1) ** m) * math.factorial(m - 1) / v**m
+        )
 
     def tanh(self):
         e = (self * 2.0).exp()
@@ -363,7 +404,9 @@ class _NumPy(types.SimpleNamespace):
         return getattr(np, name)
 
 
-def mixed_derivative(f: Callable, x: np.ndarray, directions: Sequence[np.ndarray]) -> tuple[float, float]:
+def mixed_derivative(
+    f: Callable, x: np.ndarray, directions: Sequence[np.ndarray]
+) -> tuple[float, float]:
     """The derivative of `f` along all `directions`, and the size of what it is added up from."""
     k = len(directions)
     numbers = np.empty(len(x), object)
@@ -373,6 +416,8 @@ def mixed_derivative(f: Callable, x: np.ndarray, directions: Sequence[np.ndarray
         for j, d in enumerate(directions):
             c[1 << j] = d[i]
         numbers[i] = Number(c)
-    plain = types.FunctionType(f.__code__, {**f.__globals__, "np": _NumPy()}, f.__name__, f.__defaults__, f.__closure__)
+    plain = types.FunctionType(
+        f.__code__, {**f.__globals__, "np": _NumPy()}, f.__name__, f.__defaults__, f.__closure__
+    )
     y = plain(numbers).c
     return float(y[-1]), float(np.max(np.abs(y)))

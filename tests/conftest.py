@@ -1,9 +1,11 @@
 """Options of the test run, and the quick subset: of the many cases of a test, the first.
 
-Tests are slow where they say so, and so are all cases of a test but a few: what a change breaks shows in half a minute, in
-the files that it concerns, and the whole run tells the rest.  The pages of the golden book are all quick.  Where more cases are asked for
-than one, what is lengthy runs, too.  Considered: to choose cases by hand, in each file, which nobody does again when cases are added; and to
-choose by how long they take, which depends on the machine: which tests are lengthy is written down.
+Tests are slow where they say so, and so are all cases of a test but a few: what a change breaks
+shows in half a minute, in the files that it concerns, and the whole run tells the rest.  The pages
+of the golden book are all quick.  Where more cases are asked for than one, what is lengthy runs,
+too.  Considered: to choose cases by hand, in each file, which nobody does again when cases are
+added; and to choose by how long they take, which depends on the machine: which tests are lengthy is
+written down.
 """
 
 import collections
@@ -13,7 +15,8 @@ import sys
 
 import pytest
 
-os.environ.setdefault("S2S_RECALL", "0")  # tests change constants of the compiler, which no key knows; tests/persist says otherwise
+# tests change constants of the compiler, which no key knows; tests/persist says otherwise
+os.environ.setdefault("S2S_RECALL", "0")
 gc.set_threshold(200_000)  # as docs/compiling.md says: a fifth of the time of what generates code
 
 WHOLE = ("test_golden",)
@@ -22,14 +25,18 @@ NOT_QUICK = ("compile", "slow", "cuda", "peer")
 
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true",
-                     help="rewrite tests/golden/*.py with what is generated now, if the oracles accept it")
+                     help="rewrite tests/golden/*.py with what is generated now, if the oracles "
+                          "accept it")
     parser.addoption("--cases", type=int, default=1,
-                     help="of each test, so many cases are quick, from the first to the last (1); the others are marked slow")
+                     help="of each test, so many cases are quick, from the first to the last "
+                          "(1); the others are marked slow")
 
 
 @pytest.fixture(autouse=True)
 def no_memory_is_touched_that_is_not_ones_own(request, monkeypatch):
-    """With S2S_CHECK=memory, a test fails in which native code has violated memory, whatever became of the error."""
+    """With S2S_CHECK=memory, a test fails in which native code has violated memory, whatever became
+    of the error.
+    """
     if request.node.get_closest_marker("machine_code"):
         monkeypatch.delenv("S2S_CHECK", raising=False)
     yield
@@ -42,7 +49,11 @@ def pytest_collection_modifyitems(config, items):
     count = config.getoption("--cases")
     cases = collections.defaultdict(list)
     for item in items:
-        if hasattr(item, "callspec") and item.path.stem not in WHOLE and not any(map(item.get_closest_marker, NOT_QUICK)):
+        if (
+            hasattr(item, "callspec")
+            and item.path.stem not in WHOLE
+            and not any(map(item.get_closest_marker, NOT_QUICK))
+        ):
             cases[item.path, item.originalname].append(item)
     for item in items if count == 1 else ():
         if item.get_closest_marker("lengthy"):

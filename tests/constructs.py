@@ -25,7 +25,7 @@ def case(*argument_lists, known_only=False):
     return collect
 
 
-# --------------------------------------------------------------------------------------- assignments
+# -------------------------------------------------------------------------------------- assignments
 
 
 @case((2.0, 3.0))
@@ -82,7 +82,7 @@ def deleted_name(x):
     return y
 
 
-# --------------------------------------------------------------------------------------- expressions
+# -------------------------------------------------------------------------------------- expressions
 
 
 @case((7.5, 2.0), (-7.5, 2.0))
@@ -146,7 +146,7 @@ def functions_of_math(x):
     return math.sin(x) + math.exp(x) * math.pi + math.sqrt(x)
 
 
-# -------------------------------------------------------------------------------------- control flow
+# ------------------------------------------------------------------------------------- control flow
 
 
 @case((1.0,), (-1.0,), (5.0,))
@@ -766,4 +766,9 @@ class Constants:
 
 @case((2.0,))
 def containers_outside_are_read(x):
-    return x * SETTINGS["rate"] + SETTINGS["weights"][1] + LAYERS[0][0] * LAYERS[-1] + Constants.GAIN * len(LAYERS)
+    return (
+        x * SETTINGS["rate"]
+        + SETTINGS["weights"][1]
+        + LAYERS[0][0] * LAYERS[-1]
+        + Constants.GAIN * len(LAYERS)
+    )

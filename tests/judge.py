@@ -1,7 +1,9 @@
-"""Is everything that s2s makes of a program right?  `judge` asks it of each mode and order, in one call.
+"""Is everything that s2s makes of a program right?  `judge` asks it of each mode and order, in one
+call.
 
-The primal result must be Python's, bit for bit, and the caller's arguments untouched; derivatives along random
-directions must be those of hyper-dual numbers run through the user's own function (oracles.py).
+The primal result must be Python's, bit for bit, and the caller's arguments untouched; derivatives
+along random directions must be those of hyper-dual numbers run through the user's own function
+(oracles.py).
 """
 
 from __future__ import annotations
@@ -18,12 +20,20 @@ import s2s
 from s2s import tree
 
 
-def judge(f: Callable, *args, wrt: int | Sequence[int] | None = None, compiled: bool = False, second: bool = True,
-          rtol: float = 1e-8, atol: float = 1e-9) -> None:
-    """Assert that `f` at `args` is right in reverse, forward and, with `second`, in second order both ways.
+def judge(
+    f: Callable,
+    *args,
+    wrt: int | Sequence[int] | None = None,
+    compiled: bool = False,
+    second: bool = True,
+    rtol: float = 1e-8,
+    atol: float = 1e-9,
+) -> None:
+    """Assert that `f` at `args` is right in reverse, forward and, with `second`, in second order
+    both ways.
 
-    `wrt` are the arguments to differentiate, all that hold floats unless said.  `compiled` asks it of native code
-    instead, where the primal may differ in the last bits.
+    `wrt` are the arguments to differentiate, all that hold floats unless said.  `compiled` asks it
+    of native code instead, where the primal may differ in the last bits.
     """
     case = Case(f, args, wrt)
     case.through = s2s.jit if compiled else (lambda t: t)
@@ -35,8 +45,15 @@ def judge(f: Callable, *args, wrt: int | Sequence[int] | None = None, compiled: 
 
 def classes_in(x) -> dict[type, None]:
     """The classes of the objects in the containers `x`."""
-    inside = x.values() if isinstance(x, dict) else x if isinstance(x, (tuple, list)) else vars(x).values() if hasattr(
-        x, "__dict__") and not callable(x) else ()
+    inside = (
+        x.values()
+        if isinstance(x, dict)
+        else x
+        if isinstance(x, (tuple, list))
+        else vars(x).values()
+        if hasattr(x, "__dict__") and not callable(x)
+        else ()
+    )
     found = {type(x): None} if type(x).__module__ not in ("builtins", "numpy", "types") else {}
     for member in inside:
         found.update(classes_in(member))
@@ -56,7 +73,11 @@ class Case:
         self.varied = [owner in self.wrt and is_inexact(x) for owner, x in zip(owners, self.leaves)]
         self.owners = owners
         self.plain = f(*self.copies())
-        self.classes = [cls for cls in classes_in(args) if any(isinstance(x, types.FunctionType) for x in vars(cls).values())]
+        self.classes = [
+            cls
+            for cls in classes_in(args)
+            if any(isinstance(x, types.FunctionType) for x in vars(cls).values())
+        ]
         self.scalar = isinstance(self.plain, (float, np.floating))
 
     def copies(self) -> tuple:
@@ -65,14 +86,19 @@ class Case:
     def direction(self, seed: int) -> list:
         """A random tangent for each leaf, zero for those that are not varied."""
         rng = np.random.default_rng(seed)
-        drawn = [random_like(rng, x) if v else np.zeros(np.shape(x)) for x, v in zip(self.leaves, self.varied)]
+        drawn = [
+            random_like(rng, x) if v else np.zeros(np.shape(x))
+            for x, v in zip(self.leaves, self.varied)
+        ]
         return [t if t.shape else t.item() for t in drawn]
 
     def oracle(self, first: list, second: list):
         """The leaves of the result as hyper-dual numbers with these parts: v, a, b, ab."""
         lifted = [hyper_argument(x, a if v else None, b if v else None)
                   for x, v, a, b in zip(tree.leaves(self.copies()), self.varied, first, second)]
-        y = tree.leaves(hyper_function(self.f, classes=self.classes)(*tree.unflatten(self.structure, lifted)))
+        y = tree.leaves(
+            hyper_function(self.f, classes=self.classes)(*tree.unflatten(self.structure, lifted))
+        )
         return {part: [hyper_component(leaf, part) for leaf in y] for part in ("v", "a", "b", "ab")}
 
     def pair(self, gradients: tuple, direction: list) -> float:
@@ -85,7 +111,10 @@ class Case:
         for k, bar in zip(own, found, strict=True):
             if self.varied[k]:
                 assert np.shape(bar) == np.shape(self.leaves[k]), (bar, self.leaves[k])
-                assert np.asarray(bar).dtype == np.asarray(self.leaves[k]).dtype, (bar, self.leaves[k])
+                assert np.asarray(bar).dtype == np.asarray(self.leaves[k]).dtype, (
+                    bar,
+                    self.leaves[k],
+                )
                 total += float(np.sum(np.real(np.asarray(bar) * direction[k])))
         return total
 
@@ -112,7 +141,9 @@ class Case:
         for seed in range(3):
             d = self.direction(seed)
             y_dot = self.oracle(d, d)["a"]
-            expected = builtins.sum(float(np.sum(np.real(np.asarray(b) * t))) for b, t in zip(y_bar, y_dot, strict=True))
+            expected = builtins.sum(
+                float(np.sum(np.real(np.asarray(b) * t))) for b, t in zip(y_bar, y_dot, strict=True)
+            )
             got = self.pair(gradients, d)
             assert close(got, expected, rtol, atol), f"reverse: {got} for {expected}\n{gradients}"
 
@@ -125,7 +156,9 @@ class Case:
             assert close(got, expected, rtol, atol), f"forward: {got} for {expected}"
 
     def check_second(self, rtol: float, atol: float) -> None:
-        """Forward over reverse and reverse over reverse; for results that are no number, forward over forward."""
+        """Forward over reverse and reverse over reverse; for results that are no number, forward
+        over forward.
+        """
         first, second = self.direction(1), self.direction(2)
         expected = self.oracle(first, second)["ab"]
         args = self.copies()
@@ -152,7 +185,8 @@ class Case:
             assert same(value, self.plain), f"primal: {value!r} for {self.plain!r}"
         else:
             for x, y in zip(tree.leaves(value), tree.leaves(self.plain), strict=True):
-                # np.sum of single precision is added up in double and rounded once, where NumPy rounds each partial sum
+                # np.sum of single precision is added up in double and rounded once, where NumPy
+                # rounds each partial sum
                 singles = (np.float32, np.complex64, np.float16)
                 within = any(getattr(v, "dtype", None) in singles for v in self.leaves)
                 rtol = 1e-5 if np.asarray(y).dtype in singles else 1e-6 if within else 1e-11
@@ -172,7 +206,8 @@ def outcome(f, *args):
 def random_like(rng: np.random.Generator, x) -> np.ndarray:
     """A tangent for `x`, of its dtype.
 
-    The product of a cotangent and a tangent counts by its real part: a cotangent of u + iv is d/du - i d/dv.
+    The product of a cotangent and a tangent counts by its real part: a cotangent of u + iv is d/du
+    - i d/dv.
     """
     drawn = np.asarray(rng.standard_normal(np.shape(x)))
     if np.iscomplexobj(x):
@@ -186,11 +221,15 @@ def is_inexact(x) -> bool:
 
 
 def close(x, y, rtol: float, atol: float) -> bool:
-    return np.shape(x) == np.shape(y) and bool(np.allclose(x, y, rtol=rtol, atol=atol, equal_nan=True))
+    return np.shape(x) == np.shape(y) and bool(
+        np.allclose(x, y, rtol=rtol, atol=atol, equal_nan=True)
+    )
 
 
 def same(x, y) -> bool:
-    """Whether two trees are equal bit for bit: structure, shapes, dtypes, signs of zeros, NaN beside NaN."""
+    """Whether two trees are equal bit for bit: structure, shapes, dtypes, signs of zeros, NaN
+    beside NaN.
+    """
     xs, a = tree.flatten(x)
     ys, b = tree.flatten(y)
     return a == b and all(map(_same_leaf, xs, ys))

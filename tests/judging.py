@@ -1,4 +1,6 @@
-"""One judgement of an op: its value and type against NumPy, its two modes against central differences."""
+"""One judgement of an op: its value and type against NumPy, its two modes against central
+differences.
+"""
 
 import ast
 import math
@@ -46,8 +48,14 @@ def traced(rule, args, known: bool = True) -> Function:
 
 
 def patterned(f: Function, args) -> None:
-    """Where an element changes when another does, the pattern has an entry; one that holds for other floats has it for any change."""
-    wrt = [k for k, p in enumerate(f.params) if isinstance(p.type, (Scalar, Array)) and carries_derivative(p.type)]
+    """Where an element changes when another does, the pattern has an entry; one that holds for
+    other floats has it for any change.
+    """
+    wrt = [
+        k
+        for k, p in enumerate(f.params)
+        if isinstance(p.type, (Scalar, Array)) and carries_derivative(p.type)
+    ]
     if not wrt or not all(isinstance(y.type, (Scalar, Array)) for y in f.results):
         return
     found = pattern_of(program(f), args, wrt)
@@ -62,7 +70,9 @@ def patterned(f: Function, args) -> None:
                 with np.errstate(all="ignore"):
                     now = results_of(f, changed)
                 differs = ~((now == expected) | (np.isnan(now) & np.isnan(expected)))
-                assert not (differs & ~pattern[:, column]).any(), f"{f.results} changes with element {place} of {f.params[k]}"
+                assert not (differs & ~pattern[:, column]).any(), (
+                    f"{f.results} changes with element {place} of {f.params[k]}"
+                )
             column += 1
 
 
@@ -73,7 +83,9 @@ def results_of(f: Function, args) -> np.ndarray:
 
 
 def judge(rule, function, *args, modes=(True, False), derivative=True, second=True, tolerance=2e-6):
-    """`rule` on Values must mean what `function` computes on arrays, with known ranks and without."""
+    """`rule` on Values must mean what `function` computes on arrays, with known ranks and
+    without.
+    """
     for known in modes:
         f = traced(rule, args, known)
         expected = function(*args)
@@ -146,20 +158,29 @@ NARROW = {"float64": "float32", "complex128": "complex64"}
 
 
 def narrowed(x):
-    """`x` in single precision, as NumPy's number where it is one; Python's own numbers as they are."""
+    """`x` in single precision, as NumPy's number where it is one; Python's own numbers as they
+    are.
+    """
     name = NARROW.get(getattr(getattr(x, "dtype", None), "name", None))
     return x if name is None else x.astype(name)
 
 
 def like(x):
     """Ones like `x`, a number of Python's for one."""
-    return type(x)(1) if isinstance(x, (float, complex)) and not isinstance(x, np.generic) else np.ones_like(x)[()]
+    return (
+        type(x)(1)
+        if isinstance(x, (float, complex)) and not isinstance(x, np.generic)
+        else np.ones_like(x)[()]
+    )
 
 
 def keeps_dtypes(rule, args) -> None:
-    """In single precision, each cotangent has its argument's dtype and each tangent its result's, in both modes and in the second order."""
+    """In single precision, each cotangent has its argument's dtype and each tangent its result's,
+    in both modes and in the second order.
+    """
     single = [narrowed(x) for x in args]
-    for case in dict.fromkeys([tuple(range(len(args))), *((k,) for k in range(len(args)))]):  # all of them, and one among doubles
+    # all of them, and one among doubles
+    for case in dict.fromkeys([tuple(range(len(args))), *((k,) for k in range(len(args)))]):
         xs = [single[k] if k in case else x for k, x in enumerate(args)]
         try:
             f = traced(rule, xs)
@@ -167,23 +188,33 @@ def keeps_dtypes(rule, args) -> None:
             continue
         wrt = active(f)
         y = interpret(f, *xs)
-        assert np.asarray(y).dtype.name == f.results[0].type.dtype, f"the value is {np.asarray(y).dtype}"
+        assert np.asarray(y).dtype.name == f.results[0].type.dtype, (
+            f"the value is {np.asarray(y).dtype}"
+        )
         y_bar = like(y)
         dots = [like(xs[k]) for k in wrt]
         reverse = verify(vjp(f, wrt))
         forward = verify(jvp(f, wrt))
         for k, bar in zip(wrt, interpret(reverse, *xs, y_bar)[1:], strict=True):
-            assert np.asarray(bar).dtype == np.asarray(xs[k]).dtype, f"the cotangent of argument {k}, {np.asarray(xs[k]).dtype}, is {np.asarray(bar).dtype}"
+            assert np.asarray(bar).dtype == np.asarray(xs[k]).dtype, (
+                f"the cotangent of argument {k}, {np.asarray(xs[k]).dtype}, is {np.asarray(bar).dtype}"
+            )
         y_dot = interpret(forward, *xs, *dots)[-1]
-        assert np.asarray(y_dot).dtype == np.asarray(y).dtype, f"the tangent of {np.asarray(y).dtype} is {np.asarray(y_dot).dtype}"
+        assert np.asarray(y_dot).dtype == np.asarray(y).dtype, (
+            f"the tangent of {np.asarray(y).dtype} is {np.asarray(y_dot).dtype}"
+        )
         again = verify(vjp(reverse, wrt))
         zero = [y_bar] if carries_derivative(f.results[0].type) else []
         bars = interpret(again, *xs, y_bar, *zero, *dots)[-len(wrt):]
         for k, bar in zip(wrt, bars, strict=True):
-            assert np.asarray(bar).dtype == np.asarray(xs[k]).dtype, f"the second cotangent of argument {k} is {np.asarray(bar).dtype}"
+            assert np.asarray(bar).dtype == np.asarray(xs[k]).dtype, (
+                f"the second cotangent of argument {k} is {np.asarray(bar).dtype}"
+            )
         both = verify(jvp(reverse, wrt))
         for k, dot in zip(wrt, interpret(both, *xs, y_bar, *dots)[-len(wrt):], strict=True):
-            assert np.asarray(dot).dtype == np.asarray(xs[k]).dtype, f"the tangent of the cotangent of argument {k} is {np.asarray(dot).dtype}"
+            assert np.asarray(dot).dtype == np.asarray(xs[k]).dtype, (
+                f"the tangent of the cotangent of argument {k} is {np.asarray(dot).dtype}"
+            )
 
 
 def active(f: Function) -> list[int]:
@@ -195,7 +226,9 @@ def moved(args, wrt, directions, step):
 
 
 def differentiate(f: Function, args, y, tolerance) -> None:
-    """Reverse, forward and central differences agree, and cotangents have their arguments' shapes."""
+    """Reverse, forward and central differences agree, and cotangents have their arguments'
+    shapes.
+    """
     wrt = active(f)
     y_bar = array(*np.shape(y)) if np.shape(y) else float(array())
     x_dots = [array(*np.shape(args[k])) if np.shape(args[k]) else float(array()) for k in wrt]
@@ -221,8 +254,8 @@ def differentiate(f: Function, args, y, tolerance) -> None:
 
 
 def twice(f: Function, args) -> None:
-    """The derivative's own derivative: forward over reverse against central differences of the derivative, and
-    reverse over reverse against forward over reverse."""
+    """The derivative's own derivative: forward over reverse against central differences of the
+    derivative, and reverse over reverse against forward over reverse."""
     wrt = active(f)
     y = interpret(f, *args)
     y_bar = array(*np.shape(y)) if np.shape(y) else float(array())

@@ -1,6 +1,8 @@
-"""Points where a derivative is a convention: an expression of x, the point, what s2s takes its derivatives to be, what JAX does.
+"""Points where a derivative is a convention: an expression of x, the point, what s2s takes its
+derivatives to be, what JAX does.
 
-`docs/non-smooth.md` is written from this table (tests/test_non_smooth.py); tests/peers/test_conventions.py asks JAX.
+`docs/non-smooth.md` is written from this table (tests/test_non_smooth.py);
+tests/peers/test_conventions.py asks JAX.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ from math import inf, nan, pi
 
 @dataclass(frozen=True)
 class Point:
-    """`text` is an expression of x, an array of one axis if `at` is a tuple, whose derivatives are those of its sum."""
+    """`text` is an expression of x, an array of one axis if `at` is a tuple, whose derivatives are
+    those of its sum.
+    """
 
     text: str
     at: float | tuple
@@ -31,7 +35,13 @@ CHOICES = (
     Point("np.ptp(x)", (1.0, 1.0), (0.0, 0.0), None, (0.0, 0.0)),
     Point("np.sort(x)[0]", (1.0, 3.0, 1.0), (1.0, 0.0, 0.0), None, (1.0, 0.0, 0.0)),
     Point("np.clip(x, 1.0, 2.0)", 1.0, 0.5, 0.0, 0.5),
-    Point("np.clip(x, 1.0, 2.0)", (0.0, 1.0, 1.5, 2.0), (0.0, 0.5, 1.0, 0.5), None, (0.0, 0.5, 1.0, 0.5)),
+    Point(
+        "np.clip(x, 1.0, 2.0)",
+        (0.0, 1.0, 1.5, 2.0),
+        (0.0, 0.5, 1.0, 0.5),
+        None,
+        (0.0, 0.5, 1.0, 0.5),
+    ),
     Point("np.where(x > 0, x, 0.0)", 0.0, 0.0, 0.0, 0.0),
     Point("np.where(x > 0, np.sqrt(x), 0.0)", 0.0, 0.0, 0.0, nan),
     Point("np.where(x == 0, 1.0, np.sin(x) / x)", 0.0, 0.0, 0.0, nan),
@@ -63,8 +73,20 @@ STEPS = (
     Point("np.copysign(x, 1.0)", 0.0, 0.0, 0.0, 1.0),
 )
 TRIANGLES = (
-    Point("np.linalg.cholesky(x.reshape(2, 2))", (4.0, 2.0, 2.0, 5.0), (0.1875, 0.0, 0.25, 0.25), None, (0.1875, 0.125, 0.125, 0.25)),
-    Point("np.linalg.eigvalsh(x.reshape(2, 2))[1]", (1.0, 2.0, 2.0, 1.0), (0.5, 0.0, 1.0, 0.5), None, (0.5, 0.5, 0.5, 0.5)),
+    Point(
+        "np.linalg.cholesky(x.reshape(2, 2))",
+        (4.0, 2.0, 2.0, 5.0),
+        (0.1875, 0.0, 0.25, 0.25),
+        None,
+        (0.1875, 0.125, 0.125, 0.25),
+    ),
+    Point(
+        "np.linalg.eigvalsh(x.reshape(2, 2))[1]",
+        (1.0, 2.0, 2.0, 1.0),
+        (0.5, 0.0, 1.0, 0.5),
+        None,
+        (0.5, 0.5, 0.5, 0.5),
+    ),
 )
 POWERS = (
     Point("x ** 0.0", 0.0, 0.0, 0.0, nan),

@@ -1,9 +1,10 @@
 """What the derivative of a Python function is, found out without the compiler.
 
 The chief oracle runs the user's own function on hyper-dual numbers: v + a*e1 + b*e2 + ab*e1*e2 with
-e1*e1 = e2*e2 = 0, so that one run gives two first derivatives and the mixed second one, exactly.  A `Hyper` is
-such a number or an array of them, with NumPy's indexing, views, broadcasting and in-place writes.  The function
-runs with its own globals, except that `np.zeros` and its kind make Hypers, so that Hypers can be written into them.
+e1*e1 = e2*e2 = 0, so that one run gives two first derivatives and the mixed second one, exactly.  A
+`Hyper` is such a number or an array of them, with NumPy's indexing, views, broadcasting and
+in-place writes.  The function runs with its own globals, except that `np.zeros` and its kind make
+Hypers, so that Hypers can be written into them.
 
 The others are the complex step (programs that are analytic and do not branch), the identity
 <y_bar, J x_dot> = <J^T y_bar, x_dot>, and last, Richardson-extrapolated central differences.
@@ -25,7 +26,9 @@ PARTS = ("v", "a", "b", "ab")
 
 
 class NotCovered(BaseException):
-    """The oracle does not know a function: no handler of a program may take it for the program's own error."""
+    """The oracle does not know a function: no handler of a program may take it for the program's
+    own error.
+    """
 
 
 class Hyper:
@@ -46,8 +49,12 @@ class Hyper:
     size = property(lambda self: np.size(self.v))
     dtype = property(lambda self: np.asarray(self.v).dtype)
     T = property(lambda self: each(self, np.transpose))
-    real = property(lambda self: each(self, np.real), lambda self, new: _write_part(self, "real", new))
-    imag = property(lambda self: each(self, np.imag), lambda self, new: _write_part(self, "imag", new))
+    real = property(
+        lambda self: each(self, np.real), lambda self, new: _write_part(self, "real", new)
+    )
+    imag = property(
+        lambda self: each(self, np.imag), lambda self, new: _write_part(self, "imag", new)
+    )
 
     def __repr__(self): return f"Hyper({self.v!r}, {self.a!r}, {self.b!r}, {self.ab!r})"
     def __format__(self, spec): return format(self.v, spec)
@@ -64,7 +71,9 @@ class Hyper:
                 np.add.at(getattr(x, part), key, getattr(new, part))
             return None
         if method == "reduce":
-            return FUNCTIONS[{"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}[name]](*inputs, **kwargs)
+            return FUNCTIONS[
+                {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}[name]
+            ](*inputs, **kwargs)
         if method == "at":
             return _at(name, *inputs)
         if method != "__call__":
@@ -142,7 +151,11 @@ class Hyper:
     def astype(self, dtype, copy=True):
         if not copy and self.dtype == dtype:
             return self
-        return each(self, lambda x: np.asarray(x).astype(dtype)) if np.issubdtype(dtype, np.inexact) else self.v.astype(dtype)
+        return (
+            each(self, lambda x: np.asarray(x).astype(dtype))
+            if np.issubdtype(dtype, np.inexact)
+            else self.v.astype(dtype)
+        )
 
     def item(self, *key): return each(self, lambda x: x.item(*key))
     def view(self): return each(self, lambda x: x.view())
@@ -154,7 +167,9 @@ class Hyper:
 
     def __getattr__(self, name):
         if name in METHODS:
-            return lambda *args, **kwargs: self.__array_function__(getattr(np, name), (), (self, *args), kwargs)
+            return lambda *args, **kwargs: self.__array_function__(
+                getattr(np, name), (), (self, *args), kwargs
+            )
         raise AttributeError(name)
 
 
@@ -171,9 +186,36 @@ class Flat:
             getattr(self.x, part).flat[primal(key)] = getattr(lift(new), part)
 
 
-METHODS = {"sum", "mean", "prod", "max", "min", "dot", "reshape", "transpose", "ravel", "copy", "cumsum", "cumprod",
-           "clip", "argmax", "argmin", "argsort", "squeeze", "swapaxes", "repeat", "take", "diagonal", "trace",
-           "var", "std", "any", "all", "conj", "conjugate"}
+METHODS = {
+    "sum",
+    "mean",
+    "prod",
+    "max",
+    "min",
+    "dot",
+    "reshape",
+    "transpose",
+    "ravel",
+    "copy",
+    "cumsum",
+    "cumprod",
+    "clip",
+    "argmax",
+    "argmin",
+    "argsort",
+    "squeeze",
+    "swapaxes",
+    "repeat",
+    "take",
+    "diagonal",
+    "trace",
+    "var",
+    "std",
+    "any",
+    "all",
+    "conj",
+    "conjugate",
+}
 
 
 def lift(x) -> Hyper:
@@ -181,7 +223,9 @@ def lift(x) -> Hyper:
     if isinstance(x, Hyper):
         return x
     if isinstance(x, (list, tuple)):
-        return FUNCTIONS["stack"]([lift(item) for item in x]) if len(x) else Hyper(np.array([], float))
+        return (
+            FUNCTIONS["stack"]([lift(item) for item in x]) if len(x) else Hyper(np.array([], float))
+        )
     x = np.asarray(x)
     return Hyper((x if x.dtype.kind == "c" else x.astype(float))[()])
 
@@ -206,7 +250,9 @@ def _write_part(x: Hyper, name: str, new) -> None:
 
 
 def scaled(factor, tangent):
-    """factor * tangent, and zero where the tangent is zero, even if the factor is infinite there."""
+    """factor * tangent, and zero where the tangent is zero, even if the factor is infinite
+    there.
+    """
     with np.errstate(all="ignore"):
         return np.where(np.asarray(tangent) == 0, 0.0, factor * tangent)
 
@@ -228,10 +274,14 @@ def is_complex(x) -> bool:
 
 # ------------------------------------------------------------------------------------ elementwise
 #
-# dy/dx and d2y/dx2, from any table of derivatives.  Of complex numbers, too: they are derivatives of analytic
-# functions; those that are not, `abs` and these, are made of real and imaginary parts.
+# dy/dx and d2y/dx2, from any table of derivatives.  Of complex numbers, too: they are derivatives
+# of analytic functions; those that are not, `abs` and these, are made of real and imaginary parts.
 
-SPLIT = {"conjugate": lambda z: each(z, np.conj), "real": lambda z: z.real, "imag": lambda z: z.imag}
+SPLIT = {
+    "conjugate": lambda z: each(z, np.conj),
+    "real": lambda z: z.real,
+    "imag": lambda z: z.imag,
+}
 
 SQRT_PI = math.sqrt(math.pi)
 UNARY = {
@@ -263,14 +313,25 @@ UNARY = {
     "arccosh": (lambda x, y: (x * x - 1) ** -0.5, lambda x, y: -x * (x * x - 1) ** -1.5),
     "arctanh": (lambda x, y: 1 / (1 - x * x), lambda x, y: 2 * x / (1 - x * x) ** 2),
     "lgamma": (lambda x, y: special.digamma(x), lambda x, y: special.polygamma(1, x)),
-    "gamma": (lambda x, y: y * special.digamma(x), lambda x, y: y * (special.digamma(x) ** 2 + special.polygamma(1, x))),
-    "erf": (lambda x, y: 2 / SQRT_PI * np.exp(-x * x), lambda x, y: -4 * x / SQRT_PI * np.exp(-x * x)),
-    "erfc": (lambda x, y: -2 / SQRT_PI * np.exp(-x * x), lambda x, y: 4 * x / SQRT_PI * np.exp(-x * x)),
+    "gamma": (
+        lambda x, y: y * special.digamma(x),
+        lambda x, y: y * (special.digamma(x) ** 2 + special.polygamma(1, x)),
+    ),
+    "erf": (
+        lambda x, y: 2 / SQRT_PI * np.exp(-x * x),
+        lambda x, y: -4 * x / SQRT_PI * np.exp(-x * x),
+    ),
+    "erfc": (
+        lambda x, y: -2 / SQRT_PI * np.exp(-x * x),
+        lambda x, y: 4 * x / SQRT_PI * np.exp(-x * x),
+    ),
     "deg2rad": (lambda x, y: math.pi / 180, lambda x, y: 0.0),
     "rad2deg": (lambda x, y: 180 / math.pi, lambda x, y: 0.0),
     "radians": (lambda x, y: math.pi / 180, lambda x, y: 0.0),
     "degrees": (lambda x, y: 180 / math.pi, lambda x, y: 0.0),
-    **dict.fromkeys(["sign", "floor", "ceil", "rint", "trunc"], (lambda x, y: 0.0, lambda x, y: 0.0)),
+    **dict.fromkeys(
+        ["sign", "floor", "ceil", "rint", "trunc"], (lambda x, y: 0.0, lambda x, y: 0.0)
+    ),
 }
 
 
@@ -286,18 +347,39 @@ BINARY = {
     "add": (_one, _one, _zero, _zero, _zero),
     "subtract": (_one, lambda x, y, z: -1.0, _zero, _zero, _zero),
     "multiply": (lambda x, y, z: y, lambda x, y, z: x, _zero, _one, _zero),
-    "divide": (lambda x, y, z: 1 / y, lambda x, y, z: -z / y, _zero, lambda x, y, z: -1 / y**2, lambda x, y, z: 2 * z / y**2),
-    "power": (lambda x, y, z: y * np.power(x, y - 1.0), lambda x, y, z: z * np.log(x),
-              lambda x, y, z: y * (y - 1.0) * np.power(x, y - 2.0),
-              lambda x, y, z: np.power(x, y - 1.0) * (1 + y * np.log(x)), lambda x, y, z: z * np.log(x) ** 2),
-    "arctan2": (lambda x, y, z: y / (x * x + y * y), lambda x, y, z: -x / (x * x + y * y),
-                lambda x, y, z: -2 * x * y / (x * x + y * y) ** 2,
-                lambda x, y, z: (x * x - y * y) / (x * x + y * y) ** 2,
-                lambda x, y, z: 2 * x * y / (x * x + y * y) ** 2),
-    "hypot": (lambda x, y, z: x / z, lambda x, y, z: y / z, lambda x, y, z: y * y / z**3,
-              lambda x, y, z: -x * y / z**3, lambda x, y, z: x * x / z**3),
-    "logaddexp": (lambda x, y, z: _logistic(x - y), lambda x, y, z: _logistic(y - x),
-                  *[lambda x, y, z, s=s: s * _logistic(x - y) * _logistic(y - x) for s in (1, -1, 1)]),
+    "divide": (
+        lambda x, y, z: 1 / y,
+        lambda x, y, z: -z / y,
+        _zero,
+        lambda x, y, z: -1 / y**2,
+        lambda x, y, z: 2 * z / y**2,
+    ),
+    "power": (
+        lambda x, y, z: y * np.power(x, y - 1.0),
+        lambda x, y, z: z * np.log(x),
+        lambda x, y, z: y * (y - 1.0) * np.power(x, y - 2.0),
+        lambda x, y, z: np.power(x, y - 1.0) * (1 + y * np.log(x)),
+        lambda x, y, z: z * np.log(x) ** 2,
+    ),
+    "arctan2": (
+        lambda x, y, z: y / (x * x + y * y),
+        lambda x, y, z: -x / (x * x + y * y),
+        lambda x, y, z: -2 * x * y / (x * x + y * y) ** 2,
+        lambda x, y, z: (x * x - y * y) / (x * x + y * y) ** 2,
+        lambda x, y, z: 2 * x * y / (x * x + y * y) ** 2,
+    ),
+    "hypot": (
+        lambda x, y, z: x / z,
+        lambda x, y, z: y / z,
+        lambda x, y, z: y * y / z**3,
+        lambda x, y, z: -x * y / z**3,
+        lambda x, y, z: x * x / z**3,
+    ),
+    "logaddexp": (
+        lambda x, y, z: _logistic(x - y),
+        lambda x, y, z: _logistic(y - x),
+        *[lambda x, y, z, s=s: s * _logistic(x - y) * _logistic(y - x) for s in (1, -1, 1)],
+    ),
     "maximum": (lambda x, y, z: 1.0 * (x >= y), lambda x, y, z: 1.0 * (x < y), _zero, _zero, _zero),
     "minimum": (lambda x, y, z: 1.0 * (x <= y), lambda x, y, z: 1.0 * (x > y), _zero, _zero, _zero),
     "remainder": (_one, lambda x, y, z: -np.floor(x / y), _zero, _zero, _zero),
@@ -311,7 +393,11 @@ BINARY |= {"fmax": BINARY["maximum"], "fmin": BINARY["minimum"], "float_power": 
 
 # of these one operand is the result, and of the other nothing counts, not even an infinite tangent
 CHOOSING = {"maximum", "minimum", "fmax", "fmin"}
-DIVISIONS = {"divide": operator.truediv, "floor_divide": operator.floordiv, "remainder": operator.mod}
+DIVISIONS = {
+    "divide": operator.truediv,
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
+}
 STEPS = {"floor", "ceil", "trunc", "rint", "sign", "heaviside", "spacing"}
 PYTHONS = {"add", "subtract", "multiply", "power", "negative", "positive", "absolute", *DIVISIONS}
 
@@ -319,7 +405,8 @@ PYTHONS = {"add", "subtract", "multiply", "power", "negative", "positive", "abso
 def apply(name: str, *inputs):
     """A ufunc of Hypers and plain values."""
     ufunc = getattr(np, name, None) or np.vectorize(getattr(math, name), otypes=[float])
-    name = getattr(ufunc, "__name__", name) if isinstance(ufunc, np.ufunc) else name  # np.atanh is arctanh
+    # np.atanh is arctanh
+    name = getattr(ufunc, "__name__", name) if isinstance(ufunc, np.ufunc) else name
     if name == "matmul":
         return bilinear(np.matmul, *inputs)
     if name in SPLIT:
@@ -328,7 +415,10 @@ def apply(name: str, *inputs):
         return apply("hypot", inputs[0].real, inputs[0].imag)
     if name not in UNARY and name not in BINARY:
         found = ufunc(*map(primal, inputs))
-        if name not in STEPS and any(np.asarray(part).dtype.kind not in "biu" for part in (found if isinstance(found, tuple) else (found,))):
+        if name not in STEPS and any(
+            np.asarray(part).dtype.kind not in "biu"
+            for part in (found if isinstance(found, tuple) else (found,))
+        ):
             raise NotCovered(f"the derivative of {name}")
         return found  # of comparisons, isfinite, ... : functions of the values
     values = [primal(x) for x in inputs]
@@ -339,7 +429,10 @@ def apply(name: str, *inputs):
         z = ufunc(*values)
         zero = np.zeros_like(z)
         if pythons:
-            z, inputs = z.item(), [each(x, np.asarray(0.0).__add__) if isinstance(x, Hyper) else x for x in inputs]
+            z, inputs = (
+                z.item(),
+                [each(x, np.asarray(0.0).__add__) if isinstance(x, Hyper) else x for x in inputs],
+            )
         if len(inputs) == 1:
             x = inputs[0]
             first, second = (rule(x.v, z) for rule in UNARY[name])
@@ -348,8 +441,17 @@ def apply(name: str, *inputs):
         x, y = map(lift, inputs)
         fx, fy, fxx, fxy, fyy = (rule(x.v, y.v, z) for rule in BINARY[name])
         if name in CHOOSING:
-            return Hyper(z, *((np.where(fx, getattr(x, part), 0.0) + np.where(fy, getattr(y, part), 0.0) + zero)[()]
-                              for part in PARTS[1:]))
+            return Hyper(
+                z,
+                *(
+                    (
+                        np.where(fx, getattr(x, part), 0.0)
+                        + np.where(fy, getattr(y, part), 0.0)
+                        + zero
+                    )[()]
+                    for part in PARTS[1:]
+                ),
+            )
         return Hyper(
             z,
             (scaled(fx, x.a) + scaled(fy, y.a) + zero)[()],
@@ -380,23 +482,35 @@ def _linear(name: str) -> Callable:
     numpy_function = getattr(np, name)
 
     def run(x, *args, **kwargs):
-        results = [numpy_function(getattr(lift(x), part), *map(primal, args), **kwargs) for part in PARTS]
+        results = [
+            numpy_function(getattr(lift(x), part), *map(primal, args), **kwargs) for part in PARTS
+        ]
         if isinstance(results[0], (list, tuple)):
             return type(results[0])(Hyper(*parts) for parts in zip(*results))
         return Hyper(*results)
     return run
 
 
-for _name in ("sum mean transpose ravel copy cumsum squeeze expand_dims swapaxes moveaxis repeat tile take "
-              "diagonal diag trace tril triu hsplit vsplit dsplit roll flip flipud fliplr diff broadcast_to atleast_1d atleast_2d split array_split "
+for _name in ("sum mean transpose ravel copy cumsum squeeze expand_dims swapaxes moveaxis repeat "
+              "tile take "
+              "diagonal diag trace tril triu hsplit vsplit dsplit roll flip flipud fliplr diff "
+              "broadcast_to atleast_1d atleast_2d split array_split "
               "trapezoid rot90 real imag conj nansum take_along_axis delete").split():
     FUNCTIONS[_name] = _linear(_name)
-for _name in ("fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn fftshift ifftshift").split():
+for _name in ("fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn "
+              "fftshift ifftshift").split():
     FUNCTIONS[_name] = lambda x, *args, _f=getattr(np.fft, _name), **kwargs: each(
-        lift(x), lambda part: _f(part, *map(primal, args), **{k: primal(v) for k, v in kwargs.items()}))
-for _name in ("argmax argmin argsort any all shape size ndim isfinite isnan isinf allclose array_equal searchsorted "
-              "count_nonzero nonzero flatnonzero argwhere round around digitize lexsort isin").split():
-    FUNCTIONS[_name] = lambda *args, _f=getattr(np, _name), **kwargs: _f(*map(primal, args), **kwargs)
+        lift(x),
+        lambda part: _f(part, *map(primal, args), **{k: primal(v) for k, v in kwargs.items()}),
+    )
+for _name in (
+    "argmax argmin argsort any all shape size ndim isfinite isnan isinf allclose "
+    "array_equal searchsorted "
+    "count_nonzero nonzero flatnonzero argwhere round around digitize lexsort isin"
+).split():
+    FUNCTIONS[_name] = lambda *args, _f=getattr(np, _name), **kwargs: _f(
+        *map(primal, args), **kwargs
+    )
 for _name in "matmul dot outer inner vdot tensordot kron convolve cross".split():
     FUNCTIONS[_name] = lambda x, y, *args, _f=getattr(np, _name), **kwargs: bilinear(
         lambda a, b: _f(a, b, *args, **kwargs), x, y)
@@ -407,9 +521,9 @@ def _reshape(x, *shape, **kwargs):
     return each(x, lambda part: np.reshape(part, shape[0] if len(shape) == 1 else shape, **kwargs))
 
 
-FUNCTIONS["transpose"] = lambda x, *axes, **kwargs: each(x, lambda part: np.asarray(part).transpose(*axes, **kwargs))
-
-
+FUNCTIONS["transpose"] = lambda x, *axes, **kwargs: each(
+    x, lambda part: np.asarray(part).transpose(*axes, **kwargs)
+)
 
 
 for _name in "concatenate stack hstack vstack column_stack dstack".split():
@@ -421,7 +535,10 @@ for _name in "concatenate stack hstack vstack column_stack dstack".split():
 def _pad(x, pad_width, mode="constant", **constants):
     """What surrounds a constant part is added to the value alone."""
     x, zeros = lift(x), {key: 0.0 for key in constants}
-    return Hyper(np.pad(x.v, pad_width, mode, **constants), *(np.pad(getattr(x, p), pad_width, mode, **zeros) for p in PARTS[1:]))
+    return Hyper(
+        np.pad(x.v, pad_width, mode, **constants),
+        *(np.pad(getattr(x, p), pad_width, mode, **zeros) for p in PARTS[1:]),
+    )
 
 
 @function("append")
@@ -446,7 +563,9 @@ def _cholesky(a):
 @function("where")
 def _where(condition, x, y):
     x, y = lift(x), lift(y)
-    return Hyper(*(np.where(primal(condition), getattr(x, part), getattr(y, part))[()] for part in PARTS))
+    return Hyper(
+        *(np.where(primal(condition), getattr(x, part), getattr(y, part))[()] for part in PARTS)
+    )
 
 
 @function("compress")
@@ -463,7 +582,15 @@ def _extract(condition, x):
 def _unique(x, return_index=False, return_inverse=False, return_counts=False):
     _, index, inverse, counts = np.unique(x.v, True, True, True)
     found = [x.ravel()[index]]
-    found += [part for part, flag in ((index, return_index), (inverse, return_inverse), (counts, return_counts)) if flag]
+    found += [
+        part
+        for part, flag in (
+            (index, return_index),
+            (inverse, return_inverse),
+            (counts, return_counts),
+        )
+        if flag
+    ]
     return tuple(found) if len(found) > 1 else found[0]
 
 
@@ -478,7 +605,9 @@ def _histogram(x, bins=10, range=None, density=None, weights=None):
     if weights is None:
         counts = np.histogram(primal(x), primal(edges))[0]
     else:
-        counts = each(lift(weights), lambda part: np.histogram(primal(x), primal(edges), weights=part)[0])
+        counts = each(
+            lift(weights), lambda part: np.histogram(primal(x), primal(edges), weights=part)[0]
+        )
     return counts / np.diff(edges) / counts.sum() if density else counts, edges
 
 
@@ -521,7 +650,11 @@ def _prod(x, axis=None, keepdims=False):
     moved = each(x, np.ravel) if axis is None else each(x, lambda part: np.moveaxis(part, axis, 0))
     y = functools.reduce(lambda p, q: p * q, moved, lift(1.0))
     if keepdims:
-        shape = [1] * x.ndim if axis is None else [1 if k == axis % x.ndim else n for k, n in enumerate(x.shape)]
+        shape = (
+            [1] * x.ndim
+            if axis is None
+            else [1 if k == axis % x.ndim else n for k, n in enumerate(x.shape)]
+        )
         y = each(y, lambda part: np.reshape(part, shape))
     return y
 
@@ -559,18 +692,34 @@ def _at(name: str, x, index, *operands):
 
 
 def _writing(name: str, values: int) -> Callable:
-    """A function of NumPy's that writes the argument of this position into the first, part by part."""
+    """A function of NumPy's that writes the argument of this position into the first, part by
+    part.
+    """
 
     def run(x, *args, **kwargs):
-        args = [*args, *(kwargs.pop(k) for k in ("val", "vals", "values", "v", "src") if k in kwargs)]
+        args = [
+            *args,
+            *(kwargs.pop(k) for k in ("val", "vals", "values", "v", "src") if k in kwargs),
+        ]
         for part in PARTS:
-            own = [getattr(lift(a), part) if k + 1 == values else primal(a) for k, a in enumerate(args)]
+            own = [
+                getattr(lift(a), part) if k + 1 == values else primal(a) for k, a in enumerate(args)
+            ]
             getattr(np, name)(getattr(x, part), *own, **{k: primal(v) for k, v in kwargs.items()})
     return run
 
 
-FUNCTIONS |= {name: _writing(name, values) for name, values in
-              {"copyto": 1, "put": 2, "putmask": 2, "place": 2, "fill_diagonal": 1, "put_along_axis": 2}.items()}
+FUNCTIONS |= {
+    name: _writing(name, values)
+    for name, values in {
+        "copyto": 1,
+        "put": 2,
+        "putmask": 2,
+        "place": 2,
+        "fill_diagonal": 1,
+        "put_along_axis": 2,
+    }.items()
+}
 
 
 @function("nan_to_num")
@@ -610,7 +759,9 @@ def _solve(A, y):
 
 @function("eigh")
 def _eigh(A, UPLO="L"):
-    """Perturbation theory: w' = diag(Q^T A' Q), Q' = Q W with W_ij = (Q^T A' Q)_ij / (w_j - w_i); and once more."""
+    """Perturbation theory: w' = diag(Q^T A' Q), Q' = Q W with W_ij = (Q^T A' Q)_ij / (w_j - w_i);
+    and once more.
+    """
     if np.ndim(A.v) != 2 or is_complex(A):
         raise NotCovered("eigh of a stack, or of complex numbers")
     w, Q = np.linalg.eigh(A.v, UPLO)
@@ -642,7 +793,7 @@ def _full_like(x, fill, dtype=None, **_):
     return _full(np.shape(primal(x)), fill, dtype or np.asarray(primal(x)).dtype)
 
 
-# ------------------------------------------------------------------------- running the user's function
+# ---------------------------------------------------------------------- running the user's function
 
 
 def _made(array):
@@ -676,8 +827,14 @@ class _NumPy(types.SimpleNamespace):
             return function
 
         def run(x, *args, **kwargs):
-            """NumPy asks the members of a list of numbers for nothing: it is made an array first."""
-            if isinstance(x, list) and any(isinstance(item, Hyper) for item in x) and name not in OF_SEQUENCES:
+            """NumPy asks the members of a list of numbers for nothing: it is made an array
+            first.
+            """
+            if (
+                isinstance(x, list)
+                and any(isinstance(item, Hyper) for item in x)
+                and name not in OF_SEQUENCES
+            ):
                 x = lift(x)
             return function(x, *args, **kwargs)
 
@@ -704,10 +861,18 @@ def _rounded(dtype: type) -> Callable:
 
 
 NUMPY = _NumPy(
-    float32=_rounded(np.float32), float64=_rounded(np.float64),
-    **{name: _maker(getattr(np, name)) for name in ("zeros", "ones", "empty", "eye", "identity", "arange")},
-    linspace=_linspace, full=_full, array=_array, asarray=lambda x, dtype=None: x if isinstance(x, Hyper) else _array(x, dtype),
-    ascontiguousarray=lambda x: x, fft=np.fft,
+    float32=_rounded(np.float32),
+    float64=_rounded(np.float64),
+    **{
+        name: _maker(getattr(np, name))
+        for name in ("zeros", "ones", "empty", "eye", "identity", "arange")
+    },
+    linspace=_linspace,
+    full=_full,
+    array=_array,
+    asarray=lambda x, dtype=None: x if isinstance(x, Hyper) else _array(x, dtype),
+    ascontiguousarray=lambda x: x,
+    fft=np.fft,
     **{name: FUNCTIONS[name] for name in ("zeros_like", "empty_like", "ones_like", "full_like")},
 )
 
@@ -722,11 +887,19 @@ MATH_OF_HYPERS = {
 
 
 def _math_function(name: str) -> Callable:
-    numpy_name = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "pow": "power",
-                  "fabs": "fabs"}.get(name, name)
+    numpy_name = {
+        "asin": "arcsin",
+        "acos": "arccos",
+        "atan": "arctan",
+        "atan2": "arctan2",
+        "pow": "power",
+        "fabs": "fabs",
+    }.get(name, name)
 
     def run(*args, **options):
-        if name in MATH_OF_HYPERS and any(isinstance(x, Hyper) for a in args for x in (a if isinstance(a, list) else [a])):
+        if name in MATH_OF_HYPERS and any(
+            isinstance(x, Hyper) for a in args for x in (a if isinstance(a, list) else [a])
+        ):
             return MATH_OF_HYPERS[name](*args, **options)
         if not any(isinstance(x, Hyper) for x in args):
             return getattr(math, name)(*args, **options)
@@ -736,33 +909,55 @@ def _math_function(name: str) -> Callable:
     return run
 
 
-MATH = types.SimpleNamespace(**{name: _math_function(name) if callable(getattr(math, name)) else getattr(math, name)
-                                for name in dir(math) if not name.startswith("_")})
+MATH = types.SimpleNamespace(
+    **{
+        name: _math_function(name) if callable(getattr(math, name)) else getattr(math, name)
+        for name in dir(math)
+        if not name.startswith("_")
+    }
+)
 
 
 # Transformations inside a program, of functions of one number that say by hand what their slope is.
 TRANSFORMATIONS = {
-    "grad": lambda g: g.slope, "value_and_grad": lambda g: lambda x: (g(x), g.slope(x)), "vmap": lambda g: g, "jit": lambda g: g,
+    "grad": lambda g: g.slope,
+    "value_and_grad": lambda g: lambda x: (g(x), g.slope(x)),
+    "vmap": lambda g: g,
+    "jit": lambda g: g,
     "jvp": lambda g, primals, tangents: (g(*primals), g.slope(*primals) * tangents[0]),
 }
 
 
 def _transformations(module: types.ModuleType) -> types.SimpleNamespace:
     def either(name: str) -> Callable:
-        return lambda g, *rest, **options: (TRANSFORMATIONS[name] if hasattr(g, "slope") else getattr(module, name))(g, *rest, **options)
-    return types.SimpleNamespace(**{**vars(module), **{name: either(name) for name in TRANSFORMATIONS}})
+        return lambda g, *rest, **options: (
+            TRANSFORMATIONS[name] if hasattr(g, "slope") else getattr(module, name)
+        )(g, *rest, **options)
+
+    return types.SimpleNamespace(
+        **{**vars(module), **{name: either(name) for name in TRANSFORMATIONS}}
+    )
 
 
 def _complex(real=0.0, imag=0.0):
-    return real + 1j * imag if isinstance(real, Hyper) or isinstance(imag, Hyper) else complex(real, imag)
+    return (
+        real + 1j * imag
+        if isinstance(real, Hyper) or isinstance(imag, Hyper)
+        else complex(real, imag)
+    )
 
 
 def _float(x=0.0):
     """Python's number, whose operators raise where NumPy's warn."""
-    return Hyper(float(x.v), *(np.reshape(p, ())[()] for p in (x.a, x.b, x.ab))) if isinstance(x, Hyper) else float(x)
+    return (
+        Hyper(float(x.v), *(np.reshape(p, ())[()] for p in (x.a, x.b, x.ab)))
+        if isinstance(x, Hyper)
+        else float(x)
+    )
 
 
-_float.dtype, _complex.dtype = np.dtype(float), np.dtype(complex)  # they are dtypes, too: np.zeros(n, dtype=complex)
+# they are dtypes, too: np.zeros(n, dtype=complex)
+_float.dtype, _complex.dtype = np.dtype(float), np.dtype(complex)
 
 
 def _sum(items, start=0):
@@ -772,7 +967,8 @@ def _sum(items, start=0):
 
 
 def hyper_function(f: Callable, memo: dict | None = None, classes: Sequence[type] = ()) -> Callable:
-    """`f` with NumPy, math and the user functions that it names replaced by their hyper-dual selves.
+    """`f` with NumPy, math and the user functions that it names replaced by their hyper-dual
+    selves.
 
     The methods of the classes that it names, and of `classes`, are replaced while it runs.
     """
@@ -812,7 +1008,13 @@ def hyper_function(f: Callable, memo: dict | None = None, classes: Sequence[type
         code = codes.pop()
         names.update(code.co_names)
         codes += [inner for inner in code.co_consts if isinstance(inner, types.CodeType)]
-    scope: dict = {"__builtins__": builtins, "__name__": f.__module__, "float": _float, "complex": _complex, "sum": _sum}
+    scope: dict = {
+        "__builtins__": builtins,
+        "__name__": f.__module__,
+        "float": _float,
+        "complex": _complex,
+        "sum": _sum,
+    }
     copy = types.FunctionType(f.__code__, scope, f.__name__, f.__defaults__,
                               tuple(types.CellType() for _ in f.__closure__ or ()))
     copy.__kwdefaults__ = f.__kwdefaults__
@@ -835,7 +1037,9 @@ def hyper_class(cls: type, memo: dict) -> None:
             if isinstance(x, types.FunctionType):
                 found[name] = hyper_function(x, memo)
             elif isinstance(x, property):
-                found[name] = property(*(part and hyper_function(part, memo) for part in (x.fget, x.fset)))
+                found[name] = property(
+                    *(part and hyper_function(part, memo) for part in (x.fget, x.fset))
+                )
             elif isinstance(x, (staticmethod, classmethod)):
                 found[name] = type(x)(hyper_function(x.__func__, memo))
             elif isinstance(x, functools.cached_property):
@@ -847,7 +1051,12 @@ def with_methods(f: Callable, memo: dict) -> Callable:
     """`f`, while it runs the classes in `memo` have the methods noted there."""
 
     def run(*args):
-        own = [(cls, name, vars(cls)[name]) for cls, found in memo.items() if isinstance(cls, type) for name in found]
+        own = [
+            (cls, name, vars(cls)[name])
+            for cls, found in memo.items()
+            if isinstance(cls, type)
+            for name in found
+        ]
         try:
             for cls, name, _ in own:
                 setattr(cls, name, memo[cls][name])
@@ -866,7 +1075,9 @@ def hyper_argument(x, a, b):
         return type(x)(map(hyper_argument, x, a, b))
     if isinstance(x, dict):
         return {k: hyper_argument(x[k], a and a[k], b and b[k]) for k in x}
-    if isinstance(x, (bool, int, str, type(None))) or not np.issubdtype(np.asarray(x).dtype, np.inexact):
+    if isinstance(x, (bool, int, str, type(None))) or not np.issubdtype(
+        np.asarray(x).dtype, np.inexact
+    ):
         return x.copy() if isinstance(x, np.ndarray) else x
     kind = complex if np.iscomplexobj(x) else float
     if isinstance(x, np.ndarray):
@@ -920,14 +1131,21 @@ def _moved(args: Sequence, tangents: Sequence, step) -> list:
 
 
 def complex_step(f: Callable, args: Sequence, tangents: Sequence, step: float = 1e-30):
-    """The derivative in direction `tangents` of an `f` that is analytic and writes into no fresh real array."""
+    """The derivative in direction `tangents` of an `f` that is analytic and writes into no fresh
+    real array.
+    """
     return np.imag(f(*_moved(args, tangents, 1j * step))) / step
 
 
 def central_difference(f: Callable, args: Sequence, tangents: Sequence, step: float = 1e-3):
-    """The derivative in direction `tangents`: central differences, extrapolated twice (Richardson)."""
+    """The derivative in direction `tangents`: central differences, extrapolated twice
+    (Richardson).
+    """
     def difference(h):
-        return (np.asarray(f(*_moved(args, tangents, h))) - np.asarray(f(*_moved(args, tangents, -h)))) / (2 * h)
+        return (
+            np.asarray(f(*_moved(args, tangents, h))) - np.asarray(f(*_moved(args, tangents, -h)))
+        ) / (2 * h)
+
     d1, d2, d4 = difference(step), difference(step / 2), difference(step / 4)
     e1, e2 = (4 * d2 - d1) / 3, (4 * d4 - d2) / 3
     return (16 * e2 - e1) / 15
@@ -946,7 +1164,9 @@ def direction(x, rng: np.random.Generator):
     """A random tangent for `x`: None where `x` is not a float or a float array."""
     if isinstance(x, (tuple, list)):
         return type(x)(direction(item, rng) for item in x)
-    if isinstance(x, (bool, int, str, type(None))) or not np.issubdtype(np.asarray(x).dtype, np.inexact):
+    if isinstance(x, (bool, int, str, type(None))) or not np.issubdtype(
+        np.asarray(x).dtype, np.inexact
+    ):
         return None
     drawn = rng.standard_normal(np.shape(x))
     return drawn if np.shape(x) else float(drawn)
@@ -956,4 +1176,6 @@ def is_close(x, y, rtol: float = 1e-9, atol: float = 1e-9) -> bool:
     """Whether two results agree, leaf by leaf, NaN equal to NaN."""
     if isinstance(x, (tuple, list)) or isinstance(y, (tuple, list)):
         return len(x) == len(y) and all(is_close(a, b, rtol, atol) for a, b in zip(x, y))
-    return np.shape(x) == np.shape(y) and bool(np.allclose(x, y, rtol=rtol, atol=atol, equal_nan=True))
+    return np.shape(x) == np.shape(y) and bool(
+        np.allclose(x, y, rtol=rtol, atol=atol, equal_nan=True)
+    )

@@ -29,7 +29,9 @@ PROGRAMS: list[Program] = []
 
 
 def program(*args, wrt: tuple[int, ...] | None = None, compiled: bool = False):
-    """Record the function below with these arguments; by default every float argument is differentiated."""
+    """Record the function below with these arguments; by default every float argument is
+    differentiated.
+    """
     def record(function):
         floats = tuple(k for k, x in enumerate(args) if np.asarray(x).dtype.kind == "f")
         PROGRAMS.append(Program(function, args, floats if wrt is None else wrt, compiled))
@@ -42,7 +44,7 @@ def wave(*shape: int, phase: float = 0.1) -> np.ndarray:
     return np.sin(1.7 * np.arange(np.prod(shape)) + phase).reshape(shape)
 
 
-# ------------------------------------------------------------------------------ the four of the gallery
+# -------------------------------------------------------------------------- the four of the gallery
 
 
 @program(0.7, 1.3, compiled=True)
@@ -78,7 +80,7 @@ def settle(x, rate):
     return x + n
 
 
-# --------------------------------------------------------------------------- the others that issue asks
+# ----------------------------------------------------------------------- the others that issue asks
 
 
 @program(wave(5, 5), wave(5, 5, phase=1.0), 3, compiled=True)
@@ -183,7 +185,15 @@ def matmul_loops(A, B):
     return np.sum(C * C * C)
 
 
-@program(wave(3, 4), wave(4), wave(4, 2, phase=0.3), wave(2), wave(5, 3, phase=1.0), wave(5, 2, phase=2.0), compiled=True)
+@program(
+    wave(3, 4),
+    wave(4),
+    wave(4, 2, phase=0.3),
+    wave(2),
+    wave(5, 3, phase=1.0),
+    wave(5, 2, phase=2.0),
+    compiled=True,
+)
 def perceptron(W1, b1, W2, b2, X, Y):
     hidden = np.tanh(X @ W1 + b1)
     output = hidden @ W2 + b2
@@ -237,7 +247,7 @@ def written_twice(x):
     return a[0] * a[1] * x[3] + np.sum(a)
 
 
-# ------------------------------------------------------------------------------------------- our own
+# ------------------------------------------------------------------------------------------ our own
 
 
 @program(wave(3, 3), 0.5)

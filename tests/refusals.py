@@ -1,8 +1,10 @@
 # ruff: noqa: B018, E731, F821, F841, F842, PLW0602, PLW0603, UP031
-"""Programs that s2s refuses, each with what to write instead: what docs/refusals.md shows, and its test runs.
+"""Programs that s2s refuses, each with what to write instead: what docs/refusals.md shows, and its
+test runs.
 
-`refused` programs come first, and below each the same with the remedy followed, which works.  Both take the same
-arguments.  A program is asked for its gradient, unless `ask`, an expression in `f` and `args`, says otherwise.
+`refused` programs come first, and below each the same with the remedy followed, which works.  Both
+take the same arguments.  A program is asked for its gradient, unless `ask`, an expression in `f`
+and `args`, says otherwise.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ NEGATED = operator.methodcaller("__neg__")  # of C
 
 @dataclass
 class Refusal:
-    """A program, its arguments, what is asked of it, and the same program with the remedy followed."""
+    """A program, its arguments, what is asked of it, and the same program with the remedy
+    followed.
+    """
 
     program: Callable
     args: tuple
@@ -56,7 +60,9 @@ def refused(*args, ask: str | None = None):
 
 
 def instead(*args, ask: str | None = None):
-    """The program above with the remedy followed; with arguments of its own if these are the remedy."""
+    """The program above with the remedy followed; with arguments of its own if these are the
+    remedy.
+    """
 
     def register(program: Callable) -> Callable:
         last = REFUSALS[-1]
@@ -1178,10 +1184,18 @@ def foreign_result_is_not_known_followed(x):
 
 @refused(B)
 def solve_has_no_transpose(b):
-    return np.sum(s2s.custom_linear_solve(lambda x: M @ x, b[:2], lambda matvec, b: np.linalg.solve(M, b)))
+    return np.sum(
+        s2s.custom_linear_solve(lambda x: M @ x, b[:2], lambda matvec, b: np.linalg.solve(M, b))
+    )
 
 
 @instead()
 def solve_has_no_transpose_followed(b):
-    return np.sum(s2s.custom_linear_solve(lambda x: M @ x, b[:2], lambda matvec, b: np.linalg.solve(M, b),
-                                          lambda vecmat, b: np.linalg.solve(M.T, b)))
+    return np.sum(
+        s2s.custom_linear_solve(
+            lambda x: M @ x,
+            b[:2],
+            lambda matvec, b: np.linalg.solve(M, b),
+            lambda vecmat, b: np.linalg.solve(M.T, b),
+        )
+    )

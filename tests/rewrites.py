@@ -1,20 +1,19 @@
 """Programs written another way, which compute the same: values and derivatives must not change.
 
-`rewritten(text, function, kind, seed)` is the text of a module in which one function is written another way, None where
-there is nothing to rewrite.  `compare` asks whether s2s makes the same of both.  A rewrite need not be right for every
-program: one that Python itself gives another value for is not counted.
+`rewritten(text, function, kind, seed)` is the text of a module in which one function is written
+another way, None where there is nothing to rewrite.  `compare` asks whether s2s makes the same of
+both.  A rewrite need not be right for every program: one that Python itself gives another value for
+is not counted.
 
-    rename       variables and functions get other names: generated-looking ones, native code's, NumPy's, soft keywords
-    crosswise    an expression becomes a function whose parameters have the caller's names, each that of another one
-    function     an expression becomes a function of what it reads
-    closure      an expression becomes a nested function that reads it from around
-    method       an expression becomes a method of an object
-    lambda       an expression becomes a lambda
-    statements   neighbouring assignments become a function that returns what they assign, each array twice
-    swapped      both sides of an operator come from one function, called twice with its arguments swapped
-    while        `for i in range(...)` becomes a `while`
-    offset       `for i in range(n)` counts from 3, or down
-    loop         a list comprehension becomes a loop
+    rename       variables and functions get other names: generated-looking ones, native code's,
+    NumPy's, soft keywords crosswise    an expression becomes a function whose parameters have the
+    caller's names, each that of another one function     an expression becomes a function of what
+    it reads closure      an expression becomes a nested function that reads it from around method
+    an expression becomes a method of an object lambda       an expression becomes a lambda
+    statements   neighbouring assignments become a function that returns what they assign, each
+    array twice swapped      both sides of an operator come from one function, called twice with its
+    arguments swapped while        `for i in range(...)` becomes a `while` offset       `for i in
+    range(n)` counts from 3, or down loop         a list comprehension becomes a loop
 """
 
 from __future__ import annotations
@@ -39,20 +38,41 @@ from s2s.front.domain.heap import SharedError
 NAMES = """t t_1 t_2 x_bar y_bar x_tape a_tape x_dot n_1 n d1 s1 done tape items shape size value lanes lane saved0 any1 f_grad f_fwd f_bwd f_vjp
     checked_place natural_number blas_product unshared_empty unshared_zeros native_copy vector_exp vector_sin in_parts natural apart parts
     array zeros empty exp sin sqrt asarray dtype linalg match case type _ __ sum round print input id zip αβ naïve ﬁeld self cls out a0""".split()
-UNMOVED = (ast.Lambda, ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp, ast.Starred)
+UNMOVED = (
+    ast.Lambda,
+    ast.NamedExpr,
+    ast.Yield,
+    ast.YieldFrom,
+    ast.Await,
+    ast.ListComp,
+    ast.GeneratorExp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.Starred,
+)
 NESTED = (ast.FunctionDef, ast.Lambda, ast.ClassDef, ast.Global, ast.Nonlocal, ast.Try, ast.With)
 
 
 def names_in(*trees: ast.AST) -> list[str]:
     """The names that the trees read or bind, in order."""
-    return list(dict.fromkeys(node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)))
+    return list(
+        dict.fromkeys(
+            node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)
+        )
+    )
 
 
 def locals_of(tree: ast.FunctionDef) -> set[str]:
     """Parameters and what is assigned."""
     a = tree.args
-    params = {x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg) if x is not None}
-    return params | {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    params = {
+        x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg) if x is not None
+    }
+    return params | {
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
 
 
 def is_nesting(tree: ast.FunctionDef) -> bool:
@@ -65,9 +85,19 @@ class Rewriter:
 
     def __init__(self, module: ast.Module, name: str, rng: random.Random):
         self.module, self.rng = module, rng
-        self.tree = next(node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == name)
-        self.taken = {*names_in(module), *dir(builtins), *(a.arg for a in ast.walk(module) if isinstance(a, ast.arg)),
-                      *(node.name for node in ast.walk(module) if isinstance(node, (ast.FunctionDef, ast.ClassDef)))}
+        self.tree = next(
+            node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == name
+        )
+        self.taken = {
+            *names_in(module),
+            *dir(builtins),
+            *(a.arg for a in ast.walk(module) if isinstance(a, ast.arg)),
+            *(
+                node.name
+                for node in ast.walk(module)
+                if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+            ),
+        }
 
     def fresh(self, name: str) -> str:
         while name in self.taken:
@@ -85,11 +115,25 @@ class Rewriter:
         names = [name for name in NAMES if name not in said and not keyword.iskeyword(name)]
         self.rng.shuffle(names)
         own = sorted(locals_of(self.tree) - {"np"})
-        others = [node for node in self.module.body if isinstance(node, ast.FunctionDef) and node is not self.tree and not is_nesting(node)]
+        others = [
+            node
+            for node in self.module.body
+            if isinstance(node, ast.FunctionDef) and node is not self.tree and not is_nesting(node)
+        ]
         inside = dict(zip(own, names))
-        outside = dict(zip([node.name for node in others if node.name not in own], names[len(own):]))
+        outside = dict(
+            zip([node.name for node in others if node.name not in own], names[len(own) :])
+        )
         for node in others:
-            _renamed(node, dict(zip(sorted(locals_of(node) - {"np"}), self.rng.sample(names[:len(own) + 8], len(own) + 8))))
+            _renamed(
+                node,
+                dict(
+                    zip(
+                        sorted(locals_of(node) - {"np"}),
+                        self.rng.sample(names[: len(own) + 8], len(own) + 8),
+                    )
+                ),
+            )
         _renamed(self.tree, inside)
         for node in ast.walk(self.module):
             if isinstance(node, ast.Name) and node.id in outside:
@@ -101,7 +145,9 @@ class Rewriter:
     # expressions
 
     def expressions(self) -> list[tuple[ast.AST, str, int | None, ast.expr]]:
-        """The expressions that may be moved: whose they are, in which field, and at which place of it."""
+        """The expressions that may be moved: whose they are, in which field, and at which place of
+        it.
+        """
         found = []
         if is_nesting(self.tree):
             return found
@@ -110,13 +156,23 @@ class Rewriter:
                 continue
             for field, content in ast.iter_fields(node):
                 for k, x in enumerate(content) if isinstance(content, list) else [(None, content)]:
-                    if isinstance(x, (ast.BinOp, ast.Call, ast.Subscript)) and not isinstance(getattr(x, "ctx", None), (ast.Store, ast.Del)) \
-                            and not any(isinstance(inner, (*UNMOVED, ast.Slice)) for inner in ast.walk(x)) and not self._bound_in_comprehension(x):
+                    if (
+                        isinstance(x, (ast.BinOp, ast.Call, ast.Subscript))
+                        and not isinstance(getattr(x, "ctx", None), (ast.Store, ast.Del))
+                        and not any(
+                            isinstance(inner, (*UNMOVED, ast.Slice)) for inner in ast.walk(x)
+                        )
+                        and not self._bound_in_comprehension(x)
+                    ):
                         found.append((node, field, k, x))
         return found
 
     def _bound_in_comprehension(self, x: ast.expr) -> bool:
-        return any(isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)) and x in ast.walk(node) for node in ast.walk(self.tree))
+        return any(
+            isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp))
+            and x in ast.walk(node)
+            for node in ast.walk(self.tree)
+        )
 
     def outline(self, kind: str) -> bool:
         found = self.expressions()
@@ -144,10 +200,13 @@ class Rewriter:
             case "closure":
                 if any(isinstance(node, ast.Return) for node in self.tree.body[:1]):
                     return None
-                self.tree.body.insert(_after_docstring(self.tree), _statement(f"def {name}():\n    return {text}"))
+                self.tree.body.insert(
+                    _after_docstring(self.tree), _statement(f"def {name}():\n    return {text}")
+                )
                 return _expression(f"{name}()")
             case "method":
-                made = f"class {name}:\n    def part({', '.join([self.fresh('self'), *read])}):\n        return {text}"
+                made = (f"class {name}:\n    def part({', '.join([self.fresh('self'), *read])}):\n"
+                        f"        return {text}")
                 self.module.body.insert(self.module.body.index(self.tree), _statement(made))
                 return _expression(f"{name}().part({arguments})")
             case "crosswise":
@@ -157,7 +216,8 @@ class Rewriter:
                     if isinstance(node, ast.Name):
                         node.id = turned.get(node.id, node.id)
                 inner = f"def {name}_of({arguments}):\n    return {text}"
-                outer = f"def {name}({', '.join(turned.values())}):\n    return {name}_of({', '.join(turned[p] for p in read)})"
+                outer = (f"def {name}({', '.join(turned.values())}):\n"
+                         f"    return {name}_of({', '.join(turned[p] for p in read)})")
                 self._insert(inner, outer)
             case _:
                 self._insert(f"def {name}({arguments}):\n    return {text}")
@@ -168,14 +228,21 @@ class Rewriter:
         self.module.body[place:place] = map(_statement, texts)
 
     def swapped(self) -> bool:
-        found = [(owner, field, k, x) for owner, field, k, x in self.expressions() if isinstance(x, ast.BinOp)]
+        found = [
+            (owner, field, k, x)
+            for owner, field, k, x in self.expressions()
+            if isinstance(x, ast.BinOp)
+        ]
         if not found:
             return False
         *_, x = self.rng.choice(found)
         name = self.fresh("first")
         self._insert(f"def {name}(p, q):\n    return p")
         left, right = ast.unparse(x.left), ast.unparse(x.right)
-        x.left, x.right = _expression(f"{name}({left}, {right})"), _expression(f"{name}({right}, {left})")
+        x.left, x.right = (
+            _expression(f"{name}({left}, {right})"),
+            _expression(f"{name}({right}, {left})"),
+        )
         return True
 
     # statements
@@ -187,8 +254,12 @@ class Rewriter:
         for body in self._bodies():
             for k in range(len(body)):
                 for stop in range(k + 1, min(k + 4, len(body) + 1)):
-                    if all(isinstance(s, ast.Assign) and all(isinstance(t, (ast.Name, ast.Subscript)) for t in s.targets)
-                           and not any(isinstance(inner, UNMOVED) for inner in ast.walk(s)) for s in body[k:stop]):
+                    if all(
+                        isinstance(s, ast.Assign)
+                        and all(isinstance(t, (ast.Name, ast.Subscript)) for t in s.targets)
+                        and not any(isinstance(inner, UNMOVED) for inner in ast.walk(s))
+                        for s in body[k:stop]
+                    ):
                         found.append((body, k, stop))
         if not found:
             return False
@@ -199,7 +270,11 @@ class Rewriter:
         made = list(dict.fromkeys(made))
         read, bound = [], set()
         for s in moved:
-            read += [n for n in names_in(s.value, *(t for t in s.targets if isinstance(t, ast.Subscript))) if n in own and n not in bound and n not in read]
+            read += [
+                n
+                for n in names_in(s.value, *(t for t in s.targets if isinstance(t, ast.Subscript)))
+                if n in own and n not in bound and n not in read
+            ]
             bound |= {t.id for t in s.targets if isinstance(t, ast.Name)}
         twice = [*made, *made]
         back = f"return {', '.join(twice)}" if made else "return None"
@@ -210,11 +285,20 @@ class Rewriter:
         return True
 
     def _bodies(self) -> list[list[ast.stmt]]:
-        return [content for node in ast.walk(self.tree) for field, content in ast.iter_fields(node)
-                if field in ("body", "orelse") and isinstance(content, list) and content and isinstance(content[0], ast.stmt)]
+        return [
+            content
+            for node in ast.walk(self.tree)
+            for field, content in ast.iter_fields(node)
+            if field in ("body", "orelse")
+            and isinstance(content, list)
+            and content
+            and isinstance(content[0], ast.stmt)
+        ]
 
     def _loops(self) -> list[tuple[list, ast.For, list[str]]]:
-        """The loops over a range with a step of 1: where they stand, and first and last of the range."""
+        """The loops over a range with a step of 1: where they stand, and first and last of the
+        range.
+        """
         found = []
         for body in self._bodies():
             for loop in body:
@@ -232,8 +316,11 @@ class Rewriter:
         k, end = self.fresh("k"), self.fresh("end")
         head = [_statement(f"{loop.target.id} = {k}"), _statement(f"{k} += 1")]
         place = body.index(loop)
-        body[place:place + 1] = [_statement(f"{k} = {start}"), _statement(f"{end} = {stop}"),
-                                 ast.While(_expression(f"{k} < {end}"), [*head, *loop.body], loop.orelse)]
+        body[place : place + 1] = [
+            _statement(f"{k} = {start}"),
+            _statement(f"{end} = {stop}"),
+            ast.While(_expression(f"{k} < {end}"), [*head, *loop.body], loop.orelse),
+        ]
         return True
 
     def offset(self) -> bool:
@@ -247,15 +334,24 @@ class Rewriter:
         else:
             low = self.fresh("low")
             body[place:place] = [_statement(f"{low} = {start}"), _statement(f"{end} = {stop}")]
-            loop.iter, first = _expression(f"range({end} - 1, {low} - 1, -1)"), f"{i} = {low} + {end} - 1 - {k}"
+            loop.iter, first = (
+                _expression(f"range({end} - 1, {low} - 1, -1)"),
+                f"{i} = {low} + {end} - 1 - {k}",
+            )
         loop.target = ast.Name(k, ast.Store())
         loop.body.insert(0, _statement(first))
         return True
 
     def to_loop(self) -> bool:
-        found = [(body, s) for body in self._bodies() for s in body
-                 if isinstance(s, ast.Assign) and isinstance(s.value, ast.ListComp) and len(s.value.generators) == 1
-                 and isinstance(s.value.generators[0].target, ast.Name)]
+        found = [
+            (body, s)
+            for body in self._bodies()
+            for s in body
+            if isinstance(s, ast.Assign)
+            and isinstance(s.value, ast.ListComp)
+            and len(s.value.generators) == 1
+            and isinstance(s.value.generators[0].target, ast.Name)
+        ]
         if not found:
             return False
         body, s = self.rng.choice(found)
@@ -269,14 +365,25 @@ class Rewriter:
             inner = ast.If(test, [inner], [])
         place = body.index(s)
         s.value = ast.Name(xs, ast.Load())
-        body[place:place] = [_statement(f"{xs} = []"), ast.For(ast.Name(v, ast.Store()), each.iter, [inner], [])]
+        body[place:place] = [
+            _statement(f"{xs} = []"),
+            ast.For(ast.Name(v, ast.Store()), each.iter, [inner], []),
+        ]
         return True
 
 
 KINDS: dict[str, Callable[[Rewriter], bool]] = {
     "rename": Rewriter.rename,
-    **{kind: (lambda r, kind=kind: r.outline(kind)) for kind in ("crosswise", "function", "closure", "method", "lambda")},
-    "statements": Rewriter.statements, "swapped": Rewriter.swapped, "while": Rewriter.to_while, "offset": Rewriter.offset, "loop": Rewriter.to_loop}
+    **{
+        kind: (lambda r, kind=kind: r.outline(kind))
+        for kind in ("crosswise", "function", "closure", "method", "lambda")
+    },
+    "statements": Rewriter.statements,
+    "swapped": Rewriter.swapped,
+    "while": Rewriter.to_while,
+    "offset": Rewriter.offset,
+    "loop": Rewriter.to_loop,
+}
 
 
 def _renamed(tree: ast.FunctionDef, names: dict[str, str]) -> None:
@@ -300,7 +407,9 @@ def _after_docstring(tree: ast.FunctionDef) -> int:
 
 
 def rewritten(text: str, function: str, kind: str, seed: int = 0) -> str | None:
-    """The module `text` with its function written another way, or None where it has nothing of the kind."""
+    """The module `text` with its function written another way, or None where it has nothing of the
+    kind.
+    """
     module = ast.parse(text)
     if not KINDS[kind](Rewriter(module, function, random.Random(seed))):
         return None
@@ -308,7 +417,9 @@ def rewritten(text: str, function: str, kind: str, seed: int = 0) -> str | None:
 
 
 def loaded(text: str, name: str, function: str, around: dict | None = None) -> Callable:
-    """The function of a module of this text, whose source can be found; `around` are names that it also sees."""
+    """The function of a module of this text, whose source can be found; `around` are names that it
+    also sees.
+    """
     filename = f"<{name}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
     module = sys.modules[name] = types.ModuleType(name)
@@ -321,8 +432,17 @@ class Changed(AssertionError):
     """What s2s makes of a program and of the same program written another way differs."""
 
 
-def compare(f: Callable, g: Callable, args: Sequence, wrt: tuple[int, ...], exact: bool, second: bool = False, compiled: bool = False) -> bool:
-    """Whether `f` and `g`, which are the same to Python, were compared; raises Changed where s2s makes another thing of them.
+def compare(
+    f: Callable,
+    g: Callable,
+    args: Sequence,
+    wrt: tuple[int, ...],
+    exact: bool,
+    second: bool = False,
+    compiled: bool = False,
+) -> bool:
+    """Whether `f` and `g`, which are the same to Python, were compared; raises Changed where s2s
+    makes another thing of them.
 
     False where Python gives another value, or where s2s refuses `f`.  `exact` is to the last bit.
     """
@@ -334,9 +454,17 @@ def compare(f: Callable, g: Callable, args: Sequence, wrt: tuple[int, ...], exac
         yield "reverse", lambda: s2s.grad(f, argnums=wrt)(*given())
         yield "forward", lambda: s2s.jvp(f, tuple(given()), tuple(map(_tangent, given())))[1]
         if second:
-            yield "second order", lambda: s2s.jvp(s2s.grad(f, argnums=wrt), tuple(given()), tuple(map(_tangent, given())))[1]
+            yield (
+                "second order",
+                lambda: s2s.jvp(
+                    s2s.grad(f, argnums=wrt), tuple(given()), tuple(map(_tangent, given()))
+                )[1],
+            )
         if compiled:
-            yield "compiled", lambda: s2s.jit(s2s.value_and_grad(f, argnums=wrt), cache=False)(*given())
+            yield (
+                "compiled",
+                lambda: s2s.jit(s2s.value_and_grad(f, argnums=wrt), cache=False)(*given()),
+            )
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -379,7 +507,15 @@ def _same(found, expected, exact: bool) -> bool:
             return False
         if x.dtype.kind not in "fciub":
             continue
-        scale = max(1.0, float(np.max(np.abs(y), initial=0.0))) if y.dtype.kind in "fc" and np.all(np.isfinite(y)) else 1.0
-        if not (np.array_equal(x, y, equal_nan=x.dtype.kind in "fc") if exact else np.allclose(x, y, rtol=1e-8, atol=1e-9 * scale, equal_nan=True)):
+        scale = (
+            max(1.0, float(np.max(np.abs(y), initial=0.0)))
+            if y.dtype.kind in "fc" and np.all(np.isfinite(y))
+            else 1.0
+        )
+        if not (
+            np.array_equal(x, y, equal_nan=x.dtype.kind in "fc")
+            if exact
+            else np.allclose(x, y, rtol=1e-8, atol=1e-9 * scale, equal_nan=True)
+        ):
             return False
     return True

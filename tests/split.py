@@ -1,8 +1,9 @@
-"""A judge of loops in parts, without threads: the parts run in Python, in an order that no thread would take.
+"""A judge of loops in parts, without threads: the parts run in Python, in an order that no thread
+would take.
 
-`shuffled(t, *args)` runs the loops of a transformed function, all the independent ones in parts, and the parts
-in a random order; `whole(t, *args)` runs the same loops in one piece.  If two trips depended on one another, or a part
-left something to the next, the two would differ.
+`shuffled(t, *args)` runs the loops of a transformed function, all the independent ones in parts,
+and the parts in a random order; `whole(t, *args)` runs the same loops in one piece.  If two trips
+depended on one another, or a part left something to the next, the two would differ.
 """
 
 import random
@@ -42,11 +43,15 @@ def run(module: Module, *args, pieces: int = 3, seed: int = 0):
 
 
 def leaves(x) -> list:
-    return [leaf for member in x for leaf in leaves(member)] if isinstance(x, (tuple, list)) else [x]
+    return (
+        [leaf for member in x for leaf in leaves(member)] if isinstance(x, (tuple, list)) else [x]
+    )
 
 
 def is_same(a, b) -> bool:
     """Whether two results agree to rounding."""
     a, b = leaves(a), leaves(b)
-    return len(a) == len(b) and all(np.shape(x) == np.shape(y) and np.allclose(x, y, rtol=1e-9, atol=1e-11, equal_nan=True)
-                                    for x, y in zip(a, b))
+    return len(a) == len(b) and all(
+        np.shape(x) == np.shape(y) and np.allclose(x, y, rtol=1e-9, atol=1e-11, equal_nan=True)
+        for x, y in zip(a, b)
+    )

@@ -78,7 +78,11 @@ class Model:
 
 EXAMPLES = [
     (f, (0, 1), (0.3, 2.0)),
-    (loss, (0, 1), (np.array([0.1, -0.2]), 0.3, np.arange(6.0).reshape(3, 2), np.array([0.0, 1.0, 1.0]))),
+    (
+        loss,
+        (0, 1),
+        (np.array([0.1, -0.2]), 0.3, np.arange(6.0).reshape(3, 2), np.array([0.0, 1.0, 1.0])),
+    ),
     (relax, (0, 1), (np.array([0.0, 1.0, 4.0, 2.0, 1.0]), 0.1, 3)),
     (settle, (0, 1), (2.5, 0.7)),
 ]
@@ -91,12 +95,17 @@ def central(function, args, k):
     for i in range(x.size):
         step = np.zeros(x.size)
         step[i] = 1e-6
-        a, b = (function(*args[:k], (x + s * step.reshape(x.shape))[()], *args[k + 1:]) for s in (1, -1))
+        a, b = (
+            function(*args[:k], (x + s * step.reshape(x.shape))[()], *args[k + 1 :])
+            for s in (1, -1)
+        )
         result[i] = (a - b) / 2e-6
     return result.reshape(x.shape)
 
 
-@pytest.mark.parametrize("function, argnums, args", EXAMPLES, ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(
+    "function, argnums, args", EXAMPLES, ids=lambda x: getattr(x, "__name__", "")
+)
 def test_gallery_gradients(function, argnums, args):
     with passes.checked():
         value, bars = s2s.value_and_grad(function, argnums)(*args)
@@ -106,13 +115,17 @@ def test_gallery_gradients(function, argnums, args):
             np.testing.assert_allclose(bar, s2s.grad(function, k)(*args), rtol=1e-12)
 
 
-@pytest.mark.parametrize("function, argnums, args", EXAMPLES, ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(
+    "function, argnums, args", EXAMPLES, ids=lambda x: getattr(x, "__name__", "")
+)
 def test_gallery_second_order(function, argnums, args):
     s2s.check_grads(function, args, order=1)
     s2s.check_grads(s2s.grad(function), args, order=1)
 
 
-@pytest.mark.parametrize("function, argnums, args", EXAMPLES, ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(
+    "function, argnums, args", EXAMPLES, ids=lambda x: getattr(x, "__name__", "")
+)
 def test_source_before_any_call_runs(function, argnums, args):
     namespace = {}
     exec(s2s.grad(function, argnums).source, namespace)
@@ -125,10 +138,14 @@ def test_source_before_any_call_reads_as_in_the_gallery():
     text = s2s.grad(f, (0, 1)).source
     assert "y_bar = np.sin(x)" in text and "np.exp(-x)" in text and "sum_to_shape" not in text
     text = s2s.grad(settle, (0, 1)).source
-    assert "for x in reversed(x_tape):" in text and "sum_to_shape" not in text and "n" not in text.split("def")[1].split()
+    assert (
+        "for x in reversed(x_tape):" in text
+        and "sum_to_shape" not in text
+        and "n" not in text.split("def")[1].split()
+    )
 
 
-# ---------------------------------------------------------------------------------------- conventions
+# -------------------------------------------------------------------------------------- conventions
 
 
 def test_argnums_decides_the_structure():
@@ -287,7 +304,9 @@ def test_function_that_is_bound_again_is_looked_into_again(monkeypatch):
 
 def test_lengths_share_generated_code(monkeypatch):
     made = []
-    monkeypatch.setattr(pipeline, "front_build", lambda *a, build=pipeline.front_build: made.append(a) or build(*a))
+    monkeypatch.setattr(
+        pipeline, "front_build", lambda *a, build=pipeline.front_build: made.append(a) or build(*a)
+    )
     df = s2s.grad(squares)
     for n in range(2, 30):
         np.testing.assert_allclose(df(np.ones(n)), 2 * np.ones(n))
@@ -307,7 +326,9 @@ def test_rank_0_arrays_are_numbers():
 def test_docstring_says_what_it_computes():
     df = s2s.grad(squares)
     df(np.ones(3))
-    assert "The derivative of squares (test_api.py, line" in df.source and "x: float64[:]" in df.source
+    assert (
+        "The derivative of squares (test_api.py, line" in df.source and "x: float64[:]" in df.source
+    )
 
 
 def test_wraps_metadata():
@@ -328,18 +349,24 @@ def test_export_runs_without_s2s(tmp_path):
     path = s2s.grad(relax, (0, 1)).export(tmp_path / "relax_grad.py", np.ones(5), 0.1, 3)
     assert "s2s" not in path.read_text()
     code = "import relax_grad, numpy as np; print(relax_grad.relax_grad(np.arange(5.0), 0.1, 2)[1])"
-    out = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    out = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
     assert float(out.stdout) == pytest.approx(s2s.grad(relax, 1)(np.arange(5.0), 0.1, 2))
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("function, argnums, args", EXAMPLES, ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(
+    "function, argnums, args", EXAMPLES, ids=lambda x: getattr(x, "__name__", "")
+)
 def test_compiled_export_runs_without_s2s(function, argnums, args, tmp_path):
     path = s2s.jit(s2s.grad(function, argnums)).export(tmp_path / "exported.py", *args)
     assert "s2s" not in path.read_text().replace("s2s.grad", "")
     namespace = {}
     exec(path.read_text(), namespace)
-    for got, wanted in zip(namespace[f"{function.__name__}_grad"](*args), s2s.grad(function, argnums)(*args)):
+    for got, wanted in zip(
+        namespace[f"{function.__name__}_grad"](*args), s2s.grad(function, argnums)(*args)
+    ):
         np.testing.assert_allclose(got, wanted, rtol=1e-12)
 
 
@@ -370,7 +397,8 @@ def test_html_links_lines():
 
 @pytest.mark.slow
 def test_command_line(tmp_path):
-    (tmp_path / "model.py").write_text("import numpy as np\n\ndef g(x):\n    return np.sin(x) * x\n")
+    (tmp_path / "model.py").write_text("import numpy as np\n\ndef g(x):\n"
+                                       "    return np.sin(x) * x\n")
     command = [sys.executable, "-m", "s2s", "source", "model:g", "--grad"]
     out = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "def g_grad(x):" in out.stdout
@@ -393,11 +421,14 @@ def test_check_grads_notices_a_wrong_derivative():
         s2s.check_grads(wrong, (2.0,), order=1)
 
 
-# -------------------------------------------------------------------------------------------- refusing
+# ----------------------------------------------------------------------------------------- refusing
 
 
 def test_integer_argument_is_refused():
-    with pytest.raises(s2s.TypeMismatchError, match=r"x, which is an integer: it has no derivative\nInstead: pass a float, e.g. `x = 2.0`"):
+    with pytest.raises(
+        s2s.TypeMismatchError,
+        match=r"x, which is an integer: it has no derivative\nInstead: pass a float, e.g. `x = 2.0`",
+    ):
         s2s.grad(f)(2, 2.0)
 
 
@@ -405,7 +436,10 @@ def test_result_that_is_no_number_is_refused():
     def g(x):
         return x * 2.0
 
-    with pytest.raises(s2s.TypeMismatchError, match=r"return x \* 2.0(.|\n)*returns an array float64\[:\](.|\n)*np.sum"):
+    with pytest.raises(
+        s2s.TypeMismatchError,
+        match=r"return x \* 2.0(.|\n)*returns an array float64\[:\](.|\n)*np.sum",
+    ):
         s2s.grad(g)(np.ones(3))
     with pytest.raises(s2s.TypeMismatchError, match="returns a tuple"):
         s2s.grad(pair)(1.0)
@@ -413,12 +447,15 @@ def test_result_that_is_no_number_is_refused():
 
 @pytest.mark.parametrize("what", [id, 3, "sin"])
 def test_what_has_no_source_is_refused(what):
-    with pytest.raises(s2s.SourceError, match="Instead: (pass a function that is written in Python|define it)"):
+    with pytest.raises(s2s.SourceError, match="Instead: (pass a function that is written in "
+                                              "Python|define it)"):
         s2s.grad(what)(1.0)
 
 
 def test_missing_argument_is_named():
-    with pytest.raises(s2s.TypeMismatchError, match=r"f_grad\(x, y\): missing a required argument: 'y'"):
+    with pytest.raises(
+        s2s.TypeMismatchError, match=r"f_grad\(x, y\): missing a required argument: 'y'"
+    ):
         s2s.grad(f)(1.0)
 
 
@@ -460,7 +497,9 @@ def test_results_share_no_memory_with_arguments_or_each_other():
     x, y = np.arange(3.0), np.ones(3)
     for f in (lambda x, y: np.sum(x * y), lambda x, y: np.sum(x + y)):
         for a, b in (s2s.grad(f, (0, 1))(x, y), s2s.value_and_grad(f, (0, 1))(x, y)[1]):
-            assert not any(np.shares_memory(p, q) for p, q in ((a, b), (a, x), (a, y), (b, x), (b, y)))
+            assert not any(
+                np.shares_memory(p, q) for p, q in ((a, b), (a, x), (a, y), (b, x), (b, y))
+            )
 
 
 def layer(p, x):
@@ -509,12 +548,18 @@ def test_keyword_only_arguments_in_checks_and_matrices():
 
 @pytest.mark.parametrize("matrix", [s2s.jacfwd, s2s.jacrev, s2s.hessian])
 def test_matrix_of_derivatives_in_an_integer_member_is_refused(matrix):
-    with pytest.raises(s2s.TypeMismatchError, match="it has no derivative|with respect to 3, which is an integer"):
+    with pytest.raises(
+        s2s.TypeMismatchError, match="it has no derivative|with respect to 3, which is an integer"
+    ):
         matrix(lambda p: np.sum(p["a"] ** 2) * p["n"])({"a": WEIGHTS, "n": 3})
 
 
 def test_option_that_jit_does_not_have_is_named():
-    with pytest.raises(s2s.TypeMismatchError, match="jit has no option fast\nInstead: its options are static_argnums, static_argnames, target"):
+    with pytest.raises(
+        s2s.TypeMismatchError,
+        match="jit has no option fast\n"
+        "Instead: its options are static_argnums, static_argnames, target",
+    ):
         s2s.jit(f, fast=True)
 
 
@@ -537,9 +582,16 @@ def test_arguments_missing_in_jvp_and_vjp():
     def f(x, y):
         return x * y
 
-    for call in (lambda: s2s.jvp(f, (1.0,), (1.0,)), lambda: s2s.vjp(f, 1.0), lambda: s2s.check_grads(f, (1.0,))):
-        with pytest.raises(s2s.TypeMismatchError, match=r"(?s)def f\(x, y\):.*f\(x, y\): missing a required argument: 'y'\n"
-                                                        "Instead: pass the arguments that it takes"):
+    for call in (
+        lambda: s2s.jvp(f, (1.0,), (1.0,)),
+        lambda: s2s.vjp(f, 1.0),
+        lambda: s2s.check_grads(f, (1.0,)),
+    ):
+        with pytest.raises(
+            s2s.TypeMismatchError,
+            match=r"(?s)def f\(x, y\):.*f\(x, y\): missing a required argument: 'y'\n"
+            "Instead: pass the arguments that it takes",
+        ):
             call()
 
 

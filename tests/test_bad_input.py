@@ -1,4 +1,6 @@
-"""What s2s refuses, it refuses with the user's line and a remedy; a NaN stays the NaN that NumPy makes."""
+"""What s2s refuses, it refuses with the user's line and a remedy; a NaN stays the NaN that NumPy
+makes.
+"""
 
 import numpy as np
 import pytest
@@ -54,7 +56,14 @@ def test_a_builtin_has_no_source():
 
 
 def test_a_construct_that_is_not_supported():
-    refused(UnsupportedError, lambda: s2s.grad(with_block)(2.0), "test_bad_input.py", "with open(\"file\") as stream", "^", "Instead:")
+    refused(
+        UnsupportedError,
+        lambda: s2s.grad(with_block)(2.0),
+        "test_bad_input.py",
+        'with open("file") as stream',
+        "^",
+        "Instead:",
+    )
     refused(UnsupportedError, lambda: s2s.grad(generator)(2.0), "yield", "Instead:")
 
 
@@ -62,7 +71,13 @@ def test_a_function_that_is_not_known():
     def f(x):
         return np.busday_count(x)
 
-    refused(UnsupportedError, lambda: s2s.grad(f)(2.0), "busday_count", "return np.busday_count(x)", "Instead:")
+    refused(
+        UnsupportedError,
+        lambda: s2s.grad(f)(2.0),
+        "busday_count",
+        "return np.busday_count(x)",
+        "Instead:",
+    )
 
 
 def test_an_integer_argument_to_grad():
@@ -71,7 +86,9 @@ def test_an_integer_argument_to_grad():
 
 
 def test_an_integer_array_to_grad():
-    refused(TypeMismatchError, lambda: s2s.grad(product)(np.arange(3), np.ones(3)), "int64", "float")
+    refused(
+        TypeMismatchError, lambda: s2s.grad(product)(np.arange(3), np.ones(3)), "int64", "float"
+    )
 
 
 def test_a_result_that_is_not_a_number():
@@ -128,4 +145,8 @@ def test_nan_in_the_data_stays_nan():
 def test_the_tangents_must_match_the_primals():
     refused(TypeMismatchError, lambda: s2s.jvp(cube, (2.0,), ()), "1 primals and 0 tangents")
     for transform in (s2s.jvp, s2s.hvp):
-        refused(TypeMismatchError, lambda: transform(cube, 2.0, 1.0), "takes the arguments, and a tangent for each, as two tuples")
+        refused(
+            TypeMismatchError,
+            lambda: transform(cube, 2.0, 1.0),
+            "takes the arguments, and a tangent for each, as two tuples",
+        )

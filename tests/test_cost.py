@@ -63,7 +63,9 @@ def test_a_linear_update_saves_no_element():
 
 
 def test_what_is_asked_only_for_its_shape_is_not_saved():
-    """Of the heat equation the stencil's value is saved, for the derivative in nu, and no version of u; nothing is zeroed to be added to."""
+    """Of the heat equation the stencil's value is saved, for the derivative in nu, and no version
+    of u; nothing is zeroed to be added to.
+    """
     gradient = s2s.grad(heat_equation, argnums=(0, 1))
     lowered = gradient.lower(np.linspace(0.0, 1.0, 12), 0.1, 4)
     assert lowered.memory <= 4 * 10 * 8 + 512
@@ -83,7 +85,9 @@ def test_a_thousand_lengths_are_one_generation_and_one_compilation():
 @pytest.mark.slow
 @pytest.mark.parametrize("program", [p for p in PROGRAMS if p.compiled], ids=lambda p: p.name)
 def test_compiles_in_two_seconds(program):
-    """Cold: nothing on disk.  The first compilation of a process, which loads Numba, is made before.  In CPU time."""
+    """Cold: nothing on disk.  The first compilation of a process, which loads Numba, is made
+    before.  In CPU time.
+    """
     s2s.jit(s2s.grad(lambda x: x * x), cache=False)(2.0)
     times = []
     for _ in range(2):
@@ -120,7 +124,9 @@ def test_a_second_process_takes_machine_code_from_the_cache(tmp_path):
                    "S2S_CACHE_DIR": str(tmp_path / "cache")}
     said = []
     for _ in range(2):
-        result = subprocess.run([sys.executable, "-c", PROCESS], env=environment, capture_output=True, text=True)
+        result = subprocess.run(
+            [sys.executable, "-c", PROCESS], env=environment, capture_output=True, text=True
+        )
         assert result.returncode == 0, result.stderr[-2000:]
         said.append(result.stdout.split())
     assert int(said[0][0]) > 0, "the first process compiles"

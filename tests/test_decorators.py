@@ -1,4 +1,6 @@
-"""Transformations as decorators of functions and methods, which arguments they mean, and what can be copied and pickled."""
+"""Transformations as decorators of functions and methods, which arguments they mean, and what can
+be copied and pickled.
+"""
 
 import copy
 import functools
@@ -100,8 +102,12 @@ def test_methods():
     assert (value, aux) == (np.sum(W * X**2), X[0]) and np.allclose(bar, 2 * W * X)
     assert np.allclose(model.lanes(X), X)
     for owner in (model, Model):
-        assert np.allclose(owner.inside_class(X), 6 * X) and np.allclose(owner.around_class(X), 6 * X)
-        assert np.allclose(owner.inside_static(X), 2 * X) and np.allclose(owner.around_static(X), 2 * X)
+        assert np.allclose(owner.inside_class(X), 6 * X) and np.allclose(
+            owner.around_class(X), 6 * X
+        )
+        assert np.allclose(owner.inside_static(X), 2 * X) and np.allclose(
+            owner.around_static(X), 2 * X
+        )
 
 
 def test_a_method_sees_its_object_as_it_is():
@@ -118,7 +124,8 @@ def test_a_transformed_method_inside_a_program():
 
 
 def test_a_property_is_refused():
-    with pytest.raises(s2s.UnsupportedError, match="grad of a property\nInstead: write @property above @s2s.grad"):
+    with pytest.raises(s2s.UnsupportedError, match="grad of a property\n"
+                                                   "Instead: write @property above @s2s.grad"):
         s2s.grad(property(lambda self: self.w))
 
     class Fixed:
@@ -164,7 +171,7 @@ def test_keywords_are_named_in_generated_code():
     assert np.allclose(gradient(X, shift=1.0, scale=3.0), 6 * X)
 
 
-# ------------------------------------------------------------------------------------------ which arguments
+# ---------------------------------------------------------------------------------- which arguments
 
 
 def test_arguments_by_number_from_the_end_and_by_name():
@@ -176,40 +183,71 @@ def test_arguments_by_number_from_the_end_and_by_name():
     assert s2s.grad(lambda x, *, k: x * k, argnums="k")(2.0, k=3.0) == 2.0
 
 
-@pytest.mark.parametrize("argnums, message, remedy", [
-    ("y", "loss is given no argument y, which argnums names", "name one of x, k"),
-    (-3, "loss has 2 arguments, and argnums names argument -3", "number them from 0, or from -1 backwards"),
-    (2, "loss has 2 arguments, and argnums names argument 2", "number them from 0"),
-])
+@pytest.mark.parametrize(
+    "argnums, message, remedy",
+    [
+        ("y", "loss is given no argument y, which argnums names", "name one of x, k"),
+        (
+            -3,
+            "loss has 2 arguments, and argnums names argument -3",
+            "number them from 0, or from -1 backwards",
+        ),
+        (2, "loss has 2 arguments, and argnums names argument 2", "number them from 0"),
+    ],
+)
 def test_arguments_that_are_not_there(argnums, message, remedy):
     with pytest.raises(s2s.TypeMismatchError) as caught:
         s2s.grad(loss, argnums=argnums)(X, 2.0)
     assert message in str(caught.value) and f"Instead: {remedy}" in str(caught.value)
 
 
-@pytest.mark.parametrize("static", [{"static_argnums": 1}, {"static_argnums": (-1,)}, {"static_argnames": "n"}])
+@pytest.mark.parametrize(
+    "static", [{"static_argnums": 1}, {"static_argnums": (-1,)}, {"static_argnames": "n"}]
+)
 def test_static_arguments_decide_the_code(static):
     def powers(x, n):
         return sum([x**k for k in range(n)])
 
-    f = s2s.grad(s2s.jit(powers, **static))  # interpreted: what is inside a jit is transformed, not called
+    # interpreted: what is inside a jit is transformed, not called
+    f = s2s.grad(s2s.jit(powers, **static))
     assert f(2.0, 3) == 5.0 and f(2.0, n=4) == 17.0 and f(2.0, 3) == 5.0
 
 
 def test_static_arguments_of_equal_value_and_other_type_are_told_apart():
-    f = s2s.grad(s2s.jit(lambda x, n: x * (2 if isinstance(n, bool) else 3 if isinstance(n, int) else 4), static_argnums=1))
+    f = s2s.grad(
+        s2s.jit(
+            lambda x, n: x * (2 if isinstance(n, bool) else 3 if isinstance(n, int) else 4),
+            static_argnums=1,
+        )
+    )
     assert [f(1.0, n) for n in (True, 1, 1.0)] == [2.0, 3.0, 4.0]
-    g = s2s.grad(s2s.jit(lambda x, pair: x * (2 if isinstance(pair[0], int) else 3), static_argnums=1))
+    g = s2s.grad(
+        s2s.jit(lambda x, pair: x * (2 if isinstance(pair[0], int) else 3), static_argnums=1)
+    )
     assert [g(1.0, pair) for pair in ((1,), (1.0,))] == [2.0, 3.0]
 
 
 @pytest.mark.lengthy
-@pytest.mark.parametrize("make, message, remedy", [
-    (lambda: s2s.jit(loss, static_argnames="n"), "static_argnames names n, and loss has no such argument", "name one of x, k"),
-    (lambda: s2s.jit(loss, static_argnums=5), "static_argnums names argument 5, and loss takes 2", "number them from 0"),
-    (lambda: s2s.jit(loss, static_argnums=1)(X, [1]), "the static argument k is a list, which cannot be hashed",
-     "pass numbers, strings, tuples or functions there, or do not make it static"),
-])
+@pytest.mark.parametrize(
+    "make, message, remedy",
+    [
+        (
+            lambda: s2s.jit(loss, static_argnames="n"),
+            "static_argnames names n, and loss has no such argument",
+            "name one of x, k",
+        ),
+        (
+            lambda: s2s.jit(loss, static_argnums=5),
+            "static_argnums names argument 5, and loss takes 2",
+            "number them from 0",
+        ),
+        (
+            lambda: s2s.jit(loss, static_argnums=1)(X, [1]),
+            "the static argument k is a list, which cannot be hashed",
+            "pass numbers, strings, tuples or functions there, or do not make it static",
+        ),
+    ],
+)
 def test_static_arguments_that_cannot_be(make, message, remedy):
     with pytest.raises(s2s.TypeMismatchError) as caught:
         make()
@@ -228,15 +266,19 @@ def test_static_arguments_compiled():
 
     assert np.array_equal(Grid(3).fill(2.0), [2.0, 2.0, 2.0])
     assert np.array_equal(Grid(2).fill(2.0, make=np.ones), [3.0, 3.0])
-    f = s2s.jit(s2s.grad(lambda x, mode, n: np.sum(np.ones(n) * (np.sin(x) if mode == "sin" else x))),
-                static_argnames=("mode", "n"))
+    f = s2s.jit(
+        s2s.grad(lambda x, mode, n: np.sum(np.ones(n) * (np.sin(x) if mode == "sin" else x))),
+        static_argnames=("mode", "n"),
+    )
     assert np.isclose(f(0.5, "sin", 3), 3 * np.cos(0.5)) and f(0.5, "id", n=2) == 2.0
 
 
-# ------------------------------------------------------------------------------------- copies and pickles
+# ------------------------------------------------------------------------------- copies and pickles
 
 
-@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))])
+@pytest.mark.parametrize(
+    "again", [copy.copy, copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))]
+)
 def test_transformed_functions_are_copied_and_pickled(again):
     for t in (slope, s2s.grad(loss), s2s.grad(partial(loss, k=2.0))):
         t(X)
@@ -249,7 +291,11 @@ def test_transformed_functions_are_copied_and_pickled(again):
 def test_a_lambda_in_another_process(tmp_path):
     cloudpickle = pytest.importorskip("cloudpickle")
     scale = 3.0
-    f = s2s.from_source("def f(x):\n    return x**2 * scale\n", {"scale": scale, "__name__": "__main__"}, "<nowhere>")
+    f = s2s.from_source(
+        "def f(x):\n    return x**2 * scale\n",
+        {"scale": scale, "__name__": "__main__"},
+        "<nowhere>",
+    )
     (tmp_path / "f.pickle").write_bytes(cloudpickle.dumps(s2s.grad(f)))
     code = f"import pickle; print(pickle.load(open({str(tmp_path / 'f.pickle')!r}, 'rb'))(2.0))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -271,7 +317,7 @@ def test_objects_that_say_they_are_equal_are_told_apart():
     assert [gradient(1.0, Named("a", w)) for w in (2.0, 7.0)] == [2.0, 7.0]
 
 
-# --------------------------------------------------------------------------------- whole derivatives of methods
+# --------------------------------------------------------------------- whole derivatives of methods
 
 
 class Spring:
@@ -351,11 +397,15 @@ def test_methods_count_arguments_after_the_object(spring):
     assert value == np.sum(W * X**2) and np.allclose(slope, 2 * W * X)
     assert np.allclose(spring.lanes(X), W[0] * X) and np.allclose(spring.slopes(X), 2 * W[0] * X)
     for owner in (spring, type(spring)):
-        assert np.allclose(owner.around_class(X), np.diag(2 * X)) and np.allclose(owner.inside_class(X), np.diag(2 * X))
+        assert np.allclose(owner.around_class(X), np.diag(2 * X)) and np.allclose(
+            owner.inside_class(X), np.diag(2 * X)
+        )
         assert np.allclose(owner.of_static(X), np.diag(6 * X))
     before = spring.by_columns(X)
     spring.w = spring.w * 2
-    assert np.allclose(spring.by_columns(X), 2 * before) and np.allclose(spring.by_rows(X), 2 * before)
+    assert np.allclose(spring.by_columns(X), 2 * before) and np.allclose(
+        spring.by_rows(X), 2 * before
+    )
     spring.w = W
 
 
@@ -369,15 +419,24 @@ def curvature(x):
     return np.sum(x**3)
 
 
-@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))])
+@pytest.mark.parametrize(
+    "again", [copy.copy, copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))]
+)
 def test_whole_derivatives_are_copied_and_pickled(again):
-    for t in (curvature, Spring(W).stiffness, s2s.jacfwd(s2s.grad(loss)), s2s.jacrev(partial(loss, k=2.0))):
+    for t in (
+        curvature,
+        Spring(W).stiffness,
+        s2s.jacfwd(s2s.grad(loss)),
+        s2s.jacrev(partial(loss, k=2.0)),
+    ):
         assert np.array_equal(again(t)(X), t(X))
     assert again(curvature) is curvature
 
 
 def test_a_cotangent_of_what_is_no_data_is_none():
-    y, pull = s2s.vjp(lambda spring, how, x: spring.w[0] * np.sin(x) if how == "sin" else x, Spring(W), "sin", 0.5)
+    y, pull = s2s.vjp(
+        lambda spring, how, x: spring.w[0] * np.sin(x) if how == "sin" else x, Spring(W), "sin", 0.5
+    )
     assert pull(1.0) == (None, None, np.cos(0.5))
 
 
@@ -424,4 +483,7 @@ def test_what_is_kept_with_a_function_is_not_taken_for_another():
     def fourth(x):
         return square(x) ** 2
 
-    assert s2s.jvp(fourth, (3.0,), (1.0,)) == (81.0, 108.0) and s2s.jvp(square, (3.0,), (1.0,)) == (9.0, 6.0)
+    assert s2s.jvp(fourth, (3.0,), (1.0,)) == (81.0, 108.0) and s2s.jvp(square, (3.0,), (1.0,)) == (
+        9.0,
+        6.0,
+    )

@@ -1,4 +1,6 @@
-"""Generated programs, a few of the fuzzer's: Python, the interpreter, printed code and derivatives agree."""
+"""Generated programs, a few of the fuzzer's: Python, the interpreter, printed code and derivatives
+agree.
+"""
 
 import importlib.machinery
 import importlib.util
@@ -42,13 +44,17 @@ def test_generated_program(seed):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_wide_program(seed):
-    """One in all of Python that numerical code is written in; it may be refused, and never wrong."""
+    """One in all of Python that numerical code is written in; it may be refused, and never
+    wrong.
+    """
     text = idioms.text(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for way in fuzz.ways(seed, 0):
             message = fuzz.attempt(text, seed, way)
-            assert message is None or message.startswith(fuzz.REFUSED), f"seed {seed}, {way}\n{text}\n{message}"
+            assert message is None or message.startswith(fuzz.REFUSED), (
+                f"seed {seed}, {way}\n{text}\n{message}"
+            )
 
 
 @pytest.mark.parametrize("seed", [1624, 3500, 61929, 61955])

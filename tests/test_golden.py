@@ -1,8 +1,9 @@
 """The picture book: tests/golden/*.py, compared exactly, and run.
 
-Each file holds a function `f`, arguments, and below a line of dashes what s2s generates: the SSA of `f`, then its
-derivative (or what `OF` asks for).  The texts must be those that are generated now; and whatever they are, running them must give what
-hyper-dual numbers give.  `pytest --update-golden` rewrites the files, but none that the oracles reject.
+Each file holds a function `f`, arguments, and below a line of dashes what s2s generates: the SSA of
+`f`, then its derivative (or what `OF` asks for).  The texts must be those that are generated now;
+and whatever they are, running them must give what hyper-dual numbers give.  `pytest
+--update-golden` rewrites the files, but none that the oracles reject.
 """
 
 import dataclasses
@@ -37,7 +38,9 @@ def load(path: Path, text: str | None = None):
 
 
 def without_imports(text: str) -> str:
-    return re.sub(r"\A(?:(?:import|from) .*\n|\n|\"\"\"(?:.|\n)*?\"\"\"\n)*", "", text).strip() + "\n"
+    return (
+        re.sub(r"\A(?:(?:import|from) .*\n|\n|\"\"\"(?:.|\n)*?\"\"\"\n)*", "", text).strip() + "\n"
+    )
 
 
 def generated(module) -> tuple[str, str]:
@@ -50,7 +53,9 @@ def generated(module) -> tuple[str, str]:
         case "grad before any call":
             derivative = s2s.grad(module.f, argnums=module.WRT).source
         case "jvp":
-            dots = tuple(np.zeros_like(x) if isinstance(x, np.ndarray) else 0.0 for x in module.ARGS)
+            dots = tuple(
+                np.zeros_like(x) if isinstance(x, np.ndarray) else 0.0 for x in module.ARGS
+            )
             derivative = s2s.jvp(module.f).lower(*module.ARGS, *dots).source
         case "jacrev" | "jacfwd" | "hessian" as kind:
             derivative = getattr(s2s, kind)(module.f, argnums=module.WRT).lower(*module.ARGS).source
@@ -69,7 +74,10 @@ def generated(module) -> tuple[str, str]:
 
 def batch_of(module) -> tuple:
     """The module's arguments, three different copies of each that is batched, stacked."""
-    axes = [None if axis is None else np.stack([x, x * 0.7, x * 1.3], axis) for x, axis in zip(module.ARGS, module.IN_AXES)]
+    axes = [
+        None if axis is None else np.stack([x, x * 0.7, x * 1.3], axis)
+        for x, axis in zip(module.ARGS, module.IN_AXES)
+    ]
     return tuple(x if stacked is None else stacked for x, stacked in zip(module.ARGS, axes))
 
 
@@ -82,9 +90,20 @@ def judge(module) -> str:
     of = getattr(module, "OF", "grad")
     if of == "vmap":
         batch = batch_of(module)
-        lanes = [module.f(*(x if axis is None else np.take(x, k, axis) for x, axis in zip(batch, module.IN_AXES)))
-                 for k in range(3)]
-        return "" if is_close(module.f_vmap(*batch), np.stack(lanes), 1e-13) else "the lanes compute something else"
+        lanes = [
+            module.f(
+                *(
+                    x if axis is None else np.take(x, k, axis)
+                    for x, axis in zip(batch, module.IN_AXES)
+                )
+            )
+            for k in range(3)
+        ]
+        return (
+            ""
+            if is_close(module.f_vmap(*batch), np.stack(lanes), 1e-13)
+            else "the lanes compute something else"
+        )
     rng = np.random.default_rng(0)
     for _ in range(3):
         tangents = [direction(x, rng) for x in module.ARGS]
@@ -120,7 +139,11 @@ def judged_jacobian(module, tangents: list) -> str:
     """J @ t, where the first argument, an array, is what moves."""
     jacobian = (module.f_jacrev if module.OF == "jacrev" else module.f_jacfwd)(*module.ARGS)
     got = np.tensordot(jacobian, tangents[0], np.ndim(tangents[0]))
-    return "" if is_close(got, dual(module.f, module.ARGS, in_first(tangents))[1], 1e-9) else "the Jacobian is wrong"
+    return (
+        ""
+        if is_close(got, dual(module.f, module.ARGS, in_first(tangents))[1], 1e-9)
+        else "the Jacobian is wrong"
+    )
 
 
 def judged_curvature(module, tangents: list) -> str:
@@ -128,13 +151,19 @@ def judged_curvature(module, tangents: list) -> str:
     t = tangents[0]
     match module.OF:
         case "hvp":
-            got = np.sum(t * module.f_hvp(*module.ARGS, *[t, *(np.zeros_like(x) for x in tangents[1:])]))
+            got = np.sum(
+                t * module.f_hvp(*module.ARGS, *[t, *(np.zeros_like(x) for x in tangents[1:])])
+            )
         case "hessian":
             got = t @ module.f_hessian(*module.ARGS) @ t
         case _:
             got = module.f_grad_grad(*module.ARGS) * t * t
     expected = dual_second(module.f, module.ARGS, in_first(tangents), in_first(tangents))
-    return "" if is_close(got, expected, 1e-8) else f"the second derivative is wrong: {got} for {expected}"
+    return (
+        ""
+        if is_close(got, expected, 1e-8)
+        else f"the second derivative is wrong: {got} for {expected}"
+    )
 
 
 def judged_pullback(module, tangents: list) -> str:
@@ -145,8 +174,14 @@ def judged_pullback(module, tangents: list) -> str:
     return "" if is_close(sum(pairs), np.sum(y_bar * y_dot), 1e-9) else "the cotangents are wrong"
 
 
-JUDGED = {"jacrev": judged_jacobian, "jacfwd": judged_jacobian, "hvp": judged_curvature, "hessian": judged_curvature,
-          "grad of grad": judged_curvature, "vjp in two": judged_pullback}
+JUDGED = {
+    "jacrev": judged_jacobian,
+    "jacfwd": judged_jacobian,
+    "hvp": judged_curvature,
+    "hessian": judged_curvature,
+    "grad of grad": judged_curvature,
+    "vjp in two": judged_pullback,
+}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -161,7 +196,9 @@ def test_golden(path, request):
     if request.config.getoption("--update-golden"):
         path.write_text(text)
     else:
-        assert written == text, f"{path.name} is out of date: look at it, then pytest --update-golden"
+        assert written == text, (
+            f"{path.name} is out of date: look at it, then pytest --update-golden"
+        )
 
 
 def test_oracles_reject_a_wrong_derivative():

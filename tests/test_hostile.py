@@ -1,7 +1,8 @@
-"""Programs that found something wrong once: each row is what a user wrote, and is judged from every side.
+"""Programs that found something wrong once: each row is what a user wrote, and is judged from every
+side.
 
-A program goes through reverse, forward and second order, the text printed before and after a call run on its own, vmap against
-calls one by one, and, for those marked so, native code.
+A program goes through reverse, forward and second order, the text printed before and after a call
+run on its own, vmap against calls one by one, and, for those marked so, native code.
 """
 
 import ast
@@ -105,10 +106,23 @@ def endless_until_it_returns(x):
             return np.sum(a**3)
 
 
-ROWS = [(both_broadcast, X[:4], COLUMN), (both_broadcast, X, X[:1, None]), (both_broadcast, 2.0, M), (both_broadcast, M, M[:, :1]),
-        (both_broadcast, X[:1], COLUMN), (ends_of_slices, X), (new_axes, X), (new_axes, X[:1]), (triangle, X),
-        (writes_and_breaks, X), (views_of_rows_and_columns, M), (three_buffers, X),
-        (endless_until_it_returns, X), (bubble_sort, X), (cholesky, M @ M.T + 3 * np.eye(3))]
+ROWS = [
+    (both_broadcast, X[:4], COLUMN),
+    (both_broadcast, X, X[:1, None]),
+    (both_broadcast, 2.0, M),
+    (both_broadcast, M, M[:, :1]),
+    (both_broadcast, X[:1], COLUMN),
+    (ends_of_slices, X),
+    (new_axes, X),
+    (new_axes, X[:1]),
+    (triangle, X),
+    (writes_and_breaks, X),
+    (views_of_rows_and_columns, M),
+    (three_buffers, X),
+    (endless_until_it_returns, X),
+    (bubble_sort, X),
+    (cholesky, M @ M.T + 3 * np.eye(3)),
+]
 LANES = [(triangle, (0,), (M,)), (new_axes, (0,), (M,)), (both_broadcast, (0, 0), (M, COLUMN))]
 by_name = {"ids": lambda x: x[0].__name__ if isinstance(x, tuple) else None}
 
@@ -169,7 +183,9 @@ def test_lanes_agree_with_calls_one_by_one(row):
     values, bars = s2s.vmap(function, in_axes=axes)(*args)
     for k in range(len(args[0])):
         value, lane = function(*(x[k] for x in args))
-        assert is_close(values[k], value, 1e-12) and is_close(tuple(bar[k] for bar in bars), lane, 1e-12)
+        assert is_close(values[k], value, 1e-12) and is_close(
+            tuple(bar[k] for bar in bars), lane, 1e-12
+        )
 
 
 class Model:

@@ -1,4 +1,6 @@
-"""`import s2s` is quick: it loads neither Numba nor SciPy, nor what only notebooks need, which come when something that is done needs them."""
+"""`import s2s` is quick: it loads neither Numba nor SciPy, nor what only notebooks need, which come
+when something that is done needs them.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,8 @@ def test_importing_loads_neither_numba_nor_scipy(tmp_path):
 
 @pytest.mark.lengthy
 def test_threads_are_set_without_numba(tmp_path):
-    run("before = s2s.set_threads(1); assert s2s.threads() == 1 and s2s.set_threads(before) == 1 and not loaded(), loaded()", tmp_path)
+    run("before = s2s.set_threads(1); assert s2s.threads() == 1 and s2s.set_threads(before) == 1 "
+        "and not loaded(), loaded()", tmp_path)
 
 
 @pytest.mark.lengthy
@@ -99,13 +102,14 @@ assert np.allclose(df(x), 2 / np.sqrt(np.pi) * np.exp(-x**2))
 """, tmp_path)
 
 
-# ------------------------------------------------------------------------------------------ mechanism
+# ---------------------------------------------------------------------------------------- mechanism
 
 
 @pytest.fixture
 def module(tmp_path, monkeypatch):
     """The name of a module that nobody has imported."""
-    (tmp_path / "heavy_module.py").write_text("import time\ntime.sleep(0.05)\ndef one(): return 1\nother = one\n")
+    (tmp_path / "heavy_module.py").write_text("import time\ntime.sleep(0.05)\n"
+                                              "def one(): return 1\nother = one\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     yield "heavy_module"
     sys.modules.pop("heavy_module", None)
@@ -145,7 +149,9 @@ def test_what_a_named_function_means_is_found_when_its_module_has_come(module):
     assert module not in sys.modules
     one = Named(module, "one")
     assert one() == 1
-    assert one.function in table and table[one.function] == "one" and table.get(one.function) == "one"
+    assert (
+        one.function in table and table[one.function] == "one" and table.get(one.function) == "one"
+    )
     assert sys.modules[module].other in table
 
 

@@ -77,9 +77,19 @@ def newton(x):
 
 
 VECTOR = np.array([1.0, 2.0, 3.0])
-CASES = [(grad_inside, 2.0), (jvp_inside, 2.0), (vjp_inside, 2.0), (value_and_grad_inside, VECTOR),
-         (grad_of_a_lambda, 2.0), (grad_of_a_nested_function_in_a_loop, 0.3), (hvp_inside, VECTOR),
-         (vmap_inside, VECTOR), (jacobians_inside, VECTOR), (hessian_inside, VECTOR), (newton, VECTOR / 10)]
+CASES = [
+    (grad_inside, 2.0),
+    (jvp_inside, 2.0),
+    (vjp_inside, 2.0),
+    (value_and_grad_inside, VECTOR),
+    (grad_of_a_lambda, 2.0),
+    (grad_of_a_nested_function_in_a_loop, 0.3),
+    (hvp_inside, VECTOR),
+    (vmap_inside, VECTOR),
+    (jacobians_inside, VECTOR),
+    (hessian_inside, VECTOR),
+    (newton, VECTOR / 10),
+]
 
 
 @pytest.mark.lengthy
@@ -89,7 +99,7 @@ def test_derivative_of_a_program_with_transformations(function, x):
         s2s.check_grads(s2s.api.as_transformed(function), (x,), order=2)
 
 
-# ------------------------------------------------------------------------ pullbacks and pushforwards inside
+# ---------------------------------------------------------------- pullbacks and pushforwards inside
 
 
 def settled(x):
@@ -99,7 +109,9 @@ def settled(x):
 
 
 def writes_after(x):
-    """What the second halves read is what there was, whatever is written into it before they are called."""
+    """What the second halves read is what there was, whatever is written into it before they are
+    called.
+    """
     x = x * 1.0
     y, pull = s2s.vjp(lambda z: np.exp(z) * z, x)
     value, push = s2s.linearize(settled, x)
@@ -155,7 +167,15 @@ def in_one_branch(x):
     return np.sum(slope * y)
 
 
-HALVES = [writes_after, several_calls, in_one_branch, pushed_in_a_loop, handed_on, batched_inside, beside]
+HALVES = [
+    writes_after,
+    several_calls,
+    in_one_branch,
+    pushed_in_a_loop,
+    handed_on,
+    batched_inside,
+    beside,
+]
 
 
 @pytest.mark.lengthy
@@ -189,13 +209,28 @@ def test_gradients_of_containers_in_functions_that_are_called():
         return task(inner(inner(p, x), x), x)
 
     p = np.array([0.3, 0.4]), np.array([0.5, 0.6])
-    np.testing.assert_allclose(s2s.vmap(outer, in_axes=(None, 0))(p, np.array([0.7, 0.3])), [outer(p, 0.7), outer(p, 0.3)], rtol=1e-14)
+    np.testing.assert_allclose(
+        s2s.vmap(outer, in_axes=(None, 0))(p, np.array([0.7, 0.3])),
+        [outer(p, 0.7), outer(p, 0.3)],
+        rtol=1e-14,
+    )
 
 
 @pytest.mark.lengthy
-@pytest.mark.parametrize("read", [lambda y: np.sum(y, axis=1), lambda y: np.sum(y, axis=-1), lambda y: y.T, lambda y: y[0, 1:], len])
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda y: np.sum(y, axis=1),
+        lambda y: np.sum(y, axis=-1),
+        lambda y: y.T,
+        lambda y: y[0, 1:],
+        len,
+    ],
+)
 def test_a_number_for_each_element_meets_an_array_of_more_axes(read):
-    """The derivative of a sum is a number spread over a shape, which need not be that of what it is multiplied by."""
+    """The derivative of a sum is a number spread over a shape, which need not be that of what it is
+    multiplied by.
+    """
     b, table = np.ones(3), np.arange(1.0, 13.0).reshape(4, 3)
 
     def f(c, b, table):
@@ -207,7 +242,9 @@ def test_a_number_for_each_element_meets_an_array_of_more_axes(read):
 
     for argnums in (0, 2):
         for t in (s2s.grad, lambda f, argnums: s2s.jacfwd(f, argnums), s2s.hessian):
-            np.testing.assert_allclose(t(f, argnums)(2.0, b, table), t(plain, argnums)(2.0, b, table), rtol=1e-12)
+            np.testing.assert_allclose(
+                t(f, argnums)(2.0, b, table), t(plain, argnums)(2.0, b, table), rtol=1e-12
+            )
     assert s2s.value_and_grad(f)(2.0, b, table)[0] == plain(2.0, b, table)
 
 
@@ -217,10 +254,16 @@ AXES, WHICH, AUX = (0, None), (1,), True
 def options_from_outside(axes):
     def f(x):
         which = 0, None
-        y = s2s.vmap(lambda a, b: a * b, axes)(x, 2.0) + s2s.vmap(lambda a, b: a * b, in_axes=which)(x, 3.0)
+        y = s2s.vmap(lambda a, b: a * b, axes)(x, 2.0) + s2s.vmap(
+            lambda a, b: a * b, in_axes=which
+        )(x, 3.0)
         (slope,) = s2s.grad(lambda a, b: np.sum(a * b * b), argnums=WHICH)(2.0, y)
-        _, y_dot, _ = s2s.jvp(lambda y: (np.sum(y * y), 1.0), primals=(y,), tangents=(slope,), has_aux=AUX)
-        return y_dot + np.sum(s2s.hvp(lambda a, y: np.sum(a * y**3), (2.0, y), (0.0, slope), WHICH[0]))
+        _, y_dot, _ = s2s.jvp(
+            lambda y: (np.sum(y * y), 1.0), primals=(y,), tangents=(slope,), has_aux=AUX
+        )
+        return y_dot + np.sum(
+            s2s.hvp(lambda a, y: np.sum(a * y**3), (2.0, y), (0.0, slope), WHICH[0])
+        )
 
     return f
 
@@ -282,7 +325,9 @@ def test_parameters_may_be_left_to_their_defaults(f):
     """They ended in a ValueError or an IndexError of the compiler's own."""
     x, y = np.array([0.5, -1.0, 2.0]), np.array([0.3, 0.1, -0.4])
     expected = s2s.tree.leaves(f(x, y))
-    weights = [np.cos(1.0 + k + np.arange(np.size(e))).reshape(np.shape(e)) for k, e in enumerate(expected)]
+    weights = [
+        np.cos(1.0 + k + np.arange(np.size(e))).reshape(np.shape(e)) for k, e in enumerate(expected)
+    ]
 
     def inside(x, y):
         return sum([np.sum(a * b) for a, b in zip(s2s.tree.leaves(f(x, y)), weights)])
@@ -290,4 +335,6 @@ def test_parameters_may_be_left_to_their_defaults(f):
     inside_value, slope = s2s.value_and_grad(inside)(x, y)
     np.testing.assert_allclose(inside_value, sum(np.sum(a * b) for a, b in zip(expected, weights)))
     step = 1e-6 * np.array([1.0, -2.0, 0.5])
-    np.testing.assert_allclose(slope @ step * 2, inside(x + step, y) - inside(x - step, y), rtol=1e-5)
+    np.testing.assert_allclose(
+        slope @ step * 2, inside(x + step, y) - inside(x - step, y), rtol=1e-5
+    )

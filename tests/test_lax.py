@@ -7,7 +7,12 @@ from judge import judge
 import s2s
 
 RNG = np.random.default_rng(8)
-W, H, XS, US = RNG.normal(size=(3, 3)), RNG.normal(size=3), RNG.normal(size=(5, 3)), RNG.normal(size=5)
+W, H, XS, US = (
+    RNG.normal(size=(3, 3)),
+    RNG.normal(size=3),
+    RNG.normal(size=(5, 3)),
+    RNG.normal(size=5),
+)
 X = RNG.normal(size=6)
 
 
@@ -64,15 +69,33 @@ def raveled(x):
 
 
 def weighted(x):
-    p = s2s.tree.map(lambda u, v: u * v, {"a": x, "b": [x[0], (x[1], None)]}, {"a": np.sin(x), "b": [2.0, (3.0, None)]})
+    p = s2s.tree.map(
+        lambda u, v: u * v,
+        {"a": x, "b": [x[0], (x[1], None)]},
+        {"a": np.sin(x), "b": [2.0, (3.0, None)]},
+    )
     leaves, whole = s2s.tree.flatten(p)
     again = s2s.tree.unflatten(whole, [leaf * leaf for leaf in leaves])
     return np.sum(again["a"]) + again["b"][0] * again["b"][1][0] + len(s2s.tree.leaves(p))
 
 
-PROGRAMS = [(recurrent, (W, H, XS, US)), (backwards, (0.3, US)), (without_xs, (0.7, 4)), (without_xs, (0.7, 0)), (loops, (1.2, 4)),
-            (choices, (0.4, 0)), (choices, (0.4, 1)), (choices, (-0.4, 7)), (choices, (0.4, -1)), (recurrence, (US, XS[:, 0])),
-            (recurrence, (US[:1], XS[:1, 0])), (recurrence, (US[:4], XS[:4, 0])), (from_the_end, (XS,)), (raveled, (X,)), (weighted, (X,))]
+PROGRAMS = [
+    (recurrent, (W, H, XS, US)),
+    (backwards, (0.3, US)),
+    (without_xs, (0.7, 4)),
+    (without_xs, (0.7, 0)),
+    (loops, (1.2, 4)),
+    (choices, (0.4, 0)),
+    (choices, (0.4, 1)),
+    (choices, (-0.4, 7)),
+    (choices, (0.4, -1)),
+    (recurrence, (US, XS[:, 0])),
+    (recurrence, (US[:1], XS[:1, 0])),
+    (recurrence, (US[:4], XS[:4, 0])),
+    (from_the_end, (XS,)),
+    (raveled, (X,)),
+    (weighted, (X,)),
+]
 
 
 @pytest.mark.lengthy
@@ -82,7 +105,9 @@ def test_programs(f, args):
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("f, args", [PROGRAMS[k] for k in (0, 1, 4, 5, 9)], ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(
+    "f, args", [PROGRAMS[k] for k in (0, 1, 4, 5, 9)], ids=lambda x: getattr(x, "__name__", "")
+)
 def test_programs_compiled(f, args):
     judge(f, *args, compiled=True, second=f not in (recurrence, recurrent))
 
@@ -90,14 +115,21 @@ def test_programs_compiled(f, args):
 def test_a_scan_is_a_loop_over_arrays():
     gradient = s2s.grad(recurrent)
     gradient(W, H, XS, US)
-    assert "hs = np.empty((n, len(W)))" in gradient.source or "ys = np.empty((n, len(W)))" in gradient.source
-    assert "scan" not in gradient.source.split('"""')[2].replace("# scan", "").replace('"scan over', "")
+    assert (
+        "hs = np.empty((n, len(W)))" in gradient.source
+        or "ys = np.empty((n, len(W)))" in gradient.source
+    )
+    assert "scan" not in gradient.source.split('"""')[2].replace("# scan", "").replace(
+        '"scan over', ""
+    )
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 7, 8, 9])
 def test_associative_scan_is_the_sequential_one(n):
     a = RNG.normal(size=(n, 2))
-    np.testing.assert_allclose(s2s.associative_scan(lambda x, y: x + y, a), np.cumsum(a, axis=0), rtol=1e-13)
+    np.testing.assert_allclose(
+        s2s.associative_scan(lambda x, y: x + y, a), np.cumsum(a, axis=0), rtol=1e-13
+    )
     matrices = RNG.normal(size=(n, 2, 2))
     found, expected = s2s.associative_scan(np.matmul, matrices), np.eye(2)
     for k in range(n):
@@ -115,7 +147,9 @@ def test_lengths_that_differ_are_refused():
     with pytest.raises(ValueError, match="scan over arrays of different lengths"):
         s2s.scan(lambda c, x: (c, x[0]), 0.0, (np.ones(3), np.ones(4)))
     with pytest.raises(ValueError, match="scan over arrays of different lengths"):
-        s2s.grad(lambda a, b: np.sum(s2s.scan(lambda c, x: (c + x[0] * x[1], None), 0.0, (a, b))[0]))(np.ones(3), np.ones(4))
+        s2s.grad(
+            lambda a, b: np.sum(s2s.scan(lambda c, x: (c + x[0] * x[1], None), 0.0, (a, b))[0])
+        )(np.ones(3), np.ones(4))
     with pytest.raises(ValueError, match="scan needs xs, or a length"):
         s2s.scan(lambda c, x: (c, x), 0.0)
 
@@ -125,7 +159,7 @@ def test_unlike_trees_are_refused():
         s2s.grad(lambda x: s2s.tree.map(lambda a, b: a * b, (x, (x, x)), (x, x))[0])(1.0)
 
 
-# ---------------------------------------------------------------------------------------------- shapes
+# ------------------------------------------------------------------------------------------- shapes
 
 
 def made(A, x, n):
@@ -133,12 +167,18 @@ def made(A, x, n):
     for _ in range(n):
         x = np.tanh(A @ x)
         rows.append(x)
-    return {"last": x, "all": np.stack(rows), "sum": np.sum(x)}, np.zeros(2 * n + 1, np.complex64), "text"
+    return (
+        {"last": x, "all": np.stack(rows), "sum": np.sum(x)},
+        np.zeros(2 * n + 1, np.complex64),
+        "text",
+    )
 
 
 def test_shapes_of_what_does_not_exist():
     big = 10 ** 9
-    result, more, text = s2s.eval_shape(made, s2s.ShapeDtype((big, big), "float64"), s2s.ShapeDtype((big,), "float64"), 7)
+    result, more, text = s2s.eval_shape(
+        made, s2s.ShapeDtype((big, big), "float64"), s2s.ShapeDtype((big,), "float64"), 7
+    )
     assert result["last"] == s2s.ShapeDtype((big,), "float64")
     assert result["all"] == s2s.ShapeDtype((7, big), np.float64) and result["sum"].shape == ()
     assert more == s2s.ShapeDtype((15,), "complex64") and text == "text"
@@ -158,7 +198,9 @@ def test_shapes_that_depend_on_data():
 
 def test_cond_of_an_operand_by_name():
     def f(x):
-        return s2s.cond(x > 0, lambda z: z * z, lambda z: -z, operand=x) + s2s.cond(x < 1, lambda _: x**3, lambda _: x, operand=None)
+        return s2s.cond(x > 0, lambda z: z * z, lambda z: -z, operand=x) + s2s.cond(
+            x < 1, lambda _: x**3, lambda _: x, operand=None
+        )
 
     judge(f, 0.4)
     judge(f, -0.4)
@@ -166,7 +208,9 @@ def test_cond_of_an_operand_by_name():
         s2s.cond(True, np.sin, np.cos, 1.0, operand=2.0)
 
 
-@pytest.mark.parametrize("xs, length", [(np.zeros((0, 3)), None), ({"a": np.zeros((0, 3), np.float32)}, None), (None, 0)])
+@pytest.mark.parametrize(
+    "xs, length", [(np.zeros((0, 3)), None), ({"a": np.zeros((0, 3), np.float32)}, None), (None, 0)]
+)
 def test_scan_over_nothing_says_what_its_ys_would_be(xs, length):
     def step(c, x):
         x = np.ones(3) if x is None else x["a"] if isinstance(x, dict) else x

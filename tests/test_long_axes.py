@@ -1,4 +1,6 @@
-"""Code for long axes does not reckon with slices of length 1: ir/length_assumptions.py, Note [Long axes]."""
+"""Code for long axes does not reckon with slices of length 1: ir/length_assumptions.py, Note [Long
+axes].
+"""
 
 import itertools
 
@@ -32,7 +34,13 @@ def neighbours(u, k):
 
 def ends(u, k):
     head, tail = u[:3], k[-2:]
-    return np.sum(head) * np.sum(tail**2) + len(head) * np.sum(u) + np.sum(np.concatenate((head, tail)) ** 2) + np.sum(k[2:1]) + np.sum(u[-4:-2])
+    return (
+        np.sum(head) * np.sum(tail**2)
+        + len(head) * np.sum(u)
+        + np.sum(np.concatenate((head, tail)) ** 2)
+        + np.sum(k[2:1])
+        + np.sum(u[-4:-2])
+    )
 
 
 def of_dict(p):
@@ -71,9 +79,27 @@ def test_short_and_long_axes_in_turns(f):
 @pytest.mark.compile
 @pytest.mark.parametrize("f", [conducted, neighbours, ends])
 def test_compiled_code_tells_them_apart(f):
-    slope, both = s2s.jit(s2s.grad(f, argnums=(0, 1))), s2s.jit(s2s.value_and_grad(f, argnums=(0, 1)))
+    slope, both = (
+        s2s.jit(s2s.grad(f, argnums=(0, 1))),
+        s2s.jit(s2s.value_and_grad(f, argnums=(0, 1))),
+    )
     plain = s2s.grad(f, argnums=(0, 1))
-    for n, m in [(100, 100), (100, 100), (100, 3), (3, 100), (3, 3), (5, 5), (0, 0), (100, 9), (9, 9), (1, 0), (1, 8), (8, 8), (0, 100), (8, 8)]:
+    for n, m in [
+        (100, 100),
+        (100, 100),
+        (100, 3),
+        (3, 100),
+        (3, 3),
+        (5, 5),
+        (0, 0),
+        (100, 9),
+        (9, 9),
+        (1, 0),
+        (1, 8),
+        (8, 8),
+        (0, 100),
+        (8, 8),
+    ]:
         u, k = RNG.normal(size=n), RNG.normal(size=m)
         for _ in range(2):  # the second time without a closer look
             expected = answered(plain, u, k)
@@ -96,7 +122,12 @@ def test_second_halves_are_not_asked(f, monkeypatch):
         _, push = s2s.linearize(compiled, x, y)
         for _ in range(2):
             agree(pull(1.0), s2s.grad(f, argnums=(0, 1))(x, y))
-            np.testing.assert_allclose(push(x, y), sum(np.sum(a * b) for a, b in zip(pull(1.0), (x, y))), rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(
+                push(x, y),
+                sum(np.sum(a * b) for a, b in zip(pull(1.0), (x, y))),
+                rtol=1e-9,
+                atol=1e-12,
+            )
 
 
 def test_captured_and_contained_axes():
@@ -132,7 +163,9 @@ def test_long_axes_meet_as_whole_arrays_do():
 
 
 def flowed(u, v, k):
-    """Two fields on a grid, the inside of each by the other's: lengths n - 2 and n - 1 of both meet."""
+    """Two fields on a grid, the inside of each by the other's: lengths n - 2 and n - 1 of both
+    meet.
+    """
     for _ in range(k):
         lap = u[1:-1, 2:] + u[1:-1, :-2] + u[2:, 1:-1] + u[:-2, 1:-1]
         v[1:-1, 1:-1] = 0.2 * lap * v[1:-1, 1:-1]
@@ -145,9 +178,24 @@ def test_compiled_code_supposes_that_slices_of_short_axes_have_not_length_one():
     fast = s2s.jit(s2s.grad(flowed, argnums=(0, 1)))
     u = RNG.normal(size=(5, 6))
     text = fast.lower(u, u, 2).loops
-    assert "supposed_length(" in text and not any(each in text for each in ("broadcast_length", "spread_length", "== 1 else 1"))
+    assert "supposed_length(" in text and not any(
+        each in text for each in ("broadcast_length", "spread_length", "== 1 else 1")
+    )
     plain = s2s.grad(flowed, argnums=(0, 1))
-    shapes = [(5, 6), (3, 6), (6, 3), (3, 3), (2, 5), (2, 2), (4, 4), (9, 4), (9, 9), (3, 9), (1, 4), (0, 3)]
+    shapes = [
+        (5, 6),
+        (3, 6),
+        (6, 3),
+        (3, 3),
+        (2, 5),
+        (2, 2),
+        (4, 4),
+        (9, 4),
+        (9, 9),
+        (3, 9),
+        (1, 4),
+        (0, 3),
+    ]
     for a, b in [*zip(shapes, shapes), ((4, 3), (3, 3)), ((4, 6), (2, 6)), ((3, 3), (5, 3))]:
         u, v = RNG.normal(size=a), RNG.normal(size=b)
         for _ in range(2):
@@ -168,7 +216,9 @@ def test_who_does_not_ask_has_one_code():
 def test_what_is_put_together_again_is_as_long_as_it_was():
     u = RNG.normal(size=20)
     loops = s2s.grad(neighbours, argnums=(0, 1)).lower(u, u).loops
-    assert not any(text in loops for text in ("broadcast_length", "spread_length", "supposed_length", "== 1"))
+    assert not any(
+        text in loops for text in ("broadcast_length", "spread_length", "supposed_length", "== 1")
+    )
 
 
 def test_what_a_loop_carries_and_puts_together_keeps_its_length():
@@ -211,7 +261,8 @@ def test_what_a_loop_carries_has_one_length_where_its_trips_put_two_side_by_side
     assert not any(text in lowered.loops for text in ("broadcast_length", "spread_length", "== 1"))
     forward = lowered.loops[:lowered.loops.index("backwards")]
     assert forward.count("for i in range(") == 1 and "same_length(" in forward
-    assert "append" in s2s.grad(waved_if, argnums=(0, 1)).lower(u, u, 3).source  # a trip of another path says nothing
+    # a trip of another path says nothing
+    assert "append" in s2s.grad(waved_if, argnums=(0, 1)).lower(u, u, 3).source
 
 
 @pytest.mark.compile
@@ -219,7 +270,10 @@ def test_what_a_loop_carries_has_one_length_where_its_trips_put_two_side_by_side
 def test_lengths_that_differ_all_the_same(f):
     plain = s2s.value_and_grad(f, argnums=(0, 1))
     fast = s2s.jit(plain)
-    for (n, m), k in itertools.product([(20, 20), (20, 12), (12, 20), (9, 3), (20, 3), (3, 20), (3, 3), (8, 1), (9, 2), (2, 9)], (0, 1, 3)):
+    for (n, m), k in itertools.product(
+        [(20, 20), (20, 12), (12, 20), (9, 3), (20, 3), (3, 20), (3, 3), (8, 1), (9, 2), (2, 9)],
+        (0, 1, 3),
+    ):
         c, u = RNG.normal(size=n), RNG.normal(size=m)
         try:
             value = f(c, u, k)

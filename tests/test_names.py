@@ -39,7 +39,9 @@ def test_names_of_helpers(f):
         value, (x_bar, _) = s2s.value_and_grad(g, argnums=(0, 1))(X, Y)
         assert value == pytest.approx(f(X, Y), rel=1e-14)
         for k, e in enumerate(np.eye(3)):
-            assert x_bar[k] == pytest.approx((f(X + 1e-6 * e, Y) - f(X - 1e-6 * e, Y)) / 2e-6, rel=1e-7)
+            assert x_bar[k] == pytest.approx(
+                (f(X + 1e-6 * e, Y) - f(X - 1e-6 * e, Y)) / 2e-6, rel=1e-7
+            )
     untyped = {}
     exec(s2s.grad(f).source, untyped)
     np.testing.assert_allclose(untyped[f"{f.__name__}_grad"](X, Y), s2s.grad(f)(X, Y), rtol=1e-13)
@@ -49,5 +51,9 @@ def test_names_of_helpers(f):
 @pytest.mark.parametrize("f", FUNCTIONS)
 def test_names_of_helpers_compiled(f):
     assert s2s.jit(f)(X, Y) == pytest.approx(f(X, Y), rel=1e-14)
-    np.testing.assert_allclose(s2s.jit(s2s.vmap(f))(np.stack([X, Y]), np.stack([Y, X])), [f(X, Y), f(Y, X)], rtol=1e-14)
-    np.testing.assert_allclose(s2s.jit(s2s.grad(s2s.checkpoint(f)))(X, Y), s2s.grad(f)(X, Y), rtol=1e-13)
+    np.testing.assert_allclose(
+        s2s.jit(s2s.vmap(f))(np.stack([X, Y]), np.stack([Y, X])), [f(X, Y), f(Y, X)], rtol=1e-14
+    )
+    np.testing.assert_allclose(
+        s2s.jit(s2s.grad(s2s.checkpoint(f)))(X, Y), s2s.grad(f)(X, Y), rtol=1e-13
+    )

@@ -1,4 +1,6 @@
-"""Where calculus is silent: the conventions of docs/non-smooth.md hold in every mode, and the page says them."""
+"""Where calculus is silent: the conventions of docs/non-smooth.md hold in every mode, and the page
+says them.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +95,10 @@ def page() -> str:
     for title, points in SECTIONS.items():
         parts.append(f"## {title}\n")
         parts.append("| expression | x | derivative | second | JAX |\n|---|---|---|---|---|")
-        parts += [f"| `{p.text}` | {shown(p.at)} | {shown(p.first)} | {shown(p.second)} | {shown(p.jax)} |" for p in points]
+        parts += [
+            f"| `{p.text}` | {shown(p.at)} | {shown(p.first)} | {shown(p.second)} | {shown(p.jax)} |"
+            for p in points
+        ]
         parts.append("")
     return "\n".join(parts).rstrip() + "\n"
 
@@ -113,12 +118,20 @@ def check(point: Point, x, through=lambda t: t) -> None:
         slopes = [through(s2s.jvp(summed))(x, d if d.ndim else float(d))[1] for d in directions]
         np.testing.assert_allclose(np.reshape(slopes, np.shape(x)), point.first, rtol=1e-15)
     if point.second is not None:
-        np.testing.assert_allclose(through(lambda x: s2s.jvp(s2s.grad(f), (x,), (1.0,))[1])(x), point.second, rtol=1e-14)
+        np.testing.assert_allclose(
+            through(lambda x: s2s.jvp(s2s.grad(f), (x,), (1.0,))[1])(x), point.second, rtol=1e-14
+        )
         for twice in (s2s.grad(s2s.grad(f)), s2s.grad(lambda x: s2s.jvp(f, (x,), (1.0,))[1])):
             found = through(twice)(x)
-            if point not in SECTIONS["Absolute values and norms at zero"] or "** 2" in point.text or not np.isnan(found):
+            if (
+                point not in SECTIONS["Absolute values and norms at zero"]
+                or "** 2" in point.text
+                or not np.isnan(found)
+            ):
                 np.testing.assert_allclose(found, point.second, rtol=1e-14)
-    elif np.isfinite(point.first).all() and (point not in SECTIONS["Absolute values and norms at zero"] or "** 2" in point.text):
+    elif np.isfinite(point.first).all() and (
+        point not in SECTIONS["Absolute values and norms at zero"] or "** 2" in point.text
+    ):
         assert np.isfinite(through(s2s.hessian(summed))(x)).all()
 
 
@@ -130,14 +143,23 @@ def test_conventions(point):
     return check(point, np.float64(point.at))
 
 
-@pytest.mark.parametrize("point", [p for p in POINTS if not isinstance(p.at, tuple) and "max(" not in p.text],
-                         ids=lambda p: f"{p.text} at {p.at}")
+@pytest.mark.parametrize(
+    "point",
+    [p for p in POINTS if not isinstance(p.at, tuple) and "max(" not in p.text],
+    ids=lambda p: f"{p.text} at {p.at}",
+)
 def test_arrays_and_numbers_agree(point):
     f = function(point)
-    np.testing.assert_allclose(s2s.grad(lambda x: np.sum(f(x)))(np.full(2, point.at)), point.first, rtol=1e-15)
+    np.testing.assert_allclose(
+        s2s.grad(lambda x: np.sum(f(x)))(np.full(2, point.at)), point.first, rtol=1e-15
+    )
 
 
-OF_NUMBERS = {title: points for title, points in SECTIONS.items() if not all(isinstance(p.at, tuple) for p in points)}
+OF_NUMBERS = {
+    title: points
+    for title, points in SECTIONS.items()
+    if not all(isinstance(p.at, tuple) for p in points)
+}
 
 
 @pytest.mark.compile
@@ -149,10 +171,13 @@ def test_conventions_compiled(points):
     f = s2s.from_source(f"def f({', '.join(names)}):\n    return {terms}\n", {"np": np})
     args = [p.at for p in points if not isinstance(p.at, tuple)]
     slopes = s2s.jit(s2s.grad(f, argnums=tuple(range(len(args)))))(*args)
-    np.testing.assert_allclose(slopes, [p.first for p in points if not isinstance(p.at, tuple)], rtol=1e-15)
+    np.testing.assert_allclose(
+        slopes, [p.first for p in points if not isinstance(p.at, tuple)], rtol=1e-15
+    )
 
 
 def test_the_page(pytestconfig):
     if pytestconfig.getoption("--update-golden"):
         PAGE.write_text(page())
-    assert PAGE.read_text() == page(), "docs/non-smooth.md is out of date: pytest tests/test_non_smooth.py --update-golden"
+    assert PAGE.read_text() == page(), ("docs/non-smooth.md is out of date: pytest "
+                                        "tests/test_non_smooth.py --update-golden")

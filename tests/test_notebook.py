@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
-nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed: pip install -e .[notebook]")
-nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed: pip install -e .[notebook]")
+nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed: pip install -e "
+                                                  ".[notebook]")
+nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed: pip install -e "
+                                                  ".[notebook]")
 pytest.importorskip("ipykernel", reason="ipykernel is not installed: pip install -e .[notebook]")
 
 pytestmark = pytest.mark.slow  # it starts a kernel
@@ -37,7 +39,12 @@ def test_source_is_printed(executed):
 
 
 def test_a_transformed_function_shows_itself(executed):
-    (output,) = [o for c in executed.cells if c.cell_type == "code" and c.source == "slope" for o in c.outputs]
+    (output,) = [
+        o
+        for c in executed.cells
+        if c.cell_type == "code" and c.source == "slope"
+        for o in c.outputs
+    ]
     page = output.data["text/html"]
     assert page.count("<pre>") == 2, "two columns"
     assert "while abs(x) &gt; 1e-3:" in page and "x_bar" in page
@@ -53,4 +60,6 @@ def test_lanes_run_the_users_lines(executed):
 
 
 def test_the_notebook_is_kept_without_outputs():
-    assert all(not c.outputs for c in nbformat.read(INTRO, as_version=4).cells if c.cell_type == "code")
+    assert all(
+        not c.outputs for c in nbformat.read(INTRO, as_version=4).cells if c.cell_type == "code"
+    )

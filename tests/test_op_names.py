@@ -1,11 +1,14 @@
 """Tables of op names outside `s2s/ops` become fewer: what is true of an op stands in its record.
 
-A table is a set, tuple, list, the keys or the values of a dict, or the alternatives of a `case`, in which two strings or more name ops.  Ops with
-blocks (`for`, `while`, `if`), constants and tuples are the language of the IR and are not counted; nor is what tests/op_names.txt calls a word: a string that means
-something else in that file, such as a method of lists or the name of a function of SciPy.
+A table is a set, tuple, list, the keys or the values of a dict, or the alternatives of a `case`, in
+which two strings or more name ops.  Ops with blocks (`for`, `while`, `if`), constants and tuples
+are the language of the IR and are not counted; nor is what tests/op_names.txt calls a word: a
+string that means something else in that file, such as a method of lists or the name of a function
+of SciPy.
 
-Considered: to count comparisons, `op.name == "sum"`, too.  Most recognise the shape of a program, which is what a pass is for; and a property
-spelled as a chain of comparisons would be seen in review.
+Considered: to count comparisons, `op.name == "sum"`, too.  Most recognise the shape of a program,
+which is what a pass is for; and a property spelled as a chain of comparisons would be seen in
+review.
 """
 
 from __future__ import annotations
@@ -21,11 +24,15 @@ from s2s.ops.core.record import RECORDS
 ROOT = Path(__file__).parent.parent
 LIST = ROOT / "tests" / "op_names.txt"
 OPS = {*RECORDS, "math.cbrt", "math.exp2"}  # which math has from Python 3.11 on
-LANGUAGE = {name for name, record in RECORDS.items() if record.rebuild is not None or record.structural}
+LANGUAGE = {
+    name for name, record in RECORDS.items() if record.rebuild is not None or record.structural
+}
 
 
 def strings(node: ast.AST) -> list[list[str]]:
-    """The strings of a literal, or of alternatives; of a dict, those of its keys and those of its values."""
+    """The strings of a literal, or of alternatives; of a dict, those of its keys and those of its
+    values.
+    """
     match node:
         case ast.Set(elements) | ast.Tuple(elements) | ast.List(elements):
             several = [elements]
@@ -35,14 +42,23 @@ def strings(node: ast.AST) -> list[list[str]]:
             several = [[x.value for x in alternatives if isinstance(x, ast.MatchValue)]]
         case _:
             return []
-    return [[x.value for x in elements if isinstance(x, ast.Constant) and isinstance(x.value, str)] for elements in several]
+    return [
+        [x.value for x in elements if isinstance(x, ast.Constant) and isinstance(x.value, str)]
+        for elements in several
+    ]
 
 
 def tables(tree: ast.Module, words: set[str]) -> Iterator[tuple[int, list[str], list[str]]]:
-    """The tables of a module: the line, the names of ops, and the names that are neither of ops nor `words`."""
+    """The tables of a module: the line, the names of ops, and the names that are neither of ops nor
+    `words`.
+    """
     for node in ast.walk(tree):
         for several in strings(node):
-            names = [x for x in several if x not in words and x not in LANGUAGE and x.replace(".", "").isidentifier()]
+            names = [
+                x
+                for x in several
+                if x not in words and x not in LANGUAGE and x.replace(".", "").isidentifier()
+            ]
             ops = [x for x in names if x in OPS]
             if len(ops) >= 2:
                 yield node.lineno, ops, [x for x in names if x not in OPS]
@@ -50,7 +66,9 @@ def tables(tree: ast.Module, words: set[str]) -> Iterator[tuple[int, list[str], 
 
 @functools.cache
 def recorded() -> tuple[dict[str, int], dict[str, set[str]]]:
-    """What tests/op_names.txt says: how many names a file's tables have, and which strings are words there."""
+    """What tests/op_names.txt says: how many names a file's tables have, and which strings are
+    words there.
+    """
     counts, words = {}, {}
     for line in LIST.read_text().splitlines():
         match line.partition("#")[0].split():
@@ -81,27 +99,45 @@ def test_tables_of_op_names_become_fewer():
         now, then = counts.get(path, 0), recorded()[0].get(path, 0)
         if now > then:
             lines = ", ".join(f"{line}: {' '.join(ops)}" for line, ops, _ in found()[path])
-            wrong.append(f"{path} has {now} names of ops in tables, {then} are recorded: state what the table says in each op's record, as a "
-                         f"field of it ({lines})")
+            wrong.append(
+                f"{path} has {now} names of ops in tables, {then} are recorded: state what the table says in each op's record, as a "
+                f"field of it ({lines})"
+            )
         elif now < then:
             wrong.append(f"{path} has only {now} names of ops in tables: record it in tests/op_names.txt, which says {then}")
     assert not wrong, "\n".join(wrong)
 
 
 def test_tables_name_only_ops():
-    wrong = [f"{path}:{line}: no op is called {' or '.join(others)}" for path, several in found().items() for line, _, others in several if others]
+    wrong = [
+        f"{path}:{line}: no op is called {' or '.join(others)}"
+        for path, several in found().items()
+        for line, _, others in several
+        if others
+    ]
     assert not wrong, "\n".join(wrong)
 
 
 def test_words_are_needed():
     """A word that is no longer in its file would hide an op of that name there."""
     for path, words in recorded()[1].items():
-        there = {x for node in ast.walk(ast.parse((ROOT / path).read_text())) for several in strings(node) for x in several}
+        there = {
+            x
+            for node in ast.walk(ast.parse((ROOT / path).read_text()))
+            for several in strings(node)
+            for x in several
+        }
         assert words <= there, f"tests/op_names.txt: {path} has no {' or '.join(words - there)}"
 
 
 def test_ratchet_sees_tables():
-    tree = ast.parse('a = {"sin", "cos"}\nb = frozenset(["sum", "prod"])\nc = ("sin", "float64")\nd = {"sin": 1, "csc": 2, "cos": "+"}\n'
+    tree = ast.parse('a = {"sin", "cos"}\nb = frozenset(["sum", "prod"])\n'
+                     'c = ("sin", "float64")\nd = {"sin": 1, "csc": 2, "cos": "+"}\n'
                      'match x:\n    case "exp" | "log": pass\ne = ("for", "while", "sin")\n')
-    assert [*tables(tree, set())] == [(1, ["sin", "cos"], []), (4, ["sin", "cos"], ["csc"]), (2, ["sum", "prod"], []), (6, ["exp", "log"], [])]
+    assert [*tables(tree, set())] == [
+        (1, ["sin", "cos"], []),
+        (4, ["sin", "cos"], ["csc"]),
+        (2, ["sum", "prod"], []),
+        (6, ["exp", "log"], []),
+    ]
     assert [*tables(tree, {"sin", "csc"})] == [(2, ["sum", "prod"], []), (6, ["exp", "log"], [])]

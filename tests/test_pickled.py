@@ -1,4 +1,6 @@
-"""Functions and classes that were pickled by value: they arrive without the name of their file (cloudpickle 3.1.3), or without their text."""
+"""Functions and classes that were pickled by value: they arrive without the name of their file
+(cloudpickle 3.1.3), or without their text.
+"""
 
 import dataclasses
 import subprocess
@@ -21,7 +23,13 @@ def arrived(x, **globals):
     if isinstance(x, types.CodeType):
         return x.replace(co_filename=NAMELESS, co_consts=tuple(map(arrived, x.co_consts)))
     if isinstance(x, types.FunctionType):
-        return types.FunctionType(arrived(x.__code__), {**x.__globals__, **globals}, x.__name__, x.__defaults__, x.__closure__)
+        return types.FunctionType(
+            arrived(x.__code__),
+            {**x.__globals__, **globals},
+            x.__name__,
+            x.__defaults__,
+            x.__closure__,
+        )
     if isinstance(x, type):
         for name, f in vars(x).items():
             if isinstance(f, types.FunctionType):
@@ -37,7 +45,11 @@ def closure(k):
     return lambda x: k * x * x  # 2 k x
 
 
-@pytest.mark.parametrize("f, wanted", [(cube, 12.0), (closure(3.0), 12.0), (lambda x: x * x + 1, 4.0)], ids=["def", "closure", "lambda"])
+@pytest.mark.parametrize(
+    "f, wanted",
+    [(cube, 12.0), (closure(3.0), 12.0), (lambda x: x * x + 1, 4.0)],
+    ids=["def", "closure", "lambda"],
+)
 def test_the_file_of_its_module_is_looked_at(f, wanted):
     t = s2s.grad(arrived(f))
     assert t(2.0) == wanted
@@ -46,15 +58,22 @@ def test_the_file_of_its_module_is_looked_at(f, wanted):
 
 def test_other_code_than_that_of_the_file_is_refused():
     changed = arrived(cube)
-    changed.__code__ = changed.__code__.replace(co_consts=tuple(4 if k == 3 else k for k in cube.__code__.co_consts))
-    with pytest.raises(SourceError, match=r"source of cube cannot be found[^$]*pickle s2s.grad\(f\)"):
+    changed.__code__ = changed.__code__.replace(
+        co_consts=tuple(4 if k == 3 else k for k in cube.__code__.co_consts)
+    )
+    with pytest.raises(
+        SourceError, match=r"source of cube cannot be found[^$]*pickle s2s.grad\(f\)"
+    ):
         s2s.grad(changed)(2.0)
     with pytest.raises(SourceError, match="cannot be found"):
         s2s.grad(arrived(lambda x: x - 7, __file__="<gone>"))(2.0)
 
 
 def test_of_texts_that_came_along_the_one_that_says_the_same():
-    cells = {name: f"def f(x):\n    return {text}\n" for name, text in [("<cell 1>", "x * 2"), ("<cell 2>", "x * 3"), ("<cell 3>", "2 * x * x")]}
+    cells = {
+        name: f"def f(x):\n    return {text}\n"
+        for name, text in [("<cell 1>", "x * 2"), ("<cell 2>", "x * 3"), ("<cell 3>", "2 * x * x")]
+    }
     functions = []
     for name, text in cells.items():
         space = {}
@@ -82,10 +101,16 @@ def new_dataclass(**options):
     return Made
 
 
-@pytest.mark.parametrize("options", [{}, {"frozen": True}, {"order": True}, {"kw_only": True}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"frozen": True}, {"order": True}, {"kw_only": True}], ids=str
+)
 def test_what_a_dataclass_writes_is_told_from_what_its_user_writes(options):
     cls = arrived(new_dataclass(**options))
-    assert is_of_dataclass(cls, "__init__") and is_of_dataclass(cls, "__eq__") and not is_of_dataclass(cls, "__post_init__")
+    assert (
+        is_of_dataclass(cls, "__init__")
+        and is_of_dataclass(cls, "__eq__")
+        and not is_of_dataclass(cls, "__post_init__")
+    )
 
     @dataclasses.dataclass
     class Own:
@@ -165,8 +190,12 @@ for (name, (_, wanted)), line in zip(FUNCTIONS.items(), done.stdout.split()):
 def test_a_script(tmp_path):
     pytest.importorskip("cloudpickle", reason="cloudpickle is not installed")
     (tmp_path / "script.py").write_text(SCRIPT)
-    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)
-    assert [line.endswith("right") for line in done.stdout.splitlines()] == [True] * 8, done.stdout + done.stderr
+    done = subprocess.run(
+        [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert [line.endswith("right") for line in done.stdout.splitlines()] == [True] * 8, (
+        done.stdout + done.stderr
+    )
 
 
 def test_texts_arrive_while_others_are_looked_at():
@@ -174,4 +203,6 @@ def test_texts_arrive_while_others_are_looked_at():
     looked_at = texts_elsewhere({})
     assert next(looked_at) == ("<first>", "a = 1\n")
     carry("<second>", "a = 2\n")
-    assert ("<second>", "a = 2\n") not in [*looked_at] and next(texts_elsewhere({}))[0] == "<second>"
+    assert ("<second>", "a = 2\n") not in [*looked_at] and next(texts_elsewhere({}))[
+        0
+    ] == "<second>"

@@ -1,4 +1,6 @@
-"""s2s changes nothing in the process that imports it and compiles with it: settings are read before and after, in a process of its own."""
+"""s2s changes nothing in the process that imports it and compiles with it: settings are read before
+and after, in a process of its own.
+"""
 
 import subprocess
 import sys
@@ -82,6 +84,8 @@ def test_nothing_is_changed_at_import_and_by_compiling(tmp_path, monkeypatch):
     monkeypatch.setenv("S2S_CACHE_DIR", str(tmp_path / "cache"))
     file = tmp_path / "program.py"
     file.write_text(PROGRAM)
-    done = subprocess.run([sys.executable, str(file), str(tmp_path / "stages")], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, str(file), str(tmp_path / "stages")], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert list((tmp_path / "stages").iterdir())

@@ -32,15 +32,19 @@ print("again", s2s.grad(add)(3.0), s2s.grad(cube)(5.0))
 
 def python_3_13() -> str:
     """A Python 3.13 that has what s2s needs; the test is skipped where there is none."""
-    places = [sys.executable] if sys.version_info >= NEW else [str(ROOT / ".venv-3.13" / "bin" / "python"),
-                                                               os.environ.get("PYTHON_3_13", "")]
+    places = (
+        [sys.executable]
+        if sys.version_info >= NEW
+        else [str(ROOT / ".venv-3.13" / "bin" / "python"), os.environ.get("PYTHON_3_13", "")]
+    )
     asked = "import sys, numpy, gast, numba, scipy, optree; print(sys.version_info >= (3, 13))"
     for place in places:
         if place and Path(place).exists():
             done = subprocess.run([place, "-c", asked], capture_output=True, text=True)
             if done.stdout.strip() == "True":
                 return place
-    pytest.skip("no Python 3.13 that has the packages s2s needs: python3 tools/run tests --all makes one")
+    pytest.skip("no Python 3.13 that has the packages s2s needs: python3 tools/run tests --all "
+                "makes one")
 
 
 def check(output: str) -> None:
@@ -57,16 +61,27 @@ def test_the_prompt_of_python_3_13(basic):
     python, env = python_3_13(), environment()
     if basic:
         env["PYTHON_BASIC_REPL"] = "1"
-        done = subprocess.run([python, "-i", "-q"], input=SESSION, capture_output=True, text=True, timeout=120, env=env)
+        done = subprocess.run(
+            [python, "-i", "-q"],
+            input=SESSION,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env=env,
+        )
         check(done.stdout)
         return
     pexpect = pytest.importorskip("pexpect", reason="pexpect is not installed")
     env["TERM"] = "xterm"
-    prompt = pexpect.spawn(python, ["-q"], env=env, timeout=120, encoding="utf-8", dimensions=(50, 200))
+    prompt = pexpect.spawn(
+        python, ["-q"], env=env, timeout=120, encoding="utf-8", dimensions=(50, 200)
+    )
     prompt.expect(">>> ")
     shown = []
     for block in SESSION.replace("\n\n", "\n\0").split("\n"):
-        prompt.send(block.lstrip("\0") + "\r") if "\0" not in block else prompt.send("\r" + block.lstrip("\0") + "\r")
+        prompt.send(block.lstrip("\0") + "\r") if "\0" not in block else prompt.send(
+            "\r" + block.lstrip("\0") + "\r"
+        )
         prompt.expect(r"(>>>|\.\.\.) ")
         shown.append(prompt.before)
     prompt.sendline("print('en' + 'd')")
@@ -78,14 +93,21 @@ def test_the_prompt_of_python_3_13(basic):
 def test_the_prompt_of_ipython(tmp_path):
     pytest.importorskip("IPython", reason="IPython is not installed")
     env = {**environment(), "IPYTHONDIR": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-m", "IPython", "--simple-prompt", "--no-banner", "--colors=NoColor"], input=SESSION,
-                          capture_output=True, text=True, timeout=120, env=env)
+    done = subprocess.run(
+        [sys.executable, "-m", "IPython", "--simple-prompt", "--no-banner", "--colors=NoColor"],
+        input=SESSION,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=env,
+    )
     check(done.stdout)
 
 
 def test_autoreload(tmp_path):
     pytest.importorskip("IPython", reason="IPython is not installed")
-    (tmp_path / "reloaded.py").write_text("def inner(x):\n    return x**2\n\ndef f(x):\n    return inner(x) * x\n")
+    (tmp_path / "reloaded.py").write_text("def inner(x):\n    return x**2\n\ndef f(x):\n"
+                                          "    return inner(x) * x\n")
     session = f"""\
 %load_ext autoreload
 %autoreload 2
@@ -97,12 +119,20 @@ _ = pathlib.Path({str(tmp_path / 'reloaded.py')!r}).write_text("K = 3.0\\n\\ndef
 print("after", slope(2.0), s2s.grad(f)(2.0))
 """
     env = {**environment(), "IPYTHONDIR": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-m", "IPython", "--simple-prompt", "--no-banner", "--colors=NoColor"], input=session,
-                          capture_output=True, text=True, timeout=120, env=env)
-    assert "before 12.0" in done.stdout and "after 96.0 96.0" in done.stdout, done.stdout + done.stderr
+    done = subprocess.run(
+        [sys.executable, "-m", "IPython", "--simple-prompt", "--no-banner", "--colors=NoColor"],
+        input=session,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=env,
+    )
+    assert "before 12.0" in done.stdout and "after 96.0 96.0" in done.stdout, (
+        done.stdout + done.stderr
+    )
 
 
-# --------------------------------------------------------------------------------------------- workers
+# ------------------------------------------------------------------------------------------ workers
 
 
 def energy(x, k=2.0):
@@ -127,8 +157,15 @@ class Spring:
 
 
 text = TEXT
-FUNCTIONS = [(s2s.grad(energy), 24.0), (slope, 24.0), (s2s.value_and_grad(s2s.grad(energy)), (24.0, 24.0)),
-             (Spring(3.0).force, 12.0), (Spring(3.0).stiffness, 36.0), (s2s.grad(text), 20.0), (s2s.hessian(energy), 24.0)]
+FUNCTIONS = [
+    (s2s.grad(energy), 24.0),
+    (slope, 24.0),
+    (s2s.value_and_grad(s2s.grad(energy)), (24.0, 24.0)),
+    (Spring(3.0).force, 12.0),
+    (Spring(3.0).stiffness, 36.0),
+    (s2s.grad(text), 20.0),
+    (s2s.hessian(energy), 24.0),
+]
 
 
 def test_spawned_workers():
@@ -149,4 +186,7 @@ def test_joblib():
     local = s2s.grad(lambda x: k * x * x)
     made = s2s.grad(s2s.from_source("def made(x):\n    return 5.0 * x * x\n"))
     for t, wanted in [*FUNCTIONS, (local, 16.0), (made, 20.0)]:
-        assert joblib.Parallel(n_jobs=2)(joblib.delayed(t)(x) for x in (2.0, 2.0)) == [wanted, wanted]
+        assert joblib.Parallel(n_jobs=2)(joblib.delayed(t)(x) for x in (2.0, 2.0)) == [
+            wanted,
+            wanted,
+        ]

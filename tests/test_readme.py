@@ -1,7 +1,8 @@
 """The Python in the README and in docs/ runs, and prints what the pages say.
 
-The blocks of a page run one after the other, in one namespace.  A `text` block, and a Python block after a line that says
-`prints`, is what the block before it prints; one that begins with `...` is the end of it.
+The blocks of a page run one after the other, in one namespace.  A `text` block, and a Python block
+after a line that says `prints`, is what the block before it prints; one that begins with `...` is
+the end of it.
 """
 
 import re
@@ -11,7 +12,14 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = ["README.md", "docs/using.md", "docs/language.md", "docs/compiling.md", "docs/checks.md", "docs/rules.md"]
+PAGES = [
+    "README.md",
+    "docs/using.md",
+    "docs/language.md",
+    "docs/compiling.md",
+    "docs/checks.md",
+    "docs/rules.md",
+]
 PROSE = [*PAGES, "CHANGELOG.md", "CONTRIBUTING.md", "docs/non-smooth.md", "docs/refusals.md"]
 BLOCK = re.compile(r"(prints\n\n)?^```(python|text)\n(.*?)^```$", re.M | re.S)
 

@@ -1,4 +1,6 @@
-"""docs/refusals.md: each refusal is made where the program says, in the words of the page, and its remedy works."""
+"""docs/refusals.md: each refusal is made where the program says, in the words of the page, and its
+remedy works.
+"""
 
 from __future__ import annotations
 
@@ -55,8 +57,10 @@ def entry(refusal: Refusal) -> str:
     error = said_by(refusal)
     message = str(error).split("\n", 1)[1]  # without the path
     name = refusal.program.__name__.replace("python_s", "python's").replace("_", " ")
-    parts = [f"### {name[0].upper()}{name[1:]}", f"{call_of(refusal.ask)}```python\n{text_of(refusal.program).rstrip()}\n```",
-             f"```text\n{message}\n```", f"{call_of(refusal.followed_ask)}```python\n{text_of(refusal.followed).rstrip()}\n```"]
+    parts = [f"### {name[0].upper()}{name[1:]}", f"{call_of(refusal.ask)}```python\n"
+                                                 f"{text_of(refusal.program).rstrip()}\n```",
+             f"```text\n{message}\n```", f"{call_of(refusal.followed_ask)}```python\n"
+                                         f"{text_of(refusal.followed).rstrip()}\n```"]
     return "\n\n".join(parts)
 
 
@@ -74,7 +78,10 @@ def page() -> str:
 def test_refused_with_line_caret_and_remedy(refusal):
     error = said_by(refusal)
     text, lines = str(error), inspect.getsourcelines(refusal.program)
-    assert error.line is not None and error.line.source.filename == refusal.program.__code__.co_filename
+    assert (
+        error.line is not None
+        and error.line.source.filename == refusal.program.__code__.co_filename
+    )
     first = refusal.program.__code__.co_firstlineno
     assert first <= error.line.number < first + len(lines[0]), "a line of the program"
     assert error.line.text in "".join(lines[0]) and "^" in text

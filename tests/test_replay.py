@@ -100,7 +100,8 @@ def test_paths_and_addresses_are_no_part_of_a_text():
 
 
 def test_where_a_test_lies_is_no_part_of_its_texts():
-    one = 'def f(u):\n    """The derivative of f (test_a.py, line 6) with\n    respect to u.\n    """\n'
+    one = ('def f(u):\n    """The derivative of f (test_a.py, line 6) with\n    respect to u.\n'
+           '    """\n')
     other = (
         'def f(u):\n    """The derivative of f (test_b.py,\n    line 16) with respect to u."""\n'
     )

@@ -16,8 +16,21 @@ ONLY_CHOICES = "only through comparisons and steps: the derivative is 0"
 
 def found(t, *args) -> list[tuple[str, str]]:
     """The line that each report shows, from what is underlined on, and what it says."""
-    return [(c.line.text[c.line.text.find(c.line.source.text.splitlines()[c.line.number - c.line.source.first_line][
-        c.line.column:c.line.end_column]):] if c.line else "", c.what) for c in s2s.conventions(t, *args)]
+    return [
+        (
+            c.line.text[
+                c.line.text.find(
+                    c.line.source.text.splitlines()[c.line.number - c.line.source.first_line][
+                        c.line.column : c.line.end_column
+                    ]
+                ) :
+            ]
+            if c.line
+            else "",
+            c.what,
+        )
+        for c in s2s.conventions(t, *args)
+    ]
 
 
 def says(t, args, *phrases) -> None:
@@ -30,23 +43,33 @@ def rotated(r, p):
     """Rodrigues' formula, guarded against no rotation."""
     theta = np.linalg.norm(r)
     axis = np.nan_to_num(r / theta)
-    return p + np.sin(theta) * np.cross(axis, p) + (1 - np.cos(theta)) * np.cross(axis, np.cross(axis, p))
+    return (
+        p
+        + np.sin(theta) * np.cross(axis, p)
+        + (1 - np.cos(theta)) * np.cross(axis, np.cross(axis, p))
+    )
 
 
 def test_the_first_camera_does_not_turn():
     t, p = s2s.jacobian(rotated), np.array([1.0, 2.0, 3.0])
-    says(t, (np.zeros(3), p), "theta = np.linalg.norm(r)\n            ^^^^^^^^^^^^^^^^^\na size at 0",
-         "0 / 0 has no value", "what is no number is replaced, and has derivative 0 ([0]: nan, 3 times)")
+    says(t, (np.zeros(3), p), "theta = np.linalg.norm(r)\n            ^^^^^^^^^^^^^^^^^\n"
+                              "a size at 0",
+         "0 / 0 has no value", "what is no number is replaced, and has derivative 0 ([0]: nan, 3 "
+                               "times)")
     assert s2s.conventions(t, np.array([0.1, 0.0, 0.0]), p) == []
 
 
-@pytest.mark.parametrize("point", [p for p in (*CHOICES, *SIZES, *STEPS, *POWERS) if p.text not in SMOOTH_POWERS],
-                         ids=lambda p: f"{p.text} at {p.at}")
+@pytest.mark.parametrize(
+    "point",
+    [p for p in (*CHOICES, *SIZES, *STEPS, *POWERS) if p.text not in SMOOTH_POWERS],
+    ids=lambda p: f"{p.text} at {p.at}",
+)
 def test_every_convention_of_the_page_is_reported(point: Point):
     f = s2s.from_source(f"def f(x):\n    return np.sum({point.text})\n", {"np": np})
     x = np.array(point.at) if isinstance(point.at, tuple) else point.at
     assert s2s.conventions(s2s.grad(f), x), point.text
-    for derivative in (s2s.jit(s2s.grad(f)), s2s.hessian(f), s2s.value_and_grad(f)):  # nothing is compiled for it
+    # nothing is compiled for it
+    for derivative in (s2s.jit(s2s.grad(f)), s2s.hessian(f), s2s.value_and_grad(f)):
         assert s2s.conventions(derivative, x)
 
 
@@ -91,9 +114,17 @@ def nearest(x):
     return np.array([1.0, 4.0, 9.0])[np.argmin(np.abs(np.array([1.1, 2.1, 3.1]) - x))]
 
 
-@pytest.mark.parametrize("f, x, line", [(bisection, 2.0, "mid * mid < target"), (counted, 0.35, "s < x"), (stopped, 0.35, "k * 0.1 > x"),
-                                        (nearest, 2.0, "np.argmin"), (lambda x: np.floor(x) * 2.0, 1.5, "np.floor(x)")],
-                         ids=["bisection", "counted", "stopped", "nearest", "floor"])
+@pytest.mark.parametrize(
+    "f, x, line",
+    [
+        (bisection, 2.0, "mid * mid < target"),
+        (counted, 0.35, "s < x"),
+        (stopped, 0.35, "k * 0.1 > x"),
+        (nearest, 2.0, "np.argmin"),
+        (lambda x: np.floor(x) * 2.0, 1.5, "np.floor(x)"),
+    ],
+    ids=["bisection", "counted", "stopped", "nearest", "floor"],
+)
 def test_results_that_depend_on_an_argument_through_choices(f, x, line):
     assert s2s.grad(f)(x) == 0.0
     says(s2s.grad(f), (x,), ONLY_CHOICES)
@@ -116,32 +147,53 @@ def pieces(x):
 
 
 def test_helpers_and_loops():
-    says(s2s.grad(pieces), (2.0,), "return abs(x) + math.floor(x)", "a step: the derivative is taken as 0 (2.0, 4 times)", "a size at 0")
+    says(
+        s2s.grad(pieces),
+        (2.0,),
+        "return abs(x) + math.floor(x)",
+        "a step: the derivative is taken as 0 (2.0, 4 times)",
+        "a size at 0",
+    )
     (only,) = s2s.conventions(s2s.grad(lambda x: abs(x) * 2.0), 0.0)
-    assert (only.times, only.order, only.values) == (1, 1, "x = 0.0") and only.line.text.startswith("(only,)")
+    assert (only.times, only.order, only.values) == (1, 1, "x = 0.0") and only.line.text.startswith(
+        "(only,)"
+    )
 
 
 def test_lanes():
     t = s2s.jit(s2s.vmap(s2s.grad(lambda x, b: np.maximum(x, b)), in_axes=(0, None)))
     (only,) = s2s.conventions(t, np.array([1.0, 0.0, 2.0, 0.0]), 0.0)
     assert only.lane == (1,) and only.times == 2
-    says(s2s.vmap(s2s.grad(lambda d, k: abs(d["a"]) * k), in_axes=({"a": 0}, None)), ({"a": np.array([1.0, 0.0])}, 2.0), "first in lane 1")
-    assert s2s.conventions(s2s.grad(lambda x: np.sum(s2s.vmap(lambda v: abs(v))(x))), np.array([1.0, 0.0]))
+    says(
+        s2s.vmap(s2s.grad(lambda d, k: abs(d["a"]) * k), in_axes=({"a": 0}, None)),
+        ({"a": np.array([1.0, 0.0])}, 2.0),
+        "first in lane 1",
+    )
+    assert s2s.conventions(
+        s2s.grad(lambda x: np.sum(s2s.vmap(lambda v: abs(v))(x))), np.array([1.0, 0.0])
+    )
 
 
 def test_each_derivative_of_a_derivative():
     cubed = s2s.grad(s2s.grad(lambda x: abs(x) ** 3))
     assert [c.order for c in s2s.conventions(cubed, 0.0)] == [1, 2]
     assert "in the second derivative" in str(s2s.conventions(cubed, 0.0)[1])
-    assert 2 in [c.order for c in s2s.conventions(s2s.hessian(lambda x: np.linalg.norm(x)), np.zeros(2))]
+    assert 2 in [
+        c.order for c in s2s.conventions(s2s.hessian(lambda x: np.linalg.norm(x)), np.zeros(2))
+    ]
 
 
 def test_every_mode_says_the_same():
     def f(x, y):
         return np.hypot(x, y) * 3.0
 
-    for t, args in ((s2s.grad(f), (0.0, 0.0)), (s2s.jvp(f), (0.0, 0.0, 1.0, 1.0)), (s2s.vjp(f), (0.0, 0.0, 1.0)),
-                    (s2s.jacfwd(f), (0.0, 0.0)), (s2s.hvp(f), (0.0, 0.0, 1.0, 0.0))):
+    for t, args in (
+        (s2s.grad(f), (0.0, 0.0)),
+        (s2s.jvp(f), (0.0, 0.0, 1.0, 1.0)),
+        (s2s.vjp(f), (0.0, 0.0, 1.0)),
+        (s2s.jacfwd(f), (0.0, 0.0)),
+        (s2s.hvp(f), (0.0, 0.0, 1.0, 0.0)),
+    ):
         assert s2s.conventions(t, *args)[0].values == "x = 0.0, y = 0.0"
 
 
@@ -166,26 +218,35 @@ def test_calls_warn_where_they_are_asked_to(monkeypatch):
         warnings.simplefilter("error")
         assert t(1.0) == 1.0
     for _ in range(2):
-        with pytest.warns(s2s.ConventionWarning, match=r"(?s)abs\(x\).*a size at 0: the derivative is taken as 0.*x = 0.0") as caught:
+        with pytest.warns(
+            s2s.ConventionWarning,
+            match=r"(?s)abs\(x\).*a size at 0: the derivative is taken as 0.*x = 0.0",
+        ) as caught:
             assert t(0.0) == 0.0
         assert caught[0].filename == __file__
 
 
 def test_what_is_no_derivative_is_refused():
     for t in (abs, s2s.jit(bisection), s2s.vmap(bisection)):
-        with pytest.raises(s2s.TypeMismatchError, match="(?s)which is no derivative.*Instead: give it one, such as s2s.grad"):
+        with pytest.raises(
+            s2s.TypeMismatchError,
+            match="(?s)which is no derivative.*Instead: give it one, such as s2s.grad",
+        ):
             s2s.conventions(t, np.ones(2))
 
 
 @pytest.mark.parametrize("program", programs.PROGRAMS, ids=lambda p: p.name)
 def test_programs_run_through(program):
-    """Reports of programs at points chosen by nobody for it: at most of ties and edges that they contain."""
+    """Reports of programs at points chosen by nobody for it: at most of ties and edges that they
+    contain.
+    """
     t = s2s.grad(program.function, argnums=tuple(program.wrt))
     for each in s2s.conventions(t, *program.args):
         assert each.line is not None and each.what and each.values
 
 
-STEPS_ON_THE_WAY = {  # a result that depends on x beside a step, too; where the step is, and where it is not
+# a result that depends on x beside a step, too; where the step is, and where it is not
+STEPS_ON_THE_WAY = {
     "np.floor": (lambda x: np.floor(x) * x, 1.0, 1.5),
     "math.ceil": (lambda x: math.ceil(x) * x, 1.0, 1.5),
     "np.trunc of arrays": (lambda x: np.sum(np.trunc(x) * x), np.ones(2), np.full(2, 1.5)),

@@ -1,4 +1,6 @@
-"""Programs written another way: s2s makes the same of them (tools/fuzz --rewrite asks it of many)."""
+"""Programs written another way: s2s makes the same of them (tools/fuzz --rewrite asks it of
+many).
+"""
 
 import numpy as np
 import pytest
@@ -48,7 +50,9 @@ def test_the_same_program_written_another_way(kind, program):
     if other is None:
         return  # the program has nothing of the kind: the next test asks that one has
     f, g = loaded(text, f"before_{program}", "f"), loaded(other, f"{kind}_{program}", "f")
-    assert other != text and compare(f, g, ARGS, (0, 1), exact=kind == "rename", second=program == "recurrence")
+    assert other != text and compare(
+        f, g, ARGS, (0, 1), exact=kind == "rename", second=program == "recurrence"
+    )
 
 
 def test_each_kind_rewrites_something():
@@ -67,7 +71,11 @@ def test_a_derivative_that_changes_is_told(monkeypatch):
     text = PROGRAMS["search"]
     f, g = loaded(text, "before", "f"), loaded(rewritten(text, "f", "rename"), "after", "f")
     plain = rewrites.s2s.grad
-    monkeypatch.setattr(rewrites.s2s, "grad", lambda h, **more: plain(h, **more) if h is f else lambda *xs: plain(f, **more)(*xs)[:1] * 2)
+    monkeypatch.setattr(
+        rewrites.s2s,
+        "grad",
+        lambda h, **more: plain(h, **more) if h is f else lambda *xs: plain(f, **more)(*xs)[:1] * 2,
+    )
     with pytest.raises(Changed, match="reverse"):
         compare(f, g, ARGS, (0, 1), exact=True)
 

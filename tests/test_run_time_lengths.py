@@ -1,7 +1,8 @@
-"""Lengths that only a run knows, 1 among them: values, exceptions and derivatives are those of Python, interpreted and in loops.
+"""Lengths that only a run knows, 1 among them: values, exceptions and derivatives are those of
+Python, interpreted and in loops.
 
-Loops run as Python text, in which an index outside of an array raises.  Where native code raises what Python does not, the
-interpreted form answers; that is `elsewhere` here.
+Loops run as Python text, in which an index outside of an array raises.  Where native code raises
+what Python does not, the interpreted form answers; that is `elsewhere` here.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ def in_loops(t):
         function = t.lower(*args).function
         ask = checker(function, lambda: None)
         if ask is not None:
-            ask(*args, *[None] * (len(function.params) - len(args)))  # what it captures has no length
+            # what it captures has no length
+            ask(*args, *[None] * (len(function.params) - len(args)))
         module = pipeline.render(lower(pipeline.flattened(function)), native=True)
         names = dict(module.given)
         exec(module.text, names)
@@ -59,7 +61,9 @@ def differences(f, args, wrt, h=1e-6):
 
 
 def leaves(x):
-    return [leaf for member in x for leaf in leaves(member)] if isinstance(x, (tuple, list)) else [x]
+    return (
+        [leaf for member in x for leaf in leaves(member)] if isinstance(x, (tuple, list)) else [x]
+    )
 
 
 def assert_alike(found, wanted, tolerance=1e-9):
@@ -72,7 +76,8 @@ def assert_alike(found, wanted, tolerance=1e-9):
 
 
 def judge(f, args, elsewhere=False):
-    """Values and gradients of `f` in loops, interpreted and in lanes are Python's; lanes may be refused.
+    """Values and gradients of `f` in loops, interpreted and in lanes are Python's; lanes may be
+    refused.
 
     With `elsewhere` loops may raise what Python does not, as long as they compute nothing else.
     """
@@ -132,7 +137,11 @@ INDICES = {
 }
 
 
-@pytest.mark.parametrize("i", [I, np.array([0, 2, 1]), np.array([1, 2, 1]), np.array([0, 0, 0])], ids=["one", "two", "three", "none"])
+@pytest.mark.parametrize(
+    "i",
+    [I, np.array([0, 2, 1]), np.array([1, 2, 1]), np.array([0, 0, 0])],
+    ids=["one", "two", "three", "none"],
+)
 @pytest.mark.parametrize("name", INDICES)
 def test_arrays_of_indices_of_which_one_may_have_length_one(name, i):
     judge(INDICES[name], (X, i, J))
@@ -176,7 +185,9 @@ def multiply_slice(t, y, k, w):
 
 
 @pytest.mark.parametrize("k, w", [(2, 3), (4, 3), (2, 1), (6, 2), (0, 6)])
-@pytest.mark.parametrize("f", [add_to_slice, add_to_view, add_to_rest, add_and_store, store, multiply_slice])
+@pytest.mark.parametrize(
+    "f", [add_to_slice, add_to_view, add_to_rest, add_and_store, store, multiply_slice]
+)
 def test_what_is_written_to_slices_is_as_long_as_they_are(f, k, w):
     judge(f, (np.arange(6.0), np.array([1.0, 2.0, 4.0]), k, w))
 
@@ -198,7 +209,9 @@ def test_stacks_of_systems_of_which_one_may_have_length_one(name, k):
 
 
 def test_stacks_of_one_are_spread_in_loops():
-    """Not by the interpreted form: along an axis that is known to have length 1 the others go on."""
+    """Not by the interpreted form: along an axis that is known to have length 1 the others go
+    on.
+    """
     a, b = A, B[:, :1]
     text = s2s.jit(lambda a, b: np.linalg.solve(a, b)).lower(a, b).loops
     assert "objmode" not in text and "stays_inside(" not in text
@@ -245,17 +258,36 @@ PRODUCTS = {
 }
 
 
-@pytest.mark.parametrize("i, j", [([1, 2, 1], [2, 1, 1]), ([1, 2, 1], [1, 1, 0]), ([1, 2, 1], [1, 0, 0]), ([1, 0, 0], [1, 2, 0]), ([0, 0, 2], [1, 0, 0])])
+@pytest.mark.parametrize(
+    "i, j",
+    [
+        ([1, 2, 1], [2, 1, 1]),
+        ([1, 2, 1], [1, 1, 0]),
+        ([1, 2, 1], [1, 0, 0]),
+        ([1, 0, 0], [1, 2, 0]),
+        ([0, 0, 2], [1, 0, 0]),
+    ],
+)
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_axes_that_are_summed_over_are_equally_long(name, i, j):
-    """A product of elements would spread one of length 1, and a cotangent would be as long as the other operand."""
+    """A product of elements would spread one of length 1, and a cotangent would be as long as the
+    other operand.
+    """
     judge(PRODUCTS[name], (X, np.array(i), np.array(j)))
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
-@pytest.mark.parametrize("f", [
-    lambda x, y, k: x[:k] @ y, lambda x, y, k: y @ x[:k], lambda x, y, k: np.dot(x[:k], y[:2]), lambda x, y, k: np.outer(x, x)[:, :k] @ y,
-    lambda x, y, k: y @ np.outer(x, x)[:k]], ids=["first", "second", "both", "matrix", "rows"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, y, k: x[:k] @ y,
+        lambda x, y, k: y @ x[:k],
+        lambda x, y, k: np.dot(x[:k], y[:2]),
+        lambda x, y, k: np.outer(x, x)[:, :k] @ y,
+        lambda x, y, k: y @ np.outer(x, x)[:k],
+    ],
+    ids=["first", "second", "both", "matrix", "rows"],
+)
 def test_products_of_slices(f, k):
     judge(f, (np.array([1.0, 2.0, 4.0]), np.array([3.0, 5.0, 6.0]), k))
 
@@ -265,9 +297,18 @@ def test_one_that_is_known_is_not_spread_in_a_product():
     judge(lambda x, y: x[:, :1] @ y, (X, X))
 
 
-@pytest.mark.parametrize("x, i", [
-    (X, [[0], [1], [2]]), (X, [[0, 1]]), (X, [[0], [1]]), (X[:1], [[0], [1], [2]]), (X[:1], [[3, 0]]), (X[:2], [[0], [1], [2]])],
-    ids=["as many", "one row", "too few", "of one row", "one of one", "too many"])
+@pytest.mark.parametrize(
+    "x, i",
+    [
+        (X, [[0], [1], [2]]),
+        (X, [[0, 1]]),
+        (X, [[0], [1]]),
+        (X[:1], [[0], [1], [2]]),
+        (X[:1], [[3, 0]]),
+        (X[:2], [[0], [1], [2]]),
+    ],
+    ids=["as many", "one row", "too few", "of one row", "one of one", "too many"],
+)
 def test_take_along_axis_spreads_the_other_axes(x, i):
     judge(lambda x, i: np.take_along_axis(x, i, 1), (x, np.array(i)))
     judge(lambda x, i: np.take_along_axis(x, i, axis=0), (x.T, np.array(i).T))
@@ -282,7 +323,10 @@ def test_take_along_axis_of_lengths_that_a_run_knows(k):
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_as_many_values_as_places_to_interpolate_between(k):
-    judge(lambda x, xp, fp, k: np.interp(x, xp, fp[:k]), (np.array([0.5, 1.7]), np.array([0.0, 1.0, 3.0]), np.array([1.0, 2.0, 5.0]), k))
+    judge(
+        lambda x, xp, fp, k: np.interp(x, xp, fp[:k]),
+        (np.array([0.5, 1.7]), np.array([0.0, 1.0, 3.0]), np.array([1.0, 2.0, 5.0]), k),
+    )
 
 
 def test_as_many_values_as_places_in_a_loop():
@@ -326,10 +370,15 @@ def test_as_many_weights_as_numbers(k):
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_vectors_of_vecdot_are_equally_long(k):
-    judge(lambda x, y, k: np.vecdot(np.outer(x, x)[:, :k], y), (np.array([1.0, 2.0, 4.0]), np.array([3.0, 5.0, 6.0]), k))
+    judge(
+        lambda x, y, k: np.vecdot(np.outer(x, x)[:, :k], y),
+        (np.array([1.0, 2.0, 4.0]), np.array([3.0, 5.0, 6.0]), k),
+    )
 
 
 @pytest.mark.parametrize("k", [0, 1, 2])
 def test_loops_over_nothing_ask_for_nothing(k):
     """A slice of nothing begins behind its end; what makes no trip leaves no array."""
-    judge(lambda x, y, k: np.diff(x[2 - k:]) * y[:1], (np.array([1.0, 2.0]), np.array([3.0, 5.0]), k))
+    judge(
+        lambda x, y, k: np.diff(x[2 - k :]) * y[:1], (np.array([1.0, 2.0]), np.array([3.0, 5.0]), k)
+    )

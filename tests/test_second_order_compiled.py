@@ -1,8 +1,9 @@
-"""Second derivatives of native code, forward over reverse, against differences of gradients that ran in plain Python.
+"""Second derivatives of native code, forward over reverse, against differences of gradients that
+ran in plain Python.
 
-Adjoints are fused, reordered and summed apart when they are compiled, and the tangents of adjoints go through all of that
-once more, where gradients alone do not show what got lost.  Each function is compiled once and runs with short axes, long
-ones, and every other element of larger arrays.
+Adjoints are fused, reordered and summed apart when they are compiled, and the tangents of adjoints
+go through all of that once more, where gradients alone do not show what got lost.  Each function is
+compiled once and runs with short axes, long ones, and every other element of larger arrays.
 """
 
 from __future__ import annotations
@@ -178,8 +179,17 @@ def test_forward_over_reverse(name):
     for shapes in runs:
         args = [0.5 * rng.normal(size=s) if s else 0.7 for s in shapes]
         dots = [rng.normal(size=s) if s else 0.3 for s in shapes]
-        moved = [slope(*(x + h * d for x, d in zip(args, dots))) for h in (STEP, -STEP, 2 * STEP, -2 * STEP)]
-        for found, apart, up, down, above, below in zip(compiled(*args, *dots), compiled(*map(every_other, args), *dots), *moved):
+        moved = [
+            slope(*(x + h * d for x, d in zip(args, dots)))
+            for h in (STEP, -STEP, 2 * STEP, -2 * STEP)
+        ]
+        for found, apart, up, down, above, below in zip(
+            compiled(*args, *dots), compiled(*map(every_other, args), *dots), *moved
+        ):
             expected = (8 * (up - down) - (above - below)) / (12 * STEP)
-            np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6 * np.max(np.abs(expected)) + 1e-9)
-            np.testing.assert_allclose(apart, found, rtol=1e-9, atol=1e-11 * np.max(np.abs(expected)))
+            np.testing.assert_allclose(
+                found, expected, rtol=1e-6, atol=1e-6 * np.max(np.abs(expected)) + 1e-9
+            )
+            np.testing.assert_allclose(
+                apart, found, rtol=1e-9, atol=1e-11 * np.max(np.abs(expected))
+            )

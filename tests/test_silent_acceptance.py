@@ -8,7 +8,7 @@ import pytest
 import s2s
 from s2s.errors import ShapeMismatchError, TypeMismatchError, UnsupportedError
 
-# ------------------------------------------------------------------------------------- shapes of rules
+# ---------------------------------------------------------------------------------- shapes of rules
 
 
 def with_rule(backward):
@@ -49,7 +49,8 @@ ADDED = {
 @pytest.mark.parametrize("rule", [shorter, longer, picked], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("use", ADDED)
 def test_a_backward_rule_gives_another_length(rule, use):
-    with pytest.raises(ShapeMismatchError, match="(?s)a rule gives an array of another length.*Instead: give it the shape"):
+    with pytest.raises(ShapeMismatchError, match="(?s)a rule gives an array of another "
+                                                 "length.*Instead: give it the shape"):
         s2s.grad(ADDED[use](with_rule(rule)))(np.array([1.0, 2.0, 0.5]))
 
 
@@ -69,7 +70,9 @@ def test_lengths_of_rules_that_only_the_run_knows_may_be_right():
     assert np.array_equal(s2s.grad(with_rule(picked))(x + 3), 2 * (x + 3))
 
 
-@pytest.mark.parametrize("cut", [lambda t: t[:1], lambda t: np.concatenate([t, t])], ids=["shorter", "longer"])
+@pytest.mark.parametrize(
+    "cut", [lambda t: t[:1], lambda t: np.concatenate([t, t])], ids=["shorter", "longer"]
+)
 def test_a_rule_for_tangents_gives_another_length(cut):
     @s2s.custom_jvp
     def h(q):
@@ -86,7 +89,7 @@ def test_a_rule_for_tangents_gives_another_length(cut):
         s2s.grad(lambda q: np.sum(h(q)))(x)
 
 
-# ----------------------------------------------------------------------------- arrays with ways of their own
+# -------------------------------------------------------------------- arrays with ways of their own
 
 
 class Scaled(np.ndarray):
@@ -125,7 +128,9 @@ class Holder:
     a: object
 
 
-@pytest.mark.parametrize("kind", [Scaled, Counted, Averaged, Transposing], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind", [Scaled, Counted, Averaged, Transposing], ids=lambda kind: kind.__name__
+)
 def test_arrays_that_compute_in_their_own_way(kind):
     x, plain = np.ones(3).view(kind), np.ones(3)
 
@@ -134,34 +139,53 @@ def test_arrays_that_compute_in_their_own_way(kind):
 
     after_plain = s2s.grad(square)
     after_plain(plain)
-    for call in (lambda: s2s.grad(square)(x), lambda: after_plain(x), lambda: s2s.jvp(square, (x,), (plain,)),
-                 lambda: s2s.grad(lambda h: square(h.a))(Holder(x)), lambda: s2s.grad(lambda y: np.sum(x * y))(plain)):
-        with pytest.raises(UnsupportedError, match=f"(?s){kind.__name__}, whose arithmetic is its own.*with np.asarray"):
+    for call in (
+        lambda: s2s.grad(square)(x),
+        lambda: after_plain(x),
+        lambda: s2s.jvp(square, (x,), (plain,)),
+        lambda: s2s.grad(lambda h: square(h.a))(Holder(x)),
+        lambda: s2s.grad(lambda y: np.sum(x * y))(plain),
+    ):
+        with pytest.raises(
+            UnsupportedError,
+            match=f"(?s){kind.__name__}, whose arithmetic is its own.*with np.asarray",
+        ):
             call()
 
 
 def test_arrays_that_only_carry_more():
     x = np.arange(3.0).view(Labelled)
     assert np.array_equal(s2s.grad(lambda x: np.sum(x * x))(x), 2 * np.arange(3.0))
-    assert np.array_equal(s2s.grad(lambda x: np.sum(x * x))(np.arange(3.0).view(np.recarray)), 2 * np.arange(3.0))
+    assert np.array_equal(
+        s2s.grad(lambda x: np.sum(x * x))(np.arange(3.0).view(np.recarray)), 2 * np.arange(3.0)
+    )
 
 
-# ------------------------------------------------------------------------------------------------ options
+# ------------------------------------------------------------------------------------------ options
 
 
 def test_a_complex_tangent_of_a_real_argument():
     def cube(x):
         return x * x * x
 
-    for call in (lambda: s2s.jvp(cube, (1.0,), (1j,)), lambda: s2s.jvp(cube, (np.ones(2),), (1j * np.ones(2),)),
-                 lambda: s2s.hvp(cube, (1.0,), (1j,)), lambda: s2s.linearize(cube)(1.0, 1j),
-                 lambda: s2s.jvp(lambda d: cube(d["a"]), ({"a": 1.0},), ({"a": 1j},))):
-        with pytest.raises(TypeMismatchError, match="(?s)the tangent of .* is .*complex128.*Instead: give its real part"):
+    for call in (
+        lambda: s2s.jvp(cube, (1.0,), (1j,)),
+        lambda: s2s.jvp(cube, (np.ones(2),), (1j * np.ones(2),)),
+        lambda: s2s.hvp(cube, (1.0,), (1j,)),
+        lambda: s2s.linearize(cube)(1.0, 1j),
+        lambda: s2s.jvp(lambda d: cube(d["a"]), ({"a": 1.0},), ({"a": 1j},)),
+    ):
+        with pytest.raises(
+            TypeMismatchError,
+            match="(?s)the tangent of .* is .*complex128.*Instead: give its real part",
+        ):
             call()
     assert s2s.jvp(cube, (1j,), (1j,)) == (-1j, -3j)
 
 
-@pytest.mark.parametrize("transform", [s2s.grad, s2s.value_and_grad, s2s.jacrev, s2s.jacfwd, s2s.hessian])
+@pytest.mark.parametrize(
+    "transform", [s2s.grad, s2s.value_and_grad, s2s.jacrev, s2s.jacfwd, s2s.hessian]
+)
 @pytest.mark.parametrize("nothing", [(), []], ids=["tuple", "list"])
 def test_no_argument_to_differentiate(transform, nothing):
     with pytest.raises(TypeMismatchError, match="(?s)argnums names no argument.*Instead: name one"):
@@ -170,7 +194,10 @@ def test_no_argument_to_differentiate(transform, nothing):
 
 @pytest.mark.parametrize("axis", [2, -3, 5])
 def test_axes_of_results_that_are_not_there(axis):
-    with pytest.raises(TypeMismatchError, match=f"(?s)out_axes {axis}, and the result has 2 axes.*Instead: name an axis"):
+    with pytest.raises(
+        TypeMismatchError,
+        match=f"(?s)out_axes {axis}, and the result has 2 axes.*Instead: name an axis",
+    ):
         s2s.vmap(lambda x: 2 * x, out_axes=axis)(np.ones((2, 3)))
     with pytest.raises(TypeMismatchError, match=f"out_axes {axis}, and the result has 2 axes"):
         s2s.vmap(lambda x: (x[0], 2 * x), out_axes=(0, axis))(np.ones((2, 3)))
@@ -188,12 +215,15 @@ def test_axes_of_results_that_are_there():
 @pytest.mark.parametrize("axes", ["a", 1.5, (0, "b"), {"x": 0.0}])
 def test_axes_that_are_no_numbers(axes):
     for options in ({"in_axes": axes}, {"out_axes": axes}):
-        with pytest.raises(TypeMismatchError, match="(?s)_axes is or has .*Instead: give the number of an axis"):
+        with pytest.raises(
+            TypeMismatchError, match="(?s)_axes is or has .*Instead: give the number of an axis"
+        ):
             s2s.vmap(lambda x: x, **options)
 
 
 def test_more_axes_than_results():
-    with pytest.raises(TypeMismatchError, match="(?s)1 results and out_axes 2 entries.*one for each result"):
+    with pytest.raises(TypeMismatchError, match="(?s)1 results and out_axes 2 entries.*one for "
+                                                "each result"):
         s2s.vmap(lambda x: 2 * x, out_axes=(0, 1))(np.ones((2, 3)))
 
 
@@ -204,10 +234,12 @@ def test_unravel_of_another_length(shape):
     for call in (lambda: unravel(x), lambda: s2s.jvp(lambda z: unravel(z)["a"], (x,), (x,))):
         with pytest.raises(ValueError, match="unravel of something else than a vector of length 4"):
             call()
-    assert np.array_equal(s2s.grad(lambda z: np.sum(unravel(z)["a"]) * unravel(z)["b"])(vector), [1, 1, 1, 3])
+    assert np.array_equal(
+        s2s.grad(lambda z: np.sum(unravel(z)["a"]) * unravel(z)["b"])(vector), [1, 1, 1, 3]
+    )
 
 
-# -------------------------------------------------------------------------------------------- large integers
+# ----------------------------------------------------------------------------------- large integers
 
 
 def scaled_by(x, n):
@@ -233,11 +265,14 @@ def test_integers_of_more_than_64_bits_do_as_python():
 @pytest.mark.compile
 def test_integers_of_more_than_64_bits_that_stay_integers():
     for f in (lambda n: n * 2**70, lambda n: (n, 2**70)):
-        with pytest.raises(UnsupportedError, match="(?s)2\\*\\*70.*the integer 1180591620717411303424.*Instead: write it as a float"):
+        with pytest.raises(
+            UnsupportedError,
+            match="(?s)2\\*\\*70.*the integer 1180591620717411303424.*Instead: write it as a float",
+        ):
             s2s.jit(f)(1)
 
 
-# ------------------------------------------------------------------------------- unequal lengths and halves
+# ----------------------------------------------------------------------- unequal lengths and halves
 
 
 def interpolated(u, v):
@@ -264,7 +299,7 @@ def test_halves_of_derivatives_ask_for_lengths(f, halve):
     assert halve(f, u, u)[0] == f(u, u)
 
 
-# ------------------------------------------------------------------------- directions given inside programs
+# ----------------------------------------------------------------- directions given inside programs
 
 
 def squares(q):
@@ -317,5 +352,9 @@ def test_a_rule_gives_a_complex_tangent_of_what_is_real():
 
     h.defjvp(lambda primals, tangents: (primals[0] ** 2, 2j * primals[0] * tangents[0]))
     for t in (s2s.grad, s2s.jacfwd):
-        with pytest.raises(TypeMismatchError, match="(?s)gives a tangent as complex128.*Instead: give it the dtype of what it belongs to"):
+        with pytest.raises(
+            TypeMismatchError,
+            match="(?s)gives a tangent as complex128.*Instead: give "
+            "it the dtype of what it belongs to",
+        ):
             t(lambda q: np.sum(h(q)))(np.ones(3))

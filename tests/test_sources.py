@@ -13,7 +13,9 @@ from s2s import pipeline
 from s2s.front import build_from_text
 from s2s.specialisation import type_of
 
-SCALARS = [p for p in PROGRAMS if all(np.ndim(x) == 0 for x in p.args) and p.name != "several_results"]
+SCALARS = [
+    p for p in PROGRAMS if all(np.ndim(x) == 0 for x in p.args) and p.name != "several_results"
+]
 GALLERY = [p for p in PROGRAMS if p.name in ("straight_line", "logistic_loss", "relax", "settle")]
 
 
@@ -38,7 +40,11 @@ def test_rank_generic_source_takes_numbers_and_arrays():
         return np.sum(np.sin(x) * y)
 
     g = run(s2s.grad(f).source, "f_grad")
-    for x, y in [(0.3, 0.5), (np.array([0.3, 0.5]), 2.0), (np.array([0.1, 0.2]), np.array([[1.0, 2.0], [3.0, 4.0]]))]:
+    for x, y in [
+        (0.3, 0.5),
+        (np.array([0.3, 0.5]), 2.0),
+        (np.array([0.1, 0.2]), np.array([[1.0, 2.0], [3.0, 4.0]])),
+    ]:
         assert is_close(g(x, y), gradient(f, (x, y), 0))
 
 
@@ -59,11 +65,18 @@ def test_source_after_a_call_is_specialised_and_stable(program):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["grad", "value_and_grad", "jvp"])
-@pytest.mark.parametrize("program", [p for p in PROGRAMS if p.name not in MORE_RESULTS], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "program", [p for p in PROGRAMS if p.name not in MORE_RESULTS], ids=lambda p: p.name
+)
 def test_the_dump_of_a_derivative_prints_as_itself_once_it_is_parsed(program, kind):
-    """Parsing folds what the dump spells out, `np.ones(a.shape)` where a is of three, and after that nothing changes."""
+    """Parsing folds what the dump spells out, `np.ones(a.shape)` where a is of three, and after
+    that nothing changes.
+    """
     if kind == "jvp":
-        t, args = s2s.jvp(program.function), [*program.args, *(np.zeros(np.shape(x))[()] for x in program.args)]
+        t, args = (
+            s2s.jvp(program.function),
+            [*program.args, *(np.zeros(np.shape(x))[()] for x in program.args)],
+        )
     else:
         t, args = getattr(s2s, kind)(program.function, argnums=program.wrt), program.args
     text = t.lower(*args).ssa
@@ -100,11 +113,25 @@ def test_a_flag_that_is_also_why_a_loop_ends_is_set_in_the_dump():
 def test_an_exported_module_runs_without_s2s(program, tmp_path):
     path = tmp_path / "exported.py"
     s2s.grad(program.function, argnums=program.wrt).export(path, *program.args)
-    arguments = ", ".join(f"np.array({x.tolist()!r})" if isinstance(x, np.ndarray) else repr(x) for x in program.args)
-    script = (f"import sys; sys.modules['s2s'] = None\nimport numpy as np\nimport exported\n"
-              f"print(*[np.asarray(y).tolist() for y in exported.{program.name}_grad({arguments})], sep=';')")
-    result = subprocess.run([sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{script}"],
-                            capture_output=True, text=True)
+    arguments = ", ".join(
+        f"np.array({x.tolist()!r})" if isinstance(x, np.ndarray) else repr(x) for x in program.args
+    )
+    script = (
+        f"import sys; sys.modules['s2s'] = None\nimport numpy as np\nimport exported\n"
+        f"print(*[np.asarray(y).tolist() for y in exported.{program.name}_grad({arguments})], sep=';')"
+    )
+    result = subprocess.run(
+        [
+            sys.executable,
+            "-I",
+            "-c",
+            f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{script}",
+        ],
+        capture_output=True,
+        text=True,
+    )
     assert result.returncode == 0, result.stderr[-2000:]
     for k, text in zip(program.wrt, result.stdout.strip().split(";")):
-        assert is_close(np.array(eval(text)), np.asarray(gradient(program.function, program.args, k)), 1e-8)
+        assert is_close(
+            np.array(eval(text)), np.asarray(gradient(program.function, program.args, k)), 1e-8
+        )

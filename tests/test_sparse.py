@@ -1,4 +1,6 @@
-"""Sparse Jacobians and Hessians: patterns, colours, sweeps, and the matrices, against dense ones and hyper-dual numbers."""
+"""Sparse Jacobians and Hessians: patterns, colours, sweeps, and the matrices, against dense ones
+and hyper-dual numbers.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,14 @@ def upwind(u, k):
 
 def five_points(u, k):
     r = u.copy()
-    r[1:-1, 1:-1] = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:] - 4 * u[1:-1, 1:-1] + k * np.exp(u[1:-1, 1:-1])
+    r[1:-1, 1:-1] = (
+        u[:-2, 1:-1]
+        + u[2:, 1:-1]
+        + u[1:-1, :-2]
+        + u[1:-1, 2:]
+        - 4 * u[1:-1, 1:-1]
+        + k * np.exp(u[1:-1, 1:-1])
+    )
     return r
 
 
@@ -54,7 +63,14 @@ def five_points_loop(u, k):
     n, m = u.shape
     for i in range(1, n - 1):
         for j in range(1, m - 1):
-            r[i, j] = u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] - 4 * u[i, j] + k * np.exp(u[i, j])
+            r[i, j] = (
+                u[i - 1, j]
+                + u[i + 1, j]
+                + u[i, j - 1]
+                + u[i, j + 1]
+                - 4 * u[i, j]
+                + k * np.exp(u[i, j])
+            )
     return r
 
 
@@ -135,8 +151,26 @@ def contracted(x, k):
     return np.einsum("ijk,ilk->ijl", a, a).ravel() * k
 
 
-PROGRAMS = [loop_stencil, slice_stencil, upwind, gauss_seidel, roots, sorted_products, positive, scattered, gathered, running_total,
-            chosen, product_of_matrices, list_of_terms, windows, linear_systems, contracted, five_points, five_points_loop]
+PROGRAMS = [
+    loop_stencil,
+    slice_stencil,
+    upwind,
+    gauss_seidel,
+    roots,
+    sorted_products,
+    positive,
+    scattered,
+    gathered,
+    running_total,
+    chosen,
+    product_of_matrices,
+    list_of_terms,
+    windows,
+    linear_systems,
+    contracted,
+    five_points,
+    five_points_loop,
+]
 
 
 def jacobian_by_duals(f, x, *rest):
@@ -145,7 +179,9 @@ def jacobian_by_duals(f, x, *rest):
     for k in range(x.size):
         direction = np.zeros(x.size)
         direction[k] = 1.0
-        columns.append(np.ravel(dual(f, (x, *rest), (direction.reshape(x.shape), *(None for _ in rest)))[1]))
+        columns.append(
+            np.ravel(dual(f, (x, *rest), (direction.reshape(x.shape), *(None for _ in rest)))[1])
+        )
     return np.stack(columns, axis=1)
 
 
@@ -154,7 +190,8 @@ def where(f) -> np.ndarray:
     return SQUARE if f in (five_points, five_points_loop) else LINE[:4] if f is roots else LINE
 
 
-DECIDED = roots, sorted_products, positive  # by floats: how often a loop runs, or which element is read
+# by floats: how often a loop runs, or which element is read
+DECIDED = roots, sorted_products, positive
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
@@ -164,13 +201,17 @@ def test_sparse_is_dense_and_what_is_left_out_is_zero_for_other_numbers(f):
     x = where(f)
     found = jacobian(x, 0.7)
     assert isinstance(found, sparse.csr_array) and found.has_sorted_indices
-    np.testing.assert_allclose(found.toarray(), jacobian_by_duals(f, x, 0.7), rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(
+        found.toarray(), jacobian_by_duals(f, x, 0.7), rtol=1e-12, atol=1e-13
+    )
     kept = jacobian.plan(x, 0.7)
     assert kept.reusable == (f not in DECIDED)
     other = np.random.default_rng(1).normal(size=x.shape)
     plan = jacobian.plan(other, 0.3)
     assert (plan is kept) == kept.reusable
-    np.testing.assert_allclose(jacobian(other, 0.3).toarray(), jacobian_by_duals(f, other, 0.3), rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(
+        jacobian(other, 0.3).toarray(), jacobian_by_duals(f, other, 0.3), rtol=1e-12, atol=1e-13
+    )
 
 
 def banded(n: int, inside: range) -> np.ndarray:
@@ -186,7 +227,9 @@ def test_the_pattern_of_a_stencil_is_exact():
     assert (plan.mode, plan.sweeps) == ("columns", 3)
     wanted = banded(12, range(1, 11))
     wanted[[0, 11]] = False
-    np.testing.assert_array_equal(s2s.jacobian(loop_stencil, sparse=True).pattern(LINE, 0.7).toarray(), wanted)
+    np.testing.assert_array_equal(
+        s2s.jacobian(loop_stencil, sparse=True).pattern(LINE, 0.7).toarray(), wanted
+    )
 
 
 def test_both_sides_of_a_branch_on_floats_are_in_the_pattern():
@@ -207,7 +250,7 @@ def test_the_pattern_of_five_points_is_exact(f):
     assert plan.sweeps <= 8
 
 
-# ------------------------------------------------------------------------------------- what floats may decide
+# --------------------------------------------------------------------------- what floats may decide
 
 
 def compacted(x, k):
@@ -268,13 +311,18 @@ def recursive(x, k):
     return y
 
 
-@pytest.mark.parametrize("f", [compacted, counted_in_a_list, one_of_two_lengths, until_large, at_a_place_in_time, recursive],
-                         ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f",
+    [compacted, counted_in_a_list, one_of_two_lengths, until_large, at_a_place_in_time, recursive],
+    ids=lambda f: f.__name__,
+)
 def test_a_pattern_that_floats_decide_is_found_at_each_call(f):
     jacobian = s2s.jacobian(f, sparse=True)
     assert not jacobian.plan(LINE, 0.7).reusable
     for sign in (1.0, -1.0):
-        np.testing.assert_allclose(jacobian(sign * LINE, 0.7).toarray(), jacobian_by_duals(f, sign * LINE, 0.7), rtol=1e-12)
+        np.testing.assert_allclose(
+            jacobian(sign * LINE, 0.7).toarray(), jacobian_by_duals(f, sign * LINE, 0.7), rtol=1e-12
+        )
 
 
 def checked(x, k):
@@ -312,7 +360,7 @@ def test_all_sides_of_branches_are_followed(f, entries):
         assert not missing.any()
 
 
-# ------------------------------------------------------------------------------------------- rules of one's own
+# ------------------------------------------------------------------------------- rules of one's own
 
 
 @s2s.custom_jvp
@@ -357,7 +405,9 @@ def test_the_derivative_of_a_gradient_by_a_rule_need_not_be_symmetric():
 
 
 def conjugate_gradients(matvec, b):
-    """The system is solved until the residual is small: for tangents it is they who decide how often."""
+    """The system is solved until the residual is small: for tangents it is they who decide how
+    often.
+    """
     x = np.zeros(len(b))
     r = b * 1.0
     p = r.copy()
@@ -376,7 +426,10 @@ def test_systems_that_are_solved_by_iteration():
         def matvec(v):
             return 3.0 * v[:4] + 0.5 * v[3::-1]
 
-        return s2s.custom_linear_solve(matvec, b[:4] * b[:4], conjugate_gradients, symmetric=True) * b[4:8]
+        return (
+            s2s.custom_linear_solve(matvec, b[:4] * b[:4], conjugate_gradients, symmetric=True)
+            * b[4:8]
+        )
 
     jacobian = s2s.jacobian(f, sparse=True)
     solution = np.linalg.inv(3.0 * np.eye(4) + 0.5 * np.eye(4)[::-1])
@@ -392,7 +445,7 @@ def test_what_stop_gradient_holds_is_no_entry():
     assert found.nnz == 11
 
 
-# ------------------------------------------------------------------------------------------- bundle adjustment
+# -------------------------------------------------------------------------------- bundle adjustment
 
 
 def project(cameras, points, camera_of, point_of, seen):
@@ -422,8 +475,13 @@ def project_loop(cameras, points, camera_of, point_of, seen):
 
 CAMERA_OF = np.array([0, 1, 2, 0, 1, 2, 1, 0])
 POINT_OF = np.array([0, 0, 0, 1, 1, 2, 2, 3])
-SCENE = (rng.normal(size=(3, 8)) * 0.1, rng.normal(size=(4, 3)) + np.array([0.0, 0.0, 5.0]), CAMERA_OF, POINT_OF,
-         rng.normal(size=(8, 2)))
+SCENE = (
+    rng.normal(size=(3, 8)) * 0.1,
+    rng.normal(size=(4, 3)) + np.array([0.0, 0.0, 5.0]),
+    CAMERA_OF,
+    POINT_OF,
+    rng.normal(size=(8, 2)),
+)
 
 
 @pytest.mark.parametrize("f", [project, project_loop])
@@ -431,15 +489,22 @@ def test_bundle_adjustment(f):
     jacobian = s2s.jacobian(f, (0, 1), sparse=True)
     by_cameras, by_points = jacobian(*SCENE)
     wanted = s2s.jacobian(f, (0, 1))(*SCENE)
-    np.testing.assert_allclose(by_cameras.toarray(), wanted[0].reshape(16, -1), rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(by_points.toarray(), wanted[1].reshape(16, -1), rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(
+        by_cameras.toarray(), wanted[0].reshape(16, -1), rtol=1e-12, atol=1e-13
+    )
+    np.testing.assert_allclose(
+        by_points.toarray(), wanted[1].reshape(16, -1), rtol=1e-12, atol=1e-13
+    )
     plan = jacobian.plan(*SCENE)
     sees = np.zeros((16, 3 * 8 + 4 * 3), bool)
     for k, (c, p) in enumerate(zip(CAMERA_OF, POINT_OF)):
         sees[2 * k:2 * k + 2, 8 * c:8 * c + 8] = True
         sees[2 * k:2 * k + 2, 24 + 3 * p:24 + 3 * p + 3] = True
     exact = plan.pattern.toarray()
-    assert not (exact & ~sees).any() and exact.sum() == (np.hstack([w.reshape(16, -1) for w in wanted]) != 0).sum()
+    assert (
+        not (exact & ~sees).any()
+        and exact.sum() == (np.hstack([w.reshape(16, -1) for w in wanted]) != 0).sum()
+    )
     assert plan.sweeps <= 8 + 3
 
 
@@ -456,7 +521,7 @@ def test_an_index_that_changes_changes_the_pattern():
     assert jacobian.plan(LINE + 1.0, one) is first
 
 
-# --------------------------------------------------------------------------------------------------- Hessians
+# ----------------------------------------------------------------------------------------- Hessians
 
 
 def rosenbrock(x):
@@ -521,8 +586,21 @@ def linear(x):
     return np.sum(3 * x)
 
 
-@pytest.mark.parametrize("f, sweeps", [(sum_of_a_list, 3), (roots_in_a_chain, 3), (sorted_pairs, 3), (linear, 0), (rosenbrock, 3), (rosenbrock_in_slices, 3), (separate, 1), (arrow, 2), (huber, 3),
-                                       (energy_of_a_chain, 6)])
+@pytest.mark.parametrize(
+    "f, sweeps",
+    [
+        (sum_of_a_list, 3),
+        (roots_in_a_chain, 3),
+        (sorted_pairs, 3),
+        (linear, 0),
+        (rosenbrock, 3),
+        (rosenbrock_in_slices, 3),
+        (separate, 1),
+        (arrow, 2),
+        (huber, 3),
+        (energy_of_a_chain, 6),
+    ],
+)
 def test_sparse_hessian_is_dense(f, sweeps):
     hessian = s2s.hessian(f, sparse=True)
     found = hessian(LINE)
@@ -539,9 +617,13 @@ def test_sparse_hessian_is_dense(f, sweeps):
 ])
 def test_a_norm_of_each_row_depends_on_the_row(norms):
     hessian = s2s.hessian(lambda x: np.sum((norms(x.reshape(-1, 2)) - 1.0) ** 3), sparse=True)
-    np.testing.assert_array_equal(hessian.pattern(LINE).toarray(), np.kron(np.eye(6), np.ones((2, 2))) != 0)
-    np.testing.assert_array_equal(s2s.jacobian(lambda x: norms(x.reshape(-1, 2)), sparse=True).pattern(LINE).toarray(),
-                                  np.kron(np.eye(6), np.ones((1, 2))) != 0)
+    np.testing.assert_array_equal(
+        hessian.pattern(LINE).toarray(), np.kron(np.eye(6), np.ones((2, 2))) != 0
+    )
+    np.testing.assert_array_equal(
+        s2s.jacobian(lambda x: norms(x.reshape(-1, 2)), sparse=True).pattern(LINE).toarray(),
+        np.kron(np.eye(6), np.ones((1, 2))) != 0,
+    )
 
 
 def test_linear_terms_are_not_in_a_hessian():
@@ -552,7 +634,9 @@ def test_linear_terms_are_not_in_a_hessian():
 
 
 def test_convolution_in_a_hessian():
-    """The Hessian of the sum of w * convolve(a, b): a and b meet where w says, and neither meets itself."""
+    """The Hessian of the sum of w * convolve(a, b): a and b meet where w says, and neither meets
+    itself.
+    """
     w = np.array([1.0, 0.0, 3.0, 0.0, 5.0, 6.0])
 
     def f(x):
@@ -562,7 +646,9 @@ def test_convolution_in_a_hessian():
     for i in range(4):
         for j in range(3):
             wanted[i, 4 + j] = wanted[4 + j, i] = w[i + j]
-    np.testing.assert_array_equal(s2s.hessian(f, sparse=True)(np.arange(1.0, 8.0)).toarray(), wanted)
+    np.testing.assert_array_equal(
+        s2s.hessian(f, sparse=True)(np.arange(1.0, 8.0)).toarray(), wanted
+    )
 
 
 def test_blocks_of_a_hessian():
@@ -572,11 +658,16 @@ def test_blocks_of_a_hessian():
     a, b = rng.normal(size=(4, 2)), rng.normal(size=4)
     (aa, ab), (ba, bb) = s2s.hessian(energy, (0, 1), sparse=True)(a, b)
     wanted = s2s.hessian(energy, (0, 1))(a, b)
-    for got, w, shape in ((aa, wanted[0][0], (8, 8)), (ab, wanted[0][1], (8, 4)), (ba, wanted[1][0], (4, 8)), (bb, wanted[1][1], (4, 4))):
+    for got, w, shape in (
+        (aa, wanted[0][0], (8, 8)),
+        (ab, wanted[0][1], (8, 4)),
+        (ba, wanted[1][0], (4, 8)),
+        (bb, wanted[1][1], (4, 4)),
+    ):
         np.testing.assert_allclose(got.toarray(), w.reshape(shape), rtol=1e-13)
 
 
-# ---------------------------------------------------------------------------------------------------- colours
+# ------------------------------------------------------------------------------------------ colours
 
 
 def random_pattern(seed: int, n: int = 40, m: int = 30) -> sparse.csr_array:
@@ -617,7 +708,9 @@ def test_an_arrow_takes_two_colours_and_not_as_many_as_columns():
 
 
 def test_as_many_sweeps_as_colours(monkeypatch):
-    """The tangents that the sweep is given are as many as there are colours, and it is called once."""
+    """The tangents that the sweep is given are as many as there are colours, and it is called
+    once.
+    """
     seen = []
     call = Transformed.call
 
@@ -626,14 +719,17 @@ def test_as_many_sweeps_as_colours(monkeypatch):
             seen.append((self.kind, args[-1].shape))
         return call(self, *args, **keywords)
 
-    monkeypatch.setattr(Transformed, "call", counting)  # columns and rows take any number of arguments, so each call comes here
+    # columns and rows take any number of arguments, so each call comes here
+    monkeypatch.setattr(Transformed, "call", counting)
     s2s.jacobian(slice_stencil, sparse=True)(np.zeros(1000), 0.7)
     s2s.hessian(rosenbrock_in_slices, sparse=True)(np.zeros(1000))
-    s2s.jacobian(lambda x: np.array([np.sum(x[:500]), np.prod(x[400:])]), sparse=True)(np.ones(1000))
+    s2s.jacobian(lambda x: np.array([np.sum(x[:500]), np.prod(x[400:])]), sparse=True)(
+        np.ones(1000)
+    )
     assert seen == [("columns", (3, 1000)), ("columns", (3, 1000)), ("rows", (2, 2))]
 
 
-# ------------------------------------------------------------------------------------------------- conventions
+# -------------------------------------------------------------------------------------- conventions
 
 
 def test_containers_and_axes_are_flattened_as_ravel_pytree_does():
@@ -681,7 +777,8 @@ def test_the_source_of_the_sweeps_is_there():
 
 def test_the_plan_says_what_it_is():
     jacobian = s2s.jacobian(slice_stencil, sparse=True)
-    assert str(jacobian.plan(LINE, 0.7)) == "12 x 12, 32 entries, 3 sweeps over columns; kept for the next call"
+    assert str(jacobian.plan(LINE, 0.7)) == ("12 x 12, 32 entries, 3 sweeps over columns; kept "
+                                             "for the next call")
     assert "found again at each call" in str(s2s.jacobian(positive, sparse=True).plan(LINE, 0.7))
 
 
@@ -700,7 +797,9 @@ class Wave:
 def test_methods():
     wave = Wave(2.0)
     found = wave.slope(LINE)
-    np.testing.assert_allclose(found.toarray(), jacobian_by_duals(lambda u: 2.0 * (u[1:] - u[:-1]) ** 2, LINE))
+    np.testing.assert_allclose(
+        found.toarray(), jacobian_by_duals(lambda u: 2.0 * (u[1:] - u[:-1]) ** 2, LINE)
+    )
     assert s2s.hessian(wave.energy, sparse=True)(LINE).nnz == 34
 
 
@@ -709,8 +808,12 @@ def test_what_is_transformed_already():
         return np.sum(x[1:] ** 2 * x[:-1])
 
     wanted = s2s.hessian(f)(LINE)
-    np.testing.assert_allclose(s2s.jacobian(s2s.grad(f), sparse=True)(LINE).toarray(), wanted, rtol=1e-14)
-    np.testing.assert_allclose(s2s.hessian(s2s.jit(f), sparse=True)(LINE).toarray(), wanted, rtol=1e-14)
+    np.testing.assert_allclose(
+        s2s.jacobian(s2s.grad(f), sparse=True)(LINE).toarray(), wanted, rtol=1e-14
+    )
+    np.testing.assert_allclose(
+        s2s.hessian(s2s.jit(f), sparse=True)(LINE).toarray(), wanted, rtol=1e-14
+    )
 
     def squares(x):
         return s2s.vmap(lambda a, b: a * a * b)(x[1:], x[:-1])
@@ -775,7 +878,10 @@ def test_nothing_is_printed_by_the_run_that_finds_the_pattern(capsys):
 def test_what_is_refused():
     with pytest.raises(s2s.TypeMismatchError, match="jacobian with sparse=True and has_aux=True"):
         s2s.jacobian(loop_stencil, has_aux=True, sparse=True)
-    with pytest.raises(s2s.TypeMismatchError, match="with respect to n, which is or holds an integer: it has no derivative"):
+    with pytest.raises(
+        s2s.TypeMismatchError,
+        match="with respect to n, which is or holds an integer: it has no derivative",
+    ):
         s2s.jacobian(lambda n: n * 1.0, sparse=True)(3)
     with pytest.raises(s2s.UnsupportedError, match="with respect to z, which is complex"):
         s2s.jacobian(lambda z: z * 1.0, sparse=True)(np.ones(3) * 1j)
@@ -785,9 +891,15 @@ def test_what_is_refused():
 
 @pytest.mark.compile
 def test_sweeps_are_compiled():
-    for transform, f, args in ((s2s.jacobian, upwind, (LINE, 0.7)), (s2s.hessian, rosenbrock, (LINE,)), (s2s.jacobian, scattered, (LINE, 0.7))):
+    for transform, f, args in (
+        (s2s.jacobian, upwind, (LINE, 0.7)),
+        (s2s.hessian, rosenbrock, (LINE,)),
+        (s2s.jacobian, scattered, (LINE, 0.7)),
+    ):
         fast = s2s.jit(transform(f, sparse=True))
-        np.testing.assert_allclose(fast(*args).toarray(), transform(f)(*args), rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(
+            fast(*args).toarray(), transform(f)(*args), rtol=1e-12, atol=1e-12
+        )
         assert fast(*args).nnz == transform(f, sparse=True)(*args).nnz
 
 

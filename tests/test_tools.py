@@ -14,12 +14,29 @@ ROOT = Path(__file__).parent.parent
 
 def run(*words: str, status: int = 0) -> str:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    result = subprocess.run([sys.executable, *words], cwd=ROOT, env=environment, capture_output=True, text=True)
+    result = subprocess.run(
+        [sys.executable, *words], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
     assert result.returncode == status, result.stdout[-3000:] + result.stderr[-3000:]
     return result.stdout
 
 
-@pytest.mark.parametrize("name", ["run", "fuzz", "extents", "stages", "ops", "ulps", "fit.py", "mutate", "replay", "bench/run.py", "bench/growth.py"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "run",
+        "fuzz",
+        "extents",
+        "stages",
+        "ops",
+        "ulps",
+        "fit.py",
+        "mutate",
+        "replay",
+        "bench/run.py",
+        "bench/growth.py",
+    ],
+)
 def test_help_is_the_docstring(name):
     said = run(f"tools/{name}", "--help")
     text = (ROOT / "tools" / name).read_text()
@@ -32,7 +49,15 @@ def test_ops_lists_every_op():
 
 
 def test_extents_asks_one_form():
-    said = run("tools/extents", "--match", "np.cumsum(x, axis=0)", "--interpreted", "--manners", "slices", "known")
+    said = run(
+        "tools/extents",
+        "--match",
+        "np.cumsum(x, axis=0)",
+        "--interpreted",
+        "--manners",
+        "slices",
+        "known",
+    )
     assert said.startswith("1 forms, 0 combinations fail")
 
 
@@ -87,9 +112,30 @@ def test_a_mutant_computes_something_else(tmp_path):
 
 
 def test_mutants_are_killed_by_the_tests_of_their_ops():
-    said = run("tools/mutate", "--area", "rules", "--count", "2", "--jobs", "1", "--only", "nothing", status=2)
+    said = run(
+        "tools/mutate",
+        "--area",
+        "rules",
+        "--count",
+        "2",
+        "--jobs",
+        "1",
+        "--only",
+        "nothing",
+        status=2,
+    )
     assert "no such mutant" in said
-    said = run("tools/mutate", "--area", "types", "--count", "2", "--jobs", "1", "tests/test_layers.py", status=0)
+    said = run(
+        "tools/mutate",
+        "--area",
+        "types",
+        "--count",
+        "2",
+        "--jobs",
+        "1",
+        "tests/test_layers.py",
+        status=0,
+    )
     assert "2 mutants: 0 killed, 0 too slow, 0 survived, 2 reached by no test" in said
 
 
@@ -97,7 +143,9 @@ def test_replay_sees_one_character_of_a_printer(tmp_path):
     shutil.copytree(ROOT / "s2s", tmp_path / "s2s", ignore=shutil.ignore_patterns("__pycache__"))
     words = ["tools/replay", ".", str(tmp_path), "--only", "^programs.horner$"]
     assert "none differ" in run(*words)
-    (printer,) = (p for p in (tmp_path / "s2s").rglob("*.py") if 'Comment("backwards")' in p.read_text())
+    (printer,) = (
+        p for p in (tmp_path / "s2s").rglob("*.py") if 'Comment("backwards")' in p.read_text()
+    )
     printer.write_text(printer.read_text().replace('Comment("backwards")', 'Comment("backward")'))
     said = run(*words, status=1)
     assert "-    # backwards\n+    # backward\n" in said and "programs.horner, gradient: " in said

@@ -1,4 +1,5 @@
-"""Jacobians, Hessians, pullbacks and pushforwards of whole programs, entry by entry against hyper-dual numbers.
+"""Jacobians, Hessians, pullbacks and pushforwards of whole programs, entry by entry against
+hyper-dual numbers.
 
 And what they cost: the work of the primal once, whatever the number of directions.
 """
@@ -43,15 +44,23 @@ def entry(case: Case, block, at: tuple[int, int], y):
 
 
 def blocks(case: Case, jacobian) -> list[list]:
-    """For each leaf of the result, the blocks of the leaves of all arguments differentiated, by number of the leaf."""
+    """For each leaf of the result, the blocks of the leaves of all arguments differentiated, by
+    number of the leaf.
+    """
     inputs = [k for j in case.wrt for k, owner in enumerate(case.owners) if owner == j]
     ys = tree.structure(case.plain).flatten_up_to(jacobian)
     return [dict(zip(inputs, tree.leaves(found), strict=True)) for found in ys]
 
 
-QUICK = ("settle", "written_twice", "return_from_loop", "several_results")  # the others are slow together
-EVERY = pytest.mark.parametrize("program", [pytest.param(p, id=p.name, marks=() if p.name in QUICK else pytest.mark.slow)
-                                            for p in PROGRAMS])
+# the others are slow together
+QUICK = ("settle", "written_twice", "return_from_loop", "several_results")
+EVERY = pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(p, id=p.name, marks=() if p.name in QUICK else pytest.mark.slow)
+        for p in PROGRAMS
+    ],
+)
 
 
 @pytest.mark.parametrize("kind", ["jacfwd", "jacrev", "jacobian"])
@@ -69,7 +78,9 @@ def test_jacobian(program, kind):
 
 @EVERY
 def test_pullback_and_pushforward(program):
-    """Each is called again and again, and neither sees what is written into arguments and results later."""
+    """Each is called again and again, and neither sees what is written into arguments and results
+    later.
+    """
     case = case_of(program)
     args = case.copies()
     y, pull = s2s.vjp(case.f, *args)
@@ -84,14 +95,25 @@ def test_pullback_and_pushforward(program):
         expected = case.oracle(d, d)["a"]
         for got, e in zip(tree.leaves(push(*case.tangents(d))), expected, strict=True):
             assert close(got, e, RTOL, ATOL)
-        y_bar = [np.cos(seed + np.arange(np.size(v))).reshape(np.shape(v)) for v in tree.leaves(case.plain)]
-        bars = pull(tree.unflatten(tree.structure(case.plain), [b if b.shape else b.item() for b in y_bar]))
+        y_bar = [
+            np.cos(seed + np.arange(np.size(v))).reshape(np.shape(v))
+            for v in tree.leaves(case.plain)
+        ]
+        bars = pull(
+            tree.unflatten(tree.structure(case.plain), [b if b.shape else b.item() for b in y_bar])
+        )
         slope = sum(float(np.sum(np.asarray(b) * e)) for b, e in zip(y_bar, expected))
         assert close(case.pair(tuple(bars[k] for k in case.wrt), d), slope, RTOL, ATOL)
 
 
-@pytest.mark.parametrize("program", [pytest.param(p, id=p.name, marks=() if p.name in QUICK else pytest.mark.slow)
-                                     for p in PROGRAMS if p.name not in MORE_RESULTS])
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(p, id=p.name, marks=() if p.name in QUICK else pytest.mark.slow)
+        for p in PROGRAMS
+        if p.name not in MORE_RESULTS
+    ],
+)
 def test_hessian(program):
     case = case_of(program)
     h = s2s.hessian(case.f, argnums=case.wrt)(*case.copies())
@@ -103,10 +125,12 @@ def test_hessian(program):
         for other in some:
             x, z = case.leaves[at[0]], case.leaves[other[0]]
             got = np.asarray(columns[other[0]]).reshape(np.size(x), np.size(z))[at[1], other[1]]
-            assert close(got, case.oracle(unit(case, at), unit(case, other))["ab"][0], 10 * RTOL, 10 * ATOL)
+            assert close(
+                got, case.oracle(unit(case, at), unit(case, other))["ab"][0], 10 * RTOL, 10 * ATOL
+            )
 
 
-# --------------------------------------------------------------------------------- any three, one of another
+# ------------------------------------------------------------------------ any three, one of another
 
 
 def branching(x):
@@ -122,14 +146,26 @@ def branching(x):
 
 
 KINDS = {  # of a function of one number: which transformation, and how often it differentiates
-    "grad": (s2s.grad, 1), "jacfwd": (s2s.jacfwd, 1), "jacrev": (s2s.jacrev, 1), "jacobian": (s2s.jacobian, 1), "hessian": (s2s.hessian, 2),
-    "jvp": (lambda g: lambda x: s2s.jvp(g, (x,), (1.0,))[1], 1), "vjp": (lambda g: lambda x: s2s.vjp(g, x)[1](1.0)[0], 1),
-    "linearize": (lambda g: lambda x: s2s.linearize(g, x)[1](1.0), 1), "hvp": (lambda g: lambda x: s2s.hvp(g, (x,), (1.0,)), 2)}
+    "grad": (s2s.grad, 1),
+    "jacfwd": (s2s.jacfwd, 1),
+    "jacrev": (s2s.jacrev, 1),
+    "jacobian": (s2s.jacobian, 1),
+    "hessian": (s2s.hessian, 2),
+    "jvp": (lambda g: lambda x: s2s.jvp(g, (x,), (1.0,))[1], 1),
+    "vjp": (lambda g: lambda x: s2s.vjp(g, x)[1](1.0)[0], 1),
+    "linearize": (lambda g: lambda x: s2s.linearize(g, x)[1](1.0), 1),
+    "hvp": (lambda g: lambda x: s2s.hvp(g, (x,), (1.0,)), 2),
+}
 TRIPLES = random.Random(3).sample(list(itertools.product(KINDS, repeat=3)), 60)
 
 
-@pytest.mark.parametrize("names", [pytest.param(names, id="-".join(names), marks=pytest.mark.slow if k > 2 else ())
-                                   for k, names in enumerate(TRIPLES)])
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param(names, id="-".join(names), marks=pytest.mark.slow if k > 2 else ())
+        for k, names in enumerate(TRIPLES)
+    ],
+)
 def test_any_three_kinds_one_of_another(names):
     """Against the derivatives of the polynomial that the program computes."""
     polynomial = start = np.polynomial.Polynomial([0.0, 1.0])
@@ -142,7 +178,7 @@ def test_any_three_kinds_one_of_another(names):
     assert np.isclose(g(0.7), polynomial(0.7), rtol=1e-10)
 
 
-# ------------------------------------------------------------------------------------------- what it costs
+# ------------------------------------------------------------------------------------ what it costs
 
 
 def simulated(x, steps):
@@ -183,7 +219,13 @@ def evaluations(monkeypatch):
     plain_load = load_module.load
 
     def load(text, entry, lines, check=None, given=None):
-        return plain_load(text.replace("import numpy as np\n", ""), entry, lines, check, {**(given or {}), "np": Watched()})
+        return plain_load(
+            text.replace("import numpy as np\n", ""),
+            entry,
+            lines,
+            check,
+            {**(given or {}), "np": Watched()},
+        )
 
     for module in ("s2s.pipeline", "s2s.derive.linear_maps"):
         monkeypatch.setattr(f"{module}.load", load)
@@ -198,7 +240,8 @@ def test_a_jacobian_does_the_work_of_the_primal_once_for_all_directions(evaluati
         before = evaluations["exp"]
         getattr(s2s, kind)(simulated)(x, 4)
         found.append(evaluations["exp"] - before)
-    assert found[0] == found[1] <= 8  # at most forwards and backwards, whatever the number of directions
+    # at most forwards and backwards, whatever the number of directions
+    assert found[0] == found[1] <= 8
 
 
 def test_linearize_does_the_work_of_the_primal_once(evaluations):
@@ -271,11 +314,17 @@ def test_no_loop_over_directions_is_written(kind):
     f = simulated if kind != "hessian" else lambda x, n: np.sum(simulated(x, n))
     text = getattr(s2s, kind)(f).lower(np.ones(4), 3).source
     loops = 1 if kind == "jacfwd" else 2
-    assert text.count("for ") - text.count("for x") - text.count("for lambda") - text.count("for simulated") >= loops
+    assert (
+        text.count("for ")
+        - text.count("for x")
+        - text.count("for lambda")
+        - text.count("for simulated")
+        >= loops
+    )
     assert text.count("range(") == loops and "np.eye(" in text and "lane" not in text
 
 
-# ---------------------------------------------------------------------------------------------- native code
+# -------------------------------------------------------------------------------------- native code
 
 
 @pytest.mark.compile
@@ -316,7 +365,9 @@ def test_halves_of_a_compiled_function_are_compiled():
     for _ in range(2):
         np.testing.assert_allclose(pull(y)[0], s2s.vjp(f)(x, y)[0], rtol=1e-12)
         np.testing.assert_allclose(push(y), s2s.jvp(f, (x,), (y,))[1], rtol=1e-12)
-    np.testing.assert_allclose(s2s.jit(s2s.vmap(pull))(np.eye(3))[0], s2s.jacrev(f)(x), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(
+        s2s.jit(s2s.vmap(pull))(np.eye(3))[0], s2s.jacrev(f)(x), rtol=1e-12, atol=1e-14
+    )
 
 
 @pytest.mark.compile

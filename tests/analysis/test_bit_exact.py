@@ -1,4 +1,6 @@
-"""What is decided in the sweep forward is decided alike in the sweep back, however the two are compiled."""
+"""What is decided in the sweep forward is decided alike in the sweep back, however the two are
+compiled.
+"""
 
 import numpy as np
 import pytest
@@ -41,7 +43,10 @@ def in_rows(x, w, c):
     for t in range(len(w)):
         x = x * w[t] + 0.1 * np.sin(x)
         h = x[:, None] * x + c
-        s += np.sum(np.log(np.sum(np.exp(h - np.max(h, axis=1, keepdims=True)), axis=1)) * np.max(h * x, axis=0))
+        s += np.sum(
+            np.log(np.sum(np.exp(h - np.max(h, axis=1, keepdims=True)), axis=1))
+            * np.max(h * x, axis=0)
+        )
     return s
 
 
@@ -74,7 +79,8 @@ def test_decisions_of_what_may_come_out_different_are_saved():
     x = RNG.normal(size=5)
     source = s2s.grad(integrated).lower(x, x, x).source
     assert "abs(" not in source[source.index("in reversed("):]
-    assert "t_tape[t] == t_tape_1[t]" in s2s.grad(largest).lower(x, x, x).source  # the array, and the largest of it
+    # the array, and the largest of it
+    assert "t_tape[t] == t_tape_1[t]" in s2s.grad(largest).lower(x, x, x).source
 
 
 def test_decisions_of_what_is_the_same_are_made_again():
@@ -105,7 +111,9 @@ def test_a_list_of_nothing_is_made_of_nothing():
 
 
 def test_what_is_compared_through_a_view_is_saved():
-    """The largest of an array turned round is compared with that array: the same numbers, which one product may give otherwise."""
+    """The largest of an array turned round is compared with that array: the same numbers, which one
+    product may give otherwise.
+    """
     def turned(x, w):
         s = 0.0
         for t in range(len(w)):

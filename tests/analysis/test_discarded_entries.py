@@ -1,4 +1,6 @@
-"""What a program throws away has no influence, in whatever way: the oracle never computes it (Note [Strong zeros], ops/core/chain_rule.py)."""
+"""What a program throws away has no influence, in whatever way: the oracle never computes it (Note
+[Strong zeros], ops/core/chain_rule.py).
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ def program(reference, x=LINE):
     return add
 
 
-# ------------------------------------------------------------------------------------ structural ways
+# ---------------------------------------------------------------------------------- structural ways
 
 
 @program(of_pairs(lambda d: d))
@@ -220,7 +222,7 @@ def self_interaction_is_infinitely_far(x):
     return np.sum(1 / r)
 
 
-# ------------------------------------------------------------------------------ functions with steep slopes
+# ---------------------------------------------------------------------- functions with steep slopes
 
 
 @program(rest(np.sqrt), ZERO)
@@ -314,7 +316,7 @@ def checkpointed(x):
     return np.sum(s2s.checkpoint(lambda x: np.sqrt(x) * 2.0)(x)[1:])
 
 
-# ------------------------------------------------------------------------------ quotients that branches and loops leave
+# ---------------------------------------------------------- quotients that branches and loops leave
 
 
 DIVISORS = np.array([0.0, 1.0, 2.0])
@@ -379,7 +381,7 @@ def inverses_of_eigenvalues(x):
     return np.sum(f)
 
 
-# ------------------------------------------------------------------------------ one result of a loop, or a call, and not the other
+# ----------------------------------------------- one result of a loop, or a call, and not the other
 
 
 @program(lambda x: np.sum(x), ZERO)
@@ -451,7 +453,7 @@ def products_of_results_of_a_call(x):
     return np.sum((d * d)[1:])
 
 
-# ------------------------------------------------------------------------------ missing data, infinite weights
+# ------------------------------------------------------------------- missing data, infinite weights
 
 
 DATA = np.array([np.nan, 0.5, 0.25])
@@ -555,7 +557,8 @@ def infinite_factor_of_an_array(x):
     return np.sum((x * np.array([np.inf, 1.0, 1.0]) * x)[1:])
 
 
-# a cotangent that is 0 where an entry counts: its slope is finite, and its second derivative is not 0
+# a cotangent that is 0 where an entry counts: its slope is finite, and its second derivative is not
+# 0
 
 
 @program(of_pairs(lambda d: (d - 1) ** 2), np.array([0.0, 1.0, 2.5]))
@@ -580,7 +583,9 @@ def gradient_of(f, x):
 
 def hessian_of(f, x, h=1e-5):
     directions = h * np.eye(x.size).reshape(-1, *x.shape)
-    return np.array([(gradient_of(f, x + d) - gradient_of(f, x - d)) / (2 * h) for d in directions]).reshape(x.shape * 2)
+    return np.array(
+        [(gradient_of(f, x + d) - gradient_of(f, x - d)) / (2 * h) for d in directions]
+    ).reshape(x.shape * 2)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -603,24 +608,49 @@ def test_second_derivatives_and_lanes(name):
     np.testing.assert_allclose(s2s.grad(lambda x: np.sum(s2s.grad(f)(x) * v))(x), along, **close)
     np.testing.assert_allclose(s2s.grad(lambda x: s2s.jvp(f, (x,), (v,))[1])(x), along, **close)
     slopes, lanes = gradient_of(reference, x), np.stack([x, x])
-    np.testing.assert_allclose(s2s.vmap(s2s.grad(f))(lanes), np.stack([slopes, slopes]), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(
+        s2s.vmap(s2s.grad(f))(lanes), np.stack([slopes, slopes]), rtol=1e-10, atol=1e-12
+    )
     if name != "deleted":  # whose shape one lane is asked for
-        np.testing.assert_allclose(s2s.grad(lambda x: np.sum(s2s.vmap(f)(x)))(lanes), np.stack([slopes, slopes]), rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(
+            s2s.grad(lambda x: np.sum(s2s.vmap(f)(x)))(lanes),
+            np.stack([slopes, slopes]),
+            rtol=1e-10,
+            atol=1e-12,
+        )
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("name", ["upper_triangle", "filled_by_loops", "potential_with_poles", "comparison_as_a_factor", "appended",
-                                  "inverses_that_a_loop_passes_over", "carries_of_nested_loops", "residuals_in_a_loop", "infinite_factor_of_an_array"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "upper_triangle",
+        "filled_by_loops",
+        "potential_with_poles",
+        "comparison_as_a_factor",
+        "appended",
+        "inverses_that_a_loop_passes_over",
+        "carries_of_nested_loops",
+        "residuals_in_a_loop",
+        "infinite_factor_of_an_array",
+    ],
+)
 def test_compiled(name):
     f, reference, x = PROGRAMS[name]
-    np.testing.assert_allclose(s2s.jit(s2s.grad(f))(x), gradient_of(reference, x), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        s2s.jit(s2s.grad(f))(x), gradient_of(reference, x), rtol=1e-9, atol=1e-12
+    )
 
 
 def test_directions_that_do_not_touch_an_entry():
     f = lambda x, y: np.sqrt(x) + y * y  # noqa: E731
     assert s2s.jvp(f, (0.0, 3.0), (0.0, 1.0))[1] == 6.0
-    np.testing.assert_array_equal(s2s.jacfwd(np.sqrt)(np.array([0.0, 4.0])), [[np.inf, 0.0], [0.0, 0.25]])
-    np.testing.assert_array_equal(s2s.jacrev(np.sqrt)(np.array([0.0, 4.0])), [[np.inf, 0.0], [0.0, 0.25]])
+    np.testing.assert_array_equal(
+        s2s.jacfwd(np.sqrt)(np.array([0.0, 4.0])), [[np.inf, 0.0], [0.0, 0.25]]
+    )
+    np.testing.assert_array_equal(
+        s2s.jacrev(np.sqrt)(np.array([0.0, 4.0])), [[np.inf, 0.0], [0.0, 0.25]]
+    )
     pullback = s2s.vjp(lambda x: (np.sqrt(x), np.sum(x)), np.array([0.0, 4.0]))[1]
     np.testing.assert_array_equal(pullback((np.zeros(2), 1.0))[0], [1.0, 1.0])
 
@@ -683,8 +713,16 @@ def test_a_loop_that_fills_an_array_throws_nothing_away():
 
 
 @pytest.mark.parametrize("name", ["strong_product", "strong_both"])
-@pytest.mark.parametrize("a, b", [(np.array([0.0, 2.0, 0.0]), np.array([np.inf, 3.0, 1.0])), (np.array([True, False, True]), np.array([2.0, np.nan, 0.0])),
-                                  (0.0, np.array([np.inf, 1.0])), (2.0, -1.5), (0.0, np.inf)])
+@pytest.mark.parametrize(
+    "a, b",
+    [
+        (np.array([0.0, 2.0, 0.0]), np.array([np.inf, 3.0, 1.0])),
+        (np.array([True, False, True]), np.array([2.0, np.nan, 0.0])),
+        (0.0, np.array([np.inf, 1.0])),
+        (2.0, -1.5),
+        (0.0, np.inf),
+    ],
+)
 def test_strong_products_print_as_what_they_compute(name, a, b):
     record = RECORDS[name]
     text = ast.unparse(record.syntax(ast.Name("a", ast.Load()), ast.Name("b", ast.Load())))
@@ -693,8 +731,14 @@ def test_strong_products_print_as_what_they_compute(name, a, b):
 
 
 @pytest.mark.parametrize("name", ["strong_product", "strong_both"])
-@pytest.mark.parametrize("a, b", [(np.array([0.0, 2.0, 3.0]), np.array([True, False, True])), (np.array([True, False, True]), np.array([2.0, np.nan, 0.0])),
-                                  (np.array([0.0, 2.0, 0.0]), np.array([np.inf, 3.0, 1.0]))])
+@pytest.mark.parametrize(
+    "a, b",
+    [
+        (np.array([0.0, 2.0, 3.0]), np.array([True, False, True])),
+        (np.array([True, False, True]), np.array([2.0, np.nan, 0.0])),
+        (np.array([0.0, 2.0, 0.0]), np.array([np.inf, 3.0, 1.0])),
+    ],
+)
 def test_lowered_strong_products_are_what_they_compute(name, a, b):
     """A factor that is a mask has its part, whichever of the two it is."""
     params = [Value(Array(x.dtype.name, (3,)), "x") for x in (a, b)]
@@ -746,17 +790,28 @@ def last_inverse(x, a):
     return y
 
 
-@pytest.mark.parametrize("f, right", [(last_root, 0.5 / 0.9**0.5), (last_quotient, 1.5), (last_inverse, -1 / 0.81 + 1 / 0.9 + 0.5 / 0.9**0.5)])
+@pytest.mark.parametrize(
+    "f, right",
+    [
+        (last_root, 0.5 / 0.9**0.5),
+        (last_quotient, 1.5),
+        (last_inverse, -1 / 0.81 + 1 / 0.9 + 0.5 / 0.9**0.5),
+    ],
+)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_what_each_trip_writes_over(f, right):
     x, a = np.array([0.0, 0.5, 0.9]), np.array([0.0, 1.0, 2.0])
     for t in (s2s.grad(f), s2s.jacfwd(f)):
         np.testing.assert_allclose(t(x, a), [0.0, 0.0, right], rtol=1e-14)
-    np.testing.assert_allclose(s2s.vmap(s2s.grad(f), in_axes=(0, None))(x[None], a), [[0.0, 0.0, right]], rtol=1e-14)
+    np.testing.assert_allclose(
+        s2s.vmap(s2s.grad(f), in_axes=(0, None))(x[None], a), [[0.0, 0.0, right]], rtol=1e-14
+    )
 
 
 def bounded(x):
-    return np.sum(np.minimum(1 / x, 5.0) + np.maximum(np.sqrt(x), 0.1) + np.clip(np.log(x), -10.0, 10.0))
+    return np.sum(
+        np.minimum(1 / x, 5.0) + np.maximum(np.sqrt(x), 0.1) + np.clip(np.log(x), -10.0, 10.0)
+    )
 
 
 def bounded_in_a_loop(x):
@@ -767,26 +822,44 @@ def bounded_in_a_loop(x):
     return s
 
 
-@pytest.mark.parametrize("f, reference", [(bounded, lambda x: 1 / x + np.sqrt(x) + np.log(x)), (bounded_in_a_loop, lambda x: 3 * x**-2)])
+@pytest.mark.parametrize(
+    "f, reference",
+    [(bounded, lambda x: 1 / x + np.sqrt(x) + np.log(x)), (bounded_in_a_loop, lambda x: 3 * x**-2)],
+)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_what_a_bound_takes_the_place_of(f, reference):
     slopes, v = gradient_of(rest(reference), ZERO), np.array([1.0, 2.0, 3.0])
     for t in (s2s.grad(f), s2s.jacfwd(f)):
         np.testing.assert_allclose(t(ZERO), slopes, rtol=1e-10)
-    np.testing.assert_allclose(s2s.grad(lambda x: np.sum(s2s.vmap(f)(x)))(ZERO[None]), slopes[None], rtol=1e-10)
+    np.testing.assert_allclose(
+        s2s.grad(lambda x: np.sum(s2s.vmap(f)(x)))(ZERO[None]), slopes[None], rtol=1e-10
+    )
     second = hessian_of(rest(reference), ZERO)
     np.testing.assert_allclose(s2s.hessian(f)(ZERO), second, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(s2s.grad(lambda x: np.sum(s2s.grad(f)(x) * v))(ZERO), second @ v, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        s2s.grad(lambda x: np.sum(s2s.grad(f)(x) * v))(ZERO), second @ v, rtol=1e-5, atol=1e-5
+    )
 
 
-@pytest.mark.parametrize("f, reference", [
-    (lambda x: np.sum((1.0 / np.minimum(1.0 / x, 5.0))[:2]), lambda x: x[1]),
-    (lambda x: np.sum(np.log(np.maximum(np.sqrt(x), 0.1))[:2]), lambda x: 0.5 * np.log(x[1])),
-    (lambda x: np.sum(np.sqrt(np.clip(np.log(x), -9.0, 9.0) + 9.0)[:2]), lambda x: np.sqrt(np.log(x[1]) + 9.0)),
-    (lambda x: np.sum(np.triu(np.sqrt(np.fmin(1.0 / x, 5.0) * np.ones((3, 1))))[0, :2]), lambda x: np.sqrt(1.0 / x[1])),
-])
+@pytest.mark.parametrize(
+    "f, reference",
+    [
+        (lambda x: np.sum((1.0 / np.minimum(1.0 / x, 5.0))[:2]), lambda x: x[1]),
+        (lambda x: np.sum(np.log(np.maximum(np.sqrt(x), 0.1))[:2]), lambda x: 0.5 * np.log(x[1])),
+        (
+            lambda x: np.sum(np.sqrt(np.clip(np.log(x), -9.0, 9.0) + 9.0)[:2]),
+            lambda x: np.sqrt(np.log(x[1]) + 9.0),
+        ),
+        (
+            lambda x: np.sum(np.triu(np.sqrt(np.fmin(1.0 / x, 5.0) * np.ones((3, 1))))[0, :2]),
+            lambda x: np.sqrt(1.0 / x[1]),
+        ),
+    ],
+)
 def test_a_bound_before_a_slice(f, reference):
-    """Entries are discarded twice: by the slice, whose cotangents meet a steep slope, and before it by the bound."""
+    """Entries are discarded twice: by the slice, whose cotangents meet a steep slope, and before it
+    by the bound.
+    """
     slopes = gradient_of(reference, ZERO)
     for t in (s2s.grad(f), s2s.jacfwd(f)):
         np.testing.assert_allclose(t(ZERO), slopes, rtol=1e-8, atol=1e-10)
@@ -797,6 +870,12 @@ def test_a_bound_before_a_slice(f, reference):
 
 def test_what_is_subtracted_from_itself_depends_on_nothing():
     """Also where what is made of the difference, 0, has an infinite slope."""
-    for f, slope in ((lambda x: math.sqrt(x - x), 0.0), (lambda x: np.sum(np.sqrt(x * 2.0 - x * 2.0)), 0.0),
-                     (lambda x: np.cbrt(x - x) + 3.0 * x, 3.0)):
-        assert s2s.grad(f)(2.0) == s2s.jvp(f, (2.0,), (1.0,))[1] == slope and s2s.hessian(f)(2.0) == 0.0
+    for f, slope in (
+        (lambda x: math.sqrt(x - x), 0.0),
+        (lambda x: np.sum(np.sqrt(x * 2.0 - x * 2.0)), 0.0),
+        (lambda x: np.cbrt(x - x) + 3.0 * x, 3.0),
+    ):
+        assert (
+            s2s.grad(f)(2.0) == s2s.jvp(f, (2.0,), (1.0,))[1] == slope
+            and s2s.hessian(f)(2.0) == 0.0
+        )

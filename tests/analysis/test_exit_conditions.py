@@ -1,4 +1,6 @@
-"""Loops that are left early: the sweep back knows which trip left them, and saves nothing to decide that again."""
+"""Loops that are left early: the sweep back knows which trip left them, and saves nothing to decide
+that again.
+"""
 
 import numpy as np
 import pytest
@@ -272,9 +274,28 @@ def nest_in_while(x, a, b):
     return y
 
 
-PROGRAMS = [middle_of_three, continue_and_break, while_with_two_ends, endless, goes_on_in_the_first_side, triple_nest,
-            inner_break_only, both_levels_break, reads_an_array_on_leaving, writes_before_it_leaves, loop_where_it_leaves,
-            backwards_in_steps, no_trip, asked_twice, either, behind_a_condition, caught, returns_in_both, newton, nest_in_while]
+PROGRAMS = [
+    middle_of_three,
+    continue_and_break,
+    while_with_two_ends,
+    endless,
+    goes_on_in_the_first_side,
+    triple_nest,
+    inner_break_only,
+    both_levels_break,
+    reads_an_array_on_leaving,
+    writes_before_it_leaves,
+    loop_where_it_leaves,
+    backwards_in_steps,
+    no_trip,
+    asked_twice,
+    either,
+    behind_a_condition,
+    caught,
+    returns_in_both,
+    newton,
+    nest_in_while,
+]
 ENDS = [(0.7, 1.1), (1.3, 0.6), (9.0, 2.1)]
 
 
@@ -286,13 +307,17 @@ def test_derivatives_of_loops_that_are_left(f, ends):
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("f", [middle_of_three, triple_nest, nest_in_while], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f", [middle_of_three, triple_nest, nest_in_while], ids=lambda f: f.__name__
+)
 def test_they_compile(f):
     judge(f, X, 1.3, 2.1, compiled=True)
 
 
 @pytest.mark.lengthy
-@pytest.mark.parametrize("f", [middle_of_three, triple_nest, nest_in_while, either], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f", [middle_of_three, triple_nest, nest_in_while, either], ids=lambda f: f.__name__
+)
 def test_each_lane_leaves_by_itself(f):
     lanes = X * np.linspace(0.5, 1.5, 7)[:, None]
     found = s2s.vmap(s2s.grad(f), in_axes=(0, None, None))(lanes, 1.3, 2.1)

@@ -1,4 +1,6 @@
-"""What loops have read is read again where it has come to stay, and saved where it has been overwritten."""
+"""What loops have read is read again where it has come to stay, and saved where it has been
+overwritten.
+"""
 
 import random
 
@@ -106,7 +108,16 @@ def every_second(A, b):
     return np.sum(np.sin(x))
 
 
-KEPT = (forward_substitution, backward_substitution, cholesky, factorised_in_place, binomials, partial_sums, unequal, every_second)
+KEPT = (
+    forward_substitution,
+    backward_substitution,
+    cholesky,
+    factorised_in_place,
+    binomials,
+    partial_sums,
+    unequal,
+    every_second,
+)
 
 
 @pytest.mark.lengthy
@@ -125,7 +136,9 @@ def tapes(f) -> int:
     return s2s.grad(f, (0, 1)).lower(SYMMETRIC, V).source.count("tape")
 
 
-@pytest.mark.parametrize("f", [forward_substitution, cholesky, factorised_in_place, binomials, partial_sums, unequal])
+@pytest.mark.parametrize(
+    "f", [forward_substitution, cholesky, factorised_in_place, binomials, partial_sums, unequal]
+)
 def test_what_comes_to_stay_is_not_saved(f):
     assert tapes(f) == 0
 
@@ -205,7 +218,15 @@ def wrong_arm(A, b):
     return x @ x
 
 
-OVERWRITTEN = (read_before_its_turn, its_own_place, one_further, swept_twice, from_the_end, where_it_says, wrong_arm)
+OVERWRITTEN = (
+    read_before_its_turn,
+    its_own_place,
+    one_further,
+    swept_twice,
+    from_the_end,
+    where_it_says,
+    wrong_arm,
+)
 
 
 @pytest.mark.parametrize("f", OVERWRITTEN)
@@ -218,17 +239,39 @@ def test_what_is_overwritten_is_saved(f):
 
 
 class Nests:
-    """Programs of loops that write to a matrix and a vector in place, at indices that are counters, or a little more."""
+    """Programs of loops that write to a matrix and a vector in place, at indices that are counters,
+    or a little more.
+    """
 
-    RANGES = ("range(n)", "range(1, n)", "range(n - 1, -1, -1)", "range(n, 0, -1)", "range(0, n, 2)")
-    INNER = ("range({})", "range({} + 1)", "range({} + 1, n)", "range({}, n)", "range({} - 1, -1, -1)", "range(n - 1, {}, -1)")
+    RANGES = (
+        "range(n)",
+        "range(1, n)",
+        "range(n - 1, -1, -1)",
+        "range(n, 0, -1)",
+        "range(0, n, 2)",
+    )
+    INNER = (
+        "range({})",
+        "range({} + 1)",
+        "range({} + 1, n)",
+        "range({}, n)",
+        "range({} - 1, -1, -1)",
+        "range(n - 1, {}, -1)",
+    )
 
     def __init__(self, seed: int):
         self.rng = random.Random(seed)
 
     def text(self) -> str:
         body = [line for _ in range(2) for line in self.loop(self.rng.choice(self.RANGES), [], 4)]
-        return "\n".join(["def f(A, x, n):", "    A, x, s = A.copy(), x.copy(), 0.1", *body, "    return np.sum(np.sin(A)) + x @ x + s"])
+        return "\n".join(
+            [
+                "def f(A, x, n):",
+                "    A, x, s = A.copy(), x.copy(), 0.1",
+                *body,
+                "    return np.sum(np.sin(A)) + x @ x + s",
+            ]
+        )
 
     def loop(self, trips: str, counters: list[str], indent: int) -> list[str]:
         counters = [*counters, "ijkl"[len(counters)]]
@@ -239,19 +282,32 @@ class Nests:
         for _ in range(self.rng.randint(1, 3)):
             chance = self.rng.random()
             if len(counters) < 3 and chance < 0.5:
-                trips = self.rng.choice((*self.INNER, *self.RANGES[:3])).format(self.rng.choice(counters))
+                trips = self.rng.choice((*self.INNER, *self.RANGES[:3])).format(
+                    self.rng.choice(counters)
+                )
                 lines += self.loop(trips, counters, indent)
             elif len(counters) > 1 and chance < 0.65:
                 a, b = self.rng.sample(counters, 2)
-                lines += [" " * indent + f"if {a} {self.rng.choice(('==', '!=', '<'))} {b}:", " " * (indent + 4) + self.statement(counters),
-                          " " * indent + "else:", " " * (indent + 4) + self.statement(counters)]
+                lines += [
+                    " " * indent + f"if {a} {self.rng.choice(('==', '!=', '<'))} {b}:",
+                    " " * (indent + 4) + self.statement(counters),
+                    " " * indent + "else:",
+                    " " * (indent + 4) + self.statement(counters),
+                ]
             else:
                 lines.append(" " * indent + self.statement(counters))
         return lines
 
     def statement(self, counters: list[str]) -> str:
         a, b = self.place(counters), self.place(counters)
-        value = self.rng.choice((f"{a} * {b} * 0.5", f"np.sin({a})", f"0.3 * {a} * np.cos({b})", f"0.7 * {a} - 0.2 * {b}"))
+        value = self.rng.choice(
+            (
+                f"{a} * {b} * 0.5",
+                f"np.sin({a})",
+                f"0.3 * {a} * np.cos({b})",
+                f"0.7 * {a} - 0.2 * {b}",
+            )
+        )
         return f"{self.rng.choice((self.place(counters), self.place(counters), 's'))} {self.rng.choice(('=', '+='))} {value}"
 
     def place(self, counters: list[str]) -> str:
@@ -260,7 +316,17 @@ class Nests:
 
     def index(self, counters: list[str]) -> str:
         a, b = self.rng.choice(counters), self.rng.choice(counters)
-        return self.rng.choice((a, a, a, f"{a} + {self.rng.randint(1, 2)}", f"{a} + {b}", f"n - {a}", str(self.rng.randint(0, 2))))
+        return self.rng.choice(
+            (
+                a,
+                a,
+                a,
+                f"{a} + {self.rng.randint(1, 2)}",
+                f"{a} + {b}",
+                f"n - {a}",
+                str(self.rng.randint(0, 2)),
+            )
+        )
 
 
 @pytest.mark.parametrize("seeds", [range(k, k + 4) for k in range(0, 100, 4)], ids=str)
@@ -271,16 +337,22 @@ def test_nests(seeds):
         A, x = 0.5 * rng.normal(size=(9, 9)), 0.5 * rng.normal(size=9)
         along = rng.normal(size=A.shape), rng.normal(size=x.shape), 0
         found = sum(np.sum(bar * dot) for bar, dot in zip(s2s.grad(f, (0, 1))(A, x, 4), along))
-        np.testing.assert_allclose(found, s2s.jvp(f)(A, x, 4, *along)[1], rtol=1e-9, err_msg=Nests(seed).text())
+        np.testing.assert_allclose(
+            found, s2s.jvp(f)(A, x, 4, *along)[1], rtol=1e-9, err_msg=Nests(seed).text()
+        )
 
 
 def test_remainders_are_no_places_from_the_end():
-    """What a row of an array was made of stays in the rows before, though the columns are remainders, of which no sum is known."""
+    """What a row of an array was made of stays in the rows before, though the columns are
+    remainders, of which no sum is known.
+    """
     def f(u, w, n):
         u = u.copy()
         for t in range(n):
             for k in range(3):
-                u[t + 1, (k * k + t) % 3] = np.sin(u[t, (k * k) % 3]) * w + u[t, k] ** 2 * u[t, (k + 1) % 3]
+                u[t + 1, (k * k + t) % 3] = (
+                    np.sin(u[t, (k * k) % 3]) * w + u[t, k] ** 2 * u[t, (k + 1) % 3]
+                )
         return np.sum(u)
 
     u = np.linspace(0.1, 0.9, 18).reshape(6, 3)

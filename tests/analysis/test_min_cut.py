@@ -1,4 +1,6 @@
-"""The cut is a cheapest one, and of these the one nearest to the sink: judged by trying all cuts, and by SciPy."""
+"""The cut is a cheapest one, and of these the one nearest to the sink: judged by trying all cuts,
+and by SciPy.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +21,25 @@ def crossing(edges, inside: set[int]) -> int:
 
 def network(seed: int, count: int, density: float, most: int) -> list[tuple[int, int, int]]:
     rng = np.random.default_rng(seed)
-    return [(a, b, int(rng.integers(1, most))) for a, b in product(range(count), repeat=2) if a != b and rng.random() < density]
+    return [
+        (a, b, int(rng.integers(1, most)))
+        for a, b in product(range(count), repeat=2)
+        if a != b and rng.random() < density
+    ]
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_the_cut_is_the_smallest_side_of_all_cheapest_cuts(seed):
     count = 3 + seed % 6
     edges = network(seed, count, 0.2 + 0.6 * (seed % 7) / 7, 4)
-    sides = [{1, *(k for k, chosen in enumerate(chosen, 2) if chosen)} for chosen in product((False, True), repeat=count - 2)]
+    sides = [
+        {1, *(k for k, chosen in enumerate(chosen, 2) if chosen)}
+        for chosen in product((False, True), repeat=count - 2)
+    ]
     least = min(crossing(edges, side) for side in sides)
-    assert sink_side(edges, 0, 1) == set.intersection(*(side for side in sides if crossing(edges, side) == least))
+    assert sink_side(edges, 0, 1) == set.intersection(
+        *(side for side in sides if crossing(edges, side) == least)
+    )
 
 
 @pytest.mark.parametrize("seed", range(12))

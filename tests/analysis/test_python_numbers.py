@@ -1,4 +1,6 @@
-"""Numbers of NumPy's type that a run leaves Python's: compiled code raises where Python does, and nowhere else."""
+"""Numbers of NumPy's type that a run leaves Python's: compiled code raises where Python does, and
+nowhere else.
+"""
 
 import numpy as np
 import pytest
@@ -80,7 +82,10 @@ def outcome(f, x):
 @pytest.mark.parametrize("f", RAISING, ids=lambda f: f.__name__)
 def test_the_loops_ask(f):
     assert outcome(f, SHORT) == "ZeroDivisionError"
-    assert "raise ZeroDivisionError" in s2s.jit(f).lower(LONG).loops or "raise ArithmeticError" in s2s.jit(f).lower(LONG).loops
+    assert (
+        "raise ZeroDivisionError" in s2s.jit(f).lower(LONG).loops
+        or "raise ArithmeticError" in s2s.jit(f).lower(LONG).loops
+    )
 
 
 @pytest.mark.compile
@@ -89,7 +94,11 @@ def test_compiled(f):
     fast = s2s.jit(f)
     assert outcome(fast, SHORT) == "ZeroDivisionError"
     wanted = outcome(f, LONG)
-    assert outcome(fast, LONG) == wanted if isinstance(wanted, str) else np.isclose(fast(LONG), wanted, rtol=1e-14)
+    assert (
+        outcome(fast, LONG) == wanted
+        if isinstance(wanted, str)
+        else np.isclose(fast(LONG), wanted, rtol=1e-14)
+    )
 
 
 def zero_of_numpys(x):

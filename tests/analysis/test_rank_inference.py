@@ -26,5 +26,8 @@ def of_numpy(n, x):
 @pytest.mark.parametrize("f", [product, of_numpy])
 def test_the_size_of_an_integer_is_asked_of_an_integer(f):
     function = build(f, [Unknown(), Unknown()])
-    assert types_from_results(function, function.results) == [Scalar("int64", weak=True), Scalar("float64", weak=True)]
+    assert types_from_results(function, function.results) == [
+        Scalar("int64", weak=True),
+        Scalar("float64", weak=True),
+    ]
     assert s2s.grad(f, argnums=1)(-2, 1.5) == pytest.approx(3 * 1.5**2)

@@ -1,4 +1,6 @@
-"""What a branch has thrown away is not swept back; what it has kept is, and tapes are left as they would have been."""
+"""What a branch has thrown away is not swept back; what it has kept is, and tapes are left as they
+would have been.
+"""
 
 import numpy as np
 import pytest
@@ -10,7 +12,9 @@ X = np.array([0.3, 0.8, 0.5, 0.9, 0.4, 0.7])
 
 
 def capped_steps(x, a):
-    """Newton's steps, the longest of them replaced: the inner loop's tape stands in a `while` loop."""
+    """Newton's steps, the longest of them replaced: the inner loop's tape stands in a `while`
+    loop.
+    """
     y, step = 3.0, 1.0
     while abs(step) > 1e-9:
         value, slope, power = -a, 0.0, 1.0
@@ -232,15 +236,33 @@ def hinge(x, a):
 
 
 def shrunk(x, a):
-    """The tape of a loop whose states have other lengths: an arm that leaves it full hands on zeros for each item."""
+    """The tape of a loop whose states have other lengths: an arm that leaves it full hands on zeros
+    for each item.
+    """
     z = x.copy()
     while len(z) > 1:
         z = np.sin(z[1:])
     return np.arctan(np.tanh(np.sum(z)) * a if a > 1.0 else a)
 
 
-PROGRAMS = (rectified, rectified_twice, clipped, hinge, capped_steps, array_replaced, nest_of_unequal_loops, one_of_two, one_feeds_the_other, kept_elsewhere, branch_in_a_branch,
-            of_another_function, of_a_called_function, called_and_thrown_away, thrown_away_where_it_leaves, divided_and_capped)
+PROGRAMS = (
+    rectified,
+    rectified_twice,
+    clipped,
+    hinge,
+    capped_steps,
+    array_replaced,
+    nest_of_unequal_loops,
+    one_of_two,
+    one_feeds_the_other,
+    kept_elsewhere,
+    branch_in_a_branch,
+    of_another_function,
+    of_a_called_function,
+    called_and_thrown_away,
+    thrown_away_where_it_leaves,
+    divided_and_capped,
+)
 
 
 @pytest.mark.lengthy
@@ -261,7 +283,10 @@ def test_compiled(f):
 def test_of_many_lanes(f):
     many = np.array([0.4, 0.6, 1.3])
     one = [s2s.grad(f, (0, 1))(X, a) for a in many]
-    for lanes in (s2s.vmap(s2s.grad(f, (0, 1)), (None, 0)), s2s.jit(s2s.vmap(s2s.grad(f, (0, 1)), (None, 0)))):
+    for lanes in (
+        s2s.vmap(s2s.grad(f, (0, 1)), (None, 0)),
+        s2s.jit(s2s.vmap(s2s.grad(f, (0, 1)), (None, 0))),
+    ):
         for found, wanted in zip(lanes(X, many), zip(*one)):
             np.testing.assert_allclose(found, np.stack(wanted), rtol=1e-10, atol=1e-12)
 
@@ -342,7 +367,11 @@ def test_single_precision_stays(through):
 def branches(f) -> list[str]:
     """The lines of the gradient of `f` that ask something on the way back."""
     source = s2s.grad(f).lower(X, 0.6).source
-    return [line.strip() for line in source[source.index("y_bar = 1.0"):].splitlines() if line.strip().startswith("if ")]
+    return [
+        line.strip()
+        for line in source[source.index("y_bar = 1.0") :].splitlines()
+        if line.strip().startswith("if ")
+    ]
 
 
 def test_a_loop_is_swept_back_where_it_has_a_part():
@@ -358,9 +387,15 @@ def test_what_is_swept_back_on_one_way_is_not_masked_once_more():
 
 @pytest.mark.parametrize("f", [rectified, rectified_twice, clipped, hinge])
 def test_where_a_maximum_takes_a_number_the_loop_before_has_no_part(f):
-    """Not afterwards, which takes arrays of zeros in each trip of the loop around: the gradient would cost a power more than the function."""
+    """Not afterwards, which takes arrays of zeros in each trip of the loop around: the gradient
+    would cost a power more than the function.
+    """
     source = s2s.grad(f, (0, 1)).lower(X, 0.6).source
-    assert source.count("np.zeros_like(x)") <= 1 and "np.where" not in source and "x_bar_1" not in source
+    assert (
+        source.count("np.zeros_like(x)") <= 1
+        and "np.where" not in source
+        and "x_bar_1" not in source
+    )
 
 
 def test_the_way_that_leaves_a_loop_is_but_one_trip():
@@ -385,11 +420,14 @@ def of_a_recursive_function(x, a):
 
 def test_a_recursive_function_is_called_once():
     judge(of_a_recursive_function, X, 0.6)
-    assert s2s.grad(of_a_recursive_function).lower(X, 0.6).source.count("halved_bwd(") == 4  # its definition, its own calls, and that of the loop
+    # its definition, its own calls, and that of the loop
+    assert s2s.grad(of_a_recursive_function).lower(X, 0.6).source.count("halved_bwd(") == 4
 
 
 def read_before_as_well(x, a):
-    """What the loop makes is read before the branch, too: its cotangent is a sum of which but one term is zero."""
+    """What the loop makes is read before the branch, too: its cotangent is a sum of which but one
+    term is zero.
+    """
     y = a
     for i in range(6):
         p = y

@@ -1,4 +1,5 @@
-"""Random functions in IR: loops whose carries swap, branches, writes through several names, views, tapes.
+"""Random functions in IR: loops whose carries swap, branches, writes through several names, views,
+tapes.
 
 They are built to be hard on the printer: everything may alias, nothing is named well.
 """

@@ -40,7 +40,9 @@ def test_lowering_runs_the_tables(target):
     function = flat(squares, X)
     with passes.recorded() as stages:
         lower(function, target)
-    assert [name for name, _ in stages] == names_of(ENTER, LEGALISE, LOWER, LOOPS, LEAVE, target=target)
+    assert [name for name, _ in stages] == names_of(
+        ENTER, LEGALISE, LOWER, LOOPS, LEAVE, target=target
+    )
 
 
 def test_native_code_runs_them_too():
@@ -104,7 +106,10 @@ def test_a_broken_pass_over_loops_is_named(monkeypatch):
 
     function = flat(squares, X)
     monkeypatch.setattr(loop_pipeline, "LOOPS", [Pass(breaks, "it is broken"), *LOOPS])
-    with passes.checked(), pytest.raises(VerifyError, match="after breaks: .* before it is defined"):
+    with (
+        passes.checked(),
+        pytest.raises(VerifyError, match="after breaks: .* before it is defined"),
+    ):
         lower(function)
 
 
@@ -120,7 +125,11 @@ def test_stages_of_loops_are_files_that_run(tmp_path, monkeypatch):
         (path,) = [path for stem, path in found.items() if stem.endswith(f"_{name}")]
         names = {}
         exec(path.read_text(), names)
-        entry = next(x for key, x in names.items() if key.endswith("value_and_grad") or key.startswith("squares"))
+        entry = next(
+            x
+            for key, x in names.items()
+            if key.endswith("value_and_grad") or key.startswith("squares")
+        )
         value, gradient = entry(X)
         np.testing.assert_allclose(value, wanted[0], rtol=1e-14)
         np.testing.assert_allclose(gradient, wanted[1], rtol=1e-14)

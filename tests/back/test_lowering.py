@@ -19,8 +19,24 @@ from s2s.ops.core.control import for_loop, if_
 from s2s.ops.core.record import FUNCTIONS, METHODS, value
 from s2s.ops.core.shape import length
 
-ALLOWED = {"buffer", "getitem", "setitem", "additem", "length", "for", "while", "if", "constant", "tuple", "item",
-           "matmul", "contiguous", "transpose", "reshape", "copy"}
+ALLOWED = {
+    "buffer",
+    "getitem",
+    "setitem",
+    "additem",
+    "length",
+    "for",
+    "while",
+    "if",
+    "constant",
+    "tuple",
+    "item",
+    "matmul",
+    "contiguous",
+    "transpose",
+    "reshape",
+    "copy",
+}
 RNG = np.random.default_rng(0)
 
 
@@ -32,7 +48,9 @@ def call(function, *args, **kwargs):
 def type_of(x, name: str):
     match x:
         case np.ndarray():
-            dims = tuple(1 if n == 1 else Extent(f"{name}.{k}", 0, False) for k, n in enumerate(x.shape))
+            dims = tuple(
+                1 if n == 1 else Extent(f"{name}.{k}", 0, False) for k, n in enumerate(x.shape)
+            )
             return Array(x.dtype.name, dims)
         case bool():
             return BOOL
@@ -60,7 +78,9 @@ def run_text(function: Function, *args):
 
 
 def check(body, *args, rtol=1e-13) -> Function:
-    """Interpreted and printed, the loop form gives what the array form gives, in the same dtypes."""
+    """Interpreted and printed, the loop form gives what the array form gives, in the same
+    dtypes.
+    """
     function = program(body, *args)
     lowered = verify(lower(function))
     with np.errstate(all="ignore"):
@@ -184,7 +204,12 @@ ONE_EACH = {
     "int_floor": (lambda x: x // 3 + x % 3, np.array([7, -7, 3, -1])),
     "broadcast_to": (lambda x: call(np.broadcast_to, x, (2, 4)) * 1.0, V),
     "astype": (lambda x: METHODS["astype"](x, np.int64), V),
-    "astype_of_complex": (lambda x: tuple(METHODS["astype"](x, t) for t in (np.float64, np.float32, np.int64, np.bool_)), -Z),
+    "astype_of_complex": (
+        lambda x: tuple(
+            METHODS["astype"](x, t) for t in (np.float64, np.float32, np.int64, np.bool_)
+        ),
+        -Z,
+    ),
     "softmax": (lambda x: _softmax(x), A),
     "logsumexp": (lambda x: call(np.log, call(np.sum, call(np.exp, x - call(np.max, x)))), V),
 }
@@ -207,7 +232,10 @@ WRITES = {
     "slice_number": (lambda x: put(x, slice(None, None, 2), 7.0), V),
     "overlap": (lambda x: put(x, slice(1, None), take(x, slice(None, -1))), V),
     "overlap_backwards": (lambda x: put(x, slice(None), take(x, slice(None, None, -1))), V),
-    "stencil": (lambda x: put(x, slice(1, -1), take(x, slice(2, None)) + take(x, slice(None, -2))), V),
+    "stencil": (
+        lambda x: put(x, slice(1, -1), take(x, slice(2, None)) + take(x, slice(None, -2))),
+        V,
+    ),
     "row": (lambda x, y: put(x, 1, y * 2), A, ROW),
     "column": (lambda x: put(x, (slice(None), 0), 1.5), A),
     "block": (lambda x, y: put(x, (slice(1, None), slice(None, 2)), y), A, RNG.normal(size=(2, 2))),
@@ -250,7 +278,9 @@ def test_reduction_of_a_chain_allocates_nothing():
 
 
 def test_several_results_share_a_nest():
-    lowered = check(lambda x, y: (call(np.sin, x) * y, call(np.cos, x) + y, call(np.sum, x * y)), V, W)
+    lowered = check(
+        lambda x, y: (call(np.sin, x) * y, call(np.cos, x) + y, call(np.sum, x * y)), V, W
+    )
     assert count(lowered, "for") == 1
     assert count(lowered, "buffer") == 2
 
@@ -278,7 +308,9 @@ def windows(x, n, k):
 
 def test_sums_of_ranges_that_are_indices_are_no_arrays():
     for n, k in ((8, 3), (8, 8), (8, 1), (0, 1), (3, 4)):
-        lowered = check(lambda x, n, k: call(np.sum, windows(x, n, k) ** 2), np.linspace(1.0, 2.0, 8), n, k)
+        lowered = check(
+            lambda x, n, k: call(np.sum, windows(x, n, k) ** 2), np.linspace(1.0, 2.0, 8), n, k
+        )
         assert count(lowered, "buffer") == 0
 
 
@@ -313,7 +345,11 @@ def test_sums_of_ranges_that_are_read_otherwise(name):
     body = READ_OTHERWISE[name]
     for n in (1, 2, 3):
         check(lambda x, n: body(x, call(np.arange, n) + 0 * n), np.linspace(1.0, 2.0, 7), n)
-        check(lambda x, n: body(x, call(np.arange, n) + call(np.arange, 3 * n, 2 * n, -1)), np.linspace(1.0, 2.0, 80), n)
+        check(
+            lambda x, n: body(x, call(np.arange, n) + call(np.arange, 3 * n, 2 * n, -1)),
+            np.linspace(1.0, 2.0, 80),
+            n,
+        )
 
 
 def test_row_sums_are_numbers_while_they_run():
@@ -334,7 +370,8 @@ def test_what_a_sum_decides_comes_after_it():
     (lambda x, y: put(x, slice(None), y), (np.ones(3), np.ones(4))),
     (lambda x, y: call(np.concatenate, (x, y), axis=1), (np.ones((2, 2)), np.ones((3, 2)))),
     (lambda x, y: take(x, slice(1, None)) + take(y, slice(1, None)), (np.ones(3), np.ones(5))),
-    (lambda x, y, z: call(np.sum, (x + y + z) * y), (np.ones(3), np.ones(3), np.ones(4))),  # y is checked before z and after it
+    # y is checked before z and after it
+    (lambda x, y, z: call(np.sum, (x + y + z) * y), (np.ones(3), np.ones(3), np.ones(4))),
 ])
 def test_mismatched_lengths_raise_as_numpy_does(body, args):
     function = program(body, *args)
@@ -344,13 +381,24 @@ def test_mismatched_lengths_raise_as_numpy_does(body, args):
         run_text(lower(function), *args)
 
 
-@pytest.mark.parametrize("f, x", [(lambda x: np.repeat(x, 2), A), (lambda x: np.repeat(x, 3), 2.5), (lambda x: np.tile(x, (2, 3)), 2.5),
-                                  (lambda x: np.repeat(x, 2, axis=-1), A)])
+@pytest.mark.parametrize(
+    "f, x",
+    [
+        (lambda x: np.repeat(x, 2), A),
+        (lambda x: np.repeat(x, 3), 2.5),
+        (lambda x: np.tile(x, (2, 3)), 2.5),
+        (lambda x: np.repeat(x, 2, axis=-1), A),
+    ],
+)
 def test_what_was_repeated_is_added_up_in_loops(f, x):
     gradient = s2s.grad(lambda x: np.sum(f(x) ** 3))
     loops = gradient.lower(x).loops
     assert "reshape" not in loops
-    assert np.allclose(next(y for name, y in namespace(loops).items() if name.endswith("_grad"))(x), gradient(x), rtol=1e-13)
+    assert np.allclose(
+        next(y for name, y in namespace(loops).items() if name.endswith("_grad"))(x),
+        gradient(x),
+        rtol=1e-13,
+    )
 
 
 def test_a_comparison_of_what_has_no_known_rank_is_refused():
@@ -366,7 +414,14 @@ def test_a_comparison_of_what_has_no_known_rank_is_refused():
 @pytest.mark.compile
 def test_complex_numbers_in_native_code():
     def f(z):
-        return np.argmax(z, axis=1), np.argmin(z), np.max(z, axis=0), np.nanmin(z + 3), z.astype(np.float32), z.astype(int)
+        return (
+            np.argmax(z, axis=1),
+            np.argmin(z),
+            np.max(z, axis=0),
+            np.nanmin(z + 3),
+            z.astype(np.float32),
+            z.astype(int),
+        )
 
     for z in (Z, -Z, np.where(abs(Z) > 2, 7, Z)):
         with np.errstate(all="ignore"):
@@ -403,7 +458,10 @@ def test_extents_that_only_the_run_knows(n):
 
 def test_empty_arrays():
     empty = np.zeros(0)
-    function = program(lambda x: (call(np.sum, x), x * 2, take(x, slice(1, None)) - take(x, slice(None, -1))), empty)
+    function = program(
+        lambda x: (call(np.sum, x), x * 2, take(x, slice(1, None)) - take(x, slice(None, -1))),
+        empty,
+    )
     got = run_text(lower(function), empty)
     assert got[0] == 0.0 and got[1].shape == (0,) and got[2].shape == (0,)
     with pytest.raises(ValueError, match="zero-size"):
@@ -413,8 +471,12 @@ def test_empty_arrays():
 def test_arrays_inside_loops_and_branches():
     def body(x, y, n):
         def step(i, u):
-            moved = put(u, slice(1, -1), take(u, slice(2, None)) * 0.5 + take(u, slice(None, -2)) * 0.5)
-            return [if_(call(np.sum, moved) > 1.0, lambda: [moved * 0.5 + y], lambda: [moved + y])[0]]
+            moved = put(
+                u, slice(1, -1), take(u, slice(2, None)) * 0.5 + take(u, slice(None, -2)) * 0.5
+            )
+            return [
+                if_(call(np.sum, moved) > 1.0, lambda: [moved * 0.5 + y], lambda: [moved + y])[0]
+            ]
 
         return for_loop(0, n, 1, [x], step, names=["u"])
 
@@ -428,7 +490,11 @@ def test_an_integer_array_that_becomes_floats():
 def test_write_joins_the_nest_of_its_value():
     def body(x):
         new = METHODS["copy"](x)
-        return put(new, slice(1, -1), take(x, slice(2, None)) - 2 * take(x, slice(1, -1)) + take(x, slice(None, -2)))
+        return put(
+            new,
+            slice(1, -1),
+            take(x, slice(2, None)) - 2 * take(x, slice(1, -1)) + take(x, slice(None, -2)),
+        )
 
     lowered = check(body, V)
     assert count(lowered, "for") == 1
@@ -459,7 +525,9 @@ def loops_of(lowered: Function):
 
 
 def test_a_nest_all_of_which_moves_to_a_later_one_is_gone():
-    """What acts stands between them, and has to follow what has moved: the order of the others is kept without it."""
+    """What acts stands between them, and has to follow what has moved: the order of the others is
+    kept without it.
+    """
     def f(a):
         a *= 0.8
         print()
@@ -479,7 +547,9 @@ def test_arithmetic_on_an_array_of_a_block_around_moves_to_the_nest_that_reads_i
 
     args = RNG.normal(size=3), RNG.normal(size=(7, 3)), 0.01
     gradient = s2s.grad(descend)
-    assert np.allclose(namespace(gradient.lower(*args).loops)["descend_grad"](*args), gradient(*args), rtol=1e-12)
+    assert np.allclose(
+        namespace(gradient.lower(*args).loops)["descend_grad"](*args), gradient(*args), rtol=1e-12
+    )
 
 
 def test_buffer_that_each_trip_fills_is_allocated_once():
@@ -601,8 +671,17 @@ def begun_with_one_array(x, n):
     return np.sum(a * b)
 
 
-@pytest.mark.parametrize("f, nothing", [(columns_of_the_identity, True), (rows_of_a_transposed_identity, True), (added_in_an_arm, True), (moved_in_arms, True),
-                                        (read_after_its_arm, False), (begun_with_one_array, False)])
+@pytest.mark.parametrize(
+    "f, nothing",
+    [
+        (columns_of_the_identity, True),
+        (rows_of_a_transposed_identity, True),
+        (added_in_an_arm, True),
+        (moved_in_arms, True),
+        (read_after_its_arm, False),
+        (begun_with_one_array, False),
+    ],
+)
 def test_trips_make_no_array_that_is_made_before_or_can_be_overwritten(f, nothing):
     x = np.array([0.5, -0.2, 1.3, 0.1, -1.4])
     for derived in (f, s2s.value_and_grad(f)):
@@ -658,8 +737,16 @@ def kept_of_some_trip(A, x, n):
 
 
 @pytest.mark.lengthy
-@pytest.mark.parametrize("f, copies", [(filtered, True), (begun_with_what_is_read_later, False), (two_begin_with_one, True), (two_change_places, False),
-                                       (kept_of_some_trip, False)])
+@pytest.mark.parametrize(
+    "f, copies",
+    [
+        (filtered, True),
+        (begun_with_what_is_read_later, False),
+        (two_begin_with_one, True),
+        (two_change_places, False),
+        (kept_of_some_trip, False),
+    ],
+)
 def test_short_array_that_each_trip_begins_with_stays_in_its_place(f, copies):
     A, x = 0.5 + 0.3 * np.abs(RNG.normal(size=(3, 3))), np.array([0.5, 0.2, 0.3])
     for derived in (f, s2s.value_and_grad(f, argnums=(0, 1))):
@@ -670,7 +757,11 @@ def test_short_array_that_each_trip_begins_with_stays_in_its_place(f, copies):
             expected = [expected] if derived is f else [expected[0], *expected[1]]
             for a, b in zip(expected, found if isinstance(found, tuple) else [found], strict=True):
                 np.testing.assert_allclose(b, a, rtol=1e-12, atol=1e-14)
-        assert not copies or derived is not f or not re.search(r"^ {8,}.*np\.(zeros|empty)\(", loops, re.M)
+        assert (
+            not copies
+            or derived is not f
+            or not re.search(r"^ {8,}.*np\.(zeros|empty)\(", loops, re.M)
+        )
 
 
 def written_in_an_arm(u, k, n):
@@ -683,15 +774,21 @@ def written_in_an_arm(u, k, n):
 
 
 def test_short_array_that_an_arm_writes_stays_in_its_place():
-    """Of an array of one element, whose buffer was looked for behind the condition of the `if` that writes into it."""
+    """Of an array of one element, whose buffer was looked for behind the condition of the `if` that
+    writes into it.
+    """
     u = np.array([0.7])
     loops = s2s.jit(written_in_an_arm).lower(u, 0.3, 3).loops
-    np.testing.assert_allclose(namespace(loops)["written_in_an_arm"](u, 0.3, 3), written_in_an_arm(u, 0.3, 3), rtol=1e-12)
+    np.testing.assert_allclose(
+        namespace(loops)["written_in_an_arm"](u, 0.3, 3), written_in_an_arm(u, 0.3, 3), rtol=1e-12
+    )
 
 
 def test_buffer_that_outlives_its_trip_stays_in_the_loop():
     def body(x, n):
-        return for_loop(0, n, 1, [x], lambda i, u: [call(np.sin, take(u, slice(None, None, -1)))], names=["u"])
+        return for_loop(
+            0, n, 1, [x], lambda i, u: [call(np.sin, take(u, slice(None, None, -1)))], names=["u"]
+        )
 
     lowered = check(body, V, 3)
     (loop,) = loops_of(lowered)
@@ -730,7 +827,11 @@ def test_the_inside_of_what_was_made_longer_is_as_long_as_before():
     a = np.random.default_rng(0).normal(size=(4, 5))
     loops = s2s.grad(ghost_cells).lower(a, 0.1, 2).loops
     assert "spread_length" not in loops and "broadcast_length" not in loops and "tape" not in loops
-    assert np.allclose(namespace(loops)["ghost_cells_grad"](a, 0.1, 2), s2s.grad(ghost_cells)(a, 0.1, 2), rtol=1e-12)
+    assert np.allclose(
+        namespace(loops)["ghost_cells_grad"](a, 0.1, 2),
+        s2s.grad(ghost_cells)(a, 0.1, 2),
+        rtol=1e-12,
+    )
 
 
 def test_a_row_is_copied_where_a_row_is_read_after_it_is_overwritten():
@@ -761,13 +862,25 @@ def test_a_view_is_taken_before_its_array_is_overwritten():
 @pytest.mark.parametrize("f", [lambda x: x ** 0.5, lambda x: x ** -1])
 def test_powers_of_arrays_that_numpy_computes_otherwise(f):
     with np.errstate(all="ignore"):
-        for x in (np.array([-0.0, -np.inf, 4.0]), np.array([-0.0 + 0j, complex(-np.inf, 1), complex(-4, -0.0), complex(0, np.inf)])):
+        for x in (
+            np.array([-0.0, -np.inf, 4.0]),
+            np.array([-0.0 + 0j, complex(-np.inf, 1), complex(-4, -0.0), complex(0, np.inf)]),
+        ):
             assert f(x).tobytes() == namespace(s2s.jit(f).lower(x).loops)["f"](x).tobytes()
 
 
 def read_in_steps(x, a, b):
-    return (np.sum(np.sin(x[1::2])) + np.sum(x[2:7:3] ** 2) + np.sum(x[:-1:2] ** 3) + np.sum(x[-5::2]) + np.sum(x[a:b:2] ** 2) + np.sum(x[a::3])
-            + np.sum(x[:b:4] ** 2) + np.sum(x[::2] ** 2) + np.sum(x[::-2] ** 2))
+    return (
+        np.sum(np.sin(x[1::2]))
+        + np.sum(x[2:7:3] ** 2)
+        + np.sum(x[:-1:2] ** 3)
+        + np.sum(x[-5::2])
+        + np.sum(x[a:b:2] ** 2)
+        + np.sum(x[a::3])
+        + np.sum(x[:b:4] ** 2)
+        + np.sum(x[::2] ** 2)
+        + np.sum(x[::-2] ** 2)
+    )
 
 
 def written_in_steps(x, a, b):
@@ -799,8 +912,14 @@ def test_what_numba_does_not_know_is_called_in_python():
     assert "with objmode(y='float64[:]'):\n        y = np.linalg.eigvalsh(x)" in text
 
 
-@pytest.mark.parametrize("f", [lambda x: np.sum(np.atleast_1d(x) ** 2), lambda x: np.sum(np.atleast_2d(x) @ np.ones((1, 3))),
-                               lambda x: np.squeeze(np.expand_dims(x, (0, 1)) * x)])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.sum(np.atleast_1d(x) ** 2),
+        lambda x: np.sum(np.atleast_2d(x) @ np.ones((1, 3))),
+        lambda x: np.squeeze(np.expand_dims(x, (0, 1)) * x),
+    ],
+)
 def test_the_only_element_of_an_array_is_read(f):
     """It took Python, called from native code, to take the axes away."""
     text = s2s.grad(f).lower(2.0).loops

@@ -1,4 +1,6 @@
-"""A program may call its variables and functions what generated code calls its own, Python's and s2s's."""
+"""A program may call its variables and functions what generated code calls its own, Python's and
+s2s's.
+"""
 
 import builtins
 import linecache
@@ -48,7 +50,13 @@ def made(**renamed: str):
     text = TEXT
     if "HELPER" in renamed:
         text = text.replace("def helper", f"def {renamed['HELPER']}")
-    for place, name in {"VALUE": "plain_value", "OTHER": "plain_other", "TOTAL": "plain_total", "HELPER": "helper", **renamed}.items():
+    for place, name in {
+        "VALUE": "plain_value",
+        "OTHER": "plain_other",
+        "TOTAL": "plain_total",
+        "HELPER": "helper",
+        **renamed,
+    }.items():
         text = text.replace(place, name)
     name = f"renamed_{abs(hash(text))}"
     linecache.cache[f"<{name}>"] = (len(text), None, text.splitlines(True), f"<{name}>")
@@ -63,7 +71,9 @@ def expected():
     return f(X, 3, ORDER), s2s.grad(f)(X, 3, ORDER), s2s.jacfwd(s2s.grad(f))(X, 3, ORDER)
 
 
-@pytest.mark.parametrize("names", list(builtins.zip(NAMES[::3], NAMES[1::3], NAMES[2::3], strict=True)), ids="-".join)
+@pytest.mark.parametrize(
+    "names", list(builtins.zip(NAMES[::3], NAMES[1::3], NAMES[2::3], strict=True)), ids="-".join
+)
 def test_what_variables_and_functions_are_called_changes_nothing(names, expected):
     f = made(**dict(builtins.zip(("VALUE", "TOTAL", "HELPER"), names)))
     value, slope = s2s.value_and_grad(f)(X, 3, ORDER)
@@ -96,7 +106,9 @@ def native_text(run) -> str:
 
 
 def imported(text: str) -> set[str]:
-    lines = [line.partition(" import ")[2] for line in text.splitlines() if line.startswith("from ")]
+    lines = [
+        line.partition(" import ")[2] for line in text.splitlines() if line.startswith("from ")
+    ]
     return {name.split(" as ")[-1].strip() for line in lines for name in line.split(",")}
 
 
@@ -105,10 +117,16 @@ def test_native_code_imports_nothing_by_a_name_that_a_variable_may_have(expected
     f = made()
     text = native_text(lambda: s2s.jit(s2s.grad(f), cache=False)(X, 3, ORDER))
     names = imported(text) - {"max", "min"}
-    assert {"checked_place", "natural_number"} <= names <= NATIVE_NAMES.union(check.__name__ for check in WRITTEN)
+    assert (
+        {"checked_place", "natural_number"}
+        <= names
+        <= NATIVE_NAMES.union(check.__name__ for check in WRITTEN)
+    )
     for k in range(0, len(names), 3):
         g = made(**dict(builtins.zip(("VALUE", "OTHER", "TOTAL"), sorted(names)[k:k + 3])))
-        np.testing.assert_allclose(s2s.jit(s2s.grad(g), cache=False)(X, 3, ORDER), expected[1], rtol=1e-12)
+        np.testing.assert_allclose(
+            s2s.jit(s2s.grad(g), cache=False)(X, 3, ORDER), expected[1], rtol=1e-12
+        )
 
 
 def round(x):
@@ -168,7 +186,9 @@ def test_functions_called_as_pythons_are_stand_beside_them(f):
     value, slope = s2s.value_and_grad(f)(X)
     assert value == f(X)
     steps = 1e-6 * np.eye(3)
-    np.testing.assert_allclose(slope, [(f(X + e) - f(X - e)) / 2e-6 for e in steps], rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(
+        slope, [(f(X + e) - f(X - e)) / 2e-6 for e in steps], rtol=1e-6, atol=1e-7
+    )
     np.testing.assert_allclose(s2s.vmap(f)(X[None]), [value], rtol=1e-14)
 
 

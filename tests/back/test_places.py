@@ -1,4 +1,6 @@
-"""Indices that are data: each is checked once where it is known, and what reads there shares the loop that computes it."""
+"""Indices that are data: each is checked once where it is known, and what reads there shares the
+loop that computes it.
+"""
 
 import numpy as np
 import pytest
@@ -52,7 +54,11 @@ def test_what_is_looked_up_shares_the_loop_that_computes_where():
 
 def test_a_row_is_looked_up_once_for_all_its_elements():
     text = loops(of_rows, TABLE, WHERE)
-    inner = [line for line in text.splitlines() if line.startswith(" " * 12) and "place_in" in line and "def" not in line]
+    inner = [
+        line
+        for line in text.splitlines()
+        if line.startswith(" " * 12) and "place_in" in line and "def" not in line
+    ]
     assert not inner
 
 
@@ -63,7 +69,12 @@ def test_loops_that_only_add_to_one_array_are_one():
 
 @pytest.mark.lengthy
 def test_data_in_one_index_has_no_other_index_checked():
-    flat = flatten_calls(build(learns, [type_of(x, name) for x, name in ((TABLE, "table"), (WHERE, "rows"), (POINTS, "x"))]))
+    flat = flatten_calls(
+        build(
+            learns,
+            [type_of(x, name) for x, name in ((TABLE, "table"), (WHERE, "rows"), (POINTS, "x"))],
+        )
+    )
     assert requirements(flat) is not None
 
 
@@ -76,9 +87,16 @@ def test_exp_is_not_looked_up_beside():
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("f, args, wrt", [(interpolated, (TABLE, POINTS), (0, 1)), (of_rows, (TABLE, WHERE), (0,)),
-                                          (learns, (TABLE, WHERE, POINTS), (0, 2)), (counted, (POINTS, WHERE), (0,))],
-                         ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(
+    "f, args, wrt",
+    [
+        (interpolated, (TABLE, POINTS), (0, 1)),
+        (of_rows, (TABLE, WHERE), (0,)),
+        (learns, (TABLE, WHERE, POINTS), (0, 2)),
+        (counted, (POINTS, WHERE), (0,)),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
 def test_native_code_finds_what_python_finds(f, args, wrt):
     derivative = s2s.value_and_grad(f, argnums=wrt)
     native = s2s.jit(derivative)
@@ -90,7 +108,9 @@ def test_native_code_finds_what_python_finds(f, args, wrt):
             np.testing.assert_allclose(bar, other, rtol=1e-12, atol=1e-13)
     if f is not counted:
         for off in (9, -17):
-            beside = [x + off if x is WHERE or f is interpolated and x is POINTS else x for x in args]
+            beside = [
+                x + off if x is WHERE or f is interpolated and x is POINTS else x for x in args
+            ]
             for run in (f, derivative, native):
                 with pytest.raises(IndexError):
                     run(*beside)

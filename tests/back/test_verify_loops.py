@@ -37,7 +37,9 @@ def loop_form(params, body):
 
 
 def added_up(n, term, start=0, step=1):
-    return for_loop(start, n, step, [value(0.0)], lambda i, total: [total + term(i)], names=["total"])[0]
+    return for_loop(
+        start, n, step, [value(0.0)], lambda i, total: [total + term(i)], names=["total"]
+    )[0]
 
 
 def filled(n, term, y=None):
@@ -46,7 +48,7 @@ def filled(n, term, y=None):
     return for_loop(0, n, 1, [y], lambda i, y: [put(y, i, term(i))], names=["y"])[0]
 
 
-# ------------------------------------------------------------------------------------------------ arithmetic
+# --------------------------------------------------------------------------------------- arithmetic
 
 
 def test_arithmetic_on_arrays_is_no_loop_form():
@@ -64,24 +66,35 @@ def test_nor_is_a_gather_of_many_elements():
 
 def test_elements_views_and_products_are():
     matrix = Value(Array("float64", (Extent("n", 0, False), Extent("n", 0, False))), "a")
-    function = loop_form([matrix, vector("x", "n")], lambda a, x: (filled(length(x, axis=0), lambda i: sin(take(x, i))), take(a, 0) @ x))
+    function = loop_form(
+        [matrix, vector("x", "n")],
+        lambda a, x: (filled(length(x, axis=0), lambda i: sin(take(x, i))), take(a, 0) @ x),
+    )
     assert verify_loops(function) is function
 
 
-# ---------------------------------------------------------------------------------------------------- writes
+# ------------------------------------------------------------------------------------------- writes
 
 
 def kept_in_each_trip(x):
     """The array as it was is read after a write to it, in each trip."""
     n = length(x, axis=0)
     y = filled(n, lambda i: take(x, i))
-    return for_loop(0, n, 1, [value(0.0)], lambda i, total: [total + take(put(y, i, total), 0) + take(y, i)], names=["total"])[0]
+    return for_loop(
+        0,
+        n,
+        1,
+        [value(0.0)],
+        lambda i, total: [total + take(put(y, i, total), 0) + take(y, i)],
+        names=["total"],
+    )[0]
 
 
 def test_a_copy_in_each_trip_of_an_innermost_loop_is_refused():
     function = loop_form([vector("x", "n")], kept_in_each_trip)
     assert copies_in_innermost_loops(function) == 1
-    with pytest.raises(VerifyError, match="f copies 1 arrays more than before the passes over loops, in each trip of an innermost loop"):
+    with pytest.raises(VerifyError, match="f copies 1 arrays more than before the passes over "
+                                          "loops, in each trip of an innermost loop"):
         verify_loops(function)
     verify_loops(function, 1)  # as the program does itself
 
@@ -103,24 +116,41 @@ def test_a_copy_beside_loops_is_not():
 
 
 def test_what_is_written_in_place_is_not_copied():
-    function = loop_form([vector("x", "n")], lambda x: filled(length(x, axis=0), lambda i: take(x, i)))
+    function = loop_form(
+        [vector("x", "n")], lambda x: filled(length(x, axis=0), lambda i: take(x, i))
+    )
     assert "copy" not in render(function).text
     verify_loops(function)
 
 
-# --------------------------------------------------------------------------------------------------- indices
+# ------------------------------------------------------------------------------------------ indices
 
 
 def sums():
     """Loop forms whose accesses nothing proves, by what is wrong with them."""
     x, y, n = vector("x", "n"), vector("y", "n"), Value(INT, "m")
     return {
-        "another length": loop_form([x, y], lambda x, y: added_up(length(x, axis=0), lambda i: take(x, i) * take(y, i))),
-        "one too far": loop_form([vector("x", "n")], lambda x: added_up(length(x, axis=0), lambda i: take(x, i + 1))),
-        "a number of trips": loop_form([vector("x", "n"), n], lambda x, n: added_up(n, lambda i: take(x, i))),
-        "downwards": loop_form([vector("x", "n"), Value(INT, "m")], lambda x, m: added_up(-1, lambda i: take(x, i + 1), m - 1, -1)),
-        "in two loops": loop_form([vector("x", "n"), Value(INT, "m")], lambda x, m: added_up(m, lambda i: added_up(m, lambda j: take(x, i + j)))),
-        "a write": loop_form([vector("x", "n"), vector("y", "n")], lambda x, y: filled(length(x, axis=0), lambda i: take(x, i), y)),
+        "another length": loop_form(
+            [x, y], lambda x, y: added_up(length(x, axis=0), lambda i: take(x, i) * take(y, i))
+        ),
+        "one too far": loop_form(
+            [vector("x", "n")], lambda x: added_up(length(x, axis=0), lambda i: take(x, i + 1))
+        ),
+        "a number of trips": loop_form(
+            [vector("x", "n"), n], lambda x, n: added_up(n, lambda i: take(x, i))
+        ),
+        "downwards": loop_form(
+            [vector("x", "n"), Value(INT, "m")],
+            lambda x, m: added_up(-1, lambda i: take(x, i + 1), m - 1, -1),
+        ),
+        "in two loops": loop_form(
+            [vector("x", "n"), Value(INT, "m")],
+            lambda x, m: added_up(m, lambda i: added_up(m, lambda j: take(x, i + j))),
+        ),
+        "a write": loop_form(
+            [vector("x", "n"), vector("y", "n")],
+            lambda x, y: filled(length(x, axis=0), lambda i: take(x, i), y),
+        ),
     }
 
 
@@ -150,7 +180,9 @@ def picked(compare):
     index = Value(Array("int64", (Extent("k", 0, False),)), "index")
 
     def body(x, index):
-        return added_up(length(index, axis=0), lambda i: take(x, compare(take(index, i), length(x, axis=0))))
+        return added_up(
+            length(index, axis=0), lambda i: take(x, compare(take(index, i), length(x, axis=0)))
+        )
 
     return loop_form([vector("x", "n"), index], body)
 
@@ -159,7 +191,8 @@ def test_an_index_that_is_data_is_compared_where_it_is_read():
     function = picked(lambda k, n: k)
     verify_loops(function)  # native code compares every index
     function.bounded = True
-    with pytest.raises(VerifyError, match="an index of .*getitem.* is read from an array, and not compared"):
+    with pytest.raises(VerifyError, match="an index of .*getitem.* is read from an array, and "
+                                          "not compared"):
         verify_loops(function)
     function = picked(checked_place)
     function.bounded = True
@@ -177,7 +210,7 @@ def test_the_verifier_changes_nothing():
     assert before == [(op, op.record, list(op.inputs)) for op in walk(function.block)]
 
 
-# -------------------------------------------------------------------------------------------------- programs
+# ----------------------------------------------------------------------------------------- programs
 
 
 @pytest.mark.parametrize("target", ["cpu", "cuda"])
@@ -187,7 +220,11 @@ def test_every_stage_of_programs_and_their_gradients_is_legal(program, target):
     with passes.checked():
         _ = s2s.jit(program.function, target=target).lower(*program.args).loops
         if program.wrt and np.ndim(result) == 0 and not isinstance(result, tuple):
-            _ = s2s.jit(s2s.value_and_grad(program.function, program.wrt), target=target).lower(*program.args).loops
+            _ = (
+                s2s.jit(s2s.value_and_grad(program.function, program.wrt), target=target)
+                .lower(*program.args)
+                .loops
+            )
 
 
 def test_a_pass_that_loses_a_check_is_found(monkeypatch):
@@ -200,7 +237,9 @@ def test_a_pass_that_loses_a_check_is_found(monkeypatch):
 
     with passes.checked():
         assert "range(stays_inside(" in s2s.jit(recurrence).lower(np.ones(4)).loops
-        monkeypatch.setattr(loop_pipeline, "LOOPS", [*loop_pipeline.LOOPS, passes.Pass(loses, "it is broken")])
+        monkeypatch.setattr(
+            loop_pipeline, "LOOPS", [*loop_pipeline.LOOPS, passes.Pass(loses, "it is broken")]
+        )
         with pytest.raises(VerifyError, match="an index of .*getitem.* may be out of bounds"):
             _ = s2s.jit(recurrence).lower(np.ones(4)).loops
 
@@ -214,14 +253,23 @@ def test_a_pass_that_writes_to_what_is_read_is_found():
             if first in block.ops:
                 again = Op(first.record, list(first.inputs), dict(first.attrs), [], [], first.line)
                 again.outputs.append(Value(first.output.type, "", again))
-                read = Op(getitem, [again.output, *first.inputs[2:]], {"pattern": ("i",)}, [], [], first.line)
+                read = Op(
+                    getitem,
+                    [again.output, *first.inputs[2:]],
+                    {"pattern": ("i",)},
+                    [],
+                    [],
+                    first.line,
+                )
                 read.outputs.append(Value(Scalar("float64"), "", read))
                 place = block.ops.index(first)
                 block.ops[place:place] = [again, read]
                 first.inputs[1] = read.output
         return function
 
-    function = check_loops(loop_form([vector("x", "n")], lambda x: filled(length(x, axis=0), lambda i: take(x, i))))
+    function = check_loops(
+        loop_form([vector("x", "n")], lambda x: filled(length(x, axis=0), lambda i: take(x, i)))
+    )
     verify_loops(function)
     with pytest.raises(VerifyError, match="copies 1 arrays more than before the passes over loops"):
         verify_loops(forks(function))

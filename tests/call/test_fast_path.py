@@ -1,4 +1,6 @@
-"""What a call runs is written for arguments of one kind: it is taken for these alone, and never for what has changed."""
+"""What a call runs is written for arguments of one kind: it is taken for these alone, and never for
+what has changed.
+"""
 
 import multiprocessing
 import os
@@ -47,7 +49,7 @@ def relax(u, k, sweeps):
     return np.sum(u * u)
 
 
-# ---------------------------------------------------------------------------------------------- like the last one
+# -------------------------------------------------------------------------------- like the last one
 
 scale = 3.0
 
@@ -64,7 +66,11 @@ def calling(x):
     return helper(x) * 2.0
 
 
-both = pytest.mark.parametrize("way", [lambda f: f, pytest.param(s2s.jit, marks=pytest.mark.compile)], ids=["interpreted", "compiled"])
+both = pytest.mark.parametrize(
+    "way",
+    [lambda f: f, pytest.param(s2s.jit, marks=pytest.mark.compile)],
+    ids=["interpreted", "compiled"],
+)
 
 
 TABLE = np.ones((2, 2))
@@ -157,7 +163,9 @@ def test_kinds_in_turns(way):
 def test_integers_and_truth_are_no_floats(way):
     f = way(lambda x: x + x)
     for _ in range(2):
-        assert repr([f(1.5), f(2), f(True), f(1j), f(np.float32(2.0))]) == repr([3.0, 4, 2, 2j, np.float32(4.0)])
+        assert repr([f(1.5), f(2), f(True), f(1j), f(np.float32(2.0))]) == repr(
+            [3.0, 4, 2, 2j, np.float32(4.0)]
+        )
 
 
 def with_default(x, /, n=2, *, k=1.0):
@@ -168,8 +176,20 @@ def with_default(x, /, n=2, *, k=1.0):
 def test_arguments_as_python_takes_them(way):
     slope = way(s2s.grad(with_default))
     for _ in range(2):
-        assert [slope(3.0), slope(3.0, 3), slope(3.0, n=3), slope(3.0, k=2.0), slope(3.0, 2, k=2.0)] == [6.0, 27.0, 27.0, 12.0, 12.0]
-        for args, keywords in (((), {}), ((1.0, 2, 3.0), {}), ((1.0,), {"m": 1}), ((), {"x": 1.0}), ((1.0, 2), {"n": 2})):
+        assert [
+            slope(3.0),
+            slope(3.0, 3),
+            slope(3.0, n=3),
+            slope(3.0, k=2.0),
+            slope(3.0, 2, k=2.0),
+        ] == [6.0, 27.0, 27.0, 12.0, 12.0]
+        for args, keywords in (
+            ((), {}),
+            ((1.0, 2, 3.0), {}),
+            ((1.0,), {"m": 1}),
+            ((), {"x": 1.0}),
+            ((1.0, 2), {"n": 2}),
+        ):
             with pytest.raises(TypeError):
                 slope(*args, **keywords)
 
@@ -197,8 +217,11 @@ def test_trees_of_every_form():
     for _ in range(3):
         p, q = slope(*args)
         assert np.allclose(p["a"][0], 3 * w) and isinstance(p["b"], Layer) and p["c"] == (0.0, 1.0)
-        assert isinstance(q, Params) and np.allclose(q.w, 3 * w * (w != 0)) and np.isclose(q.b, w @ w)
-    q = slope({"b": Layer(w, 2.0), "a": [w], "c": (1.0, 2.0)}, Params(w, 3.0))[1]  # in another order
+        assert (
+            isinstance(q, Params) and np.allclose(q.w, 3 * w * (w != 0)) and np.isclose(q.b, w @ w)
+        )
+    # in another order
+    q = slope({"b": Layer(w, 2.0), "a": [w], "c": (1.0, 2.0)}, Params(w, 3.0))[1]
     assert np.isclose(q.b, w @ w)
     ordered = s2s.jit(s2s.grad(lambda d: d["x"] * d["y"]))
     for kind in (dict, OrderedDict, dict):
@@ -212,15 +235,25 @@ def tree_times(tree, rate):
 
 @pytest.mark.compile
 def test_trees_of_many_leaves():
-    """They are asked and made at once; what is of another kind, or in another order, is what it is all the same."""
+    """They are asked and made at once; what is of another kind, or in another order, is what it is
+    all the same.
+    """
     arrays = [np.full(3, float(k)) for k in range(40)]
-    trees = [arrays, tuple(arrays), {f"w{k}": x for k, x in enumerate(arrays)}, {k: float(k) for k in range(40)},
-             [np.float32(k) for k in range(40)], {"a": arrays, "b": (1.0, {"c": [float(k) for k in range(30)]})},
-             {f"w{k}": x if k % 2 else float(k) for k, x in enumerate(arrays)}]
+    trees = [
+        arrays,
+        tuple(arrays),
+        {f"w{k}": x for k, x in enumerate(arrays)},
+        {k: float(k) for k in range(40)},
+        [np.float32(k) for k in range(40)],
+        {"a": arrays, "b": (1.0, {"c": [float(k) for k in range(30)]})},
+        {f"w{k}": x if k % 2 else float(k) for k, x in enumerate(arrays)},
+    ]
     native = s2s.jit(tree_times)
 
     def judged(tree):
-        for found, wanted in zip(s2s.tree.leaves(native(tree, 2.0)), s2s.tree.leaves(tree_times(tree, 2.0)), strict=True):
+        for found, wanted in zip(
+            s2s.tree.leaves(native(tree, 2.0)), s2s.tree.leaves(tree_times(tree, 2.0)), strict=True
+        ):
             assert type(found) is type(wanted) and np.array_equal(found, wanted)
 
     for tree in (*trees, *trees):
@@ -249,7 +282,9 @@ def test_an_error_in_a_program_names_its_line_each_time():
         slope(x, 1)
         with pytest.raises(IndexError) as error:
             slope(x, 7)
-        assert "return x[i] * 2.0" in "".join(getattr(error.value, "__notes__", [str(error.value.__cause__)]))
+        assert "return x[i] * 2.0" in "".join(
+            getattr(error.value, "__notes__", [str(error.value.__cause__)])
+        )
 
 
 @pytest.mark.compile
@@ -265,7 +300,9 @@ def test_an_error_in_compiled_code_names_its_line_each_time():
         assert slope(x, 1).tolist() == [0.0, 2.0, 0.0]
         with pytest.raises(IndexError) as error:
             slope(x, 7)
-        assert "return x[i] * 2.0" in "".join(getattr(error.value, "__notes__", [str(error.value.__cause__)]))
+        assert "return x[i] * 2.0" in "".join(
+            getattr(error.value, "__notes__", [str(error.value.__cause__)])
+        )
         with pytest.raises(ValueError, match="no element -2"):
             slope(x, -2)
 
@@ -298,7 +335,9 @@ def test_arguments_are_left_as_they_are():
 
 @pytest.mark.compile
 def test_a_dispatcher_is_not_asked_for_other_dtypes():
-    """What was written for float64 hands integers on, and does not have them compiled as its own."""
+    """What was written for float64 hands integers on, and does not have them compiled as its
+    own.
+    """
     fast = s2s.jit(lambda x: x[0] / 2)
     assert fast(np.ones(3)) == 0.5
     code = fast.last.call.native.dispatcher
@@ -335,24 +374,32 @@ def test_source_is_of_the_last_call():
     assert slope.source != vector
     slope(np.ones(3), 1.0)
     assert slope.source == vector
-    with pytest.raises(s2s.TypeMismatchError, match="what is saved depends on the arguments\nInstead: give them to lower"):
+    with pytest.raises(s2s.TypeMismatchError, match="what is saved depends on the arguments\n"
+                                                    "Instead: give them to lower"):
         slope.lower().memory  # noqa: B018
 
 
-# -------------------------------------------------------------------------------------------------------- out=
+# --------------------------------------------------------------------------------------------- out=
 
 
 @both
 def test_results_are_written_into_what_is_given(way):
     u = rng.normal(size=5)
-    slope, plain = way(s2s.value_and_grad(mixed, argnums=(0, 1))), s2s.value_and_grad(mixed, argnums=(0, 1))
+    slope, plain = (
+        way(s2s.value_and_grad(mixed, argnums=(0, 1))),
+        s2s.value_and_grad(mixed, argnums=(0, 1)),
+    )
     u_bar = np.full(5, np.nan)
     out = None, (u_bar, None)
     for k in (1.0, 2.0, 3.0):
         out = slope(u, k, out=out)
         assert out[1][0] is u_bar
         value, (expected, k_bar) = plain(u, k)
-        assert np.allclose(u_bar, expected) and np.isclose(out[0], value) and np.isclose(out[1][1], k_bar)
+        assert (
+            np.allclose(u_bar, expected)
+            and np.isclose(out[0], value)
+            and np.isclose(out[1][1], k_bar)
+        )
     fresh = slope(u, 1.0)
     assert fresh[1][0] is not u_bar and np.allclose(u_bar, plain(u, 3.0)[1][0])
 
@@ -367,7 +414,9 @@ def test_out_that_shares_memory_with_an_argument(way):
         assert slope(x, 0.2, 3, out=x) is x
         assert np.allclose(x, expected)
         memory = np.concatenate([u, np.zeros(2)])
-        assert np.allclose(slope(memory[:6], 0.2, 3, out=memory[2:]), expected) and np.allclose(memory[2:], expected)
+        assert np.allclose(slope(memory[:6], 0.2, 3, out=memory[2:]), expected) and np.allclose(
+            memory[2:], expected
+        )
         backwards = u.copy()
         assert np.allclose(slope(backwards, 0.2, 3, out=backwards[::-1]), expected)
         assert np.allclose(backwards[::-1], expected)
@@ -377,12 +426,16 @@ def test_out_that_shares_memory_with_an_argument(way):
 
 
 REFUSED = [
-    (lambda u: np.zeros(4), "out has the shape (4,), and the result there (5,)\nInstead: give arrays of the results' shapes"),
+    (lambda u: np.zeros(4), "out has the shape (4,), and the result there (5,)\n"
+                            "Instead: give arrays of the results' shapes"),
     (lambda u: np.zeros((5, 1)), "out has the shape (5, 1), and the result there (5,)"),
-    (lambda u: np.zeros(5, np.float32), "out is of float32, and the result there of float64\nInstead: give arrays of the results' dtypes"),
-    (lambda u: (np.zeros(5),), "out is a tuple of 1, and the result there is an array\nInstead: give an array, such as the last result"),
+    (lambda u: np.zeros(5, np.float32), "out is of float32, and the result there of float64\n"
+                                        "Instead: give arrays of the results' dtypes"),
+    (lambda u: (np.zeros(5),), "out is a tuple of 1, and the result there is an array\n"
+                               "Instead: give an array, such as the last result"),
     (lambda u: np.zeros(5).view(np.matrix), "out is a matrix"),
-    (lambda u: np.broadcast_to(0.0, 5), "out is read-only\nInstead: give an array that can be written"),
+    (lambda u: np.broadcast_to(0.0, 5), "out is read-only\n"
+                                        "Instead: give an array that can be written"),
 ]
 
 
@@ -402,12 +455,20 @@ def test_out_that_has_another_structure():
     slope = s2s.value_and_grad(loss)
     args = {"w": np.ones(2), "b": 0.0}, np.ones((3, 2)), np.ones(3)
     w = np.zeros(2)
-    for out, message in (((None, {"w": w}), "out[1] is a dict with the keys 'w', and the result is a dict with the keys 'w', 'b'"),
-                         ((None, {"w": None, "b": None}), "out[1]['w'] is None, and the result there is an array"),
-                         ((None, {"w": w, "b": np.zeros(())}), "out[1]['b'] is an array, and the result there is a number\n"
-                                                               "Instead: give None there: it is returned"),
-                         ([None, None, None], "out is a list of 3, and the result is a tuple of 2"),
-                         ((None,), "out is a tuple of 1, and the result is a tuple of 2")):
+    for out, message in (
+        (
+            (None, {"w": w}),
+            "out[1] is a dict with the keys 'w', and the result is a dict with the keys 'w', 'b'",
+        ),
+        ((None, {"w": None, "b": None}), "out[1]['w'] is None, and the result there is an array"),
+        (
+            (None, {"w": w, "b": np.zeros(())}),
+            "out[1]['b'] is an array, and the result there is a number\n"
+            "Instead: give None there: it is returned",
+        ),
+        ([None, None, None], "out is a list of 3, and the result is a tuple of 2"),
+        ((None,), "out is a tuple of 1, and the result is a tuple of 2"),
+    ):
         with pytest.raises(s2s.TypeMismatchError) as error:
             slope(*args, out=out)
         assert message in str(error.value)
@@ -436,8 +497,14 @@ def test_what_overlaps_is_found_among_many_as_among_few(seed):
     for count in (0, 1, 15, 30):
         expected = out_argument.overlapping(count, tuple(lows), tuple(highs))
         assert out_argument.overlapping_in_order(count, tuple(lows), tuple(highs)) == expected
-        kept = [k for k in range(30) if not any(max(lows[k], lows[j]) < min(highs[k], highs[j]) for j in range(30) if j != k)]
-        assert not out_argument.overlapping_in_order(len(kept), tuple(lows[kept]), tuple(highs[kept]))
+        kept = [
+            k
+            for k in range(30)
+            if not any(max(lows[k], lows[j]) < min(highs[k], highs[j]) for j in range(30) if j != k)
+        ]
+        assert not out_argument.overlapping_in_order(
+            len(kept), tuple(lows[kept]), tuple(highs[kept])
+        )
 
 
 def test_out_for_many_results():
@@ -452,13 +519,16 @@ def test_out_for_many_results():
     out = [np.full(3, np.nan) for _ in leaves]
     assert gradient(leaves, 2.0, out=out)[7] is out[7]
     np.testing.assert_array_equal(out, [4.0 * x for x in leaves])
-    assert gradient(leaves, 2.0, out=leaves)[7] is leaves[7]  # each result shares memory with an argument
+    # each result shares memory with an argument
+    assert gradient(leaves, 2.0, out=leaves)[7] is leaves[7]
     np.testing.assert_array_equal(leaves, out)
 
 
 @pytest.mark.compile
 def test_a_training_loop_allocates_no_results():
-    """Numba counts one allocation for each array that it is handed, the note of whose it is, for as long as the call."""
+    """Numba counts one allocation for each array that it is handed, the note of whose it is, for as
+    long as the call.
+    """
     X, y = rng.normal(size=(20, 4)), rng.normal(size=20)
 
     def squares(p, X, y):
@@ -512,10 +582,14 @@ def test_out_of_a_result_that_is_an_argument():
     out = np.zeros(2), np.zeros(2), np.zeros(2)
     for _ in range(3):
         found = fast(x, y, out=out)
-        assert all(a is b for a, b in zip(found, out)) and [a.tolist() for a in out] == [[1, 1], [2, 2], [1, 1]]
+        assert all(a is b for a, b in zip(found, out)) and [a.tolist() for a in out] == [
+            [1, 1],
+            [2, 2],
+            [1, 1],
+        ]
 
 
-# -------------------------------------------------------------------------------------------- threads and processes
+# ---------------------------------------------------------------------------- threads and processes
 
 
 @pytest.mark.compile
@@ -564,7 +638,9 @@ def test_concurrent_calls_of_several_kinds():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_fork_while_another_thread_compiles():
-    """The child calls what is compiled, and compiles what is not: no lock is held by a thread that it does not have."""
+    """The child calls what is compiled, and compiles what is not: no lock is held by a thread that
+    it does not have.
+    """
     ready = s2s.jit(s2s.grad(chain))
     assert np.isclose(ready(1.0), np.sin(1.0) + np.cos(1.0))
     stop = threading.Event()
@@ -573,7 +649,9 @@ def test_a_fork_while_another_thread_compiles():
         k = 0
         while not stop.is_set():
             k += 1
-            s2s.jit(s2s.from_source(f"def f(x):\n    return x * {k}.5 + np.sin(x)"), cache=False)(1.0)
+            s2s.jit(s2s.from_source(f"def f(x):\n    return x * {k}.5 + np.sin(x)"), cache=False)(
+                1.0
+            )
 
     worker = threading.Thread(target=compiling)
     worker.start()
@@ -582,7 +660,10 @@ def test_a_fork_while_another_thread_compiles():
             time.sleep(0.05)
             child = os.fork()
             if child == 0:
-                fine = np.isclose(ready(1.0), np.sin(1.0) + np.cos(1.0)) and s2s.jit(lambda x: x * 3.0, cache=False)(2.0) == 6.0
+                fine = (
+                    np.isclose(ready(1.0), np.sin(1.0) + np.cos(1.0))
+                    and s2s.jit(lambda x: x * 3.0, cache=False)(2.0) == 6.0
+                )
                 os._exit(0 if fine else 1)
             until = time.monotonic() + 60
             while (done := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < until:
@@ -624,10 +705,15 @@ def test_halves_are_handed_arrays_of_known_lengths():
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("kind", [lambda f: f, s2s.grad, s2s.jit, lambda f: s2s.jit(s2s.value_and_grad(f))],
-                         ids=["plain", "grad", "jit", "jit of value_and_grad"])
+@pytest.mark.parametrize(
+    "kind",
+    [lambda f: f, s2s.grad, s2s.jit, lambda f: s2s.jit(s2s.value_and_grad(f))],
+    ids=["plain", "grad", "jit", "jit of value_and_grad"],
+)
 def test_calls_of_one_kind_do_not_look_again(kind, monkeypatch):
-    """The function that stands for a call may have the user's name, and asks the user's function for its code."""
+    """The function that stands for a call may have the user's name, and asks the user's function
+    for its code.
+    """
     def f(p):
         return np.sum(p["w"]) * p["b"]
 
@@ -653,7 +739,9 @@ def last_of(x, y):
 
 @pytest.mark.compile
 def test_long_calls_of_another_kind_run_what_is_for_them():
-    """Threads are chosen by lengths before anybody asks whether an axis is 1, as the code expects."""
+    """Threads are chosen by lengths before anybody asks whether an axis is 1, as the code
+    expects.
+    """
     fast, y = s2s.jit(last_of), np.linspace(0.1, 1.0, 100_000)
     for n in (1, 1, len(y), 1):
         x = np.linspace(0.5, 1.0, n)

@@ -1,4 +1,6 @@
-"""The programs that the CUDA tests run in the simulator and compile to PTX, with arguments for each."""
+"""The programs that the CUDA tests run in the simulator and compile to PTX, with arguments for
+each.
+"""
 
 import numpy as np
 
@@ -85,7 +87,11 @@ def distances(a, b, gap):
         table[0, j] = j * gap
     for i in range(1, len(a) + 1):
         for j in range(1, len(b) + 1):
-            table[i, j] = min(table[i - 1, j] + gap, table[i, j - 1] + gap, table[i - 1, j - 1] + abs(a[i - 1] - b[j - 1]))
+            table[i, j] = min(
+                table[i - 1, j] + gap,
+                table[i, j - 1] + gap,
+                table[i - 1, j - 1] + abs(a[i - 1] - b[j - 1]),
+            )
     return table[len(a), len(b)]
 
 
@@ -118,14 +124,26 @@ EXAMPLES = {
     "sum reduction": (total, (X,)),
     "gradient of a sum": (s2s.grad(total), (X,)),
     "newton, lane by lane": (s2s.vmap(newton, (0, None)), (POSITIVE, 1e-12)),
-    "gradient of newton, lane by lane": (s2s.vmap(s2s.value_and_grad(newton, (0, 1)), (0, None)), (POSITIVE, 1e-12)),
-    "tangent of newton, lane by lane": (s2s.vmap(s2s.jvp(newton), (0, None, 0, None)), (POSITIVE, 1e-12, X, 0.0)),
-    "tapes longer than expected": (s2s.vmap(s2s.grad(slow, (0, 1)), (0, None)), (POSITIVE ** 4, 0.97)),
+    "gradient of newton, lane by lane": (
+        s2s.vmap(s2s.value_and_grad(newton, (0, 1)), (0, None)),
+        (POSITIVE, 1e-12),
+    ),
+    "tangent of newton, lane by lane": (
+        s2s.vmap(s2s.jvp(newton), (0, None, 0, None)),
+        (POSITIVE, 1e-12, X, 0.0),
+    ),
+    "tapes longer than expected": (
+        s2s.vmap(s2s.grad(slow, (0, 1)), (0, None)),
+        (POSITIVE**4, 0.97),
+    ),
     "branches, lane by lane": (s2s.vmap(s2s.value_and_grad(pieces), 0), (X,)),
     "a loop in order": (smoothed, (X, 0.1)),
     "a loop of kernels": (heat, (X, 0.1, 4)),
     "vectors, lane by lane": (s2s.vmap(relaxed, (0, None)), (M, 0.01)),
-    "gradient of vectors, lane by lane": (s2s.vmap(s2s.grad(size_of_relaxed), (0, None)), (M, 0.01)),
+    "gradient of vectors, lane by lane": (
+        s2s.vmap(s2s.grad(size_of_relaxed), (0, None)),
+        (M, 0.01),
+    ),
     "a table": (s2s.value_and_grad(distances, (0, 1, 2)), (M[0], M[1], 0.4)),
     "gradient of elements looked up": (s2s.grad(looked_up), (X, rng.integers(0, N, size=50))),
     "sums along rows": (row_sums, (M, M[0])),

@@ -1,4 +1,6 @@
-"""Run by test_simulator.py in a process of its own, where Numba's CUDA simulator is on: kernels against NumPy."""
+"""Run by test_simulator.py in a process of its own, where Numba's CUDA simulator is on: kernels
+against NumPy.
+"""
 
 import threading
 
@@ -12,7 +14,8 @@ import s2s
 
 
 class MadeOnce(dict):
-    """The shared arrays of a block in the simulator, whose threads look whether there is one, and else make it: from the look to the making one thread at a time.
+    """The shared arrays of a block in the simulator, whose threads look whether there is one, and
+    else make it: from the look to the making one thread at a time.
 
     Without, a thread has an array of its own now and then, and a sum comes out without its term.
     """

@@ -1,4 +1,6 @@
-"""Run by test_simulator.py where Numba's CUDA simulator is on: the programs that s2s is judged by, as kernels."""
+"""Run by test_simulator.py where Numba's CUDA simulator is on: the programs that s2s is judged by,
+as kernels.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,6 @@
-"""Every kernel compiled to PTX for sm_90, which needs NVIDIA's compiler but no GPU and no driver."""
+"""Every kernel compiled to PTX for sm_90, which needs NVIDIA's compiler but no GPU and no
+driver.
+"""
 
 import importlib.util
 import re
@@ -51,8 +53,14 @@ def kernels() -> dict[str, str]:
     if reason:
         pytest.skip(reason)
     path = f"{HERE}:{HERE.parent.parent}"
-    run = subprocess.run([sys.executable, "-c", COMPILE], cwd=HERE.parent.parent, capture_output=True, text=True,
-                         env={"PYTHONPATH": path, "PATH": "/usr/bin:/bin"}, timeout=600)
+    run = subprocess.run(
+        [sys.executable, "-c", COMPILE],
+        cwd=HERE.parent.parent,
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": path, "PATH": "/usr/bin:/bin"},
+        timeout=600,
+    )
     assert run.returncode == 0, run.stderr[-8000:]
     parts = re.split(r"^== (.*) == (.*)$", run.stdout, flags=re.M)[1:]
     found: dict[str, str] = {}
@@ -64,10 +72,23 @@ def kernels() -> dict[str, str]:
 pytestmark = pytest.mark.cuda
 
 
-@pytest.mark.parametrize("name", [
-    "fused elementwise gradient", "sum reduction", "newton, lane by lane", "gradient of newton, lane by lane",
-    "tapes longer than expected", "branches, lane by lane", "a loop in order", "a loop of kernels", "sums along rows",
-    "vectors, lane by lane", "gradient of vectors, lane by lane", "a table"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fused elementwise gradient",
+        "sum reduction",
+        "newton, lane by lane",
+        "gradient of newton, lane by lane",
+        "tapes longer than expected",
+        "branches, lane by lane",
+        "a loop in order",
+        "a loop of kernels",
+        "sums along rows",
+        "vectors, lane by lane",
+        "gradient of vectors, lane by lane",
+        "a table",
+    ],
+)
 def test_kernels_compile_for_sm_90(kernels, name):
     assert ".target sm_90" in kernels[name]
     assert ".entry" in kernels[name]
@@ -83,8 +104,11 @@ def test_sums_use_shared_memory(kernels):
 
 
 def test_elements_looked_up_get_their_cotangents_atomically(kernels):
-    assert "atom.global.add.f64" in kernels["gradient of elements looked up"] or "red.global.add.f64" in kernels[
-        "gradient of elements looked up"] or "atom.add.f64" in kernels["gradient of elements looked up"]
+    assert (
+        "atom.global.add.f64" in kernels["gradient of elements looked up"]
+        or "red.global.add.f64" in kernels["gradient of elements looked up"]
+        or "atom.add.f64" in kernels["gradient of elements looked up"]
+    )
 
 
 def test_indices_need_no_division(kernels):

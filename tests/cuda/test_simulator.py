@@ -10,13 +10,23 @@ import pytest
 
 HERE = Path(__file__).parent
 missing = importlib.util.find_spec("numba_cuda") is None
-pytestmark = [pytest.mark.cuda, pytest.mark.skipif(missing, reason="numba-cuda is not installed: pip install -e .[cuda]")]
+pytestmark = [
+    pytest.mark.cuda,
+    pytest.mark.skipif(missing, reason="numba-cuda is not installed: pip install -e .[cuda]"),
+]
 
 
-@pytest.mark.parametrize("name", ["simulated.py", pytest.param("simulated_programs.py", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", ["simulated.py", pytest.param("simulated_programs.py", marks=pytest.mark.slow)]
+)
 def test_kernels_in_the_simulator(name):
     path = os.pathsep.join(map(str, (HERE.parent.parent, HERE.parent, HERE)))
-    run = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE / name)],
-                         env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": path}, cwd=HERE.parent.parent,
-                         capture_output=True, text=True, timeout=600)
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE / name)],
+        env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": path},
+        cwd=HERE.parent.parent,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert run.returncode == 0, run.stdout[-8000:] + run.stderr[-2000:]

@@ -25,7 +25,9 @@ def run(function, types, args):
     built = verify(build(function, types))
     captured = [get() for get in built.captures.values()]
     given = [a for a in copied(args)]
-    defaults = [built.defaults[p.name] for p in built.params[len(given):len(built.params) - len(captured)]]
+    defaults = [
+        built.defaults[p.name] for p in built.params[len(given) : len(built.params) - len(captured)]
+    ]
     return interpret(built, *given, *defaults, *captured)
 
 

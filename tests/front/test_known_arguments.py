@@ -1,4 +1,6 @@
-"""Arguments that must be known when code is generated, such as an axis, are static without being said to be."""
+"""Arguments that must be known when code is generated, such as an axis, are static without being
+said to be.
+"""
 
 from __future__ import annotations
 
@@ -34,15 +36,31 @@ def expected(f, *more, **named):
     return s2s.grad(lambda x: f(x, *more, **named))(M)
 
 
-CALLS = [(running, (), {}), (running, (1,), {}), (running, (), {"axis": 0}), (running, (-1,), {}), (turned, ((1, 0),), {}), (turned, (), {}),
-         (powers, (2,), {}), (powers, (3,), {}), (kept, (), {}), (kept, (), {"keepdims": True, "ord": 3})]
+CALLS = [
+    (running, (), {}),
+    (running, (1,), {}),
+    (running, (), {"axis": 0}),
+    (running, (-1,), {}),
+    (turned, ((1, 0),), {}),
+    (turned, (), {}),
+    (powers, (2,), {}),
+    (powers, (3,), {}),
+    (kept, (), {}),
+    (kept, (), {"keepdims": True, "ord": 3}),
+]
 
 
-@pytest.mark.parametrize("wrap", [lambda f: f, pytest.param(s2s.jit, marks=pytest.mark.compile)], ids=["python", "compiled"])
+@pytest.mark.parametrize(
+    "wrap",
+    [lambda f: f, pytest.param(s2s.jit, marks=pytest.mark.compile)],
+    ids=["python", "compiled"],
+)
 def test_each_value_has_code_of_its_own(wrap):
     gradients = {f: wrap(s2s.grad(f)) for f, _, _ in CALLS}
     for f, more, named in [*CALLS, *CALLS[:4]]:
-        np.testing.assert_allclose(gradients[f](M, *more, **named), s2s.grad(_fixed(f, more, named))(M), rtol=1e-12)
+        np.testing.assert_allclose(
+            gradients[f](M, *more, **named), s2s.grad(_fixed(f, more, named))(M), rtol=1e-12
+        )
 
 
 def _fixed(f, more, named):
@@ -64,7 +82,9 @@ def test_how_often_a_tuple_is_repeated():
     gradient = s2s.grad(corner)
     for n in (3, 1, 2, 3):
         x = np.arange(2.0 ** n) + 1
-        np.testing.assert_allclose(gradient(x, n), 2 * x + 3 * (np.arange(2 ** n) == 2 ** n - 1), rtol=1e-14)
+        np.testing.assert_allclose(
+            gradient(x, n), 2 * x + 3 * (np.arange(2**n) == 2**n - 1), rtol=1e-14
+        )
 
     def told(x):
         return np.sum(np.ones((2,) * len(x)) * x[0])
@@ -75,25 +95,36 @@ def test_how_often_a_tuple_is_repeated():
 
 def test_inside_a_program():
     def inside(x, axis):
-        return s2s.grad(running)(x, axis)[0, 0] + np.sum(s2s.vmap(running, in_axes=(0, None))(np.stack([x, 2 * x]), 1))
+        return s2s.grad(running)(x, axis)[0, 0] + np.sum(
+            s2s.vmap(running, in_axes=(0, None))(np.stack([x, 2 * x]), 1)
+        )
 
     found = s2s.grad(inside)(M, 0)
     step = 1e-6
     for k in np.ndindex(M.shape):
         e = np.zeros(M.shape)
         e[k] = step
-        np.testing.assert_allclose(found[k], (inside(M + e, 0) - inside(M - e, 0)) / (2 * step), rtol=1e-6)
+        np.testing.assert_allclose(
+            found[k], (inside(M + e, 0) - inside(M - e, 0)) / (2 * step), rtol=1e-6
+        )
 
 
 def test_data_from_outside_is_read_again():
     settings = {"ord": np.inf, "axes": (0, 1)}
 
     def f(x):
-        return np.linalg.norm(x - 0.3, settings["ord"]) + np.sum(np.transpose(x, settings["axes"])[0] ** 2)
+        return np.linalg.norm(x - 0.3, settings["ord"]) + np.sum(
+            np.transpose(x, settings["axes"])[0] ** 2
+        )
 
     gradient = s2s.grad(f)
     direction, step = np.cos(M), 1e-6
-    for settings["ord"], settings["axes"] in [(np.inf, (0, 1)), (1, (1, 0)), (-2, (0, 1)), (np.inf, (1, 0))]:
+    for settings["ord"], settings["axes"] in [
+        (np.inf, (0, 1)),
+        (1, (1, 0)),
+        (-2, (0, 1)),
+        (np.inf, (1, 0)),
+    ]:
         slope = (f(M + step * direction) - f(M - step * direction)) / (2 * step)
         np.testing.assert_allclose(np.sum(gradient(M) * direction), slope, rtol=1e-6)
 

@@ -1,4 +1,6 @@
-"""Where functions come from: texts, files that change, prompts, notebooks; and what else a program's names may hold."""
+"""Where functions come from: texts, files that change, prompts, notebooks; and what else a
+program's names may hold.
+"""
 
 import importlib
 import linecache
@@ -14,7 +16,7 @@ import pytest
 
 import s2s
 
-# ------------------------------------------------------------------------------------------------ texts
+# -------------------------------------------------------------------------------------------- texts
 
 TWO = """
 def inner(x):
@@ -44,9 +46,11 @@ def test_a_text_reads_its_globals_as_they_are():
     ("@s2s.grad\ndef cube(x):\n    return x**3", 12.0),
     ("slope = s2s.grad(lambda x: x**3)", 12.0),
     ("class Line:\n    def __call__(self, x):\n        return 3 * x\n\nline = Line()", 3.0),
-    ("def even(x, n):\n    return x if n == 0 else odd(x * x, n - 1)\n\ndef odd(x, n):\n    return even(x, n - 1)\n\n"
+    ("def even(x, n):\n    return x if n == 0 else odd(x * x, n - 1)\n\ndef odd(x, n):\n"
+     "    return even(x, n - 1)\n\n"
      "def f(x):\n    return even(x, 2)", 4.0),
-    ("import functools\n\ndef twice(f):\n    @functools.wraps(f)\n    def g(*args):\n        return 2 * f(*args)\n    return g\n\n"
+    ("import functools\n\ndef twice(f):\n    @functools.wraps(f)\n    def g(*args):\n"
+     "        return 2 * f(*args)\n    return g\n\n"
      "@twice\ndef f(x):\n    return x**2", 8.0),
     ("if True:\n    k = 3.0\ndef f(x):\n    return k * x", 3.0),
     ("def f(x):\n    return np.sum(x * np.ones(2))", 2.0),
@@ -66,7 +70,8 @@ def test_a_text_without_globals_has_numpy():
 
 @pytest.mark.parametrize("text", ["x = 1", "class A:\n    pass", "from math import sin", ""])
 def test_texts_without_functions_are_refused(text):
-    with pytest.raises(s2s.SourceError, match="this text defines no function\nInstead: define one with `def`"):
+    with pytest.raises(s2s.SourceError, match="this text defines no function\n"
+                                              "Instead: define one with `def`"):
         s2s.from_source(text)
 
 
@@ -81,7 +86,10 @@ def test_tracebacks_show_the_text():
 
 
 def test_one_text_has_one_name_and_another_another():
-    names = [s2s.from_source(text).__code__.co_filename for text in ("f = lambda x: x", "f = lambda x: -x", "f = lambda x: x")]
+    names = [
+        s2s.from_source(text).__code__.co_filename
+        for text in ("f = lambda x: x", "f = lambda x: -x", "f = lambda x: x")
+    ]
     assert names[0] == names[2] != names[1]
     a, b = (s2s.from_source(f"def f(x):\n    return x * {k}", None, "<here>") for k in (2, 3))
     assert s2s.grad(a)(1.0) == 2.0 and s2s.grad(b)(1.0) == 3.0
@@ -126,11 +134,16 @@ def test_texts_are_pickled_where_their_module_is(tmp_path, monkeypatch):
     (tmp_path / "t.pickle").write_bytes(pickle.dumps(s2s.value_and_grad(module.square)))
     code = f"import pickle; print(pickle.load(open({str(tmp_path / 't.pickle')!r}, 'rb'))(2.0))"
     path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
     assert done.stdout.strip() == "(12.0, 12.0)", done.stderr
 
 
-# ------------------------------------------------------------------------------------ files that change
+# -------------------------------------------------------------------------------- files that change
 
 
 @pytest.fixture
@@ -167,19 +180,27 @@ OLD = """
     """
 
 
-@pytest.mark.parametrize("old, new", [("2.0\n", "3.0\n"), ("x * 2.0", "x + 2.0"), ("y * 2.0", "y ** 2.0"), ("x * 2.0", "2.0 * x")])
+@pytest.mark.parametrize(
+    "old, new",
+    [("2.0\n", "3.0\n"), ("x * 2.0", "x + 2.0"), ("y * 2.0", "y ** 2.0"), ("x * 2.0", "2.0 * x")],
+)
 def test_a_function_whose_text_has_changed_is_refused(changing, old, new):
     load, write = changing
     module = load(OLD)
     write(OLD.replace(old, new))
     functions = (module.Model().f,) if "y" in old else (module.f, module.g)
     for f in functions:
-        with pytest.raises(s2s.SourceError, match=r"py defines another .* than this one\nInstead: import the module again") as caught:
+        with pytest.raises(
+            s2s.SourceError,
+            match=r"py defines another .* than this one\nInstead: import the module again",
+        ) as caught:
             s2s.grad(f)(2.0)
         assert "importlib.reload" in str(caught.value)
     module = importlib.reload(module)
     assert s2s.grad(module.f)(1.0) == module.f(1.0) - module.f(0.0)
-    assert np.isclose(s2s.grad(module.Model().f)(1.0), {"y ** 2.0": 2.0, "3.0\n": 3.0}.get(new, 2.0))
+    assert np.isclose(
+        s2s.grad(module.Model().f)(1.0), {"y ** 2.0": 2.0, "3.0\n": 3.0}.get(new, 2.0)
+    )
 
 
 TRIED = """
@@ -213,10 +234,21 @@ ELSE = """
     """
 
 
-@pytest.mark.parametrize("old, new", [
-    (TRIED, ELSE), ("f = lambda x, *y: x * 2.0", "f = lambda x, y=(): x * 2.0"),
-    ("def f(x):\n    y = x * x\n    y = y * x\n    return y", "def f(x):\n    y = x * x\n    return y"),
-    ("f = [lambda x: x * 2.0, lambda x: x + 2.0][0]", "f = [lambda x: x + 2.0, lambda x: x * 3.0][0]")])
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        (TRIED, ELSE),
+        ("f = lambda x, *y: x * 2.0", "f = lambda x, y=(): x * 2.0"),
+        (
+            "def f(x):\n    y = x * x\n    y = y * x\n    return y",
+            "def f(x):\n    y = x * x\n    return y",
+        ),
+        (
+            "f = [lambda x: x * 2.0, lambda x: x + 2.0][0]",
+            "f = [lambda x: x + 2.0, lambda x: x * 3.0][0]",
+        ),
+    ],
+)
 def test_what_differs_in_little_is_another_function(changing, old, new):
     load, write = changing
     module = load(old)
@@ -233,7 +265,8 @@ def test_lambdas_that_changed_places(changing):
 
 
 def test_a_file_that_changed_before_s2s_was_imported(tmp_path):
-    (tmp_path / "early.py").write_text("def f(x):\n    return x * 3.0\n\ndef g(x):\n    x = x * 3.0\n    return x * 3.0\n")
+    (tmp_path / "early.py").write_text("def f(x):\n    return x * 3.0\n\ndef g(x):\n"
+                                       "    x = x * 3.0\n    return x * 3.0\n")
     code = """
 import pathlib, sys, early
 text = pathlib.Path(early.__file__).read_text()
@@ -246,14 +279,20 @@ for f in (early.f, early.g):
         print("defines another" in str(error))
 """
     path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
-    done = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
     assert done.stdout.split() == ["True", "True"], done.stderr
 
 
 def test_what_changed_elsewhere_in_the_file_does_not_matter(changing):
     load, write = changing
     module = load(OLD)
-    write(OLD.replace("g = lambda x: x * 2.0", "g = lambda x: x * 3.0\n\n    def more(x):\n        return x\n"))
+    write(OLD.replace("g = lambda x: x * 2.0", "g = lambda x: x * 3.0\n\n    def more(x):\n"
+                                               "        return x\n"))
     assert s2s.grad(module.f)(1.0) == 2.0
     with pytest.raises(s2s.SourceError, match="defines another <lambda> than this one"):
         s2s.grad(module.g)(1.0)
@@ -331,7 +370,10 @@ def test_methods_of_what_the_program_makes_are_those_of_now():
         def at(self, x):
             return super().at(x) * x
 
-    slopes = [s2s.grad(lambda x: Law(3.0).at(x) * Law(3.0).half), s2s.grad(lambda x: Steep(3.0).at(x) * Steep(3.0).half)]
+    slopes = [
+        s2s.grad(lambda x: Law(3.0).at(x) * Law(3.0).half),
+        s2s.grad(lambda x: Steep(3.0).at(x) * Steep(3.0).half),
+    ]
     assert [slope(1.0) for slope in slopes] == [4.5, 9.0]
     Law.at = lambda self, x: x * self.k * 10.0
     assert [slope(1.0) for slope in slopes] == [45.0, 90.0]

@@ -1,5 +1,7 @@
 # ruff: noqa: F821, F841, F842
-"""What the front end refuses: each error shows the user's line, a caret, what is wrong, and what to write."""
+"""What the front end refuses: each error shows the user's line, a caret, what is wrong, and what to
+write.
+"""
 
 import numpy as np
 import pytest
@@ -98,17 +100,29 @@ UNSUPPORTED = [
     (import_inside, [FLOAT], "an import of what is not there", "install it"),
     (a_set, [FLOAT], "a set is returned", "sorted(s)"),
     (escaping_lambda, [FLOAT], "cannot be returned to outside the program", "call it here"),
-    (unknown_function, [FLOAT], "s2s does not know np.trim_zeros", "write it with functions that s2s knows"),
+    (
+        unknown_function,
+        [FLOAT],
+        "s2s does not know np.trim_zeros",
+        "write it with functions that s2s knows",
+    ),
     (unknown_method, [VECTOR], "the method partition", "write a loop"),
     (attribute_write, [FLOAT], "writing to an attribute", "return the new value"),
     (writes_global, [FLOAT], "writes into STORE", "pass the array as an argument"),
     (reshaped_alias, [MATRIX], "may or may not share memory with x", ".copy()"),
     (carried_alias, [VECTOR, INT], "may or may not share memory with y", ".copy()"),
-    (recursive, [FLOAT], "recursive calls itself on every path", "let one path return without calling it"),
+    (
+        recursive,
+        [FLOAT],
+        "recursive calls itself on every path",
+        "let one path return without calling it",
+    ),
 ]
 
 
-@pytest.mark.parametrize("function, types, message, remedy", UNSUPPORTED, ids=lambda p: getattr(p, "__name__", ""))
+@pytest.mark.parametrize(
+    "function, types, message, remedy", UNSUPPORTED, ids=lambda p: getattr(p, "__name__", "")
+)
 def test_unsupported_constructs_name_the_line_and_the_remedy(function, types, message, remedy):
     with pytest.raises(UnsupportedError) as caught:
         build(function, types)
@@ -174,18 +188,30 @@ def int_in_place(x):
 MISMATCHED = [
     (unbound, [FLOAT], "z is read before it is bound", "on every path"),
     (undefined_name, [FLOAT], "the name no_such_name is not defined", "define it"),
-    (two_kinds, [FLOAT], "y is a tuple of 2 on one path and a number (float64) on another", "one kind of value"),
+    (
+        two_kinds,
+        [FLOAT],
+        "y is a tuple of 2 on one path and a number (float64) on another",
+        "one kind of value",
+    ),
     (array_truth, [VECTOR], "the truth of an array is ambiguous", ".any() or .all()"),
     (indexes_a_number, [FLOAT], "x is a number and cannot be indexed", "index an array"),
     (too_many_names, [FLOAT], "3 values for 2 names", "as many names"),
     (too_many_indices, [VECTOR], "2 indices for an array of 1 axes", "as many indices"),
-    (wrong_arguments, [FLOAT], "undefined_name(): too many positional arguments", "the arguments that it takes"),
+    (
+        wrong_arguments,
+        [FLOAT],
+        "undefined_name(): too many positional arguments",
+        "the arguments that it takes",
+    ),
     (float_range, [FLOAT], "range of a float64", "int()"),
     (int_in_place, [FLOAT], "float64 values cannot be written into an array of int64", ".astype"),
 ]
 
 
-@pytest.mark.parametrize("function, types, message, remedy", MISMATCHED, ids=lambda p: getattr(p, "__name__", ""))
+@pytest.mark.parametrize(
+    "function, types, message, remedy", MISMATCHED, ids=lambda p: getattr(p, "__name__", "")
+)
 def test_mismatches_name_the_line_and_the_remedy(function, types, message, remedy):
     with pytest.raises(TypeMismatchError) as caught:
         build(function, types)

@@ -1,4 +1,6 @@
-"""What a function returns keeps its identity: a write through one name is seen through the others."""
+"""What a function returns keeps its identity: a write through one name is seen through the
+others.
+"""
 
 from collections import namedtuple
 from dataclasses import dataclass
@@ -346,8 +348,12 @@ def test_a_write_is_seen_through_every_name_that_was_returned(f):
 @pytest.mark.slow
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_second_derivatives_and_lanes_see_it_too(f):
-    np.testing.assert_allclose(s2s.hessian(f)(X), [differences(lambda x, k=k: s2s.grad(f)(x)[k], X) for k in range(3)],
-                               rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        s2s.hessian(f)(X),
+        [differences(lambda x, k=k: s2s.grad(f)(x)[k], X) for k in range(3)],
+        rtol=1e-5,
+        atol=1e-6,
+    )
     lanes = np.array([X, X + 0.1])
     np.testing.assert_allclose(s2s.vmap(f)(lanes), [f(x) for x in lanes], rtol=1e-13)
 

@@ -22,7 +22,11 @@ def raise_and_catch(out: Wide, scope: Scope, loop: str | None) -> None:
     out.emit("    raise ValueError('left')")
     out.emit(f"{name} = {name} + {out.bounded(inner)}")
     out.depth -= 1
-    out.emit(out.pick(["except ValueError:", "except (KeyError, ValueError) as error:", "except Exception:"]))
+    out.emit(
+        out.pick(
+            ["except ValueError:", "except (KeyError, ValueError) as error:", "except Exception:"]
+        )
+    )
     out.block(scope, loop)
     if out.chance(0.3):
         out.emit("else:")
@@ -37,11 +41,14 @@ def raise_and_catch(out: Wide, scope: Scope, loop: str | None) -> None:
 @idiom("control")
 def error_of_an_operation(out: Wide, scope: Scope, loop: str | None) -> None:
     i = out.pick(scope.ints)
-    kind, risky = out.pick([
-        ("ZeroDivisionError", f"1.0 / ({i} % 2)"), ("IndexError", f"{out.pick(scope.arrays)}[{i} + 3]"),
-        ("ValueError", f"{out.need('safe_log')}({out.scalar(scope, 1)})"),
-        ("ZeroDivisionError", f"{i} // ({i} % 3) * 0.1"),
-    ])
+    kind, risky = out.pick(
+        [
+            ("ZeroDivisionError", f"1.0 / ({i} % 2)"),
+            ("IndexError", f"{out.pick(scope.arrays)}[{i} + 3]"),
+            ("ValueError", f"{out.need('safe_log')}({out.scalar(scope, 1)})"),
+            ("ZeroDivisionError", f"{i} // ({i} % 3) * 0.1"),
+        ]
+    )
     name = out.fresh("s")
     out.emit("try:")
     out.emit(f"    {name} = np.tanh({risky})")
@@ -71,10 +78,13 @@ def loop_else(out: Wide, scope: Scope, loop: str | None) -> None:
 @idiom("control")
 def match(out: Wide, scope: Scope, loop: str | None) -> None:
     name, i = out.pick(scope.scalars), out.pick(scope.ints)
-    subject, patterns = out.pick([
-        (f"{i} % 4", ["0", "1 | 2", "_"]), (f"({i} % 2, {out.pick(scope.scalars)})", ["(0, u)", "(1, u) if u > 0.2137", "(_, u)"]),
-        (f"{out.pick(scope.scalars)}", ["u if u < 0.1237", "u if u < 0.9137", "u"]),
-    ])
+    subject, patterns = out.pick(
+        [
+            (f"{i} % 4", ["0", "1 | 2", "_"]),
+            (f"({i} % 2, {out.pick(scope.scalars)})", ["(0, u)", "(1, u) if u > 0.2137", "(_, u)"]),
+            (f"{out.pick(scope.scalars)}", ["u if u < 0.1237", "u if u < 0.9137", "u"]),
+        ]
+    )
     out.emit(f"match {subject}:")
     for pattern in patterns:
         out.emit(f"    case {pattern}:")
@@ -97,7 +107,15 @@ def unpack(out: Wide, scope: Scope, loop: str | None) -> None:
         f"({out.bounded(scope)}, {out.bounded(scope)}, {out.bounded(scope)}, {out.bounded(scope)})",
         f"[{out.bounded(scope)}, {out.bounded(scope)}, {out.bounded(scope)}]", out.pick(scope.arrays),
     ])
-    out.emit(out.pick([f"{p}, *{r}, {q} = {source}", f"{p}, {q}, *{r} = {source}", f"*{r}, {p}, {q} = {source}"]))
+    out.emit(
+        out.pick(
+            [
+                f"{p}, *{r}, {q} = {source}",
+                f"{p}, {q}, *{r} = {source}",
+                f"*{r}, {p}, {q} = {source}",
+            ]
+        )
+    )
     out.emit(f"{p} = {p} + 0.5 * sum({r})")
     scope.scalars += [p, q]
 
@@ -118,7 +136,14 @@ def with_statement(out: Wide, scope: Scope, loop: str | None) -> None:
 @idiom("control")
 def checks(out: Wide, scope: Scope, loop: str | None) -> None:
     u = out.pick(scope.scalars)
-    out.emit(out.pick([f"assert abs({u}) < 1e9, f'{{{u}}} is large'", f"if not {u} < 1e9:\n{'    ' * out.depth}    raise ValueError('large')"]))
+    out.emit(
+        out.pick(
+            [
+                f"assert abs({u}) < 1e9, f'{{{u}}} is large'",
+                f"if not {u} < 1e9:\n{'    ' * out.depth}    raise ValueError('large')",
+            ]
+        )
+    )
 
 
 @idiom("control")
@@ -137,11 +162,19 @@ def nested_function(out: Wide, scope: Scope, loop: str | None) -> None:
 @idiom("control")
 def printed(out: Wide, scope: Scope, loop: str | None) -> None:
     u, i = out.pick(scope.scalars), out.pick(scope.ints)
-    out.emit(out.pick([
-        f"print(f'{{{u}:.4f}} of {{{i}}}')", f"print('at', {i}, sep='=')", f"print({u} > {out.pick(CONSTANTS) + 0.0137:.4f}, {i} % 2 == 0)",
-        f"print(f'{{{i}:>4d}}|{{{u}:8.3f}}|', end=' ')\n{'    ' * out.depth}print()", f"print('%d: %s' % ({i}, 'odd'))",
-        f"print('{{}} {{:.2f}}'.format({i}, {u}))", f"print(len({out.pick(scope.arrays)}), {out.pick(scope.tables)}.shape)",
-    ]))
+    out.emit(
+        out.pick(
+            [
+                f"print(f'{{{u}:.4f}} of {{{i}}}')",
+                f"print('at', {i}, sep='=')",
+                f"print({u} > {out.pick(CONSTANTS) + 0.0137:.4f}, {i} % 2 == 0)",
+                f"print(f'{{{i}:>4d}}|{{{u}:8.3f}}|', end=' ')\n{'    ' * out.depth}print()",
+                f"print('%d: %s' % ({i}, 'odd'))",
+                f"print('{{}} {{:.2f}}'.format({i}, {u}))",
+                f"print(len({out.pick(scope.arrays)}), {out.pick(scope.tables)}.shape)",
+            ]
+        )
+    )
 
 
 @idiom("control")
@@ -155,7 +188,9 @@ def try_in_a_loop(out: Wide, scope: Scope, loop: str | None) -> None:
     out.emit("try:")
     out.depth += 1
     out.emit(f"if {out.condition(inner)}:")
-    out.emit(f"    {out.pick(['raise ValueError', 'raise KeyError({0!r})', 'continue', 'break']).format(name)}")
+    out.emit(
+        f"    {out.pick(['raise ValueError', 'raise KeyError({0!r})', 'continue', 'break']).format(name)}"
+    )
     out.depth -= 1
     out.block(inner, "for")
     out.depth += 1
@@ -188,7 +223,10 @@ def match_on_sequences(out: Wide, scope: Scope, loop: str | None) -> None:
     out.emit(f"match {subject}:")
     for pattern in patterns:
         out.emit(f"    case {pattern}:")
-        out.emit(f"        {name} = {out.bounded(scope)}" + (" * np.cos(u)" if "u" in pattern.replace("'u'", "") else ""))
+        out.emit(
+            f"        {name} = {out.bounded(scope)}"
+            + (" * np.cos(u)" if "u" in pattern.replace("'u'", "") else "")
+        )
 
 
 @idiom("control")
@@ -199,7 +237,10 @@ def endless_loop(out: Wide, scope: Scope, loop: str | None) -> None:
     inner = scope.inner()
     inner.ints.append(k)
     out.depth += 1
-    out.emit(f"if {k} > {out.rng.randint(1, 3)}" + (f" or {out.condition(scope)}:" if out.chance(0.5) else ":"))
+    out.emit(
+        f"if {k} > {out.rng.randint(1, 3)}"
+        + (f" or {out.condition(scope)}:" if out.chance(0.5) else ":")
+    )
     out.emit("    break")
     out.emit(f"{k} += 1")
     out.emit(f"if {out.condition(inner)}:")
@@ -213,16 +254,34 @@ def endless_loop(out: Wide, scope: Scope, loop: str | None) -> None:
 def iterated(out: Wide, scope: Scope, loop: str | None) -> None:
     """A loop over something other than range(...)."""
     v, p, i = out.fresh("v"), out.fresh("v"), out.fresh("i")
-    b, c, t, s, q = out.pick(scope.arrays), out.pick(scope.arrays), out.pick(scope.tables), out.pick(scope.scalars), out.pick(scope.scalars)
-    head, scalars, ints = out.pick([
-        (f"{v}, {p} in zip({b}.copy(), {c}[::-1].copy())", [v, p], []), (f"{i}, ({v}, {p}) in enumerate(zip(np.sin({b}), np.cos({t}[0])))", [v, p], [i]),
-        (f"{v} in reversed([{s}, {q}, 0.3])", [v], []), (f"{i} in reversed(range(n))", [], [i]), (f"{v} in sorted([{s}, {q} + 0.0371, 0.2137])", [v], []),
-        (f"{i}, {p} in itertools.product(range(2), ({s}, {q}))", [p], [i]), (f"{p}, {v} in {{'a': {s}, 'b': {q}}}.items()", [v], []),
-        (f"{v} in map(np.sin, {b}.copy())", [v], []), (f"{v} in filter(lambda u: u > 0.1137, {b}.copy())", [v], []),
-        (f"{v} in itertools.chain(({s}, {q}), np.cos({b}))", [v], []), (f"{v} in ({s}, {q}, *({s}, 0.3))", [v], []),
-        (f"{i}, {v} in enumerate([{s}, {q}], start=1)", [v], [i]), (f"{v} in np.tanh({t}).T[1]", [v], []), (f"{v} in np.sin({b})[1::2]", [v], []),
-        (f"{v} in np.tanh({t}).flat", [v], []), (f"{v} in itertools.accumulate([{s}, {q}, 0.3])", [v], []), (f"{i} in (2, 0, 1)", [], [i]),
-    ])
+    b, c, t, s, q = (
+        out.pick(scope.arrays),
+        out.pick(scope.arrays),
+        out.pick(scope.tables),
+        out.pick(scope.scalars),
+        out.pick(scope.scalars),
+    )
+    head, scalars, ints = out.pick(
+        [
+            (f"{v}, {p} in zip({b}.copy(), {c}[::-1].copy())", [v, p], []),
+            (f"{i}, ({v}, {p}) in enumerate(zip(np.sin({b}), np.cos({t}[0])))", [v, p], [i]),
+            (f"{v} in reversed([{s}, {q}, 0.3])", [v], []),
+            (f"{i} in reversed(range(n))", [], [i]),
+            (f"{v} in sorted([{s}, {q} + 0.0371, 0.2137])", [v], []),
+            (f"{i}, {p} in itertools.product(range(2), ({s}, {q}))", [p], [i]),
+            (f"{p}, {v} in {{'a': {s}, 'b': {q}}}.items()", [v], []),
+            (f"{v} in map(np.sin, {b}.copy())", [v], []),
+            (f"{v} in filter(lambda u: u > 0.1137, {b}.copy())", [v], []),
+            (f"{v} in itertools.chain(({s}, {q}), np.cos({b}))", [v], []),
+            (f"{v} in ({s}, {q}, *({s}, 0.3))", [v], []),
+            (f"{i}, {v} in enumerate([{s}, {q}], start=1)", [v], [i]),
+            (f"{v} in np.tanh({t}).T[1]", [v], []),
+            (f"{v} in np.sin({b})[1::2]", [v], []),
+            (f"{v} in np.tanh({t}).flat", [v], []),
+            (f"{v} in itertools.accumulate([{s}, {q}, 0.3])", [v], []),
+            (f"{i} in (2, 0, 1)", [], [i]),
+        ]
+    )
     out.emit(f"for {head}:")
     inner = scope.inner()
     inner.scalars += scalars
@@ -235,22 +294,55 @@ def iterated(out: Wide, scope: Scope, loop: str | None) -> None:
 
 @idiom("control")
 def builtins(out: Wide, scope: Scope, loop: str | None) -> None:
-    s, q, i, b = out.pick(scope.scalars), out.pick(scope.scalars), out.pick(scope.ints), out.pick(scope.arrays)
-    out.new(scope, out.pick([
-        f"math.sin({s}) * math.exp(-abs({q}))", f"math.hypot({s}, {q} + 2.5)", f"math.atan2({s}, 2.0 + {q} * {q})", f"math.sqrt(1.0 + {s} ** 2)",
-        f"divmod({i} + 3, 2)[0] * 0.1 + {s}", f"pow(np.sin({s}), 2)", f"min([{s}, {q} + 0.0371], key=abs)", f"max({s}, {q} + 0.0371, key=lambda u: -u)",
-        f"round({i} / 3, 2) + {s} * 0.5", f"{s} % 1.7 * 0.5", f"abs({s}) * math.copysign(0.5, {q})", f"math.fsum([{s}, {q}, 0.1])", f"math.tanh({s}) + math.pi * 0.1",
-        f"{s} * all(v < 5.0 for v in {b}) + 0.1 * any({b} > 0.5137)", f"{s} * isinstance({i}, int) + float({i}) * 0.1", f"sum([{s}, {q}], 0.5)", f"{s} * bool({i} % 2)",
-        f"math.prod([np.sin({s}), np.cos({q}), 0.9])", f"math.log1p({s} * {s}) if 0.1137 < {s} <= 0.9137 else math.expm1(-abs({s}))",
-        f"np.sin({s}) if {s} > 0.1237 else np.cos({q}) if {q} > 0.1237 else {s} * 0.5", f"int(math.floor({s} * 2.0 + 0.0137)) * 0.1 + {q}", f"np.clip({s}, -0.7137, 0.8137)",
-    ]))
+    s, q, i, b = (
+        out.pick(scope.scalars),
+        out.pick(scope.scalars),
+        out.pick(scope.ints),
+        out.pick(scope.arrays),
+    )
+    out.new(
+        scope,
+        out.pick(
+            [
+                f"math.sin({s}) * math.exp(-abs({q}))",
+                f"math.hypot({s}, {q} + 2.5)",
+                f"math.atan2({s}, 2.0 + {q} * {q})",
+                f"math.sqrt(1.0 + {s} ** 2)",
+                f"divmod({i} + 3, 2)[0] * 0.1 + {s}",
+                f"pow(np.sin({s}), 2)",
+                f"min([{s}, {q} + 0.0371], key=abs)",
+                f"max({s}, {q} + 0.0371, key=lambda u: -u)",
+                f"round({i} / 3, 2) + {s} * 0.5",
+                f"{s} % 1.7 * 0.5",
+                f"abs({s}) * math.copysign(0.5, {q})",
+                f"math.fsum([{s}, {q}, 0.1])",
+                f"math.tanh({s}) + math.pi * 0.1",
+                f"{s} * all(v < 5.0 for v in {b}) + 0.1 * any({b} > 0.5137)",
+                f"{s} * isinstance({i}, int) + float({i}) * 0.1",
+                f"sum([{s}, {q}], 0.5)",
+                f"{s} * bool({i} % 2)",
+                f"math.prod([np.sin({s}), np.cos({q}), 0.9])",
+                f"math.log1p({s} * {s}) if 0.1137 < {s} <= 0.9137 else math.expm1(-abs({s}))",
+                f"np.sin({s}) if {s} > 0.1237 else np.cos({q}) if {q} > 0.1237 else {s} * 0.5",
+                f"int(math.floor({s} * 2.0 + 0.0137)) * 0.1 + {q}",
+                f"np.clip({s}, -0.7137, 0.8137)",
+            ]
+        ),
+    )
 
 
 @idiom("control")
 def small_things(out: Wide, scope: Scope, loop: str | None) -> None:
     s, p = out.pick(scope.scalars), out.fresh("s")
-    for line in out.pick([
-        [f"{p} = {out.bounded(scope)}", f"{s} = {s} * 0.5 + {p}", f"del {p}"], ["pass"], ["'a remark'"], ["..."], [f"{s}: float = {out.bounded(scope)}"],
-        [f"{s} = {p} = {out.bounded(scope)}", f"{p} += 0.1", f"{s} -= {p} * 0.5"], [f"({p}, {s}), _ = ({s}, {out.bounded(scope)}), 0.3", f"{s} += {p} * 0.5"],
-    ]):
+    for line in out.pick(
+        [
+            [f"{p} = {out.bounded(scope)}", f"{s} = {s} * 0.5 + {p}", f"del {p}"],
+            ["pass"],
+            ["'a remark'"],
+            ["..."],
+            [f"{s}: float = {out.bounded(scope)}"],
+            [f"{s} = {p} = {out.bounded(scope)}", f"{p} += 0.1", f"{s} -= {p} * 0.5"],
+            [f"({p}, {s}), _ = ({s}, {out.bounded(scope)}), 0.3", f"{s} += {p} * 0.5"],
+        ]
+    ):
         out.emit(line)

@@ -8,12 +8,24 @@ from .writer import Wide, idiom
 
 
 def table_of_pairs(out: Wide, scope: Scope, by: str) -> str:
-    """Of all pairs of the elements of an array; on the diagonal, of equal ones, the slope or the value is infinite."""
+    """Of all pairs of the elements of an array; on the diagonal, of equal ones, the slope or the
+    value is infinite.
+    """
     b = out.fresh("p")
-    out.emit(f"{b} = {(each := out.pick(scope.arrays))} + 0.3 * np.arange(len({each}))")  # others are not equal
+    # others are not equal
+    out.emit(f"{b} = {(each := out.pick(scope.arrays))} + 0.3 * np.arange(len({each}))")
     d = f"({b}[:, None] - {b})"
-    return out.pick([f"np.sqrt({d} ** 2)", f"np.abs({d}) ** 0.5", f"np.log({d} ** 2)", f"1.0 / {d}", f"np.sqrt(np.abs({d}))", f"np.hypot({d}, 0.0 * {d})",
-                     f"np.arccos(np.cos({d}) * 0.0 + 1.0 - 0.01 * {d} ** 2)"])
+    return out.pick(
+        [
+            f"np.sqrt({d} ** 2)",
+            f"np.abs({d}) ** 0.5",
+            f"np.log({d} ** 2)",
+            f"1.0 / {d}",
+            f"np.sqrt(np.abs({d}))",
+            f"np.hypot({d}, 0.0 * {d})",
+            f"np.arccos(np.cos({d}) * 0.0 + 1.0 - 0.01 * {d} ** 2)",
+        ]
+    )
 
 
 @idiom("discarding")
@@ -60,24 +72,50 @@ def pair_by_pair(out: Wide, scope: Scope, loop: str | None) -> None:
 
 @idiom("discarding")
 def some_of_an_array(out: Wide, scope: Scope, loop: str | None) -> None:
-    """Elements that are 0, whose root has an infinite slope, dropped by a mask, an index, or a write."""
+    """Elements that are 0, whose root has an infinite slope, dropped by a mask, an index, or a
+    write.
+    """
     name, r, b = out.fresh("s"), out.fresh("r"), out.pick(scope.arrays)
     out.emit(f"{r} = np.maximum({b}, 0.0)")
-    out.emit(f"{r} = np.{out.pick(['sqrt', 'cbrt', 'log'])}({r})" if out.chance(0.6) else f"{r} = {r} ** 0.3")
-    out.emit(out.pick([f"{r} = {r}[{b} > 0.0]", f"{r}[{b} <= 0.0] = 0.5", f"{r} = np.where({b} > 0.0, {r}, 0.25)",
-                       f"{r} = np.sum({r}, where={b} > 0.0)", f"{r} = np.compress({b} > 0.0, {r})", f"{r} = {r}[np.nonzero({b} > 0.0)]"]))
+    out.emit(
+        f"{r} = np.{out.pick(['sqrt', 'cbrt', 'log'])}({r})"
+        if out.chance(0.6)
+        else f"{r} = {r} ** 0.3"
+    )
+    out.emit(
+        out.pick(
+            [
+                f"{r} = {r}[{b} > 0.0]",
+                f"{r}[{b} <= 0.0] = 0.5",
+                f"{r} = np.where({b} > 0.0, {r}, 0.25)",
+                f"{r} = np.sum({r}, where={b} > 0.0)",
+                f"{r} = np.compress({b} > 0.0, {r})",
+                f"{r} = {r}[np.nonzero({b} > 0.0)]",
+            ]
+        )
+    )
     out.emit(f"{name} = np.sum(np.tanh({r})) * 0.2")
     scope.scalars.append(name)
 
 
 @idiom("discarding")
 def quotients(out: Wide, scope: Scope, loop: str | None) -> None:
-    """Quotients by numbers of which some are 0, that a branch passes over, a bound takes the place of, or a trip writes over."""
-    name, q, c, k, b = out.fresh("s"), out.fresh("q"), out.fresh("c"), out.fresh("k"), out.pick(scope.arrays)
+    """Quotients by numbers of which some are 0, that a branch passes over, a bound takes the place
+    of, or a trip writes over.
+    """
+    name, q, c, k, b = (
+        out.fresh("s"),
+        out.fresh("q"),
+        out.fresh("c"),
+        out.fresh("k"),
+        out.pick(scope.arrays),
+    )
     out.emit(f"{q} = np.maximum({b}, 0.0)")
     way = out.rng.randrange(4)
     if way == 0:
-        out.emit(f"{name} = np.sum(np.tanh(np.{out.pick(['minimum', 'fmin'])}({out.pick(['1.0', f'np.exp({b})'])} / {q}, 5.0))) * 0.2")
+        out.emit(
+            f"{name} = np.sum(np.tanh(np.{out.pick(['minimum', 'fmin'])}({out.pick(['1.0', f'np.exp({b})'])} / {q}, 5.0))) * 0.2"
+        )
     elif way == 1:
         out.emit(f"{c} = {b} / {q}[0]" if out.chance(0.5) else f"{c} = np.log({q})")
         out.emit(f"{name} = np.sum(np.tanh({c})) if {q}[0] > 0.0 and np.all({q} > 0.0) else np.sum({q}) * 0.3")
@@ -97,7 +135,13 @@ def quotients(out: Wide, scope: Scope, loop: str | None) -> None:
 @idiom("discarding")
 def missing_data(out: Wide, scope: Scope, loop: str | None) -> None:
     """Residuals of data of which some are missing, or of infinite weight."""
-    name, r, w, k, b = out.fresh("s"), out.fresh("r"), out.fresh("w"), out.fresh("k"), out.pick(scope.arrays)
+    name, r, w, k, b = (
+        out.fresh("s"),
+        out.fresh("r"),
+        out.fresh("w"),
+        out.fresh("k"),
+        out.pick(scope.arrays),
+    )
     out.emit(f"{w} = np.where(np.arange(len({b})) % 2 == 0, {out.pick(['np.nan', 'np.inf'])}, 0.5)")
     out.emit(f"{r} = {out.pick([f'({b} - {w}) ** 2', f'{b} * {w} * 0.5', f'np.sin({b} * {w})'])}")
     way = out.rng.randrange(4)

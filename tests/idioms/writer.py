@@ -25,12 +25,19 @@ def idiom(*families: str) -> Callable:
 
 
 class Wide(Writer):
-    """Writes statements of generate.py, and idioms of `families` (all of them, if none is named) between them."""
+    """Writes statements of generate.py, and idioms of `families` (all of them, if none is named)
+    between them.
+    """
 
     def __init__(self, rng: random.Random, size: int, families: tuple[str, ...]):
         super().__init__(rng, size)
         self.needs: dict[str, None] = {}
-        self.idioms = [idiom for family, idioms in FAMILIES.items() if not families or family in families for idiom in idioms]
+        self.idioms = [
+            idiom
+            for family, idioms in FAMILIES.items()
+            if not families or family in families
+            for idiom in idioms
+        ]
 
     def program(self) -> str:
         body = super().program()
@@ -63,4 +70,6 @@ class Wide(Writer):
         return inner
 
     def trips(self, scope: Scope) -> str:
-        return self.pick(["range(n)", "range(3)", "range(1, n + 1)", f"range({self.pick(scope.ints)} % 3 + 1)"])
+        return self.pick(
+            ["range(n)", "range(3)", "range(1, n + 1)", f"range({self.pick(scope.ints)} % 3 + 1)"]
+        )

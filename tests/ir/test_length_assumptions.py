@@ -1,4 +1,6 @@
-"""Native code supposes that slices whose bounds do not tell their length do not have length 1, and is not what runs where one has: ir/length_assumptions.py, Note [Supposed lengths]."""
+"""Native code supposes that slices whose bounds do not tell their length do not have length 1, and
+is not what runs where one has: ir/length_assumptions.py, Note [Supposed lengths].
+"""
 
 import numpy as np
 import pytest
@@ -42,7 +44,12 @@ def in_a_branch(y, n, k):
 
 
 def numbers(y, w):
-    return np.sum(np.sin(y[:3]) * w[2:5] + y[-3:]) + np.sum(w[1:4] * y[4:7]) + np.sum(y[:1] * w[:2]) + np.sum(y[-1:] - w[-2:-1])
+    return (
+        np.sum(np.sin(y[:3]) * w[2:5] + y[-3:])
+        + np.sum(w[1:4] * y[4:7])
+        + np.sum(y[:1] * w[:2])
+        + np.sum(y[-1:] - w[-2:-1])
+    )
 
 
 def caught(y, n):
@@ -53,16 +60,37 @@ def caught(y, n):
 
 
 RNG = np.random.default_rng(0)
-CALLS = [(f, args) for f, calls in [
-    (halves, [(m, n) for m in (0, 2, 3, 4, 9, 12) for n in (-2, -1, 0, 1, 2, 3, 8, 20)]),
-    (written, [(m, n, k) for m in (2, 3, 6, 8) for n, k in [(1, 0), (2, 1), (3, 3), (4, 0), (5, -1), (7, 0)]]),
-    (in_a_branch, [(m, n, k) for m in (2, 3, 6) for n, k in [(1, 1), (3, 1), (5, 1), (3, -3), (2, -4), (1, -1), (4, -5)]]),
-    (caught, [(m, n) for m in (2, 3, 6) for n in (1, 2, 3, 5)]),
-] for m, *rest in calls for args in [(m, *rest)]]
+CALLS = [
+    (f, args)
+    for f, calls in [
+        (halves, [(m, n) for m in (0, 2, 3, 4, 9, 12) for n in (-2, -1, 0, 1, 2, 3, 8, 20)]),
+        (
+            written,
+            [
+                (m, n, k)
+                for m in (2, 3, 6, 8)
+                for n, k in [(1, 0), (2, 1), (3, 3), (4, 0), (5, -1), (7, 0)]
+            ],
+        ),
+        (
+            in_a_branch,
+            [
+                (m, n, k)
+                for m in (2, 3, 6)
+                for n, k in [(1, 1), (3, 1), (5, 1), (3, -3), (2, -4), (1, -1), (4, -5)]
+            ],
+        ),
+        (caught, [(m, n) for m in (2, 3, 6) for n in (1, 2, 3, 5)]),
+    ]
+    for m, *rest in calls
+    for args in [(m, *rest)]
+]
 
 
 def leaves(x):
-    return [leaf for member in x for leaf in leaves(member)] if isinstance(x, (tuple, list)) else [x]
+    return (
+        [leaf for member in x for leaf in leaves(member)] if isinstance(x, (tuple, list)) else [x]
+    )
 
 
 def agree(found, expected):
@@ -100,14 +128,26 @@ def test_bounds_that_are_numbers():
 def test_gates_are_one_loop_where_short_lengths_are_numbers():
     fast = s2s.jit(s2s.grad(gates, argnums=(0, 1)))
     text = fast.lower(RNG.normal(size=(12, 4)), RNG.normal(size=4), 300).loops
-    assert "needs_length(W.shape[1], 4)" in text and "supposed_length(" in text and "== 1 else 1" not in text
+    assert (
+        "needs_length(W.shape[1], 4)" in text
+        and "supposed_length(" in text
+        and "== 1 else 1" not in text
+    )
 
 
 @pytest.mark.compile
 def test_several_axes():
     gradient = s2s.value_and_grad(matrix)
     fast = s2s.jit(gradient)
-    for rows, columns, n in [(4, 4, 2), (4, 3, 2), (2, 2, 1), (6, 6, 3), (6, 6, 5), (6, 4, 1), (5, 5, 2)]:
+    for rows, columns, n in [
+        (4, 4, 2),
+        (4, 3, 2),
+        (2, 2, 1),
+        (6, 6, 3),
+        (6, 6, 5),
+        (6, 4, 1),
+        (5, 5, 2),
+    ]:
         A = RNG.normal(size=(rows, columns))
         agree(outcome(fast, A, n), outcome(gradient, A, n))
 
@@ -225,7 +265,17 @@ def lagged(x, w):
     return total
 
 
-@pytest.mark.parametrize("f, supposes", [(growing, False), (shrinking, False), (shrinking_backwards, False), (longer, True), (lagged, True)], ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(
+    "f, supposes",
+    [
+        (growing, False),
+        (shrinking, False),
+        (shrinking_backwards, False),
+        (longer, True),
+        (lagged, True),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
 def test_of_a_slice_that_comes_to_length_one_nothing_is_supposed(f, supposes):
     """In one of the trips its length is 1: the code would be made twice."""
     text = s2s.jit(s2s.grad(f, argnums=(0, 1))).lower(RNG.normal(size=9), RNG.normal(size=9)).loops
@@ -233,7 +283,9 @@ def test_of_a_slice_that_comes_to_length_one_nothing_is_supposed(f, supposes):
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("f", [growing, shrinking, shrinking_backwards, longer, lagged], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f", [growing, shrinking, shrinking_backwards, longer, lagged], ids=lambda f: f.__name__
+)
 def test_slices_that_grow_or_shrink(f):
     gradient = s2s.value_and_grad(f, argnums=(0, 1))
     fast = s2s.jit(gradient)
@@ -272,9 +324,16 @@ def test_arguments_that_a_loop_carries_in_turns_are_supposed_to_be_equally_long(
     text = s2s.jit(s2s.grad(swapped, argnums=(0, 1))).lower(np.ones(20), np.ones(20), 3).loops
     assert "supposed_alike(c.shape[0], u.shape[0])" in text
     assert not any("place_in(i" in line for line in text.splitlines())
-    text = s2s.jit(s2s.grad(recurrent, argnums=(0, 1))).lower(np.ones((20, 20)), np.ones(20), 3).loops
-    assert "supposed_alike(W.shape[0], h.shape[0])" in text and "h_tape = np.empty((" in text and "[]" not in text
-    for general in (s2s.grad(swapped).lower(np.ones(20), np.ones(20), 3).loops,  # a file to keep has no other code
+    text = (
+        s2s.jit(s2s.grad(recurrent, argnums=(0, 1))).lower(np.ones((20, 20)), np.ones(20), 3).loops
+    )
+    assert (
+        "supposed_alike(W.shape[0], h.shape[0])" in text
+        and "h_tape = np.empty((" in text
+        and "[]" not in text
+    )
+    # a file to keep has no other code
+    for general in (s2s.grad(swapped).lower(np.ones(20), np.ones(20), 3).loops,
                     s2s.jit(s2s.grad(shortened)).lower(np.ones(20), np.ones(20), 3).loops):
         assert "supposed_alike" not in general
 
@@ -283,7 +342,10 @@ def test_arguments_that_a_loop_carries_in_turns_are_supposed_to_be_equally_long(
 @pytest.mark.parametrize("f", [swapped, shortened], ids=lambda f: f.__name__)
 def test_arguments_that_are_not_equally_long(f):
     gradient = s2s.value_and_grad(f, argnums=(0, 1))
-    for lengths in [((12, 12), (12, 15), (12, 12), (15, 12), (9, 15), (2, 15)), ((9, 20), (20, 9), (20, 20), (3, 4))]:
+    for lengths in [
+        ((12, 12), (12, 15), (12, 12), (15, 12), (9, 15), (2, 15)),
+        ((9, 20), (20, 9), (20, 20), (3, 4)),
+    ]:
         fast = s2s.jit(gradient)
         for n, m in lengths:
             for steps in (0, 1, 2, 4):
@@ -295,6 +357,15 @@ def test_arguments_that_are_not_equally_long(f):
 def test_matrices_that_are_not_square():
     gradient = s2s.value_and_grad(recurrent, argnums=(0, 1))
     fast = s2s.jit(gradient)
-    for n, m, steps in [(9, 9, 3), (9, 12, 1), (12, 9, 1), (9, 12, 2), (9, 12, 0), (9, 9, 2), (1, 9, 1), (4, 4, 3)]:
+    for n, m, steps in [
+        (9, 9, 3),
+        (9, 12, 1),
+        (12, 9, 1),
+        (9, 12, 2),
+        (9, 12, 0),
+        (9, 9, 2),
+        (1, 9, 1),
+        (4, 4, 3),
+    ]:
         W, h = 0.3 * RNG.normal(size=(n, m)), RNG.normal(size=m)
         agree(outcome(fast, W, h, steps), outcome(gradient, W, h, steps))

@@ -1,4 +1,6 @@
-"""Functions and loops that are checkpointed: the same derivatives, from less memory, at the price that theory says."""
+"""Functions and loops that are checkpointed: the same derivatives, from less memory, at the price
+that theory says.
+"""
 
 import functools
 import math
@@ -16,7 +18,7 @@ U = np.linspace(0.1, 1.0, 5)
 A = np.array([[0.1, 0.2, 0.3], [0.4, 0.6, 0.7]])
 
 
-# ------------------------------------------------------------------------------------------------------- loops
+# -------------------------------------------------------------------------------------------- loops
 
 
 def logistic(x, r, n):
@@ -199,20 +201,46 @@ def settled_inside(x, rate):
 
 
 LOOPS = [
-    (settled, 3.0, 0.7), (settled_inside, 3.0, 0.9),
-    (logistic, 0.3, 3.2, 11), (logistic, 0.3, 3.2, 0), (logistic, 0.3, 3.2, 1), (oscillator, 0.5, 0.1, 0.3, 12),
-    (stencil, U, 0.1, 7), (whole_arrays, U, 0.1, 9), (in_place_rows, A, 0.7, 5), (two_buffers, U, 0.7, 6),
-    (left_early, 1.1, 1.4, 20), (left_early, 1.1, 1.4, 3), (returned_from, 0.3, 0.7, 9), (returned_from, 0.3, 0.1, 2),
-    (backwards_by_three, 0.3, 0.7, 9), (in_each_other, 0.3, 0.7, 4), (inside_a_loop, 0.3, 0.7, 5),
-    (around_loops_of_many_kinds, 0.3, 0.6, 6), (over_an_array, 0.3, U), (enumerated, 0.3, U), (inside_enumerate, 0.3, U), (list_in_the_state, 0.3, 0.7, 6),
-    (array_that_grows, U, 0.7, 5), (integers_and_containers, 0.3, 0.7, 5), (bound_late, 0.3, 0.7, 5),
-    (matrix_recurrence, np.full((3, 3), 0.3), 0.7, 6)]
+    (settled, 3.0, 0.7),
+    (settled_inside, 3.0, 0.9),
+    (logistic, 0.3, 3.2, 11),
+    (logistic, 0.3, 3.2, 0),
+    (logistic, 0.3, 3.2, 1),
+    (oscillator, 0.5, 0.1, 0.3, 12),
+    (stencil, U, 0.1, 7),
+    (whole_arrays, U, 0.1, 9),
+    (in_place_rows, A, 0.7, 5),
+    (two_buffers, U, 0.7, 6),
+    (left_early, 1.1, 1.4, 20),
+    (left_early, 1.1, 1.4, 3),
+    (returned_from, 0.3, 0.7, 9),
+    (returned_from, 0.3, 0.1, 2),
+    (backwards_by_three, 0.3, 0.7, 9),
+    (in_each_other, 0.3, 0.7, 4),
+    (inside_a_loop, 0.3, 0.7, 5),
+    (around_loops_of_many_kinds, 0.3, 0.6, 6),
+    (over_an_array, 0.3, U),
+    (enumerated, 0.3, U),
+    (inside_enumerate, 0.3, U),
+    (list_in_the_state, 0.3, 0.7, 6),
+    (array_that_grows, U, 0.7, 5),
+    (integers_and_containers, 0.3, 0.7, 5),
+    (bound_late, 0.3, 0.7, 5),
+    (matrix_recurrence, np.full((3, 3), 0.3), 0.7, 6),
+]
 
 
 @pytest.mark.lengthy
-@pytest.mark.parametrize("f, args", [(f, args) for f, *args in LOOPS], ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(
+    "f, args", [(f, args) for f, *args in LOOPS], ids=lambda x: getattr(x, "__name__", "")
+)
 def test_checkpointed_loops(f, args):
-    judge(f, *args, second=f not in (in_each_other, inside_a_loop, integers_and_containers, around_loops_of_many_kinds))
+    judge(
+        f,
+        *args,
+        second=f
+        not in (in_each_other, inside_a_loop, integers_and_containers, around_loops_of_many_kinds),
+    )
 
 
 @pytest.mark.compile
@@ -222,7 +250,7 @@ def test_checkpointed_loops_compiled(f, args):
     judge(f, *args, compiled=True, second=f in (logistic, stencil, left_early))
 
 
-# --------------------------------------------------------------------------------------------------- functions
+# ---------------------------------------------------------------------------------------- functions
 
 
 @s2s.checkpoint
@@ -364,19 +392,34 @@ def that_may_raise(x, k):
 
 
 FUNCTIONS = [
-    (deep, V, MATRIX), (argument_written_twice, V, 0.7), (closures, V, 0.7), (of_a_recursive_function, 0.7, 4),
-    (of_what_is_checkpointed_inside, V, 0.7), (methods, V, MATRIX), (called_in_a_loop, 0.4, 0.7), (containers, 0.4, 0.7),
-    (list_appended_to, 0.4, 0.7), (in_branches, 0.4, 0.7), (that_may_raise, V, 0.7),
-    (layer, V, MATRIX), (many_ways_out, 0.4, 0.7), (product, 0.4, 3)]
+    (deep, V, MATRIX),
+    (argument_written_twice, V, 0.7),
+    (closures, V, 0.7),
+    (of_a_recursive_function, 0.7, 4),
+    (of_what_is_checkpointed_inside, V, 0.7),
+    (methods, V, MATRIX),
+    (called_in_a_loop, 0.4, 0.7),
+    (containers, 0.4, 0.7),
+    (list_appended_to, 0.4, 0.7),
+    (in_branches, 0.4, 0.7),
+    (that_may_raise, V, 0.7),
+    (layer, V, MATRIX),
+    (many_ways_out, 0.4, 0.7),
+    (product, 0.4, 3),
+]
 
 
-@pytest.mark.parametrize("f, args", [(f, args) for f, *args in FUNCTIONS], ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(
+    "f, args", [(f, args) for f, *args in FUNCTIONS], ids=lambda x: getattr(x, "__name__", "")
+)
 def test_checkpointed_functions(f, args):
     judge(f, *args)
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("f, args", [(f, args) for f, *args in FUNCTIONS], ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(
+    "f, args", [(f, args) for f, *args in FUNCTIONS], ids=lambda x: getattr(x, "__name__", "")
+)
 def test_checkpointed_functions_compiled(f, args):
     judge(f, *args, compiled=True, second=f is argument_written_twice)
 
@@ -384,29 +427,39 @@ def test_checkpointed_functions_compiled(f, args):
 @pytest.mark.lengthy
 def test_other_transformations_of_checkpointed_functions():
     def batched(x, k):
-        return np.sum(s2s.vmap(s2s.checkpoint(lambda v, q: np.sin(v) * q), in_axes=(0, None))(x, k) ** 2)
+        return np.sum(
+            s2s.vmap(s2s.checkpoint(lambda v, q: np.sin(v) * q), in_axes=(0, None))(x, k) ** 2
+        )
 
     def differentiated(x, k):
         return np.sum(s2s.grad(s2s.checkpoint(lambda v: np.sum(np.sin(v * k) ** 3)))(x))
 
-    for f, plain in ((batched, lambda x, k: np.sum((np.sin(x) * k) ** 2)),
-                     (differentiated, lambda x, k: np.sum(3 * np.sin(x * k) ** 2 * np.cos(x * k) * k))):
+    for f, plain in (
+        (batched, lambda x, k: np.sum((np.sin(x) * k) ** 2)),
+        (differentiated, lambda x, k: np.sum(3 * np.sin(x * k) ** 2 * np.cos(x * k) * k)),
+    ):
         np.testing.assert_allclose(s2s.grad(f)(V, 0.7), s2s.grad(plain)(V, 0.7), rtol=1e-12)
         np.testing.assert_allclose(s2s.hessian(f)(V, 0.7), s2s.hessian(plain)(V, 0.7), rtol=1e-12)
     xs = np.array([0.1, 0.5, 0.9])
     gradient = s2s.grad(called_in_a_loop)
-    np.testing.assert_allclose(s2s.vmap(gradient, in_axes=(0, None))(xs, 0.7), [gradient(x, 0.7) for x in xs], rtol=1e-14)
+    np.testing.assert_allclose(
+        s2s.vmap(gradient, in_axes=(0, None))(xs, 0.7), [gradient(x, 0.7) for x in xs], rtol=1e-14
+    )
 
 
-@pytest.mark.parametrize("f, args", [(logistic, (0.3, 3.2, 11)), (stencil, (U, 0.1, 7)), (left_early, (1.1, 1.4, 20))])
+@pytest.mark.parametrize(
+    "f, args", [(logistic, (0.3, 3.2, 11)), (stencil, (U, 0.1, 7)), (left_early, (1.1, 1.4, 20))]
+)
 def test_lanes_of_checkpointed_loops(f, args):
     gradient = s2s.grad(f)
     lanes = np.stack([args[0], args[0] * 0.9, args[0] * 0.5])
     expected = [gradient(x, *args[1:]) for x in lanes]
-    np.testing.assert_allclose(s2s.vmap(gradient, in_axes=(0, None, None))(lanes, *args[1:]), expected, rtol=1e-13)
+    np.testing.assert_allclose(
+        s2s.vmap(gradient, in_axes=(0, None, None))(lanes, *args[1:]), expected, rtol=1e-13
+    )
 
 
-# ------------------------------------------------------------------------------------------ what it is without s2s
+# --------------------------------------------------------------------------- what it is without s2s
 
 
 def test_python_runs_what_is_inside():
@@ -452,7 +505,7 @@ def test_the_number_of_snapshots_may_be_a_variable_outside(monkeypatch):
     assert "np.empty(4)" in gradient.source
 
 
-# ------------------------------------------------------------------------------------------------------ what is drawn
+# ------------------------------------------------------------------------------------ what is drawn
 
 
 def langevin(x, k, n, rng):
@@ -521,8 +574,13 @@ def test_a_function_that_draws_runs_again_with_what_it_drew():
     def at(x, k):
         return f(x, k, np.random.default_rng(3))
 
-    for found, wanted in zip(s2s.grad(f, (0, 1))(0.3, 0.7, np.random.default_rng(3)),
-                             ((at(0.3 + 1e-5, 0.7) - at(0.3 - 1e-5, 0.7)) / 2e-5, (at(0.3, 0.7 + 1e-5) - at(0.3, 0.7 - 1e-5)) / 2e-5)):
+    for found, wanted in zip(
+        s2s.grad(f, (0, 1))(0.3, 0.7, np.random.default_rng(3)),
+        (
+            (at(0.3 + 1e-5, 0.7) - at(0.3 - 1e-5, 0.7)) / 2e-5,
+            (at(0.3, 0.7 + 1e-5) - at(0.3, 0.7 - 1e-5)) / 2e-5,
+        ),
+    ):
         assert found == pytest.approx(wanted, rel=1e-8)
 
 
@@ -548,11 +606,12 @@ def noisy_walk(u, rng):
 
 def test_draws_in_loops_of_what_runs_again_are_refused():
     for f in (drawn_in_a_loop, drawn_in_a_loop_that_it_calls):
-        with pytest.raises(s2s.S2SError, match="a draw in a loop or a branch of what is checkpointed"):
+        with pytest.raises(s2s.S2SError, match="a draw in a loop or a branch of what is "
+                                               "checkpointed"):
             s2s.grad(lambda u, rng, f=f: f(u * 2.0, rng))(0.3, np.random.default_rng(0))
 
 
-# -------------------------------------------------------------------------------------------------------- the price
+# ---------------------------------------------------------------------------------------- the price
 
 
 def fewest(trips, snapshots):
@@ -568,7 +627,9 @@ def by_search(trips, snapshots):
     """The same, by trying every place for the next snapshot."""
     if trips == 1 or snapshots == 1:
         return trips * (trips - 1) // 2
-    return min(m + by_search(m, snapshots) + by_search(trips - m, snapshots - 1) for m in range(1, trips))
+    return min(
+        m + by_search(m, snapshots) + by_search(trips - m, snapshots - 1) for m in range(1, trips)
+    )
 
 
 def by_gap(trips, snapshots):
@@ -582,20 +643,26 @@ def by_gap(trips, snapshots):
 def test_the_schedule_is_optimal():
     for snapshots in range(1, 8):
         for trips in range(1, 60):
-            assert by_gap(trips, snapshots) == by_search(trips, snapshots) == fewest(trips, snapshots)
+            assert (
+                by_gap(trips, snapshots) == by_search(trips, snapshots) == fewest(trips, snapshots)
+            )
 
 
 @pytest.mark.parametrize("snapshots", [1, 2, 3, 5, 8])
 @pytest.mark.parametrize("trips", [1, 2, 5, 20, 40])
 def test_trips_run_again_as_often_as_theory_says(trips, snapshots):
-    """The forward sweep makes one trip more than theory, whose last trip is its adjoint's; so it loses the state before it."""
+    """The forward sweep makes one trip more than theory, whose last trip is its adjoint's; so it
+    loses the state before it.
+    """
     text = f"""
 def f(x, n):
     for i in s2s.checkpoint(range(n), snapshots={snapshots}):
         x = np.sin(x) * 1.1
     return x
 """
-    source = s2s.value_and_grad(s2s.from_source(text, {"np": np, "s2s": s2s})).lower(0.3, trips).source
+    source = (
+        s2s.value_and_grad(s2s.from_source(text, {"np": np, "s2s": s2s})).lower(0.3, trips).source
+    )
     count = 0
 
     def sin(x):
@@ -635,7 +702,7 @@ def test_memory_is_that_of_the_snapshots():
     assert s2s.grad(numbers).lower(0.5, 0.9, 5000).memory == 101 * 16  # 5000 <= C(101 + 2, 2)
 
 
-# ----------------------------------------------------------------------------------------------- a limit for all loops
+# ---------------------------------------------------------------------------- a limit for all loops
 
 
 def plain_map(x, r, n):
@@ -681,12 +748,23 @@ def plain_state(p, k, n):
     return p["b"]
 
 
-@pytest.mark.parametrize("f, args, loops", [
-    (plain_map, (0.3, 3.1, 500), 1), (plain_array, (U, 0.1, 500), 1), (plain_sweeps, (U, 0.9, 200), 1),
-    (plain_while, (0.3, 0.01, 0), 1), (plain_callee, (0.3, 0.4, 400), 2), (plain_nest, (0.3, 0.9, 300), 1),
-    (plain_state, ({"a": 0.3, "b": 0.4}, 0.7, 300), 1)], ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(
+    "f, args, loops",
+    [
+        (plain_map, (0.3, 3.1, 500), 1),
+        (plain_array, (U, 0.1, 500), 1),
+        (plain_sweeps, (U, 0.9, 200), 1),
+        (plain_while, (0.3, 0.01, 0), 1),
+        (plain_callee, (0.3, 0.4, 400), 2),
+        (plain_nest, (0.3, 0.9, 300), 1),
+        (plain_state, ({"a": 0.3, "b": 0.4}, 0.7, 300), 1),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
 def test_tape_limit(f, args, loops):
-    plain, held = (s2s.value_and_grad(f, argnums=(0, 1), **options) for options in ({}, {"tape_limit": 1000}))
+    plain, held = (
+        s2s.value_and_grad(f, argnums=(0, 1), **options) for options in ({}, {"tape_limit": 1000})
+    )
     assert plain.lower(*args).memory > 3000
     assert held.lower(*args).memory <= loops * 1000 + 100
     for a, b in zip(s2s.tree.leaves(plain(*args)), s2s.tree.leaves(held(*args)), strict=True):
@@ -705,7 +783,9 @@ def test_tape_limit_leaves_what_is_known_to_run_few_times():
         return x
 
     for f, is_left in ((few, True), (as_many_as_told, False)):
-        limited, plain = (s2s.grad(f, **options).lower(0.3, 20).source for options in ({"tape_limit": 64}, {}))
+        limited, plain = (
+            s2s.grad(f, **options).lower(0.3, 20).source for options in ({"tape_limit": 64}, {})
+        )
         assert (limited == plain) == is_left
         assert s2s.grad(f, tape_limit=64)(0.3, 20) == pytest.approx(s2s.grad(f)(0.3, 20), rel=1e-14)
 
@@ -723,20 +803,35 @@ def test_tape_limit_leaves_what_saves_nothing_or_elements():
         return np.sum(u)
 
     for f, x in ((linear, 0.3), (table, U)):
-        assert s2s.grad(f, tape_limit=64).lower(x, 0.1, 50).source == s2s.grad(f).lower(x, 0.1, 50).source
+        assert (
+            s2s.grad(f, tape_limit=64).lower(x, 0.1, 50).source
+            == s2s.grad(f).lower(x, 0.1, 50).source
+        )
 
 
-# ----------------------------------------------------------------------------------------------------- what is refused
+# ---------------------------------------------------------------------------------- what is refused
 
 
 def test_numbers_of_bytes():
-    assert [bytes_of(x) for x in (64, "64", "64kB", "1.5 MB", "2GiB")] == [64, 64, 64000, 1500000, 2**31]
+    assert [bytes_of(x) for x in (64, "64", "64kB", "1.5 MB", "2GiB")] == [
+        64,
+        64,
+        64000,
+        1500000,
+        2**31,
+    ]
 
 
-@pytest.mark.parametrize("options, message", [
-    ({"snapshots": 0}, "checkpoint with snapshots=0"), ({"snapshots": 2.5}, "checkpoint with snapshots=2.5"),
-    ({"snapshots": 2, "memory": 64}, "checkpoint with snapshots and memory"), ({"memory": "many"}, "'many' is no number of bytes"),
-    ({"memory": -1}, "-1 is no number of bytes")])
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"snapshots": 0}, "checkpoint with snapshots=0"),
+        ({"snapshots": 2.5}, "checkpoint with snapshots=2.5"),
+        ({"snapshots": 2, "memory": 64}, "checkpoint with snapshots and memory"),
+        ({"memory": "many"}, "'many' is no number of bytes"),
+        ({"memory": -1}, "-1 is no number of bytes"),
+    ],
+)
 def test_options_are_checked(options, message):
     with pytest.raises(s2s.TypeMismatchError, match=message):
         s2s.checkpoint(range(3), **options)
@@ -751,12 +846,16 @@ def test_options_are_checked(options, message):
 
 
 def test_functions_take_no_options():
-    with pytest.raises(s2s.TypeMismatchError, match="checkpoint of a function with snapshots or memory"):
+    with pytest.raises(
+        s2s.TypeMismatchError, match="checkpoint of a function with snapshots or memory"
+    ):
         s2s.checkpoint(np.sum, snapshots=3)
 
 
 def test_what_jax_marks_is_accepted_and_a_policy_refused():
-    f = s2s.checkpoint(lambda x, n: np.sin(x) ** n, static_argnums=(1,), policy=None, prevent_cse=False)
+    f = s2s.checkpoint(
+        lambda x, n: np.sin(x) ** n, static_argnums=(1,), policy=None, prevent_cse=False
+    )
     judge(lambda x: f(x, 3), 0.3)
     with pytest.raises(s2s.TypeMismatchError, match="checkpoint with a policy") as error:
         s2s.checkpoint(np.sin, policy=lambda *_: True)
@@ -770,8 +869,15 @@ def f(x, w):
         x = np.sin(x * v)
     return x
 """
-    for target, source in (("j, v", "enumerate({})"), ("j, v", "zip(w, {})"), ("v", "reversed({})")):
-        f = s2s.from_source(text.format(target, source.format("s2s.checkpoint(w, snapshots=2)")), {"np": np, "s2s": s2s})
+    for target, source in (
+        ("j, v", "enumerate({})"),
+        ("j, v", "zip(w, {})"),
+        ("v", "reversed({})"),
+    ):
+        f = s2s.from_source(
+            text.format(target, source.format("s2s.checkpoint(w, snapshots=2)")),
+            {"np": np, "s2s": s2s},
+        )
         assert "x_kept" in s2s.grad(f).lower(0.3, U).source
 
 
@@ -787,7 +893,9 @@ def test_compiled_code_runs_functions_again():
 
 @pytest.mark.slow
 def test_a_compiled_function_inside():
-    """A checkpoint, or a wrapper of the user's, is not the compiled function that it wraps, whatever it says of itself."""
+    """A checkpoint, or a wrapper of the user's, is not the compiled function that it wraps,
+    whatever it says of itself.
+    """
     fast = s2s.jit(lambda x: np.sum(np.sin(x) * x))
     x = np.array([0.3, 0.7])
     expected = np.cos(x) * x + np.sin(x)
@@ -804,7 +912,9 @@ def test_a_compiled_function_inside():
 
 
 def test_a_checkpointed_call_of_a_part_within_another():
-    """The call of `norm` stays one, since it is given a view: it is among what the function around does again."""
+    """The call of `norm` stays one, since it is given a view: it is among what the function around
+    does again.
+    """
     def norm(v):
         return np.sum(v * v)
 

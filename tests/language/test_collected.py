@@ -1,4 +1,6 @@
-"""Dicts, sets, deques and counters whose keys and members are known at run time, or follow from a known range."""
+"""Dicts, sets, deques and counters whose keys and members are known at run time, or follow from a
+known range.
+"""
 
 # ruff: noqa: B023, C420, E701, E702
 
@@ -18,7 +20,10 @@ X = np.array([0.3, 0.9, 0.4, 1.2, 0.1])
 LABELS = np.array([0, 1, 0, 2, 1])
 ROWS = RNG.uniform(size=(4, 2))
 EMISSIONS, TRANSITIONS = RNG.normal(size=(4, 3)), RNG.normal(size=(3, 3))
-PARAMS = [{"W": RNG.normal(size=(3, 5)), "b": RNG.normal(size=3)}, {"W": RNG.normal(size=(2, 3)), "b": RNG.normal(size=2)}]
+PARAMS = [
+    {"W": RNG.normal(size=(3, 5)), "b": RNG.normal(size=3)},
+    {"W": RNG.normal(size=(2, 3)), "b": RNG.normal(size=2)},
+]
 
 
 def keys_of_a_known_range(x):
@@ -42,7 +47,11 @@ def choices_in_comprehensions(x, n):
     """The variable of a comprehension is read after a choice at run time inside it."""
     by_key = {k: np.sin(x[k] if n > k else x[0]) * k for k in range(3)}
     rows = [[(x[k] if x[j] > 0 else np.exp(x[k])) * k + j for j in range(2)] for k in range(3)]
-    return sum(by_key.values()) + sum((x[1] if n > 1 else 2.0 * x[1]) + k for k in range(3)) + rows[2][1] * rows[1][0]
+    return (
+        sum(by_key.values())
+        + sum((x[1] if n > 1 else 2.0 * x[1]) + k for k in range(3))
+        + rows[2][1] * rows[1][0]
+    )
 
 
 def keys_in_a_comprehension(x):
@@ -299,7 +308,13 @@ def tree_of_dicts(x, q):
         if q[node["f"]] < node["t"]:
             return pred(node["l"], q)
         return pred(node["r"], q)
-    t = {"f": 0, "t": .5, "l": {"v": x[0]}, "r": {"f": 1, "t": 1.0, "l": {"v": x[1]}, "r": {"v": x[2]}}}
+
+    t = {
+        "f": 0,
+        "t": 0.5,
+        "l": {"v": x[0]},
+        "r": {"f": 1, "t": 1.0, "l": {"v": x[1]}, "r": {"v": x[2]}},
+    }
     return sum(pred(t, row) ** 2 for row in q)
 
 
@@ -648,40 +663,108 @@ def tuple_of_functions(x, k):
 
 
 PROGRAMS = [
-    (keys_of_a_known_range, X), (keys_made_of_numbers, X), (keys_in_a_comprehension, X), (choices_in_comprehensions, X, 2),
+    (keys_of_a_known_range, X),
+    (keys_made_of_numbers, X),
+    (keys_in_a_comprehension, X),
+    (choices_in_comprehensions, X, 2),
     (table_by_number, X, 5),
-    (member_of_a_known_set, X), (seen_before, X), (set_comprehension, X), (columns_of_a_comprehension, X),
-    (columns_of_a_list, X), (queue_of_two, X), (window, X), (window_that_starts_full, X), (counted_by_parity, X),
-    (totals_by_key, X), (groups_by_label, X, LABELS), (functions_by_index, X, LABELS), (repeated_pair, X, 3),
-    (count_and_index_of_a_tuple, X), (same_list, X), (other_list, X), (set_operators, X), (sorted_set, X, LABELS),
-    (depth_first, X), (cached_by_key, X), (functions_by_name, X), (starred_zip, X), (sorted_queue, X), (viterbi,
-    EMISSIONS, TRANSITIONS), (tree_of_dicts, X, ROWS), (adaptive_integrator, X), (event_queue, X), (layers, PARAMS,
-    X), (history, X), (counted_labels, X, LABELS), (table_of_results, X, 5), (cheapest_path, X, 3), (particles, X,
-    X[:4]), (stack_machine, X), (cache_and_window, X), (indices_and_values, X), (pair_with_a_list, X),
+    (member_of_a_known_set, X),
+    (seen_before, X),
+    (set_comprehension, X),
+    (columns_of_a_comprehension, X),
+    (columns_of_a_list, X),
+    (queue_of_two, X),
+    (window, X),
+    (window_that_starts_full, X),
+    (counted_by_parity, X),
+    (totals_by_key, X),
+    (groups_by_label, X, LABELS),
+    (functions_by_index, X, LABELS),
+    (repeated_pair, X, 3),
+    (count_and_index_of_a_tuple, X),
+    (same_list, X),
+    (other_list, X),
+    (set_operators, X),
+    (sorted_set, X, LABELS),
+    (depth_first, X),
+    (cached_by_key, X),
+    (functions_by_name, X),
+    (starred_zip, X),
+    (sorted_queue, X),
+    (viterbi, EMISSIONS, TRANSITIONS),
+    (tree_of_dicts, X, ROWS),
+    (adaptive_integrator, X),
+    (event_queue, X),
+    (layers, PARAMS, X),
+    (history, X),
+    (counted_labels, X, LABELS),
+    (table_of_results, X, 5),
+    (cheapest_path, X, 3),
+    (particles, X, X[:4]),
+    (stack_machine, X),
+    (cache_and_window, X),
+    (indices_and_values, X),
+    (pair_with_a_list, X),
     (rows_of_unequal_length, X),
-    (beam_search, EMISSIONS, TRANSITIONS, 2), (dict_out_of_a_list, X), (objects_in_a_list, X), (means_by_label, X, LABELS),
+    (beam_search, EMISSIONS, TRANSITIONS, 2),
+    (dict_out_of_a_list, X),
+    (objects_in_a_list, X),
+    (means_by_label, X, LABELS),
     (shortest_paths, np.abs(TRANSITIONS)),
-    (set_in_a_branch, X), (dict_in_a_branch, X, 2), (dict_by_two_names, X, 3), (dict_written_by_a_function, X, 3),
-    (copies_of_sets, X), (table_with_a_run_time_key, X, LABELS), (get_or_none, X, 4), (get_with_a_default, X,
-    LABELS), (popped_key, X, 4), (both_ends_of_a_deque, X), (deque_that_a_function_returns, X), (set_of_pairs, X,
-    3), (set_of_rounded_numbers, X), (tuple_of_functions, X, 1),
+    (set_in_a_branch, X),
+    (dict_in_a_branch, X, 2),
+    (dict_by_two_names, X, 3),
+    (dict_written_by_a_function, X, 3),
+    (copies_of_sets, X),
+    (table_with_a_run_time_key, X, LABELS),
+    (get_or_none, X, 4),
+    (get_with_a_default, X, LABELS),
+    (popped_key, X, 4),
+    (both_ends_of_a_deque, X),
+    (deque_that_a_function_returns, X),
+    (set_of_pairs, X, 3),
+    (set_of_rounded_numbers, X),
+    (tuple_of_functions, X, 1),
 ]
 
 
 def floats(args):
-    return tuple(k for k, x in enumerate(args) if isinstance(x, list) or isinstance(x, np.ndarray) and x.dtype == float)
+    return tuple(
+        k
+        for k, x in enumerate(args)
+        if isinstance(x, list) or isinstance(x, np.ndarray) and x.dtype == float
+    )
 
 
-@pytest.mark.parametrize("f, args", [(f, args) for f, *args in PROGRAMS], ids=lambda p: getattr(p, "__name__", ""))
+@pytest.mark.parametrize(
+    "f, args", [(f, args) for f, *args in PROGRAMS], ids=lambda p: getattr(p, "__name__", "")
+)
 def test_keyed_by_run_time_data(f, args):
     judge(f, *args, wrt=floats(args))
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("f, args", [(f, args) for f, *args in PROGRAMS if f in (
-    depth_first, groups_by_label, functions_by_index, window, cached_by_key, columns_of_a_list, cheapest_path, event_queue, set_of_pairs,
-    get_with_a_default)],
-    ids=lambda p: getattr(p, "__name__", ""))
+@pytest.mark.parametrize(
+    "f, args",
+    [
+        (f, args)
+        for f, *args in PROGRAMS
+        if f
+        in (
+            depth_first,
+            groups_by_label,
+            functions_by_index,
+            window,
+            cached_by_key,
+            columns_of_a_list,
+            cheapest_path,
+            event_queue,
+            set_of_pairs,
+            get_with_a_default,
+        )
+    ],
+    ids=lambda p: getattr(p, "__name__", ""),
+)
 def test_keyed_by_run_time_data_compiled(f, args):
     judge(f, *args, wrt=floats(args), compiled=True)
 
@@ -721,11 +804,18 @@ def key_made_of_run_time_numbers(x, n):
     return d["w0"]
 
 
-@pytest.mark.parametrize("f, message, remedy", [
-    (loops_over_a_set, "the order of a set that is not known when code is generated", "sorted(...)"),
-    (returns_a_set, "a set is returned", "sorted(s)"),
-    (key_made_of_run_time_numbers, "a key that depends on run-time data", "use integers"),
-])
+@pytest.mark.parametrize(
+    "f, message, remedy",
+    [
+        (
+            loops_over_a_set,
+            "the order of a set that is not known when code is generated",
+            "sorted(...)",
+        ),
+        (returns_a_set, "a set is returned", "sorted(s)"),
+        (key_made_of_run_time_numbers, "a key that depends on run-time data", "use integers"),
+    ],
+)
 def test_what_is_refused(f, message, remedy):
     with pytest.raises(S2SError) as caught:
         s2s.vjp(f, X, 3 if f is key_made_of_run_time_numbers else LABELS)

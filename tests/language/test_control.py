@@ -1,4 +1,6 @@
-"""Programs whose control flow is everything that Python has: loops with `else`, `match`, `with`, early returns."""
+"""Programs whose control flow is everything that Python has: loops with `else`, `match`, `with`,
+early returns.
+"""
 
 from __future__ import annotations
 
@@ -277,7 +279,11 @@ def area(shape):
 @program(0.3, 0.5)
 @program(0.5, 0.3)
 def by_form(x, y):
-    total = area(Disc(x)) + area(Disc(x, (1.0, y))) * area(Box(x, y)) + area({"side": y, "name": "square"})
+    total = (
+        area(Disc(x))
+        + area(Disc(x, (1.0, y))) * area(Box(x, y))
+        + area({"side": y, "name": "square"})
+    )
     return total + area([x, y, x, y]) * area([y]) + area(None) * area([]) * x
 
 
@@ -299,7 +305,13 @@ def test_program(f, args, wrt):
 @pytest.mark.compile
 @pytest.mark.parametrize("f, args, wrt", COMPILED)
 def test_compiled_program(f, args, wrt):
-    judge(f, *args, wrt=wrt, compiled=True, second=f.__name__ not in ("returns_from_a_while_in_a_for_in_a_branch", "stops_all_loops"))
+    judge(
+        f,
+        *args,
+        wrt=wrt,
+        compiled=True,
+        second=f.__name__ not in ("returns_from_a_while_in_a_for_in_a_branch", "stops_all_loops"),
+    )
 
 
 def by_class(x):
@@ -334,7 +346,9 @@ def errors_on(x):
 
 
 def test_errors_that_numpy_raises_on_request_are_refused():
-    with pytest.raises(UnsupportedError, match=r"np.errstate\(divide='raise'\)(.|\n)*test for the condition"):
+    with pytest.raises(
+        UnsupportedError, match=r"np.errstate\(divide='raise'\)(.|\n)*test for the condition"
+    ):
         s2s.grad(errors_on)(0.5)
 
 
@@ -350,13 +364,24 @@ def test_what_the_program_silences_is_silent_in_what_is_made_of_it(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         gradient = s2s.grad(masked_logarithm)
-        gradient(x), s2s.jvp(masked_logarithm, (x,), (np.ones(3),)), s2s.hessian(masked_logarithm)(x)
-        s2s.vmap(gradient)(np.stack([x, x])), s2s.vjp(masked_logarithm, x)[1](1.0), s2s.vmap(masked_logarithm)(np.stack([x, x]))
+        (
+            gradient(x),
+            s2s.jvp(masked_logarithm, (x,), (np.ones(3),)),
+            s2s.hessian(masked_logarithm)(x),
+        )
+        (
+            s2s.vmap(gradient)(np.stack([x, x])),
+            s2s.vjp(masked_logarithm, x)[1](1.0),
+            s2s.vmap(masked_logarithm)(np.stack([x, x])),
+        )
         s2s.grad(lambda x: 2.0 * masked_logarithm(x))(x)
         gradient.export(tmp_path / "masked.py", x)
         names = runpy.run_path(str(tmp_path / "masked.py"))
         names["masked_logarithm_grad"](x)
-    assert '@np.errstate(divide="ignore", invalid="ignore")\ndef masked_logarithm_grad(x):' in gradient.source
+    assert (
+        '@np.errstate(divide="ignore", invalid="ignore")\ndef masked_logarithm_grad(x):'
+        in gradient.source
+    )
     assert "errstate" not in s2s.jit(gradient).lower(x).loops
     assert np.geterr() == {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 
@@ -377,13 +402,20 @@ def test_functions_below_errstate_are_read():
         warnings.simplefilter("error")
         gradient = s2s.grad(below_errstate)
         np.testing.assert_array_equal(gradient(x)[1:], [4.0, 2.5])
-        np.testing.assert_array_equal(s2s.grad(lambda x: below_errstate(x, k=1.0) * 2.0)(x)[1:], [6.0, 3.0])
+        np.testing.assert_array_equal(
+            s2s.grad(lambda x: below_errstate(x, k=1.0) * 2.0)(x)[1:], [6.0, 3.0]
+        )
     assert '@np.errstate(all="ignore")\ndef below_errstate_grad(x, k=2.0):' in gradient.source
     names = {}
     exec(gradient.source, names)
-    again = s2s.from_source(gradient.source + "\ndef twice(x):\n    return np.sum(below_errstate_grad(x) ** 2)\n", names)
+    again = s2s.from_source(
+        gradient.source + "\ndef twice(x):\n    return np.sum(below_errstate_grad(x) ** 2)\n", names
+    )
     np.testing.assert_allclose(s2s.grad(again)(x)[1:], [-2 * 4.0 / 0.25, -2 * 2.5 / 4.0])
-    with pytest.raises(UnsupportedError, match=r"raising_below_errstate below @np.errstate(.|\n)*test for the condition"):
+    with pytest.raises(
+        UnsupportedError,
+        match=r"raising_below_errstate below @np.errstate(.|\n)*test for the condition",
+    ):
         s2s.grad(raising_below_errstate)(x)
 
 
@@ -395,7 +427,8 @@ def too_many_positions(x):
 
 
 def test_a_class_without_positions_has_no_positional_patterns():
-    with pytest.raises(TypeMismatchError, match="complex accepts 0 positional patterns(.|\n)*name the attributes"):
+    with pytest.raises(TypeMismatchError, match="complex accepts 0 positional patterns(.|\n"
+                                                ")*name the attributes"):
         s2s.grad(too_many_positions)(1j)
 
 
@@ -421,7 +454,8 @@ def returned_instead(x):
 
 
 def test_a_nonlocal_write_is_made_by_the_function_it_belongs_to():
-    with pytest.raises(UnsupportedError, match="writing to x in a call that the function it belongs to does not make"
+    with pytest.raises(UnsupportedError, match="writing to x in a call that the function it "
+                                               "belongs to does not make"
                                                " itself(.|\n)*return the new value"):
         s2s.grad(written_by_another_call)(0.5)
     judge(returned_instead, 0.5)

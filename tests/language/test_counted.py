@@ -1,4 +1,6 @@
-"""Tuples and lists of unlike things indexed by the counter of a loop: the layers of a network, as most programs have them."""
+"""Tuples and lists of unlike things indexed by the counter of a loop: the layers of a network, as
+most programs have them.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from s2s.errors import S2SError
 
 RNG = np.random.default_rng(0)
 SIZES = (4, 6, 5, 3)
-LAYERS = tuple((RNG.normal(size=(m, n)) / 2, RNG.normal(size=n) / 2) for m, n in zip(SIZES, SIZES[1:]))
+LAYERS = tuple(
+    (RNG.normal(size=(m, n)) / 2, RNG.normal(size=n) / 2) for m, n in zip(SIZES, SIZES[1:])
+)
 X = RNG.normal(size=(5, 4))
 SQUASHED = ("tanh", "sin", "none")
 
@@ -112,8 +116,11 @@ def of_data(weights, x):
     return weights[np.argmax(x[:, 0]) % 4] * x[1, 1]
 
 
-@pytest.mark.parametrize("program, loop", [(in_turns, "in range(200)"), (quadratic, "in range(4)"), (of_data, "")],
-                         ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(
+    "program, loop",
+    [(in_turns, "in range(200)"), (quadratic, "in range(4)"), (of_data, "")],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
 def test_loops_over_numbers_stay_loops(program, loop):
     weights = (1.0, 0.99, 1.02, 1.01)
     judge(program, weights, X)
@@ -124,4 +131,6 @@ def test_loops_over_numbers_stay_loops(program, loop):
 
 def test_a_run_time_number_is_no_place_in_unlike_things():
     with pytest.raises(S2SError, match="a run-time index into a list or tuple of unlike things"):
-        s2s.grad(lambda layers, n: np.sum(layers[n][0]))(((np.ones(3), 1.0), (2.0, 1.0, np.ones(2))), 1)
+        s2s.grad(lambda layers, n: np.sum(layers[n][0]))(
+            ((np.ones(3), 1.0), (2.0, 1.0, np.ones(2))), 1
+        )

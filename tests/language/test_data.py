@@ -1,4 +1,6 @@
-"""Data in every container that Python has, in whole little programs, each judged in every mode and order."""
+"""Data in every container that Python has, in whole little programs, each judged in every mode and
+order.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +102,13 @@ def orbit(body, dt, n):
 @case(Body(np.array([1.0, 0.0]), np.array([0.0, 1.0]), 2.0), 0.1)
 def as_result(body, dt):
     b2 = body.drifted(dt)
-    return {"before": body.kinetic, "after": b2, "list": [b2.pos, 2.0 * b2.vel], "n": 3, "none": None}
+    return {
+        "before": body.kinetic,
+        "after": b2,
+        "list": [b2.pos, 2.0 * b2.vel],
+        "n": 3,
+        "none": None,
+    }
 
 
 @dataclass
@@ -441,7 +449,7 @@ def test_data_compiled(f, args, wrt):
     judge(f, *args, wrt=wrt, compiled=True, second=f.__name__ not in ("net", "net2", "orbit"))
 
 
-# ------------------------------------------------------------------------------- what comes back, and from where
+# ------------------------------------------------------------------ what comes back, and from where
 
 
 def dense(p, x):
@@ -453,7 +461,9 @@ def test_derivatives_have_the_class_and_the_fixed_members_of_the_argument():
     assert type(g) is Layer and g.act is Act.TANH and g.W.shape == A.shape
     g = s2s.grad(lambda o: o["a"] * o["b"])(OrderedDict(b=1.0, a=2.0))
     assert type(g) is OrderedDict and list(g.items()) == [("b", 2.0), ("a", 1.0)]
-    assert s2s.grad(lambda o: o.a * o.b)(SimpleNamespace(a=1.0, b=2.0)) == SimpleNamespace(a=2.0, b=1.0)
+    assert s2s.grad(lambda o: o.a * o.b)(SimpleNamespace(a=1.0, b=2.0)) == SimpleNamespace(
+        a=2.0, b=1.0
+    )
     assert s2s.grad(lambda o: o[0] * o[1]["x"])([1.0, {"x": 2.0, "z": None, "e": "s"}]) == [
         2.0,
         {"x": 1.0, "z": None, "e": "s"},
@@ -488,8 +498,14 @@ def test_a_container_given_as_an_argument_stays_as_it_is():
     given = {"a": 1.0, "l": [1.0, 2.0], "x": np.ones(2), "q": 5.0}
     kept = copy.deepcopy(given)
     g = s2s.grad(f)(given)
-    assert g["a"] == 12.0 and g["q"] == 0.0 and g["l"] == [3.0, 3.0] and g["x"].tolist() == [0.0, 6.0]
-    assert given.keys() == kept.keys() and given["l"] == kept["l"] and given["x"].tolist() == kept["x"].tolist()
+    assert (
+        g["a"] == 12.0 and g["q"] == 0.0 and g["l"] == [3.0, 3.0] and g["x"].tolist() == [0.0, 6.0]
+    )
+    assert (
+        given.keys() == kept.keys()
+        and given["l"] == kept["l"]
+        and given["x"].tolist() == kept["x"].tolist()
+    )
 
 
 class Registered:
@@ -500,7 +516,9 @@ class Registered:
         return self.a * self.b
 
 
-s2s.tree.register(Registered, lambda t: ((t.a, t.b), t.tag), lambda tag, children: Registered(*children, tag))
+s2s.tree.register(
+    Registered, lambda t: ((t.a, t.b), t.tag), lambda tag, children: Registered(*children, tag)
+)
 
 
 def test_registered_classes_and_static_fields():
@@ -522,7 +540,8 @@ def test_vmap_with_trees_of_axes():
     np.testing.assert_allclose(s2s.vmap(dense, in_axes=(None, 0))(p, X), [dense(p, x) for x in X])
     stacked = Layer(np.stack([A, 2 * A]), b)
     np.testing.assert_allclose(
-        s2s.vmap(dense, in_axes=(Layer(0, None, None), None))(stacked, x2), [dense(Layer(w, b), x2) for w in stacked.W]
+        s2s.vmap(dense, in_axes=(Layer(0, None, None), None))(stacked, x2),
+        [dense(Layer(w, b), x2) for w in stacked.W],
     )
     g = s2s.vmap(s2s.grad(dense), in_axes=(None, 0))(p, X)
     assert type(g) is Layer and g.W.shape == (4, 3, 2) and g.act is Act.TANH
@@ -550,7 +569,9 @@ def test_matrices_of_derivatives_of_trees():
     assert forward["z"]["b"].tolist() == [[2.0, 0.0], [0.0, 2.0]]
     h = s2s.hessian(lambda d: d["a"] ** 2 * np.sum(d["b"]))(at)
     assert (
-        h["a"]["a"] == 8.0 and h["b"]["a"].tolist() == [4.0, 4.0] and h["b"]["b"].tolist() == [[0.0, 0.0], [0.0, 0.0]]
+        h["a"]["a"] == 8.0
+        and h["b"]["a"].tolist() == [4.0, 4.0]
+        and h["b"]["b"].tolist() == [[0.0, 0.0], [0.0, 0.0]]
     )
 
 
@@ -564,7 +585,7 @@ def test_compiled_code_takes_and_returns_containers():
         np.testing.assert_allclose(bar.W, s2s.grad(dense)(Layer(A, scale * b), x2).W)
 
 
-# --------------------------------------------------------------------------------------------- what is refused
+# ---------------------------------------------------------------------------------- what is refused
 
 
 def keys_in_a_branch(x, n):
@@ -653,17 +674,20 @@ def magic(x, n):
     [
         (
             keys_in_a_branch,
-            "d is a dict with the keys 'a', 'b' on one path and a dict with the keys 'a' on another",
+            "d is a dict with the keys 'a', 'b' on one path and a dict with the keys 'a' on "
+            "another",
             "on all paths",
         ),
         (
             kinds_in_branches,
-            "a dict with the keys 'a' on one path and a SimpleNamespace with the attributes a on another",
+            "a dict with the keys 'a' on one path and a SimpleNamespace with the attributes a on "
+            "another",
             "on all paths",
         ),
         (
             keys_in_a_loop,
-            "a dict with the keys 'a' before the loop and a dict with the keys 'a', 'b' after a trip",
+            "a dict with the keys 'a' before the loop and a dict with the keys 'a', 'b' after a "
+            "trip",
             "before the loop",
         ),
         (
@@ -673,11 +697,19 @@ def magic(x, n):
         ),
         (missing_keys, "'b' is not among the keys 'a'", "use one of them"),
         (missing_attributes, "'SimpleNamespace' object has no attribute 'b'", "it has a"),
-        (frozen_fields, "cannot assign to field 'a' of Frozen, which is frozen", "use dataclasses.replace"),
+        (
+            frozen_fields,
+            "cannot assign to field 'a' of Frozen, which is frozen",
+            "use dataclasses.replace",
+        ),
         (fields_of_a_namedtuple, "can't set attribute", "use _replace"),
         (one_of_two, "writes into a dict that may or may not be the same as a", "copy.copy"),
         (global_dicts, "writes into CONFIG, which lives outside", "make it inside"),
-        (global_objects, "an attribute of MODEL, which is no object of the program", "make the object inside"),
+        (
+            global_objects,
+            "an attribute of MODEL, which is no object of the program",
+            "make the object inside",
+        ),
         (magic, "Magic defines __getattr__", "plain attributes"),
     ],
     ids=lambda p: getattr(p, "__name__", ""),

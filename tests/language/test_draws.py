@@ -1,4 +1,6 @@
-"""Random numbers: drawn once, in the forward sweep, in the user's order, from the caller's own generator."""
+"""Random numbers: drawn once, in the forward sweep, in the user's order, from the caller's own
+generator.
+"""
 
 import numpy as np
 import pytest
@@ -24,7 +26,12 @@ def reparametrised(x, rng):
     mean, spread = x[:2], np.exp(x[1:])
     z = rng.normal(mean, spread)
     noise = rng.uniform(-1.0, x[0], size=(2, 3))
-    return np.sum(z**2) + np.sum(noise @ x) + rng.exponential(x[2]) * rng.laplace(x[0], 2.0) + rng.gumbel(scale=abs(x[1]))
+    return (
+        np.sum(z**2)
+        + np.sum(noise @ x)
+        + rng.exponential(x[2]) * rng.laplace(x[0], 2.0)
+        + rng.gumbel(scale=abs(x[1]))
+    )
 
 
 def stochastic_descent(x, rng):
@@ -34,13 +41,21 @@ def stochastic_descent(x, rng):
         for i in rng.permutation(10):
             w = w - 0.1 * np.sin(w * data[i])
     few = data[rng.choice(10, 4, replace=False)]
-    return np.sum(w**2) * w[rng.integers(0, 3)] + np.sum(few * rng.choice(x, 4)) + rng.choice(4, p=np.full(4, 0.25)) * x[0]
+    return (
+        np.sum(w**2) * w[rng.integers(0, 3)]
+        + np.sum(few * rng.choice(x, 4))
+        + rng.choice(4, p=np.full(4, 0.25)) * x[0]
+    )
 
 
 def shuffles(x, rng):
     y = x * 2
     rng.shuffle(y)
-    return y[0] * y[1] ** 2 + rng.poisson(3.0) * x[0] + rng.standard_gamma(2.0) * np.sum(rng.permutation(x)[:2])
+    return (
+        y[0] * y[1] ** 2
+        + rng.poisson(3.0) * x[0]
+        + rng.standard_gamma(2.0) * np.sum(rng.permutation(x)[:2])
+    )
 
 
 def stops_by_itself(x, rng):
@@ -89,8 +104,10 @@ def test_draws_follow_python(f):
     assert value == expected and after == state
     assert np.isclose(value_dot, np.sum(slope))
     assert states(s2s.jvp(s2s.grad(f)), np.ones(3), 0.0)[1] == state
-    differences = [(states(lambda x, rng: f(x + d, rng))[0] - states(lambda x, rng: f(x - d, rng))[0]) / 2e-6
-                   for d in 1e-6 * np.eye(3)]
+    differences = [
+        (states(lambda x, rng: f(x + d, rng))[0] - states(lambda x, rng: f(x - d, rng))[0]) / 2e-6
+        for d in 1e-6 * np.eye(3)
+    ]
     assert np.allclose(slope, differences, rtol=1e-5)
 
 
@@ -101,9 +118,20 @@ def test_a_generator_made_inside_is_made_anew_in_each_call():
 
 
 def test_second_order_of_draws():
-    differences = [(states(s2s.grad(walk))[0] * 0 + s2s.grad(walk)(X + d, np.random.default_rng(3))
-                    - s2s.grad(walk)(X - d, np.random.default_rng(3))) / 2e-6 for d in 1e-6 * np.eye(3)]
-    assert np.allclose(states(s2s.jvp(s2s.grad(walk)), np.ones(3), 0.0)[0][1], np.sum(differences, axis=0), rtol=1e-5)
+    differences = [
+        (
+            states(s2s.grad(walk))[0] * 0
+            + s2s.grad(walk)(X + d, np.random.default_rng(3))
+            - s2s.grad(walk)(X - d, np.random.default_rng(3))
+        )
+        / 2e-6
+        for d in 1e-6 * np.eye(3)
+    ]
+    assert np.allclose(
+        states(s2s.jvp(s2s.grad(walk)), np.ones(3), 0.0)[0][1],
+        np.sum(differences, axis=0),
+        rtol=1e-5,
+    )
 
 
 GLOBAL = np.random.default_rng(1)
@@ -135,12 +163,33 @@ def test_a_generator_made_in_compiled_code():
 
 
 REFUSED = [
-    (lambda x, rng: np.sum(x * np.random.rand(3)), "np.random.rand draws from a state that all programs share",
-     "Instead: take a generator as an argument, rng = np.random.default_rng(seed), and draw from it"),
-    (lambda x, rng: rng.standard_gamma(x[0]), "rng.standard_gamma has no derivative", "s2s.stop_gradient"),
-    (lambda x, rng: rng.bytes(3), "the method bytes of a generator", "draw numbers with normal, uniform"),
-    (lambda x, rng: np.random.default_rng().normal() * x[0], "default_rng() without a seed", "pass a generator as an argument"),
-    (lambda x, rng: np.sum(rng.poisson(x) * x), "rng.poisson with array parameters", "draw for each number in a loop"),
+    (
+        lambda x, rng: np.sum(x * np.random.rand(3)),
+        "np.random.rand draws from a state that all programs share",
+        "Instead: take a generator as an argument, rng = np.random.default_rng(seed), and draw "
+        "from "
+        "it",
+    ),
+    (
+        lambda x, rng: rng.standard_gamma(x[0]),
+        "rng.standard_gamma has no derivative",
+        "s2s.stop_gradient",
+    ),
+    (
+        lambda x, rng: rng.bytes(3),
+        "the method bytes of a generator",
+        "draw numbers with normal, uniform",
+    ),
+    (
+        lambda x, rng: np.random.default_rng().normal() * x[0],
+        "default_rng() without a seed",
+        "pass a generator as an argument",
+    ),
+    (
+        lambda x, rng: np.sum(rng.poisson(x) * x),
+        "rng.poisson with array parameters",
+        "draw for each number in a loop",
+    ),
 ]
 
 
@@ -153,7 +202,12 @@ def test_what_cannot_be_drawn_is_refused(f, message, remedy):
 
 def test_the_remedies_work():
     rng = np.random.default_rng(0)
-    assert s2s.grad(lambda x, rng: rng.standard_gamma(s2s.stop_gradient(x[0])) * x[1])(np.abs(X), rng)[1] > 0
+    assert (
+        s2s.grad(lambda x, rng: rng.standard_gamma(s2s.stop_gradient(x[0])) * x[1])(np.abs(X), rng)[
+            1
+        ]
+        > 0
+    )
 
     def counted(x, rng):
         total = 0.0
@@ -168,7 +222,9 @@ def test_the_remedies_work():
 
 
 def test_lanes_do_not_share_a_generator():
-    with pytest.raises(s2s.UnsupportedError, match="lanes would take turns(.|\n)*draw before the call"):
+    with pytest.raises(
+        s2s.UnsupportedError, match="lanes would take turns(.|\n)*draw before the call"
+    ):
         s2s.vmap(lambda x, rng: rng.normal() * x, in_axes=(0, None))(X, np.random.default_rng(0))
 
 

@@ -1,4 +1,6 @@
-"""Integers, truth values, float32 and complex numbers as data, mixed by NumPy's rules; gradients have their arguments' dtypes."""
+"""Integers, truth values, float32 and complex numbers as data, mixed by NumPy's rules; gradients
+have their arguments' dtypes.
+"""
 
 import math
 
@@ -13,7 +15,7 @@ F = X.astype(np.float32)
 N = np.array([1, 2, 0, 3, 1, 4, 2, 2])
 Z = np.array([0.5 - 1.2j, 2.0 - 0.3j, 1.5 + 0.7j, -2.2 + 3.1j])
 
-# ---------------------------------------------------------------------------- integers and truth values
+# ------------------------------------------------------------------------ integers and truth values
 
 
 def counted(x, n, flags):
@@ -22,7 +24,12 @@ def counted(x, n, flags):
         k += n[i]
         if flags[i]:
             hits += 1
-    return hits * np.sum(x**n) / k + flags.mean() * x[n[1]] + np.sum((flags + (x < 1)) * x) + np.sum(x[flags] * ~flags[flags])
+    return (
+        hits * np.sum(x**n) / k
+        + flags.mean() * x[n[1]]
+        + np.sum((flags + (x < 1)) * x)
+        + np.sum(x[flags] * ~flags[flags])
+    )
 
 
 def integers_beside_floats(x):
@@ -32,7 +39,14 @@ def integers_beside_floats(x):
     s = 0
     for v in x:
         s = s + v if v > 0 else 0
-    return s * s + np.sum(k * x) / (n // 3) + (-n // 3) * x[0] + 2**n * x[int(x[2])] + float(x[4] > 9) + bool(x[0] > 0) * x[1]
+    return (
+        s * s
+        + np.sum(k * x) / (n // 3)
+        + (-n // 3) * x[0]
+        + 2**n * x[int(x[2])]
+        + float(x[4] > 9)
+        + bool(x[0] > 0) * x[1]
+    )
 
 
 def narrow_integers(x, pixels):
@@ -41,7 +55,7 @@ def narrow_integers(x, pixels):
     return total + np.sum((np.arange(8, dtype=np.uint8) * 40) * x)
 
 
-# ------------------------------------------------------------------------------------- float32 and float64
+# ------------------------------------------------------------------------------ float32 and float64
 
 
 def normalised(x):
@@ -86,7 +100,7 @@ def to_single(x):
     return np.sum(y * y)
 
 
-# ------------------------------------------------------------------------------------------ complex numbers
+# ---------------------------------------------------------------------------------- complex numbers
 
 
 def schroedinger(x):
@@ -180,7 +194,9 @@ PROGRAMS = {
 
 
 def tolerances(args, name):
-    single = name == "to_single" or any(np.asarray(x).dtype in (np.float32, np.complex64) for x in args)
+    single = name == "to_single" or any(
+        np.asarray(x).dtype in (np.float32, np.complex64) for x in args
+    )
     return {"rtol": 3e-4, "atol": 3e-4} if single else {}
 
 
@@ -193,14 +209,27 @@ def test_program(name):
 
 @pytest.mark.compile
 @pytest.mark.filterwarnings("ignore:overflow")
-@pytest.mark.parametrize("name", ["counted", "integers_beside_floats", "narrow_integers", "filtered", "single_in_double", "chosen",
-                                  "schroedinger", "escape", "not turned", "of_complex_arguments"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "counted",
+        "integers_beside_floats",
+        "narrow_integers",
+        "filtered",
+        "single_in_double",
+        "chosen",
+        "schroedinger",
+        "escape",
+        "not turned",
+        "of_complex_arguments",
+    ],
+)
 def test_compiled(name):
     f, *args = PROGRAMS[name]
     judge(f, *args, compiled=True, second=name in ("chosen", "escape"), **tolerances(args, name))
 
 
-# ------------------------------------------------------------------------------------------ conventions
+# -------------------------------------------------------------------------------------- conventions
 
 
 def test_gradient_of_a_complex_argument_is_jax_s():
@@ -234,13 +263,17 @@ def test_compiled_sums_of_single_precision_are_python_s():
 
     x = np.random.default_rng(0).normal(size=1000).astype(np.float32)
     got = s2s.jit(plain)(x)
-    assert got == plain(x) != np.float32(np.sum(x.astype(float))) and np.asarray(got).dtype == np.float32
+    assert (
+        got == plain(x) != np.float32(np.sum(x.astype(float)))
+        and np.asarray(got).dtype == np.float32
+    )
     got = s2s.jit(total)(x)
-    assert abs(got - total(x)) <= 1e-6 * got  # a fused multiply-add rounds once, where the processor has it
+    # a fused multiply-add rounds once, where the processor has it
+    assert abs(got - total(x)) <= 1e-6 * got
     assert np.asarray(got).dtype == np.float32
 
 
-# --------------------------------------------------------------------------------------------- refusals
+# ----------------------------------------------------------------------------------------- refusals
 
 
 def floats_into_integers(x):
@@ -272,11 +305,31 @@ def complex_of_complex(x):
 
 
 REFUSED = [
-    (floats_into_integers, "float64 values cannot be written into an array of int64 in place", "make the array of the wider dtype"),
-    (subtracted_truths, "subtract is not defined for bool and bool", "convert the operands, with .astype for example"),
-    (complex_loss, "grad needs a function that returns one real number", "reduce the result to a real number"),
-    (sign_of_complex, "sign of complex numbers has no derivative", "write it with abs and division, as x / abs(x)"),
-    (complex_into_floats, "complex128 values are written into an array of float64", "write their .real"),
+    (
+        floats_into_integers,
+        "float64 values cannot be written into an array of int64 in place",
+        "make the array of the wider dtype",
+    ),
+    (
+        subtracted_truths,
+        "subtract is not defined for bool and bool",
+        "convert the operands, with .astype for example",
+    ),
+    (
+        complex_loss,
+        "grad needs a function that returns one real number",
+        "reduce the result to a real number",
+    ),
+    (
+        sign_of_complex,
+        "sign of complex numbers has no derivative",
+        "write it with abs and division, as x / abs(x)",
+    ),
+    (
+        complex_into_floats,
+        "complex128 values are written into an array of float64",
+        "write their .real",
+    ),
     (complex_of_complex, "complex() of parts of which one is complex128", "write x + 1j * y"),
 ]
 
@@ -332,7 +385,12 @@ def test_integers_of_two_kinds():
 @pytest.mark.compile
 def test_complex_numbers_are_ordered_as_numpy_orders_them():
     z = np.array([1 + 1j, 1, 0, -1j, 2j, np.nan + 1j, complex(1, np.nan), -1 + 5j])
-    for f in (lambda z: (z > 0) * 1.0, lambda z: (z <= 1) * 1.0, lambda z: (z >= z[::-1]) * 1.0, lambda z: (z < z[::-1]) * 1.0):
+    for f in (
+        lambda z: (z > 0) * 1.0,
+        lambda z: (z <= 1) * 1.0,
+        lambda z: (z >= z[::-1]) * 1.0,
+        lambda z: (z < z[::-1]) * 1.0,
+    ):
         np.testing.assert_array_equal(s2s.jit(f)(z), f(z))
 
     def turned(x):
@@ -344,7 +402,9 @@ def test_complex_numbers_are_ordered_as_numpy_orders_them():
 
 @pytest.mark.compile
 def test_compiled_indices_that_stand_in_arrays_are_checked():
-    """Where they are read: nothing else in the function is checked for them, and they count from the end."""
+    """Where they are read: nothing else in the function is checked for them, and they count from
+    the end.
+    """
 
     def picked(x, rows, columns):
         a = x[rows[:, None], columns]
@@ -354,13 +414,20 @@ def test_compiled_indices_that_stand_in_arrays_are_checked():
 
     x = np.arange(20.0).reshape(5, 4)
     fast, plain = s2s.jit(s2s.value_and_grad(picked)), s2s.value_and_grad(picked)
-    for rows, columns in (([0, 1, 4], [2, 3]), ([-1, -5, 0], [-4, 3]), ([1, 1, 1], [0, 0]), ([], [0, 1])):
+    for rows, columns in (
+        ([0, 1, 4], [2, 3]),
+        ([-1, -5, 0], [-4, 3]),
+        ([1, 1, 1], [0, 0]),
+        ([], [0, 1]),
+    ):
         args = x, np.array(rows, np.int64), np.array(columns)
         np.testing.assert_allclose(fast(*args)[0], plain(*args)[0], rtol=1e-14)
         np.testing.assert_allclose(fast(*args)[1], plain(*args)[1], rtol=1e-14)
-    for rows, columns, said in (([0, 5], [1, 1], "index 5 is out of bounds for axis 0 with size 5"),
-                                ([-6, 0], [1, 1], "index -6 is out of bounds for axis 0 with size 5"),
-                                ([0, 1], [4, 0], "index 4 is out of bounds for axis 1 with size 4")):
+    for rows, columns, said in (
+        ([0, 5], [1, 1], "index 5 is out of bounds for axis 0 with size 5"),
+        ([-6, 0], [1, 1], "index -6 is out of bounds for axis 0 with size 5"),
+        ([0, 1], [4, 0], "index 4 is out of bounds for axis 1 with size 4"),
+    ):
         for run in (fast, plain):
             with pytest.raises(IndexError, match=said):
                 run(x, np.array(rows), np.array(columns))
@@ -370,7 +437,8 @@ LEAST = np.array([-2**63, 5])
 
 
 @pytest.mark.parametrize("f, args", [
-    (lambda x, a: np.add(x, 1.0) * a, (1.0, np.ones(2, np.float32))),  # np.add of Python's numbers is a number of NumPy's
+    # np.add of Python's numbers is a number of NumPy's
+    (lambda x, a: np.add(x, 1.0) * a, (1.0, np.ones(2, np.float32))),
     (lambda x: np.greater(x, 0) + True, (1.0,)),
     (lambda x: np.greater(x, 0) * True, (1.0,)),
     (lambda x: np.power(x, 2.0), (1e200,)),  # and raises nothing
@@ -386,10 +454,17 @@ def test_functions_of_numpys_make_its_numbers(f, args):
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("f, args", [
-    (lambda k: k // -1, (LEAST,)), (lambda k, n: k // n, (LEAST, np.array([-1, -2]))), (lambda k, n: np.floor_divide(k, n), (LEAST[0], np.int64(-1))),
-    (lambda x: (x > 0) ** 2, (np.array([1.0, -1.0]),)), (lambda x: np.greater(x, 0) + True, (1.0,)), (lambda x: np.bool_(x > 0) * np.bool_(x > 1), (1.5,)),
-])
+@pytest.mark.parametrize(
+    "f, args",
+    [
+        (lambda k: k // -1, (LEAST,)),
+        (lambda k, n: k // n, (LEAST, np.array([-1, -2]))),
+        (lambda k, n: np.floor_divide(k, n), (LEAST[0], np.int64(-1))),
+        (lambda x: (x > 0) ** 2, (np.array([1.0, -1.0]),)),
+        (lambda x: np.greater(x, 0) + True, (1.0,)),
+        (lambda x: np.bool_(x > 0) * np.bool_(x > 1), (1.5,)),
+    ],
+)
 def test_integers_and_truth_values_in_native_code_are_numpys(f, args):
     with np.errstate(all="ignore"):
         found, expected = s2s.jit(f)(*args), f(*args)

@@ -24,7 +24,7 @@ class Diverged(ArithmeticError):
         self.step, self.value, self.limit = step, value, limit
 
 
-# ------------------------------------------------------------------------------------------- the programs
+# ------------------------------------------------------------------------------------- the programs
 
 
 def checked_mean(x, n):
@@ -141,11 +141,19 @@ def chosen_kernel(x, n):
 
 
 PROGRAMS = [
-    pytest.param(f, args, id=f"{f.__name__}-{k}") for k, (f, args) in enumerate([
-        (checked_mean, (np.array([1.0, 2.0, 3.0]), 2)), (newton, (1.0, 2.0)), (bisect, (0.5, 2.0, 3.0)),
-        (distances, (np.array([0.5, 1.0, 2.0]), np.array([1.0, -1.0, 2.0]))), (chosen_kernel, (1.5, 1)),
-        (chosen_kernel, (1.5, 3)), (chosen_kernel, (1.5, 5)),
-    ])]
+    pytest.param(f, args, id=f"{f.__name__}-{k}")
+    for k, (f, args) in enumerate(
+        [
+            (checked_mean, (np.array([1.0, 2.0, 3.0]), 2)),
+            (newton, (1.0, 2.0)),
+            (bisect, (0.5, 2.0, 3.0)),
+            (distances, (np.array([0.5, 1.0, 2.0]), np.array([1.0, -1.0, 2.0]))),
+            (chosen_kernel, (1.5, 1)),
+            (chosen_kernel, (1.5, 3)),
+            (chosen_kernel, (1.5, 5)),
+        ]
+    )
+]
 
 
 @pytest.mark.parametrize("f, args", PROGRAMS)
@@ -159,7 +167,7 @@ def test_compiled_programs_that_may_raise(f, args):
     judge(f, *args, compiled=True)
 
 
-# -------------------------------------------------------------------------------------------- what raises
+# -------------------------------------------------------------------------------------- what raises
 
 RAISING = [
     (checked_mean, (np.ones(3), 0), "raise ValueError("),
@@ -175,23 +183,38 @@ RAISING = [
 
 
 def raised(f, args) -> BaseException:
-    with contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"), pytest.raises(Exception) as caught:
+    with (
+        contextlib.redirect_stdout(io.StringIO()),
+        np.errstate(all="ignore"),
+        pytest.raises(Exception) as caught,
+    ):
         f(*args)
     return caught.value
 
 
 def tangents(args):
-    return [np.ones_like(x) if isinstance(x, np.ndarray) else 1.0 if isinstance(x, float) else 0 for x in args]
+    return [
+        np.ones_like(x) if isinstance(x, np.ndarray) else 1.0 if isinstance(x, float) else 0
+        for x in args
+    ]
 
 
 def check_raises(through, f, args, text):
     expected = raised(f, args)
     assert not isinstance(expected, s2s.errors.S2SError)
-    for t, its in ((s2s.grad(f), args), (s2s.value_and_grad(f), args), (s2s.jvp(f), (*args, *tangents(args)))):
+    for t, its in (
+        (s2s.grad(f), args),
+        (s2s.value_and_grad(f), args),
+        (s2s.jvp(f), (*args, *tangents(args))),
+    ):
         error = raised(through(t), its)
         if isinstance(expected, AssertionError):  # pytest adds to what the oracle says
             expected.args = (str(expected).split("\n")[0],)
-        assert type(error) is type(expected) and error.args == expected.args and vars(error).keys() >= vars(expected).keys()
+        assert (
+            type(error) is type(expected)
+            and error.args == expected.args
+            and vars(error).keys() >= vars(expected).keys()
+        )
         assert {k: v for k, v in vars(error).items() if k != "__notes__"} == vars(expected)
         note = getattr(error, "__notes__", [str(error.__cause__)])[0]
         assert __file__ in note and text in note and "running backwards" not in note
@@ -211,9 +234,15 @@ def test_compiled_code_raises_the_users_exception(f, args, text):
 def test_a_check_reads_as_it_was_written():
     lines = s2s.grad(checked_mean).lower(np.ones(3), 2).source.splitlines()
     k = lines.index("    if n <= 0:")
-    assert lines[k:k + 4] == ['    if n <= 0:', '        raise ValueError("n must be positive")', '    if n > len(x):',
-                              '        raise IndexError(f"{n} of {len(x)} values")']
-    assert "for i in range(n - 1, -1, -1):" in "\n".join(lines) and "for i in range(n):" not in "\n".join(lines)
+    assert lines[k : k + 4] == [
+        "    if n <= 0:",
+        '        raise ValueError("n must be positive")',
+        "    if n > len(x):",
+        '        raise IndexError(f"{n} of {len(x)} values")',
+    ]
+    assert "for i in range(n - 1, -1, -1):" in "\n".join(
+        lines
+    ) and "for i in range(n):" not in "\n".join(lines)
 
 
 def test_an_assertion_reads_as_one():
@@ -238,8 +267,12 @@ def test_what_always_raises_for_these_arguments_raises_at_the_call():
 
     np.testing.assert_array_equal(s2s.grad(of_vectors)(np.ones(2)), [2.0, 2.0])
     x = np.ones((2, 3))
-    for t, args in [(s2s.grad(of_vectors), (x,)), (s2s.jvp(of_vectors), (x, x)), (s2s.vmap(of_vectors), (np.ones((4, 2, 3)),)),
-                    (s2s.grad(lambda z: of_vectors(z) * 2), (x,))]:
+    for t, args in [
+        (s2s.grad(of_vectors), (x,)),
+        (s2s.jvp(of_vectors), (x, x)),
+        (s2s.vmap(of_vectors), (np.ones((4, 2, 3)),)),
+        (s2s.grad(lambda z: of_vectors(z) * 2), (x,)),
+    ]:
         error = raised(t, args)
         assert type(error) is TypeError and error.args == ("a vector is needed, not 2 axes", (2, 3))
 
@@ -259,7 +292,9 @@ def test_lanes_raise_what_a_lane_raises():
 
 
 def test_a_message_may_be_a_string_or_a_text_that_shows_data():
-    assert output(s2s.grad(reports_one_or_the_other), 1.5, 1) == output(reports_one_or_the_other, 1.5, 1)
+    assert output(s2s.grad(reports_one_or_the_other), 1.5, 1) == output(
+        reports_one_or_the_other, 1.5, 1
+    )
 
 
 def test_a_cause_is_kept():
@@ -271,7 +306,7 @@ def test_a_cause_is_kept():
     assert repr(raised(s2s.grad(f), (2.0,)).__cause__) == "KeyError(2.0)"
 
 
-# --------------------------------------------------------------------------------------------- what prints
+# -------------------------------------------------------------------------------------- what prints
 
 
 def output(f, *args) -> str:
@@ -283,8 +318,12 @@ def output(f, *args) -> str:
     return out.getvalue()
 
 
-PRINTING = [(reports, (1.0, 4)), (reports, (0.1, 1)), (reports_arrays, (np.array([1.0, -2.0, 0.5]),)),
-            *((reports_one_or_the_other, args) for args in [(0.7, 0), (0.7, 1), (1.1, 3)])]
+PRINTING = [
+    (reports, (1.0, 4)),
+    (reports, (0.1, 1)),
+    (reports_arrays, (np.array([1.0, -2.0, 0.5]),)),
+    *((reports_one_or_the_other, args) for args in [(0.7, 0), (0.7, 1), (1.1, 3)]),
+]
 
 
 @pytest.mark.parametrize("f, args", PRINTING)
@@ -337,15 +376,26 @@ def test_a_called_function_prints_even_if_its_result_is_not_used():
     assert output(s2s.grad(f), 1.0) == "at 1.0\n"
 
 
-# --------------------------------------------------------------------------------- Python's own numbers
+# ----------------------------------------------------------------------------- Python's own numbers
 
 ARITHMETIC = [
-    (lambda a, b: a / b, (1.0, 0.0)), (lambda a, b: a // b, (7, 0)), (lambda a, b: a % b, (7.0, 0.0)),
-    (lambda a, b: a**b, (0.0, -1.0)), (lambda a, b: a**b, (-8.0, 1 / 3)), (lambda a, b: a**b, (2, 70)),
-    (lambda a: math.sqrt(a), (-1.0,)), (lambda a: math.log(a), (0.0,)), (lambda a: math.exp(a), (1000.0,)),
-    (lambda a: int(a), (float("nan"),)), (lambda a, b: a << b, (1, -1)), (lambda a, b: math.fmod(a, b), (1.0, 0.0)),
-    (lambda a, b: math.pow(a, b), (-1.0, 0.5)), (lambda a: ~a, (True,)), (lambda a, b: a + b - (a > b), (True, True)),
-    (lambda a: round(a, 2), (2.675,)), (lambda a, b: a // b, (True, True)),
+    (lambda a, b: a / b, (1.0, 0.0)),
+    (lambda a, b: a // b, (7, 0)),
+    (lambda a, b: a % b, (7.0, 0.0)),
+    (lambda a, b: a**b, (0.0, -1.0)),
+    (lambda a, b: a**b, (-8.0, 1 / 3)),
+    (lambda a, b: a**b, (2, 70)),
+    (lambda a: math.sqrt(a), (-1.0,)),
+    (lambda a: math.log(a), (0.0,)),
+    (lambda a: math.exp(a), (1000.0,)),
+    (lambda a: int(a), (float("nan"),)),
+    (lambda a, b: a << b, (1, -1)),
+    (lambda a, b: math.fmod(a, b), (1.0, 0.0)),
+    (lambda a, b: math.pow(a, b), (-1.0, 0.5)),
+    (lambda a: ~a, (True,)),
+    (lambda a, b: a + b - (a > b), (True, True)),
+    (lambda a: round(a, 2), (2.675,)),
+    (lambda a, b: a // b, (True, True)),
 ]
 
 
@@ -378,7 +428,7 @@ def test_a_division_is_asked_about_once():
     assert s2s.jit(f).lower(1.0, 3).loops.count("raise ZeroDivisionError") == 1
 
 
-# -------------------------------------------------------------------------------------------------- the trap
+# ----------------------------------------------------------------------------------------- the trap
 
 
 def logs(x, y):
@@ -402,9 +452,18 @@ def smallest(x):
 
 
 TRAPPED = [
-    (logs, (np.array([1.0, -1.0]), 2.0), ["t becomes nan", "t = np.log(x[i]) * y", "where x[i] = -1.0, y = 2.0"],
-     "t = np.log(x[i]) * y"),
-    (roots, (np.array([1.0, 0.0]),), ["x_bar[1] becomes inf", "where u[1] = 0.0"], "running backwards"),
+    (
+        logs,
+        (np.array([1.0, -1.0]), 2.0),
+        ["t becomes nan", "t = np.log(x[i]) * y", "where x[i] = -1.0, y = 2.0"],
+        "t = np.log(x[i]) * y",
+    ),
+    (
+        roots,
+        (np.array([1.0, 0.0]),),
+        ["x_bar[1] becomes inf", "where u[1] = 0.0"],
+        "running backwards",
+    ),
 ]
 
 
@@ -430,7 +489,7 @@ def test_an_infinity_that_the_program_writes_is_no_trap(monkeypatch):
     np.testing.assert_array_equal(s2s.grad(smallest)(np.array([3.0, 1.0])), [0.0, 2.0])
 
 
-# -------------------------------------------------------------------------------------------- what is refused
+# ---------------------------------------------------------------------------------- what is refused
 
 
 def returns_text(x):
@@ -480,15 +539,39 @@ def orders_text(x):
 
 
 REFUSED = [
-    (returns_text, (1.0,), "a text that shows run-time data can be printed and raised, and nothing else",
-     "return the data, and make the text after the call"),
+    (
+        returns_text,
+        (1.0,),
+        "a text that shows run-time data can be printed and raised, and nothing else",
+        "return the data, and make the text after the call",
+    ),
     (compares_text, (1.0,), "comparing a text that shows run-time data", "compare the data"),
-    (reads_text, (1.0,), "a text that shows run-time data", "return the data, and make the text after the call"),
+    (
+        reads_text,
+        (1.0,),
+        "a text that shows run-time data",
+        "return the data, and make the text after the call",
+    ),
     (text_is_true, (1.0,), "the truth of a text that shows run-time data", "test the data"),
     (orders_text, (1.0,), "comparing texts by order", "compare the data that they show"),
-    (grows_text, (1.0, 2), "text is '' before the loop and something else after a trip", "give it a number or an array"),
-    (prints_to_a_file, (1.0,), "print to a file", "return what is to be written, and write it after the call"),
-    (raises_a_number, (1.0,), "raise of something that is no exception", "raise an exception, as ValueError(...)"),
+    (
+        grows_text,
+        (1.0, 2),
+        "text is '' before the loop and something else after a trip",
+        "give it a number or an array",
+    ),
+    (
+        prints_to_a_file,
+        (1.0,),
+        "print to a file",
+        "return what is to be written, and write it after the call",
+    ),
+    (
+        raises_a_number,
+        (1.0,),
+        "raise of something that is no exception",
+        "raise an exception, as ValueError(...)",
+    ),
     (raises_nothing, (1.0,), "`raise` without an exception", "name the exception that is raised"),
 ]
 
@@ -517,13 +600,20 @@ def test_a_class_that_a_file_cannot_import_is_not_exported(tmp_path):
 
 def test_an_exported_file_prints_and_raises(tmp_path):
     path = s2s.grad(reports).export(tmp_path / "reports_grad.py", 1.0, 4)
-    run = subprocess.run([sys.executable, "-c", "import reports_grad as m; m.reports_grad(1.0, 4)"], cwd=tmp_path,
-                         capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", "import reports_grad as m; m.reports_grad(1.0, 4)"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert run.stdout == output(reports, 1.0, 4) and "s2s" not in path.read_text()
 
 
 @pytest.mark.lengthy
-@pytest.mark.parametrize("f, what", [(positive_root, "raise"), (lambda x: print(x) or x * x, "print")])
+@pytest.mark.parametrize(
+    "f, what", [(positive_root, "raise"), (lambda x: print(x) or x * x, "print")]
+)
 def test_kernels_do_not_act(f, what):
     with pytest.raises(UnsupportedError, match=f"{what} in CUDA code") as caught:
         s2s.pipeline.loops_text(s2s.vmap(f).lower(np.ones(3)).function, "cuda")

@@ -1,4 +1,6 @@
-"""Functions of every kind that Python has, in whole little programs, each judged in every mode and order."""
+"""Functions of every kind that Python has, in whole little programs, each judged in every mode and
+order.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ def program(f):
     return f
 
 
-# ---------------------------------------------------------------------- functions as arguments and results
+# --------------------------------------------------------------- functions as arguments and results
 
 
 def runge_kutta(slope, y, t, h):
@@ -110,7 +112,7 @@ def a_function_chosen_by_data(x):
     return total
 
 
-# -------------------------------------------------------------------------------------------------- closures
+# ----------------------------------------------------------------------------------------- closures
 
 
 @program
@@ -152,7 +154,9 @@ def closures_in_comprehensions(x):
     k = 10.0
     late, early = [lambda t: t**k for k in range(1, 4)], [lambda t, k=k: t**k for k in range(1, 4)]
     table = [[lambda t: t * a + b for a in (1.0, x[0])] for b in (x[1], 2.0)]
-    return np.sum(late[0](x) + early[1](x) * early[2](x)) * k + table[0][0](x[2]) * table[1][1](x[1])
+    return np.sum(late[0](x) + early[1](x) * early[2](x)) * k + table[0][0](x[2]) * table[1][1](
+        x[1]
+    )
 
 
 @program
@@ -175,7 +179,7 @@ def closures_made_in_a_loop(x):
     return np.sum(y) + np.sum(f(x) * by_name["a"](x))
 
 
-# ------------------------------------------------------------------------------------------------ parameters
+# --------------------------------------------------------------------------------------- parameters
 
 
 @program
@@ -238,7 +242,9 @@ def calls_decorated_functions(x):
     def local(t, shift=0.0):
         return t * t + shift
 
-    return a_decorated_function(x, k=x[0], power=2) + np.sum(local(x, shift=x[1])) + np.sum(local(x))
+    return (
+        a_decorated_function(x, k=x[0], power=2) + np.sum(local(x, shift=x[1])) + np.sum(local(x))
+    )
 
 
 @program
@@ -248,7 +254,9 @@ def partials_of_everything(x):
 
     by_two = functools.partial(f, 2.0)
     again = functools.partial(by_two, c=x[1])
-    return np.sum(again(x)) * np.sum(functools.partial(f, b=x)(x[0])) + np.sum(functools.partial(np.multiply, x)(x))
+    return np.sum(again(x)) * np.sum(functools.partial(f, b=x)(x[0])) + np.sum(
+        functools.partial(np.multiply, x)(x)
+    )
 
 
 @program
@@ -259,7 +267,7 @@ def getters_and_callers(x):
     return total(x * x) * second(x) + first * last
 
 
-# ------------------------------------------------------------------------------------------ objects and classes
+# ------------------------------------------------------------------------------ objects and classes
 
 
 class Model:
@@ -310,8 +318,14 @@ class Chain:
 
 
 deeper = Deeper(np.array([1.0, 2.0, 3.0]))
-PROGRAMS += [Model(X), deeper, deeper.loss, Chain((deeper, Model(X))), functools.partial(deeper.loss),
-             lambda x: (lambda a, *b, c=1.0: np.sum(a * c) + b[0])(x, x[0], c=x[2])]
+PROGRAMS += [
+    Model(X),
+    deeper,
+    deeper.loss,
+    Chain((deeper, Model(X))),
+    functools.partial(deeper.loss),
+    lambda x: (lambda a, *b, c=1.0: np.sum(a * c) + b[0])(x, x[0], c=x[2]),
+]
 
 
 @program
@@ -332,13 +346,23 @@ def test_function(f):
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("f", [integrates_what_a_maker_returns, a_function_chosen_by_data, every_kind_of_parameter,
-                               calls_decorated_functions, deeper, methods_passed_on], ids=lambda f: getattr(f, "__name__", "object"))
+@pytest.mark.parametrize(
+    "f",
+    [
+        integrates_what_a_maker_returns,
+        a_function_chosen_by_data,
+        every_kind_of_parameter,
+        calls_decorated_functions,
+        deeper,
+        methods_passed_on,
+    ],
+    ids=lambda f: getattr(f, "__name__", "object"),
+)
 def test_function_compiled(f):
     judge(f, X, compiled=True, second=f in (deeper, every_kind_of_parameter))
 
 
-# ---------------------------------------------------------------------------------------------------- refusals
+# ----------------------------------------------------------------------------------------- refusals
 
 
 def grown_list_of_functions(x, n):
@@ -389,18 +413,48 @@ def returns_a_function(x, n):
 
 
 REFUSED = [
-    (grown_list_of_functions, "fs.append(lambda t: t * k)", "a list of functions whose length depends on run-time data",
-     "make it in a loop over a tuple, or over a range whose bounds are known"),
-    (cached_inside, "@functools.lru_cache", "functools.lru_cache inside a function that s2s reads", "leave it out"),
-    (function_of_each_trip, "for _ in range(n)", "f is a function that a loop makes anew in each trip",
-     "loop over a tuple, or over a range whose bounds are known"),
-    (given_twice, 'keywords_forwarded(x, **{"n": n}, n=2)', "two values for the keyword argument n", "pass it once"),
-    (calls_cached, "return cached(x)", "cached is inside functools.lru_cache", "use cached.__wrapped__, the function itself"),
-    (returns_a_function, "return lambda t: t * x[0]", "a function defined inside this one cannot be", "call it here"),
+    (
+        grown_list_of_functions,
+        "fs.append(lambda t: t * k)",
+        "a list of functions whose length depends on run-time data",
+        "make it in a loop over a tuple, or over a range whose bounds are known",
+    ),
+    (
+        cached_inside,
+        "@functools.lru_cache",
+        "functools.lru_cache inside a function that s2s reads",
+        "leave it out",
+    ),
+    (
+        function_of_each_trip,
+        "for _ in range(n)",
+        "f is a function that a loop makes anew in each trip",
+        "loop over a tuple, or over a range whose bounds are known",
+    ),
+    (
+        given_twice,
+        'keywords_forwarded(x, **{"n": n}, n=2)',
+        "two values for the keyword argument n",
+        "pass it once",
+    ),
+    (
+        calls_cached,
+        "return cached(x)",
+        "cached is inside functools.lru_cache",
+        "use cached.__wrapped__, the function itself",
+    ),
+    (
+        returns_a_function,
+        "return lambda t: t * x[0]",
+        "a function defined inside this one cannot be",
+        "call it here",
+    ),
 ]
 
 
-@pytest.mark.parametrize("f, line, message, remedy", REFUSED, ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(
+    "f, line, message, remedy", REFUSED, ids=lambda x: getattr(x, "__name__", "")
+)
 def test_refused(f, line, message, remedy):
     with pytest.raises(s2s.S2SError) as caught:
         s2s.grad(f)(X, 3)
@@ -416,11 +470,14 @@ def test_the_remedies_work():
         return square(x[0]) + cached.__wrapped__(x)
 
     assert np.allclose(s2s.grad(without_cache)(X), [1.6, 0, 0])
-    assert np.allclose(s2s.grad(s2s.jit(grown_list_of_functions, static_argnums=1))(X, 3), [2, 0, 0])
+    assert np.allclose(
+        s2s.grad(s2s.jit(grown_list_of_functions, static_argnums=1))(X, 3), [2, 0, 0]
+    )
 
 
 def test_a_cached_function_is_refused():
-    with pytest.raises(s2s.SourceError, match="cached is inside functools.lru_cache(.|\n)*use cached.__wrapped__"):
+    with pytest.raises(s2s.SourceError, match="cached is inside functools.lru_cache(.|\n"
+                                              ")*use cached.__wrapped__"):
         s2s.grad(cached)(X)
     assert np.allclose(s2s.grad(cached.__wrapped__)(X), [1, 0, 0])
 
@@ -436,7 +493,9 @@ class Settings:
     power = 2
 
 
-def with_defaults_that_are_no_literals(x, act=doubled(lambda t: t * t), settings=Settings(), names={"k": 3.0}):  # noqa: B006, B008
+def with_defaults_that_are_no_literals(
+    x, act=doubled(lambda t: t * t), settings=Settings(), names={"k": 3.0}
+):  # noqa: B006, B008
     return act(x) ** settings.power * names["k"]
 
 
@@ -480,7 +539,13 @@ def programs_of(njit):
         def __call__(self, x):
             return self.act(x, 3.0) * x
 
-    return [inner, outer, lambda x: inner(x, k=x) + outer(x), Uses(), functools.partial(inner, k=3.0)]
+    return [
+        inner,
+        outer,
+        lambda x: inner(x, k=x) + outer(x),
+        Uses(),
+        functools.partial(inner, k=3.0),
+    ]
 
 
 @pytest.mark.lengthy
@@ -523,11 +588,15 @@ def test_what_a_function_is_called_is_a_word_that_python_takes(word):
         return f
 
     ruled = s2s.custom_vjp(renamed(lambda x: np.sin(x) ** 2))
-    ruled.defvjp(renamed(lambda x: (np.sin(x) ** 2, x)), renamed(lambda x, y_bar: (y_bar * np.sin(2 * x),)))
+    ruled.defvjp(
+        renamed(lambda x: (np.sin(x) ** 2, x)), renamed(lambda x, y_bar: (y_bar * np.sin(2 * x),))
+    )
     again = s2s.checkpoint(renamed(lambda x: np.sin(x) ** 2))
     f = renamed(lambda x: ruled(x) + again(x))
     for second in (s2s.grad(s2s.grad(f)), s2s.jvp(s2s.grad(f)), s2s.vmap(s2s.grad(s2s.grad(f)))):
-        args = {"jvp": (0.3, 1.0)}.get(second.kind, (np.array([0.3]) if second.kind == "vmap" else 0.3,))
+        args = {"jvp": (0.3, 1.0)}.get(
+            second.kind, (np.array([0.3]) if second.kind == "vmap" else 0.3,)
+        )
         found = second(*args)
         assert np.allclose(found[1] if second.kind == "jvp" else found, 4 * np.cos(0.6), rtol=1e-14)
         compile(second.source, "generated", "exec")
@@ -578,7 +647,9 @@ def test_functions_return_and_take_slices():
         parts = [window(k, width) for k in range(2)]
         total += sum(np.prod(taken(x, part)) for part in parts)
         total += np.sum(x[window(1, width) if total > 0 else window(0, width)])
-        return total + np.sum(x[blocks.part(0)] * x[blocks.part(1)]) + np.sum(table[corner(1, width)])
+        return (
+            total + np.sum(x[blocks.part(0)] * x[blocks.part(1)]) + np.sum(table[corner(1, width)])
+        )
 
     judge(f, np.array([0.3, -0.7, 1.2, 0.4, 0.9]), 2)
 
@@ -586,5 +657,6 @@ def test_functions_return_and_take_slices():
 def test_a_slice_that_depends_on_data_stays_inside_the_program():
     with pytest.raises(s2s.UnsupportedError, match="returning a slice(.|\n)*return its bounds"):
         s2s.jit(window)(1, 2)
-    with pytest.raises(s2s.TypeMismatchError, match="a slice with start and stop on one path and a slice with stop on another"):
+    with pytest.raises(s2s.TypeMismatchError, match="a slice with start and stop on one path and a "
+                                                    "slice with stop on another"):
         s2s.grad(lambda x, n: np.sum(x[window(0, n) if x[0] > 0 else slice(n)]))(X, 2)

@@ -1,4 +1,6 @@
-"""Functions that yield: what they yield is Python's, and what depends on when they run is refused."""
+"""Functions that yield: what they yield is Python's, and what depends on when they run is
+refused.
+"""
 
 import numpy as np
 import pytest
@@ -71,7 +73,12 @@ def pairs(xs):
 
 def of_integers(x, n):
     s = sum(x[j] ** 2 * k for k, j in enumerate(evens(n)))
-    return s + sum([v * i for v, i in zip(x, evens(9))]) + sum(a * b * b for a, b in pairs(x)) + next(pairs(x))[0]
+    return (
+        s
+        + sum([v * i for v, i in zip(x, evens(9))])
+        + sum(a * b * b for a, b in pairs(x))
+        + next(pairs(x))[0]
+    )
 
 
 class Bag:
@@ -101,21 +108,32 @@ def of_copies(x):
     return sum([np.sum(v) * x[k] for k, v in enumerate(copied(3))])
 
 
-PROGRAMS = [(network, W, np.outer(X, X[:3])), (powers_inside, 1.3, 4), (left_early, 1.2, 9), (of_integers, X, 4), (of_an_object, X), (of_copies, X)]
+PROGRAMS = [
+    (network, W, np.outer(X, X[:3])),
+    (powers_inside, 1.3, 4),
+    (left_early, 1.2, 9),
+    (of_integers, X, 4),
+    (of_an_object, X),
+    (of_copies, X),
+]
 
 
-@pytest.mark.parametrize("f, args", [(f, args) for f, *args in PROGRAMS], ids=lambda f: getattr(f, "__name__", ""))
+@pytest.mark.parametrize(
+    "f, args", [(f, args) for f, *args in PROGRAMS], ids=lambda f: getattr(f, "__name__", "")
+)
 def test_programs(f, args):
     judge(f, *args)
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("f, args", [(f, args) for f, *args in PROGRAMS[:3]], ids=lambda f: getattr(f, "__name__", ""))
+@pytest.mark.parametrize(
+    "f, args", [(f, args) for f, *args in PROGRAMS[:3]], ids=lambda f: getattr(f, "__name__", "")
+)
 def test_compiled_programs(f, args):
     judge(f, *args, compiled=True, second=False)
 
 
-# ---------------------------------------------------------------------------- what is seen of the order
+# ------------------------------------------------------------------------ what is seen of the order
 
 
 def elements(x):
@@ -259,16 +277,34 @@ def asked(x):
     return sum(echo())
 
 
-@pytest.mark.parametrize("f, message", [
-    (lambda x: sum([np.sum(v) * x[0] for v in filled(3)]), "a generator that writes into what it yields"),
-    (lambda x: sum([np.sum(v) * x[0] for v in in_an_inner_loop(2)]), "a generator that writes into what it yields"),
-    (lambda x: sum([len(v) * x[0] for v in growing(3)]), "a generator that writes into what it yields"),
-    (written_meanwhile, "changes before it is run over to its end"), (written_before, "changes before it is run over to its end"),
-    (rebound_before, "changes before it is run over to its end"), (twice, "is run over a second time"),
-    (counted, "writes into what was there before"), (counted_by_another, "writes into what was there before"),
-    (writes, "writes into what was there before"), (drawn, "a generator that draws, prints or raises"),
-    (printed, "a generator that draws, prints or raises"), (caught, "a generator inside a `try`"), (asked, "generators and coroutines"),
-])
+@pytest.mark.parametrize(
+    "f, message",
+    [
+        (
+            lambda x: sum([np.sum(v) * x[0] for v in filled(3)]),
+            "a generator that writes into what it yields",
+        ),
+        (
+            lambda x: sum([np.sum(v) * x[0] for v in in_an_inner_loop(2)]),
+            "a generator that writes into what it yields",
+        ),
+        (
+            lambda x: sum([len(v) * x[0] for v in growing(3)]),
+            "a generator that writes into what it yields",
+        ),
+        (written_meanwhile, "changes before it is run over to its end"),
+        (written_before, "changes before it is run over to its end"),
+        (rebound_before, "changes before it is run over to its end"),
+        (twice, "is run over a second time"),
+        (counted, "writes into what was there before"),
+        (counted_by_another, "writes into what was there before"),
+        (writes, "writes into what was there before"),
+        (drawn, "a generator that draws, prints or raises"),
+        (printed, "a generator that draws, prints or raises"),
+        (caught, "a generator inside a `try`"),
+        (asked, "generators and coroutines"),
+    ],
+)
 def test_refused(f, message):
     with pytest.raises(S2SError, match="Instead: ") as caught:
         s2s.grad(f)(X)

@@ -1,4 +1,6 @@
-"""A derivative warns of nothing that the program itself would not have warned of, and of what it would: under warnings and under errors."""
+"""A derivative warns of nothing that the program itself would not have warned of, and of what it
+would: under warnings and under errors.
+"""
 
 from __future__ import annotations
 
@@ -114,7 +116,11 @@ def test_warnings_of_the_program(f, x, message, way):
 
 
 def test_a_program_in_which_nothing_is_steep_is_not_hushed():
-    for f in (lambda x: np.sum(np.log(x) / x), lambda x: np.sum(np.sqrt(1.0 + x * x)), lambda x: np.sum(np.exp(x) ** 3 * np.tanh(x))):
+    for f in (
+        lambda x: np.sum(np.log(x) / x),
+        lambda x: np.sum(np.sqrt(1.0 + x * x)),
+        lambda x: np.sum(np.exp(x) ** 3 * np.tanh(x)),
+    ):
         gradient = s2s.value_and_grad(f)
         gradient(np.array([1.0, 2.0]))
         assert "errstate" not in gradient.source

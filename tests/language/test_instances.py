@@ -1,4 +1,6 @@
-"""What programs ask about the classes of their values is what Python says of the values of a call."""
+"""What programs ask about the classes of their values is what Python says of the values of a
+call.
+"""
 
 import collections.abc
 import dataclasses
@@ -24,13 +26,70 @@ class Model:
         return self.k * x
 
 
-VALUES = {"array": np.ones(3), "matrix": np.ones((2, 2)), "float": 2.0, "int": 3, "float64": np.float64(2.0), "float32": np.float32(2.0),
-          "int32": np.int32(2), "complex": 1 + 2j, "list": [1.0, 2.0], "tuple": (1.0, 2.0), "dict": {"a": 1.0}, "str": "abc", "None": None,
-          "object": Model(2.0), "ufunc": np.sin, "builtin": len, "class": Model, "partial": functools.partial(max, 1.0)}
-NAMES = ("shape", "__len__", "ndim", "T", "dtype", "type", "op", "name", "constant", "item", "real", "sum", "__iter__", "copy", "is_integer",
-         "__call__", "append", "index", "keys", "k", "width")
-CLASSES = (np.ndarray, float, int, complex, np.float64, np.floating, np.generic, list, tuple, dict, str, Model, numbers.Number, numbers.Real,
-           collections.abc.Sequence, collections.abc.Iterable, collections.abc.Callable, int | float, (np.ndarray, list))
+VALUES = {
+    "array": np.ones(3),
+    "matrix": np.ones((2, 2)),
+    "float": 2.0,
+    "int": 3,
+    "float64": np.float64(2.0),
+    "float32": np.float32(2.0),
+    "int32": np.int32(2),
+    "complex": 1 + 2j,
+    "list": [1.0, 2.0],
+    "tuple": (1.0, 2.0),
+    "dict": {"a": 1.0},
+    "str": "abc",
+    "None": None,
+    "object": Model(2.0),
+    "ufunc": np.sin,
+    "builtin": len,
+    "class": Model,
+    "partial": functools.partial(max, 1.0),
+}
+NAMES = (
+    "shape",
+    "__len__",
+    "ndim",
+    "T",
+    "dtype",
+    "type",
+    "op",
+    "name",
+    "constant",
+    "item",
+    "real",
+    "sum",
+    "__iter__",
+    "copy",
+    "is_integer",
+    "__call__",
+    "append",
+    "index",
+    "keys",
+    "k",
+    "width",
+)
+CLASSES = (
+    np.ndarray,
+    float,
+    int,
+    complex,
+    np.float64,
+    np.floating,
+    np.generic,
+    list,
+    tuple,
+    dict,
+    str,
+    Model,
+    numbers.Number,
+    numbers.Real,
+    collections.abc.Sequence,
+    collections.abc.Iterable,
+    collections.abc.Callable,
+    int | float,
+    (np.ndarray, list),
+)
 
 
 def asked(x, y):
@@ -72,8 +131,16 @@ def test_values_that_the_program_makes():
     def f(x):
         made = {1.0, 2.0}
         text = f"{x}"
-        return x * (1 + isinstance(made, set) + 2 * isinstance(text, str) + 4 * isinstance(np.array(x), np.ndarray) + 8 * callable(lambda t: t)
-                    + 16 * isinstance(lambda t: t, types.FunctionType) + 32 * hasattr(x * x, "shape") + 64 * hasattr(math.sin(x), "shape"))
+        return x * (
+            1
+            + isinstance(made, set)
+            + 2 * isinstance(text, str)
+            + 4 * isinstance(np.array(x), np.ndarray)
+            + 8 * callable(lambda t: t)
+            + 16 * isinstance(lambda t: t, types.FunctionType)
+            + 32 * hasattr(x * x, "shape")
+            + 64 * hasattr(math.sin(x), "shape")
+        )
 
     assert s2s.grad(f)(2.0) == 32.0
 
@@ -87,7 +154,9 @@ def test_compiled():
 
     assert s2s.grad(f)(2.0, 3.0) == 3.0
     np.testing.assert_array_equal(s2s.jit(s2s.grad(f))(np.ones(2), 3.0), [3.0, 3.0])
-    np.testing.assert_array_equal(s2s.jit(s2s.grad(f))(np.ones(2), math.sqrt), np.full(2, math.sqrt(2)))
+    np.testing.assert_array_equal(
+        s2s.jit(s2s.grad(f))(np.ones(2), math.sqrt), np.full(2, math.sqrt(2))
+    )
 
 
 @pytest.mark.parametrize("f, message", [
@@ -99,11 +168,23 @@ def test_what_may_be_of_two_classes_is_refused(f, message):
         s2s.grad(f)(1.0)
 
 
-@pytest.mark.parametrize("f, message", [
-    (lambda x: x if hasattr(x, "shape") else 2 * x, "hasattr of a value whose type is known only at a call"),
-    (lambda x: x if callable(x) else 2 * x, "callable of a value whose type is known only at a call"),
-    (lambda x: x if type(x) is float else 2 * x, "the type of a value that is known only at a call"),
-])
+@pytest.mark.parametrize(
+    "f, message",
+    [
+        (
+            lambda x: x if hasattr(x, "shape") else 2 * x,
+            "hasattr of a value whose type is known only at a call",
+        ),
+        (
+            lambda x: x if callable(x) else 2 * x,
+            "callable of a value whose type is known only at a call",
+        ),
+        (
+            lambda x: x if type(x) is float else 2 * x,
+            "the type of a value that is known only at a call",
+        ),
+    ],
+)
 def test_before_any_call_nothing_is_guessed(f, message):
     with pytest.raises(s2s.UnsupportedError, match=message):
         print(s2s.grad(f).source)
@@ -126,7 +207,11 @@ def test_methods_are_called_by_the_names_of_their_classes():
     def f(x):
         kept = [x]
         list.append(kept, x * x)
-        return np.ndarray.sum(kept[1]) * len(str.upper("abc")) + sum(map(np.ndarray.mean, kept)) + np.ndarray.dot(x, x)
+        return (
+            np.ndarray.sum(kept[1]) * len(str.upper("abc"))
+            + sum(map(np.ndarray.mean, kept))
+            + np.ndarray.dot(x, x)
+        )
 
     x = np.array([0.5, -1.0, 2.0])
     np.testing.assert_allclose(s2s.grad(f)(x), 6 * x + (1 + 2 * x) / 3 + 2 * x, rtol=1e-14)
@@ -159,7 +244,14 @@ class Plainly:
 scaled = Unhashable(3.0)
 
 
-@pytest.mark.parametrize("f, slope", [(lambda x: scaled(x), 3.0), (lambda x: Doubled(x).k * x, 8.0), (lambda x: Plainly(x).k * x, 4.0)])
+@pytest.mark.parametrize(
+    "f, slope",
+    [
+        (lambda x: scaled(x), 3.0),
+        (lambda x: Doubled(x).k * x, 8.0),
+        (lambda x: Plainly(x).k * x, 4.0),
+    ],
+)
 def test_what_is_called_may_have_no_hash_or_be_a_method_of_object(f, slope):
     assert s2s.grad(f)(2.0) == slope
 

@@ -1,4 +1,6 @@
-"""Iterators read when they are run over: what changes in between is seen as Python sees it, or refused."""
+"""Iterators read when they are run over: what changes in between is seen as Python sees it, or
+refused.
+"""
 
 # ruff: noqa: B007, C400, C416
 

@@ -1,4 +1,6 @@
-"""Lists that grow at run time, comprehensions, generators, and Python's functions of sequences, in whole programs."""
+"""Lists that grow at run time, comprehensions, generators, and Python's functions of sequences, in
+whole programs.
+"""
 
 from __future__ import annotations
 
@@ -234,7 +236,11 @@ def anyall(x):
 
 
 def mapped(x):
-    return sum(map(lambda v: v * v, x)) + sum(list(map(math.sin, x))) + sum(map(operator.mul, x, x[1:]))
+    return (
+        sum(map(lambda v: v * v, x))
+        + sum(list(map(math.sin, x)))
+        + sum(map(operator.mul, x, x[1:]))
+    )
 
 
 def filtered(x):
@@ -442,13 +448,43 @@ PROGRAMS = [
     (mean_of, (V,)),
     (starred, (V,)),
 ]
-QUICK = ("squares_of_positive", "gen_sum_if", "matrix_of_lists", "in_branches", "of_arrays", "pushdown", "tuples_in_list", "of_one_element",
-         "list_of_list_append", "tangent_enumerate", "tangent_logsumexp", "exp_sum", "rebinding", "early", "mean_of", "starred")
-COMPILED = ("nested_list", "in_branches", "of_arrays", "sorted_list", "pushdown", "mapped", "list_of_list_append", "extend_slice", "starred")
+QUICK = (
+    "squares_of_positive",
+    "gen_sum_if",
+    "matrix_of_lists",
+    "in_branches",
+    "of_arrays",
+    "pushdown",
+    "tuples_in_list",
+    "of_one_element",
+    "list_of_list_append",
+    "tangent_enumerate",
+    "tangent_logsumexp",
+    "exp_sum",
+    "rebinding",
+    "early",
+    "mean_of",
+    "starred",
+)
+COMPILED = (
+    "nested_list",
+    "in_branches",
+    "of_arrays",
+    "sorted_list",
+    "pushdown",
+    "mapped",
+    "list_of_list_append",
+    "extend_slice",
+    "starred",
+)
 
 
 def named(names) -> list:
-    return [pytest.param(f, args, id=f"{f.__name__}-{k}") for k, (f, args) in enumerate(PROGRAMS) if f.__name__ in names]
+    return [
+        pytest.param(f, args, id=f"{f.__name__}-{k}")
+        for k, (f, args) in enumerate(PROGRAMS)
+        if f.__name__ in names
+    ]
 
 
 @pytest.mark.parametrize("f, args", named(QUICK))
@@ -469,7 +505,9 @@ def test_a_compiled_program_of_lists_is_right_in_every_mode(f, args):
 
 
 def test_logsumexp_of_integers_is_a_float():
-    assert s2s.jvp(tangent_logsumexp)(np.array([1, 2, 3]), np.zeros(3))[0] == tangent_logsumexp(np.array([1, 2, 3]))
+    assert s2s.jvp(tangent_logsumexp)(np.array([1, 2, 3]), np.zeros(3))[0] == tangent_logsumexp(
+        np.array([1, 2, 3])
+    )
     assert np.array_equal(s2s.grad(tangent_logsumexp)(np.array([1.0, 2.0, 3.0])).round(12),
                           (np.exp([1.0, 2, 3]) / np.exp([1.0, 2, 3]).sum()).round(12))
 
@@ -486,7 +524,7 @@ def test_the_work_of_a_nested_list_is_linear():
     assert "a[i][j] = x**i * (j + 1)" in gradient.source and ".copy()" not in gradient.source
 
 
-# ------------------------------------------------------------------------------------------ refusals
+# ----------------------------------------------------------------------------------------- refusals
 
 
 def unlike_things(x, n):
@@ -537,17 +575,37 @@ def repeated(x, n):
 
 
 REFUSED = [
-    (unlike_things, (1.0, 1), "return xs[n]", "a run-time index into a list or tuple of unlike things", "in a list of their own"),
+    (
+        unlike_things,
+        (1.0, 1),
+        "return xs[n]",
+        "a run-time index into a list or tuple of unlike things",
+        "in a list of their own",
+    ),
     (empty_item, (1.0, 2), "x = x * n + xs[0]", "list index out of range", "index within the list"),
     (shared_row, (1.0, 3), "row[0] = x * i", "may or may not share memory with rows", ".copy()"),
-    (slice_written, (V,), "xs[::2] = [0.0] * (len(x) // 2)", "writing into a slice of a list, with a step", "one by one"),
+    (
+        slice_written,
+        (V,),
+        "xs[::2] = [0.0] * (len(x) // 2)",
+        "writing into a slice of a list, with a step",
+        "one by one",
+    ),
     (grouped, (V,), "itertools.groupby(x)", "itertools.groupby", "in a loop"),
     (walrus, (V,), "last := v * v", "`:=` in a comprehension", "as a loop"),
-    (repeated, (1.0, 3), "[x, 2.0] * n", "of several items times a run-time number", "append the items in a loop"),
+    (
+        repeated,
+        (1.0, 3),
+        "[x, 2.0] * n",
+        "of several items times a run-time number",
+        "append the items in a loop",
+    ),
 ]
 
 
-@pytest.mark.parametrize("f, args, line, message, remedy", REFUSED, ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(
+    "f, args, line, message, remedy", REFUSED, ids=lambda x: getattr(x, "__name__", "")
+)
 def test_what_lists_cannot_do_is_refused_with_a_line_and_a_remedy(f, args, line, message, remedy):
     with pytest.raises(S2SError) as caught:
         s2s.grad(f)(*args)
@@ -561,7 +619,14 @@ def test_a_copy_of_the_row_is_the_remedy():
 
 def functions_of_math(x, n):
     xs = [x * k for k in range(1, n)]
-    whole = math.comb(n, 2) + math.gcd(n, 6) + math.factorial(n) + math.isqrt(n) + math.lcm(n, 4) + math.perm(n, 2)
+    whole = (
+        math.comb(n, 2)
+        + math.gcd(n, 6)
+        + math.factorial(n)
+        + math.isqrt(n)
+        + math.lcm(n, 4)
+        + math.perm(n, 2)
+    )
     near = x if math.isclose(x, 0.7) else 0.0
     return math.fsum(xs) + math.prod(xs) + whole * x + near + math.modf(x * 3)[0] + math.ldexp(x, 3)
 
@@ -588,7 +653,9 @@ def test_a_list_may_be_popped_above_the_line_that_fills_it():
 
 
 def kept_if(x, n):
-    """Lists that one path fills and another does not, and rows that are empty when they are put into a list."""
+    """Lists that one path fills and another does not, and rows that are empty when they are put
+    into a list.
+    """
     kept, rows = [], []
     values = [x * i for i in range(n)]
     if len(values) > 1:
@@ -680,7 +747,7 @@ def test_next_of_nothing_raises_stop_iteration(f):
                 assert run(x) == wanted
 
 
-# ------------------------------------------------------------- lists that are read before anything is in them
+# --------------------------------------------------- lists that are read before anything is in them
 
 
 def a_step_back(x, n):
@@ -781,7 +848,13 @@ def views_of_unlike_memory(x, n):
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("f, x, n", [(nearest_means, np.sin(np.arange(12.0)).reshape(6, 2), 2), (views_of_unlike_memory, np.arange(6.0) - 2.2, 1)])
+@pytest.mark.parametrize(
+    "f, x, n",
+    [
+        (nearest_means, np.sin(np.arange(12.0)).reshape(6, 2), 2),
+        (views_of_unlike_memory, np.arange(6.0) - 2.2, 1),
+    ],
+)
 def test_arrays_of_unlike_memory_meet_in_native_lists(f, x, n):
     value_and_grad = s2s.value_and_grad(f)
     with warnings.catch_warnings():
@@ -789,7 +862,9 @@ def test_arrays_of_unlike_memory_meet_in_native_lists(f, x, n):
         found, expected = s2s.jit(value_and_grad)(x, n), value_and_grad(x, n)
     for a, b in zip(found, expected):
         np.testing.assert_allclose(a, b, rtol=1e-13)
-    np.testing.assert_allclose(s2s.jit(value_and_grad)(np.asfortranarray(x), n)[1], expected[1], rtol=1e-13)
+    np.testing.assert_allclose(
+        s2s.jit(value_and_grad)(np.asfortranarray(x), n)[1], expected[1], rtol=1e-13
+    )
 
 
 @pytest.mark.compile
@@ -808,7 +883,8 @@ def test_lists_of_lists_do_not_come_from_python():
         return total
 
     pullback = s2s.vjp(s2s.jit(rows_of_powers), 0.7, 3)[1]
-    with pytest.warns(InterpretedWarning, match="handed lists of lists, which Numba does not take from Python: put arrays into the list"):
+    with pytest.warns(InterpretedWarning, match="handed lists of lists, which Numba does not take "
+                                                "from Python: put arrays into the list"):
         assert pullback(1.0)[0] == pytest.approx(s2s.grad(rows_of_powers)(0.7, 3))
 
 
@@ -835,7 +911,9 @@ def a_row_in_a_list_is_written(points, n):
     return np.sum(points * points)
 
 
-@pytest.mark.parametrize("f", [one_list_by_two_names, a_list_in_a_list_by_name, a_row_in_a_list_is_written])
+@pytest.mark.parametrize(
+    "f", [one_list_by_two_names, a_list_in_a_list_by_name, a_row_in_a_list_is_written]
+)
 def test_lists_in_a_list_that_may_be_one_are_refused(f):
     with pytest.raises(S2SError, match="may or may not share memory"):
         s2s.grad(f)(M, 3)
@@ -894,10 +972,22 @@ def tables_alike(u, k):
     for i in range(len(u)):
         tables[i % 2][0][i % 2] += u[i] * k
         tables[1][i % 2][0] += tables[0][0][0]
-    return sum((4 * a + 2 * b + c + 1) * x for a, t in enumerate(tables) for b, row in enumerate(t) for c, x in enumerate(row))
+    return sum(
+        (4 * a + 2 * b + c + 1) * x
+        for a, t in enumerate(tables)
+        for b, row in enumerate(t)
+        for c, x in enumerate(row)
+    )
 
 
-ALIKE = [rows_alike, copies_of_one_row, rows_appended_alike, rows_put_in_alike, alike_on_one_path, tables_alike]
+ALIKE = [
+    rows_alike,
+    copies_of_one_row,
+    rows_appended_alike,
+    rows_put_in_alike,
+    alike_on_one_path,
+    tables_alike,
+]
 
 
 @pytest.mark.lengthy
@@ -915,9 +1005,15 @@ def test_lists_that_are_alike_are_not_one_list_compiled(f):
 
 
 def test_a_list_that_stands_twice_in_a_list_is_copied_before_one_is_written():
-    """Values of the IR are equal or not; that two of them are one value is nothing that what is printed may show."""
+    """Values of the IR are equal or not; that two of them are one value is nothing that what is
+    printed may show.
+    """
     function = pipeline.build(rows_alike, [type_of(V, "u"), type_of(0.4, "k")])
-    first, second = (op for op in function.block.ops if op.name == "list_of" and not isinstance(op.output.type.item, List))
+    first, second = (
+        op
+        for op in function.block.ops
+        if op.name == "list_of" and not isinstance(op.output.type.item, List)
+    )
     for op in function.block.ops:
         op.inputs = [first.output if x is second.output else x for x in op.inputs]
     assert interpret(function, V, 0.4) == rows_alike(V, 0.4)
@@ -1006,8 +1102,14 @@ def known_slices_written(x, n):
 
 
 ROWS = [[0.5, 2.0, 1.0], [4.0, 1.0, -1.0], [1.0, 3.0, 2.5]]
-EXCHANGED = [(determinant, (0.7, 4)), (solution, (ROWS, [1.0, -0.5, 2.0])), (arrays_exchanged, (0.7, 4)), (slices_written, (0.7, 4)),
-             (slice_of_rows_written, (0.7, 5)), (known_slices_written, (0.7, 3))]
+EXCHANGED = [
+    (determinant, (0.7, 4)),
+    (solution, (ROWS, [1.0, -0.5, 2.0])),
+    (arrays_exchanged, (0.7, 4)),
+    (slices_written, (0.7, 4)),
+    (slice_of_rows_written, (0.7, 5)),
+    (known_slices_written, (0.7, 3)),
+]
 
 
 @pytest.mark.lengthy
@@ -1073,8 +1175,23 @@ def a_slice_that_becomes_another_list(x, n):
     return rows[2][0]
 
 
-@pytest.mark.parametrize("f, args", [*((one_row_twice, (0.5, 3, put)) for put in ("extend", "tuple", "plus", "repeated", "slice")),
-                                     *((f, (0.5, 3)) for f in (a_row_that_is_kept, a_list_joined_with_nothing, a_slice_that_becomes_another_list))])
+@pytest.mark.parametrize(
+    "f, args",
+    [
+        *(
+            (one_row_twice, (0.5, 3, put))
+            for put in ("extend", "tuple", "plus", "repeated", "slice")
+        ),
+        *(
+            (f, (0.5, 3))
+            for f in (
+                a_row_that_is_kept,
+                a_list_joined_with_nothing,
+                a_slice_that_becomes_another_list,
+            )
+        ),
+    ],
+)
 def test_what_a_list_is_given_twice_at_once_is_not_written_into(f, args):
     """What was written into the one was not read from the other."""
     with pytest.raises(S2SError, match="may or may not share memory"):
@@ -1093,7 +1210,12 @@ def test_what_is_in_a_list_that_a_function_returns_is_read_before_it_is_overwrit
 
 def lists_beside_arrays(x):
     doubled = [2 * v for v in x]
-    return np.sum(doubled * x) + np.sum(x - doubled[::-1]) + np.sum(sorted(x) * np.arange(4)) + np.sum(np.ones(2) / [v for v in x][1:3])
+    return (
+        np.sum(doubled * x)
+        + np.sum(x - doubled[::-1])
+        + np.sum(sorted(x) * np.arange(4))
+        + np.sum(np.ones(2) / [v for v in x][1:3])
+    )
 
 
 @pytest.mark.lengthy
@@ -1128,7 +1250,9 @@ def put_in_front(x, n):
 @pytest.mark.compile
 @pytest.mark.parametrize("f", [a_window_that_slides, put_in_front])
 def test_arrays_that_are_taken_out_of_a_list_are_freed_once(f):
-    """Numba's `xs.pop(i)` leaves the last item behind the end of the list, and what is appended next frees it, though it is still in the list."""
+    """Numba's `xs.pop(i)` leaves the last item behind the end of the list, and what is appended
+    next frees it, though it is still in the list.
+    """
     for n in (3, 9, 30):
         judge(f, V, n, compiled=True)
     with pytest.raises(IndexError):
@@ -1167,7 +1291,9 @@ def test_lists_take_what_arrays_hold(f):
     h, x = 1e-6, V
     differences = [(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(len(x))]
     np.testing.assert_allclose(s2s.grad(f)(x), differences, rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(s2s.jvp(f, (x,), (V,))[1], np.dot(differences, V), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        s2s.jvp(f, (x,), (V,))[1], np.dot(differences, V), rtol=1e-6, atol=1e-8
+    )
 
 
 class Link:

@@ -1,4 +1,6 @@
-"""All of Python's math and cmath: values bit for bit, derivatives against differences, nothing refused."""
+"""All of Python's math and cmath: values bit for bit, derivatives against differences, nothing
+refused.
+"""
 
 import cmath
 import math
@@ -10,28 +12,56 @@ import s2s
 
 POINTS = {"acosh": 1.3, "gamma": 2.3, "lgamma": 2.3}
 CALLS = {  # where a function takes other things than one number
-    "atan2": "math.atan2(x, 2.0)", "copysign": "math.copysign(x, -1.0)", "fmod": "math.fmod(x, 0.3)",
-    "hypot": "math.hypot(x, 2.0) + math.hypot(x, 2.0, 3 * x) + math.hypot(x) + math.hypot(0.0, 0.0, 0.0)",
-    "ldexp": "math.ldexp(x, 3)", "nextafter": "math.nextafter(x, 2.0)", "pow": "math.pow(x, 1.5)",
+    "atan2": "math.atan2(x, 2.0)",
+    "copysign": "math.copysign(x, -1.0)",
+    "fmod": "math.fmod(x, 0.3)",
+    "hypot": "math.hypot(x, 2.0) + math.hypot(x, 2.0, 3 * x) + math.hypot(x) + math.hypot(0.0, "
+    "0.0, 0.0)",
+    "ldexp": "math.ldexp(x, 3)",
+    "nextafter": "math.nextafter(x, 2.0)",
+    "pow": "math.pow(x, 1.5)",
     "remainder": "math.remainder(x, 0.3) + math.remainder(-x, 0.9)",
-    "dist": "math.dist([x, 1.0, x * x], (2.0, 3 * x, 0.5))", "gcd": "x * math.gcd(12, 18)", "lcm": "x * math.lcm(4, 6)",
-    "comb": "x * math.comb(5, 2)", "perm": "x * math.perm(5, 2)", "isclose": "x * math.isclose(1.0, 1.0 + 1e-12)",
-    "fsum": "math.fsum([x, x * x, 1.0])", "prod": "math.prod([x, x, 2.0])", "isqrt": "x * math.isqrt(17)",
-    "factorial": "x * math.factorial(4)", "frexp": "x * math.frexp(10 * x)[1] + math.frexp(-10 * x)[0]",
-    "modf": "math.modf(3 * x)[0] * math.modf(3 * x)[1]", "sumprod": "math.sumprod([x, 2.0], [x, x])",
+    "dist": "math.dist([x, 1.0, x * x], (2.0, 3 * x, 0.5))",
+    "gcd": "x * math.gcd(12, 18)",
+    "lcm": "x * math.lcm(4, 6)",
+    "comb": "x * math.comb(5, 2)",
+    "perm": "x * math.perm(5, 2)",
+    "isclose": "x * math.isclose(1.0, 1.0 + 1e-12)",
+    "fsum": "math.fsum([x, x * x, 1.0])",
+    "prod": "math.prod([x, x, 2.0])",
+    "isqrt": "x * math.isqrt(17)",
+    "factorial": "x * math.factorial(4)",
+    "frexp": "x * math.frexp(10 * x)[1] + math.frexp(-10 * x)[0]",
+    "modf": "math.modf(3 * x)[0] * math.modf(3 * x)[1]",
+    "sumprod": "math.sumprod([x, 2.0], [x, x])",
     "fma": "math.fma(x, 2.0, x)",
 }
 OF_COMPLEX = {
-    "phase": "cmath.phase(z)", "polar": "cmath.polar(z)[0] * cmath.polar(z)[1]",
-    "rect": "abs(cmath.rect(x, 2 * x)) + cmath.rect(x, 2 * x).real", "isclose": "x * cmath.isclose(z, z * (1 + 1e-12))",
-    "isfinite": "x * cmath.isfinite(z)", "isinf": "x + cmath.isinf(z)", "isnan": "x + cmath.isnan(z)",
+    "phase": "cmath.phase(z)",
+    "polar": "cmath.polar(z)[0] * cmath.polar(z)[1]",
+    "rect": "abs(cmath.rect(x, 2 * x)) + cmath.rect(x, 2 * x).real",
+    "isclose": "x * cmath.isclose(z, z * (1 + 1e-12))",
+    "isfinite": "x * cmath.isfinite(z)",
+    "isinf": "x + cmath.isinf(z)",
+    "isnan": "x + cmath.isnan(z)",
 }
-OF_MATH = [name for name in sorted(vars(math)) if callable(getattr(math, name)) and not name.startswith("_")]
-OF_CMATH = [name for name in sorted(vars(cmath)) if callable(getattr(cmath, name)) and not name.startswith("_")]
+OF_MATH = [
+    name
+    for name in sorted(vars(math))
+    if callable(getattr(math, name)) and not name.startswith("_")
+]
+OF_CMATH = [
+    name
+    for name in sorted(vars(cmath))
+    if callable(getattr(cmath, name)) and not name.startswith("_")
+]
 
 
 def judge_call(text: str, x: float) -> None:
-    f = s2s.from_source(f"def f(x):\n    z = x + 0.3j\n    return {text} + 0.0 * x\n", {"math": math, "cmath": cmath})
+    f = s2s.from_source(
+        f"def f(x):\n    z = x + 0.3j\n    return {text} + 0.0 * x\n",
+        {"math": math, "cmath": cmath},
+    )
     assert s2s.value_and_grad(f)(x)[0] == f(x)
     for g in (f, s2s.grad(f)):
         h = 1e-5
@@ -61,8 +91,26 @@ def test_the_corners_of_what_is_said_in_python():
     def unit(x):
         return math.ulp(x)
 
-    numbers = [0.0, -0.0, 1.0, 0.5, -2.0, 3.0, 5e-324, 1e-310, 2.2e-308, 1.7976931348623157e308, math.inf, -math.inf, math.nan,
-               np.nextafter(1.0, 0), np.nextafter(2.0, 3), 1 / 3, -1e300, *2.0 ** np.arange(-1074.0, 1023, 97)]
+    numbers = [
+        0.0,
+        -0.0,
+        1.0,
+        0.5,
+        -2.0,
+        3.0,
+        5e-324,
+        1e-310,
+        2.2e-308,
+        1.7976931348623157e308,
+        math.inf,
+        -math.inf,
+        math.nan,
+        np.nextafter(1.0, 0),
+        np.nextafter(2.0, 3),
+        1 / 3,
+        -1e300,
+        *2.0 ** np.arange(-1074.0, 1023, 97),
+    ]
     for x in map(float, numbers):
         assert repr(s2s.value_and_grad(parts, has_aux=True)(x)[0]) == repr(math.frexp(x))
         assert repr(s2s.value_and_grad(unit)(x)[0]) == repr(math.ulp(x))
@@ -77,7 +125,12 @@ def test_the_corners_of_what_is_said_in_python():
 def test_compiled():
     def f(x):
         m, e = math.frexp(10 * x)
-        total = m * e + math.hypot(x, 2.0, 3 * x) + math.dist((x, 1.0), (2.0, x)) + math.remainder(x, 0.3)
+        total = (
+            m * e
+            + math.hypot(x, 2.0, 3 * x)
+            + math.dist((x, 1.0), (2.0, x))
+            + math.remainder(x, 0.3)
+        )
         if hasattr(math, "cbrt"):
             total = total + math.cbrt(x) * math.exp2(x)
         return total + math.nextafter(x, 2.0) + math.ulp(x)
@@ -87,7 +140,11 @@ def test_compiled():
     assert np.allclose(s2s.vmap(f)(np.array([0.7, 0.9])), [f(0.7), f(0.9)])
 
 
-@pytest.mark.parametrize("x", [np.float32(1.5), float("inf"), -float("inf"), float("nan"), -0.25, np.float64(-3.0)], ids=str)
+@pytest.mark.parametrize(
+    "x",
+    [np.float32(1.5), float("inf"), -float("inf"), float("nan"), -0.25, np.float64(-3.0)],
+    ids=str,
+)
 def test_the_parts_of_a_number_that_may_not_be_finite(x):
     value, _ = s2s.jvp(lambda x: math.modf(x), (x,), (type(x)(1.0),))
     np.testing.assert_array_equal(value, math.modf(x))
@@ -107,7 +164,10 @@ def test_methods_of_numbers(of):
     for x in (0.25, 0.3, 0.1):
         value, slope = of(s2s.value_and_grad(methods_of_numbers))(x, 9)
         np.testing.assert_allclose(value, methods_of_numbers(x, 9), rtol=1e-14)
-        per = sum(2 * x * k * k if (10 * (x * k)).is_integer() else k * k.bit_length() for k in range(-9, 9))
+        per = sum(
+            2 * x * k * k if (10 * (x * k)).is_integer() else k * k.bit_length()
+            for k in range(-9, 9)
+        )
         np.testing.assert_allclose(slope, per * (4 if (x / 0.25).is_integer() else 1), rtol=1e-13)
     assert not s2s.jvp(lambda x: x * float((x / 0.0).is_integer()), (np.float64(1.0),), (1.0,))[0]
 

@@ -1,4 +1,6 @@
-"""Sums round as Python's do: what stands in the memory of an array, and in which order, is as in the program."""
+"""Sums round as Python's do: what stands in the memory of an array, and in which order, is as in
+the program.
+"""
 
 import numpy as np
 import pytest
@@ -71,8 +73,19 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("f", [through_a_transpose, an_argument_written_into, a_block, every_other_column,
-                               copies_in_both_orders, one_of_two_orders, carried_around_a_loop, likenesses])
+@pytest.mark.parametrize(
+    "f",
+    [
+        through_a_transpose,
+        an_argument_written_into,
+        a_block,
+        every_other_column,
+        copies_in_both_orders,
+        one_of_two_orders,
+        carried_around_a_loop,
+        likenesses,
+    ],
+)
 def test_sums_add_in_the_order_of_the_program(f, layout):
     plain, gradient = Transformed("value", f), s2s.value_and_grad(f)
     for seed in range(6):
@@ -109,6 +122,8 @@ def viewed(a):
 
 def test_a_view_is_the_array_by_another_name_and_never_its_bytes():
     judge(viewed, np.array([0.3, 0.4, 0.5]))
-    with pytest.raises(s2s.UnsupportedError, match="the bytes of an array taken for another dtype") as caught:
+    with pytest.raises(
+        s2s.UnsupportedError, match="the bytes of an array taken for another dtype"
+    ) as caught:
         s2s.grad(lambda a: np.sum(a.view(np.int64)))(np.ones(3))
     assert "use x.astype(dtype), or x.real and x.imag" in str(caught.value)

@@ -1,4 +1,6 @@
-"""Writing into arrays in every way that NumPy has, seen through every name that shares the memory."""
+"""Writing into arrays in every way that NumPy has, seen through every name that shares the
+memory.
+"""
 
 import numpy as np
 import pytest
@@ -20,7 +22,9 @@ def case(*args, compiled=False):
         marks = [pytest.mark.compile] if compiled else []
         PROGRAMS.append(pytest.param(function, args, False, id=function.__name__))
         if compiled:
-            PROGRAMS.append(pytest.param(function, args, True, id=f"{function.__name__} compiled", marks=marks))
+            PROGRAMS.append(
+                pytest.param(function, args, True, id=f"{function.__name__} compiled", marks=marks)
+            )
         return function
     return record
 
@@ -513,7 +517,7 @@ def chosen_self(x, y, s):
     return a * np.arange(6)
 
 
-# ------------------------------------------------------------------------- arrays that a loop exchanges
+# --------------------------------------------------------------------- arrays that a loop exchanges
 
 
 @case(X, 4, compiled=True)
@@ -703,7 +707,11 @@ def test_what_is_added_in_place_is_as_long_as_what_it_is_added_to():
     lowered = s2s.grad(convolved, argnums=(0, 1)).lower(X, Y[:3])
     assert "append" not in lowered.source  # the length of the sum would be saved
     forward = s2s.jit(convolved).lower(X, Y[:3]).loops
-    assert forward.count("for i in range(") == 2 and "np.empty(" not in forward and "spread_length" not in forward
+    assert (
+        forward.count("for i in range(") == 2
+        and "np.empty(" not in forward
+        and "spread_length" not in forward
+    )
     for f in (s2s.grad(convolved), s2s.jit(s2s.grad(convolved))):
         with pytest.raises(ValueError):
             f(X, np.ones(8))

@@ -1,7 +1,9 @@
-"""What reads and writes through views cost in a derivative: no more than elements, counted one by one.
+"""What reads and writes through views cost in a derivative: no more than elements, counted one by
+one.
 
-The generated text is run on arrays that count what is computed, copied and written.  Twice the length is then at
-most twice the count: a view that were copied in each trip of a loop would make it four times as much.
+The generated text is run on arrays that count what is computed, copied and written.  Twice the
+length is then at most twice the count: a view that were copied in each trip of a loop would make it
+four times as much.
 """
 
 import numpy as np
@@ -44,7 +46,16 @@ class Counting:
 
     def __getattr__(self, name):
         found = getattr(np, name)
-        if name in ("zeros", "ones", "full", "zeros_like", "ones_like", "full_like", "copy", "array"):
+        if name in (
+            "zeros",
+            "ones",
+            "full",
+            "zeros_like",
+            "ones_like",
+            "full_like",
+            "copy",
+            "array",
+        ):
             return lambda *args, **keywords: Counted.add(found(*args, **keywords))
         if name in ("empty", "empty_like", "reshape", "ravel", "flip", "transpose", "asarray"):
             return lambda *args, **keywords: found(*args, **keywords).view(Counted)

@@ -1,4 +1,6 @@
-"""Programs that write in place, as their authors write them: stencils, factorisations, sorts, buffers in turn, multigrid."""
+"""Programs that write in place, as their authors write them: stencils, factorisations, sorts,
+buffers in turn, multigrid.
+"""
 
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -27,7 +29,7 @@ def case(*args, compiled=False):
     return record
 
 
-# --------------------------------------------------------- rows and arrays that a loop carries, fresh rows
+# -------------------------------------------------- rows and arrays that a loop carries, fresh rows
 
 
 @case(A)
@@ -199,7 +201,7 @@ def slice_in_loop(x, n):
     return np.sum(y * y)
 
 
-# ------------------------------------------------------------------------------------- whole programs
+# ----------------------------------------------------------------------------------- whole programs
 
 
 @case(X8, 0.1, 3)
@@ -515,7 +517,15 @@ class Particles:
     mass: np.ndarray
 
 
-@case(Particles(np.sin(np.arange(6.0)).reshape(3,2), np.cos(np.arange(6.0)).reshape(3,2), np.array([1.,2.,3.])), 0.1, 2)
+@case(
+    Particles(
+        np.sin(np.arange(6.0)).reshape(3, 2),
+        np.cos(np.arange(6.0)).reshape(3, 2),
+        np.array([1.0, 2.0, 3.0]),
+    ),
+    0.1,
+    2,
+)
 def leapfrog_dataclass(p, dt, n):
     pos, vel = p.pos.copy(), p.vel.copy()
     for _ in range(n):
@@ -996,7 +1006,9 @@ def jacobi_convergence(a, n):
     u = np.zeros_like(a)
     new = u.copy()
     for it in range(n):
-        new[1:-1, 1:-1] = 0.25 * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:] + a[1:-1, 1:-1])
+        new[1:-1, 1:-1] = 0.25 * (
+            u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:] + a[1:-1, 1:-1]
+        )
         if np.max(np.abs(new - u)) < 1e-8:
             break
         u, new = new, u

@@ -1,4 +1,6 @@
-"""Writes that are refused: the message with the user's line, and the program with the remedy followed, which works."""
+"""Writes that are refused: the message with the user's line, and the program with the remedy
+followed, which works.
+"""
 
 import numpy as np
 import pytest
@@ -26,7 +28,11 @@ def instead(program):
     return program
 
 
-@refused(A, message="this writes into an array that NumPy marks read-only", remedy="write into the array that it is a view of")
+@refused(
+    A,
+    message="this writes into an array that NumPy marks read-only",
+    remedy="write into the array that it is a view of",
+)
 def writes_into_a_diagonal(a):
     a = a.copy()
     d = np.diagonal(a)
@@ -56,7 +62,12 @@ def _(x):
     return x * y[1]
 
 
-@refused(X, 3, message="may or may not share memory with s", remedy="take a copy (`.copy()`) of one of the two first")
+@refused(
+    X,
+    3,
+    message="may or may not share memory with s",
+    remedy="take a copy (`.copy()`) of one of the two first",
+)
 def items_that_become_one_array(x, n):
     s = [x.copy(), x * 2]
     for _ in range(n):
@@ -76,7 +87,12 @@ def _(x, n):
     return s[0] * s[1]
 
 
-@refused(X, 3, message="may or may not share memory with s", remedy="take a copy (`.copy()`) of one of the two first")
+@refused(
+    X,
+    3,
+    message="may or may not share memory with s",
+    remedy="take a copy (`.copy()`) of one of the two first",
+)
 def members_that_become_one_array(x, n):
     s = {"u": x.copy(), "v": x * 2}
     for _ in range(n):
@@ -171,7 +187,9 @@ def _(x, b):
     return y
 
 
-@refused(X, message="float64 values cannot be written into an array of int64 in place", remedy=".astype")
+@refused(
+    X, message="float64 values cannot be written into an array of int64 in place", remedy=".astype"
+)
 def copies_floats_into_integers(x):
     k = np.zeros(6, dtype=np.int64)
     np.copyto(k, x)
@@ -241,7 +259,9 @@ def _(x):
     return y
 
 
-@refused(A, message="np.fill_diagonal of more than a matrix, or with wrap", remedy="write a[k, k] = val")
+@refused(
+    A, message="np.fill_diagonal of more than a matrix, or with wrap", remedy="write a[k, k] = val"
+)
 def fills_a_wrapped_diagonal(a):
     a = a.copy()
     np.fill_diagonal(a, 2.0, wrap=True)
@@ -270,7 +290,11 @@ def _(a):
     return a
 
 
-@refused(A, message="np.multiply.at with an index that is not one array of integers", remedy="write the loop")
+@refused(
+    A,
+    message="np.multiply.at with an index that is not one array of integers",
+    remedy="write the loop",
+)
 def multiplies_at_pairs(a):
     a = a.copy()
     i, j = np.array([0, 1, 0]), np.array([2, 2, 2])
@@ -355,7 +379,12 @@ def _(x):
     return y[0] * y[1]
 
 
-@refused(X, 3, message="y may be a number or an array, and a may share its memory", remedy="`y = y + ...`")
+@refused(
+    X,
+    3,
+    message="y may be a number or an array, and a may share its memory",
+    remedy="`y = y + ...`",
+)
 def adds_to_an_element_or_a_number(x, n):
     a, y = x.copy(), 1.0
     if n > 2:
@@ -373,7 +402,12 @@ def _(x, n):
     return a * y
 
 
-@refused(X, 3, message="this writes into an array that may or may not share memory with z", remedy="take a copy")
+@refused(
+    X,
+    3,
+    message="this writes into an array that may or may not share memory with z",
+    remedy="take a copy",
+)
 def adds_to_an_item_that_may_have_another_name(x, n):
     z, rows = 2 * x, []
     for _ in range(n):
@@ -396,7 +430,11 @@ def test_refused(function, args, message, remedy, good):
     with pytest.raises(S2SError) as caught:
         s2s.jvp(function)(*args, *args)
     text = str(caught.value)
-    assert message in text and f"Instead: {caught.value.remedy}" in text and remedy in caught.value.remedy, text
+    assert (
+        message in text
+        and f"Instead: {caught.value.remedy}" in text
+        and remedy in caught.value.remedy
+    ), text
     assert __file__ in text and "^" in text and f"in {function.__name__}" in text
     judge(good, *args, second=False)
 
@@ -464,5 +502,7 @@ def test_an_operator_in_place_does_not_drop_axes(shape):
         with pytest.raises(ValueError):
             f(np.ones(3), np.ones(shape))
         for g in (s2s.grad(f), s2s.jit(f)):
-            with pytest.raises(s2s.S2SError, match="2 axes cannot be written in place into an array of 1"):
+            with pytest.raises(
+                s2s.S2SError, match="2 axes cannot be written in place into an array of 1"
+            ):
                 g(np.ones(3), np.ones(shape))

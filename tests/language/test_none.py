@@ -512,28 +512,82 @@ def object_made_late(x):
 
 
 PROGRAMS = [
-    (largest, X), (largest_and_where, X, 5), (largest_and_where, X, 0), (found_or_first, X, 0.5), (found_or_first, X, 5.0),
-    (found_or_sum, X, 0.5), (found_or_sum, X, 9.0), (falls_off_the_end, X), (default_bound_on_a_path, X), (differences, X),
-    (differences_of_rows, ROWS), (best_row, ROWS), (reset_to_none, X), (none_or, X), (pair_of_nones, X), (pair_or_none, X),
-    (attribute_that_starts_as_none, X), (first_hit, X), (until_found, X), (slots_of_a_list, X), (slots_of_a_dict, X),
-    (caught_none, X), (field_that_starts_as_none, X), (nested, X), (none_on_one_of_three_paths, X, 0),
-    (none_on_one_of_three_paths, X, 1), (none_on_one_of_three_paths, X, 2), (mask_or_none, X, 1), (mask_or_none, X, 3),
-    (passed_on_as_an_argument, X), (outer_break, X), (bracket, X), (equal_to_none, X), (swap, X), (newton_from_none, X),
-    (momentum, X, 3), (adam_lazy, X, 3), (buffer_made_late, X), (asserted, X), (raised_for, X), (index_or_none, X),
-    (named_in_a_condition, X, 0.5), (named_in_a_condition, X, 5.0), (not_of_a_maybe, X), (recursive_search, X),
-    (roots_or_none, X * 0.5), (trace, X), (in_both, X), (cached_pair, X), (list_made_late, X), (object_made_late, X),
+    (largest, X),
+    (largest_and_where, X, 5),
+    (largest_and_where, X, 0),
+    (found_or_first, X, 0.5),
+    (found_or_first, X, 5.0),
+    (found_or_sum, X, 0.5),
+    (found_or_sum, X, 9.0),
+    (falls_off_the_end, X),
+    (default_bound_on_a_path, X),
+    (differences, X),
+    (differences_of_rows, ROWS),
+    (best_row, ROWS),
+    (reset_to_none, X),
+    (none_or, X),
+    (pair_of_nones, X),
+    (pair_or_none, X),
+    (attribute_that_starts_as_none, X),
+    (first_hit, X),
+    (until_found, X),
+    (slots_of_a_list, X),
+    (slots_of_a_dict, X),
+    (caught_none, X),
+    (field_that_starts_as_none, X),
+    (nested, X),
+    (none_on_one_of_three_paths, X, 0),
+    (none_on_one_of_three_paths, X, 1),
+    (none_on_one_of_three_paths, X, 2),
+    (mask_or_none, X, 1),
+    (mask_or_none, X, 3),
+    (passed_on_as_an_argument, X),
+    (outer_break, X),
+    (bracket, X),
+    (equal_to_none, X),
+    (swap, X),
+    (newton_from_none, X),
+    (momentum, X, 3),
+    (adam_lazy, X, 3),
+    (buffer_made_late, X),
+    (asserted, X),
+    (raised_for, X),
+    (index_or_none, X),
+    (named_in_a_condition, X, 0.5),
+    (named_in_a_condition, X, 5.0),
+    (not_of_a_maybe, X),
+    (recursive_search, X),
+    (roots_or_none, X * 0.5),
+    (trace, X),
+    (in_both, X),
+    (cached_pair, X),
+    (list_made_late, X),
+    (object_made_late, X),
 ]
 
 
 @pytest.mark.lengthy
-@pytest.mark.parametrize("f, x, rest", [(f, x, rest) for f, x, *rest in PROGRAMS], ids=lambda p: getattr(p, "__name__", ""))
+@pytest.mark.parametrize(
+    "f, x, rest",
+    [(f, x, rest) for f, x, *rest in PROGRAMS],
+    ids=lambda p: getattr(p, "__name__", ""),
+)
 def test_none_on_some_paths(f, x, rest):
     judge(f, x, *rest, wrt=0)
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("f, x", [(largest, X), (differences_of_rows, ROWS), (caught_none, X), (object_made_late, X), (trace, X)],
-                         ids=lambda p: getattr(p, "__name__", ""))
+@pytest.mark.parametrize(
+    "f, x",
+    [
+        (largest, X),
+        (differences_of_rows, ROWS),
+        (caught_none, X),
+        (object_made_late, X),
+        (trace, X),
+    ],
+    ids=lambda p: getattr(p, "__name__", ""),
+)
 def test_none_on_some_paths_compiled(f, x):
     judge(f, x, compiled=True)
 
@@ -552,7 +606,10 @@ def none_is_returned(x):
     return x[0]
 
 
-@pytest.mark.parametrize("f, text", [(read_where_it_may_be_none, "best is None"), (none_is_returned, "the result is None")])
+@pytest.mark.parametrize(
+    "f, text",
+    [(read_where_it_may_be_none, "best is None"), (none_is_returned, "the result is None")],
+)
 def test_reading_none_raises_a_type_error(f, text):
     with pytest.raises(TypeError, match=text):
         s2s.grad(f)(X)
@@ -584,16 +641,22 @@ def forgotten_rows(x, m):
 
 @pytest.mark.lengthy
 def test_reverse_over_reverse_of_an_array_that_is_none_on_some_paths():
-    """What a tape has of it may have no elements, so what the second sweep reads there has no length to make a tape of."""
+    """What a tape has of it may have no elements, so what the second sweep reads there has no
+    length to make a tape of.
+    """
     x = np.array([0.3, 0.5, 0.7])
     g = s2s.grad(forgotten_rows)
     second = s2s.jacfwd(g)(x, 4)
     np.testing.assert_allclose(s2s.jacrev(g)(x, 4), second, rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(s2s.grad(lambda x: 0.5 * np.sum(g(x, 4) ** 2))(x), second @ g(x, 4), rtol=1e-12)
+    np.testing.assert_allclose(
+        s2s.grad(lambda x: 0.5 * np.sum(g(x, 4) ** 2))(x), second @ g(x, 4), rtol=1e-12
+    )
 
 
 @pytest.mark.compile
 def test_reverse_over_reverse_of_an_array_that_is_none_on_some_paths_compiled():
     x = np.array([0.3, 0.5, 0.7])
     g = s2s.grad(forgotten_rows)
-    np.testing.assert_allclose(s2s.jit(s2s.jacrev(g))(x, 4), s2s.jacfwd(g)(x, 4), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(
+        s2s.jit(s2s.jacrev(g))(x, 4), s2s.jacfwd(g)(x, 4), rtol=1e-12, atol=1e-14
+    )

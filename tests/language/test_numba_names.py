@@ -1,4 +1,6 @@
-"""Programs as Numba's users write them: what Numba's own names mean (front/eval/numba_calls.py), beside @njit, which is the function inside."""
+"""Programs as Numba's users write them: what Numba's own names mean (front/eval/numba_calls.py),
+beside @njit, which is the function inside.
+"""
 
 import numba
 import numpy as np
@@ -73,8 +75,13 @@ def unrolled_tuples(x):
     return s
 
 
-PROGRAMS = {f.__name__: f for f in (in_a_prange, typed_lists, typed_dicts, compiled_classes, unrolled_tuples)}
-PROGRAMS = {name: lambda c, f=f: f(X * c) for name, f in PROGRAMS.items()} | {"of_each_element": lambda c: of_each_element(X * c, 0.2)}
+PROGRAMS = {
+    f.__name__: f
+    for f in (in_a_prange, typed_lists, typed_dicts, compiled_classes, unrolled_tuples)
+}
+PROGRAMS = {name: lambda c, f=f: f(X * c) for name, f in PROGRAMS.items()} | {
+    "of_each_element": lambda c: of_each_element(X * c, 0.2)
+}
 
 
 @pytest.mark.lengthy

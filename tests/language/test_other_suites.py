@@ -1,4 +1,6 @@
-"""Programs of the kinds that the test suites of other systems are made of, those that once showed something."""
+"""Programs of the kinds that the test suites of other systems are made of, those that once showed
+something.
+"""
 
 from __future__ import annotations
 
@@ -145,21 +147,36 @@ def slices_of_nested_lists(x, n):
 
 
 CASES = [
-    (einsum_rows, M, M + 1), (einsum_product, M, V), (written_ahead, 0.3, 5), (written_ahead_known, 0.3),
-    (written_ahead_zip, 0.3, 5), (written_behind_backwards, 0.3, 5), (written_argument, [1.0, 2.0, 0.5]),
-    (rebound_in_the_loop, 0.3, 4), (dict_written_ahead, {"a": 1.0, "bb": 0.5, "c": 0.3}), (repeated_in_place, 0.3),
-    (member_repeated_in_place, 0.3), (taken_at_a_list, M), (slice_of_pairs, V), (slices_of_nested_lists, 0.4, 4),
+    (einsum_rows, M, M + 1),
+    (einsum_product, M, V),
+    (written_ahead, 0.3, 5),
+    (written_ahead_known, 0.3),
+    (written_ahead_zip, 0.3, 5),
+    (written_behind_backwards, 0.3, 5),
+    (written_argument, [1.0, 2.0, 0.5]),
+    (rebound_in_the_loop, 0.3, 4),
+    (dict_written_ahead, {"a": 1.0, "bb": 0.5, "c": 0.3}),
+    (repeated_in_place, 0.3),
+    (member_repeated_in_place, 0.3),
+    (taken_at_a_list, M),
+    (slice_of_pairs, V),
+    (slices_of_nested_lists, 0.4, 4),
 ]
 
 
-@pytest.mark.parametrize("f, args", [(f, args) for f, *args in CASES], ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(
+    "f, args", [(f, args) for f, *args in CASES], ids=lambda x: getattr(x, "__name__", "")
+)
 def test_programs(f, args):
     judge(f, *args)
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("f, args", [(einsum_product, (M, V)), (written_ahead, (0.3, 5)), (dict_written_ahead, CASES[8][1:])],
-                         ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(
+    "f, args",
+    [(einsum_product, (M, V)), (written_ahead, (0.3, 5)), (dict_written_ahead, CASES[8][1:])],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
 def test_programs_compiled(f, args):
     judge(f, *args, compiled=True, second=False)
 
@@ -168,9 +185,11 @@ def test_select_is_not_where():
     for f in choices, first_choice_wins:
         assert np.array_equal(s2s.vjp(f, V)[0], f(V))
     assert np.allclose(s2s.vjp(choices, V)[1](np.ones(4))[0], [1.0, np.cos(-1.0), 4.0, 3.0])
-    with pytest.raises(UnsupportedError, match="(?s)np.select of something other than lists.*as lists"):
+    with pytest.raises(UnsupportedError, match="(?s)np.select of something other than lists.*as "
+                                               "lists"):
         s2s.vjp(lambda x: np.select(x > 0, x), M)
-    with pytest.raises(TypeMismatchError, match="(?s)np.select with 1 conditions and 2 choices.*one choice for each"):
+    with pytest.raises(TypeMismatchError, match="(?s)np.select with 1 conditions and 2 "
+                                                "choices.*one choice for each"):
         s2s.vjp(lambda x: np.select([x > 0], [x, x]), V)
 
 
@@ -219,7 +238,11 @@ def removed_from_a_copy(x):
 
 
 def test_lists_that_change_their_length_while_a_loop_runs_over_them():
-    for f, x in (appended_while_run_over, [1.0, 2.0, 3.0]), (popped_while_run_over, 1.0), (repeated_while_run_over, 1.0):
+    for f, x in (
+        (appended_while_run_over, [1.0, 2.0, 3.0]),
+        (popped_while_run_over, 1.0),
+        (repeated_while_run_over, 1.0),
+    ):
         with pytest.raises(UnsupportedError) as error:
             s2s.grad(f)(x)
         assert "a list that changes its length while a loop runs over it" in str(error.value)
@@ -239,22 +262,32 @@ def dict_that_shrinks(d):
 
 
 def test_dicts_that_change_their_size():
-    with pytest.raises(UnsupportedError, match=r"(?s)a dict that changes its size while a loop runs over it.*loop over a copy"):
+    with pytest.raises(
+        UnsupportedError,
+        match=r"(?s)a dict that changes its size while a loop runs over it.*loop over a copy",
+    ):
         s2s.grad(dict_that_shrinks)({"a": 1.0, "b": 2.0})
 
 
 def test_has_aux_wants_a_pair():
     for t in s2s.grad, s2s.value_and_grad:
-        with pytest.raises(TypeMismatchError, match="(?s)has_aux=True, and .* returns .*float.*return a tuple: the number first"):
+        with pytest.raises(
+            TypeMismatchError,
+            match="(?s)has_aux=True, and .* returns .*float.*return a tuple: the number first",
+        ):
             t(lambda x: x * x, has_aux=True)(1.0)
-    with pytest.raises(TypeMismatchError, match="(?s)has_aux=True, and .* returns no pair.*return a tuple of two"):
+    with pytest.raises(TypeMismatchError, match="(?s)has_aux=True, and .* returns no pair.*return "
+                                                "a tuple of two"):
         s2s.vjp(lambda x: (x, x, x), 1.0, has_aux=True)
 
 
 def test_cotangents_are_nested_as_results():
     _, pull = s2s.vjp(lambda x: {"a": x, "b": x * x}, 2.0)
     assert pull({"a": 1.0, "b": 1.0}) == (5.0,)
-    with pytest.raises(TypeMismatchError, match=r"(?s)has the shapes \(\(\), \(\)\), and {'a': \(\), 'b': \(\)} is needed.*nest it"):
+    with pytest.raises(
+        TypeMismatchError,
+        match=r"(?s)has the shapes \(\(\), \(\)\), and {'a': \(\), 'b': \(\)} is needed.*nest it",
+    ):
         pull((1.0, 1.0))
     with pytest.raises(TypeMismatchError, match="nest it as what it goes with is nested"):
         s2s.vjp(lambda x: x * x, V)[1]((V,))
@@ -264,7 +297,11 @@ def test_cotangents_are_nested_as_results():
 
 def test_jacobians_of_nothing():
     empty = np.zeros(0)
-    assert s2s.jacrev(lambda x: x * x)(empty).shape == s2s.jacfwd(lambda x: x * x)(empty).shape == (0, 0)
+    assert (
+        s2s.jacrev(lambda x: x * x)(empty).shape
+        == s2s.jacfwd(lambda x: x * x)(empty).shape
+        == (0, 0)
+    )
     assert s2s.hessian(lambda x: np.sum(x * x))(np.zeros((0, 2))).shape == (0, 2, 0, 2)
 
 
@@ -278,7 +315,8 @@ def test_arrays_with_an_arithmetic_of_their_own():
         with pytest.raises(UnsupportedError, match="(?s)whose arithmetic is its own.*np.asarray"):
             f(x)
         assert np.array_equal(f(np.asarray(x)), 2 * np.asarray(x))
-    with pytest.raises(UnsupportedError, match="(?s)masked is a MaskedArray, whose arithmetic is its own.*with np.asarray"):
+    with pytest.raises(UnsupportedError, match="(?s)masked is a MaskedArray, whose arithmetic is "
+                                               "its own.*with np.asarray"):
         s2s.grad(lambda x: np.sum(x * masked))(np.ones(3))
 
 

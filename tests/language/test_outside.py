@@ -1,4 +1,6 @@
-"""What lives outside a function: lists, dicts and tuples of numbers, arrays, texts and functions that it closes over."""
+"""What lives outside a function: lists, dicts and tuples of numbers, arrays, texts and functions
+that it closes over.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,10 @@ SCALES = [1.5, 2.5, -0.5]
 TABLE = {"gain": 2.0, "bias": np.array([0.1, 0.2]), "name": "table"}
 ROWS = [[1.0, 2.0], [3.0]]
 MIXED = ("text", np.array([1.0, 2.0]), [0.5, 0.25], np.sin)
-LAYERS = [{"w": np.array([[0.3, 0.1], [0.2, -0.4]]), "act": np.tanh}, {"w": np.array([[1.0, 0.5]]), "act": np.sin}]
+LAYERS = [
+    {"w": np.array([[0.3, 0.1], [0.2, -0.4]]), "act": np.tanh},
+    {"w": np.array([[1.0, 0.5]]), "act": np.sin},
+]
 
 
 class Model:
@@ -70,7 +75,12 @@ def items(x):
 def unpacked(x):
     a, *rest = SCALES
     p = {**TABLE, "gain": x}
-    return a * p["gain"] + rest[1] * x ** 2 + np.array(SCALES) @ np.array([x, x, 1.0]) + (SCALES + [x])[3]
+    return (
+        a * p["gain"]
+        + rest[1] * x**2
+        + np.array(SCALES) @ np.array([x, x, 1.0])
+        + (SCALES + [x])[3]
+    )
 
 
 def matched(x):
@@ -107,12 +117,28 @@ def stepped(x):
 
 def joined(x):
     padded = np.concatenate([[0.0], x, SCALES])
-    return np.sum(padded[1:] * padded[:-1]) + np.sum(np.vstack([x, [1.0, 2.0]]) ** 2) + np.sum(np.hstack(([x[0]], x)) ** 3)
+    return (
+        np.sum(padded[1:] * padded[:-1])
+        + np.sum(np.vstack([x, [1.0, 2.0]]) ** 2)
+        + np.sum(np.hstack(([x[0]], x)) ** 3)
+    )
 
 
 X = np.array([0.4, 0.7])
-PROGRAMS = [(layers, X), (network, X), (indexed, 0.7), (rows, 0.7), (items, 0.7), (unpacked, 0.7), (matched, 0.7), (mixed, 0.7),
-            (copied, 0.7), (stepped, 0.7), (joined, X), (Model().energy, 0.7)]
+PROGRAMS = [
+    (layers, X),
+    (network, X),
+    (indexed, 0.7),
+    (rows, 0.7),
+    (items, 0.7),
+    (unpacked, 0.7),
+    (matched, 0.7),
+    (mixed, 0.7),
+    (copied, 0.7),
+    (stepped, 0.7),
+    (joined, X),
+    (Model().energy, 0.7),
+]
 
 
 @pytest.mark.parametrize("f, x", PROGRAMS, ids=lambda x: getattr(x, "__name__", ""))
@@ -121,7 +147,9 @@ def test_programs(f, x):
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("f, x", [(network, X), (rows, 0.7), (joined, X)], ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(
+    "f, x", [(network, X), (rows, 0.7), (joined, X)], ids=lambda x: getattr(x, "__name__", "")
+)
 def test_compiled(f, x):
     judge(f, x, compiled=True)
 
@@ -157,11 +185,20 @@ def test_changes_of_what_a_class_holds_are_seen():
         factors = [1.0, 2.0]
 
     def f(x):
-        return x ** Scaled.powers["of"] * sum(Scaled.factors) * (3.0 if 5.0 in Scaled.factors else 1.0) * (1.0 if Scaled.factors else 0.0)
+        return (
+            x ** Scaled.powers["of"]
+            * sum(Scaled.factors)
+            * (3.0 if 5.0 in Scaled.factors else 1.0)
+            * (1.0 if Scaled.factors else 0.0)
+        )
 
     g = s2s.value_and_grad(f)
-    for change in (lambda: Scaled.powers.update(of=3.0), lambda: Scaled.factors.append(5.0), Scaled.factors.clear,
-                   lambda: setattr(Scaled, "factors", [7.0])):
+    for change in (
+        lambda: Scaled.powers.update(of=3.0),
+        lambda: Scaled.factors.append(5.0),
+        Scaled.factors.clear,
+        lambda: setattr(Scaled, "factors", [7.0]),
+    ):
         assert g(2.0)[0] == f(2.0)
         change()
     assert g(2.0)[0] == f(2.0)
@@ -169,7 +206,12 @@ def test_changes_of_what_a_class_holds_are_seen():
 
 def found(x):
     words = ["a", x, None]
-    return x * (1.0 if "a" in words else 2.0) + x * x * (2.0 if x in words else 3.0) + ("b" in words) + (None in words) * x
+    return (
+        x * (1.0 if "a" in words else 2.0)
+        + x * x * (2.0 if x in words else 3.0)
+        + ("b" in words)
+        + (None in words) * x
+    )
 
 
 def test_texts_among_numbers_are_found():
@@ -205,16 +247,29 @@ def appends_elsewhere(x):
     return x
 
 
-@pytest.mark.parametrize("f, kind", [(appends, "list"), (extends, "list"), (updates, "dict"), (sorts_a_row, "list"),
-                                     (appends_elsewhere, "list")])
+@pytest.mark.parametrize(
+    "f, kind",
+    [
+        (appends, "list"),
+        (extends, "list"),
+        (updates, "dict"),
+        (sorts_a_row, "list"),
+        (appends_elsewhere, "list"),
+    ],
+)
 def test_what_lives_outside_is_not_written_into(f, kind):
-    with pytest.raises(s2s.UnsupportedError, match=rf"this writes into \w+, which lives outside the function\n"
-                                                   rf"Instead: pass the {kind} as an argument and return it, or take a copy first"):
+    with pytest.raises(
+        s2s.UnsupportedError,
+        match=rf"this writes into \w+, which lives outside the function\n"
+        rf"Instead: pass the {kind} as an argument and return it, or take a copy first",
+    ):
         s2s.grad(f)(2.0)
 
 
 def test_vectors_of_trees_made_outside():
-    """The way to an optimiser: the vector outside, and a tree of it inside what is differentiated."""
+    """The way to an optimiser: the vector outside, and a tree of it inside what is
+    differentiated.
+    """
     tree = {"w": np.arange(4.0).reshape(2, 2), "b": (1.5, [np.ones(3), None])}
     start, unravel = s2s.ravel_pytree(tree)
 
@@ -229,5 +284,6 @@ def test_a_structure_is_what_flatten_returns():
     def f(x):
         return s2s.tree.unflatten("abc", [x])
 
-    with pytest.raises(s2s.UnsupportedError, match="tree.unflatten of a str\nInstead: give it what tree.flatten returns"):
+    with pytest.raises(s2s.UnsupportedError, match="tree.unflatten of a str\n"
+                                                   "Instead: give it what tree.flatten returns"):
         s2s.grad(f)(2.0)

@@ -106,7 +106,7 @@ def test_compiled_program(f, args):
     judge(f, *args, compiled=True)
 
 
-# ------------------------------------------------- JAX #347, #1052, #2947, #5798: nan from the side not taken
+# --------------------------------------- JAX #347, #1052, #2947, #5798: nan from the side not taken
 
 
 def log_or_zero(x):
@@ -178,7 +178,11 @@ EXPECTED = [
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("through", [lambda t: t, pytest.param(s2s.jit, marks=pytest.mark.compile)], ids=["python", "jit"])
+@pytest.mark.parametrize(
+    "through",
+    [lambda t: t, pytest.param(s2s.jit, marks=pytest.mark.compile)],
+    ids=["python", "jit"],
+)
 @pytest.mark.parametrize("f, x, first, second", EXPECTED)
 def test_what_is_not_taken_makes_no_nan(f, x, first, second, through):
     x = np.array(x)

@@ -1,4 +1,6 @@
-"""Whole programs of many fields, written as their authors would, each judged in every mode and order."""
+"""Whole programs of many fields, written as their authors would, each judged in every mode and
+order.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ COMPILED = []
 rng = np.random.default_rng(42)
 
 
-# --- mechanics ---------------------------------------------------------------------------------------------------
+# --- mechanics ------------------------------------------------------------------------------------
 
 class Body:
     def __init__(self, mass, position, velocity):
@@ -86,7 +88,13 @@ class Gravity:
         return self.history
 
 
-@case(np.array([1.0, 0.5, 0.2]), np.array([[0.0, 0.0], [1.0, 0.1], [-0.4, 1.3]]), np.array([[0.0, 0.1], [0.2, 0.9], [-0.8, 0.0]]), 0.02, 4)
+@case(
+    np.array([1.0, 0.5, 0.2]),
+    np.array([[0.0, 0.0], [1.0, 0.1], [-0.4, 1.3]]),
+    np.array([[0.0, 0.1], [0.2, 0.9], [-0.8, 0.0]]),
+    0.02,
+    4,
+)
 def n_body(masses, positions, velocities, dt, steps):
     bodies = [Body(masses[k], positions[k].copy(), velocities[k].copy()) for k in range(3)]
     system = Gravity(bodies, G=1.1)
@@ -178,8 +186,12 @@ def double_pendulum(theta, omega0, g, l1, l2, dt, steps):
         t1, t2, w1, w2 = s
         c, s12 = np.cos(t1 - t2), np.sin(t1 - t2)
         den = 2.0 - c * c
-        a1 = (g * (np.sin(t2) * c - 2 * np.sin(t1)) - (l2 * w2**2 + l1 * w1**2 * c) * s12) / (l1 * den)
-        a2 = (2 * (l1 * w1**2 * s12 - g * np.sin(t2) + g * np.sin(t1) * c) + l2 * w2**2 * s12 * c) / (l2 * den)
+        a1 = (g * (np.sin(t2) * c - 2 * np.sin(t1)) - (l2 * w2**2 + l1 * w1**2 * c) * s12) / (
+            l1 * den
+        )
+        a2 = (
+            2 * (l1 * w1**2 * s12 - g * np.sin(t2) + g * np.sin(t1) * c) + l2 * w2**2 * s12 * c
+        ) / (l2 * den)
         return np.array([w1, w2, a1, a2])
 
     state = np.array([theta[0], theta[1], omega0, omega0])
@@ -196,7 +208,7 @@ def double_pendulum(theta, omega0, g, l1, l2, dt, steps):
     return x.mean() + trajectory[-1] @ trajectory[-1]
 
 
-# --- ordinary differential equations ---------------------------------------------------------------------------------
+# --- ordinary differential equations --------------------------------------------------------------
 
 class StepTooSmall(Exception):
     pass
@@ -209,8 +221,13 @@ def rk45_step(f, t, y, h):
     k4 = f(t + 12 * h / 13, y + h * (1932 * k1 - 7200 * k2 + 7296 * k3) / 2197)
     k5 = f(t + h, y + h * (439 * k1 / 216 - 8 * k2 + 3680 * k3 / 513 - 845 * k4 / 4104))
     new = y + h * (25 * k1 / 216 + 1408 * k3 / 2565 + 2197 * k4 / 4104 - k5 / 5)
-    k6 = f(t + h / 2, y + h * (-8 * k1 / 27 + 2 * k2 - 3544 * k3 / 2565 + 1859 * k4 / 4104 - 11 * k5 / 40))
-    other = y + h * (16 * k1 / 135 + 6656 * k3 / 12825 + 28561 * k4 / 56430 - 9 * k5 / 50 + 2 * k6 / 55)
+    k6 = f(
+        t + h / 2,
+        y + h * (-8 * k1 / 27 + 2 * k2 - 3544 * k3 / 2565 + 1859 * k4 / 4104 - 11 * k5 / 40),
+    )
+    other = y + h * (
+        16 * k1 / 135 + 6656 * k3 / 12825 + 28561 * k4 / 56430 - 9 * k5 / 50 + 2 * k6 / 55
+    )
     return new, np.max(np.abs(new - other))
 
 
@@ -275,7 +292,14 @@ def step_control_by_exceptions(y, k, h):
     return y * (1 + 0.01 * rejected)
 
 
-@case({"r1": 0.04, "r2": 3.0, "r3": 1.5}, np.array([1.0, 0.0, 0.0]), 0.05, 10, compiled=True, quick=True)
+@case(
+    {"r1": 0.04, "r2": 3.0, "r3": 1.5},
+    np.array([1.0, 0.0, 0.0]),
+    0.05,
+    10,
+    compiled=True,
+    quick=True,
+)
 def chemical_kinetics(rates, c0, dt, steps):
     reactions = [
         ("r1", [0], [1]),
@@ -328,8 +352,12 @@ def van_der_pol_implicit(y, mu, dt, steps):
     for _ in range(steps):
         z = y.copy()
         for _ in range(20):
-            F = np.array([z[0] - y[0] - dt * z[1], z[1] - y[1] - dt * (mu * (1 - z[0]**2) * z[1] - z[0])])
-            J = np.array([[1.0, -dt], [dt * (2 * mu * z[0] * z[1] + 1), 1 - dt * mu * (1 - z[0]**2)]])
+            F = np.array(
+                [z[0] - y[0] - dt * z[1], z[1] - y[1] - dt * (mu * (1 - z[0] ** 2) * z[1] - z[0])]
+            )
+            J = np.array(
+                [[1.0, -dt], [dt * (2 * mu * z[0] * z[1] + 1), 1 - dt * mu * (1 - z[0] ** 2)]]
+            )
             dz = np.linalg.solve(J, -F)
             z += dz
             if np.max(np.abs(dz)) < 1e-13:
@@ -340,7 +368,7 @@ def van_der_pol_implicit(y, mu, dt, steps):
     return y[0] * y[1]
 
 
-# --- linear algebra --------------------------------------------------------------------------------------------------
+# --- linear algebra -------------------------------------------------------------------------------
 
 A4 = rng.normal(size=(4, 4)) + 4 * np.eye(4)
 S4 = A4 @ A4.T
@@ -531,7 +559,7 @@ def fem_assembly(k, load, offsets):
     return u @ f + np.max(u)
 
 
-# --- optimisation ----------------------------------------------------------------------------------------------------
+# --- optimisation ---------------------------------------------------------------------------------
 
 def rosenbrock_and_slope(x, a, b):
     value = (a - x[0])**2 + b * (x[1] - x[0]**2)**2
@@ -651,10 +679,17 @@ def bisection_then_newton(lo, hi, c):
     return root**2
 
 
-# --- statistics and learning -----------------------------------------------------------------------------------------
+# --- statistics and learning ----------------------------------------------------------------------
 
-@case({"F": np.array([[1.0, 0.1], [0.0, 0.95]]), "H": np.array([[1.0, 0.0]]), "Q": 0.01 * np.eye(2), "R": np.array([[0.2]])},
-      rng.normal(size=5))
+@case(
+    {
+        "F": np.array([[1.0, 0.1], [0.0, 0.95]]),
+        "H": np.array([[1.0, 0.0]]),
+        "Q": 0.01 * np.eye(2),
+        "R": np.array([[0.2]]),
+    },
+    rng.normal(size=5),
+)
 def kalman_filter(model, observations):
     F, H, Q, R = (model[k] for k in ("F", "H", "Q", "R"))
     state = {"x": np.zeros(2), "P": np.eye(2)}
@@ -695,7 +730,11 @@ def hmm_forward_backward(transition_logits, emission_logits, start_logits, obser
     return sum(map(math.log, scales)) + gammas[2, 1]
 
 
-@case([(rng.normal(size=(4, 3)), np.zeros(4)), (rng.normal(size=(2, 4)), np.zeros(2))], rng.normal(size=(5, 3)), [0, 1, 1, 0, 1])
+@case(
+    [(rng.normal(size=(4, 3)), np.zeros(4)), (rng.normal(size=(2, 4)), np.zeros(2))],
+    rng.normal(size=(5, 3)),
+    [0, 1, 1, 0, 1],
+)
 def mlp_cross_entropy(params, X, labels):
     def forward(x):
         *hidden, last = params
@@ -742,7 +781,9 @@ class LSTMCell:
         return LSTMState(sigmoid(o) * np.tanh(c), c)
 
 
-@case(LSTMCell(rng.normal(size=(8, 3)), rng.normal(size=(8, 2)), np.zeros(8)), rng.normal(size=(4, 3)))
+@case(
+    LSTMCell(rng.normal(size=(8, 3)), rng.normal(size=(8, 2)), np.zeros(8)), rng.normal(size=(4, 3))
+)
 def lstm(cell, xs):
     state = cell.initial()
     outputs = []
@@ -782,14 +823,20 @@ def em_for_a_mixture(X, means, iterations):
         logp = np.empty((len(X), K))
         for k in range(K):
             d2 = ((X - means[k])**2).sum(axis=1)
-            logp[:, k] = np.log(weights[k]) - 0.5 * d2 / variances[k] - 0.5 * d * np.log(2 * np.pi * variances[k])
+            logp[:, k] = (
+                np.log(weights[k])
+                - 0.5 * d2 / variances[k]
+                - 0.5 * d * np.log(2 * np.pi * variances[k])
+            )
         norm = np.logaddexp.reduce(logp, axis=1) if False else np.log(np.sum(np.exp(logp), axis=1))
         loglik.append(norm.sum())
         resp = np.exp(logp - norm[:, None])
         Nk = resp.sum(axis=0)
         weights = Nk / len(X)
         means = resp.T @ X / Nk[:, None]
-        variances = np.array([(resp[:, k] * ((X - means[k])**2).sum(1)).sum() / (d * Nk[k]) for k in range(K)])
+        variances = np.array(
+            [(resp[:, k] * ((X - means[k]) ** 2).sum(1)).sum() / (d * Nk[k]) for k in range(K)]
+        )
     return loglik[-1] - loglik[0] + variances[0]
 
 
@@ -829,7 +876,11 @@ def metropolis(sigma, mu, rng):
     return np.mean(samples) + 0.1 * accepted / 8 + e
 
 
-@case(np.linspace(0, 1, 6), np.sin(np.linspace(0, 1, 6)), {"length": 0.3, "amplitude": 1.2, "noise": 0.1})
+@case(
+    np.linspace(0, 1, 6),
+    np.sin(np.linspace(0, 1, 6)),
+    {"length": 0.3, "amplitude": 1.2, "noise": 0.1},
+)
 def gaussian_process(x, y, theta):
     def kernel(a, b, *, length, amplitude, **_):
         return amplitude**2 * np.exp(-0.5 * (a - b)**2 / length**2)
@@ -843,7 +894,7 @@ def gaussian_process(x, y, theta):
     return 0.5 * z @ z + np.sum(np.log(np.diag(L))) + 0.5 * len(x) * np.log(2 * np.pi)
 
 
-# --- finance ---------------------------------------------------------------------------------------------------------
+# --- finance --------------------------------------------------------------------------------------
 
 class Kind(Enum):
     CALL = auto()
@@ -897,7 +948,7 @@ def asian_option(S0, sigma, r, rng, K, paths, steps):
     return np.exp(-r) * np.mean(payoffs)
 
 
-# --- signals, images, numbers ----------------------------------------------------------------------------------------
+# --- signals, images, numbers ---------------------------------------------------------------------
 
 def fft(x):
     n = len(x)
@@ -967,7 +1018,9 @@ def adaptive_simpson(f, a, b, tol, depth=0):
     whole, left, right = rule(a, b), rule(a, m), rule(m, b)
     if depth >= 10 or abs(left + right - whole) < 15 * tol:
         return left + right + (left + right - whole) / 15
-    return adaptive_simpson(f, a, m, tol / 2, depth + 1) + adaptive_simpson(f, m, b, tol / 2, depth + 1)
+    return adaptive_simpson(f, a, m, tol / 2, depth + 1) + adaptive_simpson(
+        f, m, b, tol / 2, depth + 1
+    )
 
 
 def bump(t, centre, width):
@@ -979,7 +1032,11 @@ def quadrature(centre, width, end):
     return adaptive_simpson(partial(bump, centre=centre, width=width), 0.0, end, 1e-5)
 
 
-@case(np.array([0.0, 0.4, 1.0, 1.7, 2.0]), np.array([1.0, 0.2, -0.5, 0.3, 0.9]), np.array([0.1, 0.9, 1.2, 1.95]))
+@case(
+    np.array([0.0, 0.4, 1.0, 1.7, 2.0]),
+    np.array([1.0, 0.2, -0.5, 0.3, 0.9]),
+    np.array([0.1, 0.9, 1.2, 1.95]),
+)
 def natural_spline(x, y, at):
     n = len(x)
     h = np.diff(x)
@@ -992,7 +1049,11 @@ def natural_spline(x, y, at):
     M = np.linalg.solve(A, r)
     k = np.clip(np.searchsorted(x, at) - 1, 0, n - 2)
     a, b = x[k + 1] - at, at - x[k]
-    s = (M[k] * a**3 + M[k + 1] * b**3) / (6 * h[k]) + (y[k] / h[k] - M[k] * h[k] / 6) * a + (y[k + 1] / h[k] - M[k + 1] * h[k] / 6) * b
+    s = (
+        (M[k] * a**3 + M[k + 1] * b**3) / (6 * h[k])
+        + (y[k] / h[k] - M[k] * h[k] / 6) * a
+        + (y[k + 1] / h[k] - M[k + 1] * h[k] / 6) * b
+    )
     return np.sum(s**2)
 
 
@@ -1007,7 +1068,9 @@ def bilateral_filter(image, sigma_s, sigma_r):
         window = padded[i:i + 2 * r + 1, j:j + 2 * r + 1]
         xx = np.arange(-r, r + 1)[None, :]
         yy = xx.T
-        w = np.exp(-(xx**2 + yy**2) / (2 * sigma_s**2)) * np.exp(-(window - centre)**2 / (2 * sigma_r**2))
+        w = np.exp(-(xx**2 + yy**2) / (2 * sigma_s**2)) * np.exp(
+            -((window - centre) ** 2) / (2 * sigma_r**2)
+        )
         out[i, j] = np.sum(w * window) / np.sum(w)
     return np.mean((out - image.mean())**2)
 
@@ -1028,7 +1091,10 @@ class Sphere:
         return t if t > 1e-6 else math.inf
 
 
-@case([Sphere(np.array([0.0, 0.0, 3.0]), 1.0), Sphere(np.array([0.7, 0.5, 2.0]), 0.4, 0.5)], np.array([1.0, 1.0, -1.0]))
+@case(
+    [Sphere(np.array([0.0, 0.0, 3.0]), 1.0), Sphere(np.array([0.7, 0.5, 2.0]), 0.4, 0.5)],
+    np.array([1.0, 1.0, -1.0]),
+)
 def ray_tracer(scene, light):
     light = light / np.linalg.norm(light)
     total = 0.0
@@ -1053,7 +1119,7 @@ def encoded(text):
     return np.array(["ACGT".index(c) for c in text])
 
 
-# --- dynamic programming, search, automata ---------------------------------------------------------------------------
+# --- dynamic programming, search, automata --------------------------------------------------------
 
 @case(encoded("GATTACA"), encoded("GCATGC"), 1.0, -0.7, -0.9, 0.5)
 def needleman_wunsch_soft(a, b, match, mismatch, gap, temperature):
@@ -1138,4 +1204,9 @@ def test_an_index_that_is_read_is_not_called_as_what_nothing_reads():
 
 def test_objects_that_are_indexed_for_what_they_make_are_read():
     step = 1e-6
-    np.testing.assert_allclose(s2s.grad(gridded)(2.0), (gridded(2.0 + step) - gridded(2.0 - step)) / (2 * step), rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(
+        s2s.grad(gridded)(2.0),
+        (gridded(2.0 + step) - gridded(2.0 - step)) / (2 * step),
+        rtol=1e-8,
+        atol=1e-9,
+    )

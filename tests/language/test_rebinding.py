@@ -1,4 +1,6 @@
-"""What a program reads from outside may change between calls: values are seen, functions and strings regenerate the code."""
+"""What a program reads from outside may change between calls: values are seen, functions and
+strings regenerate the code.
+"""
 
 import functools
 import types
@@ -9,10 +11,13 @@ import pytest
 
 import s2s
 
-WAYS = [pytest.param(s2s.grad, id="grad"), pytest.param(lambda f: s2s.grad(lambda x: f(x)), id="called"),
-        pytest.param(lambda f: lambda x: s2s.jvp(f, (x,), (1.0,))[1], id="jvp"),
-        pytest.param(lambda f: lambda x: s2s.vmap(s2s.grad(f))(np.array([x, x]))[1], id="vmap"),
-        pytest.param(lambda f: s2s.jit(s2s.grad(f)), id="jit", marks=pytest.mark.compile)]
+WAYS = [
+    pytest.param(s2s.grad, id="grad"),
+    pytest.param(lambda f: s2s.grad(lambda x: f(x)), id="called"),
+    pytest.param(lambda f: lambda x: s2s.jvp(f, (x,), (1.0,))[1], id="jvp"),
+    pytest.param(lambda f: lambda x: s2s.vmap(s2s.grad(f))(np.array([x, x]))[1], id="vmap"),
+    pytest.param(lambda f: s2s.jit(s2s.grad(f)), id="jit", marks=pytest.mark.compile),
+]
 
 
 def tripled(t):
@@ -70,12 +75,18 @@ def closures_change():
 
 
 def attributes_change():
-    space, table, library = SimpleNamespace(f=tripled, k=2.0), {"f": tripled, "k": 2.0}, types.ModuleType("library")
+    space, table, library = (
+        SimpleNamespace(f=tripled, k=2.0),
+        {"f": tripled, "k": 2.0},
+        types.ModuleType("library"),
+    )
     library.f, library.k, library.deep = tripled, 2.0, SimpleNamespace(f=tripled)
     functions = [tripled]
 
     def f(x):
-        return (space.f(x) * space.k + table["f"](x) * table["k"]) * library.f(x) * library.k + functions[0](x) * library.deep.f(x)
+        return (space.f(x) * space.k + table["f"](x) * table["k"]) * library.f(
+            x
+        ) * library.k + functions[0](x) * library.deep.f(x)
 
     yield f
     space.k = table["k"] = library.k = 3.0
@@ -200,8 +211,15 @@ def wrappers_change():
     yield f
 
 
-PROGRAMS = [globals_change, closures_change, attributes_change, methods_change, transformed_functions_inside_change,
-            code_and_defaults_change, wrappers_change]
+PROGRAMS = [
+    globals_change,
+    closures_change,
+    attributes_change,
+    methods_change,
+    transformed_functions_inside_change,
+    code_and_defaults_change,
+    wrappers_change,
+]
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -1,4 +1,6 @@
-"""Functions that call themselves, or one another: sums over halves, transforms, sorts, trees, quadrature."""
+"""Functions that call themselves, or one another: sums over halves, transforms, sorts, trees,
+quadrature.
+"""
 
 from __future__ import annotations
 
@@ -498,23 +500,54 @@ def sum_of_power(a):
 
 
 QUICK = [
-    (fib, (5, 0.7), None), (pairwise, (X8[:5],), None), (hanoi, (2, 0, 1, 2, np.array([1.0, 2.0, 3.0])), None),
-    (with_method, (0.8, 3), None), (lambda_rec, (0.8, 3), None), (collatz, (3, 0.8), None), (even, (5, 0.3), None),
-    (uses_pair, (3, 0.8), None), (scaled, (3, 0.8), None), (checked, (3, 0.5), None), (both_flags, (0.7,), None),
-    (nothing_returned, (0.7, 3), None), (parts_of_other_lengths, (X8[:5],), None),
+    (fib, (5, 0.7), None),
+    (pairwise, (X8[:5],), None),
+    (hanoi, (2, 0, 1, 2, np.array([1.0, 2.0, 3.0])), None),
+    (with_method, (0.8, 3), None),
+    (lambda_rec, (0.8, 3), None),
+    (collatz, (3, 0.8), None),
+    (even, (5, 0.3), None),
+    (uses_pair, (3, 0.8), None),
+    (scaled, (3, 0.8), None),
+    (checked, (3, 0.5), None),
+    (both_flags, (0.7,), None),
+    (nothing_returned, (0.7, 3), None),
+    (parts_of_other_lengths, (X8[:5],), None),
 ]
 SLOW = [
-    (quad_global, (0.1, 1.3), None), (quad_lambda, (0.1, 1.3, 2.0), None), (ackermann, (2, 2.0, 0.4), None),
-    (sorted_dot, (X8, W8), None), (quick_dot, (X8, W8), None), (power_spectrum, (X8, W8), None), (logdet, (M,), None),
-    (expression, (0.3, 0.8, 1.1), None), (knap, (0, 7, np.array([2, 3, 4, 5]), np.array([1.0, 2.0, 2.5, 3.0])), 3),
-    (closure_rec, (0.8, 4), None), (uses_lambda, (4, 0.8), None), (in_loop, (0.8, 6), None),
-    (rec_in_loop, (4, 0.8), None), (rec_while, (4, 0.8), None), (ode_loss, (1.5, np.array([1.0, 0.2])), None),
-    (strassen_loss, (M, M.T @ M), None), (hp, (5, 0.3), None), (mutual3a, (6, 0.4), None), (spectrum, (X8, W8), None),
-    (visit_nodes, (np.array([1, 3, -1, -1]), np.array([2, -1, -1, -1]), np.array([1.5, 0.5, 2.0, 0.7]), 0), 2),
-    (sum_of_squares, (X8, 0, 8), None), (params_rec, ({"w": 1.2, "b": 0.4}, 2), None), (through_views, (X8[:6],), None),
+    (quad_global, (0.1, 1.3), None),
+    (quad_lambda, (0.1, 1.3, 2.0), None),
+    (ackermann, (2, 2.0, 0.4), None),
+    (sorted_dot, (X8, W8), None),
+    (quick_dot, (X8, W8), None),
+    (power_spectrum, (X8, W8), None),
+    (logdet, (M,), None),
+    (expression, (0.3, 0.8, 1.1), None),
+    (knap, (0, 7, np.array([2, 3, 4, 5]), np.array([1.0, 2.0, 2.5, 3.0])), 3),
+    (closure_rec, (0.8, 4), None),
+    (uses_lambda, (4, 0.8), None),
+    (in_loop, (0.8, 6), None),
+    (rec_in_loop, (4, 0.8), None),
+    (rec_while, (4, 0.8), None),
+    (ode_loss, (1.5, np.array([1.0, 0.2])), None),
+    (strassen_loss, (M, M.T @ M), None),
+    (hp, (5, 0.3), None),
+    (mutual3a, (6, 0.4), None),
+    (spectrum, (X8, W8), None),
+    (
+        visit_nodes,
+        (np.array([1, 3, -1, -1]), np.array([2, -1, -1, -1]), np.array([1.5, 0.5, 2.0, 0.7]), 0),
+        2,
+    ),
+    (sum_of_squares, (X8, 0, 8), None),
+    (params_rec, ({"w": 1.2, "b": 0.4}, 2), None),
+    (through_views, (X8[:6],), None),
     (sorted_by_parts, (X8[:6],), None),
-    (julia_size, (0.3,), None), (spread_out, (1.0, 2.0, 3.0, 0.5), None), (comprehended, (0.8, 2), None),
-    (grows, (X8[:2], 3), None), (sum_of_power, (0.2 * M[:2, :2],), None),
+    (julia_size, (0.3,), None),
+    (spread_out, (1.0, 2.0, 3.0, 0.5), None),
+    (comprehended, (0.8, 2), None),
+    (grows, (X8[:2], 3), None),
+    (sum_of_power, (0.2 * M[:2, :2],), None),
 ]
 COMPILED = [fib, even, uses_pair, checked, sum_of_squares, visit_nodes]
 
@@ -543,8 +576,9 @@ def test_a_function_that_calls_itself_compiled(f, args, wrt):
 def test_each_function_is_printed_once():
     gradient = s2s.grad(fib, argnums=1)
     gradient(4, 0.7)
-    assert [line.split("(")[0] for line in gradient.source.splitlines() if line.startswith("def ")] == [
-        "def fib_fwd", "def fib_bwd", "def fib_grad"]
+    assert [
+        line.split("(")[0] for line in gradient.source.splitlines() if line.startswith("def ")
+    ] == ["def fib_fwd", "def fib_bwd", "def fib_grad"]
 
 
 def solve(A, b):
@@ -575,7 +609,9 @@ def test_a_function_with_a_decorator_calls_itself_by_its_name():
     for gradient in (s2s.grad(decorated, argnums=1), s2s.jit(s2s.grad(decorated, argnums=1))):
         assert gradient(6, 0.3) == pytest.approx(plain(6, 0.3 + 1e-20j).imag / 1e-20, rel=1e-12)
     assert decorated_even(3, 0.7) == pytest.approx(2 * np.sin(0.49) ** 2, rel=1e-14)
-    assert s2s.grad(decorated_even, argnums=1)(3, 0.7) == pytest.approx(2 * np.sin(2 * 0.49) * 2 * 0.7, rel=1e-12)
+    assert s2s.grad(decorated_even, argnums=1)(3, 0.7) == pytest.approx(
+        2 * np.sin(2 * 0.49) * 2 * 0.7, rel=1e-12
+    )
 
 
 @s2s.jit
@@ -592,7 +628,8 @@ def added(a, b):
 
 
 def test_what_is_compiled_leaves_the_arrays_of_its_caller():
-    with pytest.raises(UnsupportedError, match="halved, which writes to its arguments, by the name of the compiled function"):
+    with pytest.raises(UnsupportedError, match="halved, which writes to its arguments, by the "
+                                               "name of the compiled function"):
         s2s.grad(halved)(X8, 3)
 
     def f(x):
@@ -601,7 +638,9 @@ def test_what_is_compiled_leaves_the_arrays_of_its_caller():
         return np.sum(y * y)
 
     for call in (f, s2s.grad(f)):
-        with pytest.raises(UnsupportedError, match="added, which writes to its arguments and returns nothing"):
+        with pytest.raises(
+            UnsupportedError, match="added, which writes to its arguments and returns nothing"
+        ):
             call(X8)
 
 
@@ -648,7 +687,9 @@ def test_reading_elements_makes_no_array_in_each_call():
 
 def test_lanes_go_as_deep_as_they_go():
     depths, xs = np.array([3, 1, 2]), np.array([0.3, 0.4, 0.5])
-    assert np.array_equal(s2s.vmap(scaled)(depths, xs), [scaled(int(n), x) for n, x in zip(depths, xs)])
+    assert np.array_equal(
+        s2s.vmap(scaled)(depths, xs), [scaled(int(n), x) for n, x in zip(depths, xs)]
+    )
     slopes = s2s.vmap(s2s.grad(scaled, argnums=1))(depths, xs)
     assert np.allclose(slopes, [s2s.grad(scaled, argnums=1)(int(n), x) for n, x in zip(depths, xs)])
 
@@ -676,12 +717,17 @@ def test_a_second_process_compiles_it_again(tmp_path):
     program.write_text("import s2s\n\ndef f(n, x):\n    return x if n == 0 else x * f(n - 1, x)\n\n"
                        "print(s2s.jit(s2s.value_and_grad(f, argnums=1))(3, 2.0))\n")
     for _ in range(2):
-        done = subprocess.run([sys.executable, str(program)], env={**os.environ, "S2S_CACHE_DIR": str(tmp_path)},
-                              capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, str(program)],
+            env={**os.environ, "S2S_CACHE_DIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.stdout == "(16.0, 32.0)\n", done.stderr
 
 
-# ------------------------------------------------------------------------------------------ refusals
+# ----------------------------------------------------------------------------------------- refusals
 
 
 def forever(x):
@@ -753,15 +799,38 @@ def nested(tree, x):
 
 
 REFUSED = [
-    (forever, (1.0,), "forever calls itself on every path", "let one path return without calling it"),
-    (two_names, (X8[:3],), "add_first writes into an array that it is given by two names", "pass the array once"),
-    (given_and_closed_over, (X8[:3],), "double writes into an array that it is also given", "use the argument only"),
-    (collected, (0.5, 3), "collect, which calls itself, changes a list or an object from outside",
-     "return what is new, or write it into an array"),
+    (
+        forever,
+        (1.0,),
+        "forever calls itself on every path",
+        "let one path return without calling it",
+    ),
+    (
+        two_names,
+        (X8[:3],),
+        "add_first writes into an array that it is given by two names",
+        "pass the array once",
+    ),
+    (
+        given_and_closed_over,
+        (X8[:3],),
+        "double writes into an array that it is also given",
+        "use the argument only",
+    ),
+    (
+        collected,
+        (0.5, 3),
+        "collect, which calls itself, changes a list or an object from outside",
+        "return what is new, or write it into an array",
+    ),
     (written_after, (X8[:3],), "may or may not share memory with x", "take a copy (`.copy()`)"),
     (caught, (0.5, 2), "checked, which calls itself, inside `try`", "call it before the `try`"),
-    (nested, (0.5, 0.7), "nested calls itself with arguments of ever other types",
-     "give it arguments of one type at every depth, or write a loop"),
+    (
+        nested,
+        (0.5, 0.7),
+        "nested calls itself with arguments of ever other types",
+        "give it arguments of one type at every depth, or write a loop",
+    ),
 ]
 
 
@@ -775,7 +844,8 @@ def test_refused_with_a_line_and_a_remedy(f, args, message, remedy):
 
 
 def test_a_gpu_is_refused():
-    with pytest.raises(UnsupportedError, match="fib calls itself, which the threads of a GPU do not") as caught:
+    with pytest.raises(UnsupportedError, match="fib calls itself, which the threads of a GPU do "
+                                               "not") as caught:
         s2s.jit(fib, target="cuda")(4, 0.7)
     assert 'write a loop, or leave target="cuda" away' in str(caught.value)
 
@@ -826,9 +896,17 @@ def caught_remedied(x, n):
         return x
 
 
-@pytest.mark.parametrize("f, args", [(two_names_remedied, (X8[:3],)), (given_remedied, (X8[:3],)),
-                                     (collected_remedied, (0.5, 3)), (written_after_remedied, (X8[:3],)),
-                                     (caught_remedied, (0.5, 2))], ids=named)
+@pytest.mark.parametrize(
+    "f, args",
+    [
+        (two_names_remedied, (X8[:3],)),
+        (given_remedied, (X8[:3],)),
+        (collected_remedied, (0.5, 3)),
+        (written_after_remedied, (X8[:3],)),
+        (caught_remedied, (0.5, 2)),
+    ],
+    ids=named,
+)
 def test_the_remedies_work(f, args):
     judge(f, *args, second=False)
 
@@ -843,15 +921,28 @@ def turned(x, n):
     return np.sin(turned(x * 0.9, n - 1)) * x
 
 
-@pytest.mark.parametrize("f, at", [
-    (lambda x: s2s.vjp(lambda x: s2s.jvp(lambda x: powers(x, 3), (x,), (1.0,))[1], x)[1](1.0)[0], 0.5),
-    (lambda x: s2s.jacrev(lambda x: powers(x[0], 3) * x)(x), np.array([0.3, 0.7])),
-    (s2s.grad(lambda x: np.sum(turned(x, 2))), np.array([0.3, 0.7])),
-    (lambda x: s2s.jvp(s2s.grad(lambda x: np.sum(turned(x, 2))), (x,), (x,))[1], np.array([0.3, 0.7])),
-    (lambda x: np.sum(s2s.vmap(lambda v: powers(v, 2) * v)(x)), np.array([0.3, 0.7])),
-])
+@pytest.mark.parametrize(
+    "f, at",
+    [
+        (
+            lambda x: s2s.vjp(lambda x: s2s.jvp(lambda x: powers(x, 3), (x,), (1.0,))[1], x)[1](
+                1.0
+            )[0],
+            0.5,
+        ),
+        (lambda x: s2s.jacrev(lambda x: powers(x[0], 3) * x)(x), np.array([0.3, 0.7])),
+        (s2s.grad(lambda x: np.sum(turned(x, 2))), np.array([0.3, 0.7])),
+        (
+            lambda x: s2s.jvp(s2s.grad(lambda x: np.sum(turned(x, 2))), (x,), (x,))[1],
+            np.array([0.3, 0.7]),
+        ),
+        (lambda x: np.sum(s2s.vmap(lambda v: powers(v, 2) * v)(x)), np.array([0.3, 0.7])),
+    ],
+)
 def test_linearized_derivatives_of_functions_that_call_themselves(f, at):
-    """A call that is run again beside its tangents begins with the tapes as they were, as often as the map is called."""
+    """A call that is run again beside its tangents begins with the tapes as they were, as often as
+    the map is called.
+    """
     d, h = np.ones_like(at)[()] if np.ndim(at) else 1.0, 1e-6
     expected = (np.asarray(f(at + h * d)) - np.asarray(f(at - h * d))) / (2 * h)
     y, forward = s2s.linearize(f, at)

@@ -99,9 +99,21 @@ def handed_to_a_handler(x):
 
 
 PROGRAMS = [
-    *((f, (0.3,)) for f in (made_and_called, composed, kept_in_containers, by_a_condition, handed_to_a_handler)),
-    (by_a_condition, (0.5,)), *((by_three_branches, (x,)) for x in (0.05, 0.3, 0.7)), (in_a_loop, (0.3, 3)),
-    (by_a_condition_in_a_loop, (0.3, 4)), *((over_arrays, (np.array([0.3, 0.4]), n)) for n in (1, 2)),
+    *(
+        (f, (0.3,))
+        for f in (
+            made_and_called,
+            composed,
+            kept_in_containers,
+            by_a_condition,
+            handed_to_a_handler,
+        )
+    ),
+    (by_a_condition, (0.5,)),
+    *((by_three_branches, (x,)) for x in (0.05, 0.3, 0.7)),
+    (in_a_loop, (0.3, 3)),
+    (by_a_condition_in_a_loop, (0.3, 4)),
+    *((over_arrays, (np.array([0.3, 0.4]), n)) for n in (1, 2)),
 ]
 
 
@@ -123,7 +135,9 @@ def test_what_they_close_over_is_plain_code():
 
 
 def test_a_function_is_no_result_of_a_program():
-    with pytest.raises(s2s.UnsupportedError, match="cannot be returned to outside the program") as caught:
+    with pytest.raises(
+        s2s.UnsupportedError, match="cannot be returned to outside the program"
+    ) as caught:
         s2s.grad(shifted_by)(0.3)
     assert "call it here, and return what it computes" in str(caught.value)
 

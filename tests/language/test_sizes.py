@@ -1,4 +1,6 @@
-"""Shapes that depend on data: what is masked, found, counted, cut out, grown; one piece of code for all sizes."""
+"""Shapes that depend on data: what is masked, found, counted, cut out, grown; one piece of code for
+all sizes.
+"""
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ M = np.arange(12.0).reshape(3, 4) / 5 - 1
 T = np.arange(24.0).reshape(2, 3, 4) / 7 - 1.5
 LABELS = np.array([2, 0, 1, 1, 2, 0, 2, 2])
 
-# ------------------------------------------------------------------------------------------------ masks
+# -------------------------------------------------------------------------------------------- masks
 
 
 def outliers_left_out(x):
@@ -69,7 +71,7 @@ def one_of_two_masks(x):
     return np.sum(y**3) * len(y)
 
 
-# ------------------------------------------------------------------------------------- found in data
+# ------------------------------------------------------------------------------------ found in data
 
 
 def found(x):
@@ -90,7 +92,9 @@ def found_in_matrix(x):
 def runs(x):
     """Sums between changes of sign."""
     positive = x > 0
-    ends = np.concatenate([np.array([0]), np.flatnonzero(positive[1:] != positive[:-1]) + 1, np.array([len(x)])])
+    ends = np.concatenate(
+        [np.array([0]), np.flatnonzero(positive[1:] != positive[:-1]) + 1, np.array([len(x)])]
+    )
     total = 0.0
     for k in range(len(ends) - 1):
         total += np.sum(x[ends[k] : ends[k + 1]]) ** 2
@@ -113,7 +117,9 @@ def one_group_after_the_other(x, labels):
 
 
 def distinct(x):
-    u, first, inverse, counts = np.unique(np.round(x * 2) * x, return_index=True, return_inverse=True, return_counts=True)
+    u, first, inverse, counts = np.unique(
+        np.round(x * 2) * x, return_index=True, return_inverse=True, return_counts=True
+    )
     return np.sum(u**3 * counts) + np.sum(x[first] * np.arange(len(first))) + np.sum(u[inverse] * x)
 
 
@@ -121,7 +127,11 @@ def in_sets(x, labels):
     rest = np.setdiff1d(np.arange(len(x)), labels)
     both = np.intersect1d(labels, np.array([1, 2, 9]))
     all_of_them = np.union1d(labels, np.array([5]))
-    return np.sum(x[rest] ** 2) + np.sum(x[both] ** 3) * len(all_of_them) + np.sum(x[np.isin(labels, both)])
+    return (
+        np.sum(x[rest] ** 2)
+        + np.sum(x[both] ** 3) * len(all_of_them)
+        + np.sum(x[np.isin(labels, both)])
+    )
 
 
 def weighted_histogram(x, labels):
@@ -174,7 +184,11 @@ def computed_bounds(x):
     n = int(np.sum(x > 0))
     k = np.argmax(x > 1.0)
     a, b = np.split(x, [k])
-    return np.sum(x[:n] ** 3) * np.sum(x[n:][::2]) + np.sum(a**2) * np.sum(b**3) + np.sum(np.arange(n) * x[:n])
+    return (
+        np.sum(x[:n] ** 3) * np.sum(x[n:][::2])
+        + np.sum(a**2) * np.sum(b**3)
+        + np.sum(np.arange(n) * x[:n])
+    )
 
 
 def ragged_rows(x, starts):
@@ -188,7 +202,9 @@ def ragged_rows(x, starts):
 def repeated(x, counts):
     n = np.count_nonzero(counts)
     y = np.repeat(x, counts) * np.arange(counts.sum())
-    return np.sum(y**2) + np.sum(np.tile(x, n) ** 3) + np.sum(np.repeat(x, n) * np.repeat(x[::-1], n))
+    return (
+        np.sum(y**2) + np.sum(np.tile(x, n) ** 3) + np.sum(np.repeat(x, n) * np.repeat(x[::-1], n))
+    )
 
 
 def allocated(x):
@@ -201,7 +217,7 @@ def allocated(x):
     return np.sum(y * y)
 
 
-# ------------------------------------------------------------------------------------- grown, shrunk
+# ------------------------------------------------------------------------------------ grown, shrunk
 
 
 def grown_by_append(x):
@@ -305,8 +321,19 @@ def test_program(name):
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("name", ["leading_axes", "found_in_matrix", "in_sets", "weighted_histogram", "left_out",
-                                  "put_in", "repeated", "grown_by_append"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "leading_axes",
+        "found_in_matrix",
+        "in_sets",
+        "weighted_histogram",
+        "left_out",
+        "put_in",
+        "repeated",
+        "grown_by_append",
+    ],
+)
 def test_compiled(name):
     f, *args = PROGRAMS[name]
     judge(f, *args, compiled=True, second=name in ("leading_axes", "grown_by_append"))
@@ -342,7 +369,10 @@ def test_the_user_s_own_words_are_printed():
     source = s2s.value_and_grad(found_in_matrix).lower(M).source
     assert "rows, columns = np.nonzero(x > 0)" in source
     source = s2s.value_and_grad(means_of_groups).lower(X, LABELS).source
-    assert "groups, inverse, counts = np.unique(labels, return_inverse=True, return_counts=True)" in source
+    assert (
+        "groups, inverse, counts = np.unique(labels, return_inverse=True, return_counts=True)"
+        in source
+    )
     assert "np.delete(x, i)" in s2s.grad(left_out).lower(X).source
 
 

@@ -19,7 +19,9 @@ COMPILED = []
 
 
 def program(*args, derivative=True, compiled=False):
-    """A program with arguments; `derivative` says that it has one there (Python's zero division has none beside it)."""
+    """A program with arguments; `derivative` says that it has one there (Python's zero division has
+    none beside it).
+    """
     def record(f):
         PROGRAMS.append(pytest.param(f, args, derivative, id=f.__name__))
         if compiled:
@@ -395,7 +397,8 @@ def test_program(f, args, derivative):
 @pytest.mark.compile
 @pytest.mark.parametrize("f, args, derivative", COMPILED)
 def test_compiled_program(f, args, derivative):
-    judge(f, *args, compiled=True, second=f not in (whitened, damped_where_singular))  # these compile for a minute
+    # these compile for a minute
+    judge(f, *args, compiled=True, second=f not in (whitened, damped_where_singular))
 
 
 def mixed_numbers(x, n):
@@ -496,16 +499,63 @@ def strict(x, z):
 
 
 REFUSED = [
-    (rule_raises, (0.5,), "ruled, which has a rule for its derivative, may raise ValueError, which a `try` around the call catches",
-     "call it outside the try, or write what it does in a plain function", "ruled(x)"),
-    (derivative_raises, (0.5,), "may raise ValueError, which a `try` around the call catches", "call it outside the try", "slope(x)"),
-    (strict, (np.ones(2), np.ones(3)), "zip(..., strict=True) where its ValueError is caught", "compare the lengths first", "zip(x, z"),
-    (mixed_numbers, (0.5, 3), "whether total is a number of Python's", "say which: `float(total)`", "1.0 / total"),
-    (stack_of_matrices, (np.ones((2, 3, 3)),), "np.linalg.inv of a stack of matrices", "loop over the matrices",
-     "np.linalg.inv(a)"),
-    (no_class, (0.5,), "`except` of something that is no class of exceptions", "name classes of exceptions", "except 3"),
-    (own_attribute, (0.5,), "the attribute x of an exception", "read what it was made of: `.args`", "return e.x"),
-    (outside_of_a_handler, (0.5,), "`raise` without an exception", "name the exception that is raised", "raise"),
+    (
+        rule_raises,
+        (0.5,),
+        "ruled, which has a rule for its derivative, may raise ValueError, "
+        "which a `try` around the call catches",
+        "call it outside the try, or write what it does in a plain function",
+        "ruled(x)",
+    ),
+    (
+        derivative_raises,
+        (0.5,),
+        "may raise ValueError, which a `try` around the call catches",
+        "call it outside the try",
+        "slope(x)",
+    ),
+    (
+        strict,
+        (np.ones(2), np.ones(3)),
+        "zip(..., strict=True) where its ValueError is caught",
+        "compare the lengths first",
+        "zip(x, z",
+    ),
+    (
+        mixed_numbers,
+        (0.5, 3),
+        "whether total is a number of Python's",
+        "say which: `float(total)`",
+        "1.0 / total",
+    ),
+    (
+        stack_of_matrices,
+        (np.ones((2, 3, 3)),),
+        "np.linalg.inv of a stack of matrices",
+        "loop over the matrices",
+        "np.linalg.inv(a)",
+    ),
+    (
+        no_class,
+        (0.5,),
+        "`except` of something that is no class of exceptions",
+        "name classes of exceptions",
+        "except 3",
+    ),
+    (
+        own_attribute,
+        (0.5,),
+        "the attribute x of an exception",
+        "read what it was made of: `.args`",
+        "return e.x",
+    ),
+    (
+        outside_of_a_handler,
+        (0.5,),
+        "`raise` without an exception",
+        "name the exception that is raised",
+        "raise",
+    ),
 ]
 
 
@@ -526,7 +576,8 @@ def test_the_remedies_work():
 
 
 def test_before_any_call_it_is_not_known_what_raises():
-    with pytest.raises(UnsupportedError, match="whether this raises is known only at a call(.|\n)*call the function first"):
+    with pytest.raises(UnsupportedError, match="whether this raises is known only at a call(.|\n"
+                                               ")*call the function first"):
         s2s.grad(before_any_call).source  # noqa: B018
 
 
@@ -586,8 +637,16 @@ def asked_of_one_s_own(x):
     return y
 
 
-@pytest.mark.parametrize("f, xs", [(asked_by_isinstance, (1.0, 800.0)), (asked_by_type, (1.0, 3.0)), (asked_in_a_helper, (2.0, 1e200)),
-                                   (asked_of_one_s_own, (4.0, 200.0, -1.0))], ids=lambda f: getattr(f, "__name__", ""))
+@pytest.mark.parametrize(
+    "f, xs",
+    [
+        (asked_by_isinstance, (1.0, 800.0)),
+        (asked_by_type, (1.0, 3.0)),
+        (asked_in_a_helper, (2.0, 1e200)),
+        (asked_of_one_s_own, (4.0, 200.0, -1.0)),
+    ],
+    ids=lambda f: getattr(f, "__name__", ""),
+)
 def test_the_class_of_what_was_caught(f, xs):
     for x in xs:
         value, slope = s2s.value_and_grad(f)(x)
@@ -609,7 +668,9 @@ def test_a_dump_that_asks_whether_something_overflows_is_read_back():
 
     once = s2s.jit(f).lower(0.5, 1.0).ssa
     assert "overflows(pow, x, 2)" in once
-    again = pipeline.render(build_from_text(once, {"np": np, "math": math}, "<dump>"), annotate=True).text
+    again = pipeline.render(
+        build_from_text(once, {"np": np, "math": math}, "<dump>"), annotate=True
+    ).text
     assert again == once
 
 
@@ -695,13 +756,19 @@ def factorials(x):
     return y
 
 
-@pytest.mark.parametrize("f", [squared_or_left, powers, exponentials, factorials], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f", [squared_or_left, powers, exponentials, factorials], ids=lambda f: f.__name__
+)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_whether_a_number_overflows_is_asked_in_each_lane(f):
-    """Of lanes, which are NumPy's numbers: their powers are infinite where Python's raise, and functions of math raise."""
+    """Of lanes, which are NumPy's numbers: their powers are infinite where Python's raise, and
+    functions of math raise.
+    """
     lanes = np.array([0.3, 2.0, 720.0, 1e200])
     values, slopes = s2s.vmap(s2s.value_and_grad(f))(lanes)
     assert [*values] == [f(x) for x in lanes] == [*s2s.vmap(f)(lanes)]
     assert [*slopes] == [s2s.grad(f)(x) for x in lanes]
     h = 1e-6
-    np.testing.assert_allclose(slopes[:2], [(f(x + h) - f(x - h)) / (2 * h) for x in lanes[:2]], rtol=1e-6)
+    np.testing.assert_allclose(
+        slopes[:2], [(f(x + h) - f(x - h)) / (2 * h) for x in lanes[:2]], rtol=1e-6
+    )

@@ -1,4 +1,6 @@
-"""Names that only some paths bind, and unpacking into more or fewer names than there are members: what Python raises is raised."""
+"""Names that only some paths bind, and unpacking into more or fewer names than there are members:
+what Python raises is raised.
+"""
 
 import numpy as np
 import pytest
@@ -117,8 +119,20 @@ def bound_by_another(x, n):
     return y
 
 
-PROGRAMS = [previous, previous_after_the_first, bound_in_a_branch, handed_on, bound_in_a_trip, bound_in_some_trips,
-            bound_in_a_while, named_in_a_test, left_in_the_other_arm, caught, free, bound_by_another]
+PROGRAMS = [
+    previous,
+    previous_after_the_first,
+    bound_in_a_branch,
+    handed_on,
+    bound_in_a_trip,
+    bound_in_some_trips,
+    bound_in_a_while,
+    named_in_a_test,
+    left_in_the_other_arm,
+    caught,
+    free,
+    bound_by_another,
+]
 
 
 def outcome(f, *args):
@@ -129,7 +143,9 @@ def outcome(f, *args):
 
 
 def agree(f, t, args, slope):
-    """Whether the value is Python's, or the exception; and the derivative that of the central difference."""
+    """Whether the value is Python's, or the exception; and the derivative that of the central
+    difference.
+    """
     expected, found = outcome(f, *args), outcome(t, *args)
     if isinstance(expected, tuple):
         assert found == expected
@@ -149,7 +165,9 @@ def test_what_python_raises(f, n):
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("f", [previous, bound_in_a_branch, bound_in_a_trip, bound_in_a_while], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f", [previous, bound_in_a_branch, bound_in_a_trip, bound_in_a_while], ids=lambda f: f.__name__
+)
 def test_compiled(f):
     t = s2s.jit(f)
     for n in (0, 1, 2, 5):
@@ -277,7 +295,9 @@ def left_after_a_decision(x, y, m, n):
 
 @pytest.mark.lengthy
 def test_what_nobody_reads_after_a_break_is_not_unbound():
-    """Neither asked about nor carried as a placeholder without elements, of whose shape its cotangent would be."""
+    """Neither asked about nor carried as a placeholder without elements, of whose shape its
+    cotangent would be.
+    """
     m = np.array([[0.1, 0.2], [0.3, -0.4]])
     for args in [(0.3, 0.2, m, 4), (-0.3, 0.9, m, 4), (0.3, 0.9, m, 4), (0.3, 0.2, m, 0)]:
         judge(left_after_a_decision, *args)
@@ -300,7 +320,9 @@ def returned_before_it_is_bound(m, n, least):
 @pytest.mark.lengthy
 @pytest.mark.parametrize("least", [0.5, 5.0])
 def test_what_is_made_of_an_unbound_array_has_no_shape_to_ask_for(least):
-    """Twice backwards: zeros for the cotangent of `b` where nothing binds it were taken for as long as a row of `m`."""
+    """Twice backwards: zeros for the cotangent of `b` where nothing binds it were taken for as long
+    as a row of `m`.
+    """
     m = np.linspace(-1.0, 1.5, 12).reshape(3, 4)
     gradient = s2s.grad(returned_before_it_is_bound)
     along = np.cos(m)

@@ -1,5 +1,6 @@
-"""Programs as scientists write them, whose like no other test holds: iterators that are used up, heaps, tuples in order,
-axes that live outside, loops that make more of what they carry, copies of lists in lists."""
+"""Programs as scientists write them, whose like no other test holds: iterators that are used up,
+heaps, tuples in order, axes that live outside, loops that make more of what they carry, copies of
+lists in lists."""
 
 # ruff: noqa: B007, B023, B905, C416, C420, E701, E702, FURB118
 
@@ -260,7 +261,13 @@ def tuples_sorted(x, k):
     s = sorted(p, key=lambda t: (-t[1] % 2, t[0]))
     p.sort()
     lo = min(p); hi = max(p)
-    return sum(j*v*v for j, (v, _) in enumerate(q)) + r[0][0]*r[1][1] + s[0][0] + p[2][0]*lo[0] + hi[1]*hi[0]
+    return (
+        sum(j * v * v for j, (v, _) in enumerate(q))
+        + r[0][0] * r[1][1]
+        + s[0][0]
+        + p[2][0] * lo[0]
+        + hi[1] * hi[0]
+    )
 
 
 @case(np.array([3.,1.,2.,1.,.5]))
@@ -544,7 +551,10 @@ def test_what_is_used_up_is_refused_with_a_remedy(f, args):
     with pytest.raises(S2SError) as caught:
         s2s.grad(f)(*args)
     text = str(caught.value)
-    assert "^" in text and ("make a list of it first: list(...)" in text or "call it in a `for` loop of that function" in text), text
+    assert "^" in text and (
+        "make a list of it first: list(...)" in text
+        or "call it in a `for` loop of that function" in text
+    ), text
 
 
 def test_a_list_is_the_remedy():
@@ -558,7 +568,12 @@ def test_a_list_is_the_remedy():
 def drawdown(p):
     rows = p.reshape(-1, 1) * p
     fall = np.maximum.accumulate(p) - p
-    return fall.max() + np.minimum.accumulate(p[::-1])[-1] + np.add.reduce(rows)[0] + np.maximum.accumulate(rows)[2, 1]
+    return (
+        fall.max()
+        + np.minimum.accumulate(p[::-1])[-1]
+        + np.add.reduce(rows)[0]
+        + np.maximum.accumulate(rows)[2, 1]
+    )
 
 
 @pytest.mark.lengthy

@@ -1,4 +1,6 @@
-"""Warnings and messages for loggers are said once, where the program runs forwards: in Python, compiled, and in the text."""
+"""Warnings and messages for loggers are said once, where the program runs forwards: in Python,
+compiled, and in the text.
+"""
 
 import logging
 import warnings
@@ -24,7 +26,9 @@ def root(a, n):
     return x
 
 
-@pytest.mark.parametrize("form", ["interpreted", "text", pytest.param("compiled", marks=pytest.mark.compile)])
+@pytest.mark.parametrize(
+    "form", ["interpreted", "text", pytest.param("compiled", marks=pytest.mark.compile)]
+)
 def test_what_is_said_is_what_the_program_says(form, caplog):
     gradient = s2s.grad(root)
     if form == "text":
@@ -42,7 +46,16 @@ def test_what_is_said_is_what_the_program_says(form, caplog):
                 warnings.simplefilter("always")
                 found = f(2.0, n)
             # the rest is Numba's, about its compiling
-            said.append(([(w.category, str(w.message)) for w in caught if w.category in (UserWarning, RuntimeWarning)], [(r.name, r.levelname, r.getMessage()) for r in caplog.records]))
+            said.append(
+                (
+                    [
+                        (w.category, str(w.message))
+                        for w in caught
+                        if w.category in (UserWarning, RuntimeWarning)
+                    ],
+                    [(r.name, r.levelname, r.getMessage()) for r in caplog.records],
+                )
+            )
         assert said[0] == said[1] and len(said[0][0]) == 1 and len(said[0][1]) == n + (n == 2)
     np.testing.assert_allclose(found, 0.5 / np.sqrt(2.0))
 
@@ -58,10 +71,16 @@ class Own(UserWarning):
     pass
 
 
-@pytest.mark.parametrize("f, message", [
-    (lambda x: warnings.warn("x", Own, stacklevel=2) or x, "a warning of a class of the program's own"),
-    (lambda x: logger.info("x", exc_info=True) or x, "with the argument exc_info"),
-])
+@pytest.mark.parametrize(
+    "f, message",
+    [
+        (
+            lambda x: warnings.warn("x", Own, stacklevel=2) or x,
+            "a warning of a class of the program's own",
+        ),
+        (lambda x: logger.info("x", exc_info=True) or x, "with the argument exc_info"),
+    ],
+)
 def test_refusals(f, message):
     with pytest.raises(s2s.UnsupportedError, match=message):
         s2s.grad(f)(1.0)

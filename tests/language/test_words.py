@@ -90,7 +90,14 @@ def texts_compared(x):
     return n * x[0]
 
 
-PROGRAMS = [state_machine, chosen_by_the_last, machine, until_done, shown_where_it_raises, texts_compared]
+PROGRAMS = [
+    state_machine,
+    chosen_by_the_last,
+    machine,
+    until_done,
+    shown_where_it_raises,
+    texts_compared,
+]
 
 
 @pytest.mark.parametrize("f", PROGRAMS)

@@ -1,4 +1,6 @@
-"""An op is its record: what CONTRIBUTING says under "Add an op" is done here, and nothing else knows these ops."""
+"""An op is its record: what CONTRIBUTING says under "Add an op" is done here, and nothing else
+knows these ops.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,13 @@ def longer_by(offset):
     """The type of a result whose last axis is longer by an offset."""
     def infer(x):
         *rows, n = x.type.dims
-        return replace(x.type, dims=(*rows, n + offset if isinstance(n, int) else replace(n, offset=n.offset + offset)))
+        return replace(
+            x.type,
+            dims=(
+                *rows,
+                n + offset if isinstance(n, int) else replace(n, offset=n.offset + offset),
+            ),
+        )
 
     return infer
 
@@ -65,13 +73,26 @@ def depends_on_neighbours(unions, y, deps, x):
 @pytest.fixture(autouse=True)
 def ops():
     """An elementwise op, a linear op and its transpose, for the time of a test."""
-    elementwise("soft_sign", lambda y, x: (1 - absolute(y)) ** 2, also=(soft_sign,), slope="finite",
-                evaluate=lambda x: x / (1.0 + np.abs(x)), syntax=python_syntax("a / (1.0 + abs(a))"))
-    sums = define("pair_sums", evaluate=sums_of_neighbours, infer=longer_by(-1), linear=(0,),
-                  vjp=lambda bar, y, x: (shaped_like(split(bar), x),),
-                  syntax=helper_syntax(sums_of_neighbours), helper=sums_of_neighbours,
-                  batch=on_all_lanes, depends=depends_on_neighbours,
-                  lower=lambda op, x: take(x, (..., slice(1, None))) + take(x, (..., slice(None, -1))))
+    elementwise(
+        "soft_sign",
+        lambda y, x: (1 - absolute(y)) ** 2,
+        also=(soft_sign,),
+        slope="finite",
+        evaluate=lambda x: x / (1.0 + np.abs(x)),
+        syntax=python_syntax("a / (1.0 + abs(a))"),
+    )
+    sums = define(
+        "pair_sums",
+        evaluate=sums_of_neighbours,
+        infer=longer_by(-1),
+        linear=(0,),
+        vjp=lambda bar, y, x: (shaped_like(split(bar), x),),
+        syntax=helper_syntax(sums_of_neighbours),
+        helper=sums_of_neighbours,
+        batch=on_all_lanes,
+        depends=depends_on_neighbours,
+        lower=lambda op, x: take(x, (..., slice(1, None))) + take(x, (..., slice(None, -1))),
+    )
     split = define("pair_split", evaluate=split_to_neighbours, infer=longer_by(1), linear=(0,),
                    vjp=lambda bar, y, x: (shaped_like(sums(bar), x),),
                    syntax=helper_syntax(split_to_neighbours), helper=split_to_neighbours,
@@ -95,7 +116,7 @@ def g(x):
     return total
 
 
-# ---------------------------------------------------------------------------- the same by hand, and by differences
+# ------------------------------------------------------------- the same by hand, and by differences
 
 
 def f_by_hand(x):
@@ -139,7 +160,9 @@ def test_reverse_and_forward():
 
 def test_second_derivatives():
     np.testing.assert_allclose(s2s.hessian(f)(X), np.diag(f_second(X)), rtol=1e-13, atol=1e-14)
-    np.testing.assert_allclose(s2s.grad(lambda x: s2s.grad(f)(x) @ np.ones(5))(X), f_second(X), rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(
+        s2s.grad(lambda x: s2s.grad(f)(x) @ np.ones(5))(X), f_second(X), rtol=1e-13, atol=1e-14
+    )
     h = 1e-6
     wanted = [(g_gradient(X + h * e) - g_gradient(X - h * e)) / (2 * h) for e in np.eye(5)]
     np.testing.assert_allclose(s2s.hessian(g)(X), wanted, rtol=1e-6, atol=1e-6)
@@ -148,9 +171,13 @@ def test_second_derivatives():
 def test_in_lanes():
     np.testing.assert_allclose(s2s.vmap(f)(ROWS), [f_by_hand(x) for x in ROWS], rtol=1e-14)
     np.testing.assert_allclose(s2s.vmap(g)(ROWS), [g_by_hand(x) for x in ROWS], rtol=1e-13)
-    np.testing.assert_allclose(s2s.vmap(s2s.grad(g))(ROWS), [g_gradient(x) for x in ROWS], rtol=1e-13)
+    np.testing.assert_allclose(
+        s2s.vmap(s2s.grad(g))(ROWS), [g_gradient(x) for x in ROWS], rtol=1e-13
+    )
     wanted = np.sum([g_gradient(x) for x in ROWS])
-    np.testing.assert_allclose(np.sum(s2s.grad(lambda rows: np.sum(s2s.vmap(g)(rows)))(ROWS)), wanted, rtol=1e-13)
+    np.testing.assert_allclose(
+        np.sum(s2s.grad(lambda rows: np.sum(s2s.vmap(g)(rows)))(ROWS)), wanted, rtol=1e-13
+    )
 
 
 def test_lanes_are_one_call():
@@ -168,7 +195,9 @@ def test_pattern():
 
 @pytest.mark.parametrize("target", ["cpu", "cuda"])
 def test_in_native_code_it_is_other_ops(target):
-    """`pair_sums`, which says by which, is fused with what reads it; `pair_split`, which does not, calls its helper."""
+    """`pair_sums`, which says by which, is fused with what reads it; `pair_split`, which does not,
+    calls its helper.
+    """
     def loss(x):
         return np.sum(pair_sums(x) ** 2)
 
@@ -187,4 +216,6 @@ def test_compiled():
     for function, by_hand, gradient in ((f, f_by_hand, f_gradient), (g, g_by_hand, g_gradient)):
         assert s2s.jit(function)(X) == pytest.approx(by_hand(X), rel=1e-13)
         np.testing.assert_allclose(s2s.jit(s2s.grad(function))(X), gradient(X), rtol=1e-13)
-    np.testing.assert_allclose(s2s.jit(s2s.vmap(s2s.grad(g)))(ROWS), [g_gradient(x) for x in ROWS], rtol=1e-13)
+    np.testing.assert_allclose(
+        s2s.jit(s2s.vmap(s2s.grad(g)))(ROWS), [g_gradient(x) for x in ROWS], rtol=1e-13
+    )

@@ -1,4 +1,5 @@
-"""Every op on arrays whose extents are 0, 1, 2 or 5 in every position, as NumPy has it: tests/extents.py.
+"""Every op on arrays whose extents are 0, 1, 2 or 5 in every position, as NumPy has it:
+tests/extents.py.
 
 Run by Python here, and compiled, with each access of memory checked; `tools/extents` asks for all
 combinations."""
@@ -26,7 +27,8 @@ KNOWN = {
     "np.bincount(i, weights=x)": (REFUSED, "weights of nothing, of which Numba asks how many"),
     "np.cross(x, y)": (REFUSED, "vectors of two numbers, which NumPy warns of"),
     "scipy.special.logsumexp(x, axis=0)": (REFUSED, "of no rows there is no largest"),
-    "scipy.linalg.solve(x, y)": (REFUSED, "by a matrix of one number SciPy divides as many as there are"),
+    "scipy.linalg.solve(x, y)": (REFUSED, "by a matrix of one number SciPy divides as many as "
+                                          "there are"),
 }
 
 # Functions of arrays that no form has, and why.

@@ -1,4 +1,6 @@
-"""Lists and tuples where NumPy's functions take arrays: each makes an array of them, as NumPy does."""
+"""Lists and tuples where NumPy's functions take arrays: each makes an array of them, as NumPy
+does.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,15 @@ def test_an_array_made_of_a_list_is_not_the_list():
     check(f)
 
 
-@pytest.mark.parametrize("f", [lambda x: np.log([[x, 1.0], [x]]), lambda x: np.log({"a": x}), lambda x: np.array({"a": x}), lambda x: np.log([x, "a"])])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.log([[x, 1.0], [x]]),
+        lambda x: np.log({"a": x}),
+        lambda x: np.array({"a": x}),
+        lambda x: np.log([x, "a"]),
+    ],
+)
 def test_what_is_no_array_is_refused(f):
     with pytest.raises(S2SError):
         s2s.grad(lambda x: np.sum(f(x)))(0.7)

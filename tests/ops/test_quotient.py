@@ -1,4 +1,6 @@
-"""Derivatives raise where the program does, and nowhere else: divisions by zero of Python's own numbers."""
+"""Derivatives raise where the program does, and nowhere else: divisions by zero of Python's own
+numbers.
+"""
 
 import math
 import warnings
@@ -35,7 +37,9 @@ def in_a_branch(x):
     return np.sin(y) / np.float64(3.0) + np.where(y == 0.0, x, np.tan(y) / y)
 
 
-RUN = {  # name -> (function, argument, first derivative, second derivative), of Python floats where these divide by zero
+# name -> (function, argument, first derivative, second derivative), of Python floats where these
+# divide by zero
+RUN = {
     "masked": (masked, 0.0, 0.0, 0.0),
     "masked_twice": (masked_twice, 0.0, -1.0, 0.0),
     "in_a_loop": (in_a_loop, 1.0, 0.0, None),
@@ -68,9 +72,18 @@ def both(t, x):
 def test_does_not_raise(name):
     f, x, first, second = RUN[name]
     f(x)
-    values = [s2s.grad(f)(x), s2s.jvp(f, (x,), (1.0,))[1], s2s.vjp(f, x)[1](1.0)[0], s2s.value_and_grad(f)(x)[1]]
+    values = [
+        s2s.grad(f)(x),
+        s2s.jvp(f, (x,), (1.0,))[1],
+        s2s.vjp(f, x)[1](1.0)[0],
+        s2s.value_and_grad(f)(x)[1],
+    ]
     np.testing.assert_allclose(values, [first] * 4, rtol=1e-14)
-    curvatures = [s2s.grad(s2s.grad(f))(x), s2s.jvp(s2s.grad(f), (x,), (1.0,))[1], s2s.grad(lambda x: s2s.jvp(f, (x,), (1.0,))[1])(x)]
+    curvatures = [
+        s2s.grad(s2s.grad(f))(x),
+        s2s.jvp(s2s.grad(f), (x,), (1.0,))[1],
+        s2s.grad(lambda x: s2s.jvp(f, (x,), (1.0,))[1])(x),
+    ]
     if second is not None:
         np.testing.assert_allclose(curvatures, [second] * 3, rtol=1e-14)
 
@@ -104,7 +117,12 @@ def test_raises_where_the_program_does(name):
 
 def test_a_division_that_the_program_guards_is_pythons():
     """The text says np.divide only where Python might raise."""
-    assert "np" not in s2s.grad(lambda x: 1.0 / x + math.log(x) + math.atan(x) + 2.0 * x / 3).source.split('"""')[2]
+    assert (
+        "np"
+        not in s2s.grad(lambda x: 1.0 / x + math.log(x) + math.atan(x) + 2.0 * x / 3).source.split(
+            '"""'
+        )[2]
+    )
 
 
 def test_numpys_warning_of_the_derivative():
@@ -126,8 +144,16 @@ def test_mean_of_nothing():
         np.testing.assert_array_equal(s2s.jvp(f, (np.ones(3),), (np.ones(3),))[1], np.nan)
 
 
-@pytest.mark.parametrize("f", [lambda x: x * np.sqrt(x), lambda x: np.sqrt(x) * x, lambda x: x * math.sqrt(x), lambda x: 3.0 * x * np.sqrt(x) / 3.0,
-                               lambda x: -x * -np.sqrt(x)])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x * np.sqrt(x),
+        lambda x: np.sqrt(x) * x,
+        lambda x: x * math.sqrt(x),
+        lambda x: 3.0 * x * np.sqrt(x) / 3.0,
+        lambda x: -x * -np.sqrt(x),
+    ],
+)
 def test_a_number_times_its_root_has_a_slope_at_zero(f):
     slope = s2s.grad(f)
     assert slope(0.0) == 0.0
@@ -153,25 +179,33 @@ def test_one_divisor_of_many_is_divided_by_once():
     x, s = np.array([1.0, -2.0, 3.0]), 1.7
     gradient = s2s.grad(f, argnums=1)
     assert gradient(x, s) == pytest.approx(-3 * np.sum(x**3) / s**4, rel=1e-14)
-    assert any("np.sum(" in line and line.rstrip().endswith("/ s") for line in gradient.source.splitlines())
+    assert any(
+        "np.sum(" in line and line.rstrip().endswith("/ s") for line in gradient.source.splitlines()
+    )
     batched = s2s.vmap(gradient, in_axes=(None, 0))(x, np.array([1.7, 0.3]))
     assert batched == pytest.approx([-3 * np.sum(x**3) / t**4 for t in (1.7, 0.3)], rel=1e-13)
 
 
-SINGLE = {  # name -> (function of float32 and a count, its derivative): where s2s divides as NumPy does
+# name -> (function of float32 and a count, its derivative): where s2s divides as NumPy does
+SINGLE = {
     "mean": (lambda x, n: np.mean(x), lambda x, n: np.full_like(x, 1 / len(x))),
     "over_its_length": (lambda x, n: 3.0 * np.sum(x * x) / len(x), lambda x, n: 6 * x / len(x)),
     "each_over_a_number": (lambda x, n: np.sum(x / n), lambda x, n: np.full_like(x, 1 / n)),
     "twice": (lambda x, n: np.sum(np.exp(x) / n) / len(x), lambda x, n: np.exp(x) / (n * len(x))),
     "negative": (lambda x, n: -np.sum(x * x) / (n * n), lambda x, n: -2 * x / n**2),
-    "of_a_number": (lambda x, n: np.sin(x[0]) / n, lambda x, n: np.array([np.cos(x[0]) / n, 0, 0, 0])),
+    "of_a_number": (
+        lambda x, n: np.sin(x[0]) / n,
+        lambda x, n: np.array([np.cos(x[0]) / n, 0, 0, 0]),
+    ),
 }
 
 
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.compile)])
 @pytest.mark.parametrize("name", SINGLE)
 def test_single_precision_stays(name, compiled):
-    """A count is an int, and np.divide(1.0, n) a float64: derivatives of float32 are float32 in every step all the same."""
+    """A count is an int, and np.divide(1.0, n) a float64: derivatives of float32 are float32 in
+    every step all the same.
+    """
     f, slope = SINGLE[name]
     grad = s2s.grad(f)
     x = np.array([0.5, 1.5, -2.0, 3.0], np.float32)
@@ -193,14 +227,22 @@ def test_single_precision_does_not_raise():
     for name in ("each_over_a_number", "twice", "negative", "of_a_number"):
         found = s2s.grad(SINGLE[name][0])(np.ones(4, np.float32), 0)
         assert found.dtype == np.float32 and not np.all(np.isfinite(found))
-    assert s2s.vmap(s2s.grad(SINGLE["each_over_a_number"][0]))(np.ones((3, 4), np.float32), np.array([0, 1, 2])).tolist() == [
-        [np.inf] * 4, [1.0] * 4, [0.5] * 4]
+    assert s2s.vmap(s2s.grad(SINGLE["each_over_a_number"][0]))(
+        np.ones((3, 4), np.float32), np.array([0, 1, 2])
+    ).tolist() == [[np.inf] * 4, [1.0] * 4, [0.5] * 4]
     curvature = s2s.grad(lambda x: np.sum(s2s.grad(SINGLE["over_its_length"][0])(x, 4)))
     np.testing.assert_allclose(curvature(np.ones(4, np.float32)), 1.5)
     assert curvature(nothing).shape == (0,)
 
 
-@pytest.mark.parametrize("f", [lambda z: 1.5 * np.var(z), lambda z: np.sin(2 * np.var(z)) * 3, lambda z: (z * z).sum() * 0.25 / z.size])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda z: 1.5 * np.var(z),
+        lambda z: np.sin(2 * np.var(z)) * 3,
+        lambda z: (z * z).sum() * 0.25 / z.size,
+    ],
+)
 def test_numbers_before_the_derivative_of_a_mean_of_nothing(f):
     assert s2s.grad(f)(np.array([])).shape == (0,)
     z = np.array([0.5, 1.5, 4.0])

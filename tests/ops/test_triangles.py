@@ -1,7 +1,9 @@
-"""Functions that read one triangle of a matrix: the value is that of the triangle, the derivative zero in the other one.
+"""Functions that read one triangle of a matrix: the value is that of the triangle, the derivative
+zero in the other one.
 
-The matrices are not symmetric, and each entry is moved by itself: comparing forward mode with reverse mode, or directions that are
-symmetric, would not tell that a rule takes the matrix for symmetric.
+The matrices are not symmetric, and each entry is moved by itself: comparing forward mode with
+reverse mode, or directions that are symmetric, would not tell that a rule takes the matrix for
+symmetric.
 """
 
 import inspect
@@ -32,7 +34,9 @@ def slopes(f, a, h=1e-6):
 
 
 def below(f):
-    """A number made of the real and imaginary parts of f(a), in which all entries weigh differently."""
+    """A number made of the real and imaginary parts of f(a), in which all entries weigh
+    differently.
+    """
     def loss(a):
         y = f(a)
         return np.sum(np.real(y) ** 2 * W) + np.sum(np.imag(y) * W) + np.sum(np.real(y) * W.T)
@@ -54,7 +58,9 @@ LOSSES = {
     "upper eigh": spectral(UPLO="U"),
     "eigvalsh": lambda a: np.sum(np.linalg.eigvalsh(a) ** 3 * W[0]),
     "upper eigvalsh": lambda a: np.sum(np.linalg.eigvalsh(a, "u") ** 3 * W[0]),
-    "of a helper's matrix": lambda a: np.sum(np.log(np.diag(np.linalg.cholesky(2.0 * a - a.conj().T * 0.5))).real * W[0]),
+    "of a helper's matrix": lambda a: np.sum(
+        np.log(np.diag(np.linalg.cholesky(2.0 * a - a.conj().T * 0.5))).real * W[0]
+    ),
 }
 POSITIVE = np.eye(3) * 2 + 0.3 * RNG.normal(size=(3, 3))
 VECTOR, COLUMNS = RNG.normal(size=3), RNG.normal(size=(3, 2))
@@ -66,7 +72,13 @@ def solution(assume_a, lower, b):
 
 
 def triangular(trans, lower, unit_diagonal):
-    return lambda a: np.sum(np.abs(la.solve_triangular(a, VECTOR, trans=trans, lower=lower, unit_diagonal=unit_diagonal)) ** 2 * VECTOR)
+    return lambda a: np.sum(
+        np.abs(
+            la.solve_triangular(a, VECTOR, trans=trans, lower=lower, unit_diagonal=unit_diagonal)
+        )
+        ** 2
+        * VECTOR
+    )
 
 
 def generalised(lower, type):
@@ -86,7 +98,12 @@ def of_second(lower, type):
 def of_scipy(lower):
     def loss(a):
         w, v = la.eigh(a, lower=lower)
-        return np.sum(np.abs(v) ** 2 * W) + np.sum(la.eigvalsh(a, lower=lower, subset_by_index=[1, 2]) ** 3) + np.sum(w**2 * W[0])
+        return (
+            np.sum(np.abs(v) ** 2 * W)
+            + np.sum(la.eigvalsh(a, lower=lower, subset_by_index=[1, 2]) ** 3)
+            + np.sum(w**2 * W[0])
+        )
+
     return loss
 
 
@@ -106,17 +123,37 @@ for _lower in (False, True):
     for _name in ("sym", "her", "pos"):
         LOSSES[f"solve {_name} {_lower}"] = solution(_name, _lower, COLUMNS)
     LOSSES[f"scipy cholesky {_lower}"] = scipys_factor(_lower)
-    LOSSES |= {f"scipy eigh {_lower}": of_scipy(_lower), f"cho_factor {_lower}": by_factor(_lower), f"cho_solve {_lower}": of_factor(_lower)}
+    LOSSES |= {
+        f"scipy eigh {_lower}": of_scipy(_lower),
+        f"cho_factor {_lower}": by_factor(_lower),
+        f"cho_solve {_lower}": of_factor(_lower),
+    }
     for _type in (1, 2 + _lower):
         LOSSES[f"generalised eigh {_lower} {_type}"] = generalised(_lower, _type)
         LOSSES[f"generalised eigh of the second {_lower} {_type}"] = of_second(_lower, _type)
     for _trans in (0, "T", 2):
-        LOSSES[f"solve_triangular {_lower} {_trans}"] = triangular(_trans, _lower, _trans == "T" or _lower)
+        LOSSES[f"solve_triangular {_lower} {_trans}"] = triangular(
+            _trans, _lower, _trans == "T" or _lower
+        )
 LOSSES["solve diagonal columns"] = solution("diagonal", False, COLUMNS)
-for _name in ("gen", "positive definite", "diagonal", "tridiagonal", "banded", "upper triangular", "lower triangular"):
+for _name in (
+    "gen",
+    "positive definite",
+    "diagonal",
+    "tridiagonal",
+    "banded",
+    "upper triangular",
+    "lower triangular",
+):
     LOSSES[f"solve {_name}"] = solution(_name, False, VECTOR)
 if "assume_a" in inspect.signature(la.inv).parameters:  # of SciPy 1.17
-    LOSSES["inv"] = below(lambda a: la.inv(a, assume_a="sym", lower=True) + la.inv(a, assume_a="her") + la.inv(a, assume_a="upper triangular"))
+    LOSSES["inv"] = below(
+        lambda a: (
+            la.inv(a, assume_a="sym", lower=True)
+            + la.inv(a, assume_a="her")
+            + la.inv(a, assume_a="upper triangular")
+        )
+    )
 if np.lib.NumpyVersion(np.__version__) < "2.0.0":  # which has no upper=
     del LOSSES["upper cholesky"]
 
@@ -134,25 +171,41 @@ def test_each_entry(name, a):
         step[at] = 1.0
         assert s2s.jvp(f, (a,), (step,))[1] == pytest.approx(wanted[at].real, rel=1e-6, abs=1e-7)
         if np.iscomplexobj(a):
-            assert s2s.jvp(f, (a,), (1j * step,))[1] == pytest.approx(-wanted[at].imag, rel=1e-6, abs=1e-7)
+            assert s2s.jvp(f, (a,), (1j * step,))[1] == pytest.approx(
+                -wanted[at].imag, rel=1e-6, abs=1e-7
+            )
 
 
 @pytest.mark.parametrize("name", [name for k, name in enumerate(LOSSES) if k < 10 or k % 3 == 0])
 def test_lanes(name):
     f, stack = LOSSES[name], np.stack([A, 2 * A + np.eye(3)])
-    np.testing.assert_allclose(s2s.vmap(s2s.grad(f))(stack), [s2s.grad(f)(a) for a in stack], rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(
+        s2s.vmap(s2s.grad(f))(stack), [s2s.grad(f)(a) for a in stack], rtol=1e-11, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("name", [name for k, name in enumerate(LOSSES) if k < 10 or k % 3 == 1])
 def test_second_derivatives(name):
     f = LOSSES[name]
     gradient = s2s.grad(f)
-    wanted = np.array([slopes(lambda a: gradient(a)[at], A) for at in np.ndindex(3, 3)]).reshape((3, 3, 3, 3))
+    wanted = np.array([slopes(lambda a: gradient(a)[at], A) for at in np.ndindex(3, 3)]).reshape(
+        (3, 3, 3, 3)
+    )
     np.testing.assert_allclose(s2s.hessian(f)(A), wanted, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("name", ["cholesky", "upper cholesky", "upper eigh", "solve pos False", "solve her True", "generalised eigh False 1"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cholesky",
+        "upper cholesky",
+        "upper eigh",
+        "solve pos False",
+        "solve her True",
+        "generalised eigh False 1",
+    ],
+)
 def test_compiled(name):
     f = LOSSES[name]
     for a in (A, Z):
@@ -162,7 +215,9 @@ def test_compiled(name):
 @pytest.mark.compile
 @pytest.mark.parametrize("n", [3, 12])
 def test_a_kernel_matrix_of_which_half_is_written(n):
-    """It would get half of its gradient if the other half had a part in it; of few rows the factor is computed in loops."""
+    """It would get half of its gradient if the other half had a part in it; of few rows the factor
+    is computed in loops.
+    """
     def f(s):
         k = np.zeros((n, n))
         for i in range(n):
@@ -189,8 +244,12 @@ def test_vectors_of_an_upper_half_have_numpys_signs():
     for k in range(20):
         a = np.random.default_rng(k).normal(size=(4, 4))
         for part in (0, 1):
-            np.testing.assert_array_equal(s2s.value_and_grad(lambda a, part=part: np.sum(np.linalg.eigh(a, "U")[part] * a[part]))(a)[0],
-                                          np.sum(np.linalg.eigh(a, "U")[part] * a[part]))
+            np.testing.assert_array_equal(
+                s2s.value_and_grad(
+                    lambda a, part=part: np.sum(np.linalg.eigh(a, "U")[part] * a[part])
+                )(a)[0],
+                np.sum(np.linalg.eigh(a, "U")[part] * a[part]),
+            )
 
 
 def test_vectors_of_scipy_have_its_signs():
@@ -200,7 +259,9 @@ def test_vectors_of_scipy_have_its_signs():
             found = s2s.jvp(lambda a: la.eigh(a, lower=lower)[1], (a,), (a,))[0]
             np.testing.assert_array_equal(found, la.eigh(a, lower=lower)[1])
     stack = np.random.default_rng(0).normal(size=(3, 4, 4))
-    np.testing.assert_array_equal(s2s.jvp(lambda a: la.eigh(a)[1], (stack,), (stack,))[0], [la.eigh(a)[1] for a in stack])
+    np.testing.assert_array_equal(
+        s2s.jvp(lambda a: la.eigh(a)[1], (stack,), (stack,))[0], [la.eigh(a)[1] for a in stack]
+    )
 
 
 RAISES = tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 17)
@@ -212,8 +273,12 @@ RAISES = tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 17)
     (np.array([[1.0, 5.0], [0.0, 0.0]]), np.ones(2), {"assume_a": "upper triangular"}),
 ])
 def test_singular_matrices_raise(a, b, options):
-    scipys = (la.solve,) if RAISES else ()  # older ones warn of a zero on the diagonal, and give infinities
-    for f in (*scipys, lambda *args, **named: s2s.jvp(lambda a: la.solve(a, b, **options), (a,), (a,))):
+    # older ones warn of a zero on the diagonal, and give infinities
+    scipys = (la.solve,) if RAISES else ()
+    for f in (
+        *scipys,
+        lambda *args, **named: s2s.jvp(lambda a: la.solve(a, b, **options), (a,), (a,)),
+    ):
         with pytest.raises(np.linalg.LinAlgError):
             f(a, b, **options)
 
@@ -229,4 +294,6 @@ def test_triangles_of_all_lanes_are_taken_at_once(f, shape):
     batched = s2s.vmap(gradient)
     np.testing.assert_allclose(batched(stack), [gradient(a) for a in stack], rtol=1e-13)
     assert "for lane" not in s2s.source(batched, stack)
-    np.testing.assert_allclose(s2s.vmap(s2s.hessian(f))(stack), [s2s.hessian(f)(a) for a in stack], rtol=1e-13)
+    np.testing.assert_allclose(
+        s2s.vmap(s2s.hessian(f))(stack), [s2s.hessian(f)(a) for a in stack], rtol=1e-13
+    )

@@ -1,8 +1,9 @@
 """The programs and transformations of tests/compositions.py as JAX has them.
 
-Loops are `fori_loop`, `scan`, or Python's where they run over the elements; branches are `cond` or `where`; what leaves a loop
-carries a flag on; writes are `.at[...].set`.  JAX's custom_vjp has no rule for forward mode: where one of the transformations
-around it is forward, a custom_jvp with the same derivative stands for it.
+Loops are `fori_loop`, `scan`, or Python's where they run over the elements; branches are `cond` or
+`where`; what leaves a loop carries a flag on; writes are `.at[...].set`.  JAX's custom_vjp has no
+rule for forward mode: where one of the transformations around it is forward, a custom_jvp with the
+same derivative stands for it.
 """
 
 from __future__ import annotations
@@ -80,7 +81,9 @@ def newton_root(x):
 @twin
 def branches(x):
     def step(total, v):
-        small = functools.partial(lax.cond, v > 0.0, lambda: total + jnp.sin(v) * x[0], lambda: total - v * v * total)
+        small = functools.partial(
+            lax.cond, v > 0.0, lambda: total + jnp.sin(v) * x[0], lambda: total - v * v * total
+        )
         return lax.cond(v > 0.3, lambda: total * jnp.exp(0.3 * v), small), None
 
     return lax.scan(step, 1.0, x)[0]
@@ -109,7 +112,9 @@ def skipping(x):
 @twin
 def stencil(x):
     u = jnp.outer(x, x) + 0.1 * x[:, None]
-    u = u.at[1:-1, 1:-1].set(0.25 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2]) * u[1:-1, 1:-1])
+    u = u.at[1:-1, 1:-1].set(
+        0.25 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2]) * u[1:-1, 1:-1]
+    )
     return jnp.sum(u * u)
 
 
@@ -196,7 +201,7 @@ def parameters(x):
     return h[0] + h[1] * h[1]
 
 
-# ----------------------------------------------------------------------------------------- transformations
+# ---------------------------------------------------------------------------------- transformations
 
 FORWARD = {"jvp", "jacfwd", "hessian"}
 
@@ -225,10 +230,15 @@ MAKERS: dict[str, Callable] = {
 
 
 def value_in_jax(f: Callable, names: Sequence[str], seed: int) -> float:
-    """What JAX finds for `names[0]` of `names[1]` of ... `f`, along the directions that `compositions.composed` takes."""
+    """What JAX finds for `names[0]` of `names[1]` of ... `f`, along the directions that
+    `compositions.composed` takes.
+    """
     rng, g = np.random.default_rng(seed), TWINS[f.__name__]
     for k, name in reversed(list(enumerate(names))):
-        directions = [rng.normal(size=len(compositions.X)) for _ in range(compositions.TRANSFORMATIONS[name][1])]
+        directions = [
+            rng.normal(size=len(compositions.X))
+            for _ in range(compositions.TRANSFORMATIONS[name][1])
+        ]
         if name == "custom_vjp":
             g = _custom_jvp(g) if FORWARD.intersection(names[:k]) else _custom_vjp(g)
         else:
@@ -239,5 +249,10 @@ def value_in_jax(f: Callable, names: Sequence[str], seed: int) -> float:
 def check(f: Callable, names: Sequence[str], seed: int = 0) -> None:
     """AssertionError unless s2s and JAX find the same, to nine digits."""
     jax.config.update("jax_enable_x64", True)
-    got, wanted = compositions.composed(f, names, seed)[0](compositions.X.copy()), value_in_jax(f, names, seed)
-    assert abs(got - wanted) <= 1e-9 * max(1.0, abs(wanted)), f"{' of '.join(names)} of {f.__name__}: {got!r}, JAX: {wanted!r}"
+    got, wanted = (
+        compositions.composed(f, names, seed)[0](compositions.X.copy()),
+        value_in_jax(f, names, seed),
+    )
+    assert abs(got - wanted) <= 1e-9 * max(1.0, abs(wanted)), (
+        f"{' of '.join(names)} of {f.__name__}: {got!r}, JAX: {wanted!r}"
+    )

@@ -1,4 +1,6 @@
-"""Comparisons with other systems: every test here is marked `peer` and skipped where the system is not installed."""
+"""Comparisons with other systems: every test here is marked `peer` and skipped where the system is
+not installed.
+"""
 
 import pytest
 
@@ -22,4 +24,6 @@ def jax():
 
 @pytest.fixture(scope="session")
 def autograd():
-    return pytest.importorskip("autograd", reason="autograd is not installed (pip install s2s[peers])")
+    return pytest.importorskip(
+        "autograd", reason="autograd is not installed (pip install s2s[peers])"
+    )

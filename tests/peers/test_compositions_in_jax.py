@@ -1,4 +1,6 @@
-"""Derivatives of derivatives are JAX's, in every combination (`tools/compose --jax` compares them all)."""
+"""Derivatives of derivatives are JAX's, in every combination (`tools/compose --jax` compares them
+all).
+"""
 
 import numpy as np
 import pytest
@@ -16,8 +18,14 @@ def twins(jax):
 def cases(combinations, start, step):
     """Every `step`th of the combinations, each with another program."""
     chosen = [names for names in combinations if names[0] != "jit"][start::step]
-    return [pytest.param(PROGRAMS[k % len(PROGRAMS)], names, id=f"{'-'.join(names)}-{PROGRAMS[k % len(PROGRAMS)].__name__}")
-            for k, names in enumerate(chosen)]
+    return [
+        pytest.param(
+            PROGRAMS[k % len(PROGRAMS)],
+            names,
+            id=f"{'-'.join(names)}-{PROGRAMS[k % len(PROGRAMS)].__name__}",
+        )
+        for k, names in enumerate(chosen)
+    ]
 
 
 def test_every_program_has_a_twin_with_its_value(twins):
@@ -48,6 +56,10 @@ def test_triples(twins, f, names):
 
 
 def test_a_wrong_derivative_is_noticed(twins, monkeypatch):
-    monkeypatch.setitem(TRANSFORMATIONS, "grad", (lambda f, d: lambda x: 1.0001 * TRANSFORMATIONS["jvp"][0](f, d)(x), 1))
+    monkeypatch.setitem(
+        TRANSFORMATIONS,
+        "grad",
+        (lambda f, d: lambda x: 1.0001 * TRANSFORMATIONS["jvp"][0](f, d)(x), 1),
+    )
     with pytest.raises(AssertionError, match="grad of horner"):
         twins.check(next(f for f in PROGRAMS if f.__name__ == "horner"), ("grad",))

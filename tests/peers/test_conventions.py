@@ -5,7 +5,9 @@ import pytest
 from non_smooth import POINTS
 
 
-@pytest.mark.parametrize("point", [p for p in POINTS if p.jax is not None], ids=lambda p: f"{p.text} at {p.at}")
+@pytest.mark.parametrize(
+    "point", [p for p in POINTS if p.jax is not None], ids=lambda p: f"{p.text} at {p.at}"
+)
 def test_jax(jax, point):
     def f(x):
         return jax.numpy.sum(eval(point.text, {"np": jax.numpy, "x": x}))

@@ -1,7 +1,7 @@
 """Functions with rules of their own, feature by feature, against JAX: one program, run with both.
 
-Each feature is a function of a namespace with the transformations and of one with NumPy's functions; it returns a tree
-of results, which must agree.  docs/rules.md has the table.
+Each feature is a function of a namespace with the transformations and of one with NumPy's
+functions; it returns a tree of results, which must agree.  docs/rules.md has the table.
 """
 
 import functools
@@ -26,15 +26,31 @@ def of_s2s():
 
 def of_jax(jax):
     names = types.SimpleNamespace(
-        custom_jvp=jax.custom_jvp, custom_vjp=jax.custom_vjp, grad=jax.grad, jvp=jax.jvp, vjp=jax.vjp, vmap=jax.vmap,
-        jit=jax.jit, jacfwd=jax.jacfwd, jacrev=jax.jacrev, hessian=jax.hessian, value_and_grad=jax.value_and_grad,
-        stop_gradient=jax.lax.stop_gradient, custom_root=jax.lax.custom_root, custom_linear_solve=jax.lax.custom_linear_solve,
-        linearize=jax.linearize, checkpoint=jax.checkpoint, scan=jax.lax.scan, cond=jax.lax.cond, while_loop=jax.lax.while_loop,
-        fori_loop=jax.lax.fori_loop)
+        custom_jvp=jax.custom_jvp,
+        custom_vjp=jax.custom_vjp,
+        grad=jax.grad,
+        jvp=jax.jvp,
+        vjp=jax.vjp,
+        vmap=jax.vmap,
+        jit=jax.jit,
+        jacfwd=jax.jacfwd,
+        jacrev=jax.jacrev,
+        hessian=jax.hessian,
+        value_and_grad=jax.value_and_grad,
+        stop_gradient=jax.lax.stop_gradient,
+        custom_root=jax.lax.custom_root,
+        custom_linear_solve=jax.lax.custom_linear_solve,
+        linearize=jax.linearize,
+        checkpoint=jax.checkpoint,
+        scan=jax.lax.scan,
+        cond=jax.lax.cond,
+        while_loop=jax.lax.while_loop,
+        fori_loop=jax.lax.fori_loop,
+    )
     return names, jax.numpy
 
 
-# ------------------------------------------------------------------------------------------------ custom_jvp
+# --------------------------------------------------------------------------------------- custom_jvp
 
 
 def _doubled(s, np):
@@ -83,7 +99,12 @@ def jvp_invariance(s, np):
 @feature
 def jvp_rule_is_asked_at_each_level(s, np):
     f = _doubled(s, np)
-    return s.grad(s.grad(f))(0.7), s.grad(s.grad(s.grad(f)))(0.7), s.jvp(s.grad(f), (0.7,), (1.0,)), s.hessian(f)(0.7)
+    return (
+        s.grad(s.grad(f))(0.7),
+        s.grad(s.grad(s.grad(f)))(0.7),
+        s.jvp(s.grad(f), (0.7,), (1.0,)),
+        s.hessian(f)(0.7),
+    )
 
 
 @feature
@@ -122,8 +143,14 @@ def jvp_vmap(s, np):
     f = _doubled(s, np)
     x = np.arange(3.0)
     xx = np.arange(6.0).reshape(2, 3)
-    return (s.vmap(f)(x), s.vmap(s.vmap(f))(xx), s.vmap(lambda y: s.jvp(f, (y,), (y,)))(x),
-            s.jvp(s.vmap(f), (x,), (x,)), s.vmap(s.grad(f))(x), s.grad(lambda y: np.sum(s.vmap(f)(y)))(x))
+    return (
+        s.vmap(f)(x),
+        s.vmap(s.vmap(f))(xx),
+        s.vmap(lambda y: s.jvp(f, (y,), (y,)))(x),
+        s.jvp(s.vmap(f), (x,), (x,)),
+        s.vmap(s.grad(f))(x),
+        s.grad(lambda y: np.sum(s.vmap(f)(y)))(x),
+    )
 
 
 @feature
@@ -143,13 +170,22 @@ def jvp_vmap_of_some_arguments(s, np):
     def total(x, y):
         return np.sum(s.vmap(f, (0, None))(x, y))
 
-    return s.grad(total, (0, 1))(xs, 2.0), s.jvp(total, (xs, 2.0), (xs, 1.0)), s.vmap(s.grad(f, 1), (0, None))(xs, 2.0)
+    return (
+        s.grad(total, (0, 1))(xs, 2.0),
+        s.jvp(total, (xs, 2.0), (xs, 1.0)),
+        s.vmap(s.grad(f, 1), (0, None))(xs, 2.0),
+    )
 
 
 @feature
 def jvp_jit(s, np):
     f = _doubled(s, np)
-    return s.jit(f)(3.0), s.jit(s.grad(f))(3.0), s.grad(s.jit(f))(3.0), s.jvp(s.jit(f), (3.0,), (1.0,))
+    return (
+        s.jit(f)(3.0),
+        s.jit(s.grad(f))(3.0),
+        s.grad(s.jit(f))(3.0),
+        s.jvp(s.jit(f), (3.0,), (1.0,)),
+    )
 
 
 @feature
@@ -180,8 +216,13 @@ def jvp_kwargs_and_defaults(s, np):
         return f(x, y, scale), 2 * np.cos(x) * t + 5 * u + 7 * v
 
     f.defjvp(rule)
-    return (s.grad(lambda x: f(x))(1.0), s.grad(lambda x: f(x, y=x))(1.0), s.grad(lambda x: f(y=x, x=3.0))(1.0),
-            s.grad(lambda x: f(1.0, scale=x))(2.0), f(1.0, scale=3.0))
+    return (
+        s.grad(lambda x: f(x))(1.0),
+        s.grad(lambda x: f(x, y=x))(1.0),
+        s.grad(lambda x: f(y=x, x=3.0))(1.0),
+        s.grad(lambda x: f(1.0, scale=x))(2.0),
+        f(1.0, scale=3.0),
+    )
 
 
 @feature
@@ -200,7 +241,12 @@ def jvp_closed_over_constants(s, np):
 
     f.defjvp(rule)
     x = np.ones(3)
-    return s.grad(f)(x), s.jvp(f, (x,), (x,)), s.jit(s.grad(f))(x), s.vmap(s.grad(f))(np.ones((2, 3)))
+    return (
+        s.grad(f)(x),
+        s.jvp(f, (x,), (x,)),
+        s.jit(s.grad(f))(x),
+        s.vmap(s.grad(f))(np.ones((2, 3))),
+    )
 
 
 @feature
@@ -212,7 +258,11 @@ def jvp_nondiff_function(s, np):
         return f(g, x), 3.0 * t
 
     f.defjvp(rule)
-    return f(lambda y: 2 * y, 1.0), s.jvp(lambda x: f(lambda y: 2 * y, x), (1.0,), (2.0,)), s.grad(lambda x: f(np.sin, x))(1.0)
+    return (
+        f(lambda y: 2 * y, 1.0),
+        s.jvp(lambda x: f(lambda y: 2 * y, x), (1.0,), (2.0,)),
+        s.grad(lambda x: f(np.sin, x))(1.0),
+    )
 
 
 @feature
@@ -250,7 +300,9 @@ def jvp_nondiff_several(s, np):
         return app2(f, x, g), 5.0 * t
 
     app2.defjvp(rule)
-    return s.grad(lambda x: app2(np.sin, x, np.cos))(1.0), s.vmap(s.grad(lambda x: app2(np.sin, x, np.cos)))(np.arange(3.0))
+    return s.grad(lambda x: app2(np.sin, x, np.cos))(1.0), s.vmap(
+        s.grad(lambda x: app2(np.sin, x, np.cos))
+    )(np.arange(3.0))
 
 
 @feature
@@ -260,7 +312,11 @@ def defjvps(s, np):
         return np.sin(x) * y
 
     f.defjvps(lambda t, ans, x, y: 2 * np.cos(x) * y * t, lambda t, ans, x, y: ans * t)
-    return s.grad(f, (0, 1))(1.0, 2.0), s.jvp(f, (1.0, 2.0), (1.0, 3.0)), s.grad(s.grad(f))(1.0, 2.0)
+    return (
+        s.grad(f, (0, 1))(1.0, 2.0),
+        s.jvp(f, (1.0, 2.0), (1.0, 3.0)),
+        s.grad(s.grad(f))(1.0, 2.0),
+    )
 
 
 @feature
@@ -335,7 +391,12 @@ def jvp_numerically_better_log1pexp(s, np):
         t, = tangents
         return log1pexp(x), (1 - 1 / (1 + np.exp(x))) * t
 
-    return s.grad(log1pexp)(3.0), s.grad(log1pexp)(100.0), s.vmap(s.grad(log1pexp))(np.arange(4.0)), s.grad(s.grad(log1pexp))(1.0)
+    return (
+        s.grad(log1pexp)(3.0),
+        s.grad(log1pexp)(100.0),
+        s.vmap(s.grad(log1pexp))(np.arange(4.0)),
+        s.grad(s.grad(log1pexp))(1.0),
+    )
 
 
 @feature
@@ -366,10 +427,15 @@ def jvp_of_vectors(s, np):
 
     norm.defjvp(rule)
     x = np.arange(3.0)
-    return s.grad(norm)(x), s.grad(norm)(np.zeros(3)), s.jacfwd(s.grad(norm))(x), s.vmap(s.grad(norm))(np.stack([x, 0 * x]))
+    return (
+        s.grad(norm)(x),
+        s.grad(norm)(np.zeros(3)),
+        s.jacfwd(s.grad(norm))(x),
+        s.vmap(s.grad(norm))(np.stack([x, 0 * x])),
+    )
 
 
-# ------------------------------------------------------------------------------------------------ custom_vjp
+# --------------------------------------------------------------------------------------- custom_vjp
 
 
 def _tripled(s, np):
@@ -412,7 +478,11 @@ def vjp_invariance(s, np):
 @feature
 def vjp_rules_are_differentiated(s, np):
     f = _tripled(s, np)
-    return s.grad(s.grad(f))(0.4), s.grad(lambda x: s.grad(f)(x) * f(x))(0.4), s.jacrev(s.grad(f))(0.4)
+    return (
+        s.grad(s.grad(f))(0.4),
+        s.grad(lambda x: s.grad(f)(x) * f(x))(0.4),
+        s.jacrev(s.grad(f))(0.4),
+    )
 
 
 @feature
@@ -455,8 +525,14 @@ def vjp_vmap(s, np):
     f = _tripled(s, np)
     x = np.arange(3.0)
     xx = np.arange(6.0).reshape(2, 3)
-    return (s.vmap(f)(x), s.vmap(s.vmap(f))(xx), s.grad(lambda x: np.sum(s.vmap(f)(x)))(x), s.vmap(s.grad(f))(x),
-            s.vmap(s.vmap(s.grad(f)))(xx), s.vmap(s.grad(s.grad(f)))(x))
+    return (
+        s.vmap(f)(x),
+        s.vmap(s.vmap(f))(xx),
+        s.grad(lambda x: np.sum(s.vmap(f)(x)))(x),
+        s.vmap(s.grad(f))(x),
+        s.vmap(s.vmap(s.grad(f)))(xx),
+        s.vmap(s.grad(s.grad(f)))(x),
+    )
 
 
 @feature
@@ -465,19 +541,31 @@ def vjp_vmap_of_some_arguments(s, np):
     def f(x, y):
         return np.sin(x) * y
 
-    f.defvjp(lambda x, y: (f(x, y), (x, y)), lambda res, g: (2 * np.cos(res[0]) * res[1] * g, 3 * np.sin(res[0]) * g))
+    f.defvjp(
+        lambda x, y: (f(x, y), (x, y)),
+        lambda res, g: (2 * np.cos(res[0]) * res[1] * g, 3 * np.sin(res[0]) * g),
+    )
     xs = np.arange(3.0)
 
     def total(x, y):
         return np.sum(s.vmap(f, (0, None))(x, y))
 
-    return s.grad(total, (0, 1))(xs, 2.0), s.vmap(s.grad(f, 1), (0, None))(xs, 2.0), s.vmap(s.grad(f), (None, 0))(2.0, xs)
+    return (
+        s.grad(total, (0, 1))(xs, 2.0),
+        s.vmap(s.grad(f, 1), (0, None))(xs, 2.0),
+        s.vmap(s.grad(f), (None, 0))(2.0, xs),
+    )
 
 
 @feature
 def vjp_jit(s, np):
     f = _tripled(s, np)
-    return s.jit(f)(3.0), s.jit(s.grad(f))(3.0), s.grad(s.jit(f))(3.0), s.jit(s.grad(s.grad(f)))(3.0)
+    return (
+        s.jit(f)(3.0),
+        s.jit(s.grad(f))(3.0),
+        s.grad(s.jit(f))(3.0),
+        s.jit(s.grad(s.grad(f)))(3.0),
+    )
 
 
 @feature
@@ -502,8 +590,15 @@ def vjp_kwargs_and_defaults(s, np):
     def f(x, y=2.0, scale=1.0):
         return np.sin(x) * y * scale
 
-    f.defvjp(lambda x, y, scale: (f(x, y, scale), (x, y)), lambda res, g: (2 * np.cos(res[0]) * g, 5 * g, 7 * g))
-    return (s.grad(lambda x: f(x))(1.0), s.grad(lambda x: f(x, y=x))(1.0), s.grad(lambda x: f(1.0, scale=x))(2.0))
+    f.defvjp(
+        lambda x, y, scale: (f(x, y, scale), (x, y)),
+        lambda res, g: (2 * np.cos(res[0]) * g, 5 * g, 7 * g),
+    )
+    return (
+        s.grad(lambda x: f(x))(1.0),
+        s.grad(lambda x: f(x, y=x))(1.0),
+        s.grad(lambda x: f(1.0, scale=x))(2.0),
+    )
 
 
 @feature
@@ -544,7 +639,9 @@ def vjp_clip_gradient(s, np):
     def clip_gradient(lo, hi, x):
         return x
 
-    clip_gradient.defvjp(lambda lo, hi, x: (x, (lo, hi)), lambda res, g: (None, None, np.clip(g, res[0], res[1])))
+    clip_gradient.defvjp(
+        lambda lo, hi, x: (x, (lo, hi)), lambda res, g: (None, None, np.clip(g, res[0], res[1]))
+    )
 
     def f(x):
         return np.sum(np.sin(clip_gradient(-0.75, 0.75, x)))
@@ -563,7 +660,11 @@ def vjp_closed_over_arrays(s, np):
 
     f.defvjp(lambda x: (f(x), None), lambda _, g: (g * w * 2,))
     x = np.ones(3)
-    return s.grad(f)(x), s.jit(s.grad(f))(x), s.grad(lambda x: np.sum(s.vmap(f)(x)))(np.ones((2, 3)))
+    return (
+        s.grad(f)(x),
+        s.jit(s.grad(f))(x),
+        s.grad(lambda x: np.sum(s.vmap(f)(x)))(np.ones((2, 3))),
+    )
 
 
 @feature
@@ -582,7 +683,10 @@ def vjp_several_results(s, np):
     def f(x, y):
         return x * y, x + y
 
-    f.defvjp(lambda x, y: (f(x, y), (x, y)), lambda res, g: (res[1] * g[0] * 2 + g[1], res[0] * g[0] + g[1] * 3))
+    f.defvjp(
+        lambda x, y: (f(x, y), (x, y)),
+        lambda res, g: (res[1] * g[0] * 2 + g[1], res[0] * g[0] + g[1] * 3),
+    )
 
     def g(x, y):
         p, q = f(x, y)
@@ -673,7 +777,7 @@ def stop_gradient(s, np):
     return s.grad(f)(0.5), s.grad(s.grad(f))(0.5), s.grad(tree)(0.5), s.jvp(f, (0.5,), (1.0,))
 
 
-# ------------------------------------------------------------------------------------- implicit differentiation
+# ------------------------------------------------------------------------- implicit differentiation
 
 
 def _newton(np):
@@ -692,8 +796,14 @@ def root_scalar(s, np):
     def sqrt_cubed(x, tangent_solve=lambda g, y: y / g(1.0)):
         return s.custom_root(lambda y: y ** 2 - x ** 3, x + 1.0, newton, tangent_solve)
 
-    return (sqrt_cubed(5.0), s.grad(sqrt_cubed)(5.0), s.jvp(sqrt_cubed, (5.0,), (2.0,)), s.grad(s.grad(sqrt_cubed))(5.0),
-            s.jvp(s.grad(sqrt_cubed), (5.0,), (1.0,)), s.vmap(s.grad(sqrt_cubed))(np.array([4.0, 5.0])))
+    return (
+        sqrt_cubed(5.0),
+        s.grad(sqrt_cubed)(5.0),
+        s.jvp(sqrt_cubed, (5.0,), (2.0,)),
+        s.grad(s.grad(sqrt_cubed))(5.0),
+        s.jvp(s.grad(sqrt_cubed), (5.0,), (1.0,)),
+        s.vmap(s.grad(sqrt_cubed))(np.array([4.0, 5.0])),
+    )
 
 
 @feature
@@ -709,7 +819,9 @@ def root_vector(s, np):
         return np.linalg.solve(matrix, y)
 
     def root(a, b):
-        return s.custom_root(lambda x: np.dot(a, x) + 0.1 * x ** 3 - b, np.zeros(3), oracle, linear_solve)
+        return s.custom_root(
+            lambda x: np.dot(a, x) + 0.1 * x**3 - b, np.zeros(3), oracle, linear_solve
+        )
 
     a = np.array([[4.0, 1.0, 0.2], [0.5, 3.0, 0.1], [0.3, 0.2, 5.0]])
     b = np.array([1.0, -2.0, 0.5])
@@ -728,7 +840,9 @@ def root_with_aux(s, np):
         return x, np.cos(x) * 2
 
     def root(t):
-        x, aux = s.custom_root(lambda y: y ** 2 - t, 1.0, solve, lambda g, y: y / g(1.0), has_aux=True)
+        x, aux = s.custom_root(
+            lambda y: y**2 - t, 1.0, solve, lambda g, y: y / g(1.0), has_aux=True
+        )
         return x + s.stop_gradient(aux)
 
     return root(2.0), s.grad(root)(2.0)
@@ -764,8 +878,14 @@ def linear_solve(s, np):
         return np.sum(np.sin(explicit(a, b)))
 
     a, b = np.asarray(MATRIX), np.asarray(RIGHT)
-    return (explicit(a, b), s.grad(loss, (0, 1))(a, b), s.jvp(loss, (a, b), (a, b)), s.jit(s.grad(loss))(a, b),
-            s.hessian(loss, 1)(a, b), s.jacrev(s.grad(loss, 1), 0)(a, b))
+    return (
+        explicit(a, b),
+        s.grad(loss, (0, 1))(a, b),
+        s.jvp(loss, (a, b), (a, b)),
+        s.jit(s.grad(loss))(a, b),
+        s.hessian(loss, 1)(a, b),
+        s.jacrev(s.grad(loss, 1), 0)(a, b),
+    )
 
 
 @feature
@@ -799,7 +919,11 @@ def linear_solve_zeros(s, np):
     def solve(a, b):
         return s.custom_linear_solve(lambda x: a * x, b, lambda mv, b: b / a, symmetric=True)
 
-    return s.grad(solve, (0, 1))(3.0, 2.0), s.grad(lambda b: solve(3.0, b))(2.0), s.jvp(lambda a: solve(a, 2.0), (3.0,), (1.0,))
+    return (
+        s.grad(solve, (0, 1))(3.0, 2.0),
+        s.grad(lambda b: solve(3.0, b))(2.0),
+        s.jvp(lambda a: solve(a, 2.0), (3.0,), (1.0,)),
+    )
 
 
 @feature
@@ -807,14 +931,19 @@ def linear_solve_with_aux(s, np):
     a, b = np.asarray(MATRIX), np.asarray(RIGHT)
 
     def loss(b):
-        x, aux = s.custom_linear_solve(lambda x: np.dot(a, x), b, lambda mv, b: (np.linalg.solve(a, b), 7.0),
-                                       lambda vm, b: (np.linalg.solve(a.T, b), 7.0), has_aux=True)
+        x, aux = s.custom_linear_solve(
+            lambda x: np.dot(a, x),
+            b,
+            lambda mv, b: (np.linalg.solve(a, b), 7.0),
+            lambda vm, b: (np.linalg.solve(a.T, b), 7.0),
+            has_aux=True,
+        )
         return np.sum(x) * aux
 
     return loss(b), s.grad(loss)(b)
 
 
-# ------------------------------------------------------------------------------------------------ in the company of others
+# ------------------------------------------------------------------------- in the company of others
 
 
 @feature
@@ -827,7 +956,11 @@ def nondiff_by_name(s, np):
         return f(*primals, how, n), 5.0 * tangents[0]
 
     f.defjvp(rule)
-    return f(0.5, np.sin), s.jvp(lambda x: f(x, np.sin, 3), (0.5,), (2.0,)), s.grad(lambda x: f(x, how=np.cos))(0.5)
+    return (
+        f(0.5, np.sin),
+        s.jvp(lambda x: f(x, np.sin, 3), (0.5,), (2.0,)),
+        s.grad(lambda x: f(x, how=np.cos))(0.5),
+    )
 
 
 @feature
@@ -861,7 +994,12 @@ def rules_that_return_constants(s, np):
         return x * x
 
     g.defjvp(lambda primals, tangents: (g(*primals), 5.0 * tangents[0]))
-    return s.grad(f)(2.0), s.grad(g)(2.0), s.grad(s.grad(g))(2.0), s.grad(lambda x: f(x) * g(x))(2.0)
+    return (
+        s.grad(f)(2.0),
+        s.grad(g)(2.0),
+        s.grad(s.grad(g))(2.0),
+        s.grad(lambda x: f(x) * g(x))(2.0),
+    )
 
 
 @feature
@@ -871,13 +1009,21 @@ def unused_and_repeated_arguments(s, np):
         return x * x
 
     f.defvjp(lambda x, y: (f(x, y), x), lambda x, bar: (2 * x * bar, 4.0 * bar))
-    return s.grad(lambda x: f(x, x))(0.7), s.grad(f, argnums=1)(0.7, 0.3), s.jacrev(s.grad(lambda x: f(x, x)))(0.7)
+    return (
+        s.grad(lambda x: f(x, x))(0.7),
+        s.grad(f, argnums=1)(0.7, 0.3),
+        s.jacrev(s.grad(lambda x: f(x, x)))(0.7),
+    )
 
 
 @feature
 def third_derivatives(s, np):
     f, g = _doubled(s, np), _tripled(s, np)
-    return s.grad(s.grad(s.grad(f)))(0.7), s.grad(s.grad(s.grad(g)))(0.7), s.grad(s.grad(s.grad(lambda x: f(g(x)) * x)))(0.7)
+    return (
+        s.grad(s.grad(s.grad(f)))(0.7),
+        s.grad(s.grad(s.grad(g)))(0.7),
+        s.grad(s.grad(s.grad(lambda x: f(g(x)) * x)))(0.7),
+    )
 
 
 @feature
@@ -888,8 +1034,13 @@ def modes_in_any_order(s, np):
     def total(x):
         return np.sum(f(x) * f(x))
 
-    return (s.jvp(s.grad(total), (x,), (x,)), s.vjp(lambda x: s.jvp(total, (x,), (x,))[1], x)[1](1.0),
-            s.hessian(total)(x), s.jacrev(s.grad(total))(x), s.vjp(s.grad(lambda x: np.sum(g(x) ** 2)), x)[1](x))
+    return (
+        s.jvp(s.grad(total), (x,), (x,)),
+        s.vjp(lambda x: s.jvp(total, (x,), (x,))[1], x)[1](1.0),
+        s.hessian(total)(x),
+        s.jacrev(s.grad(total))(x),
+        s.vjp(s.grad(lambda x: np.sum(g(x) ** 2)), x)[1](x),
+    )
 
 
 @feature
@@ -915,11 +1066,17 @@ def in_a_scan(s, np):
         return last + np.sum(ys)
 
     xs = np.array([0.3, -0.7, 1.2])
-    return run(0.5, xs), s.grad(run, argnums=(0, 1))(0.5, xs), s.vmap(s.grad(run), in_axes=(0, None))(xs, xs)
+    return (
+        run(0.5, xs),
+        s.grad(run, argnums=(0, 1))(0.5, xs),
+        s.vmap(s.grad(run), in_axes=(0, None))(xs, xs),
+    )
 
 
 def test_in_a_scan_the_rule_is_asked_at_each_level(jax):
-    """JAX's second derivative of a scan asks it once, and that of the loop written out twice, as s2s does of both."""
+    """JAX's second derivative of a scan asks it once, and that of the loop written out twice, as
+    s2s does of both.
+    """
     def second(s, np, loop):
         f = _doubled(s, np)
 
@@ -963,7 +1120,11 @@ def integers_beside_floats(s, np):
         return x * n
 
     f.defvjp(lambda x, n: (f(x, n), n), lambda n, bar: (10.0 * n * bar, None))
-    return s.grad(f)(2.0, 3), s.jit(s.grad(f))(2.0, 3), s.vmap(s.grad(f), in_axes=(None, 0))(2.0, np.array([1, 2]))
+    return (
+        s.grad(f)(2.0, 3),
+        s.jit(s.grad(f))(2.0, 3),
+        s.vmap(s.grad(f), in_axes=(None, 0))(2.0, np.array([1, 2])),
+    )
 
 
 @feature
@@ -979,7 +1140,11 @@ def of_an_object(s, np):
     Scale.__call__.defjvp(lambda self, primals, tangents: (self.by * primals[0], 7.0 * tangents[0]))
     scale = Scale(3.0)
     f = Scale.__call__
-    return f(scale, 2.0), s.grad(lambda x: f(scale, x))(2.0), s.jvp(lambda x: f(scale, x * x), (2.0,), (1.0,))
+    return (
+        f(scale, 2.0),
+        s.grad(lambda x: f(scale, x))(2.0),
+        s.jvp(lambda x: f(scale, x * x), (2.0,), (1.0,)),
+    )
 
 
 @feature
@@ -1001,7 +1166,11 @@ def a_rule_that_maps(s, np):
 def leaves_of(x):
     if isinstance(x, dict):
         return [leaf for key in sorted(x) for leaf in leaves_of(x[key])]
-    return [leaf for part in x for leaf in leaves_of(part)] if isinstance(x, (tuple, list)) else [np.asarray(x, float)]
+    return (
+        [leaf for part in x for leaf in leaves_of(part)]
+        if isinstance(x, (tuple, list))
+        else [np.asarray(x, float)]
+    )
 
 
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda f: f.__name__)
@@ -1013,7 +1182,7 @@ def test_as_in_jax(feature, jax):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-10)
 
 
-# ----------------------------------------------------------------------------------------------------- refused
+# ------------------------------------------------------------------------------------------ refused
 
 
 def _refusals(s, np):
@@ -1046,8 +1215,12 @@ def _refusals(s, np):
         "fwd_without_pair": vjp_with(lambda x: np.sum(np.sin(x)), lambda res, g: (g,)),
         "bwd_without_tuple": vjp_with(lambda x: (np.sum(np.sin(x)), x), lambda x, g: g),
         "bwd_of_other_length": vjp_with(lambda x: (np.sum(np.sin(x)), x), lambda x, g: (g, g)),
-        "cotangent_of_other_shape": vjp_with(lambda x: (np.sum(np.sin(x)), x), lambda x, g: (g * np.ones(2),)),
-        "closes_over_what_is_differentiated": lambda: s.grad(lambda a: closing(lambda y: y * a, 2.0))(1.0),
+        "cotangent_of_other_shape": vjp_with(
+            lambda x: (np.sum(np.sin(x)), x), lambda x, g: (g * np.ones(2),)
+        ),
+        "closes_over_what_is_differentiated": lambda: s.grad(
+            lambda a: closing(lambda y: y * a, 2.0)
+        )(1.0),
     }
 
 

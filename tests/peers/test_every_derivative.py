@@ -1,4 +1,6 @@
-"""Every kind of derivative is JAX's: what it takes, the shapes and the nesting of what it returns, and the numbers."""
+"""Every kind of derivative is JAX's: what it takes, the shapes and the nesting of what it returns,
+and the numbers.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,16 @@ M = np.arange(6.0).reshape(2, 3) / 7 + 0.1
 def through(jax, f):
     """`f` as JAX runs it: with its numpy in the place of NumPy, in what it calls as well."""
     names = {name: f.__globals__.get(name) for name in f.__code__.co_names}
-    called = {name: through(jax, g) for name, g in names.items() if isinstance(g, types.FunctionType)}
-    return types.FunctionType(f.__code__, {**f.__globals__, "np": jax.numpy, **called}, f.__name__, f.__defaults__, f.__closure__)
+    called = {
+        name: through(jax, g) for name, g in names.items() if isinstance(g, types.FunctionType)
+    }
+    return types.FunctionType(
+        f.__code__,
+        {**f.__globals__, "np": jax.numpy, **called},
+        f.__name__,
+        f.__defaults__,
+        f.__closure__,
+    )
 
 
 def assert_same(got, wanted, rtol=1e-11):
@@ -37,7 +47,7 @@ def assert_same(got, wanted, rtol=1e-11):
         np.testing.assert_allclose(got, wanted, rtol=rtol, atol=1e-13)
 
 
-# ------------------------------------------------------------------------------------------------ functions
+# ---------------------------------------------------------------------------------------- functions
 
 
 def vector(x):
@@ -110,9 +120,26 @@ def called(x):
 
 P = {"w": M, "b": X, "s": 1.7}
 NEST = (((X, 2 * X), (X + 1, 0.4)), 1.3)
-SINGLE = [(vector, (X,)), (fewer, (X,)), (number, (X,)), (of_number, (0.7,)), (number_to_number, (0.7,)), (matrix, (M,)),
-          (two, (X, 0.7)), (three, (X, 0.7, M)), (named, (P,)), (energy, (P,)), (nested, NEST), (constant, (X,)),
-          (half_constant, (X,)), (identity, (X,)), (looped, (X,)), (called, (X,)), (vector, (np.zeros(0),)), (vector, (np.ones(1),))]
+SINGLE = [
+    (vector, (X,)),
+    (fewer, (X,)),
+    (number, (X,)),
+    (of_number, (0.7,)),
+    (number_to_number, (0.7,)),
+    (matrix, (M,)),
+    (two, (X, 0.7)),
+    (three, (X, 0.7, M)),
+    (named, (P,)),
+    (energy, (P,)),
+    (nested, NEST),
+    (constant, (X,)),
+    (half_constant, (X,)),
+    (identity, (X,)),
+    (looped, (X,)),
+    (called, (X,)),
+    (vector, (np.zeros(0),)),
+    (vector, (np.ones(1),)),
+]
 
 
 @pytest.mark.parametrize("kind", ["jacfwd", "jacrev", "jacobian"])
@@ -122,8 +149,11 @@ def test_jacobian(jax, kind, f, args):
     assert_same(got, jax.jacrev(through(jax, f))(*args))
 
 
-@pytest.mark.parametrize("f, args", [case for case in SINGLE if case[0] not in (constant, half_constant, called, nested)],
-                         ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(
+    "f, args",
+    [case for case in SINGLE if case[0] not in (constant, half_constant, called, nested)],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
 def test_hessian(jax, f, args):
     assert_same(s2s.hessian(f)(*args), jax.hessian(through(jax, f))(*args), rtol=1e-9)
 
@@ -132,7 +162,9 @@ def test_hessian(jax, f, args):
 @pytest.mark.parametrize("argnums", [0, 1, -1, (0,), (0, 1), (2, 0), (-1, 0), [0, 2]], ids=str)
 def test_argnums(jax, kind, argnums):
     args = X, 0.7, M
-    theirs = getattr(jax, "jacrev" if kind == "jacobian" else kind)(through(jax, three), argnums=argnums)
+    theirs = getattr(jax, "jacrev" if kind == "jacobian" else kind)(
+        through(jax, three), argnums=argnums
+    )
     assert_same(getattr(s2s, kind)(three, argnums=argnums)(*args), theirs(*args))
 
 
@@ -142,17 +174,26 @@ def test_argnums_of_grad(jax, argnums):
         return np.sum(np.sin(x) * t) * p["a"][0] + np.sum(p["b"])
 
     args = X, 0.7, {"a": (1.2, X), "b": M}
-    assert_same(s2s.grad(f, argnums=argnums)(*args), jax.grad(through(jax, f), argnums=argnums)(*args))
-    assert_same(s2s.value_and_grad(f, argnums=argnums)(*args), jax.value_and_grad(through(jax, f), argnums=argnums)(*args))
+    assert_same(
+        s2s.grad(f, argnums=argnums)(*args), jax.grad(through(jax, f), argnums=argnums)(*args)
+    )
+    assert_same(
+        s2s.value_and_grad(f, argnums=argnums)(*args),
+        jax.value_and_grad(through(jax, f), argnums=argnums)(*args),
+    )
 
 
-@pytest.mark.parametrize("kind", ["jacfwd", "jacrev", "jacobian", "hessian", "grad", "value_and_grad"])
+@pytest.mark.parametrize(
+    "kind", ["jacfwd", "jacrev", "jacobian", "hessian", "grad", "value_and_grad"]
+)
 def test_has_aux(jax, kind):
     def f(x, t):
         y = np.sin(x) * t
         return np.sum(y * x), {"y": y, "more": (t, x[0])}
 
-    theirs = getattr(jax, "jacrev" if kind == "jacobian" else kind)(through(jax, f), argnums=(0, 1), has_aux=True)
+    theirs = getattr(jax, "jacrev" if kind == "jacobian" else kind)(
+        through(jax, f), argnums=(0, 1), has_aux=True
+    )
     assert_same(getattr(s2s, kind)(f, argnums=(0, 1), has_aux=True)(X, 0.7), theirs(X, 0.7))
 
 
@@ -171,7 +212,7 @@ def test_what_is_beside_a_derivative_has_derivatives_of_its_own(jax):
     assert_same(s2s.grad(outer(ours))(X), jax.grad(through(jax, outer(theirs)))(X))
 
 
-# -------------------------------------------------------------------------------------- vjp and linearize
+# -------------------------------------------------------------------------------- vjp and linearize
 
 
 @pytest.mark.parametrize("f, args", SINGLE, ids=lambda x: getattr(x, "__name__", ""))
@@ -201,7 +242,10 @@ def test_has_aux_of_vjp_jvp_and_linearize(jax):
     y, pull, aux = s2s.vjp(f, X, 0.7, has_aux=True)
     theirs = jax.vjp(through(jax, f), X, 0.7, has_aux=True)
     assert_same((y, pull(X), aux), (theirs[0], theirs[1](X), theirs[2]))
-    assert_same(s2s.jvp(f, (X, 0.7), (X, 1.0), has_aux=True), jax.jvp(through(jax, f), (X, 0.7), (X, 1.0), has_aux=True))
+    assert_same(
+        s2s.jvp(f, (X, 0.7), (X, 1.0), has_aux=True),
+        jax.jvp(through(jax, f), (X, 0.7), (X, 1.0), has_aux=True),
+    )
     y, push, aux = s2s.linearize(f, X, 0.7, has_aux=True)
     theirs = jax.linearize(through(jax, f), X, 0.7, has_aux=True)
     assert_same((y, push(X, 1.0), aux), (theirs[0], theirs[1](X, 1.0), theirs[2]))
@@ -215,17 +259,28 @@ def test_linear_maps_are_transformed(jax):
     _, their_push = jax.linearize(through(jax, looped), X)
     assert_same(s2s.vmap(push)(np.eye(3)), jax.vmap(their_push)(np.eye(3)))
     assert_same(s2s.jacrev(push)(X), jax.jacrev(their_push)(X))
-    assert_same(s2s.grad(lambda v: np.sum(pull(v)[0] ** 2))(X), jax.grad(lambda v: jax.numpy.sum(their_pull(v)[0] ** 2))(X))
-    assert_same(s2s.vjp(push, X)[1](X), jax.vjp(their_push, X)[1](X))  # the transpose of the pushforward is the pullback
+    assert_same(
+        s2s.grad(lambda v: np.sum(pull(v)[0] ** 2))(X),
+        jax.grad(lambda v: jax.numpy.sum(their_pull(v)[0] ** 2))(X),
+    )
+    # the transpose of the pushforward is the pullback
+    assert_same(s2s.vjp(push, X)[1](X), jax.vjp(their_push, X)[1](X))
     assert_same(s2s.linearize(pull, X)[1](X), jax.linearize(their_pull, X)[1](X))
 
 
 def test_nested(jax):
     theirs = through(jax, looped)
-    assert_same(s2s.jacfwd(s2s.jacrev(s2s.jacfwd(looped)))(X), jax.jacfwd(jax.jacrev(jax.jacfwd(theirs)))(X), rtol=1e-9)
+    assert_same(
+        s2s.jacfwd(s2s.jacrev(s2s.jacfwd(looped)))(X),
+        jax.jacfwd(jax.jacrev(jax.jacfwd(theirs)))(X),
+        rtol=1e-9,
+    )
     assert_same(s2s.jacrev(s2s.jacrev(looped))(X), jax.jacrev(jax.jacrev(theirs))(X), rtol=1e-9)
     assert_same(s2s.vmap(s2s.jacrev(looped))(M), jax.vmap(jax.jacrev(theirs))(M))
-    assert_same(s2s.vmap(s2s.hessian(number), in_axes=1)(M.T), jax.vmap(jax.hessian(through(jax, number)), in_axes=1)(M.T))
+    assert_same(
+        s2s.vmap(s2s.hessian(number), in_axes=1)(M.T),
+        jax.vmap(jax.hessian(through(jax, number)), in_axes=1)(M.T),
+    )
     assert_same(s2s.jacfwd(s2s.vmap(looped))(M), jax.jacfwd(jax.vmap(theirs))(M))
     assert_same(s2s.jvp(s2s.jacfwd(looped), (X,), (X,)), jax.jvp(jax.jacfwd(theirs), (X,), (X,)))
 
@@ -258,7 +313,10 @@ def test_complex(jax):
         return np.sin(z) * z[0] * z
 
     for kind in ("jacfwd", "jacrev"):
-        assert_same(getattr(s2s, kind)(f, holomorphic=True)(z), getattr(jax, kind)(through(jax, f), holomorphic=True)(z))
+        assert_same(
+            getattr(s2s, kind)(f, holomorphic=True)(z),
+            getattr(jax, kind)(through(jax, f), holomorphic=True)(z),
+        )
 
     def real(z):
         return np.abs(z) ** 2 * np.real(z[0])
@@ -300,14 +358,31 @@ def test_empty_trees(jax, kind):
     assert_same(got, getattr(jax, kind)(through(jax, nothing))(p))
 
 
-@pytest.mark.parametrize("call", [
-    lambda m, f: m.jacfwd(f)(3), lambda m, f: m.jacrev(f)(3), lambda m, f: m.hessian(f)(3), lambda m, f: m.jacfwd(f, argnums=2)(X),
-    lambda m, f: m.jacrev(f, argnums=(0, 4))(X), lambda m, f: m.jacrev(lambda x: 3)(X), lambda m, f: m.jacrev(f, holomorphic=True)(X),
-    lambda m, f: m.jacfwd(f, holomorphic=True)(X), lambda m, f: m.jacfwd(f, has_aux=True)(X), lambda m, f: m.vjp(f, X, has_aux=True),
-    lambda m, f: m.vjp(f, X)[1](np.ones(2)), lambda m, f: m.vjp(f, X)[1]((X, X)), lambda m, f: m.vjp(f, X)[1](X, X),
-    lambda m, f: m.linearize(f, X)[1](np.ones(2)), lambda m, f: m.linearize(f, X)[1](X, X), lambda m, f: m.linearize(f, X)[1](),
-    lambda m, f: m.linearize(f, X)[1]([X]), lambda m, f: m.jvp(f, (X,), (X, X)), lambda m, f: m.jvp(f, (X,), (np.ones(2),)),
-    lambda m, f: m.grad(f)(X)])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m, f: m.jacfwd(f)(3),
+        lambda m, f: m.jacrev(f)(3),
+        lambda m, f: m.hessian(f)(3),
+        lambda m, f: m.jacfwd(f, argnums=2)(X),
+        lambda m, f: m.jacrev(f, argnums=(0, 4))(X),
+        lambda m, f: m.jacrev(lambda x: 3)(X),
+        lambda m, f: m.jacrev(f, holomorphic=True)(X),
+        lambda m, f: m.jacfwd(f, holomorphic=True)(X),
+        lambda m, f: m.jacfwd(f, has_aux=True)(X),
+        lambda m, f: m.vjp(f, X, has_aux=True),
+        lambda m, f: m.vjp(f, X)[1](np.ones(2)),
+        lambda m, f: m.vjp(f, X)[1]((X, X)),
+        lambda m, f: m.vjp(f, X)[1](X, X),
+        lambda m, f: m.linearize(f, X)[1](np.ones(2)),
+        lambda m, f: m.linearize(f, X)[1](X, X),
+        lambda m, f: m.linearize(f, X)[1](),
+        lambda m, f: m.linearize(f, X)[1]([X]),
+        lambda m, f: m.jvp(f, (X,), (X, X)),
+        lambda m, f: m.jvp(f, (X,), (np.ones(2),)),
+        lambda m, f: m.grad(f)(X),
+    ],
+)
 def test_both_refuse(jax, call):
     with pytest.raises((TypeError, ValueError)):
         call(jax, lambda x: x * 2)

@@ -1,4 +1,6 @@
-"""Gradients of array programs are those of JAX and of autograd, by which the fixtures are tested, too."""
+"""Gradients of array programs are those of JAX and of autograd, by which the fixtures are tested,
+too.
+"""
 
 import numpy as np
 

@@ -1,4 +1,6 @@
-"""Complex derivatives are those of JAX: of holomorphic functions, and of real functions of complex numbers."""
+"""Complex derivatives are those of JAX: of holomorphic functions, and of real functions of complex
+numbers.
+"""
 
 import numpy as np
 import pytest
@@ -22,10 +24,22 @@ def programs(np):
     return {"polynomial": polynomial, "quotient": quotient, "modulus": modulus, "parts": parts}
 
 
-@pytest.mark.parametrize("name, holomorphic", [("polynomial", True), ("quotient", True), ("modulus", False), ("parts", False)])
+@pytest.mark.parametrize(
+    "name, holomorphic",
+    [("polynomial", True), ("quotient", True), ("modulus", False), ("parts", False)],
+)
 def test_gradients(jax, name, holomorphic):
     z = np.array([0.4 - 0.3j, 0.2 + 0.9j])
     ours, theirs = programs(np)[name], programs(jax.numpy)[name]
-    np.testing.assert_allclose(s2s.grad(ours, holomorphic=holomorphic)(z), jax.grad(theirs, holomorphic=holomorphic)(z), rtol=1e-12)
+    np.testing.assert_allclose(
+        s2s.grad(ours, holomorphic=holomorphic)(z),
+        jax.grad(theirs, holomorphic=holomorphic)(z),
+        rtol=1e-12,
+    )
     if holomorphic:
-        np.testing.assert_allclose(s2s.hessian(ours, holomorphic=True)(z), jax.hessian(theirs, holomorphic=True)(z), rtol=1e-11, atol=1e-14)
+        np.testing.assert_allclose(
+            s2s.hessian(ours, holomorphic=True)(z),
+            jax.hessian(theirs, holomorphic=True)(z),
+            rtol=1e-11,
+            atol=1e-14,
+        )

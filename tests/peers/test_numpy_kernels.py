@@ -1,5 +1,6 @@
-"""Kernels as npbench has them, in NumPy's words and in place: each written anew, against dual numbers, or against differences
-where those cannot be run through it or NumPy adds up in another order.
+"""Kernels as npbench has them, in NumPy's words and in place: each written anew, against dual
+numbers, or against differences where those cannot be run through it or NumPy adds up in another
+order.
 """
 
 import numpy as np
@@ -26,7 +27,12 @@ def loss(f, args):
     weights = [np.sin(np.arange(1.0, np.size(a) + 1)).reshape(np.shape(a)) for a in args]
 
     def of_number(c):
-        y = f(*[a + 0.1 * (c - 0.7) * w if np.asarray(a).dtype.kind == "f" else a for a, w in zip(args, weights)])
+        y = f(
+            *[
+                a + 0.1 * (c - 0.7) * w if np.asarray(a).dtype.kind == "f" else a
+                for a, w in zip(args, weights)
+            ]
+        )
         return np.sum(np.sin(y))
 
     return of_number
@@ -47,8 +53,12 @@ def alternating_directions(u, steps):
         q[1:n - 1, 0] = v[0, 1:n - 1]
         for j in range(1, n - 1):
             p[1:n - 1, j] = -a / (a * p[1:n - 1, j - 1] + b)
-            q[1:n - 1, j] = (-d * u[j, 0:n - 2] + (1.0 + 2.0 * d) * u[j, 1:n - 1] - d * u[j, 2:n] - a * q[1:n - 1, j - 1]) / (
-                a * p[1:n - 1, j - 1] + b)
+            q[1 : n - 1, j] = (
+                -d * u[j, 0 : n - 2]
+                + (1.0 + 2.0 * d) * u[j, 1 : n - 1]
+                - d * u[j, 2:n]
+                - a * q[1 : n - 1, j - 1]
+            ) / (a * p[1 : n - 1, j - 1] + b)
         v[n - 1, 1:n - 1] = 1.0
         for j in range(n - 2, 0, -1):
             v[j, 1:n - 1] = p[1:n - 1, j] * v[j + 1, 1:n - 1] + q[1:n - 1, j]
@@ -73,7 +83,11 @@ def durbin(r):
 
 @kernel(0.25, some(4, 5))
 def deriche(alpha, image):
-    k = (1.0 - np.exp(-alpha)) * (1.0 - np.exp(-alpha)) / (1.0 + alpha * np.exp(-alpha) - np.exp(2.0 * alpha))
+    k = (
+        (1.0 - np.exp(-alpha))
+        * (1.0 - np.exp(-alpha))
+        / (1.0 + alpha * np.exp(-alpha) - np.exp(2.0 * alpha))
+    )
     a1 = a5 = k
     a3 = a7 = k * np.exp(-alpha) * (alpha + 1.0)
     b1, b2 = 2.0 ** (-alpha), -np.exp(-2.0 * alpha)
@@ -136,7 +150,9 @@ def vertical_advection(stage, u, w, rate):
     for k in range(1):
         after = 0.25 * (w[1:, :, k + 1] + w[:-1, :, k + 1])
         c[:, :, k] = after * 0.5
-        d[:, :, k] = rate * u[:, :, k] + stage[:, :, k] - after * 0.5 * (u[:, :, k + 1] - u[:, :, k])
+        d[:, :, k] = (
+            rate * u[:, :, k] + stage[:, :, k] - after * 0.5 * (u[:, :, k + 1] - u[:, :, k])
+        )
         divided = 1.0 / (1.0 + rate - c[:, :, k])
         c[:, :, k] = c[:, :, k] * divided
         d[:, :, k] = d[:, :, k] * divided
@@ -168,7 +184,9 @@ def azimuthal_means(data, radius, count):
 
 @kernel(some(9), np.array([0.3, 0.9, 0.1, 0.5, 0.45, 0.7, 0.8, 0.2, 1.1]), 4, rounded=True)
 def azimuthal_means_by_histograms(data, radius, count):
-    return np.histogram(radius, count, weights=data)[0] / np.maximum(np.histogram(radius, count)[0], 1)
+    return np.histogram(radius, count, weights=data)[0] / np.maximum(
+        np.histogram(radius, count)[0], 1
+    )
 
 
 @kernel(np.array([0, 2, 3, 6]), np.array([0, 2, 1, 0, 1, 3]), some(6), some(4))

@@ -1,4 +1,6 @@
-"""scan, cond and their kin against those of JAX: values, gradients, Jacobians, second derivatives."""
+"""scan, cond and their kin against those of JAX: values, gradients, Jacobians, second
+derivatives.
+"""
 
 import numpy as np
 import pytest
@@ -6,7 +8,12 @@ import pytest
 import s2s
 
 RNG = np.random.default_rng(11)
-W, H, XS, US = RNG.normal(size=(3, 3)), RNG.normal(size=3), RNG.normal(size=(5, 3)), RNG.normal(size=5)
+W, H, XS, US = (
+    RNG.normal(size=(3, 3)),
+    RNG.normal(size=3),
+    RNG.normal(size=(5, 3)),
+    RNG.normal(size=5),
+)
 
 
 def programs(np, lax):
@@ -31,7 +38,11 @@ def programs(np, lax):
 
     def loops(x, us):
         a = lax.fori_loop(0, 4, lambda i, v: v * x + np.sin(i), 1.0)
-        return a * lax.cond(x > 0, lambda v: v * v, lambda v: -v, x) * lax.switch(2, [np.sin, np.cos, np.tanh], x)
+        return (
+            a
+            * lax.cond(x > 0, lambda v: v * v, lambda v: -v, x)
+            * lax.switch(2, [np.sin, np.cos, np.tanh], x)
+        )
 
     def linear(x, us):
         def after(a, b):
@@ -39,8 +50,13 @@ def programs(np, lax):
         a, b = lax.associative_scan(after, (us, us * x))
         return np.sum(a) + np.sum(b ** 2)
 
-    return {"recurrent": (recurrent, (W, H, XS, US)), "backwards": (backwards, (0.3, US)), "nested": (nested, (0.3, US)),
-            "loops": (loops, (0.7, US)), "linear": (linear, (0.3, US))}
+    return {
+        "recurrent": (recurrent, (W, H, XS, US)),
+        "backwards": (backwards, (0.3, US)),
+        "nested": (nested, (0.3, US)),
+        "loops": (loops, (0.7, US)),
+        "linear": (linear, (0.3, US)),
+    }
 
 
 @pytest.mark.parametrize("name", ["recurrent", "backwards", "nested", "loops", "linear"])

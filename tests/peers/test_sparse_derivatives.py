@@ -1,4 +1,6 @@
-"""Sparse derivatives of bundle adjustment, a PDE and a partially separable objective against JAX's dense ones."""
+"""Sparse derivatives of bundle adjustment, a PDE and a partially separable objective against JAX's
+dense ones.
+"""
 
 import types
 
@@ -32,12 +34,21 @@ def reprojection(cameras, points, camera_of, point_of, seen):
 
 
 def bratu(u):
-    inside = 4 * u[1:-1, 1:-1] - u[:-2, 1:-1] - u[2:, 1:-1] - u[1:-1, :-2] - u[1:-1, 2:] - np.exp(u[1:-1, 1:-1])
+    inside = (
+        4 * u[1:-1, 1:-1]
+        - u[:-2, 1:-1]
+        - u[2:, 1:-1]
+        - u[1:-1, :-2]
+        - u[1:-1, 2:]
+        - np.exp(u[1:-1, 1:-1])
+    )
     return inside * u[1:-1, 1:-1]
 
 
 def separable(x):
-    return np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2) + np.sum(np.logaddexp(x[2:], x[:-2]))
+    return np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2) + np.sum(
+        np.logaddexp(x[2:], x[:-2])
+    )
 
 
 def test_bundle_adjustment(jax):
@@ -47,7 +58,9 @@ def test_bundle_adjustment(jax):
     jacobian = s2s.jacobian(reprojection, (0, 1), sparse=True)
     wanted = jax.jacfwd(with_jax(jax, reprojection), (0, 1))(*args)
     for found, w in zip(jacobian(*args), wanted):
-        np.testing.assert_allclose(found.toarray(), np.asarray(w).reshape(80, -1), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(
+            found.toarray(), np.asarray(w).reshape(80, -1), rtol=1e-9, atol=1e-9
+        )
     plan = jacobian.plan(*args)
     assert plan.pattern.nnz == 80 * 12 and plan.sweeps <= 12
 
@@ -55,11 +68,21 @@ def test_bundle_adjustment(jax):
 def test_a_pde(jax):
     (u,) = arrays(1, (9, 8))
     found = s2s.jacobian(bratu, sparse=True)(u)
-    np.testing.assert_allclose(found.toarray(), np.asarray(jax.jacrev(with_jax(jax, bratu))(u)).reshape(42, 72), rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(
+        found.toarray(),
+        np.asarray(jax.jacrev(with_jax(jax, bratu))(u)).reshape(42, 72),
+        rtol=1e-12,
+        atol=1e-13,
+    )
 
 
 def test_a_partially_separable_objective(jax):
     (x,) = arrays(2, (30,))
     hessian = s2s.hessian(separable, sparse=True)
-    np.testing.assert_allclose(hessian(x).toarray(), np.asarray(jax.hessian(with_jax(jax, separable))(x)), rtol=1e-10, atol=1e-11)
+    np.testing.assert_allclose(
+        hessian(x).toarray(),
+        np.asarray(jax.hessian(with_jax(jax, separable))(x)),
+        rtol=1e-10,
+        atol=1e-11,
+    )
     assert hessian.plan(x).pattern.nnz == 30 + 2 * 29 + 2 * 28

@@ -1,4 +1,6 @@
-"""What a first call generated is recalled by the next process exactly where it would generate the same."""
+"""What a first call generated is recalled by the next process exactly where it would generate the
+same.
+"""
 
 import linecache
 import os
@@ -21,7 +23,9 @@ X = np.array([0.3, -0.7, 1.2])
 
 
 class Process:
-    """Programs that are run as if each were in a process of its own: what was made for the others is forgotten but for the disk."""
+    """Programs that are run as if each were in a process of its own: what was made for the others
+    is forgotten but for the disk.
+    """
 
     def __init__(self, folder: Path, monkeypatch):
         self.folder, self.monkeypatch, self.made = folder, monkeypatch, []
@@ -76,7 +80,10 @@ def close(a, b) -> bool:
 def test_the_same_program_is_not_generated_again(process):
     program = of("np.sum(np.sin(x) * helper(x))", "def helper(x):\n    return x * K\n\nK = 2.0")
     wanted = 2 * (np.cos(X) * X + np.sin(X))
-    assert [(close(found, wanted), made > 0) for found, made in (process.run(program, X) for _ in range(3))] == [(True, True), (True, False), (True, False)]
+    assert [
+        (close(found, wanted), made > 0)
+        for found, made in (process.run(program, X) for _ in range(3))
+    ] == [(True, True), (True, False), (True, False)]
 
 
 SAME = [  # data may be another
@@ -95,34 +102,152 @@ def test_data_outside_is_read_at_each_call(process, body, first, second, one, tw
     assert not made and close(found, two)
 
 
-OTHER = {  # what is outside decides what is generated: (body, outside, outside the next time, and both slopes)
-    "a function": ("np.sum(g(x))", "def g(x):\n    return 2 * x", "def g(x):\n    return 3 * x", 2.0, 3.0),
-    "a function of another's": ("np.sum(g(x))", "def h(x):\n    return 2 * x\ndef g(x):\n    return h(x)",
-                                "def h(x):\n    return 5 * x\ndef g(x):\n    return h(x)", 2.0, 5.0),
-    "a function that others are named for": ("np.sum(g(x))", "g = np.sin", "g = np.cos", np.cos(X), -np.sin(X)),
-    "a default": ("np.sum(g(x))", "def g(x, k=2):\n    return x * k", "def g(x, k=3):\n    return x * k", 2.0, 3.0),
-    "a keyword's default": ("np.sum(g(x))", "def g(x, *, k=2):\n    return x * k", "def g(x, *, k=3):\n    return x * k", 2.0, 3.0),
+# what is outside decides what is generated: (body, outside, outside the next time, and both slopes)
+OTHER = {
+    "a function": (
+        "np.sum(g(x))",
+        "def g(x):\n    return 2 * x",
+        "def g(x):\n    return 3 * x",
+        2.0,
+        3.0,
+    ),
+    "a function of another's": (
+        "np.sum(g(x))",
+        "def h(x):\n    return 2 * x\ndef g(x):\n    return h(x)",
+        "def h(x):\n    return 5 * x\ndef g(x):\n    return h(x)",
+        2.0,
+        5.0,
+    ),
+    "a function that others are named for": (
+        "np.sum(g(x))",
+        "g = np.sin",
+        "g = np.cos",
+        np.cos(X),
+        -np.sin(X),
+    ),
+    "a default": (
+        "np.sum(g(x))",
+        "def g(x, k=2):\n    return x * k",
+        "def g(x, k=3):\n    return x * k",
+        2.0,
+        3.0,
+    ),
+    "a keyword's default": (
+        "np.sum(g(x))",
+        "def g(x, *, k=2):\n    return x * k",
+        "def g(x, *, k=3):\n    return x * k",
+        2.0,
+        3.0,
+    ),
     "a string": ("np.sum(x * 2 if MODE == 'a' else x * 3)", "MODE = 'a'", "MODE = 'b'", 2.0, 3.0),
     "None": ("np.sum(x * 2 if MODE is None else x * 3)", "MODE = None", "MODE = 'b'", 2.0, 3.0),
-    "a rank that only decides": ("np.sum(x * 2 if A.ndim == 2 else x * 3)", "A = np.ones((2, 2))", "A = np.ones(2)", 2.0, 3.0),
-    "a dtype that only decides": ("np.sum(x * 2 if A.dtype == np.float64 else x * 3)", "A = np.ones(2)", "A = np.ones(2, np.float32)", 2.0, 3.0),
+    "a rank that only decides": (
+        "np.sum(x * 2 if A.ndim == 2 else x * 3)",
+        "A = np.ones((2, 2))",
+        "A = np.ones(2)",
+        2.0,
+        3.0,
+    ),
+    "a dtype that only decides": (
+        "np.sum(x * 2 if A.dtype == np.float64 else x * 3)",
+        "A = np.ones(2)",
+        "A = np.ones(2, np.float32)",
+        2.0,
+        3.0,
+    ),
     "a number's type": ("np.sum(x * (K // 2))", "K = 5", "K = 5.5", 2.0, 2.0),
-    "a number that is needed to generate": ("np.sum(x.reshape(K, -1)[0])", "K = 1", "K = 3", 1.0, np.array([1.0, 0, 0])),
-    "one of Python's own functions": ("np.sum(abs(x))", "", "def abs(x):\n    return 4 * x", np.sign(X), 4.0),
-    "a library": ("np.sum(xp.sin(x))", "xp = np", "import types\ndef twice(x):\n    return 2 * x\nxp = types.SimpleNamespace(sin=twice)", np.cos(X), 2.0),
+    "a number that is needed to generate": (
+        "np.sum(x.reshape(K, -1)[0])",
+        "K = 1",
+        "K = 3",
+        1.0,
+        np.array([1.0, 0, 0]),
+    ),
+    "one of Python's own functions": (
+        "np.sum(abs(x))",
+        "",
+        "def abs(x):\n    return 4 * x",
+        np.sign(X),
+        4.0,
+    ),
+    "a library": (
+        "np.sum(xp.sin(x))",
+        "xp = np",
+        "import types\ndef twice(x):\n    return 2 * x\nxp = types.SimpleNamespace(sin=twice)",
+        np.cos(X),
+        2.0,
+    ),
     "the length of a list": ("np.sum(x * len(L))", "L = [1.0]", "L = [1.0, 2.0]", 1.0, 2.0),
-    "the keys of a dict": ("np.sum(x * 2 if 'a' in D else x * 3)", "D = {'a': 1.0}", "D = {'b': 1.0}", 2.0, 3.0),
-    "a string in a dict": ("np.sum(x * 2 if D['a'] == 'u' else x * 3)", "D = {'a': 'u'}", "D = {'a': 'v'}", 2.0, 3.0),
-    "whether a dict holds anything": ("np.sum(x * 2 if D else x * 3)", "D = {'a': 1.0}", "D = {}", 2.0, 3.0),
-    "a transformed function": ("np.sum(x * s2s.grad(g)(2.0))", "def g(x):\n    return x * x", "def g(x):\n    return x * x * x", 4.0, 12.0),
-    "a function inside a transformed one": ("np.sum(x * g(2.0))", "@s2s.grad\ndef g(x):\n    return x * x", "@s2s.grad\ndef g(x):\n    return x * x * x", 4.0, 12.0),
-    "how one is transformed": ("np.sum(x * g(2.0, 3.0))", "def h(x, y):\n    return x * y * y\ng = s2s.grad(h)",
-                               "def h(x, y):\n    return x * y * y\ng = s2s.grad(h, argnums=1)", 9.0, 12.0),
-    "a checkpoint": ("np.sum(g(x))", "@s2s.checkpoint\ndef g(x):\n    return 2 * x", "@s2s.checkpoint\ndef g(x):\n    return 3 * x", 2.0, 3.0),
-    "a rule": ("np.sum(g(x))", "@s2s.custom_jvp\ndef g(x):\n    return x\ng.defjvp(lambda p, t: (p[0], 2 * t[0]))",
-               "@s2s.custom_jvp\ndef g(x):\n    return x\ng.defjvp(lambda p, t: (p[0], 3 * t[0]))", 2.0, 3.0),
-    "an object": ("np.sum(x * (2 if M.on else 3))", "class M:\n    on = True", "class M:\n    on = False", 2.0, 3.0),
-    "a method": ("np.sum(M.g(x))", "class C:\n    def g(self, x):\n        return 2 * x\nM = C()", "class C:\n    def g(self, x):\n        return 3 * x\nM = C()", 2.0, 3.0),
+    "the keys of a dict": (
+        "np.sum(x * 2 if 'a' in D else x * 3)",
+        "D = {'a': 1.0}",
+        "D = {'b': 1.0}",
+        2.0,
+        3.0,
+    ),
+    "a string in a dict": (
+        "np.sum(x * 2 if D['a'] == 'u' else x * 3)",
+        "D = {'a': 'u'}",
+        "D = {'a': 'v'}",
+        2.0,
+        3.0,
+    ),
+    "whether a dict holds anything": (
+        "np.sum(x * 2 if D else x * 3)",
+        "D = {'a': 1.0}",
+        "D = {}",
+        2.0,
+        3.0,
+    ),
+    "a transformed function": (
+        "np.sum(x * s2s.grad(g)(2.0))",
+        "def g(x):\n    return x * x",
+        "def g(x):\n    return x * x * x",
+        4.0,
+        12.0,
+    ),
+    "a function inside a transformed one": (
+        "np.sum(x * g(2.0))",
+        "@s2s.grad\ndef g(x):\n    return x * x",
+        "@s2s.grad\ndef g(x):\n    return x * x * x",
+        4.0,
+        12.0,
+    ),
+    "how one is transformed": (
+        "np.sum(x * g(2.0, 3.0))",
+        "def h(x, y):\n    return x * y * y\ng = s2s.grad(h)",
+        "def h(x, y):\n    return x * y * y\ng = s2s.grad(h, argnums=1)",
+        9.0,
+        12.0,
+    ),
+    "a checkpoint": (
+        "np.sum(g(x))",
+        "@s2s.checkpoint\ndef g(x):\n    return 2 * x",
+        "@s2s.checkpoint\ndef g(x):\n    return 3 * x",
+        2.0,
+        3.0,
+    ),
+    "a rule": (
+        "np.sum(g(x))",
+        "@s2s.custom_jvp\ndef g(x):\n    return x\ng.defjvp(lambda p, t: (p[0], 2 * t[0]))",
+        "@s2s.custom_jvp\ndef g(x):\n    return x\ng.defjvp(lambda p, t: (p[0], 3 * t[0]))",
+        2.0,
+        3.0,
+    ),
+    "an object": (
+        "np.sum(x * (2 if M.on else 3))",
+        "class M:\n    on = True",
+        "class M:\n    on = False",
+        2.0,
+        3.0,
+    ),
+    "a method": (
+        "np.sum(M.g(x))",
+        "class C:\n    def g(self, x):\n        return 2 * x\nM = C()",
+        "class C:\n    def g(self, x):\n        return 3 * x\nM = C()",
+        2.0,
+        3.0,
+    ),
 }
 
 
@@ -130,7 +255,8 @@ OTHER = {  # what is outside decides what is generated: (body, outside, outside 
 def test_what_decides_is_asked_again(process, body, first, second, one, two):
     for _ in range(2):  # the second time both are kept, where they can be
         for outside, wanted in ((first, one), (second, two)):
-            blank = "\n" * max(0, max(first.count("\n"), second.count("\n")) - outside.count("\n"))  # f stands where it stood
+            # f stands where it stood
+            blank = "\n" * max(0, max(first.count("\n"), second.count("\n")) - outside.count("\n"))
             found, _made = process.run(of(body, outside + blank), X)
             assert close(found, wanted)
 
@@ -158,8 +284,13 @@ def test_closures_are_asked_again(process):
 
     main = lambda x, *held: make(*held)(x)
     """
-    said = [process.run(program, X, *held) for held in (("a", 2.0), ("a", 3.0), ("b", 3.0), ("b", 4.0), ("a", 5))]
-    assert [close(found, wanted) for (found, _), wanted in zip(said, (2, 3, 30, 40, 5))] == [True] * 5
+    said = [
+        process.run(program, X, *held)
+        for held in (("a", 2.0), ("a", 3.0), ("b", 3.0), ("b", 4.0), ("a", 5))
+    ]
+    assert [close(found, wanted) for (found, _), wanted in zip(said, (2, 3, 30, 40, 5))] == [
+        True
+    ] * 5
     assert [made > 0 for _, made in said] == [True, False, True, False, True]
 
 
@@ -175,15 +306,35 @@ def test_types_of_arguments_and_options_are_part_of_the_key(process):
         return s2s.jit(s2s.grad(f, argnums=options.pop("argnums", 0)), **options)(x, y)
     """
     y = np.array([2.0, 3.0, 5.0])
-    calls = [((X, y), {}), ((X, 2.0), {}), ((X, y), {"argnums": 1}), ((X[:1], y), {}), ((X.astype(np.float32), y.astype(np.float32)), {}),
-             ((np.ones((2, 3)), y), {}), ((X, y), {"fastmath": True}), ((X, y), {"parallel": False})]
-    wanted = [2 * X * y, 4 * X, X * X, [2 * X[0] * y.sum()], 2 * X * y, 2 * np.ones((2, 3)) * y, 2 * X * y, 2 * X * y]
+    calls = [
+        ((X, y), {}),
+        ((X, 2.0), {}),
+        ((X, y), {"argnums": 1}),
+        ((X[:1], y), {}),
+        ((X.astype(np.float32), y.astype(np.float32)), {}),
+        ((np.ones((2, 3)), y), {}),
+        ((X, y), {"fastmath": True}),
+        ((X, y), {"parallel": False}),
+    ]
+    wanted = [
+        2 * X * y,
+        4 * X,
+        X * X,
+        [2 * X[0] * y.sum()],
+        2 * X * y,
+        2 * np.ones((2, 3)) * y,
+        2 * X * y,
+        2 * X * y,
+    ]
     for again in (False, True):
         for (args, options), right in zip(calls, wanted):
             process.monkeypatch.setattr(native_module, "_modules", {})
             main, before = process.module(program).main, len(process.made)
             found = main(*args, **dict(options))
-            assert np.allclose(found, right, rtol=1e-5) and found.dtype == args[options.get("argnums", 0)].dtype
+            assert (
+                np.allclose(found, right, rtol=1e-5)
+                and found.dtype == args[options.get("argnums", 0)].dtype
+            )
             assert (len(process.made) > before) == (not again)
 
 
@@ -230,7 +381,11 @@ def test_rules_of_libraries_functions_are_not_kept(process, monkeypatch):
     assert close(plain, scipy.special.expit(X) * scipy.special.expit(-X))
 
 
-@pytest.mark.parametrize("damage", [lambda b: b[:50], lambda b: b"", lambda b: b[:-1] + bytes([b[-1] ^ 1])], ids=["torn", "empty", "flipped"])
+@pytest.mark.parametrize(
+    "damage",
+    [lambda b: b[:50], lambda b: b"", lambda b: b[:-1] + bytes([b[-1] ^ 1])],
+    ids=["torn", "empty", "flipped"],
+)
 @pytest.mark.parametrize("kind", ["met", "piece"])
 def test_damaged_entries_are_generated_anew(process, kind, damage):
     program = of("np.sum(x * x)")
@@ -242,7 +397,7 @@ def test_damaged_entries_are_generated_anew(process, kind, damage):
     assert close(process.run(program, X)[0], 2 * X) and process.run(program, X)[1] == 0
 
 
-# --------------------------------------------------------------------------- what is recalled, beyond its first call
+# ---------------------------------------------------------- what is recalled, beyond its first call
 
 
 def test_the_source_is_generated_when_it_is_asked_for(process):
@@ -364,7 +519,12 @@ def test_containers(process):
     first, made = process.run(program, p, X)
     assert made
     again, made = process.run(program, p, X)
-    assert not made and again[0] == first[0] and close(again[1]["w"], first[1]["w"]) and again[1]["b"] == first[1]["b"]
+    assert (
+        not made
+        and again[0] == first[0]
+        and close(again[1]["w"], first[1]["w"])
+        and again[1]["b"] == first[1]["b"]
+    )
     other, made = process.run(program, {"b": (0.5, None), "w": p["w"]}, X)
     assert made and type(other[1]["b"]) is tuple and list(other[1]) == ["b", "w"]
 
@@ -394,11 +554,22 @@ print(s2s.jit(s2s.grad(f))(np.arange(4.0)).sum(), len(made))
 
 def test_processes_one_after_another(tmp_path):
     script, root = tmp_path / "program.py", Path(s2s.__file__).parent.parent
-    env = {**os.environ, "S2S_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(root), "S2S_RECALL": "1"}
+    env = {
+        **os.environ,
+        "S2S_CACHE_DIR": str(tmp_path / "cache"),
+        "PYTHONPATH": str(root),
+        "S2S_RECALL": "1",
+    }
     said = []
     for k, seed in ((2.0, "1"), (2.0, "2"), (3.0, "3"), (2.0, "4")):
         script.write_text(PROGRAM.format(k=k))
-        out = subprocess.run([sys.executable, str(script)], env={**env, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True)
+        out = subprocess.run(
+            [sys.executable, str(script)],
+            env={**env, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         value, made = out.stdout.split()
         said.append((float(value) / k, int(made) > 0))
     x = np.arange(4.0)
@@ -420,7 +591,10 @@ main = s2s.jit(s2s.grad(f))
 
 def test_a_module_that_is_an_argument_is_kept_by_its_name(process):
     program = WRITTEN_ONCE.format(default="numpy", function="sin")
-    assert [(found, made > 0) for found, made in (process.run(program, 0.5) for _ in range(2))] == [(np.cos(0.5), True), (np.cos(0.5), False)]
+    assert [(found, made > 0) for found, made in (process.run(program, 0.5) for _ in range(2))] == [
+        (np.cos(0.5), True),
+        (np.cos(0.5), False),
+    ]
     found, made = process.run(WRITTEN_ONCE.format(default="math", function="sin"), 0.5)
     assert made and found == np.cos(0.5)
 

@@ -1,4 +1,6 @@
-"""Products of matrices and vectors in compiled code: of any layout and length, and of what is not finite."""
+"""Products of matrices and vectors in compiled code: of any layout and length, and of what is not
+finite.
+"""
 
 import numpy as np
 import pytest
@@ -12,17 +14,43 @@ pytestmark = pytest.mark.compile
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_vectors_by_matrices_of_any_length(order, dtype):
     def f(a, x, y):
-        return a @ x, y @ a, a.T @ y, x @ a.T, a.T @ a, a @ a.T, a[::-1] @ x[::-1], a[:, ::-1] @ np.conj(a.T)
+        return (
+            a @ x,
+            y @ a,
+            a.T @ y,
+            x @ a.T,
+            a.T @ a,
+            a @ a.T,
+            a[::-1] @ x[::-1],
+            a[:, ::-1] @ np.conj(a.T),
+        )
 
     fast, rng = s2s.jit(f), np.random.default_rng(0)
     single = np.finfo(dtype).eps > 1e-10
-    for n, m in [(2, 3), (3, 2), (7, 16), (32, 32), (32, 33), (33, 32), (2, 512), (2, 1000), (0, 3), (3, 0), (50, 60)]:
+    for n, m in [
+        (2, 3),
+        (3, 2),
+        (7, 16),
+        (32, 32),
+        (32, 33),
+        (33, 32),
+        (2, 512),
+        (2, 1000),
+        (0, 3),
+        (3, 0),
+        (50, 60),
+    ]:
         a, x, y = (rng.normal(size=shape) + 1j * rng.normal(size=shape) for shape in ((n, m), m, n))
-        a, x, y = (u.astype(dtype) if np.dtype(dtype).kind == "c" else u.real.astype(dtype) for u in (a, x, y))
+        a, x, y = (
+            u.astype(dtype) if np.dtype(dtype).kind == "c" else u.real.astype(dtype)
+            for u in (a, x, y)
+        )
         a = np.asarray(a, order=order)
         for found, expected in zip(fast(a, x, y), f(a, x, y)):
             assert found.dtype == dtype and found.shape == expected.shape
-            np.testing.assert_allclose(found, expected, rtol=1e-4 if single else 1e-12, atol=1e-4 if single else 1e-13)
+            np.testing.assert_allclose(
+                found, expected, rtol=1e-4 if single else 1e-12, atol=1e-4 if single else 1e-13
+            )
 
 
 def test_what_is_not_finite_is_not_lost():
@@ -67,18 +95,44 @@ def test_operands_may_be_parts_of_one_another():
             np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize("dtypes", [(np.float64, np.float64), (np.float32, np.float32), (np.float32, np.float64), (np.int64, np.float64), (np.int64, np.int64)])
+@pytest.mark.parametrize(
+    "dtypes",
+    [
+        (np.float64, np.float64),
+        (np.float32, np.float32),
+        (np.float32, np.float64),
+        (np.int64, np.float64),
+        (np.int64, np.int64),
+    ],
+)
 def test_stacks_of_rows_by_one_matrix(dtypes):
-    """One product of BLAS's, also of parts of arrays, of transposed ones, and where nothing is in them."""
+    """One product of BLAS's, also of parts of arrays, of transposed ones, and where nothing is in
+    them.
+    """
     def f(x, W):
         return x @ W, np.transpose(x, (1, 0, 2)) @ W, x[:, ::2, :] @ W[:, ::-1], x[None] @ W
 
     fast, rng = s2s.jit(f), np.random.default_rng(4)
-    for shape in ((3, 4, 5, 6), (1, 1, 1, 1), (2, 5, 1, 3), (0, 2, 3, 4), (2, 3, 0, 4), (2, 3, 4, 0)):
-        x, W = ((4 * rng.normal(size=s)).astype(dtype) for s, dtype in zip((shape[:3], shape[2:]), dtypes))
+    for shape in (
+        (3, 4, 5, 6),
+        (1, 1, 1, 1),
+        (2, 5, 1, 3),
+        (0, 2, 3, 4),
+        (2, 3, 0, 4),
+        (2, 3, 4, 0),
+    ):
+        x, W = (
+            (4 * rng.normal(size=s)).astype(dtype)
+            for s, dtype in zip((shape[:3], shape[2:]), dtypes)
+        )
         for found, expected in zip(fast(x, W), f(x, W)):
             assert found.dtype == expected.dtype and found.shape == expected.shape
-            np.testing.assert_allclose(found, expected, rtol=1e-4 if found.dtype == np.float32 else 1e-12, atol=1e-4 if found.dtype == np.float32 else 1e-12)
+            np.testing.assert_allclose(
+                found,
+                expected,
+                rtol=1e-4 if found.dtype == np.float32 else 1e-12,
+                atol=1e-4 if found.dtype == np.float32 else 1e-12,
+            )
 
 
 def test_cotangents_of_a_stack_of_rows_and_one_matrix():

@@ -1,4 +1,6 @@
-"""Functions of plain arithmetic are called again by the reverse sweep; what they compute is not saved."""
+"""Functions of plain arithmetic are called again by the reverse sweep; what they compute is not
+saved.
+"""
 
 import numpy as np
 import pytest
@@ -41,7 +43,9 @@ def along_an_array(x, v, drag, steps):
 
 
 @pytest.mark.lengthy
-@pytest.mark.parametrize("program", [heun, until_it_turns, along_an_array], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "program", [heun, until_it_turns, along_an_array], ids=lambda f: f.__name__
+)
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.compile)])
 def test_right(program, compiled):
     judge(program, 0.5, 0.9, 0.2, 5, wrt=(0, 1, 2), compiled=compiled)
@@ -51,7 +55,8 @@ def test_only_the_state_is_saved():
     text = s2s.grad(heun, argnums=(0, 1, 2)).lower(0.5, 0.9, 0.2, 5).source
     assert text.count("_tape = np.empty") == 2 and "slope_fwd" not in text
     back = text[text.rindex("for "):]
-    assert back.count("slope(") == 1 and back.count("slope_bwd(") == 2  # the last stage itself is not needed
+    # the last stage itself is not needed
+    assert back.count("slope(") == 1 and back.count("slope_bwd(") == 2
 
 
 def test_what_is_more_than_arithmetic_is_not():
@@ -117,11 +122,20 @@ def swapped(p, u, data, h):
     return np.sum(u * v)
 
 
-STATE = np.array([1.1, 0.4, 0.1, 0.4]), np.array([2.0, 1.0]), 1 + np.arange(6.0).reshape(3, 2) / 5, 0.1
+STATE = (
+    np.array([1.1, 0.4, 0.1, 0.4]),
+    np.array([2.0, 1.0]),
+    1 + np.arange(6.0).reshape(3, 2) / 5,
+    0.1,
+)
 
 
 @pytest.mark.lengthy
-@pytest.mark.parametrize("program", [integrated, integrated_while, integrated_in_place, table_of_states, swapped], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "program",
+    [integrated, integrated_while, integrated_in_place, table_of_states, swapped],
+    ids=lambda f: f.__name__,
+)
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.compile)])
 def test_right_of_arrays(program, compiled):
     judge(program, *STATE, wrt=(0, 1), compiled=compiled, second=not compiled)
@@ -195,8 +209,15 @@ def potential(positions, pairs):
 POSITIONS, PAIRS = np.sin(np.arange(12.0)).reshape(4, 3), np.array([[0, 1], [2, 1], [3, 0], [0, 1]])
 
 
-@pytest.mark.parametrize("program, args", [(swept, (np.arange(5.0),)), (quadratic, (POSITIONS, np.ones(3))), (potential, (POSITIONS, PAIRS))],
-                         ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(
+    "program, args",
+    [
+        (swept, (np.arange(5.0),)),
+        (quadratic, (POSITIONS, np.ones(3))),
+        (potential, (POSITIONS, PAIRS)),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.compile)])
 def test_functions_that_look_into_an_array_add_to_one_cotangent(program, args, compiled):
     """As calls they would each make an array of zeros, as long as the one that they look into."""
@@ -223,4 +244,5 @@ def test_what_is_made_of_lengths_alone_is_made_again():
     args = 0.1 + rng.random(4), 0.2 * rng.normal(size=4), rng.normal(size=(3, 4))
     judge(filtered, *args, wrt=(0, 1))
     text = s2s.grad(filtered, argnums=(0, 1)).lower(*args).source
-    assert "np.int64" not in text and text.count("places = np.arange(n") == 2  # once each way, on no tape
+    # once each way, on no tape
+    assert "np.int64" not in text and text.count("places = np.arange(n") == 2

@@ -46,8 +46,13 @@ def slope(f, x, h=1e-5):
     return (f(x + h) - f(x - h)) / (2 * h)
 
 
-MODES = {"reverse": s2s.grad, "forward": s2s.jacfwd, "linearized": lambda f: lambda x: s2s.linearize(f, x)[1](1.0),
-         "second": lambda f: s2s.grad(s2s.grad(f)), "compiled": lambda f: s2s.jit(s2s.grad(f))}
+MODES = {
+    "reverse": s2s.grad,
+    "forward": s2s.jacfwd,
+    "linearized": lambda f: lambda x: s2s.linearize(f, x)[1](1.0),
+    "second": lambda f: s2s.grad(s2s.grad(f)),
+    "compiled": lambda f: s2s.jit(s2s.grad(f)),
+}
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -65,7 +70,9 @@ def test_positive_bases_are_differentiated(f, mode):
 
 
 def test_whole_exponents_are_real():
-    assert s2s.grad(given)(-3.0, 3.0) == pytest.approx(slope(lambda x: given(x, 3.0), -3.0), rel=1e-8)
+    assert s2s.grad(given)(-3.0, 3.0) == pytest.approx(
+        slope(lambda x: given(x, 3.0), -3.0), rel=1e-8
+    )
     with pytest.raises(ValueError, match="write complex"):
         s2s.grad(given)(-3.0, 1.5)
     with pytest.raises(ValueError, match="write complex"):

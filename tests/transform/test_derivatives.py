@@ -1,7 +1,7 @@
 """Reverse and forward mode on hand-built IR: against each other, and against central differences.
 
-What the front end can write down is tested by tests/test_programs.py; here stand the shapes of control
-flow that decide how tapes are made.
+What the front end can write down is tested by tests/test_programs.py; here stand the shapes of
+control flow that decide how tapes are made.
 """
 
 from __future__ import annotations
@@ -74,7 +74,15 @@ def settle(x, rate):
 
 def triangle(x):
     def outer(i, s, p):
-        return for_loop(0, i, 1, [s, p], lambda j, s, p: [s + p * x, p * sin(x + p)], names=["s", "p"], index="j")
+        return for_loop(
+            0,
+            i,
+            1,
+            [s, p],
+            lambda j, s, p: [s + p * x, p * sin(x + p)],
+            names=["s", "p"],
+            index="j",
+        )
 
     s, p = for_loop(0, 5, 1, [0.0, x], outer, names=["s", "p"])
     return [s + p]
@@ -100,14 +108,19 @@ def swap(x, n):
 
 
 def branch_outside_loops(x, k):
-    (y,) = if_(x > 1.0, lambda: [for_loop(0, 3, 1, [x], lambda i, y: [sin(y) * k])[0]], lambda: [x * x * k])
+    (y,) = if_(
+        x > 1.0, lambda: [for_loop(0, 3, 1, [x], lambda i, y: [sin(y) * k])[0]], lambda: [x * x * k]
+    )
     return [y * y]
 
 
 def branch_with_loop_in_loop(x, n):
     def body(i, y):
-        return if_(y > 0.5, lambda: [while_loop([y], lambda z: z > 0.3, lambda z: [z * sin(z)])[0] + x],
-                   lambda: [y * x + 0.4])
+        return if_(
+            y > 0.5,
+            lambda: [while_loop([y], lambda z: z > 0.3, lambda z: [z * sin(z)])[0] + x],
+            lambda: [y * x + 0.4],
+        )
 
     (y,) = for_loop(n, 0, -1, [x], body, names=["y"])
     return [y * x]
@@ -118,7 +131,11 @@ def strided(x, n):
     return [y]
 
 
-INNER = function("inner", {"a": F, "b": F}, lambda a, b: for_loop(0, 3, 1, [a], lambda i, p: [p * sin(a + p) * b]))
+INNER = function(
+    "inner",
+    {"a": F, "b": F},
+    lambda a, b: for_loop(0, 3, 1, [a], lambda i, p: [p * sin(a + p) * b]),
+)
 
 
 def calls(x, n):
@@ -151,7 +168,9 @@ def moved(args, wrt, directions, step):
     return shifted
 
 
-@pytest.mark.parametrize("body, types, wrt, args", PROGRAMS, ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(
+    "body, types, wrt, args", PROGRAMS, ids=lambda x: getattr(x, "__name__", "")
+)
 def test_both_modes_to_second_order(body, types, wrt, args):
     f = function(body.__name__, types, body)
     reverse, forward = verify(vjp(f, wrt)), verify(jvp(f, wrt))
@@ -162,7 +181,9 @@ def test_both_modes_to_second_order(body, types, wrt, args):
     slope = sum(np.sum(bar * d) for bar, d in zip(bars, directions))
     np.testing.assert_allclose(interpret(forward, *args, *directions)[1], slope, rtol=1e-12)
     eps = 1e-6
-    ahead, behind = (interpret(reverse, *moved(args, wrt, directions, s * eps), 1.0) for s in (1, -1))
+    ahead, behind = (
+        interpret(reverse, *moved(args, wrt, directions, s * eps), 1.0) for s in (1, -1)
+    )
     np.testing.assert_allclose((ahead[0] - behind[0]) / (2 * eps), slope, rtol=1e-6)
     # Hessian times direction: reverse over reverse, forward over reverse, differences of gradients
     twice = verify(vjp(reverse, wrt))
@@ -198,10 +219,14 @@ def test_an_op_without_a_rule_is_an_error():
 def test_clearing_an_element_and_adding_to_it_is_one_write():
     reverse = finish(vjp(function("relax", {"u": V, "k": F, "sweeps": INT}, relax), [0]))
     verify(reverse)
-    assert [op.name for op in walk(reverse.block) if op.record.writes is not None] == ["setitem"] + ["additem"] * 3
+    assert [op.name for op in walk(reverse.block) if op.record.writes is not None] == [
+        "setitem"
+    ] + ["additem"] * 3
     u, k = np.arange(6.0) ** 2, 0.1
     before = vjp(function("relax", {"u": V, "k": F, "sweeps": INT}, relax), [0])
-    np.testing.assert_allclose(interpret(reverse, u, k, 3, 1.0)[1], interpret(before, u, k, 3, 1.0)[1], rtol=1e-14)
+    np.testing.assert_allclose(
+        interpret(reverse, u, k, 3, 1.0)[1], interpret(before, u, k, 3, 1.0)[1], rtol=1e-14
+    )
 
 
 def test_writes_that_may_meet_through_negative_indices_stay_in_order():
@@ -224,11 +249,19 @@ def test_writes_that_may_meet_through_negative_indices_stay_in_order():
 def prefix_table(x):
     def outer(i, d):
         def inner(j, d):
-            return [put(d, (i, j), sin(take(d, (i - 1, j)) * take(d, (i, j - 1)) + take(d, (i - 1, j - 1))))]
+            return [
+                put(
+                    d,
+                    (i, j),
+                    sin(take(d, (i - 1, j)) * take(d, (i, j - 1)) + take(d, (i - 1, j - 1))),
+                )
+            ]
 
         return for_loop(1, 4, 1, [d], inner, names=["d"], index="j")
 
-    (d,) = for_loop(0, 4, 1, [np_zeros(4, 4)], lambda k, d: [put(put(d, (0, k), x * k), (k, 0), x)], names=["d"])
+    (d,) = for_loop(
+        0, 4, 1, [np_zeros(4, 4)], lambda k, d: [put(put(d, (0, k), x * k), (k, 0), x)], names=["d"]
+    )
     (d,) = for_loop(1, 4, 1, [d], outer, names=["d"])
     return [take(d, (3, 3))]
 
@@ -250,7 +283,14 @@ def test_a_table_written_once_needs_no_tape():
 def test_elements_that_are_written_later_are_saved():
     def forwards(u):  # reads u[i + 1], which a later trip overwrites
         n = length(u, axis=0)
-        (u,) = for_loop(0, n - 1, 1, [u], lambda i, u: [put(u, i, sin(take(u, i + 1)) * take(u, i))], names=["u"])
+        (u,) = for_loop(
+            0,
+            n - 1,
+            1,
+            [u],
+            lambda i, u: [put(u, i, sin(take(u, i + 1)) * take(u, i))],
+            names=["u"],
+        )
         return [sum_(u * u)]
 
     f = function("forwards", {"u": V}, forwards)
@@ -261,14 +301,20 @@ def test_elements_that_are_written_later_are_saved():
 def test_elements_from_the_end_are_saved():
     def wraps(u):  # for i = 0, u[i - 1] is the last element, which the last trip overwrites
         n = length(u, axis=0)
-        (u,) = for_loop(0, n, 1, [u], lambda i, u: [put(u, i, sin(take(u, i - 1)) + take(u, i))], names=["u"])
+        (u,) = for_loop(
+            0, n, 1, [u], lambda i, u: [put(u, i, sin(take(u, i - 1)) + take(u, i))], names=["u"]
+        )
         return [sum_(u * u)]
 
     check_first_order(function("wraps", {"u": V}, wraps), (np.arange(1.0, 6.0),))
 
 
 def test_a_second_derivative_reads_the_tapes_of_the_first():
-    f = function("array_steps", {"x": F, "n": INT}, lambda x, n: for_loop(0, n, 1, [x], lambda i, y: [sin(y) * y * x]))
+    f = function(
+        "array_steps",
+        {"x": F, "n": INT},
+        lambda x, n: for_loop(0, n, 1, [x], lambda i, y: [sin(y) * y * x]),
+    )
     once = finish(vjp(f, [0]))
     assert saved_values(once) == 1
     assert saved_values(vjp(once, [0])) == 2  # y of the first sweep, and y_bar of the second
@@ -279,9 +325,13 @@ def check_first_order(f, args):
     direction = np.cos(np.arange(np.size(x), dtype=float)).reshape(np.shape(x))
     _, bar = interpret(verify(vjp(f, [0])), *args, 1.0)
     eps = 1e-6
-    slope = (interpret(f, x + eps * direction, *rest) - interpret(f, x - eps * direction, *rest)) / (2 * eps)
+    slope = (
+        interpret(f, x + eps * direction, *rest) - interpret(f, x - eps * direction, *rest)
+    ) / (2 * eps)
     np.testing.assert_allclose(np.sum(bar * direction), slope, rtol=1e-7)
-    np.testing.assert_allclose(interpret(verify(jvp(f, [0])), *args, direction)[1], slope, rtol=1e-7)
+    np.testing.assert_allclose(
+        interpret(verify(jvp(f, [0])), *args, direction)[1], slope, rtol=1e-7
+    )
 
 
 def test_the_sign_of_a_complex_number_is_refused():
@@ -298,17 +348,24 @@ def test_abs_of_a_complex_number_to_second_order():
     second = vjp(Function("g", Block(first.params, first.block.ops, first.results[1:])), [0])
     x, eps = 0.3, 1e-4
     values = [abs(np.exp(1j * a) + a) for a in (x - eps, x, x + eps)]
-    np.testing.assert_allclose(interpret(second, x, 1.0, 1.0)[1], (values[0] - 2 * values[1] + values[2]) / eps**2,
-                               rtol=1e-6)
+    np.testing.assert_allclose(
+        interpret(second, x, 1.0, 1.0)[1],
+        (values[0] - 2 * values[1] + values[2]) / eps**2,
+        rtol=1e-6,
+    )
 
 
 def filled(x):
     """A tape of x, 2 x, 3 x."""
-    return for_loop(0, 3, 1, [emit(tape_new)], lambda i, xs: [tape_push(xs, x * (i + 1))], names=["xs"])
+    return for_loop(
+        0, 3, 1, [emit(tape_new)], lambda i, xs: [tape_push(xs, x * (i + 1))], names=["xs"]
+    )
 
 
 def drained(xs, y):
-    """y, times the lengths of what is on the tape: not what it holds, as when a derivative asks for shapes only."""
+    """y, times the lengths of what is on the tape: not what it holds, as when a derivative asks for
+    shapes only.
+    """
 
     def step(i, xs, y):
         xs, x = tape_pop(xs)
@@ -325,16 +382,30 @@ def in_halves(x, y):
 
 def in_halves_many_times(x, y):
     fill = Known(function("filled", {"x": V}, filled))
-    (tapes,) = for_loop(0, 2, 1, [emit(tape_new)], lambda i, tapes: [tape_push(tapes, *call(x, callee=fill))], names=["tapes"])
+    (tapes,) = for_loop(
+        0,
+        2,
+        1,
+        [emit(tape_new)],
+        lambda i, tapes: [tape_push(tapes, *call(x, callee=fill))],
+        names=["tapes"],
+    )
 
     def step(i, tapes, y):
         tapes, xs = tape_pop(tapes)
-        return [tapes, *call(xs, y, callee=Known(function("drained", {"xs": xs.type, "y": F}, drained)))]
+        return [
+            tapes,
+            *call(xs, y, callee=Known(function("drained", {"xs": xs.type, "y": F}, drained))),
+        ]
 
     return [sum_(x * x) * for_loop(1, -1, -1, [tapes, y], step, names=["tapes", "y"])[1]]
 
 
-@pytest.mark.parametrize("body, factor", [(in_halves, 8.0), (in_halves_many_times, 64.0)], ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(
+    "body, factor",
+    [(in_halves, 8.0), (in_halves_many_times, 64.0)],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
 def test_a_tape_of_which_only_shapes_are_read_has_no_cotangent(body, factor):
     """One function fills it, another empties it: both must know."""
     f, x, y = function("f", {"x": V, "y": F}, body), np.array([0.3, -0.7]), 1.5
@@ -366,4 +437,6 @@ def test_the_tangents_of_a_branch_in_a_loop_are_run_apart():
         return y
 
     for a_dot in (0.7, -1.3):
-        assert tangents(x_dot, a_dot) == pytest.approx(steps(x + 1j * h * x_dot, 0.6 + 1j * h * a_dot).imag / h, rel=1e-13)
+        assert tangents(x_dot, a_dot) == pytest.approx(
+            steps(x + 1j * h * x_dot, 0.6 + 1j * h * a_dot).imag / h, rel=1e-13
+        )

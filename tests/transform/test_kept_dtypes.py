@@ -1,4 +1,6 @@
-"""Every cotangent has its primal's dtype, and every tangent: float32, complex64 and mixed programs, in each mode and compiled."""
+"""Every cotangent has its primal's dtype, and every tangent: float32, complex64 and mixed programs,
+in each mode and compiled.
+"""
 
 import numpy as np
 import pytest
@@ -23,11 +25,16 @@ def dtypes(x):
 
 
 def ones_like(x):
-    return s2s.tree.map(lambda leaf: np.ones_like(leaf)[()] if isinstance(leaf, (np.ndarray, np.generic)) else 1.0, x)
+    return s2s.tree.map(
+        lambda leaf: np.ones_like(leaf)[()] if isinstance(leaf, (np.ndarray, np.generic)) else 1.0,
+        x,
+    )
 
 
 def keeps_dtypes(f, *args, compiled=False):
-    """`f` returns a real number: its gradient, tangent, second derivatives both ways and the gradients of many lanes keep the dtypes."""
+    """`f` returns a real number: its gradient, tangent, second derivatives both ways and the
+    gradients of many lanes keep the dtypes.
+    """
     argnums = tuple(range(len(args)))
     gradient = s2s.grad(f, argnums=argnums)
     assert dtypes(gradient(*args)) == dtypes(args)
@@ -44,7 +51,7 @@ def keeps_dtypes(f, *args, compiled=False):
     assert dtypes(s2s.vmap(gradient)(*lanes)) == dtypes(lanes)
 
 
-# ------------------------------------------------------------------------------------------- networks
+# ----------------------------------------------------------------------------------------- networks
 
 
 def rows(x, w, b):
@@ -193,7 +200,11 @@ PROGRAMS = {
     "numbers, doubles and Python's": (of_numbers, np.float32(0.3), np.float64(0.7), 1.0),
     "unused": (unused, np.float32(0.3), single(3)),
     "step": (step, single(3), single(5, 3), single(5), 0.1),
-    "dictionary": (dictionary, {"w": single(3, 2), "b": single(2), "scale": np.float32(2.0)}, single(4, 3)),
+    "dictionary": (
+        dictionary,
+        {"w": single(3, 2), "b": single(2), "scale": np.float32(2.0)},
+        single(4, 3),
+    ),
     "mixed": (mixed, single(4), RNG.normal(size=4), 0.5),
     "complex": (power, complex_single(5), complex_single(5)),
     "complex and real": (half_complex, complex_single(4), single(4)),
@@ -222,25 +233,54 @@ def test_derivatives_keep_dtypes_compiled(name):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
 def test_a_number_has_a_number_of_its_dtype(dtype):
     """Also where the derivative is 0 or 1 throughout, which Python's number would say as well."""
-    for f in (lambda x: x, lambda x: 3.0 + 0 * x, lambda x: x * x, lambda x: x if np.real(x) > 0 else 2.0 * x,
-              lambda x: -x, lambda x: np.sum(np.ones(3) * x), lambda x: sum([x, x])):
+    for f in (
+        lambda x: x,
+        lambda x: 3.0 + 0 * x,
+        lambda x: x * x,
+        lambda x: x if np.real(x) > 0 else 2.0 * x,
+        lambda x: -x,
+        lambda x: np.sum(np.ones(3) * x),
+        lambda x: sum([x, x]),
+    ):
         bar = s2s.grad(f, holomorphic=dtype is np.complex64)(dtype(0.5))
         assert np.asarray(bar).dtype == dtype
         y, y_dot = s2s.jvp(f, (dtype(0.5),), (dtype(1),))
         assert np.asarray(y_dot).dtype == np.asarray(y).dtype
 
 
-@pytest.mark.parametrize("f", [special.expit, special.gamma, special.gammaln, special.erf, special.digamma, special.ndtr, special.log_expit])
+@pytest.mark.parametrize(
+    "f",
+    [
+        special.expit,
+        special.gamma,
+        special.gammaln,
+        special.erf,
+        special.digamma,
+        special.ndtr,
+        special.log_expit,
+    ],
+)
 def test_special_functions_of_single_numbers_are_single(f):
     a = np.float32(0.6)
     y, y_dot = s2s.jvp(lambda a: f(a), (a,), (a,))
-    assert dtypes([y, y_dot, s2s.grad(lambda a: f(a))(a), s2s.vmap(lambda a: f(a))(np.array([a, a]))]) == ["float32"] * 4
+    assert (
+        dtypes([y, y_dot, s2s.grad(lambda a: f(a))(a), s2s.vmap(lambda a: f(a))(np.array([a, a]))])
+        == ["float32"] * 4
+    )
 
 
-@pytest.mark.parametrize("f", [
-    lambda x: np.sum(special.digamma(x)), lambda x: np.sum(special.gammaln(x)), lambda x: np.sum(special.gamma(x)),
-    lambda x: special.betaln(x[0], x[1]), lambda x: np.sum(np.linspace(x[0], x[1], 4) ** 2), lambda x: np.sum(np.geomspace(x[0], x[1], 4))],
-    ids=["digamma", "gammaln", "gamma", "betaln", "linspace", "geomspace"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.sum(special.digamma(x)),
+        lambda x: np.sum(special.gammaln(x)),
+        lambda x: np.sum(special.gamma(x)),
+        lambda x: special.betaln(x[0], x[1]),
+        lambda x: np.sum(np.linspace(x[0], x[1], 4) ** 2),
+        lambda x: np.sum(np.geomspace(x[0], x[1], 4)),
+    ],
+    ids=["digamma", "gammaln", "gamma", "betaln", "linspace", "geomspace"],
+)
 def test_derivatives_of_what_is_wider_keep_dtypes(f):
     x = np.array([0.5, 1.5], np.float32)
     lanes = np.stack([x, x])
@@ -257,7 +297,10 @@ def test_jacobians_and_pushforwards_keep_dtypes():
     def f(x):
         return np.tanh(w @ x) * 2.0
 
-    assert dtypes([s2s.jacrev(f)(x), s2s.jacfwd(f)(x), s2s.hessian(lambda x: np.sum(f(x)))(x)]) == ["float32"] * 3
+    assert (
+        dtypes([s2s.jacrev(f)(x), s2s.jacfwd(f)(x), s2s.hessian(lambda x: np.sum(f(x)))(x)])
+        == ["float32"] * 3
+    )
     y, back = s2s.vjp(f, x)
     assert dtypes(back(np.ones(2, np.float32))) == dtypes(y) == ["float32"]
     _, forward = s2s.linearize(f, x)

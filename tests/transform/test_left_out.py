@@ -1,4 +1,6 @@
-"""What np.where does not choose has no part in a derivative, whatever comes between: sums, loops, calls, derivatives of derivatives."""
+"""What np.where does not choose has no part in a derivative, whatever comes between: sums, loops,
+calls, derivatives of derivatives.
+"""
 
 import numpy as np
 import pytest
@@ -99,9 +101,23 @@ def roots_below_zero(x):
     return np.where(x > 0, np.sqrt(x) + x**1.5 + np.log(x), np.exp(-x) / x)
 
 
-WITHOUT_LOOPS = [two_choices, a_choice_of_what_was_chosen, squares_of_roots, a_fourth_power_of_a_root,
-                 one_takes_what_the_other_leaves, numbers_left_out, roots_below_zero]
-WITH_LOOPS = [a_loop, a_call, two_results_of_a_call, a_call_of_numbers, two_calls_that_loop, of_complex_numbers]
+WITHOUT_LOOPS = [
+    two_choices,
+    a_choice_of_what_was_chosen,
+    squares_of_roots,
+    a_fourth_power_of_a_root,
+    one_takes_what_the_other_leaves,
+    numbers_left_out,
+    roots_below_zero,
+]
+WITH_LOOPS = [
+    a_loop,
+    a_call,
+    two_results_of_a_call,
+    a_call_of_numbers,
+    two_calls_that_loop,
+    of_complex_numbers,
+]
 
 
 def along(f):
@@ -249,7 +265,15 @@ def chosen_by_number(x):
     return total
 
 
-PICKED = [picked, picked_by_another, rows_picked, overwritten, picked_of_a_call, read_on_some_paths, chosen_by_number]
+PICKED = [
+    picked,
+    picked_by_another,
+    rows_picked,
+    overwritten,
+    picked_of_a_call,
+    read_on_some_paths,
+    chosen_by_number,
+]
 
 
 @pytest.mark.parametrize("f", PICKED)
@@ -262,7 +286,9 @@ def test_what_is_not_picked_or_not_read_has_no_influence(f):
         np.testing.assert_allclose(small, slope, rtol=1e-4, atol=1e-6)
         if f in (picked, picked_by_another, overwritten, read_on_some_paths):
             second = s2s.grad(lambda x: np.sum(s2s.grad(f)(x) * AT))(X)
-            np.testing.assert_allclose(second, differences(lambda x: np.sum(s2s.grad(f)(x) * AT), X), rtol=1e-5, atol=1e-8)
+            np.testing.assert_allclose(
+                second, differences(lambda x: np.sum(s2s.grad(f)(x) * AT), X), rtol=1e-5, atol=1e-8
+            )
 
 
 @pytest.mark.compile

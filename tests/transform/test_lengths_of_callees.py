@@ -1,4 +1,6 @@
-"""A length belongs to the function that has it: parameters, globals and what calls save are never taken for one by their names."""
+"""A length belongs to the function that has it: parameters, globals and what calls save are never
+taken for one by their names.
+"""
 
 import random
 import weakref
@@ -126,7 +128,9 @@ def f_beside_a_global_that_a_rule_reads(w):
     return np.sum(w)
 
 
-def f_of_parameters_named_as_lengths_are(anything, saved0=np.ones(2), lanes=np.ones(2), supposed=np.ones(2), d1=np.ones(2)):
+def f_of_parameters_named_as_lengths_are(
+    anything, saved0=np.ones(2), lanes=np.ones(2), supposed=np.ones(2), d1=np.ones(2)
+):
     for k in range(3):
         anything = anything * np.sum(np.exp(saved0 * anything[k]) * lanes + supposed * d1)
         anything = anything * 0.1
@@ -156,7 +160,9 @@ def test_names_say_nothing_of_lengths_in_second_order(f):
     v = np.array([0.2, -0.4, 0.7])
     second = (s2s.grad(f)(X + STEP * v) - s2s.grad(f)(X - STEP * v)) / (2 * STEP)
     np.testing.assert_allclose(s2s.hvp(f, (X,), (v,)), second, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(s2s.grad(lambda x: np.sum(s2s.grad(f)(x) * v))(X), second, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        s2s.grad(lambda x: np.sum(s2s.grad(f)(x) * v))(X), second, rtol=1e-5, atol=1e-5
+    )
     np.testing.assert_allclose(s2s.linearize(f, X)[1](v), np.dot(slope, v), rtol=1e-10)
 
 
@@ -176,6 +182,8 @@ def test_the_text_does_not_depend_on_what_lengths_are_called(monkeypatch):
             self.counter[0] = numbers.randrange(1000, 10**6)
 
     monkeypatch.setattr(Builder, "__init__", far_apart)
-    monkeypatch.setattr(build, "names_of", lambda f, count: [f"{id(f)} {name}" for name in names(f, count)])
+    monkeypatch.setattr(
+        build, "names_of", lambda f, count: [f"{id(f)} {name}" for name in names(f, count)]
+    )
     monkeypatch.setattr(build, "_callees", weakref.WeakKeyDictionary())
     assert [s2s.grad(f).lower(X).source for f in PROGRAMS] == before

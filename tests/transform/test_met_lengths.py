@@ -1,4 +1,6 @@
-"""Two arrays that meet have one length, and so have the same slices of them: nothing is asked, saved or summed for that."""
+"""Two arrays that meet have one length, and so have the same slices of them: nothing is asked,
+saved or summed for that.
+"""
 
 import numpy as np
 import pytest
@@ -75,7 +77,9 @@ def test_slices_of_what_met_compiled(f):
 def test_slices_of_what_never_met_may_still_be_spread():
     x, y = U[:3], V[:6]
     gradient = s2s.grad(never_together, argnums=(0, 1))
-    np.testing.assert_allclose(s2s.jit(never_together)(x, y, True), never_together(x, y, True), rtol=1e-14)
+    np.testing.assert_allclose(
+        s2s.jit(never_together)(x, y, True), never_together(x, y, True), rtol=1e-14
+    )
     for found, expected in zip(s2s.jit(gradient)(x, y, True), gradient(x, y, True)):
         np.testing.assert_allclose(found, expected, rtol=1e-14)
     for f in (never_together, gradient):

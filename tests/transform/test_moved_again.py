@@ -1,4 +1,6 @@
-"""What only moves numbers about is done again by the reverse sweep; what they came from is saved, which takes no more room."""
+"""What only moves numbers about is done again by the reverse sweep; what they came from is saved,
+which takes no more room.
+"""
 
 import numpy as np
 import pytest
@@ -52,10 +54,16 @@ def test_right(program, c, compiled):
     judge(program, X, c, wrt=(0, 1), compiled=compiled)
 
 
-@pytest.mark.parametrize("program, c, tapes", [(limited, 0.4, ["u"]), (gated, W, ["h", "g"]), (stacked, 0.8, ["x"])], ids=["limited", "gated", "stacked"])
+@pytest.mark.parametrize(
+    "program, c, tapes",
+    [(limited, 0.4, ["u"]), (gated, W, ["h", "g"]), (stacked, 0.8, ["x"])],
+    ids=["limited", "gated", "stacked"],
+)
 def test_what_they_came_from_is_saved(program, c, tapes):
     source = s2s.grad(program, argnums=(0, 1)).lower(X, c).source
-    assert [line.split("_tape")[0].strip() for line in source.splitlines() if "_tape = " in line] == tapes
+    assert [
+        line.split("_tape")[0].strip() for line in source.splitlines() if "_tape = " in line
+    ] == tapes
 
 
 def joined(x, h, w):
@@ -65,7 +73,9 @@ def joined(x, h, w):
 
 
 def test_arrays_put_end_to_end_have_a_length():
-    """A product of them has no axis that might have been spread, and a part of them begins and ends where it does."""
+    """A product of them has no axis that might have been spread, and a part of them begins and ends
+    where it does.
+    """
     x, h, w = np.ones((3, 2)), np.full((3, 5), 0.3), W
     lowered = s2s.grad(joined, argnums=(0, 1, 2)).lower(x, h, w)
     assert "sum_to_shape" not in lowered.source and "0 if" not in lowered.loops
@@ -100,7 +110,11 @@ def listed(u, c):
 def test_a_state_with_its_edges_has_a_tape_as_long():
     u = np.sin(np.arange(12.0))
     lowered = s2s.jit(s2s.grad(edged, argnums=(0, 1))).lower(u, 0.3)
-    assert "p_tape = np.empty((5, n + 2))" in lowered.loops and "slice_bound" not in lowered.loops and "min(" not in lowered.loops
+    assert (
+        "p_tape = np.empty((5, n + 2))" in lowered.loops
+        and "slice_bound" not in lowered.loops
+        and "min(" not in lowered.loops
+    )
     assert "rows = np.empty((4, n + 1))" in s2s.jit(listed).lower(u, 0.3).loops
 
 
@@ -113,8 +127,13 @@ def test_edges_of_any_length(program, n):
 
 @pytest.mark.compile
 def test_edges_of_any_length_compiled():
-    gradients = [(s2s.jit(s2s.grad(f, argnums=(0, 1))), s2s.grad(f, argnums=(0, 1))) for f in (edged, listed)]
+    gradients = [
+        (s2s.jit(s2s.grad(f, argnums=(0, 1))), s2s.grad(f, argnums=(0, 1))) for f in (edged, listed)
+    ]
     for n in (12, 3, 1, 0):
         for compiled, interpreted in gradients:
-            for found, wanted in zip(compiled(np.sin(np.arange(float(n))), 0.3), interpreted(np.sin(np.arange(float(n))), 0.3)):
+            for found, wanted in zip(
+                compiled(np.sin(np.arange(float(n))), 0.3),
+                interpreted(np.sin(np.arange(float(n))), 0.3),
+            ):
                 np.testing.assert_allclose(found, wanted, rtol=1e-13, atol=1e-14)

@@ -56,7 +56,24 @@ def show(function) -> None:
     print(shown(function))
 
 
-@pytest.mark.parametrize("name", ["cleanup.simplify", "cleanup.jump_threading", "cleanup.cse", "cleanup.hoist_common", "cleanup.licm", "cleanup.dce", "cleanup.inline", "cleanup.list_to_array", "cleanup.dead_stores", "cleanup.merge_branches", "cleanup.erase_classes", "stabilise.square_roots", "stabilise.complex_powers"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cleanup.simplify",
+        "cleanup.jump_threading",
+        "cleanup.cse",
+        "cleanup.hoist_common",
+        "cleanup.licm",
+        "cleanup.dce",
+        "cleanup.inline",
+        "cleanup.list_to_array",
+        "cleanup.dead_stores",
+        "cleanup.merge_branches",
+        "cleanup.erase_classes",
+        "stabilise.square_roots",
+        "stabilise.complex_powers",
+    ],
+)
 def test_docstring_shows_before_and_after(name):
     module = importlib.import_module(f"s2s.transform.{name}")
     tests = doctest.DocTestFinder().find(module, extraglobs={"read": read, "show": show, "np": np})
@@ -65,21 +82,45 @@ def test_docstring_shows_before_and_after(name):
 
 
 PROGRAMS = {
-    "straight": ("def f(x, y):\n    a = np.sin(x) * y\n    return a + np.sin(x) * y + a * 1", (0.3, 2.0)),
-    "loop": ("def f(x, n):\n    s = 0.0\n    c = x\n    for i in range(n):\n        s = s + np.sin(x) * i\n"
-             "        c = c\n    return s + c", (0.3, 4)),
-    "while": ("def f(x, y):\n    n = 0\n    while x < 3.0:\n        if x < y:\n            x = x + np.exp(y)\n"
-              "        else:\n            x = x * 2.0\n        n += 1\n    return x", (0.3, 0.2)),
-    "writes": ("def f(x, y):\n    a = x.copy()\n    b = x.copy()\n    for i in range(len(a)):\n"
-               "        a[i] = b[i] * y\n        b[i] = a[i] + len(b)\n    return np.sum(a) + np.sum(b * a)",
-               (np.arange(1.0, 5.0), 0.2)),
-    "break": ("def f(x, y):\n    for i in range(10):\n        x = x * 1.5\n        if x > y:\n            break\n"
-              "    return x", (0.3, 2.0)),
+    "straight": (
+        "def f(x, y):\n    a = np.sin(x) * y\n    return a + np.sin(x) * y + a * 1",
+        (0.3, 2.0),
+    ),
+    "loop": (
+        "def f(x, n):\n    s = 0.0\n    c = x\n    for i in range(n):\n"
+        "        s = s + np.sin(x) * i\n"
+        "        c = c\n    return s + c",
+        (0.3, 4),
+    ),
+    "while": (
+        "def f(x, y):\n    n = 0\n    while x < 3.0:\n        if x < y:\n"
+        "            x = x + np.exp(y)\n"
+        "        else:\n            x = x * 2.0\n        n += 1\n    return x",
+        (0.3, 0.2),
+    ),
+    "writes": (
+        "def f(x, y):\n    a = x.copy()\n    b = x.copy()\n    for i in range(len(a)):\n"
+        "        a[i] = b[i] * y\n        b[i] = a[i] + len(b)\n"
+        "    return np.sum(a) + np.sum(b * a)",
+        (np.arange(1.0, 5.0), 0.2),
+    ),
+    "break": (
+        "def f(x, y):\n    for i in range(10):\n        x = x * 1.5\n        if x > y:\n"
+        "            break\n"
+        "    return x",
+        (0.3, 2.0),
+    ),
 }
 
 
 def kind(x):
-    return VECTOR if isinstance(x, np.ndarray) else Scalar("int64", True) if isinstance(x, int) else FLOAT64
+    return (
+        VECTOR
+        if isinstance(x, np.ndarray)
+        else Scalar("int64", True)
+        if isinstance(x, int)
+        else FLOAT64
+    )
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -104,7 +145,8 @@ def names(function) -> list[str]:
 
 
 def test_dead_loop_carry_goes():
-    f = read("def f(x, n):\n    c = 0\n    for i in range(n):\n        c = c + 1\n        x = x * 2.0\n    return x",
+    f = read("def f(x, n):\n    c = 0\n    for i in range(n):\n        c = c + 1\n"
+             "        x = x * 2.0\n    return x",
              FLOAT64, Scalar("int64", True))
     loop = next(op for op in dce(f).block.ops if op.name == "for")
     assert [v.name for v in loop.outputs] == ["x"]
@@ -116,7 +158,8 @@ def test_dead_while_goes():
 
 
 def test_two_buffers_that_are_written_stay_two():
-    f = read("def f(x):\n    a = np.zeros(3)\n    b = np.zeros(3)\n    a[0] = x\n    b[1] = x\n    return np.sum(a) - np.sum(b)",
+    f = read("def f(x):\n    a = np.zeros(3)\n    b = np.zeros(3)\n    a[0] = x\n    b[1] = x\n"
+             "    return np.sum(a) - np.sum(b)",
              FLOAT64)
     assert names(cse(f)).count("setitem") == 2
     assert interpret(cse(f), 2.0) == 0.0
@@ -131,7 +174,8 @@ def test_constants_of_different_kinds_are_not_one():
 
 
 def test_what_may_raise_stays_in_a_loop_that_may_not_run():
-    f = read("def f(x, n):\n    s = 0.0\n    for i in range(n):\n        s = s + 1.0 / x\n    return s",
+    f = read("def f(x, n):\n    s = 0.0\n    for i in range(n):\n        s = s + 1.0 / x\n"
+             "    return s",
              FLOAT64, Scalar("int64", True))
     g = licm(f)
     assert "divide" not in [op.name for op in g.block.ops]
@@ -145,24 +189,31 @@ def test_what_reads_an_unbound_name_stays_in_its_loop():
 
 
 def test_what_may_raise_leaves_a_loop_that_runs():
-    f = read("def f(x):\n    s = 0.0\n    for i in range(3):\n        s = s + 1.0 / x\n    return s", FLOAT64)
+    f = read("def f(x):\n    s = 0.0\n    for i in range(3):\n        s = s + 1.0 / x\n"
+             "    return s", FLOAT64)
     assert "divide" in [op.name for op in licm(f).block.ops]
 
 
 WHOLE_PASSES = {
-    "while": "    while r > 1 and k < 50:\n        r = r / np.sum(A @ x)\n        k += 1\n    return r + k",
+    "while": "    while r > 1 and k < 50:\n        r = r / np.sum(A @ x)\n        k += 1\n"
+             "    return r + k",
     "for": "    for i in range(k):\n        r = r / np.sum(A @ x)\n    return r",
     "down": "    for i in range(k, 0, -1):\n        r = r / np.sum(A @ x)\n    return r",
-    "left": "    for i in range(k):\n        r = r / np.sum(A @ x)\n        if r < 2:\n            break\n    return r + i",
+    "left": "    for i in range(k):\n        r = r / np.sum(A @ x)\n        if r < 2:\n"
+            "            break\n    return r + i",
 }
 
 
 @pytest.mark.parametrize("name", WHOLE_PASSES)
 def test_what_goes_through_an_array_leaves_a_loop_behind_a_test(name):
-    f = read(f"def f(A, x, r, k):\n{WHOLE_PASSES[name]}", MATRIX, VECTOR, FLOAT64, Scalar("int64", True))
+    f = read(
+        f"def f(A, x, r, k):\n{WHOLE_PASSES[name]}", MATRIX, VECTOR, FLOAT64, Scalar("int64", True)
+    )
     after = verify(licm(pipeline.run(pipeline.PREPARE, f)))
     loops = [op for op in walk(after.block) if op.name in ("for", "while")]
-    assert loops and not any(op.name == "matmul" for loop in loops for block in loop.blocks for op in walk(block))
+    assert loops and not any(
+        op.name == "matmul" for loop in loops for block in loop.blocks for op in walk(block)
+    )
     A, x = np.ones((3, 2)), np.ones(2)
     assert interpret(after, A, x, 100.0, 3) == interpret(f, A, x, 100.0, 3)
     if name != "left":  # i has no value there
@@ -188,10 +239,13 @@ def test_a_loop_behind_a_test_loses_a_carry_that_nothing_reads():
 STEEP = {  # of slopes that are infinite at 0, in loops that make no trip where k is 0
     "log": "    for i in range(n):\n        r += x * np.log(k)\n    return r",
     "root": "    for i in range(n):\n        r += x * k**0.5\n    return r",
-    "inner": "    for i in range(3):\n        for j in range(n):\n            r += x * np.log(k)\n    return r",
+    "inner": "    for i in range(3):\n        for j in range(n):\n"
+             "            r += x * np.log(k)\n    return r",
     "down": "    for i in range(n, 0, -1):\n        r += np.sqrt(k) / i\n    return r",
-    "while": "    while r < n:\n        r += x * np.log(k + 1.0 - k * k) + np.log(k) + 1.0\n    return r",
-    "array": "    for i in range(n):\n        r += np.sum(np.log(k * np.arange(1.0, 5.0)))\n    return r",
+    "while": "    while r < n:\n        r += x * np.log(k + 1.0 - k * k) + np.log(k) + 1.0\n"
+             "    return r",
+    "array": "    for i in range(n):\n        r += np.sum(np.log(k * np.arange(1.0, 5.0)))\n"
+             "    return r",
     "of two": "    for i in range(n):\n        r += np.arctan2(k, k * x)\n    return r",
 }
 
@@ -208,13 +262,15 @@ def test_a_slope_before_a_loop_of_no_trips_is_zero(name):
 
 
 def test_a_test_that_prints_is_not_repeated():
-    f = read("def f(A, x, r):\n    while print(r) is None and r > 1:\n        r = r / np.sum(A @ x)\n    return r",
+    f = read("def f(A, x, r):\n    while print(r) is None and r > 1:\n"
+             "        r = r / np.sum(A @ x)\n    return r",
              MATRIX, VECTOR, FLOAT64)
     assert all(op.name != "if" for op in licm(f).block.ops)
 
 
 def test_length_of_a_carried_array_is_that_of_the_argument():
-    f = read("def f(x):\n    a = x.copy()\n    for i in range(3):\n        a = a * 2.0\n    return len(a)", VECTOR)
+    f = read("def f(x):\n    a = x.copy()\n    for i in range(3):\n        a = a * 2.0\n"
+             "    return len(a)", VECTOR)
     g = dce(simplify(f))
     assert names(g) == ["length"] and g.block.ops[0].inputs == g.params
 
@@ -231,7 +287,10 @@ def test_broken_pass_is_named():
         function.block.ops.reverse()
         return function
 
-    with passes.checked(), pytest.raises(VerifyError, match="after breaks: .* before it is defined"):
+    with (
+        passes.checked(),
+        pytest.raises(VerifyError, match="after breaks: .* before it is defined"),
+    ):
         pipeline.run([passes.Pass(breaks, "it is broken")], f)
 
 
@@ -252,8 +311,14 @@ def test_carries_of_a_loop_emitted_again_have_the_types_they_would_have_anyway()
     assert [y.type for y in numpys.results] == [FLOAT64, FLOAT]
     assert [y.type for y in rebuild(numpys).results] == [FLOAT64, FLOAT]
     assert [y.type for y in rebuild(numpys, [FLOAT, INT]).results] == [FLOAT, FLOAT]
-    assert [y.type for y in rebuild(numpys, [Scalar("float32"), INT]).results] == [Scalar("float32"), FLOAT]
-    assert [y.type for y in rebuild(rebuild(numpys, [FLOAT, INT]), [FLOAT64, INT]).results] == [FLOAT64, FLOAT]
+    assert [y.type for y in rebuild(numpys, [Scalar("float32"), INT]).results] == [
+        Scalar("float32"),
+        FLOAT,
+    ]
+    assert [y.type for y in rebuild(rebuild(numpys, [FLOAT, INT]), [FLOAT64, INT]).results] == [
+        FLOAT64,
+        FLOAT,
+    ]
 
 
 def bodies(function) -> int:
@@ -315,12 +380,28 @@ def f(x, rate):
 
 def types_in(function) -> list:
     """The types of all values of a function, those of loops' carries among them."""
-    return [x.type for op in walk(function.block) for x in (*op.outputs, *(p for block in op.blocks for p in block.params))]
+    return [
+        x.type
+        for op in walk(function.block)
+        for x in (*op.outputs, *(p for block in op.blocks for p in block.params))
+    ]
 
 
 @pytest.mark.parametrize("text", [NEWTON, LEAVES, COUNTS])
-@pytest.mark.parametrize("again", [(FLOAT64, FLOAT64), (FLOAT, FLOAT), (FLOAT64, FLOAT), (FLOAT, FLOAT64), (Scalar("float32"), FLOAT), (Scalar("complex128"), FLOAT)])
-def test_tapes_of_a_loop_emitted_again_have_the_types_they_would_have_anyway(text, again, monkeypatch):
+@pytest.mark.parametrize(
+    "again",
+    [
+        (FLOAT64, FLOAT64),
+        (FLOAT, FLOAT),
+        (FLOAT64, FLOAT),
+        (FLOAT, FLOAT64),
+        (Scalar("float32"), FLOAT),
+        (Scalar("complex128"), FLOAT),
+    ],
+)
+def test_tapes_of_a_loop_emitted_again_have_the_types_they_would_have_anyway(
+    text, again, monkeypatch
+):
     """What is likely of a carry or a tape is only a shorter way to what its loop makes of it."""
     function = gradient(read(text, FLOAT64, FLOAT64), (0,))
 
@@ -362,7 +443,12 @@ def test_what_is_finished_is_not_finished_again():
     once = gradient(read(NEWTON, FLOAT64, FLOAT64), (0,))
     with passes.recorded() as stages:
         twice = pipeline.finish(once)
-    assert not stages and twice is not once and twice.is_finished and render(twice).text == render(once).text
+    assert (
+        not stages
+        and twice is not once
+        and twice.is_finished
+        and render(twice).text == render(once).text
+    )
     again = rebuild(once)
     assert not again.is_finished
     with passes.recorded() as stages:

@@ -82,8 +82,17 @@ def of_numbers(W, xs):
     return x * y
 
 
-PROGRAMS = [scaled, of_numbers, recurrent, every_other_row_backwards, two_that_change_places, loops_in_a_loop, left_early, another_shape_at_first,
-            in_a_branch]
+PROGRAMS = [
+    scaled,
+    of_numbers,
+    recurrent,
+    every_other_row_backwards,
+    two_that_change_places,
+    loops_in_a_loop,
+    left_early,
+    another_shape_at_first,
+    in_a_branch,
+]
 
 
 @pytest.mark.lengthy
@@ -121,7 +130,11 @@ def test_what_a_loop_inside_makes_shorter():
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("f", [recurrent, scaled, of_numbers, two_that_change_places, loops_in_a_loop], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f",
+    [recurrent, scaled, of_numbers, two_that_change_places, loops_in_a_loop],
+    ids=lambda f: f.__name__,
+)
 def test_compiled(f):
     judge(f, W, XS, compiled=True)
 
@@ -135,7 +148,9 @@ def test_a_state_is_saved_once():
 def test_what_is_on_the_tape_is_not_computed_again():
     source = s2s.grad(scaled).lower(W, XS).source
     assert "h_tape[t] = h" in source and source.count("raw / scale") == 1
-    lines = [line for line in s2s.grad(of_numbers).lower(W, XS).source.splitlines() if "#" not in line]
+    lines = [
+        line for line in s2s.grad(of_numbers).lower(W, XS).source.splitlines() if "#" not in line
+    ]
     assert sum("np.exp" in line for line in lines) == sum("np.sqrt" in line for line in lines) == 1
 
 

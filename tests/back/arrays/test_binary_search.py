@@ -11,7 +11,11 @@ UP = np.array([-1.0, 0.0, 0.0, 0.5, 2.0])
 
 
 @pytest.mark.parametrize("right", (False, True))
-@pytest.mark.parametrize("bins", (UP, UP[::-1].copy(), UP[:1], UP[1:3], np.array([3, 1, -2])), ids=("up", "down", "one", "equal", "integers"))
+@pytest.mark.parametrize(
+    "bins",
+    (UP, UP[::-1].copy(), UP[:1], UP[1:3], np.array([3, 1, -2])),
+    ids=("up", "down", "one", "equal", "integers"),
+)
 def test_bins_are_numpys(bins, right):
     x = np.concatenate((bins, bins + 0.25, [-9.0, 9.0, np.inf, -np.inf, np.nan]))
     np.testing.assert_array_equal(digitized(x, bins, right), np.digitize(x, bins, right))
@@ -30,7 +34,9 @@ def in_bins(x, bins):
 
 
 def of_a_table(x, at):
-    return np.sum(np.interp(x, at, np.sin(at)) ** 2) + np.sum(np.searchsorted(at, x, side="right") * x)
+    return np.sum(np.interp(x, at, np.sin(at)) ** 2) + np.sum(
+        np.searchsorted(at, x, side="right") * x
+    )
 
 
 @pytest.mark.parametrize("f", (in_bins, of_a_table))
@@ -52,11 +58,18 @@ def loops_of_gradient(f, *args):
 @pytest.mark.compile
 @pytest.mark.parametrize("f", (in_bins, of_a_table))
 def test_compiled(f):
-    for x in (RNG.uniform(-1.2, 2.5, size=(3, 4)), RNG.uniform(-1.2, 2.5, size=(2, 5)).astype(np.float32)):
+    for x in (
+        RNG.uniform(-1.2, 2.5, size=(3, 4)),
+        RNG.uniform(-1.2, 2.5, size=(2, 5)).astype(np.float32),
+    ):
         at = np.sort(RNG.uniform(-1.0, 2.0, size=6))
         for g in (f, s2s.grad(f)):
-            np.testing.assert_allclose(s2s.jit(g)(x, at), g(x, at), rtol=1e-5 if x.dtype == np.float32 else 1e-12)
-    np.testing.assert_allclose(s2s.jit(in_bins)(x, at[::-1].copy()), in_bins(x, at[::-1]), rtol=1e-5)
+            np.testing.assert_allclose(
+                s2s.jit(g)(x, at), g(x, at), rtol=1e-5 if x.dtype == np.float32 else 1e-12
+            )
+    np.testing.assert_allclose(
+        s2s.jit(in_bins)(x, at[::-1].copy()), in_bins(x, at[::-1]), rtol=1e-5
+    )
     with pytest.raises(ValueError, match="monotonic"):
         s2s.jit(in_bins)(x, np.array([0.0, 2.0, 1.0]))
 
@@ -64,4 +77,7 @@ def test_compiled(f):
 def test_what_is_searched_for_is_used_in_the_same_loop():
     x, at = RNG.uniform(size=9), np.sort(RNG.uniform(size=5))
     loops = s2s.jit(s2s.grad(of_a_table)).lower(x, at).loops
-    assert loops.count("for i in range(len(x)):") == 1 and "np.empty(len(x), dtype=np.int64)" not in loops
+    assert (
+        loops.count("for i in range(len(x)):") == 1
+        and "np.empty(len(x), dtype=np.int64)" not in loops
+    )

@@ -15,15 +15,59 @@ RNG = np.random.default_rng(0)
 
 
 def operands(subscripts: str, lengths=LENGTHS, dtype=np.float64) -> list[np.ndarray]:
-    given = [RNG.normal(size=[lengths[name] for name in names]) for names in subscripts.split("->")[0].split(",")]
+    given = [
+        RNG.normal(size=[lengths[name] for name in names])
+        for names in subscripts.split("->")[0].split(",")
+    ]
     return [(x + 1j * x[::-1] if dtype is np.complex128 else x).astype(dtype) for x in given]
 
 
-BY_BLAS = {"ij,jk->ik": 1, "ij,jk->ki": 1, "ij,jk": 1, "ij,kj->ik": 1, "ji,jk->ik": 1, "ij,j->i": 1, "i,ij->j": 1, "ni,ij,nj->n": 1,
-           "ij,jk,ki->": 1, "ij,j,jk->ik": 1, "ij,kj,k->i": 2, "td,hde->hte": 1, "hte,hed->td": 1, "ijk,k->ij": 1, "ijk,kj->i": 1, "nij,ij->n": 1, "nij,n->ij": 1}
-IN_LOOPS = ["i,i->", "i,j->ij", "i,j->ji", "ij,ij->ij", "ij,ij->i", "ij,ji->", "ij->j", "ij->", "ij->ji", "nij,nj->ni", "nij,njk->nik", "nij,nkj->nik",
-            "nji,njk->nik", "nki,nkj->nij", "hte,hse->hts", "hts,hse->hte", "nij,nij->ij", "ij,kl->ikjl", "i,i,i->i", "i,i,i->",
-            "in,jn->ijn", "ijn,n->ijn", "ij,k->", "ijk->ki", "ni,nj,n->nij"]
+BY_BLAS = {
+    "ij,jk->ik": 1,
+    "ij,jk->ki": 1,
+    "ij,jk": 1,
+    "ij,kj->ik": 1,
+    "ji,jk->ik": 1,
+    "ij,j->i": 1,
+    "i,ij->j": 1,
+    "ni,ij,nj->n": 1,
+    "ij,jk,ki->": 1,
+    "ij,j,jk->ik": 1,
+    "ij,kj,k->i": 2,
+    "td,hde->hte": 1,
+    "hte,hed->td": 1,
+    "ijk,k->ij": 1,
+    "ijk,kj->i": 1,
+    "nij,ij->n": 1,
+    "nij,n->ij": 1,
+}
+IN_LOOPS = [
+    "i,i->",
+    "i,j->ij",
+    "i,j->ji",
+    "ij,ij->ij",
+    "ij,ij->i",
+    "ij,ji->",
+    "ij->j",
+    "ij->",
+    "ij->ji",
+    "nij,nj->ni",
+    "nij,njk->nik",
+    "nij,nkj->nik",
+    "nji,njk->nik",
+    "nki,nkj->nij",
+    "hte,hse->hts",
+    "hts,hse->hte",
+    "nij,nij->ij",
+    "ij,kl->ikjl",
+    "i,i,i->i",
+    "i,i,i->",
+    "in,jn->ijn",
+    "ijn,n->ijn",
+    "ij,k->",
+    "ijk->ki",
+    "ni,nj,n->nij",
+]
 
 
 @pytest.mark.parametrize("subscripts", [*BY_BLAS, *IN_LOOPS])
@@ -35,7 +79,11 @@ def test_einsum_is_loops_and_products(subscripts):
 @pytest.mark.parametrize("dtype", [np.float32, np.complex128])
 def test_einsum_of_other_floats(dtype):
     for subscripts in ("ij,jk->ki", "nij,nj->ni", "ij->j"):
-        check(lambda *xs, s=subscripts: call(np.einsum, s, *xs), *operands(subscripts, dtype=dtype), rtol=1e-5 if dtype is np.float32 else 1e-12)
+        check(
+            lambda *xs, s=subscripts: call(np.einsum, s, *xs),
+            *operands(subscripts, dtype=dtype),
+            rtol=1e-5 if dtype is np.float32 else 1e-12,
+        )
     a, b = operands("ij,jk")
     check(lambda x, y: call(np.einsum, "ij,jk", x, y), a.astype(np.float32), b)
 
@@ -44,7 +92,11 @@ def test_einsum_of_other_floats(dtype):
 @pytest.mark.parametrize("length", [0, 1])
 def test_einsum_of_short_and_empty_axes(name, length):
     for subscripts in ("nij,njk->nik", "nij,jk->kin", "nij,jk->n"):
-        check(lambda *xs, s=subscripts: call(np.einsum, s, *xs), *operands(subscripts, {**LENGTHS, name: length}), rtol=1e-12)
+        check(
+            lambda *xs, s=subscripts: call(np.einsum, s, *xs),
+            *operands(subscripts, {**LENGTHS, name: length}),
+            rtol=1e-12,
+        )
 
 
 def test_einsum_spreads_axes_of_length_1():
@@ -53,10 +105,17 @@ def test_einsum_spreads_axes_of_length_1():
         for k in range(given[1].ndim):
             narrow = given[1].take([0], axis=k)
             check(lambda *xs, s=subscripts: call(np.einsum, s, *xs), given[0], narrow, rtol=1e-12)
-            check(lambda *xs, s=subscripts: call(np.einsum, s, *xs), given[0].take([0], axis=0), narrow, rtol=1e-12)
+            check(
+                lambda *xs, s=subscripts: call(np.einsum, s, *xs),
+                given[0].take([0], axis=0),
+                narrow,
+                rtol=1e-12,
+            )
 
 
-@pytest.mark.parametrize("subscripts", ["ij,jk->ik", "nij,nj->ni", "i,i->", "ij,ij->ij", "nij,ij->n"])
+@pytest.mark.parametrize(
+    "subscripts", ["ij,jk->ik", "nij,nj->ni", "i,i->", "ij,ij->ij", "nij,ij->n"]
+)
 def test_lengths_that_differ_are_an_error(subscripts):
     first, second = operands(subscripts)
     function = program(lambda x, y: call(np.einsum, subscripts, x, y), first, second)
@@ -70,8 +129,11 @@ def test_what_adjoints_of_one_einsum_begin_with_is_computed_once():
 
     args = [RNG.normal(size=shape) for shape in ((3, 4, 5), (9, 3), (10, 4), (11, 5))]
     fast = s2s.jit(s2s.grad(loss, argnums=(0, 1, 2, 3)))
-    assert fast.lower(*args).loops.count(" @ ") == 12  # 3 forwards, and of 12 for the adjoints, as each would be by itself, 9
-    for found, expected in zip(loops_of(fast, *args)[0](*args), s2s.grad(loss, argnums=(0, 1, 2, 3))(*args), strict=True):
+    # 3 forwards, and of 12 for the adjoints, as each would be by itself, 9
+    assert fast.lower(*args).loops.count(" @ ") == 12
+    for found, expected in zip(
+        loops_of(fast, *args)[0](*args), s2s.grad(loss, argnums=(0, 1, 2, 3))(*args), strict=True
+    ):
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
@@ -93,13 +155,32 @@ def of_stacks(a, b):
     return a @ b
 
 
-@pytest.mark.parametrize("left, right", [
-    ((4, 9, 5), (4, 5, 7)), ((4, 9, 5), (1, 5, 7)), ((1, 9, 5), (4, 5, 7)), ((9, 5), (4, 5, 7)), ((3, 1, 9, 5), (4, 5, 7)), ((3, 4, 9, 5), (3, 4, 5, 7)),
-    ((2, 9, 5), (3, 2, 5, 1)), ((0, 9, 5), (0, 5, 7)), ((4, 9, 0), (4, 0, 7)), ((4, 0, 5), (4, 5, 7)), ((1, 1, 9, 5), (1, 5, 7))])
+@pytest.mark.parametrize(
+    "left, right",
+    [
+        ((4, 9, 5), (4, 5, 7)),
+        ((4, 9, 5), (1, 5, 7)),
+        ((1, 9, 5), (4, 5, 7)),
+        ((9, 5), (4, 5, 7)),
+        ((3, 1, 9, 5), (4, 5, 7)),
+        ((3, 4, 9, 5), (3, 4, 5, 7)),
+        ((2, 9, 5), (3, 2, 5, 1)),
+        ((0, 9, 5), (0, 5, 7)),
+        ((4, 9, 0), (4, 0, 7)),
+        ((4, 0, 5), (4, 5, 7)),
+        ((1, 1, 9, 5), (1, 5, 7)),
+    ],
+)
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
 def test_stacks_are_products_in_a_loop(left, right, dtype):
     a, b = (RNG.normal(size=shape).astype(dtype) for shape in (left, right))
-    for x, y in ((a, b), (np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 0, -1)), -1, 0), np.swapaxes(np.ascontiguousarray(np.swapaxes(b, -1, -2)), -1, -2))):
+    for x, y in (
+        (a, b),
+        (
+            np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 0, -1)), -1, 0),
+            np.swapaxes(np.ascontiguousarray(np.swapaxes(b, -1, -2)), -1, -2),
+        ),
+    ):
         loops = s2s.jit(of_stacks).lower(x, y).loops
         assert "@" in loops or 1 in left[:-2] + right[:-2]
         module: dict = {}

@@ -1,4 +1,6 @@
-"""What inner loops compute of elements of arrays that stay as they are is computed once, before the outer loop."""
+"""What inner loops compute of elements of arrays that stay as they are is computed once, before the
+outer loop.
+"""
 
 import math
 import re
@@ -51,7 +53,11 @@ def loops_of(f, *args) -> str:
     """The loops of `f` from that over all of x on."""
     text = s2s.jit(f).lower(*args).loops
     text = text[text.rindex("\ndef "):]
-    starts = [text.index(start) for start in ("for i in range(len(x)", "while ", "for i in range(2)") if start in text]
+    starts = [
+        text.index(start)
+        for start in ("for i in range(len(x)", "while ", "for i in range(2)")
+        if start in text
+    ]
     return text[min(starts):]
 
 
@@ -66,11 +72,21 @@ def run(f, *args):
 
 
 @pytest.mark.lengthy
-@pytest.mark.parametrize("f, leave", [(of_elements, "exp"), (of_rows, "log"), (until_it_is_small, "cos"), (with_numbers_from_outside, "tanh")])
+@pytest.mark.parametrize(
+    "f, leave",
+    [
+        (of_elements, "exp"),
+        (of_rows, "log"),
+        (until_it_is_small, "cos"),
+        (with_numbers_from_outside, "tanh"),
+    ],
+)
 def test_it_leaves_the_loops(f, leave):
     slopes = s2s.value_and_grad(f, argnums=(0, 1))
     for derived in (f, slopes):
-        assert f"np.{leave}(" in s2s.jit(derived).lower(X, W).loops and f"np.{leave}(" not in loops_of(derived, X, W)
+        assert f"np.{leave}(" in s2s.jit(derived).lower(
+            X, W
+        ).loops and f"np.{leave}(" not in loops_of(derived, X, W)
     for dtype in (np.float64, np.float32):
         x, w = X.astype(dtype), W.astype(dtype)
         with np.errstate(all="ignore"):
@@ -141,7 +157,9 @@ def twice(x, w):
     return total
 
 
-@pytest.mark.parametrize("f", [left_early, of_what_changes, of_as_many_as_there_were, from_behind, of_math, twice])
+@pytest.mark.parametrize(
+    "f", [left_early, of_what_changes, of_as_many_as_there_were, from_behind, of_math, twice]
+)
 def test_it_stays(f):
     assert "log(" in loops_of(f, X, W)
     np.testing.assert_allclose(run(f, X, W), f(X, W), rtol=1e-13)
@@ -178,9 +196,13 @@ def test_what_no_trip_reads_is_as_if_it_were_not_computed():
 @pytest.mark.compile
 def test_compiled():
     for n in (2, 1, 0):
-        np.testing.assert_allclose(s2s.jit(s2s.grad(beyond, argnums=1))(X, W, n), s2s.grad(beyond, argnums=1)(X, W, n))
+        np.testing.assert_allclose(
+            s2s.jit(s2s.grad(beyond, argnums=1))(X, W, n), s2s.grad(beyond, argnums=1)(X, W, n)
+        )
     with pytest.raises(IndexError):
         s2s.jit(s2s.grad(beyond))(X, W, 3)
     assert s2s.jit(beyond)(X[:0], W, 7) == 0.0  # no trip comes to it
-    np.testing.assert_allclose(s2s.jit(s2s.vmap(s2s.grad(of_elements), in_axes=(0, None)))(np.stack([X, 2 * X]), W),
-                               [s2s.grad(of_elements)(X, W), s2s.grad(of_elements)(2 * X, W)])
+    np.testing.assert_allclose(
+        s2s.jit(s2s.vmap(s2s.grad(of_elements), in_axes=(0, None)))(np.stack([X, 2 * X]), W),
+        [s2s.grad(of_elements)(X, W), s2s.grad(of_elements)(2 * X, W)],
+    )

@@ -1,4 +1,6 @@
-"""Indices that are data are checked once, where they are used, and no others are (back/arrays/index_checks.py)."""
+"""Indices that are data are checked once, where they are used, and no others are
+(back/arrays/index_checks.py).
+"""
 
 import numpy as np
 import pytest
@@ -111,7 +113,11 @@ def test_a_check_stands_before_the_loops_that_do_not_change_the_index():
 
 def test_what_the_program_asks_is_asked_first():
     text = lines(tree, X, np.array([-1, 0, 0, 1, 2, -9, 3]))
-    guard = next(line for line in text if line.lstrip().startswith("if ") and " 0" in line and "k" not in line)
+    guard = next(
+        line
+        for line in text
+        if line.lstrip().startswith("if ") and " 0" in line and "k" not in line
+    )
     checks = [line for line in text if "place_in(" in line and "def " not in line]
     assert checks and all(indented(check) > indented(guard) for check in checks)
 
@@ -121,10 +127,20 @@ def test_an_index_is_checked_once_for_an_axis():
     assert text.count("place_in(") == 3  # its definition, and one for each axis
 
 
-@pytest.mark.parametrize("f, args", [(of_rows, (E, np.array([1]))), (histogram, (X, np.zeros(7, int), 3)), (ends, (X, 3)),
-                                     (sparse, (X, np.zeros(7, int), np.array([0, 7]), X))], ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(
+    "f, args",
+    [
+        (of_rows, (E, np.array([1]))),
+        (histogram, (X, np.zeros(7, int), 3)),
+        (ends, (X, 3)),
+        (sparse, (X, np.zeros(7, int), np.array([0, 7]), X)),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
 def test_no_other_index_is_asked(f, args):
-    """What decides about Numba's boundscheck: whether there are requirements, all of them asked at the call."""
+    """What decides about Numba's boundscheck: whether there are requirements, all of them asked at
+    the call.
+    """
     found = requirements(flatten_calls(build(f, [type_of(x, "x") for x in args])))
     assert found is not None
 
@@ -153,7 +169,9 @@ def last(x, n):
 
 @pytest.mark.parametrize("f", [beyond, behind, last])
 def test_an_index_that_leaves_the_array_is_checked(f):
-    """x[-1] is the last element, and what is not read raises nothing: the loop form does as Python does."""
+    """x[-1] is the last element, and what is not read raises nothing: the loop form does as Python
+    does.
+    """
     loops, _ = loops_of(s2s.jit(f), X, 3)
     for x, n in ((X, 3), (X, 6), (X, 7), (X[:2], 1), (X[:3], 2), (X[:0], 0)):
         expected = outcome(f, (x, n))
@@ -179,11 +197,29 @@ def outcome(f, args):
 VARIANTS = [
     (of_rows, (0,), [(E, w) for w in ([0, 3, -4], [0, 4], [-5], [])]),
     (of_columns, (0,), [(E, w) for w in ([0, 3, -1], [0, 4], [-5], [])]),
-    (sparse, (0, 3), [(X[:6], np.array(c), np.array(s), X) for c, s in
-                      (([0, 3, 1, 1, 6, 2], [0, 2, 2, 6]), ([0, 3, -1, 1, -7, 2], [0, 6]), ([0, 3, 1, 1, 7, 2], [0, 6]), ([0] * 6, [0, 7]))]),
-    (histogram, (0,), [(X, w, 3) for w in ([0, 1, 2, 2, 1, 0, -1], [0, 1, 2, 3, 1, 0, 0], [0, -4, 2, 2, 1, 0, 0])]
-     + [(X, np.array([0, 1, 2, 2, 1, 0, 1], "uint8"), 3), (X, np.array([0, 1, 2, -3, 1, 0, 1], "int32"), 3)]),
-    (tree, (0,), [(X, p) for p in ([-1, 0, 0, 1, 2, -10 ** 9, 3], [-1, 0, 0, 1, 2, 10 ** 9, 3])]),
+    (
+        sparse,
+        (0, 3),
+        [
+            (X[:6], np.array(c), np.array(s), X)
+            for c, s in (
+                ([0, 3, 1, 1, 6, 2], [0, 2, 2, 6]),
+                ([0, 3, -1, 1, -7, 2], [0, 6]),
+                ([0, 3, 1, 1, 7, 2], [0, 6]),
+                ([0] * 6, [0, 7]),
+            )
+        ],
+    ),
+    (
+        histogram,
+        (0,),
+        [(X, w, 3) for w in ([0, 1, 2, 2, 1, 0, -1], [0, 1, 2, 3, 1, 0, 0], [0, -4, 2, 2, 1, 0, 0])]
+        + [
+            (X, np.array([0, 1, 2, 2, 1, 0, 1], "uint8"), 3),
+            (X, np.array([0, 1, 2, -3, 1, 0, 1], "int32"), 3),
+        ],
+    ),
+    (tree, (0,), [(X, p) for p in ([-1, 0, 0, 1, 2, -(10**9), 3], [-1, 0, 0, 1, 2, 10**9, 3])]),
     (interpolated, (0, 2), [(abs(X), np.linspace(0, 1, 6), v) for v in (X[:6], X[:3])]),
     (permuted, (0,), [(X, p) for p in ([3, 1, 1, 0, -1], [3, -8], [7])]),
     (diagonal, (0,), [(E, w) for w in ([0, 3, -1, 2], [4], [-5])]),

@@ -1,4 +1,6 @@
-"""Reshapes stand before what is computed element by element from products, and sums before them: one nest where there were two."""
+"""Reshapes stand before what is computed element by element from products, and sums before them:
+one nest where there were two.
+"""
 
 import numpy as np
 import pytest
@@ -15,7 +17,8 @@ from s2s.ops.core.shape import length
 from ..test_lowering import call, copied, count, program, run_text
 
 RNG = np.random.default_rng(0)
-X, W, B = RNG.normal(size=(6, 40)), RNG.normal(size=(40, 5)), RNG.normal(size=5)  # large enough for BLAS
+# large enough for BLAS
+X, W, B = RNG.normal(size=(6, 40)), RNG.normal(size=(40, 5)), RNG.normal(size=5)
 LIKE = RNG.normal(size=(2, 3, 5))
 
 
@@ -33,7 +36,12 @@ def check(body, *args, rtol=1e-12) -> Function:
 
 def written_to_be_reshaped(function: Function) -> bool:
     """Whether a nest makes an array that is only looked at in another shape."""
-    return any(op.name in ("reshape", "reshape_like") and op.inputs[0].op is not None and op.inputs[0].op.name == "for" for op in walk(function.block))
+    return any(
+        op.name in ("reshape", "reshape_like")
+        and op.inputs[0].op is not None
+        and op.inputs[0].op.name == "for"
+        for op in walk(function.block)
+    )
 
 
 def layer(x, w, b, like):
@@ -73,7 +81,9 @@ def along_another_axis(x, w, b, like):
 
 
 def of_a_transpose(x, w, b, like):
-    return reshape(call(np.transpose, x @ w) + call(np.transpose, reshape(like, 6, 5)), 2, 3, 5) * like
+    return (
+        reshape(call(np.transpose, x @ w) + call(np.transpose, reshape(like, 6, 5)), 2, 3, 5) * like
+    )
 
 
 def with_a_bias_for_each_row(x, w, b, like):
@@ -81,18 +91,43 @@ def with_a_bias_for_each_row(x, w, b, like):
 
 
 def with_one_row_for_all(x, w, b, like):
-    return reshape(x @ w + take(b, (None, slice(None))) @ (call(np.transpose, w) @ w), 2, 3, length(w, axis=1)) * like
+    return (
+        reshape(
+            x @ w + take(b, (None, slice(None))) @ (call(np.transpose, w) @ w),
+            2,
+            3,
+            length(w, axis=1),
+        )
+        * like
+    )
 
 
-@pytest.mark.parametrize("body", [with_one_row_for_all, read_before_as_well, along_another_axis, of_a_transpose, with_a_bias_for_each_row])
+@pytest.mark.parametrize(
+    "body",
+    [
+        with_one_row_for_all,
+        read_before_as_well,
+        along_another_axis,
+        of_a_transpose,
+        with_a_bias_for_each_row,
+    ],
+)
 def test_what_cannot_move_stays(body):
     check(body, X, W, B, LIKE)
 
 
 LAYERS = {
-    "open": lambda x, w, c: np.sin((x.reshape(-1, x.shape[2]) @ w + c).reshape(x.shape[0], x.shape[1], -1)),
-    "mean": lambda x, w, c: (x.reshape(-1, x.shape[2]) @ w + c).reshape(x.shape[0], x.shape[1], len(c)).mean(axis=(0, 1)),
-    "rows": lambda x, w, c: np.sin(np.reshape(x.reshape(-1, x.shape[2]) @ w + c, (x.shape[1], x.shape[0], w.shape[1]))),
+    "open": lambda x, w, c: np.sin(
+        (x.reshape(-1, x.shape[2]) @ w + c).reshape(x.shape[0], x.shape[1], -1)
+    ),
+    "mean": lambda x, w, c: (
+        (x.reshape(-1, x.shape[2]) @ w + c)
+        .reshape(x.shape[0], x.shape[1], len(c))
+        .mean(axis=(0, 1))
+    ),
+    "rows": lambda x, w, c: np.sin(
+        np.reshape(x.reshape(-1, x.shape[2]) @ w + c, (x.shape[1], x.shape[0], w.shape[1]))
+    ),
     "all": lambda x, w, c: np.sin((x.reshape(-1, x.shape[2]) @ w + c[0]).reshape(x.shape[0], -1)),
 }
 LENGTHS = [(2, 3, 4, 5), (1, 3, 4, 5), (2, 1, 40, 33), (2, 3, 4, 1)]
@@ -115,15 +150,29 @@ def test_cotangents_of_biases(layer):
 
 
 def test_cotangents_of_biases_are_summed_in_the_nest_that_makes_them():
-    args = RNG.normal(size=(2, 30, 40)), RNG.normal(size=(40, 50)), RNG.normal(size=50)  # lengths that are no numbers in the code
+    # lengths that are no numbers in the code
+    args = RNG.normal(size=(2, 30, 40)), RNG.normal(size=(40, 50)), RNG.normal(size=50)
     lines = s2s.jit(slopes("rows")).lower(*args).loops.splitlines()
-    assert [len(line) - len(line.lstrip()) for line in lines if line.lstrip().startswith("c_bar[") and "+=" in line] == [16]  # inside of three loops
+    # inside of three loops
+    assert [
+        len(line) - len(line.lstrip())
+        for line in lines
+        if line.lstrip().startswith("c_bar[") and "+=" in line
+    ] == [16]
 
 
 @pytest.mark.parametrize("shape", [(0, 3, 5), (2, 0, 5), (2, 3, 0)])
 def test_of_no_elements(shape):
     rows, columns = shape[0] * shape[1], shape[2]
-    check(lambda x, w, b, like: reshape(x @ w + b, length(like, axis=0), length(like, axis=1), length(w, axis=1)) * like, np.ones((rows, 4)), np.ones((4, columns)), np.ones(columns), np.ones(shape))
+    check(
+        lambda x, w, b, like: (
+            reshape(x @ w + b, length(like, axis=0), length(like, axis=1), length(w, axis=1)) * like
+        ),
+        np.ones((rows, 4)),
+        np.ones((4, columns)),
+        np.ones(columns),
+        np.ones(shape),
+    )
 
 
 ONE = {
@@ -170,7 +219,9 @@ def one_column_of_one(a, b, c):
 @pytest.mark.parametrize("f", [one_column, one_column_of_one])
 def test_a_bias_that_widens_the_product(f):
     args = RNG.normal(size=(50, 13)), RNG.normal(size=(13, 1)), RNG.normal(size=40)
-    np.testing.assert_allclose(s2s.jit(f).lower(*args).compile().native.run(*args), f(*args), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(
+        s2s.jit(f).lower(*args).compile().native.run(*args), f(*args), rtol=1e-12, atol=1e-14
+    )
 
 
 def dense(x, W, b, V, c):

@@ -14,7 +14,12 @@ from ..test_lowering import call
 from .test_move_reshapes import check
 
 RNG = np.random.default_rng(0)
-X, PICKED, V, W = RNG.normal(size=(5, 3)), np.array([4, 0, -1, 4, 2, 0]), RNG.normal(size=6), RNG.normal(size=6)
+X, PICKED, V, W = (
+    RNG.normal(size=(5, 3)),
+    np.array([4, 0, -1, 4, 2, 0]),
+    RNG.normal(size=6),
+    RNG.normal(size=6),
+)
 
 
 def makes_rows(function: Function) -> bool:
@@ -23,7 +28,9 @@ def makes_rows(function: Function) -> bool:
 
 
 def columns(*written):
-    """A program that adds to picked rows an array of zeros in which these are written: ops, columns, and what is written of x, y, z, u, v."""
+    """A program that adds to picked rows an array of zeros in which these are written: ops,
+    columns, and what is written of x, y, z, u, v.
+    """
     def body(*arrays):
         x, picked, *_ = arrays
         rows = zeros_like(take(x, picked))
@@ -129,10 +136,23 @@ def one_after_the_other(x, picked, w):
 
 N = np.arange(700)
 PROGRAMS = {
-    "springs": (springs, lambda: (wave(60).reshape(20, 3), np.stack([N % 20 - 20, (N * 7 + 1) % 20], axis=1), wave(700) ** 2)),
-    "of two indices": (of_two_indices, lambda: (wave(120).reshape(5, 8, 3), N % 5, -(N % 8) - 1, wave(700))),
+    "springs": (
+        springs,
+        lambda: (
+            wave(60).reshape(20, 3),
+            np.stack([N % 20 - 20, (N * 7 + 1) % 20], axis=1),
+            wave(700) ** 2,
+        ),
+    ),
+    "of two indices": (
+        of_two_indices,
+        lambda: (wave(120).reshape(5, 8, 3), N % 5, -(N % 8) - 1, wave(700)),
+    ),
     "of matrices": (of_matrices, lambda: (wave(60).reshape(5, 4, 3), N % 5, wave(700))),
-    "one after the other": (one_after_the_other, lambda: (wave(15).reshape(5, 3), N % 5, wave(700))),
+    "one after the other": (
+        one_after_the_other,
+        lambda: (wave(15).reshape(5, 3), N % 5, wave(700)),
+    ),
     "of nothing": (springs, lambda: (wave(60).reshape(20, 3), np.zeros((0, 2), int), wave(0))),
 }
 
@@ -145,7 +165,9 @@ def test_programs(f, args, parallel):
     gradient = s2s.value_and_grad(f)
     for found in (gradient(*args), s2s.jit(gradient, parallel=parallel)(*args)):
         np.testing.assert_allclose(found[0], f(*args), rtol=1e-12)
-        np.testing.assert_allclose(found[1], central(lambda x: f(x, *args[1:]), args[0]), rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(
+            found[1], central(lambda x: f(x, *args[1:]), args[0]), rtol=1e-6, atol=1e-7
+        )
     second = s2s.jvp(s2s.grad(f))
     along = [np.cos(args[0]), *(np.zeros_like(x) for x in args[1:])]
     for a, b in zip(second(*args, *along), s2s.jit(second)(*args, *along)):
@@ -156,7 +178,11 @@ def test_programs(f, args, parallel):
 def test_what_is_scattered_is_kept_for_a_strip_at_most(name):
     f, args = PROGRAMS[name]
     text = s2s.grad(f).lower(*args()).loops
-    made = [line.split("np.")[1] for line in text.splitlines() if "= np.empty" in line or "= np.zeros" in line]
+    made = [
+        line.split("np.")[1]
+        for line in text.splitlines()
+        if "= np.empty" in line or "= np.zeros" in line
+    ]
     assert made.count("zeros((n, 3))") + made.count("zeros((n_1, 3))") <= 1 and "// 256" in text
     assert all("256" in each or "zeros(" in each for each in made), made
 

@@ -1,11 +1,31 @@
-"""A logistic loss and its derivative share one exponential, and agree with the two functions of NumPy for every number."""
+"""A logistic loss and its derivative share one exponential, and agree with the two functions of
+NumPy for every number.
+"""
 
 import numpy as np
 import pytest
 
 import s2s
 
-Z = np.array([-1e308, -800.0, -745.0, -37.0, -1.0, -1e-300, -0.0, 0.0, 5e-324, 0.3, 1.0, 36.0, 37.0, 710.0, 1e300])
+Z = np.array(
+    [
+        -1e308,
+        -800.0,
+        -745.0,
+        -37.0,
+        -1.0,
+        -1e-300,
+        -0.0,
+        0.0,
+        5e-324,
+        0.3,
+        1.0,
+        36.0,
+        37.0,
+        710.0,
+        1e300,
+    ]
+)
 
 
 def loss(z):
@@ -43,7 +63,8 @@ def test_loops_agree_with_the_definition(f):
     wanted, wanted_slope = s2s.value_and_grad(f)(z)
     assert text.count("np.exp(") == 1 and "logaddexp" not in text
     assert np.isclose(value, wanted, rtol=1e-14, atol=0)
-    np.testing.assert_allclose(slope, wanted_slope, rtol=1e-12, atol=0)  # exp(z - y) loses digits where z is large
+    # exp(z - y) loses digits where z is large
+    np.testing.assert_allclose(slope, wanted_slope, rtol=1e-12, atol=0)
 
 
 def test_derivative_is_the_logistic_function():
@@ -53,16 +74,25 @@ def test_derivative_is_the_logistic_function():
 
 
 def test_infinities_and_nan():
-    value, slope = run(s2s.value_and_grad(lambda z: np.sum(np.logaddexp(0.0, z))), np.array([-np.inf, 1.0]))[1]
+    value, slope = run(
+        s2s.value_and_grad(lambda z: np.sum(np.logaddexp(0.0, z))), np.array([-np.inf, 1.0])
+    )[1]
     assert value == np.logaddexp(0.0, 1.0) and slope[0] == 0.0
-    value, slope = run(s2s.value_and_grad(lambda z: np.sum(np.logaddexp(0.0, z))), np.array([np.inf, 1.0]))[1]
+    value, slope = run(
+        s2s.value_and_grad(lambda z: np.sum(np.logaddexp(0.0, z))), np.array([np.inf, 1.0])
+    )[1]
     assert value == np.inf and slope[0] == 1.0
-    value, slope = run(s2s.value_and_grad(lambda z: np.sum(np.logaddexp(0.0, z))), np.array([np.nan, 1.0]))[1]
+    value, slope = run(
+        s2s.value_and_grad(lambda z: np.sum(np.logaddexp(0.0, z))), np.array([np.nan, 1.0])
+    )[1]
     assert np.isnan(value) and np.isnan(slope[0]) and slope[1] > 0.7
 
 
 def test_number_and_regression():
-    for f, args in ((of_a_number, (0.7,)), (regression, (np.ones(3) / 3, np.arange(12.0).reshape(4, 3), np.zeros(4)))):
+    for f, args in (
+        (of_a_number, (0.7,)),
+        (regression, (np.ones(3) / 3, np.arange(12.0).reshape(4, 3), np.zeros(4))),
+    ):
         text, found = run(s2s.value_and_grad(f), *args)
         wanted = s2s.value_and_grad(f)(*args)
         assert text.count("np.exp(") == 1

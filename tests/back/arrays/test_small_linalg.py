@@ -38,11 +38,25 @@ def test_singular_matrices():
 def test_cofactors_of_few_rows(n):
     a = RNG.normal(size=(n, n))
     np.testing.assert_allclose(minors(a), np.linalg.det(a) * np.linalg.inv(a).T, rtol=1e-9)
-    np.testing.assert_array_equal(minors(np.zeros((n, n), np.float32)), np.full((n, n), float(n == 1)))
+    np.testing.assert_array_equal(
+        minors(np.zeros((n, n), np.float32)), np.full((n, n), float(n == 1))
+    )
 
 
-ODD = [np.diag(d) for d in ((1e200, 1e200, 1e-300), (1e-200, 1e-200, 1e300), (-1e-200, 1e-200, 1e300), (1e160, 1e160, 1e160), (1e-310, 1e10, 1e300),
-                            (0.0, np.nan, 1.0), (0.0, 1.0, np.inf), (-1.0, -0.0, 2.0), (2.0, 3.0, -4.0))]
+ODD = [
+    np.diag(d)
+    for d in (
+        (1e200, 1e200, 1e-300),
+        (1e-200, 1e-200, 1e300),
+        (-1e-200, 1e-200, 1e300),
+        (1e160, 1e160, 1e160),
+        (1e-310, 1e10, 1e300),
+        (0.0, np.nan, 1.0),
+        (0.0, 1.0, np.inf),
+        (-1.0, -0.0, 2.0),
+        (2.0, 3.0, -4.0),
+    )
+]
 
 
 @pytest.mark.parametrize("a", ODD, ids=lambda a: str(np.diag(a)))
@@ -78,7 +92,12 @@ def test_triangles_of_positive_matrices():
         w[np.triu_indices(n, 1)] = np.nan  # which is not read
         factorise(w)
         np.testing.assert_allclose(w, expected, rtol=1e-10, atol=1e-14)
-    for a in (np.array([[1.0, 0.0], [2.0, 1.0]]), np.zeros((2, 2)), np.array([[np.nan, 0.0], [0.0, 1.0]]), np.array([[1.0, 0.0], [np.inf, 1.0]])):
+    for a in (
+        np.array([[1.0, 0.0], [2.0, 1.0]]),
+        np.zeros((2, 2)),
+        np.array([[np.nan, 0.0], [0.0, 1.0]]),
+        np.array([[1.0, 0.0], [np.inf, 1.0]]),
+    ):
         with pytest.raises(np.linalg.LinAlgError):
             factorise(a.copy())
 
@@ -87,7 +106,14 @@ def everything(a, b):
     c = a + np.zeros((3, 3), a.dtype)
     sign, size = np.linalg.slogdet(c)
     x = np.linalg.solve(c, b)
-    return np.sum(np.linalg.inv(c) * b[0]) + np.linalg.det(c) + sign * size + np.sum(x**2) + np.sum(np.linalg.cholesky(c @ c.T)) + np.sum(np.linalg.solve(c, b[:, 0]))
+    return (
+        np.sum(np.linalg.inv(c) * b[0])
+        + np.linalg.det(c)
+        + sign * size
+        + np.sum(x**2)
+        + np.sum(np.linalg.cholesky(c @ c.T))
+        + np.sum(np.linalg.solve(c, b[:, 0]))
+    )
 
 
 def test_loops_of_a_gradient_agree():
@@ -95,7 +121,12 @@ def test_loops_of_a_gradient_agree():
     gradient = s2s.grad(everything, argnums=(0, 1))
     text, names = s2s.jit(gradient).lower(a, b).loops, {}
     code = "\n".join(line for line in text.splitlines() if "#" not in line)
-    assert "eliminate(" in code and "factorise(" in code and "linalg.solve" not in code and "linalg.slogdet" not in code
+    assert (
+        "eliminate(" in code
+        and "factorise(" in code
+        and "linalg.solve" not in code
+        and "linalg.slogdet" not in code
+    )
     exec(text, names)
     for found, expected in zip(names["everything_grad"](a, b), gradient(a, b)):
         np.testing.assert_allclose(found, expected, rtol=1e-8)
@@ -119,11 +150,18 @@ def test_compiled_code_gives_and_raises_what_numpy_does(dtype):
     def f(a, b):
         total = np.zeros((2, 2), a.dtype)
         for k in range(len(a)):
-            total = total + np.linalg.inv(a[k] + np.zeros((2, 2), a.dtype)) + np.linalg.solve(a[k], b) * np.linalg.det(a[k])
+            total = (
+                total
+                + np.linalg.inv(a[k] + np.zeros((2, 2), a.dtype))
+                + np.linalg.solve(a[k], b) * np.linalg.det(a[k])
+            )
         return total
 
     fast, b = s2s.jit(f), RNG.normal(size=(2, 2)).astype(dtype)
-    odd = [np.full((2, 2), x) for x in (0.0, 1.0, np.nan, np.inf)] + [np.diag([1.0, np.inf]), np.array([[0.0, 1.0], [1.0, 0.0]])]
+    odd = [np.full((2, 2), x) for x in (0.0, 1.0, np.nan, np.inf)] + [
+        np.diag([1.0, np.inf]),
+        np.array([[0.0, 1.0], [1.0, 0.0]]),
+    ]
     for last in odd:
         a = np.stack([RNG.normal(size=(2, 2)), last]).astype(dtype)
         try:

@@ -1,4 +1,6 @@
-"""Lengths that a function cannot do without are numbers in its loops, and are asked of its arguments."""
+"""Lengths that a function cannot do without are numbers in its loops, and are asked of its
+arguments.
+"""
 
 import numpy as np
 import pytest
@@ -43,14 +45,18 @@ def loops(t, *args):
 def run(text, *args):
     names = {}
     exec(text, names)
-    return names[[line for line in text.splitlines() if line.startswith("def ")][-1][4:].partition("(")[0]](*args)
+    return names[
+        [line for line in text.splitlines() if line.startswith("def ")][-1][4:].partition("(")[0]
+    ](*args)
 
 
 def test_what_a_loop_needs_is_a_number():
     gradient = s2s.grad(walk, argnums=(0, 1))
     text = loops(gradient, A, YS)
     assert text.count("needs_length(") == 4  # with its definition
-    assert all(f"needs_length({place}, 3)" in text for place in ("A.shape[0]", "A.shape[1]", "ys.shape[1]"))
+    assert all(
+        f"needs_length({place}, 3)" in text for place in ("A.shape[0]", "A.shape[1]", "ys.shape[1]")
+    )
     code = "\n".join(line.partition("#")[0] for line in text.splitlines())
     assert "range(3)" in text and "@" not in code and "same_length" not in text
     for found, expected in zip(run(text, A, YS), gradient(A, YS)):
@@ -109,7 +115,9 @@ def sorted_in_place(a, c):
 
 
 def test_what_a_loop_asks_first_stands_before_it():
-    """The length of a result of branches was a number in the loop that read it first, which a loop after it read, too."""
+    """The length of a result of branches was a number in the loop that read it first, which a loop
+    after it read, too.
+    """
     gradient = s2s.value_and_grad(sorted_in_place)
     a = np.array([0.3, -0.2, 0.9, 0.1, 0.5])
     with passes.checked():

@@ -1,4 +1,6 @@
-"""Patches of large batches and their products are computed in strips of the batch, and come to the same."""
+"""Patches of large batches and their products are computed in strips of the batch, and come to the
+same.
+"""
 
 import numpy as np
 import optree
@@ -29,7 +31,9 @@ def classified(W, b, V, c, x, labels):
     h = np.tanh(convolved(x, W, b, 2))
     scores = np.mean(convolved(h, V, c), axis=(1, 2))
     scores = scores - np.max(scores, axis=1, keepdims=True)
-    return -np.sum(labels * (scores - np.log(np.sum(np.exp(scores), axis=1, keepdims=True)))) / len(x)
+    return -np.sum(labels * (scores - np.log(np.sum(np.exp(scores), axis=1, keepdims=True)))) / len(
+        x
+    )
 
 
 def padded(W, b, x, y):
@@ -47,7 +51,11 @@ def framed(W, b, x, y):
 def pooled(W, b, x, y):
     h = np.maximum(convolved(x, W, b), 0.0)
     n, height, width, o = h.shape
-    h = h[:, :height // 2 * 2, :width // 2 * 2].reshape(n, height // 2, 2, width // 2, 2, o).max(axis=(2, 4))
+    h = (
+        h[:, : height // 2 * 2, : width // 2 * 2]
+        .reshape(n, height // 2, 2, width // 2, 2, o)
+        .max(axis=(2, 4))
+    )
     return np.sum((np.mean(h, axis=(1, 2)) - y) ** 2)
 
 
@@ -84,13 +92,18 @@ def one_by_one(W, b, x, y):
     def one(image, target):
         rows = np.arange(image.shape[0] - 2)[:, None] + np.arange(3)
         patches = image[rows[:, None, :, None], rows[None, :, None, :]]
-        return np.sum((np.mean(np.tanh(patches.reshape(-1, 18) @ W.reshape(18, -1) + b), axis=0) - target) ** 2)
+        return np.sum(
+            (np.mean(np.tanh(patches.reshape(-1, 18) @ W.reshape(18, -1) + b), axis=0) - target)
+            ** 2
+        )
 
     return np.mean(s2s.vmap(one)(x, y))
 
 
 def read_in_a_loop(W, b, V, c, x, labels):
-    """Loops and branches after the strips read what they have made, and one before them what they take."""
+    """Loops and branches after the strips read what they have made, and one before them what they
+    take.
+    """
     decayed = 0.0
     for i in range(len(labels)):
         decayed = 0.5 * decayed + labels[i, 0]
@@ -117,7 +130,14 @@ def images(n):
 
 
 def network(n):
-    return wave(3, 3, 2, 2), wave(2), wave(2, 2, 2, 3), wave(3), images(n), np.eye(3)[np.arange(n) % 3]
+    return (
+        wave(3, 3, 2, 2),
+        wave(2),
+        wave(2, 2, 2, 3),
+        wave(3),
+        images(n),
+        np.eye(3)[np.arange(n) % 3],
+    )
 
 
 def layer(n):
@@ -130,11 +150,19 @@ CASES = {
     "padded": (padded, (0, 1), layer),
     "framed": (framed, (0, 2), layer),
     "pooled": (pooled, (0, 1), layer),
-    "a line": (along_a_line, (0, 1, 2), lambda n: (wave(3, 2, 3), wave(3), wave(n, 8, 2), wave(n, 3))),
+    "a line": (
+        along_a_line,
+        (0, 1, 2),
+        lambda n: (wave(3, 2, 3), wave(3), wave(n, 8, 2), wave(n, 3)),
+    ),
     "tensordot": (contracted, (0, 1), layer),
     "as many columns": (as_many_columns, (0, 1), layer),
     "vmap": (one_by_one, (0, 1), layer),
-    "weights": (weighted, (0, 1, 2, 5), lambda n: (wave(3, 3, 2, 2), wave(2), wave(18, 2), images(n), wave(n, 2), wave(n) + 2)),
+    "weights": (
+        weighted,
+        (0, 1, 2, 5),
+        lambda n: (wave(3, 3, 2, 2), wave(2), wave(18, 2), images(n), wave(n, 2), wave(n) + 2),
+    ),
 }
 
 
@@ -148,7 +176,11 @@ def loops_of(transformed, args):
     """The loop form as text and as a function that Python runs."""
     text, space = transformed.lower(*args).loops, {}
     exec(text, space)
-    return text, next(x for name, x in reversed(space.items()) if callable(x) and name.startswith(transformed.__name__))
+    return text, next(
+        x
+        for name, x in reversed(space.items())
+        if callable(x) and name.startswith(transformed.__name__)
+    )
 
 
 @pytest.mark.lengthy
@@ -194,12 +226,24 @@ def test_one_strip_where_the_batch_fits(monkeypatch):
         exec(text, space)
         counted.clear()
         space["classified_value_and_grad"](*network(5))
-        assert len(next(r for line in text.splitlines() if "for s in range" in line for r in counted if len(r) == strips)) == strips
+        assert (
+            len(
+                next(
+                    r
+                    for line in text.splitlines()
+                    if "for s in range" in line
+                    for r in counted
+                    if len(r) == strips
+                )
+            )
+            == strips
+        )
 
 
 def test_rows_of_several_members_are_not_cut():
     def f(K, x):
-        patches = x[:, np.arange(2)[:, None] + np.arange(2)]  # of each member 4 numbers, in rows of 3
+        # of each member 4 numbers, in rows of 3
+        patches = x[:, np.arange(2)[:, None] + np.arange(2)]
         return np.sum(np.tanh(patches.reshape(-1, len(K)) @ K) ** 2)
 
     gradient = s2s.value_and_grad(f)
@@ -243,7 +287,12 @@ def test_products_without_patches_stay_one_product():
     def mlp(W, V, x, y):
         return np.sum((np.tanh(x @ W) @ V - y) ** 2)
 
-    assert "for s in range(" not in s2s.grad(mlp, argnums=(0, 1)).lower(wave(3, 4), wave(4, 2), wave(9, 3), wave(9, 2)).loops
+    assert (
+        "for s in range("
+        not in s2s.grad(mlp, argnums=(0, 1))
+        .lower(wave(3, 4), wave(4, 2), wave(9, 3), wave(9, 2))
+        .loops
+    )
 
 
 def test_batches_of_different_lengths_are_refused():
@@ -258,8 +307,12 @@ def test_compiled_strips():
     f = s2s.value_and_grad(classified, argnums=(0, 1, 2, 3, 4))
     for options in ({}, {"parallel": True}):
         compiled = s2s.jit(f, **options)
-        for args in (network(2), network(9), (*network(9)[:4], np.asfortranarray(images(9)), network(9)[5]),
-                     (*network(9)[:4], images(18)[::-2], network(9)[5])):
+        for args in (
+            network(2),
+            network(9),
+            (*network(9)[:4], np.asfortranarray(images(9)), network(9)[5]),
+            (*network(9)[:4], images(18)[::-2], network(9)[5]),
+        ):
             agree(compiled(*args), f(*args))
 
 
@@ -283,5 +336,9 @@ def test_threads_share_strips_whose_lengths_are_checked(name):
 def test_strips_of_whole_rows():
     """Six members in rows of three may be taken four at a time only if no row is cut."""
     assert strip_mine_batch.whole_rows(4, 100, own=6, row=3) == 4
-    assert strip_mine_batch.whole_rows(4, 100, own=7, row=3) == strip_mine_batch.whole_rows(4, 100, own=6, row=0) == 100
+    assert (
+        strip_mine_batch.whole_rows(4, 100, own=7, row=3)
+        == strip_mine_batch.whole_rows(4, 100, own=6, row=0)
+        == 100
+    )
     assert strip_mine_batch.whole_rows(4, 0, own=7, row=3) == 1

@@ -17,7 +17,11 @@ X = np.random.default_rng(0).normal(size=(6, 4))
 
 def shapes(function: Function) -> list[tuple]:
     """The extents of the matrices that a loop form makes."""
-    return [op.output.type.dims for op in walk(function.block) if op.name == "buffer" and op.output.type.rank == 2]
+    return [
+        op.output.type.dims
+        for op in walk(function.block)
+        if op.name == "buffer" and op.output.type.rank == 2
+    ]
 
 
 def by_columns(x):
@@ -36,7 +40,13 @@ def test_columns_become_rows():
 
 def given_back(x):
     n, m = length(x, axis=0), length(x, axis=1)
-    return for_loop(0, n, 1, [call(np.zeros, (m, n))], lambda t, y: [for_loop(0, m, 1, [y], lambda i, y: [put(y, (i, t), take(x, (t, i)))])[0]])[0]
+    return for_loop(
+        0,
+        n,
+        1,
+        [call(np.zeros, (m, n))],
+        lambda t, y: [for_loop(0, m, 1, [y], lambda i, y: [put(y, (i, t), take(x, (t, i)))])[0]],
+    )[0]
 
 
 def multiplied(x):
@@ -46,9 +56,23 @@ def multiplied(x):
 def either(x):
     """In some trips the argument takes its place."""
     n, m = length(x, axis=0), length(x, axis=1)
-    y = for_loop(0, n, 1, [call(np.zeros, (n, m))], lambda t, y: [for_loop(0, m, 1, [y], lambda i, y: [put(y, (t, i), 1.0)])[0]])[0]
-    y = for_loop(0, m, 1, [x], lambda i, z: [for_loop(0, n, 1, [y], lambda t, y: [put(y, (t, i), take(z, (t, i)))])[0]])[0]
-    return for_loop(0, m, 1, [0.0], lambda i, s: [for_loop(0, n, 1, [s], lambda t, s: [s + take(y, (t, i))])[0]])[0]
+    y = for_loop(
+        0,
+        n,
+        1,
+        [call(np.zeros, (n, m))],
+        lambda t, y: [for_loop(0, m, 1, [y], lambda i, y: [put(y, (t, i), 1.0)])[0]],
+    )[0]
+    y = for_loop(
+        0,
+        m,
+        1,
+        [x],
+        lambda i, z: [for_loop(0, n, 1, [y], lambda t, y: [put(y, (t, i), take(z, (t, i)))])[0]],
+    )[0]
+    return for_loop(
+        0, m, 1, [0.0], lambda i, s: [for_loop(0, n, 1, [s], lambda t, s: [s + take(y, (t, i))])[0]]
+    )[0]
 
 
 @pytest.mark.parametrize("body", [given_back, multiplied, either])
@@ -84,7 +108,8 @@ def test_lanes_of_a_tape_lie_side_by_side():
     text = s2s.vmap(s2s.grad(lotka), (0, None)).lower(P, 9).loops
     places = {part.split("]")[0] for line in text.splitlines() for part in line.split("_tape[")[1:]}
     assert len(places) == 2 and all(place.endswith(", i") for place in places), places
-    assert text.count("for i in range") == 4 and text.count("np.empty(n_1)") == 4, text  # one pass for each step, back as well
+    # one pass for each step, back as well
+    assert text.count("for i in range") == 4 and text.count("np.empty(n_1)") == 4, text
 
 
 @pytest.mark.compile

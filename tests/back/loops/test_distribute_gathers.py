@@ -1,4 +1,6 @@
-"""Loops that add to elements where other trips add, compiled: they compute in strips, and add in order."""
+"""Loops that add to elements where other trips add, compiled: they compute in strips, and add in
+order.
+"""
 
 import numpy as np
 import pytest
@@ -54,7 +56,10 @@ def test_strips_add_what_the_loop_adds(f, args):
     second = s2s.jvp(plain), s2s.jit(s2s.jvp(plain))
     for n in SIZES:
         xs = args(n)
-        along = [np.ones_like(x) if isinstance(x, np.ndarray) else type(x)(k in wrt) for k, x in enumerate(xs)]
+        along = [
+            np.ones_like(x) if isinstance(x, np.ndarray) else type(x)(k in wrt)
+            for k, x in enumerate(xs)
+        ]
         for a, b in zip(plain(*xs), compiled(*xs)):
             np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
         for as_, bs in zip(second[0](*xs, *along), second[1](*xs, *along)):
@@ -140,8 +145,18 @@ def test_strips_read_and_write_what_the_loop_does(f, args):
 def test_what_is_picked_is_read_before_it_is_computed_with():
     text = s2s.value_and_grad(columns).lower(wave(9).reshape(3, 3)).loops.splitlines()
     places = [k for k, line in enumerate(text) if "for j in" in line]
-    reads, computes = ([k for k, line in enumerate(text) if part in line] for part in ("points[", "np.tanh"))
-    assert places[0] < min(reads) <= max(reads) < places[1] < min(computes) <= max(computes) < places[2]
+    reads, computes = (
+        [k for k, line in enumerate(text) if part in line] for part in ("points[", "np.tanh")
+    )
+    assert (
+        places[0]
+        < min(reads)
+        <= max(reads)
+        < places[1]
+        < min(computes)
+        <= max(computes)
+        < places[2]
+    )
 
 
 def test_what_several_statements_pick_is_read_once():
@@ -154,7 +169,13 @@ def test_what_several_statements_pick_is_read_once():
     text = gradient.lower(*args).loops
     first = text.split("range((t + 255) // 256)")[1].split("for j")[1]
     assert [first.count(part) for part in ("= x[", "= y[")] == [2, 2], text
-    (_, slopes), expected = gradient(*args), [central(lambda v: f(v, *args[1:]), args[0]), central(lambda v: f(args[0], v, *args[2:]), args[1])]
+    (_, slopes), expected = (
+        gradient(*args),
+        [
+            central(lambda v: f(v, *args[1:]), args[0]),
+            central(lambda v: f(args[0], v, *args[2:]), args[1]),
+        ],
+    )
     for a, b in zip(slopes, expected):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
 

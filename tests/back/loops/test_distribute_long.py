@@ -1,4 +1,6 @@
-"""Loops of very many statements, divided into several (back/loops/distribute_long.py): here from a few statements on."""
+"""Loops of very many statements, divided into several (back/loops/distribute_long.py): here from a
+few statements on.
+"""
 
 import numpy as np
 import pytest

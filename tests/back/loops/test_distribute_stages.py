@@ -1,4 +1,6 @@
-"""Loops with loops in them and dear arithmetic between: a strip of trips at a time, stage by stage."""
+"""Loops with loops in them and dear arithmetic between: a strip of trips at a time, stage by
+stage.
+"""
 
 import random
 import sys
@@ -115,7 +117,16 @@ def while_inside(X, w, y):
     return total
 
 
-PROGRAMS = [logistic, poisson, kernel_rows, softmax_rows, hidden_layer, picked, several_stages, while_inside]
+PROGRAMS = [
+    logistic,
+    poisson,
+    kernel_rows,
+    softmax_rows,
+    hidden_layer,
+    picked,
+    several_stages,
+    while_inside,
+]
 
 
 @pytest.mark.lengthy
@@ -182,7 +193,9 @@ def test_what_is_dear_has_a_loop_of_its_own(f):
     indent = len(text[first]) - len(text[first].lstrip())
     around = [k for k in range(first) if text[k].startswith(" " * (indent - 4) + "for ")][-1]
     assert "// 32" not in text[around] and "min(" in "\n".join(text[:around])
-    inside = [line for line in text[around + 1:first + 6] if len(line) - len(line.lstrip()) >= indent]
+    inside = [
+        line for line in text[around + 1 : first + 6] if len(line) - len(line.lstrip()) >= indent
+    ]
     assert not any(line.lstrip().startswith("for ") for line in inside)
 
 
@@ -192,7 +205,9 @@ def softplus(X, w, y):
 
 
 def test_what_is_chosen_by_what_is_kept_is_chosen_where_it_is_read():
-    """In the vectors' loop, not in that of the rows, where its choices are made one at a time; and nothing is kept for it."""
+    """In the vectors' loop, not in that of the rows, where its choices are made one at a time; and
+    nothing is kept for it.
+    """
     text = loops_of(softplus, *rows(40))
     assert text.count("np.empty(32)") == 2
     assert text.index("np.exp(") < text.index("if z_1 == 0.0")
@@ -231,10 +246,20 @@ def test_sums_are_the_same_to_the_last_bit():
     assert total == expected[0] and np.array_equal(found, expected[1])
 
 
-@pytest.mark.parametrize("write", ["v[j] = 0.5 * v[j] + p", "v[j] = p - v[j]", "v[j] = v[0] + p", "v[j] += v[0] * p", "v[j] += p; y2[i] = v[j]"])
+@pytest.mark.parametrize(
+    "write",
+    [
+        "v[j] = 0.5 * v[j] + p",
+        "v[j] = p - v[j]",
+        "v[j] = v[0] + p",
+        "v[j] += v[0] * p",
+        "v[j] += p; y2[i] = v[j]",
+    ],
+)
 def test_what_is_not_only_added_to_stays_in_order(write, tmp_path):
     path = tmp_path / "written.py"
-    path.write_text("import numpy as np\n\ndef f(X, w, y):\n    v, y2 = w * 1.0, y * 1.0\n    for i in range(len(y)):\n        p = np.exp(y[i] + X[i, 0])\n"
+    path.write_text("import numpy as np\n\ndef f(X, w, y):\n    v, y2 = w * 1.0, y * 1.0\n"
+                    "    for i in range(len(y)):\n        p = np.exp(y[i] + X[i, 0])\n"
                     f"        for j in range(len(w)):\n            {write}\n    return v, y2\n")
     names = {}
     exec(compile(path.read_text(), str(path), "exec"), names)
@@ -319,7 +344,9 @@ def test_an_index_beside_the_array_is_still_refused():
 
 
 def random_body(seed):
-    """A function of rows whose loop does this and that; what it carries may or may not depend on other trips."""
+    """A function of rows whose loop does this and that; what it carries may or may not depend on
+    other trips.
+    """
     rng = random.Random(seed)
     numbers, lines, odd = ["y[i]"], [], 0.1 * (rng.random() < 0.5)
     dear = ("exp(-abs", "tanh(abs", "sin(abs", "log1p(abs")
@@ -330,11 +357,25 @@ def random_body(seed):
     for k in range(rng.randint(5, 10)):
         name, kind = f"t{k}", (0, 1)[k] if k < 2 else rng.randrange(10)
         if rng.random() < odd:
-            lines.append(rng.choice([f"u = 0.5 * {some()} + u", "u = np.sin(u + y[i])", f"v[0] += x[(i + 1) % n] * {some()}", f"x[i // 2] += {some()}",
-                                     f"x[i] = x[max(i - 1, 0)] + {some()}", f"total = 0.5 * total + {some()}"]))
+            lines.append(
+                rng.choice(
+                    [
+                        f"u = 0.5 * {some()} + u",
+                        "u = np.sin(u + y[i])",
+                        f"v[0] += x[(i + 1) % n] * {some()}",
+                        f"x[i // 2] += {some()}",
+                        f"x[i] = x[max(i - 1, 0)] + {some()}",
+                        f"total = 0.5 * total + {some()}",
+                    ]
+                )
+            )
         match kind:
             case 0:
-                lines += [f"{name} = {some()}", "for j in range(m):", f"    {name} += X[i, j] * w[j] * {rng.choice(['1.0', some()])}"]
+                lines += [
+                    f"{name} = {some()}",
+                    "for j in range(m):",
+                    f"    {name} += X[i, j] * w[j] * {rng.choice(['1.0', some()])}",
+                ]
                 numbers.append(name)
             case 1 | 2:
                 lines.append(f"{name} = np.{rng.choice(dear)}({some()} + {some()}))")
@@ -346,19 +387,36 @@ def random_body(seed):
             case 5:
                 lines.append(f"{rng.choice('xz')}[i] {rng.choice(['', '+', '*'])}= {some()}")
             case 6:
-                lines.append(f"{name} = {rng.choice(['x[i]', 'z[i]', 'y[(2 * i) % n]', 'Y[i, 0]'])} * {some()}")
+                lines.append(
+                    f"{name} = {rng.choice(['x[i]', 'z[i]', 'y[(2 * i) % n]', 'Y[i, 0]'])} * {some()}"
+                )
                 numbers.append(name)
             case 7:
-                lines.append(f"most = np.maximum(most, {some()})" if rng.random() < 0.5 else f"{name} = {some()} if {some()} > 0.2 else y[i]")
+                lines.append(
+                    f"most = np.maximum(most, {some()})"
+                    if rng.random() < 0.5
+                    else f"{name} = {some()} if {some()} > 0.2 else y[i]"
+                )
                 numbers.extend([name] * ("else" in lines[-1]))
             case 8:
                 lines.append(f"q[{rng.choice(['i % 3', '(2 * i) % n', 'i'])}] += {some()}")
             case 9:
-                lines += ["for j in range(m):", f"    Y[i, j] = {some()} + X[i, j]", f"    {rng.choice(['total', 'q[j]', 'z[i]'])} += Y[i, j]"]
+                lines += [
+                    "for j in range(m):",
+                    f"    Y[i, j] = {some()} + X[i, j]",
+                    f"    {rng.choice(['total', 'q[j]', 'z[i]'])} += Y[i, j]",
+                ]
     start, stop = rng.choice([("0, n", ""), ("n - 1, -1, -1", ""), ("1, n", "")])
-    text = ["def f(X, w, y):", "    n, m = X.shape", "    x, z, v, q = y * 1.0, y * 0.5, w * 1.0, np.zeros(n + m + 3)",
-            "    Y = np.zeros((n, m))", "    total, most, u = 0.0, -1.0, 0.3", f"    for i in range({start}):",
-            *(f"        {line}" for line in lines), "    return total, most, u, x, z, v, q, Y"]
+    text = [
+        "def f(X, w, y):",
+        "    n, m = X.shape",
+        "    x, z, v, q = y * 1.0, y * 0.5, w * 1.0, np.zeros(n + m + 3)",
+        "    Y = np.zeros((n, m))",
+        "    total, most, u = 0.0, -1.0, 0.3",
+        f"    for i in range({start}):",
+        *(f"        {line}" for line in lines),
+        "    return total, most, u, x, z, v, q, Y",
+    ]
     names = {"np": np}
     exec("\n".join(text), names)
     return names["f"], "\n".join(text)

@@ -30,7 +30,9 @@ def outermost(function: Function) -> int:
 
 def largest_rank(function: Function) -> int:
     """The most axes of an array that the loop form makes."""
-    return max((op.output.type.rank for op in walk(function.block) if op.name == "buffer"), default=0)
+    return max(
+        (op.output.type.rank for op in walk(function.block) if op.name == "buffer"), default=0
+    )
 
 
 def softmax(z):
@@ -71,18 +73,26 @@ def test_a_total_is_waited_for():
     assert outermost(lowered) >= 2
 
 
-@pytest.mark.parametrize("body", [
-    lambda x, y: take(call(np.cumsum, y * 2.0), np.s_[1:]) - take(y * 3.0, np.s_[:-1]),
-    lambda x, y: take(call(np.cumsum, y * 2.0), np.s_[::-1]) + y,
-    lambda x, y: call(np.cumsum, x, axis=0) * call(np.cumsum, x, axis=1),
-    lambda x, y: take(call(np.cumsum, x, axis=1), np.s_[1:]) - take(call(np.cumsum, x, axis=1), np.s_[:-1]),
-    lambda x, y: softmax(call(np.transpose, softmax(x))),
-    lambda x, y: call(np.sum, take(softmax(x), np.s_[:, ::-1]) * x, axis=1) + y,
-    lambda x, y: take(call(np.sum, softmax(x), axis=1), np.s_[::-1]) + call(np.sum, x, axis=1),
-    lambda x, y: call(np.argmax, softmax(x), axis=1) + call(np.cumsum, y),
-    lambda x, y: softmax(x) - call(np.max, softmax(x * 2.0), axis=0),
-    lambda x, y: call(np.where, softmax(x) > 0.3, call(np.cumsum, x, axis=0), take(y, np.s_[:, None])),
-])
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda x, y: take(call(np.cumsum, y * 2.0), np.s_[1:]) - take(y * 3.0, np.s_[:-1]),
+        lambda x, y: take(call(np.cumsum, y * 2.0), np.s_[::-1]) + y,
+        lambda x, y: call(np.cumsum, x, axis=0) * call(np.cumsum, x, axis=1),
+        lambda x, y: (
+            take(call(np.cumsum, x, axis=1), np.s_[1:])
+            - take(call(np.cumsum, x, axis=1), np.s_[:-1])
+        ),
+        lambda x, y: softmax(call(np.transpose, softmax(x))),
+        lambda x, y: call(np.sum, take(softmax(x), np.s_[:, ::-1]) * x, axis=1) + y,
+        lambda x, y: take(call(np.sum, softmax(x), axis=1), np.s_[::-1]) + call(np.sum, x, axis=1),
+        lambda x, y: call(np.argmax, softmax(x), axis=1) + call(np.cumsum, y),
+        lambda x, y: softmax(x) - call(np.max, softmax(x * 2.0), axis=0),
+        lambda x, y: call(
+            np.where, softmax(x) > 0.3, call(np.cumsum, x, axis=0), take(y, np.s_[:, None])
+        ),
+    ],
+)
 def test_neighbours_and_turned_arrays_are_right(body):
     check(body, X, V)
     check(body, X[:1], V[:1])
@@ -91,12 +101,20 @@ def test_neighbours_and_turned_arrays_are_right(body):
 
 @pytest.mark.parametrize("n", [0, 1, 2, 7])
 def test_any_number_of_rows(n):
-    check(lambda x, y: (call(np.sum, softmax(x) * take(y, np.s_[:, None]), axis=1), call(np.sum, softmax(x), axis=0)),
-          RNG.normal(size=(n, 3)), RNG.normal(size=n))
+    check(
+        lambda x, y: (
+            call(np.sum, softmax(x) * take(y, np.s_[:, None]), axis=1),
+            call(np.sum, softmax(x), axis=0),
+        ),
+        RNG.normal(size=(n, 3)),
+        RNG.normal(size=n),
+    )
 
 
 def written(x, y, first, second):
-    """Two loops, the second of which reads and writes what the first has made, each at indices of its own."""
+    """Two loops, the second of which reads and writes what the first has made, each at indices of
+    its own.
+    """
     n = length(y, axis=0)
     a = y * 1.0
 
@@ -125,7 +143,11 @@ def test_a_matrix_product_between_is_waited_for():
         p = softmax(x)
         return softmax(p @ call(np.transpose, x) @ p) * x
 
-    assert all(isinstance(op.output.type, Array) for op in walk(check(body, X, V).block) if op.name == "matmul")
+    assert all(
+        isinstance(op.output.type, Array)
+        for op in walk(check(body, X, V).block)
+        if op.name == "matmul"
+    )
 
 
 def test_what_a_loop_overwrites_is_read_before():
@@ -165,7 +187,13 @@ def test_products_that_wait_for_all_rows_are_blas():
 
 def test_products_of_two_kinds_are_right():
     check(lambda x, w, y: ((x @ w) * y) @ x, X, RNG.normal(size=3).astype("float32"), V)
-    check(lambda x, w, y: ((x @ w) * y) @ x, X.astype("float32"), RNG.normal(size=3).astype("float32"), V.astype("float32"), rtol=1e-5)
+    check(
+        lambda x, w, y: ((x @ w) * y) @ x,
+        X.astype("float32"),
+        RNG.normal(size=3).astype("float32"),
+        V.astype("float32"),
+        rtol=1e-5,
+    )
 
 
 def test_columns_of_gathered_rows_are_read_where_they_are():
@@ -180,7 +208,14 @@ def test_columns_of_gathered_rows_are_read_where_they_are():
     assert count(lowered, "buffer") == 1
     check(body, X, V, rows[:0])
     check(lambda x, y, i: (take(take(x, (i,)), np.s_[:, 1]), take(x, (i,)) * 2.0), X, V, rows)
-    check(lambda x, y, i: take(put(x * 1.0, np.s_[0], 5.0), (i,)) + take(take(x, (i,)), np.s_[:, 0:1]), X, V, rows)
+    check(
+        lambda x, y, i: (
+            take(put(x * 1.0, np.s_[0], 5.0), (i,)) + take(take(x, (i,)), np.s_[:, 0:1])
+        ),
+        X,
+        V,
+        rows,
+    )
 
 
 @pytest.mark.parametrize("n", [0, 1, 6])
@@ -188,14 +223,21 @@ def test_rows_of_zeros_are_cleared_for_each_trip(n):
     def body(x, i):
         c = take(x, (i,))
         g = put(call(np.zeros_like, c), np.s_[:, 1], take(c, np.s_[:, 0]) * take(c, np.s_[:, 2]))
-        g = additem(g, take(c, np.s_[:, 1]), *parse_index(np.s_[:, 2])[1], pattern=parse_index(np.s_[:, 2])[0])
+        g = additem(
+            g,
+            take(c, np.s_[:, 1]),
+            *parse_index(np.s_[:, 2])[1],
+            pattern=parse_index(np.s_[:, 2])[0],
+        )
         return additem(x * 0.0, g, *parse_index((i,))[1], pattern=parse_index((i,))[0])
 
     check(body, X, RNG.integers(0, 5, n))
 
 
 def test_a_buffer_as_long_as_another_that_loops_reuse():
-    """The length of a buffer that has been moved out of a loop is asked where there still is one."""
+    """The length of a buffer that has been moved out of a loop is asked where there still is
+    one.
+    """
     def f(u, k, n):
         u = u.copy()
         for _ in s2s.checkpoint(range(n), snapshots=2):
@@ -210,7 +252,9 @@ def test_a_buffer_as_long_as_another_that_loops_reuse():
 
 
 def test_rows_from_the_end_are_other_trips_rows_too():
-    """The last element is that of the trip at -1 and of the last: neither may they be exchanged, nor run at once."""
+    """The last element is that of the trip at -1 and of the last: neither may they be exchanged,
+    nor run at once.
+    """
     def joined(x, lo, n):
         a, b = np.zeros(n), np.zeros(n)
         for i in range(lo, n):
@@ -236,7 +280,9 @@ def wave(u, c, steps):
     prev, now = u.copy(), u.copy()
     for _ in range(steps):
         nxt = now.copy()
-        around = now[2:, 1:-1] + now[:-2, 1:-1] + now[1:-1, 2:] + now[1:-1, :-2] - 4 * now[1:-1, 1:-1]
+        around = (
+            now[2:, 1:-1] + now[:-2, 1:-1] + now[1:-1, 2:] + now[1:-1, :-2] - 4 * now[1:-1, 1:-1]
+        )
         nxt[1:-1, 1:-1] = 2 * now[1:-1, 1:-1] - prev[1:-1, 1:-1] + c[1:-1, 1:-1] * around
         prev, now = now, nxt
     return np.sum(now**2)
@@ -260,10 +306,14 @@ def innermost(text: str) -> list[list[str]]:
 def test_what_is_added_to_neighbours_is_added_in_loops_that_may_be_vectors():
     text = s2s.grad(wave, argnums=(0, 1)).lower(np.ones((9, 8)), np.ones((9, 8)), 3).loops
     loops = innermost(text)
-    added = [[line.split("[")[0] for line in body if " += " in line and "[i" in line.split(" ")[0]] for body in loops]
+    added = [
+        [line.split("[")[0] for line in body if " += " in line and "[i" in line.split(" ")[0]]
+        for body in loops
+    ]
     assert all(len(set(names)) == len(names) for names in added) and sum(map(len, added)) >= 5
     cleared = next(body for body in loops if any(line.endswith("= 0.0") for line in body))
-    assert len(cleared) == 2 and cleared[0].endswith(cleared[1].removesuffix(" = 0.0"))  # read, and cleared, in one pass
+    # read, and cleared, in one pass
+    assert len(cleared) == 2 and cleared[0].endswith(cleared[1].removesuffix(" = 0.0"))
 
 
 @pytest.mark.lengthy
@@ -277,7 +327,9 @@ def test_waves(shape):
 
 
 def shifted(x, y):
-    """Rows further on: what one loop writes at i + 1 the other reads at i + 1, at i, or at i + 2."""
+    """Rows further on: what one loop writes at i + 1 the other reads at i + 1, at i, or at i +
+    2.
+    """
     n = len(x) - 2
     for i in range(n):
         x[i + 1] = x[i + 1] * y[i]
@@ -305,9 +357,14 @@ def columns(x, y, k):
     return x, y
 
 
-@pytest.mark.parametrize("f, args, most", [(shifted, (RNG.normal(size=7), RNG.normal(size=7)), 3),
-                                           (columns, (RNG.normal(size=(3, 5)), RNG.normal(size=(2, 4)), 1), 3),
-                                           (columns, (RNG.normal(size=(3, 5)), RNG.normal(size=(2, 4)), -2), 3)])
+@pytest.mark.parametrize(
+    "f, args, most",
+    [
+        (shifted, (RNG.normal(size=7), RNG.normal(size=7)), 3),
+        (columns, (RNG.normal(size=(3, 5)), RNG.normal(size=(2, 4)), 1), 3),
+        (columns, (RNG.normal(size=(3, 5)), RNG.normal(size=(2, 4)), -2), 3),
+    ],
+)
 def test_trips_that_touch_elements_further_on(f, args, most):
     t = s2s.jit(f)
     whole, _ = split.modules(t, *args)
@@ -327,7 +384,9 @@ def test_what_goes_step_by_step_has_a_loop_without_exponentials():
     text = s2s.jit(s2s.value_and_grad(grown)).lower(r).loops
     loops = re.split(r"^    for ", re.sub(r"#.*", "", text), flags=re.M)[1:]
     assert len([loop for loop in loops if "product * " in loop]) == 1
-    assert not any("product * " in loop and ("np.tanh(" in loop or "np.log1p(" in loop) for loop in loops)
+    assert not any(
+        "product * " in loop and ("np.tanh(" in loop or "np.log1p(" in loop) for loop in loops
+    )
     module: dict = {}
     exec(text, module)
     for a, b in zip(module["grown_value_and_grad"](r), s2s.value_and_grad(grown)(r)):
@@ -348,7 +407,9 @@ def zeros_written_with_themselves(x):
     return np.sum(a * a) + x
 
 
-@pytest.mark.parametrize("f", [written_with_itself, zeros_written_with_themselves], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f", [written_with_itself, zeros_written_with_themselves], ids=lambda f: f.__name__
+)
 def test_trips_that_read_what_an_array_was_before_them_keep_it(f):
     function = s2s.jit(s2s.value_and_grad(f)).lower(1.5).function
     loops = pipeline.render(pipeline.lower(pipeline.flattened(function)), native=True)

@@ -1,4 +1,6 @@
-"""Loops stay inside the arrays that they index: proved where it can be, checked before the loop elsewhere."""
+"""Loops stay inside the arrays that they index: proved where it can be, checked before the loop
+elsewhere.
+"""
 
 import re
 
@@ -26,7 +28,9 @@ def vector(name, extent):
 
 
 def loop_form(params, body):
-    """The function of these parameters, as a loop form, after `check_unproved`, and what that found."""
+    """The function of these parameters, as a loop form, after `check_unproved`, and what that
+    found.
+    """
     block = Block(params=params)
     with Builder(block):
         block.yields = [body(*params)]
@@ -47,7 +51,9 @@ def added_up(n, term):
 
 
 def test_trips_that_are_the_length_are_proved():
-    function, found = loop_form([vector("x", "n")], lambda x: added_up(length(x, axis=0), lambda i: take(x, i)))
+    function, found = loop_form(
+        [vector("x", "n")], lambda x: added_up(length(x, axis=0), lambda i: take(x, i))
+    )
     assert not found
     assert run(function, np.arange(4.0)) == 6.0
 
@@ -55,7 +61,9 @@ def test_trips_that_are_the_length_are_proved():
 def test_trips_of_another_array_are_checked_before_the_loop():
     """Two arrays of one extent, by their types: which is no proof."""
     x, y = vector("x", "n"), vector("y", "n")
-    function, found = loop_form([x, y], lambda x, y: added_up(length(x, axis=0), lambda i: take(x, i) * take(y, i)))
+    function, found = loop_form(
+        [x, y], lambda x, y: added_up(length(x, axis=0), lambda i: take(x, i) * take(y, i))
+    )
     assert [gap.is_checked for gap in found] == [True]
     assert re.search(r"for i in range\(stays_inside\(.*\)\):", render(function).text)
     assert run(function, np.arange(3.0), np.ones(3)) == 3.0
@@ -66,21 +74,52 @@ def test_trips_of_another_array_are_checked_before_the_loop():
 
 def test_the_least_of_two_lengths_is_inside_both():
     x, y = vector("x", "n"), vector("y", "m")
-    _, found = loop_form([x, y], lambda x, y: added_up(minimum(length(x, axis=0), length(y, axis=0)), lambda i: take(x, i) * take(y, i)))
+    _, found = loop_form(
+        [x, y],
+        lambda x, y: added_up(
+            minimum(length(x, axis=0), length(y, axis=0)), lambda i: take(x, i) * take(y, i)
+        ),
+    )
     assert not found
 
 
 @pytest.mark.parametrize("shift, inside", [(-1, True), (0, True), (1, False)])
 def test_a_shifted_index_is_checked_where_its_end_may_be_outside(shift, inside):
-    _, found = loop_form([vector("x", "n")], lambda x: for_loop(
-        1, length(x, axis=0), 1, [value(0.0)], lambda i, total: [total + take(x, i + shift)], names=["total"])[0])
+    _, found = loop_form(
+        [vector("x", "n")],
+        lambda x: for_loop(
+            1,
+            length(x, axis=0),
+            1,
+            [value(0.0)],
+            lambda i, total: [total + take(x, i + shift)],
+            names=["total"],
+        )[0],
+    )
     assert (not found) is inside
 
 
 def test_a_sum_of_counters_is_checked_before_the_inner_loop():
     x, n = vector("x", "n"), Value(INT, "n")
-    function, found = loop_form([x, n], lambda x, n: for_loop(0, n, 1, [value(0.0)], lambda i, total: for_loop(
-        0, n, 1, [total], lambda j, total: [total + take(x, i + j)], names=["total"], index="j"), names=["total"])[0])
+    function, found = loop_form(
+        [x, n],
+        lambda x, n: for_loop(
+            0,
+            n,
+            1,
+            [value(0.0)],
+            lambda i, total: for_loop(
+                0,
+                n,
+                1,
+                [total],
+                lambda j, total: [total + take(x, i + j)],
+                names=["total"],
+                index="j",
+            ),
+            names=["total"],
+        )[0],
+    )
     assert [gap.is_checked for gap in found] == [True]
     assert run(function, np.ones(5), 3) == 9.0
     with pytest.raises(IndexError, match=OUTSIDE):
@@ -91,8 +130,18 @@ def test_a_sum_of_counters_is_checked_before_the_inner_loop():
 def test_no_trip_leaves_no_array(n, fails):
     """Down to 0, and from a start that may be negative: what makes no trip is not checked."""
     x, m = vector("x", "n"), Value(INT, "m")
-    down, found = loop_form([x, m], lambda x, m: for_loop(m - 1, -1, -1, [value(0.0)], lambda i, total: [total + take(x, i + 1)], names=["total"])[0])
-    up, others = loop_form([x, m], lambda x, m: for_loop(-m, 0, 1, [value(0.0)], lambda i, total: [total + take(x, i + m)], names=["total"])[0])
+    down, found = loop_form(
+        [x, m],
+        lambda x, m: for_loop(
+            m - 1, -1, -1, [value(0.0)], lambda i, total: [total + take(x, i + 1)], names=["total"]
+        )[0],
+    )
+    up, others = loop_form(
+        [x, m],
+        lambda x, m: for_loop(
+            -m, 0, 1, [value(0.0)], lambda i, total: [total + take(x, i + m)], names=["total"]
+        )[0],
+    )
     assert [gap.is_checked for gap in (*found, *others)] == [True, True]
     for function in (down, up):
         if fails:
@@ -118,7 +167,12 @@ def test_an_array_that_trips_make_shorter_is_asked_for_its_length():
 
 def test_writes_are_checked_as_reads_are():
     x, y = vector("x", "n"), vector("y", "n")
-    function, found = loop_form([x, y], lambda x, y: for_loop(0, length(x, axis=0), 1, [y], lambda i, y: [put(y, i, take(x, i))], names=["y"])[0])
+    function, found = loop_form(
+        [x, y],
+        lambda x, y: for_loop(
+            0, length(x, axis=0), 1, [y], lambda i, y: [put(y, i, take(x, i))], names=["y"]
+        )[0],
+    )
     assert [gap.is_checked for gap in found] == [True]
     with pytest.raises(IndexError, match=OUTSIDE):
         run(function, np.ones(4), np.ones(3))
@@ -126,9 +180,15 @@ def test_writes_are_checked_as_reads_are():
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
 def test_loops_of_ordinary_programs_need_no_check(program):
-    """What nothing proves costs a comparison: of these programs, and their derivatives, everything is proved."""
+    """What nothing proves costs a comparison: of these programs, and their derivatives, everything
+    is proved.
+    """
     transformed = [s2s.jit(program.function)]
-    if program.wrt and np.ndim(program.function(*program.args)) == 0 and not isinstance(program.function(*program.args), tuple):
+    if (
+        program.wrt
+        and np.ndim(program.function(*program.args)) == 0
+        and not isinstance(program.function(*program.args), tuple)
+    ):
         transformed.append(s2s.jit(s2s.value_and_grad(program.function, program.wrt)))
     for t in transformed:
         assert "stays_inside" not in t.lower(*program.args).loops

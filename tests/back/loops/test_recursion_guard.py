@@ -1,4 +1,6 @@
-"""Functions that call themselves count how deep they are, and raise before the stack ends (back/loops/recursion_guard.py)."""
+"""Functions that call themselves count how deep they are, and raise before the stack ends
+(back/loops/recursion_guard.py).
+"""
 
 import re
 

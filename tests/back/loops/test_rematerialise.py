@@ -1,4 +1,6 @@
-"""What is cheap is computed again, not kept in arrays; what has just been stored is not read back."""
+"""What is cheap is computed again, not kept in arrays; what has just been stored is not read
+back.
+"""
 
 import re
 
@@ -76,7 +78,18 @@ def run(text: str, *args):
     return module[re.findall(r"^def (\w+)", text, re.M)[-1]](*args)
 
 
-@pytest.mark.parametrize("f", [kernel, twice, mixture, dear, of_what_is_overwritten, in_part, of_an_array_that_is_kept_no_more])
+@pytest.mark.parametrize(
+    "f",
+    [
+        kernel,
+        twice,
+        mixture,
+        dear,
+        of_what_is_overwritten,
+        in_part,
+        of_an_array_that_is_kept_no_more,
+    ],
+)
 @pytest.mark.parametrize("n", [1, 4])
 def test_what_is_computed_again_is_the_same(f, n):
     x, y = RNG.normal(size=(n, 3)), RNG.normal(size=(5, 3))
@@ -102,19 +115,28 @@ def test_an_element_is_stored_once_and_not_read_back():
 
 
 def test_what_is_computed_again_of_what_is_computed_again():
-    """The cotangent of a mean's numbers goes through two arrays: of the second it was read where the first is filled."""
+    """The cotangent of a mean's numbers goes through two arrays: of the second it was read where
+    the first is filled.
+    """
     def f(x, n):
         return np.mean(x[:, :n] + x[:, n:], axis=0) @ np.ones(1)
 
-    with pytest.raises(ValueError, match="what was supposed does not hold"):  # the program needs one column
-        run(s2s.jit(s2s.grad(f)).lower(RNG.normal(size=(6, 60)), 1).loops, RNG.normal(size=(6, 2)), 1)
+    # the program needs one column
+    with pytest.raises(ValueError, match="what was supposed does not hold"):
+        run(
+            s2s.jit(s2s.grad(f)).lower(RNG.normal(size=(6, 60)), 1).loops,
+            RNG.normal(size=(6, 2)),
+            1,
+        )
 
 
 @pytest.mark.compile
 def test_products_are_rounded_before_something_is_added():
     x, y = RNG.normal(size=(1, 40)), np.ones((1, 1))
     np.testing.assert_allclose(s2s.jit(of_squares)(x, y), of_squares(x, y), rtol=1e-10)
-    np.testing.assert_allclose(s2s.jit(s2s.grad(of_squares))(x, y), s2s.grad(of_squares)(x, y), rtol=1e-10)
+    np.testing.assert_allclose(
+        s2s.jit(s2s.grad(of_squares))(x, y), s2s.grad(of_squares)(x, y), rtol=1e-10
+    )
 
 
 @pytest.mark.compile

@@ -7,7 +7,12 @@ from oracles import gradient
 import s2s
 
 rng = np.random.default_rng(0)
-X, W, V, B = rng.normal(size=(6, 4)), rng.normal(size=(4, 5)), rng.normal(size=(5, 3)), rng.normal(size=5)
+X, W, V, B = (
+    rng.normal(size=(6, 4)),
+    rng.normal(size=(4, 5)),
+    rng.normal(size=(5, 3)),
+    rng.normal(size=5),
+)
 S = rng.normal(size=(4, 4))
 
 
@@ -139,10 +144,28 @@ def of_a_product_with_a_vector(s):
 
 
 LAYER = (X, W, B, V)
-PROGRAMS = [(layer, LAYER), (read_again, LAYER), (read_by_a_product_afterwards, LAYER), (turned, (S,)), (neighbours, (S,)), (shifted, (S,)),
-            (from_the_end, (S,)), (result, LAYER), (viewed_result, LAYER), (of_an_argument, LAYER), (in_a_loop, (S,)), (view_kept, (S,)),
-            (twice, (S,)), (in_turns, (S,)), (one_row_of_all, (S,)), (other_precision, LAYER), (partly, (S,)), (of_loops, (S,)),
-            (in_a_branch, LAYER), (of_a_product_with_a_vector, (S,))]
+PROGRAMS = [
+    (layer, LAYER),
+    (read_again, LAYER),
+    (read_by_a_product_afterwards, LAYER),
+    (turned, (S,)),
+    (neighbours, (S,)),
+    (shifted, (S,)),
+    (from_the_end, (S,)),
+    (result, LAYER),
+    (viewed_result, LAYER),
+    (of_an_argument, LAYER),
+    (in_a_loop, (S,)),
+    (view_kept, (S,)),
+    (twice, (S,)),
+    (in_turns, (S,)),
+    (one_row_of_all, (S,)),
+    (other_precision, LAYER),
+    (partly, (S,)),
+    (of_loops, (S,)),
+    (in_a_branch, LAYER),
+    (of_a_product_with_a_vector, (S,)),
+]
 
 
 def loops(t, *args):
@@ -160,7 +183,12 @@ def leaves(x):
 def assert_same(found, wanted, single=False):
     assert len(leaves(found)) == len(leaves(wanted))
     for a, b in zip(leaves(found), leaves(wanted)):
-        np.testing.assert_allclose(a, b, rtol=1e-6 if single or b.dtype == np.float32 else 1e-10, atol=1e-5 if single else 1e-12)
+        np.testing.assert_allclose(
+            a,
+            b,
+            rtol=1e-6 if single or b.dtype == np.float32 else 1e-10,
+            atol=1e-5 if single else 1e-12,
+        )
 
 
 @pytest.mark.parametrize("program, args", PROGRAMS, ids=lambda x: getattr(x, "__name__", ""))
@@ -175,19 +203,26 @@ def test_loops_give_what_the_program_gives(program, args):
 def test_gradient(program, args):
     def loss(*args):
         found = program(*args)
-        return np.sum(found[0] ** 2) + np.sum(found[1]) if isinstance(found, tuple) else np.sum(found**2)
+        return (
+            np.sum(found[0] ** 2) + np.sum(found[1])
+            if isinstance(found, tuple)
+            else np.sum(found**2)
+        )
 
     gradient = s2s.value_and_grad(loss, argnums=tuple(range(len(args))))
     assert_same(loops(gradient, *args)[1], gradient(*args), single=program is other_precision)
 
 
 def test_layer_reads_well():
-    text = loops(layer, np.ones((60, 40)), np.ones((40, 50)), np.ones(50), np.ones((50, 40)))[0]  # lengths that are no numbers in the code
+    # lengths that are no numbers in the code
+    text = loops(layer, np.ones((60, 40)), np.ones((40, 50)), np.ones(50), np.ones((50, 40)))[0]
     assert "np.empty" not in text
     assert "    t_1 = x @ w\n" in text and "t_1[i, j] = np.tanh(t_1[i, j] + b[j])" in text
 
 
-@pytest.mark.parametrize("program", [result, viewed_result, turned, read_by_a_product_afterwards, of_an_argument])
+@pytest.mark.parametrize(
+    "program", [result, viewed_result, turned, read_by_a_product_afterwards, of_an_argument]
+)
 def test_results_arguments_and_what_is_read_afterwards_keep_their_memory(program):
     args = dict((p, a) for p, a in PROGRAMS)[program]
     assert "np.empty" in loops(program, *args)[0]
@@ -262,13 +297,24 @@ def turned_rows(U, V, rows, cols):
 
 @pytest.mark.parametrize("f", [steps_of_descent, turned_rows])
 def test_a_row_is_copied_not_its_matrix(f):
-    """What is read of a copy after its row is overwritten was read before, or is kept: the loop copies no matrix."""
+    """What is read of a copy after its row is overwritten was read before, or is kept: the loop
+    copies no matrix.
+    """
     U, V = rng.normal(size=(4, 3)), rng.normal(size=(4, 3))
     rows, cols = np.array([0, 1, 1, 3, 0, 2, 2]), np.array([1, 1, 0, 2, 0, 3, 1])
-    for transformed, expected in ((s2s.jit(f), f(U, V, rows, cols)), (s2s.grad(f), gradient(f, (U, V, rows, cols), 0))):
+    for transformed, expected in (
+        (s2s.jit(f), f(U, V, rows, cols)),
+        (s2s.grad(f), gradient(f, (U, V, rows, cols), 0)),
+    ):
         text = transformed.lower(U, V, rows, cols).loops
         namespace: dict = {}
         exec(text, namespace)
-        np.testing.assert_allclose(namespace[transformed.name](U, V, rows, cols), expected, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            namespace[transformed.name](U, V, rows, cols), expected, rtol=1e-9, atol=1e-12
+        )
         inside = [line for line in text.splitlines() if line.startswith(" " * 8)]
-        assert not any(f"np.copy({name})" in line or f"= {name}.copy()" in line for line in inside for name in ("U", "V", "U_1", "U_bar"))
+        assert not any(
+            f"np.copy({name})" in line or f"= {name}.copy()" in line
+            for line in inside
+            for name in ("U", "V", "U_1", "U_bar")
+        )

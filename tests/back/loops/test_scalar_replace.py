@@ -1,4 +1,6 @@
-"""Elements that one trip hands to the next are scalars in compiled code: the loop form is run as Python, and compared with the program."""
+"""Elements that one trip hands to the next are scalars in compiled code: the loop form is run as
+Python, and compared with the program.
+"""
 
 import re
 
@@ -269,10 +271,41 @@ def overwritten_and_left(u, k, n):
     return u
 
 
-PAIRS = [pairs, pairs_upwards, pairs_downwards, pairs_in_steps, pairs_with_itself, pairs_one_off, pairs_from_the_end, all_pairs, all_pairs_of_both_signs, first_stays,
-         first_is_met, another_may_be_it, out_of_range_but_never, out_of_range, added_in_between, overwritten_and_left]
-ROWS = [sweep, downwards, two_back, far_back, pushes_ahead, pushes_behind, written_twice, from_the_end, only_some_trips, other_elements,
-        stops, no_trips, in_steps, two_arrays, running]
+PAIRS = [
+    pairs,
+    pairs_upwards,
+    pairs_downwards,
+    pairs_in_steps,
+    pairs_with_itself,
+    pairs_one_off,
+    pairs_from_the_end,
+    all_pairs,
+    all_pairs_of_both_signs,
+    first_stays,
+    first_is_met,
+    another_may_be_it,
+    out_of_range_but_never,
+    out_of_range,
+    added_in_between,
+    overwritten_and_left,
+]
+ROWS = [
+    sweep,
+    downwards,
+    two_back,
+    far_back,
+    pushes_ahead,
+    pushes_behind,
+    written_twice,
+    from_the_end,
+    only_some_trips,
+    other_elements,
+    stops,
+    no_trips,
+    in_steps,
+    two_arrays,
+    running,
+]
 
 
 def grid_sweep(u, k, n):
@@ -325,8 +358,28 @@ def swept_bands(u, k, n):
 
 
 GRIDS = [grid_sweep, along_columns, both_rows, rows_that_may_meet, diagonal, swept_bands]
-SHAPES = {f: shapes for fs, shapes in ((ROWS, [(7,), (4,), (2,)]), (PAIRS, [(6,), (2,)]), (GRIDS, [(5, 6), (2, 3), (3, 2)])) for f in fs}
-HANDED_ON = [sweep, downwards, two_back, far_back, pushes_ahead, pushes_behind, written_twice, two_arrays, running, grid_sweep, swept_bands]
+SHAPES = {
+    f: shapes
+    for fs, shapes in (
+        (ROWS, [(7,), (4,), (2,)]),
+        (PAIRS, [(6,), (2,)]),
+        (GRIDS, [(5, 6), (2, 3), (3, 2)]),
+    )
+    for f in fs
+}
+HANDED_ON = [
+    sweep,
+    downwards,
+    two_back,
+    far_back,
+    pushes_ahead,
+    pushes_behind,
+    written_twice,
+    two_arrays,
+    running,
+    grid_sweep,
+    swept_bands,
+]
 
 
 def loops_of(t, *args):
@@ -349,7 +402,11 @@ def checked(function, *args):
         return type(error)
 
 
-@pytest.mark.parametrize("f, shape", [(f, shape) for f in SHAPES for shape in SHAPES[f]], ids=lambda x: getattr(x, "__name__", str(x)))
+@pytest.mark.parametrize(
+    "f, shape",
+    [(f, shape) for f in SHAPES for shape in SHAPES[f]],
+    ids=lambda x: getattr(x, "__name__", str(x)),
+)
 def test_value_in_loop_form(f, shape):
     args = given(f, shape)
     loops, _ = loops_of(s2s.jit(f), *args)
@@ -362,7 +419,11 @@ def test_value_in_loop_form(f, shape):
         np.testing.assert_allclose(found, expected, rtol=1e-14)
 
 
-@pytest.mark.parametrize("f, shape", [(f, shape) for f in SHAPES for shape in SHAPES[f]], ids=lambda x: getattr(x, "__name__", str(x)))
+@pytest.mark.parametrize(
+    "f, shape",
+    [(f, shape) for f in SHAPES for shape in SHAPES[f]],
+    ids=lambda x: getattr(x, "__name__", str(x)),
+)
 def test_gradient_in_loop_form(f, shape):
     u, k, n = given(f, shape)
     weights = np.arange(1.0, 1 + u.size).reshape(shape)
@@ -391,19 +452,27 @@ def test_what_a_trip_hands_on_is_not_read_back(f):
     lines = [line.strip() for line in text.split("\n")]
     loop = max(k for k, line in enumerate(lines) if line.startswith("for "))
     begins = max(k for k, line in enumerate(lines[:loop]) if line.startswith("if "))
-    assert any(" = u[" in line or " = total[" in line or " = v[" in line for line in lines[begins:loop])
+    assert any(
+        " = u[" in line or " = total[" in line or " = v[" in line for line in lines[begins:loop]
+    )
 
 
 LOADED_BEFORE_A_LOOP = re.compile(r"^( +)t(_\d+)? = u\[(i|0|n)\]\n(\1t.* = .*\n)*\1for ", re.M)
 
 
-@pytest.mark.parametrize("f", [pairs, pairs_upwards, pairs_downwards, first_stays], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f", [pairs, pairs_upwards, pairs_downwards, first_stays], ids=lambda f: f.__name__
+)
 def test_what_stays_is_a_scalar(f):
     _, text = loops_of(s2s.jit(f), *given(f, (6,)))
     assert LOADED_BEFORE_A_LOOP.search(text)
 
 
-@pytest.mark.parametrize("f", [pairs_with_itself, pairs_one_off, pairs_from_the_end, first_is_met, another_may_be_it], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f",
+    [pairs_with_itself, pairs_one_off, pairs_from_the_end, first_is_met, another_may_be_it],
+    ids=lambda f: f.__name__,
+)
 def test_what_may_be_met_elsewhere_stays_in_memory(f):
     _, text = loops_of(s2s.jit(f), *given(f, (6,)))
     assert not LOADED_BEFORE_A_LOOP.search(text)
@@ -425,13 +494,19 @@ def test_what_an_adjoint_adds_to_one_element_is_added_up_first():
     assert re.search(r"^ +w_bar\[i\] \+= t(_\d+)?$", text, re.M)
 
 
-@pytest.mark.parametrize("f, sign", [(all_pairs, "-"), (all_pairs_of_both_signs, "+")], ids=lambda x: getattr(x, "__name__", str(x)))
+@pytest.mark.parametrize(
+    "f, sign",
+    [(all_pairs, "-"), (all_pairs_of_both_signs, "+")],
+    ids=lambda x: getattr(x, "__name__", str(x)),
+)
 def test_what_an_adjoint_adds_to_two_elements_that_may_be_one_is_added_up_first(f, sign):
     """LLVM makes no vectors of a loop that takes from u_bar[i], or writes it, in each trip."""
     found, args = s2s.grad(lambda u, k, n: np.sum(f(u, k, n)), argnums=(0, 1)), given(f, (6,))
     _, text = loops_of(found, *args)
     assert re.search(rf"^ +u_bar\[i\] \{sign}= t(_\d+)?$", text, re.M)
-    assert len(re.findall(r"u_bar\[j\] [+-]= ", text)) == 1 and not re.search(r"^ +t\w* -= ", text, re.M)
+    assert len(re.findall(r"u_bar\[j\] [+-]= ", text)) == 1 and not re.search(
+        r"^ +t\w* -= ", text, re.M
+    )
 
 
 def test_single_precision_stays_single():
@@ -465,7 +540,9 @@ def test_compiled():
 
 
 def test_what_is_read_after_it_is_overwritten_is_a_copy():
-    """Arrays of length 1: their nests are single ops, and the adjoint clears q_bar[0, 0] before it reads what that was."""
+    """Arrays of length 1: their nests are single ops, and the adjoint clears q_bar[0, 0] before it
+    reads what that was.
+    """
     def loss(a, b, q):
         for i in range(len(a)):
             q[:] = np.outer(b, np.sin(a))
@@ -475,5 +552,7 @@ def test_what_is_read_after_it_is_overwritten_is_a_copy():
     args = np.array([0.2]), np.array([0.3]), np.array([[0.4]])
     loops, _ = loops_of(s2s.jit(s2s.grad(loss, argnums=(0, 1, 2))), *args)
     t = np.tanh(0.3 * np.sin(0.2))
-    for found, expected in zip(loops(*args), [(1 - t * t) * 0.3 * np.cos(0.2), (1 - t * t) * np.sin(0.2), 0.0], strict=True):
+    for found, expected in zip(
+        loops(*args), [(1 - t * t) * 0.3 * np.cos(0.2), (1 - t * t) * np.sin(0.2), 0.0], strict=True
+    ):
         np.testing.assert_allclose(found.item(), expected, rtol=1e-14)

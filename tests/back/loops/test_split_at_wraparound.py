@@ -25,7 +25,12 @@ def ring(u, by):
 
 def lattice(m, by, steps):
     for _ in range(steps):
-        h = np.roll(m, by, axis=0) + np.roll(m, -1, axis=0) + np.roll(m, 1, axis=1) + np.roll(m, -by, axis=1)
+        h = (
+            np.roll(m, by, axis=0)
+            + np.roll(m, -1, axis=0)
+            + np.roll(m, 1, axis=1)
+            + np.roll(m, -by, axis=1)
+        )
         m = 0.5 * m + np.tanh(h)
     return np.sum(m**2)
 
@@ -62,7 +67,9 @@ def test_rolls_of_a_vector(n, by):
     u = RNG.normal(size=n)
     text, value = loops_of(s2s.jit(ring), u, by)
     np.testing.assert_allclose(value, ring(u, by), atol=1e-12)
-    np.testing.assert_allclose(loops_of(s2s.grad(ring), u, by)[1], gradient(ring, (u, by), 0), atol=1e-12)
+    np.testing.assert_allclose(
+        loops_of(s2s.grad(ring), u, by)[1], gradient(ring, (u, by), 0), atol=1e-12
+    )
     assert n == 1 or "while lo < " in text
 
 
@@ -73,7 +80,9 @@ def test_rolls_of_a_matrix(f, shape):
     m = RNG.normal(size=shape)
     for by in (1, -2, 9):
         np.testing.assert_allclose(loops_of(s2s.jit(f), m, by, 2)[1], f(m, by, 2), atol=1e-12)
-        np.testing.assert_allclose(loops_of(s2s.grad(f), m, by, 2)[1], gradient(f, (m, by, 2), 0), atol=1e-12)
+        np.testing.assert_allclose(
+            loops_of(s2s.grad(f), m, by, 2)[1], gradient(f, (m, by, 2), 0), atol=1e-12
+        )
 
 
 @pytest.mark.lengthy
@@ -82,8 +91,12 @@ def test_rolls_of_a_matrix(f, shape):
 def test_remainders_in_loops(f, n):
     u = RNG.normal(size=n)
     for trips, by in itertools.product((0, 1, 4, 13), (0, 1, -1, -9)):
-        np.testing.assert_allclose(loops_of(s2s.jit(f), u, trips, by)[1], f(u, trips, by), atol=1e-12)
-        np.testing.assert_allclose(loops_of(s2s.grad(f), u, trips, by)[1], gradient(f, (u, trips, by), 0), atol=1e-12)
+        np.testing.assert_allclose(
+            loops_of(s2s.jit(f), u, trips, by)[1], f(u, trips, by), atol=1e-12
+        )
+        np.testing.assert_allclose(
+            loops_of(s2s.grad(f), u, trips, by)[1], gradient(f, (u, trips, by), 0), atol=1e-12
+        )
 
 
 def test_a_remainder_by_nothing_is_refused_as_ever():
@@ -120,7 +133,9 @@ def test_a_large_number_that_is_known_does():
     for n, by in ((120, 7), (120, -70), (0, 1), (3, 49)):
         text, value = loops_of(s2s.jit(around_a_table), u, n, by)
         np.testing.assert_allclose(value, around_a_table(u, n, by))
-        np.testing.assert_allclose(loops_of(s2s.grad(around_a_table), u, n, by)[1], gradient(around_a_table, (u, n, by), 0))
+        np.testing.assert_allclose(
+            loops_of(s2s.grad(around_a_table), u, n, by)[1], gradient(around_a_table, (u, n, by), 0)
+        )
     assert "while" in text
 
 
@@ -146,8 +161,16 @@ def test_how_far_away_an_index_is_is_said_once():
 @pytest.mark.parametrize("n", [1, 2, 9, 40])
 def test_compiled(n):
     m, u = RNG.normal(size=(n, n + 1)), RNG.normal(size=n)
-    for f, args in ((lattice, (m, 3, 2)), (both_axes, (m, -2, 5)), (ring, (u, 2)), (of_both, (u, 7, -2)), (longer_than_a_turn, (u, 90, 1))):
+    for f, args in (
+        (lattice, (m, 3, 2)),
+        (both_axes, (m, -2, 5)),
+        (ring, (u, 2)),
+        (of_both, (u, 7, -2)),
+        (longer_than_a_turn, (u, 90, 1)),
+    ):
         np.testing.assert_allclose(COMPILED[f](*args), s2s.grad(f)(*args), rtol=1e-11, atol=1e-11)
 
 
-COMPILED = {f: s2s.jit(s2s.grad(f)) for f in (lattice, both_axes, ring, of_both, longer_than_a_turn)}
+COMPILED = {
+    f: s2s.jit(s2s.grad(f)) for f in (lattice, both_axes, ring, of_both, longer_than_a_turn)
+}

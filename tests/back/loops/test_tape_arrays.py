@@ -1,4 +1,6 @@
-"""Tapes that grow are arrays in compiled code: the loop form is run as Python, and compared with the derivative as it prints."""
+"""Tapes that grow are arrays in compiled code: the loop form is run as Python, and compared with
+the derivative as it prints.
+"""
 
 import numpy as np
 import pytest
@@ -142,8 +144,22 @@ def chosen_each_trip(x, r):
     return total
 
 
-PROGRAMS = [halve, nested_whiles, while_in_for, while_in_arms, while_in_one_arm, ragged, ragged_with_conditions, ragged_downwards,
-            ragged_in_steps, breaks, never_entered, more_than_the_first_room, two_after_one_another, chosen_each_trip]
+PROGRAMS = [
+    halve,
+    nested_whiles,
+    while_in_for,
+    while_in_arms,
+    while_in_one_arm,
+    ragged,
+    ragged_with_conditions,
+    ragged_downwards,
+    ragged_in_steps,
+    breaks,
+    never_entered,
+    more_than_the_first_room,
+    two_after_one_another,
+    chosen_each_trip,
+]
 
 
 def loops_of(t, *args):
@@ -198,7 +214,11 @@ def test_one_precision_is_kept():
     gradient = s2s.grad(halve)
     loops, text = loops_of(gradient, np.float32(2.0), np.float32(0.7))
     assert "np.empty(64, dtype=np.float32)" in text
-    np.testing.assert_allclose(loops(np.float32(2.0), np.float32(0.7)), gradient(np.float32(2.0), np.float32(0.7)), rtol=1e-5)
+    np.testing.assert_allclose(
+        loops(np.float32(2.0), np.float32(0.7)),
+        gradient(np.float32(2.0), np.float32(0.7)),
+        rtol=1e-5,
+    )
 
 
 def test_a_counted_loop_asks_for_room_once():
@@ -251,7 +271,11 @@ def counted(x):
     return np.sum(y)
 
 
-@pytest.mark.parametrize("f", [settles, settles_by_matrices, settles_twice, more_rows_than_the_first_room, counted], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f",
+    [settles, settles_by_matrices, settles_twice, more_rows_than_the_first_room, counted],
+    ids=lambda f: f.__name__,
+)
 def test_tapes_of_arrays_of_one_shape_are_arrays(f):
     x = np.array([0.5, 1.5])
     loops, text = loops_of(s2s.grad(f), x)
@@ -260,10 +284,17 @@ def test_tapes_of_arrays_of_one_shape_are_arrays(f):
 
 
 def test_what_is_popped_is_read_where_it_stands():
-    """Nothing is copied, neither on the way to the tape nor from it, and nothing is made in a trip."""
+    """Nothing is copied, neither on the way to the tape nor from it, and nothing is made in a
+    trip.
+    """
     _, text = loops_of(s2s.grad(settles), np.array([0.5, 1.5]))
     (on_the_way_back,) = [part for part in text.split("for k in ")[1:]]
-    assert "np.empty" not in on_the_way_back and "np.cos(x_tape[" in on_the_way_back and text.count(".copy()") == 1  # of the argument
+    # of the argument
+    assert (
+        "np.empty" not in on_the_way_back
+        and "np.cos(x_tape[" in on_the_way_back
+        and text.count(".copy()") == 1
+    )
 
 
 def test_as_many_rows_as_a_counted_loop_needs():
@@ -291,7 +322,11 @@ def test_tapes_of_arrays_of_several_lengths_stay_lists():
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("f", [settles, settles_by_matrices, settles_twice, more_rows_than_the_first_room], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f",
+    [settles, settles_by_matrices, settles_twice, more_rows_than_the_first_room],
+    ids=lambda f: f.__name__,
+)
 def test_rows_compiled(f):
     x = np.array([0.5, 1.5])
     np.testing.assert_allclose(s2s.jit(s2s.grad(f))(x), s2s.grad(f)(x), rtol=1e-13)
@@ -299,7 +334,9 @@ def test_rows_compiled(f):
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("f", [nested_whiles, ragged_with_conditions, more_than_the_first_room], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f", [nested_whiles, ragged_with_conditions, more_than_the_first_room], ids=lambda f: f.__name__
+)
 def test_compiled(f):
     gradient = s2s.grad(f, argnums=(0, 1))
     np.testing.assert_allclose(s2s.jit(gradient)(0.7, 0.8), gradient(0.7, 0.8), rtol=1e-13)
@@ -324,4 +361,6 @@ def test_native_code_does_not_ask_whether_a_place_on_a_tape_counts_from_the_end(
     function = s2s.grad(ragged).lower(0.7, 0.8).function
     text = pipeline.render(apply(NATIVE, pipeline.loops_of(function)), native=True).text
     assert "_tape[from_front(" in text and "_tape[" not in text.replace("_tape[from_front(", "")
-    assert "_tape[" in pipeline.loops_text(function) and "from_front" not in pipeline.loops_text(function)
+    assert "_tape[" in pipeline.loops_text(function) and "from_front" not in pipeline.loops_text(
+        function
+    )

@@ -40,7 +40,9 @@ def test_rows_where_a_mask_is_true(f):
     gradient = s2s.value_and_grad(f)
     value, x_bar = gradient(X)
     steps = 1e-6 * np.eye(X.size).reshape(-1, *X.shape)
-    np.testing.assert_allclose(x_bar.ravel(), [(f(X + d) - f(X - d)) / 2e-6 for d in steps], rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        x_bar.ravel(), [(f(X + d) - f(X - d)) / 2e-6 for d in steps], rtol=1e-6, atol=1e-8
+    )
     for x in (X, X - 10.0) if f in (the_same_row, changed_rows) else (X, X - 10.0, X[:0], X[:, :0]):
         whole, parts = split.modules(s2s.jit(gradient), x)
         for each in (whole, parts):
@@ -69,9 +71,18 @@ def test_as_many_rows_as_are_true():
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("made", ["np.eye(n, dtype=bool)", "np.ones(n, dtype=bool)", "np.zeros((2, n), dtype=bool)", "np.full(n, True)"])
+@pytest.mark.parametrize(
+    "made",
+    [
+        "np.eye(n, dtype=bool)",
+        "np.ones(n, dtype=bool)",
+        "np.zeros((2, n), dtype=bool)",
+        "np.full(n, True)",
+    ],
+)
 def test_what_a_mask_that_is_made_leaves(made):
     """Its elements are written as Python's truth values, and ~True is -2 in Python."""
-    f = s2s.from_source(f"def f(n):\n    e = {made}\n    return ~e, np.where(~e, 1.0, 2.0), np.sum(np.invert(e)), ~e | e\n")
+    f = s2s.from_source(f"def f(n):\n    e = {made}\n"
+                        f"    return ~e, np.where(~e, 1.0, 2.0), np.sum(np.invert(e)), ~e | e\n")
     for found, expected in zip(s2s.jit(f)(3), f(3)):
         np.testing.assert_array_equal(found, expected)

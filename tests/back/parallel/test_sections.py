@@ -1,4 +1,6 @@
-"""Loops in order that can run at the same time: which are found, and that they give what they give one after the other."""
+"""Loops in order that can run at the same time: which are found, and that they give what they give
+one after the other.
+"""
 
 import random
 
@@ -133,8 +135,15 @@ def prints(x, y):
 
 
 AT_ONCE = [two_recurrences, forwards_and_backwards, three_kinds_of_numbers]
-IN_TURN = [second_reads_a_number, second_reads_an_array, both_write_an_array, both_write_parts_of_an_array, what_stands_between_reads_the_first,
-           a_check_stands_between, prints]
+IN_TURN = [
+    second_reads_a_number,
+    second_reads_an_array,
+    both_write_an_array,
+    both_write_parts_of_an_array,
+    what_stands_between_reads_the_first,
+    a_check_stands_between,
+    prints,
+]
 
 
 def check(t, args) -> str:
@@ -193,16 +202,33 @@ LOOPS = """
         if {b} > 2.0:
             {b} = {b} - 2.0
 """
-BETWEEN = ["{a} = {b} * 0.5", "{u} = np.zeros(7)", "{u} = {v}[:] * 1.0", "{t} = {u}[2]", "{u} = {v}", "{a} = 0.25", "{u}[1] = {a}", "{b} = {t} + {a}",
-           "{u} = {v} if {a} > 0.0 else {w}"]
+BETWEEN = [
+    "{a} = {b} * 0.5",
+    "{u} = np.zeros(7)",
+    "{u} = {v}[:] * 1.0",
+    "{t} = {u}[2]",
+    "{u} = {v}",
+    "{a} = 0.25",
+    "{u}[1] = {a}",
+    "{b} = {t} + {a}",
+    "{u} = {v} if {a} > 0.0 else {w}",
+]
 
 
 def some_program(seed: int) -> str:
     r = random.Random(seed)
-    lines = ["def f(x, y):", "    a, b, c, d, t, e = 0.3, 0.2, 0.1, 0.4, 0.5, 0.6", "    u, v, w = np.zeros(7), np.ones(7), np.zeros(7)"]
+    lines = [
+        "def f(x, y):",
+        "    a, b, c, d, t, e = 0.3, 0.2, 0.1, 0.4, 0.5, 0.6",
+        "    u, v, w = np.zeros(7), np.ones(7), np.zeros(7)",
+    ]
     for _ in range(r.randint(3, 6)):
         numbers, arrays = r.sample("abcdte", 3), r.sample("uvw", 3)
-        names = dict(zip("abt", numbers)) | dict(zip("uvw", arrays)) | {"s": r.choice([*"xyuvw"]), "n": r.choice([5, 7])}
+        names = (
+            dict(zip("abt", numbers))
+            | dict(zip("uvw", arrays))
+            | {"s": r.choice([*"xyuvw"]), "n": r.choice([5, 7])}
+        )
         lines.append(r.choice(LOOPS).strip("\n").format(**names))
         if r.random() < 0.4:
             lines.append("    " + r.choice(BETWEEN).format(**names))

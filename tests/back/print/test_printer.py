@@ -29,7 +29,7 @@ V = Array("float64", (Extent("v.0", 0, False),))
 M = Array("float64", (Extent("m.0", 0, False), Extent("m.1", 0, False)))
 COUNTS = Array("int64", (Extent("c.0", 0, False),))
 
-# ------------------------------------------------------------------------------ functions as they are written
+# -------------------------------------------------------------------- functions as they are written
 
 
 def straight(x: F, y: F):
@@ -394,7 +394,9 @@ def test_in_a_loop_what_is_viewed_is_copied_and_not_the_array_on_every_trip():
     many = s2s.vmap(s2s.vjp(smoothed), in_axes=(None, 0))
     many(np.ones(5), np.eye(5))
     before, after = many.source.split("for i in range(n - 2, 0, -1):")
-    assert "copy(y_bar)" in before and ".copy()" in after and "np.copy" not in after.split("return")[0]
+    assert (
+        "copy(y_bar)" in before and ".copy()" in after and "np.copy" not in after.split("return")[0]
+    )
 
 
 def test_what_stands_behind_a_guard_is_returned():
@@ -413,7 +415,9 @@ def test_what_stands_behind_a_guard_is_returned():
 
 
 def test_what_a_choice_reads_is_not_read_after_a_write():
-    """The choice is printed in a later expression, and so is what its sides are made of (the fuzzer, seed 889)."""
+    """The choice is printed in a later expression, and so is what its sides are made of (the
+    fuzzer, seed 889).
+    """
     def f(y, a, n):
         try:
             x = np.exp(-((y if n > 0 else -0.8) ** 2))
@@ -424,7 +428,13 @@ def test_what_a_choice_reads_is_not_read_after_a_write():
 
     a, h = np.array([-0.86, -1.02, 0.24, 0.62]), 1e-6
     found = s2s.grad(f, (0, 1))
-    assert abs(found(1.02, a.copy(), 2)[0] - (f(1.02 + h, a.copy(), 2) - f(1.02 - h, a.copy(), 2)) / (2 * h)) < 1e-8
+    assert (
+        abs(
+            found(1.02, a.copy(), 2)[0]
+            - (f(1.02 + h, a.copy(), 2) - f(1.02 - h, a.copy(), 2)) / (2 * h)
+        )
+        < 1e-8
+    )
     text = found.lower(1.02, a, 2).source
     assert " if " in text[text.index("backwards"):] and "a_bar_1 = a_bar" not in text
 
@@ -442,7 +452,10 @@ def test_what_a_choice_reads_is_not_moved_to_the_end_of_a_loop():
     wanted = f(a.copy(), 0.7, 1, 4)
     assert abs(s2s.jit(f)(a.copy(), 0.7, 1, 4) - wanted) < 1e-14
     value, slope = s2s.value_and_grad(f, 1)(a.copy(), 0.7, 1, 4)
-    assert value == wanted and abs(slope - (f(a.copy(), 0.7 + h, 1, 4) - f(a.copy(), 0.7 - h, 1, 4)) / (2 * h)) < 1e-8
+    assert (
+        value == wanted
+        and abs(slope - (f(a.copy(), 0.7 + h, 1, 4) - f(a.copy(), 0.7 - h, 1, 4)) / (2 * h)) < 1e-8
+    )
 
 
 def test_what_is_printed_too_late_is_found():
@@ -455,7 +468,8 @@ def test_what_is_printed_too_late_is_found():
     layout.verify()
     assert first.op not in layout.inlined
     layout.inline(first.op)
-    with pytest.raises(VerifyError, match="getitem.* is printed where what it reads has been written to"):
+    with pytest.raises(VerifyError, match="getitem.* is printed where what it reads has been "
+                                          "written to"):
         layout.verify()
 
 
@@ -473,10 +487,14 @@ def test_a_parameter_that_is_assigned_keeps_its_name():
 def test_variables_of_large_compiled_functions_have_names_of_their_own():
     """Numba goes through all statements for each name that both sweeps assign."""
     lines = "".join(f"        v{k + 1} = np.sin(v{k}) * x + v{max(k - 3, 0)}\n" for k in range(160))
-    f = s2s.from_source(f"def f(x, n):\n    v0 = x\n    for i in range(n):\n{lines}        v0 = v160 * 0.1\n    return v0\n", {"np": np})
+    f = s2s.from_source(f"def f(x, n):\n    v0 = x\n    for i in range(n):\n"
+                        f"{lines}        v0 = v160 * 0.1\n    return v0\n", {"np": np})
     body = ast.parse(s2s.jit(s2s.grad(f)).lower(0.5, 3).loops).body[-1].body
     loops = [node for node in body if isinstance(node, ast.For)]
-    forwards, backwards = ({x.id for x in ast.walk(loop) if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store)} for loop in loops)
+    forwards, backwards = (
+        {x.id for x in ast.walk(loop) if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store)}
+        for loop in loops
+    )
     assert len(forwards) > 150 and len(backwards) > 150
     assert len(forwards & backwards) <= 3  # the counter, what the loop carries, and its tape
     assert {"v7", "v7_1"} <= forwards | backwards

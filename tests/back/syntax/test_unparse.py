@@ -142,7 +142,8 @@ def test_a_comprehension_is_broken_before_its_for():
     unparser = Unparser()
     unparser.dispatch(ast.parse(f"xs = [a + b for a, b in zip([{items}], [{items}])]").body)
     lines = [line for line in unparser.text.splitlines() if line]
-    assert lines[:2] == ["xs = [a + b", "      for a, b in zip([a_long_name_0, a_long_name_1, a_long_name_2],"]
+    assert lines[:2] == ["xs = [a + b", "      for a, b in zip([a_long_name_0, a_long_name_1, "
+                                        "a_long_name_2],"]
 
 
 def test_a_long_string_is_not_broken():

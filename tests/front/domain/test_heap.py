@@ -1,4 +1,6 @@
-"""Random programs about who shares memory with whom: every name sees every write, or the program is refused."""
+"""Random programs about who shares memory with whom: every name sees every write, or the program is
+refused.
+"""
 
 import random
 
@@ -54,20 +56,40 @@ def statement(r: random.Random, depth: int, in_loop: bool, returns: bool = False
     i = r.choice(["0", "-1", "n % 4", "i % 4" if in_loop else "2"])
     k = r.randrange(4)
     simple = [
-        [f"{x} = {y}"], [f"{x} = {y}.copy()"], [f"{x} = {y} + {z}"], [f"{x}[{i}] = {y}[{k}] * 0.5 + {k}"],
-        [f"{x}[{k}] = {y}[{i}] - 2.0"], [f"{x} += {y}"], [f"{x} *= 0.5"], [f"{x}, {y} = {y}, {z}"],
-        [f"v = {x}[::-1]", f"v[{i}] = {y}[0] + 1.0"], [f"{x} = {y}[::-1]"], [f"{x} = {y} if s > {k} else {z}"],
-        [f"{x}[1:3] = {y}[0:2]"], [f"p = ({x}, {y})", f"p[{k % 2}][{i}] = s"], [f"fill({x}, {y}[0] + 2.0)"],
-        [f"{x} = ident({y})"], [f"{x} = pick({y}, {z}, n)"], [f"{x} = bump({y}, {z})"], [f"s = s + {x}[{i}]"],
-        [f"g = lambda t: {x}[0] + t", f"{y}[{i}] = g(s)"], [f"{x} = m[{k % 3}]"],
+        [f"{x} = {y}"],
+        [f"{x} = {y}.copy()"],
+        [f"{x} = {y} + {z}"],
+        [f"{x}[{i}] = {y}[{k}] * 0.5 + {k}"],
+        [f"{x}[{k}] = {y}[{i}] - 2.0"],
+        [f"{x} += {y}"],
+        [f"{x} *= 0.5"],
+        [f"{x}, {y} = {y}, {z}"],
+        [f"v = {x}[::-1]", f"v[{i}] = {y}[0] + 1.0"],
+        [f"{x} = {y}[::-1]"],
+        [f"{x} = {y} if s > {k} else {z}"],
+        [f"{x}[1:3] = {y}[0:2]"],
+        [f"p = ({x}, {y})", f"p[{k % 2}][{i}] = s"],
+        [f"fill({x}, {y}[0] + 2.0)"],
+        [f"{x} = ident({y})"],
+        [f"{x} = pick({y}, {z}, n)"],
+        [f"{x} = bump({y}, {z})"],
+        [f"s = s + {x}[{i}]"],
+        [f"g = lambda t: {x}[0] + t", f"{y}[{i}] = g(s)"],
+        [f"{x} = m[{k % 3}]"],
         ["for row in m:", f"    row[1] = row[0] + {x}[1]", f"    {y}[0] += row[2]"],
         ["w = m.T", f"w[1, {k % 3}] = {x}[0]"],
     ]
     if returns:
         simple += [
-            [f"{x}, {y} = twice({z})", f"{y}[{i}] = {z}[1]"], [f"{x}, t = beside({y})", f"t[{k % 3}] = s", f"s = s + {x}[{i}]"],
+            [f"{x}, {y} = twice({z})", f"{y}[{i}] = {z}[1]"],
+            [f"{x}, t = beside({y})", f"t[{k % 3}] = s", f"s = s + {x}[{i}]"],
             [f"h = nested({x})", f"h['rest'][0][{k % 3}] = {z}[0]", f"{y} = h['whole']"],
-            [f"h = nested({x})", f"h['rest'][1][{i}] = s", f"{y} = h['whole']", f"{z} = h['rest'][1]"],
+            [
+                f"h = nested({x})",
+                f"h['rest'][1][{i}] = s",
+                f"{y} = h['whole']",
+                f"{z} = h['rest'][1]",
+            ],
             [f"{x}, {y}, t = turned({z}, {x})", f"{x}[{k}] = s", f"t[{i}] = 2.0"],
         ]
     choice = r.randrange(len(simple) + (4 if depth else 0))
@@ -79,14 +101,21 @@ def statement(r: random.Random, depth: int, in_loop: bool, returns: bool = False
         return [f"if s > {k - 1}:", *inner, "else:", *other]
     if choice % 4 == 1:
         leave = r.choice(["break", "continue", "return a, b, c, d, m, -s", "pass"])
-        return [f"for i in range({r.choice(['n', '2'])}):", f"    if i > {k}:", f"        {leave}", *inner]
+        return [
+            f"for i in range({r.choice(['n', '2'])}):",
+            f"    if i > {k}:",
+            f"        {leave}",
+            *inner,
+        ]
     if choice % 4 == 2:
         return [f"if s > {k - 1}:", *inner]
     return [f"k = {k}", "while k > 0:", "    k -= 1", *inner]
 
 
 def block(r: random.Random, depth: int, in_loop: bool, returns: bool = False) -> list[str]:
-    return [line for _ in range(r.randrange(1, 4)) for line in statement(r, depth, in_loop, returns)]
+    return [
+        line for _ in range(r.randrange(1, 4)) for line in statement(r, depth, in_loop, returns)
+    ]
 
 
 def program(seed: int, returns: bool = False) -> str:

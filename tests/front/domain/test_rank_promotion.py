@@ -1,4 +1,6 @@
-"""Numbers that a loop makes arrays of, compiled: they begin as arrays there (front/domain/rank_promotion.py)."""
+"""Numbers that a loop makes arrays of, compiled: they begin as arrays there
+(front/domain/rank_promotion.py).
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,14 @@ def loops_in_loops(x):
     return np.sum(total)
 
 
-PROGRAMS = [outer_products, added_in_place, of_a_generator, scatter_within_classes, from_a_number_that_varies, loops_in_loops]
+PROGRAMS = [
+    outer_products,
+    added_in_place,
+    of_a_generator,
+    scatter_within_classes,
+    from_a_number_that_varies,
+    loops_in_loops,
+]
 
 
 @pytest.mark.compile

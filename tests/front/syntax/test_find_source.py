@@ -96,13 +96,24 @@ def test_parameters_are_given_by_position_and_name():
     assert interpret(built, 1.0, 2.0, 3.0, 4.0) == 24.0
 
 
-# ------------------------------------------------------------------------------------------------- text
+# --------------------------------------------------------------------------------------------- text
 
 
-@pytest.mark.parametrize("type", [
-    Scalar("float64"), Scalar("int32"), Scalar("bool"), Array("float32", (Extent("n", 0, False), 3)),
-    Array("float64", (Extent("x.0", -2, False),)), Unknown("x"), Tuple((Scalar("float64"), Array("int64", (4,)))),
-    Tuple((Scalar("bool"),)), Tape(Array("float64", (Extent("n", 0, False),)))], ids=str)
+@pytest.mark.parametrize(
+    "type",
+    [
+        Scalar("float64"),
+        Scalar("int32"),
+        Scalar("bool"),
+        Array("float32", (Extent("n", 0, False), 3)),
+        Array("float64", (Extent("x.0", -2, False),)),
+        Unknown("x"),
+        Tuple((Scalar("float64"), Array("int64", (4,)))),
+        Tuple((Scalar("bool"),)),
+        Tape(Array("float64", (Extent("n", 0, False),))),
+    ],
+    ids=str,
+)
 def test_types_are_read_back(type):
     assert parse_type(str(type)) == type
 
@@ -153,12 +164,16 @@ def test_a_prompt_that_keeps_texts_by_code_object(monkeypatch):
     namespace = {}
     exec(compile(text, "<python-input-7>", "exec"), namespace)
     kept = {namespace["f"].__code__: text.splitlines(keepends=True)}
-    monkeypatch.setattr(linecache, "_getlines_from_code", lambda code: kept.get(code, []), raising=False)
+    monkeypatch.setattr(
+        linecache, "_getlines_from_code", lambda code: kept.get(code, []), raising=False
+    )
     assert interpret(build(namespace["f"], [FLOAT]), 2.0) == 10.0
 
 
 def test_a_printed_helper_with_an_attribute_reads_back_as_its_op():
-    """`sorting_order(keys, reverse)` in a dump is one op, whose second operand is known when it is read."""
+    """`sorting_order(keys, reverse)` in a dump is one op, whose second operand is known when it is
+    read.
+    """
     from s2s.pipeline import render
 
     def middle(a):

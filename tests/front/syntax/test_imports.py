@@ -24,7 +24,14 @@ def of_all_kinds(x):
     from scipy import special
 
     a = numpy.array([x, 2.0 * x])
-    return m.exp(x) + sin(x) * pi + la.norm(a) + numpy.linalg.det(numpy.diag(a)) + special.expit(x) + len(os.path.sep)
+    return (
+        m.exp(x)
+        + sin(x) * pi
+        + la.norm(a)
+        + numpy.linalg.det(numpy.diag(a))
+        + special.expit(x)
+        + len(os.path.sep)
+    )
 
 
 def on_a_path(x):

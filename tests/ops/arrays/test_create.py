@@ -1,4 +1,6 @@
-"""Making arrays: values and dtypes as NumPy's, extents that are known to be equal, derivatives, spelling."""
+"""Making arrays: values and dtypes as NumPy's, extents that are known to be equal, derivatives,
+spelling.
+"""
 
 import ast
 
@@ -54,14 +56,35 @@ def matches(f, args, expected):
 
 
 FIXED = [
-    (np.zeros, (3,), {}), (np.zeros, ((2, 3),), {}), (np.zeros, (3,), {"dtype": np.int32}), (np.ones, ((2,),), {}),
-    (np.ones, (3, bool), {}), (np.full, (3, 2.5), {}), (np.full, ((2, 2), 7), {}), (np.full, (3, 1), {"dtype": float}),
-    (np.full, (3, 1), {"dtype": np.float32}), (np.arange, (5,), {}), (np.arange, (2, 7), {}), (np.arange, (2, 9, 3), {}),
-    (np.arange, (7, 2, -2), {}), (np.arange, (0.0, 1.0, 0.25), {}), (np.arange, (4,), {"dtype": float}),
-    (np.linspace, (0.0, 1.0, 5), {}), (np.linspace, (0, 1, 4), {"endpoint": False}), (np.linspace, (-1.0, 1.0), {}),
-    (np.eye, (3,), {}), (np.eye, (2, 3), {"k": 1}), (np.eye, (2,), {"dtype": int}), (np.identity, (2,), {}),
-    (np.zeros, ((),), {}), (np.array, ((1, 2, 3),), {}), (np.array, ((1, 2.5),), {}), (np.array, (((1, 2), (3, 4)),), {}),
-    (np.array, ((1, 2),), {"dtype": np.float32}), (np.asarray, ((True, False),), {}), (np.array, (2.0,), {}),
+    (np.zeros, (3,), {}),
+    (np.zeros, ((2, 3),), {}),
+    (np.zeros, (3,), {"dtype": np.int32}),
+    (np.ones, ((2,),), {}),
+    (np.ones, (3, bool), {}),
+    (np.full, (3, 2.5), {}),
+    (np.full, ((2, 2), 7), {}),
+    (np.full, (3, 1), {"dtype": float}),
+    (np.full, (3, 1), {"dtype": np.float32}),
+    (np.arange, (5,), {}),
+    (np.arange, (2, 7), {}),
+    (np.arange, (2, 9, 3), {}),
+    (np.arange, (7, 2, -2), {}),
+    (np.arange, (0.0, 1.0, 0.25), {}),
+    (np.arange, (4,), {"dtype": float}),
+    (np.linspace, (0.0, 1.0, 5), {}),
+    (np.linspace, (0, 1, 4), {"endpoint": False}),
+    (np.linspace, (-1.0, 1.0), {}),
+    (np.eye, (3,), {}),
+    (np.eye, (2, 3), {"k": 1}),
+    (np.eye, (2,), {"dtype": int}),
+    (np.identity, (2,), {}),
+    (np.zeros, ((),), {}),
+    (np.array, ((1, 2, 3),), {}),
+    (np.array, ((1, 2.5),), {}),
+    (np.array, (((1, 2), (3, 4)),), {}),
+    (np.array, ((1, 2),), {"dtype": np.float32}),
+    (np.asarray, ((True, False),), {}),
+    (np.array, (2.0,), {}),
     (np.array, ((),), {}),
 ]
 
@@ -77,7 +100,11 @@ def test_value_dtype_and_shape_are_numpys(function, args, keywords):
 
 def test_runtime_lengths():
     matches(traced([INT], lambda n: call(np.zeros, n)), [4], np.zeros(4))
-    matches(traced([INT, INT], lambda n, m: FUNCTIONS[np.ones](value((n, m + 1)))), [2, 2], np.ones((2, 3)))
+    matches(
+        traced([INT, INT], lambda n, m: FUNCTIONS[np.ones](value((n, m + 1)))),
+        [2, 2],
+        np.ones((2, 3)),
+    )
     matches(traced([INT], lambda n: call(np.arange, n)), [4], np.arange(4))
     matches(traced([INT, INT], lambda a, b: call(np.arange, a, b)), [2, 5], np.arange(2, 5))
     matches(traced([INT], lambda n: call(np.linspace, 0.0, 1.0, n)), [4], np.linspace(0, 1, 4))
@@ -87,16 +114,25 @@ def test_runtime_lengths():
 def test_extents_are_known():
     with Builder():
         n, x = Value(INT, "n"), Value(VECTOR, "x")
-        assert call(np.zeros, n).type == call(np.empty, n).type == Array("float64", call(np.arange, n).type.dims)
+        assert (
+            call(np.zeros, n).type
+            == call(np.empty, n).type
+            == Array("float64", call(np.arange, n).type.dims)
+        )
         assert call(np.zeros, length(x, axis=0)).type == VECTOR
         inner = call(np.zeros, length(x, axis=0) - 2).type
         assert inner.dims == (Extent("n", -2, False),)
-        assert FUNCTIONS[np.arange](value(1), length(x, axis=0)).type.dims == (Extent("n", -1, False),)
+        assert FUNCTIONS[np.arange](value(1), length(x, axis=0)).type.dims == (
+            Extent("n", -1, False),
+        )
         assert call(np.zeros, n).type != call(np.zeros, n + 1).type
         longer = call(np.zeros, length(x, axis=0) + 2)
         for part in (slice(1, -1), slice(2, None), slice(None, -2)):
             assert take(longer, part).type == VECTOR
-        assert not longer.type.dims[0].may_be_one and take(longer, slice(1, None)).type.dims[0].may_be_one
+        assert (
+            not longer.type.dims[0].may_be_one
+            and take(longer, slice(1, None)).type.dims[0].may_be_one
+        )
 
 
 def test_like():
@@ -104,10 +140,16 @@ def test_like():
     kind = Array("int64", (2, 2))
     for function in (np.zeros_like, np.ones_like):
         matches(traced([kind], lambda v: call(function, v)), [x], function(x))
-        matches(traced([kind], lambda v: call(function, v, dtype=float)), [x], function(x, dtype=float))
+        matches(
+            traced([kind], lambda v: call(function, v, dtype=float)), [x], function(x, dtype=float)
+        )
         assert interpret(traced([FLOAT], lambda v: call(function, v)), 2.0) == function(2.0)
     matches(traced([kind], lambda v: call(np.full_like, v, 7)), [x], np.full_like(x, 7))
-    matches(traced([VECTOR], lambda v: call(np.full_like, v, 7)), [np.ones(2)], np.full_like(np.ones(2), 7))
+    matches(
+        traced([VECTOR], lambda v: call(np.full_like, v, 7)),
+        [np.ones(2)],
+        np.full_like(np.ones(2), 7),
+    )
     assert traced([kind], lambda v: call(np.empty_like, v)).results[0].type == kind
     g = traced([Unknown("s")], lambda v: call(np.ones_like, v))
     assert interpret(g, np.zeros(2)).tolist() == [1, 1] and interpret(g, 3.0) == 1.0
@@ -127,25 +169,38 @@ def test_copies_and_conversions():
 
 
 def test_array_of_runtime_numbers_and_rows():
-    f = traced([FLOAT, Scalar("float32")], lambda a, b: FUNCTIONS[np.array](value(((a, b), (b, a)))))
+    f = traced(
+        [FLOAT, Scalar("float32")], lambda a, b: FUNCTIONS[np.array](value(((a, b), (b, a))))
+    )
     matches(f, [1.0, np.float32(2)], np.array([[1.0, np.float32(2)], [np.float32(2), 1.0]]))
     g = traced([VECTOR, VECTOR], lambda a, b: FUNCTIONS[np.array](value((a, b))))
     matches(g, [np.ones(3), np.zeros(3)], np.array([np.ones(3), np.zeros(3)]))
     assert g.results[0].type.dims == (2, N)
 
 
-@pytest.mark.parametrize("rule, kinds, args", [
-    (lambda a: call(np.full, 3, a), [FLOAT], [2.0]),
-    (lambda a: FUNCTIONS[np.full](value((2, 3)), a), [Array("float64", (3,))], [np.arange(3.0)]),
-    (lambda a, s: FUNCTIONS[np.full_like](a, s), [VECTOR, FLOAT], [np.arange(3.0), 2.5]),
-    (lambda a, b: call(np.linspace, a, b, 5), [FLOAT, FLOAT], [0.5, 2.0]),
-    (lambda a, b: call(np.linspace, a, b, 5, endpoint=False), [FLOAT, FLOAT], [0.5, 2.0]),
-    (lambda a, s: call(np.arange, a, 3.1, s), [FLOAT, FLOAT], [0.5, 0.7]),
-    (lambda a, b: FUNCTIONS[np.array](value(((a, b), (b, 1.0)))), [FLOAT, FLOAT], [0.5, 0.7]),
-    (lambda a, b: FUNCTIONS[np.array](value((a, b))), [VECTOR, VECTOR], [np.arange(3.0), np.ones(3)]),
-    (lambda a: METHODS["copy"](a), [VECTOR], [np.arange(3.0)]),
-    (lambda a: call(np.array, a), [Unknown("s", "float64")], [np.arange(3.0)]),
-])
+@pytest.mark.parametrize(
+    "rule, kinds, args",
+    [
+        (lambda a: call(np.full, 3, a), [FLOAT], [2.0]),
+        (
+            lambda a: FUNCTIONS[np.full](value((2, 3)), a),
+            [Array("float64", (3,))],
+            [np.arange(3.0)],
+        ),
+        (lambda a, s: FUNCTIONS[np.full_like](a, s), [VECTOR, FLOAT], [np.arange(3.0), 2.5]),
+        (lambda a, b: call(np.linspace, a, b, 5), [FLOAT, FLOAT], [0.5, 2.0]),
+        (lambda a, b: call(np.linspace, a, b, 5, endpoint=False), [FLOAT, FLOAT], [0.5, 2.0]),
+        (lambda a, s: call(np.arange, a, 3.1, s), [FLOAT, FLOAT], [0.5, 0.7]),
+        (lambda a, b: FUNCTIONS[np.array](value(((a, b), (b, 1.0)))), [FLOAT, FLOAT], [0.5, 0.7]),
+        (
+            lambda a, b: FUNCTIONS[np.array](value((a, b))),
+            [VECTOR, VECTOR],
+            [np.arange(3.0), np.ones(3)],
+        ),
+        (lambda a: METHODS["copy"](a), [VECTOR], [np.arange(3.0)]),
+        (lambda a: call(np.array, a), [Unknown("s", "float64")], [np.arange(3.0)]),
+    ],
+)
 def test_derivatives_in_both_modes(rule, kinds, args):
     """The dot-product identity, with tangents from central differences."""
     rng = np.random.default_rng(0)
@@ -175,31 +230,43 @@ def test_derivatives_in_both_modes(rule, kinds, args):
             return zeros_of(op.output) if dot is None else dot
         if all(dots[k] is None for k in op.record.linear):
             return zeros_of(op.output)
-        return op.record(*[dots[k] if k in op.record.linear else x for k, x in enumerate(op.inputs)], **op.attrs)
+        return op.record(
+            *[dots[k] if k in op.record.linear else x for k, x in enumerate(op.inputs)], **op.attrs
+        )
 
     x_bars = interpret(traced([*kinds, Array("float64", np.shape(y))], reverse), *args, bar)
-    np.testing.assert_allclose(interpret(traced([*kinds, *kinds], forward), *args, *dots), y_dot, atol=1e-8)
+    np.testing.assert_allclose(
+        interpret(traced([*kinds, *kinds], forward), *args, *dots), y_dot, atol=1e-8
+    )
     for x_bar, x in zip(x_bars, args):
         assert np.shape(x_bar) == np.shape(x)
-    np.testing.assert_allclose(sum(np.sum(b * d) for b, d in zip(x_bars, dots)), np.sum(bar * y_dot), atol=1e-7)
+    np.testing.assert_allclose(
+        sum(np.sum(b * d) for b, d in zip(x_bars, dots)), np.sum(bar * y_dot), atol=1e-7
+    )
 
 
-@pytest.mark.parametrize("rule, expected", [
-    (lambda n, x: call(np.zeros, n), "np.zeros(n)"),
-    (lambda n, x: FUNCTIONS[np.zeros](value((n, 3))), "np.zeros((n, 3))"),
-    (lambda n, x: call(np.zeros, n, np.float32), "np.zeros(n, np.float32)"),
-    (lambda n, x: call(np.ones, n, bool), "np.ones(n, bool)"),
-    (lambda n, x: FUNCTIONS[np.empty](value((length(x, axis=0), length(x, axis=1)))), "np.empty(x.shape)"),
-    (lambda n, x: call(np.zeros, length(x, axis=0)), "np.zeros(len(x))"),
-    (lambda n, x: call(np.full, n, 1.5), "np.full(n, 1.5)"),
-    (lambda n, x: call(np.arange, n), "np.arange(n)"),
-    (lambda n, x: call(np.arange, 1, n), "np.arange(1, n)"),
-    (lambda n, x: call(np.arange, 0, n, 2), "np.arange(0, n, 2)"),
-    (lambda n, x: call(np.linspace, 0.0, 1.0, n), "np.linspace(0.0, 1.0, n)"),
-    (lambda n, x: call(np.eye, n), "np.eye(n)"),
-    (lambda n, x: call(np.ones_like, x), "np.ones_like(x)"),
-    (lambda n, x: FUNCTIONS[np.array](value(((n, 1), (2, n)))), "np.array([[n, 1], [2, n]])"),
-])
+@pytest.mark.parametrize(
+    "rule, expected",
+    [
+        (lambda n, x: call(np.zeros, n), "np.zeros(n)"),
+        (lambda n, x: FUNCTIONS[np.zeros](value((n, 3))), "np.zeros((n, 3))"),
+        (lambda n, x: call(np.zeros, n, np.float32), "np.zeros(n, np.float32)"),
+        (lambda n, x: call(np.ones, n, bool), "np.ones(n, bool)"),
+        (
+            lambda n, x: FUNCTIONS[np.empty](value((length(x, axis=0), length(x, axis=1)))),
+            "np.empty(x.shape)",
+        ),
+        (lambda n, x: call(np.zeros, length(x, axis=0)), "np.zeros(len(x))"),
+        (lambda n, x: call(np.full, n, 1.5), "np.full(n, 1.5)"),
+        (lambda n, x: call(np.arange, n), "np.arange(n)"),
+        (lambda n, x: call(np.arange, 1, n), "np.arange(1, n)"),
+        (lambda n, x: call(np.arange, 0, n, 2), "np.arange(0, n, 2)"),
+        (lambda n, x: call(np.linspace, 0.0, 1.0, n), "np.linspace(0.0, 1.0, n)"),
+        (lambda n, x: call(np.eye, n), "np.eye(n)"),
+        (lambda n, x: call(np.ones_like, x), "np.ones_like(x)"),
+        (lambda n, x: FUNCTIONS[np.array](value(((n, 1), (2, n)))), "np.array([[n, 1], [2, n]])"),
+    ],
+)
 def test_spelling(rule, expected):
     with Builder():
         assert text(rule(Value(INT, "n"), Value(MATRIX, "x"))) == expected
@@ -231,7 +298,9 @@ def table_of_the_first_axes(u):
     c = np.ones((u.shape[0], u.shape[1], 2))
     v = np.einsum("ij,ijd->jd", b, u)
     b += np.einsum("ijd,jd->ij", u, v)
-    return np.sum(b * b) * np.mean(c) * c.size + np.sum(np.full((len(u), u.shape[1]), 2.0) * u[..., 0])
+    return np.sum(b * b) * np.mean(c) * c.size + np.sum(
+        np.full((len(u), u.shape[1]), 2.0) * u[..., 0]
+    )
 
 
 def test_a_table_as_long_as_the_first_axes_of_an_array_of_more():
@@ -240,7 +309,11 @@ def test_a_table_as_long_as_the_first_axes_of_an_array_of_more():
     value, slope = s2s.value_and_grad(table_of_the_first_axes)(u)
     np.testing.assert_allclose(value, table_of_the_first_axes(u))
     step = 1e-6 * np.sin(np.arange(24.0)).reshape(3, 2, 4)
-    np.testing.assert_allclose(2 * np.sum(slope * step), table_of_the_first_axes(u + step) - table_of_the_first_axes(u - step), rtol=1e-7)
+    np.testing.assert_allclose(
+        2 * np.sum(slope * step),
+        table_of_the_first_axes(u + step) - table_of_the_first_axes(u - step),
+        rtol=1e-7,
+    )
     text = s2s.grad(lambda a: np.sum(np.zeros(a.shape) + a * a))
     text(u[0])
     assert "u.shape[" not in text.source and "len(" not in text.source

@@ -51,9 +51,15 @@ def test_a_transpose_said_by_einsum_shares_memory():
     def f(a, b):
         A = np.outer(a, b)  # noqa: N806
         B = A @ A.T  # noqa: N806
-        return np.einsum("ii", B) + np.einsum("ij,ji->", B, np.sin(A))  # the cotangent of B is a transpose, and written into
+        # the cotangent of B is a transpose, and written into
+        return np.einsum("ii", B) + np.einsum("ij,ji->", B, np.sin(A))
 
-    x, dots = (np.array([0.3, -0.7]), np.array([1.1, 0.4])), (np.array([1.0, 0.5]), np.array([-0.6, 0.8]))
-    moved = [s2s.grad(f, argnums=(0, 1))(*(u + h * d for u, d in zip(x, dots))) for h in (1e-5, -1e-5)]
+    x, dots = (
+        (np.array([0.3, -0.7]), np.array([1.1, 0.4])),
+        (np.array([1.0, 0.5]), np.array([-0.6, 0.8])),
+    )
+    moved = [
+        s2s.grad(f, argnums=(0, 1))(*(u + h * d for u, d in zip(x, dots))) for h in (1e-5, -1e-5)
+    ]
     for found, up, down in zip(s2s.hvp(f, x, dots, argnums=(0, 1)), *moved):
         np.testing.assert_allclose(found, (up - down) / 2e-5, rtol=1e-7)

@@ -1,5 +1,5 @@
-"""Fourier transforms: against sums over exp(-2 pi i j k / n) written as products with a matrix, whose transposes are the derivatives;
-programs that use them, against hyper-dual numbers."""
+"""Fourier transforms: against sums over exp(-2 pi i j k / n) written as products with a matrix,
+whose transposes are the derivatives; programs that use them, against hyper-dual numbers."""
 
 import os
 import re
@@ -35,7 +35,7 @@ def transforms_in(source):
     return re.findall(r"np\.fft\.(\w*fft\w*)\(", re.sub("#.*", "", source))
 
 
-# --------------------------------------------------------------------------------- by products with a matrix
+# ------------------------------------------------------------------------ by products with a matrix
 
 
 def along_one(name, x, n=None, axis=-1, norm=None):
@@ -53,13 +53,21 @@ def along_one(name, x, n=None, axis=-1, norm=None):
             y[..., n - k] = np.conj(y[..., k])
     forward = name in ("fft", "rfft", "hfft")
     y = y @ np.exp((-2j if forward else 2j) * np.pi * np.outer(np.arange(n), np.arange(n)) / n)
-    y *= {"ortho": n**-0.5, "forward": 1 / n if forward else 1.0}.get(norm, 1.0 if forward else 1 / n)
+    y *= {"ortho": n**-0.5, "forward": 1 / n if forward else 1.0}.get(
+        norm, 1.0 if forward else 1 / n
+    )
     y = y.real if from_bins else y[..., :n // 2 + 1] if name in ("rfft", "ihfft") else y
     return np.moveaxis(y, -1, axis)
 
 
 def along_many(name, x, s=None, axes=None, norm=None):
-    axes = tuple(axes) if axes is not None else (-2, -1) if name.endswith("2") else tuple(range(-len(s or x.shape), 0))
+    axes = (
+        tuple(axes)
+        if axes is not None
+        else (-2, -1)
+        if name.endswith("2")
+        else tuple(range(-len(s or x.shape), 0))
+    )
     s = s or [None] * len(axes)
     core = name.rstrip("2n")
     inner = {"rfft": "fft", "irfft": "ifft"}.get(core, core)
@@ -85,19 +93,27 @@ def paired(a, b):
 
 
 def agrees(f, linear, x, *more):
-    """The bits of f(x, *more), and its derivatives, which are `linear`, a map of arrays like x, and its transpose."""
+    """The bits of f(x, *more), and its derivatives, which are `linear`, a map of arrays like x, and
+    its transpose.
+    """
     y, pullback = s2s.vjp(f, x, *more)
     expected = f(x, *more)
     np.testing.assert_array_equal(y, expected)
     assert y.dtype == expected.dtype
     np.testing.assert_allclose(expected, linear(x), atol=1e-12)
-    y_bar = RNG.normal(size=y.shape) + (1j * RNG.normal(size=y.shape) if y.dtype.kind == "c" else 0.0)
+    y_bar = RNG.normal(size=y.shape) + (
+        1j * RNG.normal(size=y.shape) if y.dtype.kind == "c" else 0.0
+    )
     x_bar = pullback(y_bar)[0]
     assert x_bar.dtype == x.dtype and x_bar.shape == x.shape
     for d in directions(x):
         np.testing.assert_allclose(paired(x_bar, d), paired(y_bar, linear(d)), atol=1e-12)
-    x_dot = RNG.normal(size=x.shape) + (1j * RNG.normal(size=x.shape) if x.dtype.kind == "c" else 0.0)
-    np.testing.assert_allclose(s2s.jvp(lambda x: f(x, *more), (x,), (x_dot,))[1], linear(x_dot), atol=1e-12)
+    x_dot = RNG.normal(size=x.shape) + (
+        1j * RNG.normal(size=x.shape) if x.dtype.kind == "c" else 0.0
+    )
+    np.testing.assert_allclose(
+        s2s.jvp(lambda x: f(x, *more), (x,), (x_dot,))[1], linear(x_dot), atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -109,7 +125,12 @@ def test_along_one_axis(name, norm):
         x = some(name, m)
         agrees(lambda x: function(x, norm=norm), lambda x: along_one(name, x, norm=norm), x)
         for n in (1, 3, 4, 8, 9):
-            agrees(lambda x, n: function(x, n, norm=norm), lambda x, n=n: along_one(name, x, n, norm=norm), x, n)
+            agrees(
+                lambda x, n: function(x, n, norm=norm),
+                lambda x, n=n: along_one(name, x, n, norm=norm),
+                x,
+                n,
+            )
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1, -2, -3])
@@ -131,7 +152,11 @@ def test_along_many_axes(name, axes, s):
         where = {"axes": (1, 2)}  # NumPy warns of lengths without axes
     over = where.get("axes", (-2, -1))
     lengths = None if s is None else [x.shape[axis] if n == -1 else n for n, axis in zip(s, over)]
-    agrees(lambda x: function(x, s, **where, norm="ortho"), lambda x: along_many(name, x, lengths, where.get("axes"), "ortho"), x)
+    agrees(
+        lambda x: function(x, s, **where, norm="ortho"),
+        lambda x: along_many(name, x, lengths, where.get("axes"), "ortho"),
+        x,
+    )
 
 
 def test_one_axis_of_many_and_all_of_them():
@@ -169,8 +194,13 @@ def test_single_precision_stays(name):
     def loss(x):
         return np.sum(np.abs(function(x)) ** 2)
 
-    slope, double = s2s.grad(loss)(x), s2s.grad(loss)(x.astype(complex if x.dtype.kind == "c" else float))
-    assert s2s.vjp(function, x)[0].dtype == function(x).dtype and function(x).dtype.itemsize == (8 if function(x).dtype.kind == "c" else 4)
+    slope, double = (
+        s2s.grad(loss)(x),
+        s2s.grad(loss)(x.astype(complex if x.dtype.kind == "c" else float)),
+    )
+    assert s2s.vjp(function, x)[0].dtype == function(x).dtype and function(x).dtype.itemsize == (
+        8 if function(x).dtype.kind == "c" else 4
+    )
     assert slope.dtype == x.dtype
     np.testing.assert_allclose(slope, double, rtol=1e-4, atol=1e-4)
 
@@ -200,8 +230,12 @@ def test_jacobians():
     for n in (4, 7):
         rows = np.stack([along_one("rfft", d, n) for d in np.eye(5)], axis=1)
         for jacobian in (s2s.jacrev, s2s.jacfwd):
-            np.testing.assert_allclose(jacobian(lambda x, n: np.real(np.fft.rfft(x, n)))(x, n), rows.real, atol=1e-14)
-            np.testing.assert_allclose(jacobian(lambda x, n: np.imag(np.fft.rfft(x, n)))(x, n), rows.imag, atol=1e-14)
+            np.testing.assert_allclose(
+                jacobian(lambda x, n: np.real(np.fft.rfft(x, n)))(x, n), rows.real, atol=1e-14
+            )
+            np.testing.assert_allclose(
+                jacobian(lambda x, n: np.imag(np.fft.rfft(x, n)))(x, n), rows.imag, atol=1e-14
+            )
 
 
 def test_what_is_kept_in_a_sparse_jacobian():
@@ -209,7 +243,11 @@ def test_what_is_kept_in_a_sparse_jacobian():
     a = RNG.normal(size=(3, 4))
     found = s2s.jacobian(lambda a: np.real(np.fft.fft(a, 6)) * np.sum(a[0]), sparse=True)(a)
     assert found.nnz == 2 * 6 * 8 + 6 * 4
-    np.testing.assert_allclose(found.toarray(), s2s.jacfwd(lambda a: np.ravel(np.real(np.fft.fft(a, 6)) * np.sum(a[0])))(a).reshape(18, 12), atol=1e-13)
+    np.testing.assert_allclose(
+        found.toarray(),
+        s2s.jacfwd(lambda a: np.ravel(np.real(np.fft.fft(a, 6)) * np.sum(a[0])))(a).reshape(18, 12),
+        atol=1e-13,
+    )
 
 
 def cosines(name, x, type, n, axis, norm):
@@ -219,20 +257,39 @@ def cosines(name, x, type, n, axis, norm):
     y = np.zeros((*x.shape[:-1], n), x.dtype)
     y[..., :min(n, x.shape[-1])] = x[..., :n]
     if name.startswith("i"):
-        type, norm = {1: 1, 2: 3, 3: 2, 4: 4}[type], {None: "forward", "backward": "forward", "ortho": "ortho", "forward": None}[norm]
+        type, norm = (
+            {1: 1, 2: 3, 3: 2, 4: 4}[type],
+            {None: "forward", "backward": "forward", "ortho": "ortho", "forward": None}[norm],
+        )
     wave, i, j = np.cos if "c" in name else np.sin, np.arange(n)[:, None], np.arange(n)
     if "c" in name:
-        angle = {1: i * j / max(n - 1, 1), 2: (i + 0.5) * j / n, 3: i * (j + 0.5) / n, 4: (i + 0.5) * (j + 0.5) / n}[type]
+        angle = {
+            1: i * j / max(n - 1, 1),
+            2: (i + 0.5) * j / n,
+            3: i * (j + 0.5) / n,
+            4: (i + 0.5) * (j + 0.5) / n,
+        }[type]
         once = {1: [0, n - 1], 3: [0]}.get(type, [])
         period = 2 * (n - 1) if type == 1 else 2 * n
     else:
-        angle = {1: (i + 1) * (j + 1) / (n + 1), 2: (i + 0.5) * (j + 1) / n, 3: (i + 1) * (j + 0.5) / n, 4: (i + 0.5) * (j + 0.5) / n}[type]
+        angle = {
+            1: (i + 1) * (j + 1) / (n + 1),
+            2: (i + 0.5) * (j + 1) / n,
+            3: (i + 1) * (j + 0.5) / n,
+            4: (i + 0.5) * (j + 0.5) / n,
+        }[type]
         once = {3: [n - 1]}.get(type, [])
         period = 2 * (n + 1) if type == 1 else 2 * n
     matrix = 2 * wave(np.pi * angle)
     matrix[once] /= 2
     if norm == "ortho":  # SciPy: the matrix that is orthogonal
-        matrix = matrix / np.sqrt(np.sum(matrix**2, axis=1, keepdims=True)) if type == 3 else matrix / np.sqrt(np.sum(matrix**2, axis=0)) if type == 2 else matrix
+        matrix = (
+            matrix / np.sqrt(np.sum(matrix**2, axis=1, keepdims=True))
+            if type == 3
+            else matrix / np.sqrt(np.sum(matrix**2, axis=0))
+            if type == 2
+            else matrix
+        )
         if type == 1 and "c" in name:
             matrix[[0, -1]] *= np.sqrt(2)
             matrix[:, [0, -1]] /= np.sqrt(2)
@@ -246,9 +303,18 @@ def cosines(name, x, type, n, axis, norm):
 def test_cosines_and_sines(name, type, norm):
     function = getattr(scipy.fft, name)
     for x, axis in ((RNG.normal(size=5), -1), (some("fft", 2, 4), 1), (RNG.normal(size=(3, 2)), 0)):
-        agrees(lambda x: function(x, type, axis=axis, norm=norm), lambda x: cosines(name, x, type, None, axis, norm), x)
+        agrees(
+            lambda x: function(x, type, axis=axis, norm=norm),
+            lambda x: cosines(name, x, type, None, axis, norm),
+            x,
+        )
         for n in (2, 3, 7):
-            agrees(lambda x, n: function(x, type, n, axis, norm), lambda x, n=n: cosines(name, x, type, n, axis, norm), x, n)
+            agrees(
+                lambda x, n: function(x, type, n, axis, norm),
+                lambda x, n=n: cosines(name, x, type, n, axis, norm),
+                x,
+                n,
+            )
 
 
 @pytest.mark.lengthy
@@ -272,7 +338,11 @@ def test_cosines_compiled():
     x = RNG.normal(size=(3, 5))
     for function in (scipy.fft.dct, scipy.fft.idst):
         for type in (1, 2, 3, 4):
-            f = s2s.value_and_grad(lambda x, type=type, function=function: np.sum(function(x * x, type, 4, axis=0) ** 3))
+            f = s2s.value_and_grad(
+                lambda x, type=type, function=function: np.sum(
+                    function(x * x, type, 4, axis=0) ** 3
+                )
+            )
             for a, b in zip(s2s.jit(f)(x), f(x)):
                 np.testing.assert_allclose(a, b, rtol=1e-12)
 
@@ -281,10 +351,16 @@ def test_cosines_compiled():
 def test_frequencies(n):
     for name in ("fftfreq", "rfftfreq"):
         function = getattr(np.fft, name)
-        value, slope = s2s.value_and_grad(lambda n, d: np.sum(np.cos(function(n, d))), argnums=1)(n, 0.3)
+        value, slope = s2s.value_and_grad(lambda n, d: np.sum(np.cos(function(n, d))), argnums=1)(
+            n, 0.3
+        )
         assert value == np.sum(np.cos(function(n, 0.3)))
-        np.testing.assert_allclose(slope, np.sum(np.sin(function(n, 0.3)) * function(n, 0.3)) / 0.3, rtol=1e-13, atol=1e-13)
-        np.testing.assert_array_equal(s2s.vmap(lambda x: function(n) * x)(np.ones(2))[0], function(n))
+        np.testing.assert_allclose(
+            slope, np.sum(np.sin(function(n, 0.3)) * function(n, 0.3)) / 0.3, rtol=1e-13, atol=1e-13
+        )
+        np.testing.assert_array_equal(
+            s2s.vmap(lambda x: function(n) * x)(np.ones(2))[0], function(n)
+        )
         s2s.check_grads(lambda d: np.sum(np.sin(function(n, d))), (0.3,))
     for name in ("fftfreq", "rfftfreq", "fftshift"):
         assert FUNCTIONS[getattr(scipy.fft, name)] is FUNCTIONS[getattr(np.fft, name)]
@@ -297,7 +373,9 @@ def test_shifts(axes):
         y, pullback = s2s.vjp(lambda x, shift=shift: shift(x, axes), x)
         np.testing.assert_array_equal(y, shift(x, axes))
         np.testing.assert_array_equal(pullback(x)[0], back(x, axes))
-        np.testing.assert_array_equal(s2s.vmap(lambda x, shift=shift: shift(x, -1))(x), shift(x, -1))
+        np.testing.assert_array_equal(
+            s2s.vmap(lambda x, shift=shift: shift(x, -1))(x), shift(x, -1)
+        )
 
 
 def test_before_any_call():
@@ -307,11 +385,14 @@ def test_before_any_call():
     for n in (None, 5, 8):
         judge_op(lambda x, n=n: rule["irfft"](rule["rfft"](x * x, n) * 1.5, n),
                  lambda x, n=n: np.fft.irfft(np.fft.rfft(x * x, n) * 1.5, n), weights)
-    judge_op(lambda x: rule["irfftn"](rule["rfftn"](x * x, axes=(-2, -1)), (5, 3), (-1, -2)),
-             lambda x: np.fft.irfftn(np.fft.rfftn(x * x, axes=(-2, -1)), (5, 3), (-1, -2)), RNG.normal(size=(3, 4)))
+    judge_op(
+        lambda x: rule["irfftn"](rule["rfftn"](x * x, axes=(-2, -1)), (5, 3), (-1, -2)),
+        lambda x: np.fft.irfftn(np.fft.rfftn(x * x, axes=(-2, -1)), (5, 3), (-1, -2)),
+        RNG.normal(size=(3, 4)),
+    )
 
 
-# ------------------------------------------------------------------------------------------------ programs
+# ----------------------------------------------------------------------------------------- programs
 
 
 def spectral_derivative(u):
@@ -321,7 +402,9 @@ def spectral_derivative(u):
 
 
 def burgers(u, viscosity, dt, steps):
-    """A pseudo-spectral step with the viscous part integrated exactly, and the highest third of the frequencies left out."""
+    """A pseudo-spectral step with the viscous part integrated exactly, and the highest third of the
+    frequencies left out.
+    """
     n = len(u)
     k = np.fft.fftfreq(n, 1.0 / n)
     decay = np.exp(-viscosity * k**2 * dt)
@@ -383,7 +466,11 @@ def rows(a):
         y[i] = np.fft.rfft(a[i] * a[i - 1])
         if np.abs(y[i, 0]) > 1.0:
             y[i] *= 0.5
-    return np.sum(np.abs(y) ** 2) + np.sum(np.fft.hfft(y[0], 5) ** 3) + np.sum(np.abs(np.fft.ihfft(a[1], 4)) ** 2)
+    return (
+        np.sum(np.abs(y) ** 2)
+        + np.sum(np.fft.hfft(y[0], 5) ** 3)
+        + np.sum(np.abs(np.fft.ihfft(a[1], 4)) ** 2)
+    )
 
 
 def poisson(f):
@@ -405,7 +492,11 @@ PROGRAMS = {
     "convolution": (convolution, RNG.normal(size=7), RNG.normal(size=3)),
     "autocorrelation": (autocorrelation, RNG.normal(size=6)),
     "phase_retrieval": (phase_retrieval, RNG.normal(size=(4, 5)), 2.0 + RNG.random((4, 5))),
-    "phase_retrieval_of_complex_numbers": (phase_retrieval, some("fft2", 4, 3), 2.0 + RNG.random((4, 3))),
+    "phase_retrieval_of_complex_numbers": (
+        phase_retrieval,
+        some("fft2", 4, 3),
+        2.0 + RNG.random((4, 3)),
+    ),
     "angular_spectrum": (angular_spectrum, some("fft2", 3, 4), 0.7),
     "rows": (rows, RNG.normal(size=(2, 5))),
     "poisson": (poisson, RNG.normal(size=(4, 6))),
@@ -425,20 +516,29 @@ def test_programs_compiled(name):
     judge(f, *args, compiled=True, second=name in ("convolution", "phase_retrieval"))
 
 
-@pytest.mark.parametrize("name", ["spectral_derivative", "burgers", "convolution", "phase_retrieval", "rows"])
+@pytest.mark.parametrize(
+    "name", ["spectral_derivative", "burgers", "convolution", "phase_retrieval", "rows"]
+)
 def test_what_is_printed_before_any_call(name):
-    """It takes what is not annotated to be real, and says so; results of transforms are complex numbers: conjugates are not left out."""
+    """It takes what is not annotated to be real, and says so; results of transforms are complex
+    numbers: conjugates are not left out.
+    """
     f, *args = PROGRAMS[name]
     gradient, module = s2s.grad(f), {}
     assert re.search(rf"\breal\s+{f.__code__.co_varnames[0]}\b", gradient.source)
     exec(gradient.source, module)
     found, expected = module[f"{f.__name__}_grad"](*args), gradient(*args)
-    np.testing.assert_allclose(found if expected.dtype.kind == "c" else np.real(found), expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        found if expected.dtype.kind == "c" else np.real(found), expected, rtol=1e-12, atol=1e-12
+    )
 
 
 def test_a_gradient_reads_as_one_would_write_it():
     source = s2s.grad(spectral_derivative).lower(np.ones(8)).source
-    assert sorted(transforms_in(source)) == ["irfft", "irfft", "rfft", "rfft", "rfftfreq"] and "fitted(" not in source
+    assert (
+        sorted(transforms_in(source)) == ["irfft", "irfft", "rfft", "rfft", "rfftfreq"]
+        and "fitted(" not in source
+    )
     one = s2s.grad(lambda x: np.sum(np.real(np.fft.fft(x)) ** 2)).lower(np.ones(8)).source
     assert "np.real(np.fft.fft(2 * np.real(np.fft.fft(x))))" in one
 
@@ -448,14 +548,27 @@ def test_loops_around_a_transform_are_compiled():
     """And run over its result in one piece, of whatever layout the argument is."""
     f = s2s.jit(lambda x, n: np.fft.fft(x, n, axis=0) * 2.0)
     loops = f.lower(np.ones((3, 4)), 5).loops
-    assert "with objmode(y='complex128[:, ::1]'):" in loops and "* 2.0" in loops and loops.count("for ") == 2
+    assert (
+        "with objmode(y='complex128[:, ::1]'):" in loops
+        and "* 2.0" in loops
+        and loops.count("for ") == 2
+    )
     a = some("fft", 4, 6)
-    for x in (a, a.T, a[::2, ::-1], a.real, a.real.astype(np.float32), a.astype(np.complex64)[:, 1:]):
+    for x in (
+        a,
+        a.T,
+        a[::2, ::-1],
+        a.real,
+        a.real.astype(np.float32),
+        a.astype(np.complex64)[:, 1:],
+    ):
         for n in (3, 7):
             y = f(x, n)
             assert y.dtype == np.fft.fft(x, n, axis=0).dtype
             np.testing.assert_allclose(y, 2 * np.fft.fft(x, n, axis=0), rtol=1e-5, atol=1e-5)
-        np.testing.assert_allclose(s2s.jit(lambda x: np.fft.fftn(x))(x), np.fft.fftn(x), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(
+            s2s.jit(lambda x: np.fft.fftn(x))(x), np.fft.fftn(x), rtol=1e-5, atol=1e-5
+        )
 
 
 @pytest.mark.compile
@@ -463,15 +576,23 @@ def test_compiling_warns_of_nothing(tmp_path):
     text = """import numpy as np, s2s
 f = s2s.from_source("def f(x):\\n    return np.sum(np.abs(np.fft.rfft(x)) ** 2)", {"np": np})
 print(s2s.jit(s2s.grad(f))(np.array([2.0])))"""
-    run = subprocess.run([sys.executable, "-W", "error", "-c", text], capture_output=True, text=True, timeout=100,
-                         env=os.environ | {"S2S_CACHE_DIR": str(tmp_path)})
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", text],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env=os.environ | {"S2S_CACHE_DIR": str(tmp_path)},
+    )
     assert (run.stdout, run.stderr) == ("[4.]\n", "")
 
 
 @pytest.mark.compile
 def test_frequencies_compiled():
     for n in (1, 2, 7, 8):
-        for f in (lambda n, d: np.fft.fftfreq(n, d) * 1.0, lambda n, d: np.fft.rfftfreq(n, d) * 1.0):
+        for f in (
+            lambda n, d: np.fft.fftfreq(n, d) * 1.0,
+            lambda n, d: np.fft.rfftfreq(n, d) * 1.0,
+        ):
             np.testing.assert_array_equal(s2s.jit(f)(n, 0.3), f(n, 0.3))
         f = s2s.value_and_grad(lambda d, n: np.sum(np.sin(np.fft.fftfreq(n, d))))
         np.testing.assert_allclose(s2s.jit(f)(0.3, n), f(0.3, n), rtol=1e-13, atol=1e-13)
@@ -489,35 +610,93 @@ def test_errors_are_numpys_in_compiled_code():
 A = RNG.normal(size=(2, 3))
 
 
-@pytest.mark.parametrize("f, error, message", [
-    (lambda x: np.fft.rfft(x * 1j), s2s.TypeMismatchError, "np.fft.rfft of complex128\nInstead: use np.fft.fft"),
-    (lambda x: np.fft.fftn(x, axes=(0, -2)), s2s.TypeMismatchError, "names an axis twice"),
-    (lambda x: np.fft.fftn(x, axes=()), s2s.UnsupportedError, "a Fourier transform along no axes"),
-    (lambda x: np.fft.fft(x, axis=None), s2s.TypeMismatchError, "a Fourier transform along axis=None"),
-    (lambda x: np.fft.fft(x, norm="unitary"), s2s.TypeMismatchError, "(?s)norm='unitary'.*\"ortho\""),
-    (lambda x: np.fft.fft2(x, 4), s2s.UnsupportedError, "an s that is no tuple of lengths"),
-    (lambda x: np.fft.fftn(x, (4,), (0, 1)), s2s.TypeMismatchError, "along 2 axes, of 1 lengths"),
-    (lambda x: np.fft.fft(np.sum(x)), s2s.TypeMismatchError, "a Fourier transform of float64"),
-    (lambda x: np.fft.fft(x, 2.5), s2s.TypeMismatchError, "a Fourier transform of float64 numbers"),
-    (lambda x: np.fft.fft(x.astype(np.float16)), s2s.UnsupportedError, "a Fourier transform of float16"),
-    (lambda x: np.fft.fft(x, n_=3), s2s.UnsupportedError, "fft called like this: fft\\(\\) got an unexpected"),
-    (lambda x: np.fft.fftfreq(3, x), s2s.TypeMismatchError, "np.fft.fftfreq with samples float64.* apart"),
-    (lambda x: scipy.fft.dct(x, 5), s2s.TypeMismatchError, "scipy.fft.dct of type 5"),
-    (lambda x: scipy.fft.dct(x, axis=(0, 1)), s2s.TypeMismatchError, "a cosine transform along axis="),
-    (lambda x: scipy.fft.dst(np.sum(x)), s2s.TypeMismatchError, "a cosine transform of float64"),
-    (lambda x: scipy.fft.dst(x.astype(np.float16)), s2s.UnsupportedError, "a cosine transform of float16"),
-    (lambda x: scipy.fft.dct(x, orthogonalize=True), s2s.UnsupportedError, "scipy.fft with orthogonalize="),
-    (lambda x: scipy.fft.fft(x, workers=2), s2s.UnsupportedError, "scipy.fft with workers="),
-])
+@pytest.mark.parametrize(
+    "f, error, message",
+    [
+        (
+            lambda x: np.fft.rfft(x * 1j),
+            s2s.TypeMismatchError,
+            "np.fft.rfft of complex128\nInstead: use np.fft.fft",
+        ),
+        (lambda x: np.fft.fftn(x, axes=(0, -2)), s2s.TypeMismatchError, "names an axis twice"),
+        (
+            lambda x: np.fft.fftn(x, axes=()),
+            s2s.UnsupportedError,
+            "a Fourier transform along no axes",
+        ),
+        (
+            lambda x: np.fft.fft(x, axis=None),
+            s2s.TypeMismatchError,
+            "a Fourier transform along axis=None",
+        ),
+        (
+            lambda x: np.fft.fft(x, norm="unitary"),
+            s2s.TypeMismatchError,
+            "(?s)norm='unitary'.*\"ortho\"",
+        ),
+        (lambda x: np.fft.fft2(x, 4), s2s.UnsupportedError, "an s that is no tuple of lengths"),
+        (
+            lambda x: np.fft.fftn(x, (4,), (0, 1)),
+            s2s.TypeMismatchError,
+            "along 2 axes, of 1 lengths",
+        ),
+        (lambda x: np.fft.fft(np.sum(x)), s2s.TypeMismatchError, "a Fourier transform of float64"),
+        (
+            lambda x: np.fft.fft(x, 2.5),
+            s2s.TypeMismatchError,
+            "a Fourier transform of float64 numbers",
+        ),
+        (
+            lambda x: np.fft.fft(x.astype(np.float16)),
+            s2s.UnsupportedError,
+            "a Fourier transform of float16",
+        ),
+        (
+            lambda x: np.fft.fft(x, n_=3),
+            s2s.UnsupportedError,
+            "fft called like this: fft\\(\\) got an unexpected",
+        ),
+        (
+            lambda x: np.fft.fftfreq(3, x),
+            s2s.TypeMismatchError,
+            "np.fft.fftfreq with samples float64.* apart",
+        ),
+        (lambda x: scipy.fft.dct(x, 5), s2s.TypeMismatchError, "scipy.fft.dct of type 5"),
+        (
+            lambda x: scipy.fft.dct(x, axis=(0, 1)),
+            s2s.TypeMismatchError,
+            "a cosine transform along axis=",
+        ),
+        (
+            lambda x: scipy.fft.dst(np.sum(x)),
+            s2s.TypeMismatchError,
+            "a cosine transform of float64",
+        ),
+        (
+            lambda x: scipy.fft.dst(x.astype(np.float16)),
+            s2s.UnsupportedError,
+            "a cosine transform of float16",
+        ),
+        (
+            lambda x: scipy.fft.dct(x, orthogonalize=True),
+            s2s.UnsupportedError,
+            "scipy.fft with orthogonalize=",
+        ),
+        (lambda x: scipy.fft.fft(x, workers=2), s2s.UnsupportedError, "scipy.fft with workers="),
+    ],
+)
 def test_refused(f, error, message):
     with pytest.raises(error, match=message):
         s2s.vjp(f, A)
 
 
 def test_refused_before_any_call():
-    with pytest.raises(s2s.UnsupportedError, match="(?s)along these axes of an array of unknown rank.*count the axes from the end"):
+    with pytest.raises(s2s.UnsupportedError, match="(?s)along these axes of an array of unknown "
+                                                   "rank.*count the axes from the end"):
         _ = s2s.grad(lambda x: np.sum(np.abs(np.fft.rfft(x, axis=0)))).source
-    with pytest.raises(s2s.UnsupportedError, match="a cosine transform along this axis of an array of unknown rank"):
+    with pytest.raises(
+        s2s.UnsupportedError, match="a cosine transform along this axis of an array of unknown rank"
+    ):
         _ = s2s.grad(lambda x: np.sum(scipy.fft.dct(x, axis=0))).source
     with pytest.raises(s2s.UnsupportedError, match="np.fft.fftshift of an array of unknown rank"):
         _ = s2s.grad(lambda x: np.sum(np.fft.fftshift(x))).source
@@ -525,5 +704,7 @@ def test_refused_before_any_call():
 
 def test_not_on_a_gpu():
     function = s2s.jit(power_spectrum).lower(np.ones(5)).function
-    with pytest.raises(s2s.UnsupportedError, match="(?s)np.fft.rfft, which Python does, in CUDA code.*target=\"cpu\""):
+    with pytest.raises(
+        s2s.UnsupportedError, match='(?s)np.fft.rfft, which Python does, in CUDA code.*target="cpu"'
+    ):
         render_cuda(pipeline.loops_of(function, "cuda"))

@@ -240,7 +240,7 @@ def test_sort(axis):
     judge(lambda x: FUNCTIONS[np.sort](x, axis), lambda x: np.sort(x, axis), X)
 
 
-# ---------------------------------------------------------------------------------------- identities
+# --------------------------------------------------------------------------------------- identities
 
 N = Extent("x.0", 0, False)
 VECTOR = Array("float64", (N,))
@@ -315,14 +315,19 @@ def test_adding_to_zero_is_storing_in_reverse_sweeps_only():
             )
 
 
-@pytest.mark.parametrize("first, second, is_stored", [(0, 1, True), (3, 0, True), (-1, -2, True), (1, 1, False), (0, -1, False), (-2, 3, False)])
+@pytest.mark.parametrize(
+    "first, second, is_stored",
+    [(0, 1, True), (3, 0, True), (-1, -2, True), (1, 1, False), (0, -1, False), (-2, 3, False)],
+)
 def test_an_element_of_zeros_is_zero_until_it_is_written(first, second, is_stored):
     for backwards in (True, False):
         with building(backwards) as (a, i, j, v):
             pattern, operands = parse_index(second)
             written = additem(put(zeros_of(a), first, v), v, *operands, pattern=pattern)
             assert written.op.record is (setitem if backwards and is_stored else additem)
-            assert additem(put(zeros_of(a), i, v), v, *operands, pattern=pattern).op.record is additem
+            assert (
+                additem(put(zeros_of(a), i, v), v, *operands, pattern=pattern).op.record is additem
+            )
 
 
 def test_whole_slices_are_the_array():
@@ -345,7 +350,7 @@ def test_slices_of_equal_bounds_are_of_equal_length():
         assert take(a, slice(1, length(a, axis=0) - 1)).type == take(a, slice(1, -1)).type
 
 
-# -------------------------------------------------------------------------------------------- errors
+# ------------------------------------------------------------------------------------------- errors
 
 
 def refused(dims, key, message, error=TypeMismatchError):

@@ -1,4 +1,6 @@
-"""Reductions: value, type, both modes and second order, ranks known and unknown; and how adjoints read."""
+"""Reductions: value, type, both modes and second order, ranks known and unknown; and how adjoints
+read.
+"""
 
 import builtins
 import itertools
@@ -106,7 +108,9 @@ def test_dtypes(function, dtype):
 
 
 def test_extremes_of_single_precision_have_derivatives_in_it():
-    """How often the maximum occurs is an integer, by which a number of NumPy's would become one of double precision."""
+    """How often the maximum occurs is an integer, by which a number of NumPy's would become one of
+    double precision.
+    """
     x, w = np.array([[1, 2], [2, 2]], np.float32), np.array([1, 3], np.float32)
     derivative = s2s.grad(lambda x, w: np.sum(w * np.max(x, axis=1)))
     np.testing.assert_array_equal(derivative(x, w), np.array([[0, 1], [1.5, 1.5]], np.float32))
@@ -211,7 +215,7 @@ def test_arguments_not_supported():
         traced(lambda x: FUNCTIONS[np.sum](x, out=x), [X])
 
 
-# ------------------------------------------------------------------------------------------- Python's sum
+# ------------------------------------------------------------------------------------- Python's sum
 
 
 def moments(x):
@@ -230,10 +234,14 @@ def test_sum_adds_one_after_another(through):
     judge_program(moments, x, compiled=through is s2s.jit)
 
 
-@pytest.mark.parametrize("dtype", [bool, np.int8, np.int32, np.uint8, np.int64, np.float32, np.complex64])
+@pytest.mark.parametrize(
+    "dtype", [bool, np.int8, np.int32, np.uint8, np.int64, np.float32, np.complex64]
+)
 def test_sum_has_pythons_dtype(dtype):
     x = (np.arange(90) % 7).astype(dtype)
-    found = s2s.jvp(lambda x, t: (sum(x), t), (x, 1.0), (x.astype(float) if dtype != np.complex64 else x, 1.0))[0][0]
+    found = s2s.jvp(
+        lambda x, t: (sum(x), t), (x, 1.0), (x.astype(float) if dtype != np.complex64 else x, 1.0)
+    )[0][0]
     assert (found, type(found)) == (sum(x), type(sum(x)))
 
 
@@ -255,21 +263,34 @@ def test_python_s_extreme_of_rows(function):
 def test_means_of_integers_whose_sum_is_none(dtype):
     x = np.full((2, 3), np.iinfo(dtype).max // 2 + 1, dtype)
     for f in (lambda x: np.mean(x), lambda x: np.mean(x, axis=0)[1], lambda x: x.mean(axis=1)[0]):
-        for found in (s2s.jvp(lambda x, t: f(x) * t, (x, 1.0), (np.zeros(x.shape), 0.0))[0], s2s.value_and_grad(lambda t: t * f(x))(1.0)[1]):
+        for found in (
+            s2s.jvp(lambda x, t: f(x) * t, (x, 1.0), (np.zeros(x.shape), 0.0))[0],
+            s2s.value_and_grad(lambda t: t * f(x))(1.0)[1],
+        ):
             np.testing.assert_allclose(found, f(x), rtol=1e-15)
 
 
 ALONG_NO_AXIS = (np.sum, np.max, np.min, np.any, np.all, np.mean)
 
 
-@pytest.mark.parametrize("through", [lambda f: s2s.value_and_grad(lambda x: (0.0, f(x)), has_aux=True), pytest.param(s2s.jit, marks=pytest.mark.compile)])
+@pytest.mark.parametrize(
+    "through",
+    [
+        lambda f: s2s.value_and_grad(lambda x: (0.0, f(x)), has_aux=True),
+        pytest.param(s2s.jit, marks=pytest.mark.compile),
+    ],
+)
 @pytest.mark.parametrize("function", ALONG_NO_AXIS)
 def test_along_no_axis_are_the_elements(function, through):
     x = np.array([[0.5, -1.25], [2.0, 0.0]])
     for v in (x, x.astype(np.float32)):
         found = through(lambda x: function(x, axis=()))(v)
         found = found[0][1] if isinstance(found, tuple) else found
-        assert np.array_equal(found, function(v, axis=())) and found.dtype == function(v, axis=()).dtype and not np.shares_memory(found, v)
+        assert (
+            np.array_equal(found, function(v, axis=()))
+            and found.dtype == function(v, axis=()).dtype
+            and not np.shares_memory(found, v)
+        )
 
 
 @pytest.mark.compile
@@ -277,7 +298,10 @@ def test_along_no_axis_are_the_elements(function, through):
 def test_truth_values_and_integers_along_no_axis(x):
     for function in ALONG_NO_AXIS:
         found = s2s.jit(lambda x, function=function: function(x, axis=()))(x)
-        assert np.array_equal(found, function(x, axis=())) and found.dtype == function(x, axis=()).dtype
+        assert (
+            np.array_equal(found, function(x, axis=()))
+            and found.dtype == function(x, axis=()).dtype
+        )
 
 
 @pytest.mark.parametrize("function", (np.sum, np.max, np.min, np.mean))
@@ -315,11 +339,30 @@ OPTIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["sum", "prod", "mean", "var", "std", "cumsum", "cumprod", "nancumsum", "nansum", "nanvar", "max"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sum",
+        "prod",
+        "mean",
+        "var",
+        "std",
+        "cumsum",
+        "cumprod",
+        "nancumsum",
+        "nansum",
+        "nanvar",
+        "max",
+    ],
+)
 def test_what_it_adds_up_in_and_writes_to(name):
-    """NumPy's value, shape and dtype, or both raise; what only NumPy takes is refused when code is generated."""
+    """NumPy's value, shape and dtype, or both raise; what only NumPy takes is refused when code is
+    generated.
+    """
     rows = np.array([[1.7, 2.9, -3.6], [4.4, 0.5, -1.5]])
-    for option, x in itertools.product(OPTIONS, (rows, rows.astype(np.float32), np.arange(6).reshape(2, 3), rows > 0)):
+    for option, x in itertools.product(
+        OPTIONS, (rows, rows.astype(np.float32), np.arange(6).reshape(2, 3), rows > 0)
+    ):
         text = f"np.{name}(x, {option})"
         f = s2s.from_source(f"def f(x):\n    return {text}\n", {"np": np})
         try:
@@ -328,7 +371,9 @@ def test_what_it_adds_up_in_and_writes_to(name):
             continue
         wanted = eval(text, {"np": np, "x": x})
         assert np.asarray(found).dtype == np.asarray(wanted).dtype, f"{text} of {x.dtype}"
-        np.testing.assert_allclose(found, wanted, rtol=1e-6, err_msg=f"{text} of {x.dtype}", strict=True)
+        np.testing.assert_allclose(
+            found, wanted, rtol=1e-6, err_msg=f"{text} of {x.dtype}", strict=True
+        )
 
 
 def test_a_variance_in_single_precision_rounds_only_its_mean():
@@ -348,9 +393,13 @@ def test_an_array_for_a_sum_of_another_shape():
         np.sum(x, axis=0, out=y)
         return y
 
-    with pytest.raises(TypeMismatchError, match="(?s)np.sum with out= of 2 axes, where the result has 1.*y\\[...\\] = the result"):
+    with pytest.raises(
+        TypeMismatchError,
+        match="(?s)np.sum with out= of 2 axes, where the result has 1.*y\\[...\\] = the result",
+    ):
         s2s.vmap(repeated)(np.ones((1, 2, 3)))
-    with pytest.raises(TypeMismatchError, match="(?s)np.sum with out= of int64, where the result is float64.*of that dtype"):
+    with pytest.raises(TypeMismatchError, match="(?s)np.sum with out= of int64, where the result "
+                                                "is float64.*of that dtype"):
         s2s.vmap(lambda x: np.sum(x, axis=0, out=np.zeros(3, int)))(np.ones((1, 2, 3)))
     for n in (1, 4):
         with pytest.raises(ValueError):
@@ -382,7 +431,9 @@ def test_sums_of_reductions_that_keep_their_axes(name):
         wanted[k] = (f(M + D) - f(M - D)) / (2 * h)
     np.testing.assert_allclose(s2s.grad(f)(M), wanted, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(s2s.jacfwd(f)(M), wanted, rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(s2s.vmap(s2s.grad(f))(np.stack([M, M]))[1], wanted, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(
+        s2s.vmap(s2s.grad(f))(np.stack([M, M]))[1], wanted, rtol=1e-8, atol=1e-8
+    )
 
 
 @pytest.mark.compile

@@ -1,4 +1,6 @@
-"""Functions of samples, quantiles, and reductions that pass over NaN: bit for bit NumPy's, with derivatives of every kind."""
+"""Functions of samples, quantiles, and reductions that pass over NaN: bit for bit NumPy's, with
+derivatives of every kind.
+"""
 
 import warnings
 
@@ -50,16 +52,30 @@ PROGRAMS = {
     "dstack": (lambda a: np.dstack([a, a * a]), A),
     "meshgrid": (lambda x, y: np.meshgrid(x, y[:4])[0] * np.meshgrid(x, y[:4])[1], X, Y),
     "meshgrid_ij": (lambda x, y: np.meshgrid(x, y[:4], indexing="ij", sparse=True)[0], X, Y),
-    "triangles": (lambda a: a[:, :4][np.triu_indices(4, 1)] * a[:, 1:][np.tril_indices(4, -1)] * np.tri(6)[2], A),
+    "triangles": (
+        lambda a: a[:, :4][np.triu_indices(4, 1)] * a[:, 1:][np.tril_indices(4, -1)] * np.tri(6)[2],
+        A,
+    ),
     "diagonal": (lambda a: a[np.diag_indices(4)], A),
     "pad": (lambda x: np.pad(x * x, (1, 2), constant_values=0.5), X),
     "pad_of_rows": (lambda a: np.pad(a, ((1, 2), (0, 1)), constant_values=0.5), A),
     "pad_edge_of_rows": (lambda a: np.sum(np.pad(a, 1, mode="edge") ** 2), A),
-    "take_of_columns": (lambda a: np.sum(np.take(a, [1, 2, 2, 0], axis=1) ** 2) + np.take(a, 2, axis=1), A),
+    "take_of_columns": (
+        lambda a: np.sum(np.take(a, [1, 2, 2, 0], axis=1) ** 2) + np.take(a, 2, axis=1),
+        A,
+    ),
     "einsum_trace": (lambda a: np.einsum("ii", a[:, 1:] * a[:, :4]), A),
-    "einsum_diagonals": (lambda a, x: np.einsum("...ii,ij->...j", x[:, None, None] * a[:, 1:] + a[:, :4], a[:, :3]), A, X),
+    "einsum_diagonals": (
+        lambda a, x: np.einsum("...ii,ij->...j", x[:, None, None] * a[:, 1:] + a[:, :4], a[:, :3]),
+        A,
+        X,
+    ),
     "einsum_of_stacks": (lambda a, x: np.einsum("...ij,jk", x[:3, None, None] * a, a.T), A, X),
-    "einsum_that_broadcasts": (lambda a, x: np.einsum("...i,...i->...", x[:3, None, None] * a, a), A, X),
+    "einsum_that_broadcasts": (
+        lambda a, x: np.einsum("...i,...i->...", x[:3, None, None] * a, a),
+        A,
+        X,
+    ),
     "logspace": (lambda a, b: np.logspace(a, b, 7), 0.3, 1.2),
     "logspace_of_2": (lambda a, b: np.logspace(a, b, 7, base=2.0, endpoint=False), 0.3, 1.2),
     "geomspace": (lambda a, b: np.geomspace(a, b, 6), 0.3, 12.0),
@@ -78,7 +94,9 @@ PROGRAMS = {
 
 
 def weighed(f):
-    """A number made of what `f` returns, in which its elements weigh differently and nonlinearly."""
+    """A number made of what `f` returns, in which its elements weigh differently and
+    nonlinearly.
+    """
 
     def loss(*args):
         y = f(*args)
@@ -94,7 +112,19 @@ def test_value_and_derivatives(name):
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("name", ["trapezoid", "gradient", "interp", "convolve_same", "median_of_rows", "quantiles", "nanstd", "nanmax"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "trapezoid",
+        "gradient",
+        "interp",
+        "convolve_same",
+        "median_of_rows",
+        "quantiles",
+        "nanstd",
+        "nanmax",
+    ],
+)
 def test_compiled(name):
     f, *args = PROGRAMS[name]
     every, loss = tuple(range(len(args))), weighed(f)
@@ -106,7 +136,9 @@ def test_compiled(name):
 
 
 def check(f, args) -> None:
-    """Bits of the value, reverse against forward against differences, and the same of the gradient."""
+    """Bits of the value, reverse against forward against differences, and the same of the
+    gradient.
+    """
     every, loss = tuple(range(len(args))), weighed(f)
     y, pullback = s2s.vjp(f, *args)
     np.testing.assert_array_equal(y, f(*args))
@@ -117,22 +149,36 @@ def check(f, args) -> None:
     directions = tuple(rng.normal(size=np.shape(x)) if np.ndim(x) else 0.7 for x in args)
     moved = [[x + sign * 1e-6 * d for x, d in zip(args, directions)] for sign in (1, -1)]
     along = sum(np.sum(s * d) for s, d in zip(slopes, directions))
-    np.testing.assert_allclose(along, (loss(*moved[0]) - loss(*moved[1])) / 2e-6, rtol=2e-7, atol=2e-8)
+    np.testing.assert_allclose(
+        along, (loss(*moved[0]) - loss(*moved[1])) / 2e-6, rtol=2e-7, atol=2e-8
+    )
     np.testing.assert_allclose(s2s.jvp(loss, args, directions)[1], along, rtol=1e-12, atol=1e-13)
     curved = s2s.hvp(loss, args, directions, argnums=every)
     ends = [s2s.grad(loss, argnums=every)(*m) for m in moved]
     for curve, a, b in zip(curved, *ends):
         np.testing.assert_allclose(curve, (a - b) / 2e-6, rtol=2e-5, atol=2e-6)
     slopes_of = s2s.grad(loss, argnums=every)
-    twice = s2s.grad(lambda *xs: sum([np.sum(s * d) for s, d in zip(slopes_of(*xs), directions)]), argnums=every)(*args)
+    twice = s2s.grad(
+        lambda *xs: sum([np.sum(s * d) for s, d in zip(slopes_of(*xs), directions)]), argnums=every
+    )(*args)
     for a, b in zip(twice, curved):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-10)
 
 
-@pytest.mark.parametrize("x", [
-    np.array([100, -100, 27, 101], np.int8), np.array([True, False, True]), np.array([200, 250], np.uint8), np.array([3, 1, 2**62 + 2]), np.zeros(0),
-    np.full(3, 1.7e308), np.array([2.0, 1.0], np.float32), np.array([np.nan, 1.0]),
-], ids=str)
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.array([100, -100, 27, 101], np.int8),
+        np.array([True, False, True]),
+        np.array([200, 250], np.uint8),
+        np.array([3, 1, 2**62 + 2]),
+        np.zeros(0),
+        np.full(3, 1.7e308),
+        np.array([2.0, 1.0], np.float32),
+        np.array([np.nan, 1.0]),
+    ],
+    ids=str,
+)
 def test_medians_of_any_numbers(x):
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -144,13 +190,18 @@ def test_medians_of_any_numbers(x):
 def test_a_quantile_in_single_precision():
     x = np.array([3.0, 1.0, 2.0, 5.0], np.float32)
     for q in (0.3, np.array([0.3, 0.9])):
-        value, expected = s2s.vmap(lambda x, q: np.quantile(x, q), in_axes=(0, None))(x[None], q)[0], np.quantile(x, q)
+        value, expected = (
+            s2s.vmap(lambda x, q: np.quantile(x, q), in_axes=(0, None))(x[None], q)[0],
+            np.quantile(x, q),
+        )
         np.testing.assert_allclose(value, expected, rtol=3e-7)
         assert value.dtype == expected.dtype
 
 
 def test_trapezoids_along_each_axis():
-    """At places that all rows share, or that are of each element; linear in samples and in places, so that any step gives the slope."""
+    """At places that all rows share, or that are of each element; linear in samples and in places,
+    so that any step gives the slope.
+    """
     rng = np.random.default_rng(2)
     for shape, axes in ((4, 3), (0, -1)), ((2, 4, 3), (0, -2, 2)):
         for axis in axes:
@@ -164,12 +215,16 @@ def test_trapezoids_along_each_axis():
                 y_bar, x_bar = back(weights := rng.normal(size=np.shape(found)))
                 np.testing.assert_allclose(np.sum(y_bar * d), np.sum(weights * f(d, x)), rtol=1e-10)
                 np.testing.assert_allclose(np.sum(x_bar * e), np.sum(weights * f(y, e)), rtol=1e-10)
-                np.testing.assert_allclose(s2s.jvp(f, (y, x), (d, e))[1], f(d, x) + f(y, e), rtol=1e-10)
+                np.testing.assert_allclose(
+                    s2s.jvp(f, (y, x), (d, e))[1], f(d, x) + f(y, e), rtol=1e-10
+                )
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1, -2])
 def test_a_trapezoid_of_samples_of_any_rank(axis):
-    """Text made before the first call, when the rank of the samples is not known, is right for all of them."""
+    """Text made before the first call, when the rank of the samples is not known, is right for all
+    of them.
+    """
     rng = np.random.default_rng(3)
     places = np.sort(rng.normal(size=6))
     width = np.diff(places)
@@ -185,7 +240,11 @@ def test_a_trapezoid_of_samples_of_any_rank(axis):
             y = rng.normal(size=shape)
             value, slope = names["f_value_and_grad"](y, places)
             behind = [1] * (len(shape) - 1 - axis % len(shape))
-            expected = 2 * np.expand_dims(np.trapezoid(y, places, axis=axis), axis) * half.reshape(-1, *behind)
+            expected = (
+                2
+                * np.expand_dims(np.trapezoid(y, places, axis=axis), axis)
+                * half.reshape(-1, *behind)
+            )
             assert value == f(y)
             np.testing.assert_allclose(slope, expected, rtol=1e-12)
 
@@ -209,7 +268,10 @@ def test_numbers_in_the_place_of_others_in_place():
 
 def test_a_period_of_zero_raises_as_in_numpy():
     x = np.linspace(0.0, 1.0, 4)
-    for f in (np.interp, s2s.grad(lambda x, xp, fp, period: np.sum(np.interp(x, xp, fp, period=period)))):
+    for f in (
+        np.interp,
+        s2s.grad(lambda x, xp, fp, period: np.sum(np.interp(x, xp, fp, period=period))),
+    ):
         with pytest.raises(ValueError, match="non-zero"):
             f(x, x, x, period=0.0) if f is np.interp else f(x, x, x, 0.0)
 
@@ -219,20 +281,38 @@ def test_what_is_nan_has_derivative_zero():
     assert (slope[np.isnan(HOLES)] == 0).all() and np.isfinite(slope).all()
 
 
-@pytest.mark.parametrize("f, message", [
-    (lambda x: np.sum(np.gradient(x, x, edge_order=2)), "np.gradient of samples at unequal distances with edge_order=2"),
-    (lambda x: np.sum(np.argsort(np.stack([x, x]), kind="stable") * x), "a stable np.argsort of something else than a vector"),
-    (lambda x: np.quantile(x, 0.5, method="lower"), "a quantile with method='lower'"),
-    (lambda x: np.sum(np.unwrap(x, discont=4.0)), "np.unwrap with discont="),
-    (lambda x: np.sum(np.vander(x, int(x[0]))), "np.vander with a number of columns that depends on run-time data"),
-    (lambda x: np.sum(np.geomspace(x, 2 * x, 3)), "np.geomspace of less than two numbers, or between arrays"),
-])
+@pytest.mark.parametrize(
+    "f, message",
+    [
+        (
+            lambda x: np.sum(np.gradient(x, x, edge_order=2)),
+            "np.gradient of samples at unequal distances with edge_order=2",
+        ),
+        (
+            lambda x: np.sum(np.argsort(np.stack([x, x]), kind="stable") * x),
+            "a stable np.argsort of something else than a vector",
+        ),
+        (lambda x: np.quantile(x, 0.5, method="lower"), "a quantile with method='lower'"),
+        (lambda x: np.sum(np.unwrap(x, discont=4.0)), "np.unwrap with discont="),
+        (
+            lambda x: np.sum(np.vander(x, int(x[0]))),
+            "np.vander with a number of columns that depends on run-time data",
+        ),
+        (
+            lambda x: np.sum(np.geomspace(x, 2 * x, 3)),
+            "np.geomspace of less than two numbers, or between arrays",
+        ),
+    ],
+)
 def test_refused(f, message):
     with pytest.raises(UnsupportedError, match=message):
         s2s.grad(f)(X)
 
 
-@pytest.mark.parametrize("f, length", [(lambda x: np.sum(np.cross(x[x > -9], x)), 4), (lambda x: np.cross(x, x[:3])[0], 2)])
+@pytest.mark.parametrize(
+    "f, length",
+    [(lambda x: np.sum(np.cross(x[x > -9], x)), 4), (lambda x: np.cross(x, x[:3])[0], 2)],
+)
 def test_cross_of_vectors_of_another_length_than_3_raises(f, length):
     with pytest.raises(ValueError):
         s2s.grad(f)(X[:length])
@@ -249,7 +329,9 @@ def test_the_diagonal_of_a_matrix_that_is_not_square_raises():
 
 
 def test_an_index_that_names_every_axis_beside_an_ellipsis_is_a_number():
-    """NumPy's x[..., -1] of a vector is a view of rank 0: its cotangent must not be cleared before it is read."""
+    """NumPy's x[..., -1] of a vector is a view of rank 0: its cotangent must not be cleared before
+    it is read.
+    """
 
     def f(x, w):
         y = np.empty_like(x)
@@ -259,24 +341,45 @@ def test_an_index_that_names_every_axis_beside_an_ellipsis_is_a_number():
         return np.sum(y * w)
 
     slope, step = s2s.grad(f)(X, Y), 1e-6 * np.eye(9)
-    np.testing.assert_allclose(slope, [(f(X + d, Y) - f(X - d, Y)) / 2e-6 for d in step], rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        slope, [(f(X + d, Y) - f(X - d, Y)) / 2e-6 for d in step], rtol=1e-6, atol=1e-8
+    )
 
 
 def test_the_gradient_of_a_convolution_takes_as_many_steps_as_it():
-    """Of long arrays and short kernels, a full convolution of the cotangent with the array would take the square of its length."""
-    source = s2s.grad(lambda x, y: np.sum(np.sin(np.convolve(x, y))), argnums=(0, 1)).lower(X, Y).source
+    """Of long arrays and short kernels, a full convolution of the cotangent with the array would
+    take the square of its length.
+    """
+    source = (
+        s2s.grad(lambda x, y: np.sum(np.sin(np.convolve(x, y))), argnums=(0, 1)).lower(X, Y).source
+    )
     assert source.count("np.convolve(") == 1 and source.count("np.correlate(") == 2
 
 
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 @pytest.mark.parametrize("function", [np.convolve, np.correlate])
 def test_the_part_of_a_convolution_that_is_kept(function, mode):
-    """Of lengths of any parity; np.correlate conjugates its second argument, and turns the result round where that is longer."""
+    """Of lengths of any parity; np.correlate conjugates its second argument, and turns the result
+    round where that is longer.
+    """
     def f(x, y):
         return function(x, y, mode)
 
     rng = np.random.default_rng(4)
-    for n, m in [(6, 3), (6, 4), (5, 3), (5, 4), (3, 6), (4, 6), (3, 5), (4, 5), (2, 2), (3, 3), (1, 4), (4, 1)]:
+    for n, m in [
+        (6, 3),
+        (6, 4),
+        (5, 3),
+        (5, 4),
+        (3, 6),
+        (4, 6),
+        (3, 5),
+        (4, 5),
+        (2, 2),
+        (3, 3),
+        (1, 4),
+        (4, 1),
+    ]:
         x, y = rng.normal(size=n), rng.normal(size=m)
         for a, b in [(x, y), (x + 1j * x[::-1], y), (x, y - 1j * y[::-1]), (x - 2j, y + 0.5j)]:
             value, dot = s2s.jvp(f, (a, b), (0.5 * a, 0 * b))
@@ -305,7 +408,11 @@ def test_convolutions_are_loops_in_compiled_code(n, m, dtype):
         compiled(x[:0], y)
 
 
-INTEGERS, SINGLE, EDGES = np.array([[1, 2, 5], [9, 3, 200]], np.uint8), A.astype(np.float32), np.array([[np.nan, 1.0, 3.0], [np.inf, 0.5, 2.0]])
+INTEGERS, SINGLE, EDGES = (
+    np.array([[1, 2, 5], [9, 3, 200]], np.uint8),
+    A.astype(np.float32),
+    np.array([[np.nan, 1.0, 3.0], [np.inf, 0.5, 2.0]]),
+)
 CONVERTED = {
     "gradient_of_integers": (lambda a: np.gradient(a, axis=1), INTEGERS.astype(int)),
     "gradient_of_bytes": (lambda a: np.gradient(a, 0.3, axis=0), INTEGERS),

@@ -1,4 +1,6 @@
-"""What records say of dependences, for sparsity patterns: no rule leaves out an element that is read."""
+"""What records say of dependences, for sparsity patterns: no rule leaves out an element that is
+read.
+"""
 
 from __future__ import annotations
 
@@ -52,26 +54,41 @@ CALLS = [  # op, operands, attributes
     ("add_along_axis", (A[:, :2], np.array([[1, 1]] * 3), A), {"axis": 1}),
 ]
 
-MORE = ("max", "linspace", "dct")  # not all of it: a maximum of some elements, both ends, cosines of which some are 0
+# not all of it: a maximum of some elements, both ends, cosines of which some are 0
+MORE = ("max", "linspace", "dct")
 
-@pytest.mark.parametrize("name, xs, attrs", CALLS, ids=[f"{name}-{k}" for k, (name, *_) in enumerate(CALLS)])
+@pytest.mark.parametrize(
+    "name, xs, attrs", CALLS, ids=[f"{name}-{k}" for k, (name, *_) in enumerate(CALLS)]
+)
 def test_dependences_are_what_changes_a_result(name, xs, attrs):
-    """Each element of each operand is changed in turn: the elements of the result that differ then depend on it."""
+    """Each element of each operand is changed in turn: the elements of the result that differ then
+    depend on it.
+    """
     record = RECORDS[name]
-    tracked = [k for k in followed(record) if k < len(xs)] if followed(record) is not ALL else range(len(xs))
+    tracked = (
+        [k for k in followed(record) if k < len(xs)]
+        if followed(record) is not ALL
+        else range(len(xs))
+    )
     tracked = [k for k in tracked if np.asarray(xs[k]).dtype.kind == "f" and k not in record.shapes]
     unions, deps, columns = Unions(sum(np.size(xs[k]) for k in tracked)), [0] * len(xs), 1
     for k in tracked:
         deps[k] = np.arange(columns, columns + np.size(xs[k])).reshape(np.shape(xs[k]))[()]
         columns += np.size(xs[k])
     y = record.evaluate(*xs, **attrs)
-    found = moved(record, deps, xs, attrs) if record.depends is None else record.depends(unions, y, deps, *xs, **attrs)
+    found = (
+        moved(record, deps, xs, attrs)
+        if record.depends is None
+        else record.depends(unions, y, deps, *xs, **attrs)
+    )
     changed = []
     for k in tracked:
         for place in np.ndindex(np.shape(xs[k])):
             other = np.array(xs[k])
             other[place] += 0.37
-            changed.append(np.ravel(record.evaluate(*xs[:k], other[()], *xs[k + 1:], **attrs)) != np.ravel(y))
+            changed.append(
+                np.ravel(record.evaluate(*xs[:k], other[()], *xs[k + 1 :], **attrs)) != np.ravel(y)
+            )
     pattern = unions.matrix(np.ravel(found)).toarray()
     assert tracked and not np.any(np.transpose(changed) & ~pattern)
     if name not in MORE:
@@ -81,4 +98,7 @@ def test_dependences_are_what_changes_a_result(name, xs, attrs):
 def test_a_reader_of_shapes_depends_on_nothing():
     """ones_like(x) is the same for all x."""
     assert RECORDS["ones_like"].depends is nothing
-    np.testing.assert_array_equal(RECORDS["ones_like"].evaluate(A, dtype=None), RECORDS["ones_like"].evaluate(2 * A, dtype=None))
+    np.testing.assert_array_equal(
+        RECORDS["ones_like"].evaluate(A, dtype=None),
+        RECORDS["ones_like"].evaluate(2 * A, dtype=None),
+    )

@@ -1,4 +1,6 @@
-"""Every elementwise op: value, dtype, both modes, second order, and the points where calculus is silent."""
+"""Every elementwise op: value, dtype, both modes, second order, and the points where calculus is
+silent.
+"""
 
 import ast
 import cmath
@@ -26,12 +28,16 @@ from s2s.ops.core.record import FUNCTIONS, METHODS, RECORDS, value
 from s2s.ops.core.shape import sum_to_shape, zeros_of
 
 # not complex_of, which makes complex numbers of real ones: tests/language/test_dtypes.py
-TABLE = {r.name: r for r in vars(ew).values() if getattr(r, "elementwise", False) and r.name != "complex_of"}
+TABLE = {
+    r.name: r
+    for r in vars(ew).values()
+    if getattr(r, "elementwise", False) and r.name != "complex_of"
+}
 MATH = {m.name: m for r, m in define_elementwise.IN_MATH.items() if r in TABLE.values()}
 N = Extent("n", 0, False)
 VECTOR, MATRIX, FLOAT = Array("float64", (N,)), Array("float64", (2, N)), Scalar("float64")
 
-# ------------------------------------------------------------------------------- running rules by hand
+# ---------------------------------------------------------------------------- running rules by hand
 
 
 def traced(types, rule):
@@ -39,12 +45,16 @@ def traced(types, rule):
     block = Block([Value(t, f"x{k}") for k, t in enumerate(types)])
     with Builder(block):
         results = rule(*block.params)
-        block.yields = [value(r) for r in (results if isinstance(results, (list, tuple)) else [results])]
+        block.yields = [
+            value(r) for r in (results if isinstance(results, (list, tuple)) else [results])
+        ]
     return verify(Function("f", block, tupled=isinstance(results, (list, tuple))))
 
 
 def contributions(record, bar, y, xs):
-    return [zeros_of(x) if c is None else c for x, c in zip(xs, record.vjp(bar, y, *xs), strict=True)]
+    return [
+        zeros_of(x) if c is None else c for x, c in zip(xs, record.vjp(bar, y, *xs), strict=True)
+    ]
 
 
 def pushed(params, y, dots):
@@ -74,22 +84,66 @@ def text(v):
     return ast.unparse(expression(v))
 
 
-# -------------------------------------------------------------------------------------------- points
+# ------------------------------------------------------------------------------------------- points
 
 UNIT = [0.2, 0.55, 0.9]
-POINTS = {"arccosh": [1.1, 2.0, 5.0], "log": [0.1, 1.0, 7.0], "log2": [0.1, 1.0, 7.0], "log10": [0.1, 1.0, 7.0],
-          "log1p": [-0.5, 0.1, 7.0], "sqrt": [0.1, 1.0, 7.0], "cbrt": [0.3, 2.0, 9.0], "reciprocal": [-0.4, 0.5, 3.0],
-          "arcsin": UNIT, "arccos": UNIT, "arctanh": UNIT, "sinc": [-1.3, 0.01, 0.4]}
+POINTS = {
+    "arccosh": [1.1, 2.0, 5.0],
+    "log": [0.1, 1.0, 7.0],
+    "log2": [0.1, 1.0, 7.0],
+    "log10": [0.1, 1.0, 7.0],
+    "log1p": [-0.5, 0.1, 7.0],
+    "sqrt": [0.1, 1.0, 7.0],
+    "cbrt": [0.3, 2.0, 9.0],
+    "reciprocal": [-0.4, 0.5, 3.0],
+    "arcsin": UNIT,
+    "arccos": UNIT,
+    "arctanh": UNIT,
+    "sinc": [-1.3, 0.01, 0.4],
+}
 ANYWHERE = [-1.3, 0.4, 2.1]
-PAIRS = {"power": ([0.3, 1.7, 2.5], [1.5, -2.2, 3.0]), "floor_divide": ([5.3, -4.7, 2.2], [2.0, 3.1, -0.7]),
-         "remainder": ([5.3, -4.7, 2.2], [2.0, 3.1, -0.7]), "fmod": ([5.3, -4.7, 2.2], [2.0, 3.1, -0.7]),
-         "copysign": ([5.3, -4.7, -2.2], [-2.0, 3.1, -0.7])}
+PAIRS = {
+    "power": ([0.3, 1.7, 2.5], [1.5, -2.2, 3.0]),
+    "floor_divide": ([5.3, -4.7, 2.2], [2.0, 3.1, -0.7]),
+    "remainder": ([5.3, -4.7, 2.2], [2.0, 3.1, -0.7]),
+    "fmod": ([5.3, -4.7, 2.2], [2.0, 3.1, -0.7]),
+    "copysign": ([5.3, -4.7, -2.2], [-2.0, 3.1, -0.7]),
+}
 TWO = ([0.3, -1.7, 2.5], [1.5, -2.2, 0.7])
 SCALARS_ONLY = {"max_", "min_", "abs_", "select", "not_", "and_", "or_"}
-WIDE = {"single_quotient": "divide"}  # what is in single precision is judged by its twin, whose differences have digits
-HOLOMORPHIC = {"add", "subtract", "multiply", "divide", "power", "negative", "positive", "exp", "exp2", "expm1", "log", "log2", "log10",
-               "log1p", "sqrt", "square", "reciprocal", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh",
-               "cosh", "tanh", "arcsinh", "arccosh", "arctanh"}
+# what is in single precision is judged by its twin, whose differences have digits
+WIDE = {"single_quotient": "divide"}
+HOLOMORPHIC = {
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "power",
+    "negative",
+    "positive",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sqrt",
+    "square",
+    "reciprocal",
+    "sin",
+    "cos",
+    "tan",
+    "arcsin",
+    "arccos",
+    "arctan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "arcsinh",
+    "arccosh",
+    "arctanh",
+}
 
 
 def operands(name):
@@ -123,7 +177,9 @@ def wiggled(record, xs, k):
 
 
 def tolerance(name):
-    """Four units in the last place of single precision, or what central differences are good for."""
+    """Four units in the last place of single precision, or what central differences are good
+    for.
+    """
     return 4 * np.finfo(np.float32).eps if name in WIDE else 1e-7
 
 
@@ -131,7 +187,7 @@ def close(a, b, tolerance=1e-7):
     np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
 
 
-# --------------------------------------------------------------------------------------- derivatives
+# -------------------------------------------------------------------------------------- derivatives
 
 
 @pytest.mark.parametrize("name", differentiable())
@@ -140,7 +196,9 @@ def test_derivative_in_reverse_and_forwards(name):
     lanes = [tuple(x[k] for x in xs) for k in range(3)] if name in SCALARS_ONLY else [tuple(xs)]
     for xs in lanes:
         types = [Scalar(x.dtype.name) if np.ndim(x) == 0 else Array(x.dtype.name, (N,)) for x in xs]
-        reverse = traced([*types, types[-1]], lambda *v: contributions(record, v[-1], record(*v[:-1]), v[:-1]))
+        reverse = traced(
+            [*types, types[-1]], lambda *v: contributions(record, v[-1], record(*v[:-1]), v[:-1])
+        )
         bar = np.full(np.shape(xs[-1]), 1.5)
         x_bars = interpret(reverse, *xs, bar[()])
         for k, x in enumerate(xs):
@@ -171,7 +229,9 @@ def test_second_order(name):
         first = traced(types, lambda *v, k=k: contributions(wide, value(1.0), wide(*v), v)[k])
 
         def slope(*v, k=k):
-            dot = pushed(v[:-1], rule(*v[:-1]), [v[-1] if j == k else None for j in range(len(types))])
+            dot = pushed(
+                v[:-1], rule(*v[:-1]), [v[-1] if j == k else None for j in range(len(types))]
+            )
             return value(0.0) if dot is None else dot
 
         h = 1e-6
@@ -181,7 +241,10 @@ def test_second_order(name):
 
 
 @pytest.mark.parametrize("name", [n for n in differentiable() if n not in SCALARS_ONLY])
-@pytest.mark.parametrize("shapes", [((2, 3), (3,), ()), ((3,), (2, 3), (1, 3)), ((1, 3), (2, 1), (2, 3)), ((), (3,), (2, 3))])
+@pytest.mark.parametrize(
+    "shapes",
+    [((2, 3), (3,), ()), ((3,), (2, 3), (1, 3)), ((1, 3), (2, 1), (2, 3)), ((), (3,), (2, 3))],
+)
 def test_dot_product_identity_under_broadcasting(name, shapes):
     record, columns = TABLE[name], operands(name)
     xs = [np.resize(c, shape)[()] for c, shape in zip(columns, shapes)]
@@ -191,14 +254,23 @@ def test_dot_product_identity_under_broadcasting(name, shapes):
         y = record.evaluate(*xs)
         bar = rng.normal(size=np.shape(y))[()]
         dots = [rng.normal(size=np.shape(x))[()] for x in xs]
-        reverse = traced([*types, _type(bar, symbolic)], lambda *v: contributions(record, v[-1], record(*v[:-1]), v[:-1]))
-        forward = traced([*types, *types], lambda *v: record.jvp(v[len(xs):], record(*v[:len(xs)]), *v[:len(xs)]))
+        reverse = traced(
+            [*types, _type(bar, symbolic)],
+            lambda *v: contributions(record, v[-1], record(*v[:-1]), v[:-1]),
+        )
+        forward = traced(
+            [*types, *types],
+            lambda *v: record.jvp(v[len(xs) :], record(*v[: len(xs)]), *v[: len(xs)]),
+        )
         x_bars = interpret(reverse, *xs, bar)
         y_dot = interpret(forward, *xs, *[d if x.dtype != bool else x for d, x in zip(dots, xs)])
         assert np.shape(y_dot) == np.shape(y)
         for x_bar, x in zip(x_bars, xs):
             assert np.shape(x_bar) == np.shape(x)
-        close(np.sum(bar * y_dot), sum(np.sum(b * d) for b, d, x in zip(x_bars, dots, xs) if x.dtype != bool))
+        close(
+            np.sum(bar * y_dot),
+            sum(np.sum(b * d) for b, d, x in zip(x_bars, dots, xs) if x.dtype != bool),
+        )
 
 
 def _type(x, symbolic):
@@ -218,8 +290,13 @@ def test_math_is_numpy_of_one_number(name):
         y = interpret(f, *xs)
         assert type(y) in (float, int, bool) and f.results[0].type.weak
         close(y, record.evaluate(*xs))
-        ours, theirs = (traced([Scalar("float64", True)] * len(xs), lambda *v: contributions(r, value(1.0), r(*v), v))
-                        for r in (twin, record))
+        ours, theirs = (
+            traced(
+                [Scalar("float64", True)] * len(xs),
+                lambda *v: contributions(r, value(1.0), r(*v), v),
+            )
+            for r in (twin, record)
+        )
         close(interpret(ours, *xs), interpret(theirs, *xs))
 
 
@@ -230,7 +307,7 @@ def test_math_derivatives_stay_in_math():
         assert text(sin.vjp(bar, sin(x), x)[0]) == "bar * math.cos(x)"
 
 
-# --------------------------------------------------------------------------------------------- dtypes
+# ------------------------------------------------------------------------------------------- dtypes
 
 DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
           "float16", "float32", "float64", "complex64", "complex128")
@@ -247,10 +324,17 @@ def test_dtype_is_numpys(name):
         arrays = [np.ones(2, d) for d in ("bool", "int64", "float32", "float64", "complex128")]
     kinds = [*arrays, *WEAK, *(np.float32(1), np.int64(1), np.bool_(True))]
     for xs in itertools.product(*[kinds] * count):
-        types = [Scalar(np.result_type(type(x)).name, True) if type(x) in (bool, int, float, complex) else
-                 Scalar(x.dtype.name) if np.ndim(x) == 0 else Array(x.dtype.name, (2,)) for x in xs]
+        types = [
+            Scalar(np.result_type(type(x)).name, True)
+            if type(x) in (bool, int, float, complex)
+            else Scalar(x.dtype.name)
+            if np.ndim(x) == 0
+            else Array(x.dtype.name, (2,))
+            for x in xs
+        ]
         if name == "power" and OLD_NUMPY and isinstance(types[0], Array) and types[1] in STRONG:
-            continue  # there the dtype of `array ** np.float32(1)` depends on the number, not on its type
+            # there the dtype of `array ** np.float32(1)` depends on the number, not on its type
+            continue
         with Builder(), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             try:
@@ -287,8 +371,14 @@ def test_complex_operands_follow_the_holomorphic_rule():
     for name in sorted(HOLOMORPHIC - {"power"}):
         record = TABLE[name]
         xs = [z, z[::-1] * 1j][:len(record.partials)]
-        bars = interpret(traced([kind] * (len(xs) + 1), lambda *v: contributions(record, v[-1], record(*v[:-1]), v[:-1])),
-                         *xs, np.full(2, 2.0 - 1j))
+        bars = interpret(
+            traced(
+                [kind] * (len(xs) + 1),
+                lambda *v: contributions(record, v[-1], record(*v[:-1]), v[:-1]),
+            ),
+            *xs,
+            np.full(2, 2.0 - 1j),
+        )
         for k, x_bar in enumerate(bars):
             up, down = ([x + s * 1e-6 if j == k else x for j, x in enumerate(xs)] for s in (1, -1))
             close(x_bar, (2.0 - 1j) * (record.evaluate(*up) - record.evaluate(*down)) / 2e-6, 1e-6)
@@ -298,11 +388,17 @@ def test_real_parts_where_real_meets_complex():
     kind = Array("complex128", (2,))
     z = np.array([0.3 + 0.4j, -1.2 + 0.5j])
     dot = np.array([1.0 - 2j, 0.5j])
-    for record, expected in ((ew.absolute, np.real(dot * np.conj(z)) / np.abs(z)), (ew.real, dot.real), (ew.imag, dot.imag)):
+    for record, expected in (
+        (ew.absolute, np.real(dot * np.conj(z)) / np.abs(z)),
+        (ew.real, dot.real),
+        (ew.imag, dot.imag),
+    ):
         forward = traced([kind, kind], lambda x, d: record.jvp([d], record(x), x))
         close(interpret(forward, z, dot), expected)
         assert forward.results[0].type.dtype == "float64"
-        reverse = traced([kind, Array("float64", (2,))], lambda x, b: record.vjp(b, record(x), x)[0])
+        reverse = traced(
+            [kind, Array("float64", (2,))], lambda x, b: record.vjp(b, record(x), x)[0]
+        )
         assert reverse.results[0].type.dtype == "complex128"
         bar = np.array([1.0, 3.0])
         close(np.sum(interpret(reverse, z, bar) * dot).real, np.sum(bar * expected))
@@ -317,7 +413,10 @@ def test_real_parts_where_real_meets_complex():
 
 def gradient(record, *xs):
     types = [Scalar("float64") for _ in xs]
-    return interpret(traced(types, lambda *v: contributions(record, value(1.0), record(*v), v)), *map(np.float64, xs))
+    return interpret(
+        traced(types, lambda *v: contributions(record, value(1.0), record(*v), v)),
+        *map(np.float64, xs),
+    )
 
 
 def test_ties_are_halved():
@@ -343,14 +442,20 @@ def test_power_at_zero_and_below():
 
 
 def test_power_series_at_zero_in_python():
-    f = traced([Scalar("float64", True), Scalar("int64", True)], lambda x, n: contributions(ew.power, value(1.0), x ** n, (x, n))[0])
+    f = traced(
+        [Scalar("float64", True), Scalar("int64", True)],
+        lambda x, n: contributions(ew.power, value(1.0), x**n, (x, n))[0],
+    )
     assert [interpret(f, 0.0, n) for n in range(3)] == [0.0, 1.0, 0.0]
 
 
 def test_where_masks_before_it_multiplies():
     c, bar = np.array([True, False]), np.array([2.0, np.inf])
     kind = Array("float64", (2,))
-    f = traced([Array("bool", (2,)), kind, kind, kind], lambda c, a, b, bar: ew.where.vjp(bar, ew.where(c, a, b), c, a, b)[1:])
+    f = traced(
+        [Array("bool", (2,)), kind, kind, kind],
+        lambda c, a, b, bar: ew.where.vjp(bar, ew.where(c, a, b), c, a, b)[1:],
+    )
     a_bar, b_bar = interpret(f, c, bar, bar, bar)
     assert a_bar.tolist() == [2.0, 0.0] and b_bar.tolist() == [0.0, np.inf]
 
@@ -367,9 +472,17 @@ def test_sinc_at_zero_to_second_order():
     close(interpret(traced([FLOAT, FLOAT], slope), np.float64(0.0), 1.0), -math.pi ** 2 / 3)
 
 
-@pytest.mark.parametrize("x, lo, hi, expected", [
-    (-1.0, 0.0, 2.0, (0, 1, 0)), (3.0, 0.0, 2.0, (0, 0, 1)), (1.0, 0.0, 2.0, (1, 0, 0)), (1.0, 3.0, 2.0, (0, 0, 1)),
-    (0.0, 0.0, 2.0, (0.5, 0.5, 0)), (2.0, 0.0, 2.0, (0.5, 0, 0.5))])
+@pytest.mark.parametrize(
+    "x, lo, hi, expected",
+    [
+        (-1.0, 0.0, 2.0, (0, 1, 0)),
+        (3.0, 0.0, 2.0, (0, 0, 1)),
+        (1.0, 0.0, 2.0, (1, 0, 0)),
+        (1.0, 3.0, 2.0, (0, 0, 1)),
+        (0.0, 0.0, 2.0, (0.5, 0.5, 0)),
+        (2.0, 0.0, 2.0, (0.5, 0, 0.5)),
+    ],
+)
 def test_clip_follows_what_it_returns_and_halves_ties(x, lo, hi, expected):
     kind = Array("float64", (1,))
     f = traced([kind] * 4, lambda *v: ew.clip.vjp(v[-1], ew.clip(*v[:-1]), *v[:-1]))
@@ -377,7 +490,7 @@ def test_clip_follows_what_it_returns_and_halves_ties(x, lo, hi, expected):
     assert tuple(b.item() for b in bars) == expected
 
 
-# --------------------------------------------------------------------------------------- how it reads
+# ------------------------------------------------------------------------------------- how it reads
 
 
 @pytest.mark.parametrize("record, expected", [
@@ -396,11 +509,22 @@ def test_contributions_read_well(record, expected):
             xs[0] = Value(Array("bool", (N,)), "a")
         y = record(*xs)
         y.name = "y"
-        assert [None if v is None else text(v) for v in record.vjp(Value(y.type, "bar"), y, *xs)] == expected
+        assert [
+            None if v is None else text(v) for v in record.vjp(Value(y.type, "bar"), y, *xs)
+        ] == expected
 
 
-@pytest.mark.parametrize("n, expected", [(2, "2 * bar * x"), (3, "3 * bar * x ** 2"), (0.5, "0.5 * bar / y"), (1, "bar"),
-                                         (-1, "-(bar * x ** -2)"), (2.5, "2.5 * bar * x ** 1.5")])
+@pytest.mark.parametrize(
+    "n, expected",
+    [
+        (2, "2 * bar * x"),
+        (3, "3 * bar * x ** 2"),
+        (0.5, "0.5 * bar / y"),
+        (1, "bar"),
+        (-1, "-(bar * x ** -2)"),
+        (2.5, "2.5 * bar * x ** 1.5"),
+    ],
+)
 def test_powers_read_well(n, expected):
     with Builder():
         x = Value(VECTOR, "x")
@@ -416,7 +540,8 @@ def test_the_seed_is_multiplied_away():
         x = Value(FLOAT, "x")
         assert text(times(value(1.0), 2 * x)) == "2 * x"
         assert text(times(value(1.0), ew.cos(x))) == "np.cos(x)"
-        assert text(times(Value(FLOAT, "y_bar"), 2 * x)) == "y_bar * (2 * x)"  # y_bar may become 1.0
+        # y_bar may become 1.0
+        assert text(times(Value(FLOAT, "y_bar"), 2 * x)) == "y_bar * (2 * x)"
 
 
 def test_numbers_are_multiplied_out():
@@ -444,7 +569,9 @@ def test_masks_stay_outermost():
 
 
 def test_the_side_not_taken_makes_no_nan():
-    """The gradient of where(x > 0, x * log(x), 0) at 0, with no second `where` around the logarithm."""
+    """The gradient of where(x > 0, x * log(x), 0) at 0, with no second `where` around the
+    logarithm.
+    """
     with Builder(Block([Value(VECTOR, "x")])) as builder, np.errstate(all="ignore"):
         (x,) = builder.block.params
         c, log = x > 0, ew.log(x)
@@ -452,7 +579,11 @@ def test_the_side_not_taken_makes_no_nan():
         t_bar = ew.where.vjp(value(1.0) * ew.exp(0 * x), ew.where(c, t, 0.0), c, t, 0.0)[1]
         x_bar, log_bar = ew.multiply.vjp(t_bar, t, x, log)
         builder.block.yields = [x_bar + ew.log.vjp(log_bar, log, x)[0]]
-        assert interpret(Function("f", builder.block), np.array([0.0, 1.0, -1.0])).tolist() == [0, 1, 0]
+        assert interpret(Function("f", builder.block), np.array([0.0, 1.0, -1.0])).tolist() == [
+            0,
+            1,
+            0,
+        ]
 
 
 def test_forward_mode_chooses_between_tangents():
@@ -470,7 +601,7 @@ def test_user_values_stay_whole():
         assert text(ew.multiply.vjp(bar, w * t, w, t)[0]) == "bar * t"
 
 
-# ---------------------------------------------------------------------------------------------- folds
+# -------------------------------------------------------------------------------------------- folds
 
 SPECIAL = [0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan]
 
@@ -479,12 +610,33 @@ def bits(x):
     return np.asarray(x).dtype.str, np.asarray(x).tobytes()
 
 
-@pytest.mark.parametrize("rule", [
-    lambda x, y: x * 1, lambda x, y: 1 * x, lambda x, y: x * 1.0, lambda x, y: x * -1, lambda x, y: x / 1, lambda x, y: x - 0,
-    lambda x, y: x - (-y), lambda x, y: x + (-y), lambda x, y: (-x) + y, lambda x, y: (-x) * y, lambda x, y: x * (-y),
-    lambda x, y: (-x) * (-y), lambda x, y: (-x) / y, lambda x, y: ew.negative(ew.negative(x)), lambda x, y: x ** 1, lambda x, y: x + 0,
-    lambda x, y: x * 0, lambda x, y: 0 - x, lambda x, y: x - 0.0, lambda x, y: x - (-0.0), lambda x, y: x - (-1.5), lambda x, y: x / -y - (-1.0),
-])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        lambda x, y: x * 1,
+        lambda x, y: 1 * x,
+        lambda x, y: x * 1.0,
+        lambda x, y: x * -1,
+        lambda x, y: x / 1,
+        lambda x, y: x - 0,
+        lambda x, y: x - (-y),
+        lambda x, y: x + (-y),
+        lambda x, y: (-x) + y,
+        lambda x, y: (-x) * y,
+        lambda x, y: x * (-y),
+        lambda x, y: (-x) * (-y),
+        lambda x, y: (-x) / y,
+        lambda x, y: ew.negative(ew.negative(x)),
+        lambda x, y: x**1,
+        lambda x, y: x + 0,
+        lambda x, y: x * 0,
+        lambda x, y: 0 - x,
+        lambda x, y: x - 0.0,
+        lambda x, y: x - (-0.0),
+        lambda x, y: x - (-1.5),
+        lambda x, y: x / -y - (-1.0),
+    ],
+)
 def test_folds_are_exact(rule):
     grid = [np.array(p) for p in zip(*itertools.product(SPECIAL, SPECIAL))]
     with np.errstate(all="ignore"):
@@ -517,7 +669,12 @@ def test_index_arithmetic_folds():
 def test_python_numbers_fold_as_python_computes_them():
     with Builder():
         a, b = value(7), value(2)
-        assert [(a / b).constant, (a // b).constant, (a % b).constant, (a ** b).constant] == [3.5, 3, 1, 49]
+        assert [(a / b).constant, (a // b).constant, (a % b).constant, (a**b).constant] == [
+            3.5,
+            3,
+            1,
+            49,
+        ]
         assert type((a / b).constant) is float and type((a // b).constant) is int
         assert (value(1) / value(0)).op.name == "divide"  # the run raises it
         assert value(-7) // 2 is not None and (value(-7) // 2).constant == -4
@@ -533,23 +690,38 @@ def test_functions_of_constants_do_not_fold():
 
 def test_python_operators_keep_python_numbers():
     INT, REAL = Scalar("int64", True), Scalar("float64", True)
-    for rule, kinds, args in ((lambda a, b: a // b, [INT, INT], (-7, 2)), (lambda a, b: a % b, [INT, INT], (-7, 2)),
-                              (lambda a, b: a ** b, [INT, INT], (3, 4)), (lambda a, b: a / b, [INT, INT], (1, 2)),
-                              (lambda a, b: a * b, [INT, REAL], (2, 1.5))):
+    for rule, kinds, args in (
+        (lambda a, b: a // b, [INT, INT], (-7, 2)),
+        (lambda a, b: a % b, [INT, INT], (-7, 2)),
+        (lambda a, b: a**b, [INT, INT], (3, 4)),
+        (lambda a, b: a / b, [INT, INT], (1, 2)),
+        (lambda a, b: a * b, [INT, REAL], (2, 1.5)),
+    ):
         f = traced(kinds, rule)
         y = interpret(f, *args)
         assert y == rule(*args) and type(y) is type(rule(*args))
         assert f.results[0].type.weak and f.results[0].type.dtype == np.dtype(type(y)).name
 
 
-# ---------------------------------------------------------------------------------- calls and conversions
+# ---------------------------------------------------------------------------- calls and conversions
 
 
 def called(function, *args, **keywords):
     xs = [a for a in args if not isinstance(a, tuple)]
-    kinds = [Scalar("float64", True) if type(x) is float else Scalar("int64", True) if type(x) is int
-             else Array(x.dtype.name, x.shape) for x in xs]
-    return interpret(traced(kinds, lambda *v: FUNCTIONS[function](*v, **{k: value(x) for k, x in keywords.items()})), *xs)
+    kinds = [
+        Scalar("float64", True)
+        if type(x) is float
+        else Scalar("int64", True)
+        if type(x) is int
+        else Array(x.dtype.name, x.shape)
+        for x in xs
+    ]
+    return interpret(
+        traced(
+            kinds, lambda *v: FUNCTIONS[function](*v, **{k: value(x) for k, x in keywords.items()})
+        ),
+        *xs,
+    )
 
 
 def test_calls_with_optional_arguments():
@@ -564,11 +736,17 @@ def test_calls_with_optional_arguments():
     assert called(np.isclose, x, x + 1e-9).all() and not called(np.isclose, x, x + 1e-3).any()
     assert type(interpret(traced([Scalar("float64")], METHODS["item"]), np.float64(2))) is float
     assert called(operator.add, 2, 3) == 5 and called(np.nan_to_num, x).tolist() == x.tolist()
-    assert called(divmod, 7, 2) == (3, 1) and called(abs, -2.0) == 2.0 and type(called(abs, -2)) is int
+    assert (
+        called(divmod, 7, 2) == (3, 1) and called(abs, -2.0) == 2.0 and type(called(abs, -2)) is int
+    )
 
 
 def test_conversions():
-    assert type(called(float, 2)) is float and type(called(int, 2.7)) is int and called(bool, 0.0) is False
+    assert (
+        type(called(float, 2)) is float
+        and type(called(int, 2.7)) is int
+        and called(bool, 0.0) is False
+    )
     assert type(called(np.float32, 2.0)) is np.float32 and type(called(np.float64, 2)) is np.float64
     x = np.array([1.0, 2.0], "float32")
     f = traced([Array("float32", (2,))], lambda v: METHODS["astype"](v, value(np.float64)))
@@ -605,10 +783,16 @@ def test_unknown_ranks_need_no_summing_where_shapes_are_the_same():
         x, w = Value(Unknown("s", None), "x"), Value(Unknown("r", None), "w")
         y = ew.sin(x)
         y.name = "y"
-        assert y.type == Unknown("s") and text(ew.sin.vjp(Value(y.type, "bar"), y, x)[0]) == "bar * np.cos(x)"
+        assert (
+            y.type == Unknown("s")
+            and text(ew.sin.vjp(Value(y.type, "bar"), y, x)[0]) == "bar * np.cos(x)"
+        )
         z = x * w
         assert z.type == Unknown("r|s") and (x < w).type.dtype == "bool"
-        assert text(ew.multiply.jvp([Value(x.type, "x_dot"), Value(w.type, "w_dot")], z, x, w)) == "x_dot * w + w_dot * x"
+        assert (
+            text(ew.multiply.jvp([Value(x.type, "x_dot"), Value(w.type, "w_dot")], z, x, w))
+            == "x_dot * w + w_dot * x"
+        )
 
 
 def test_sum_to_shape():
@@ -633,7 +817,9 @@ def test_rounding_to_integers_is_one_instruction():
 
     x = np.array([-2.5, -0.5, -0.2, 0.0, 0.5, 1.5, 2.5, 1e16, np.nan])
     assert "np.rint(" in s2s.jit(rounded).lower(x).loops
-    np.testing.assert_array_equal(s2s.jit(lambda x: np.round(x))(x).view(np.int64), np.round(x).view(np.int64))
+    np.testing.assert_array_equal(
+        s2s.jit(lambda x: np.round(x))(x).view(np.int64), np.round(x).view(np.int64)
+    )
     for dtype in (np.float32, np.int64, np.complex128):
         y = x[:-1].astype(dtype)
         got = s2s.jit(lambda y: np.round(y))(y)
@@ -654,7 +840,13 @@ def test_slopes_of_an_angle_over_the_whole_range(function):
 
     slopes = s2s.grad(angle, argnums=(0, 1))
     for size in RANGE:
-        for y, x in ((size, size), (-3 * size, 2 * size), (size, -1e-3 * size), (0.0, size), (size, 0.0)):
+        for y, x in (
+            (size, size),
+            (-3 * size, 2 * size),
+            (size, -1e-3 * size),
+            (0.0, size),
+            (size, 0.0),
+        ):
             exact = fractions.Fraction(x) ** 2 + fractions.Fraction(y) ** 2
             wanted = float(fractions.Fraction(x) / exact), float(-fractions.Fraction(y) / exact)
             np.testing.assert_allclose(slopes(y, x), wanted, rtol=1e-14)
@@ -662,14 +854,23 @@ def test_slopes_of_an_angle_over_the_whole_range(function):
             np.testing.assert_allclose(forward, wanted, rtol=1e-14)
             if 1e-100 < size < 1e100:
                 second = -2 * fractions.Fraction(x) * fractions.Fraction(y) / exact**2
-                np.testing.assert_allclose(s2s.grad(lambda y, x: slopes(y, x)[0])(y, x), float(second), rtol=1e-13)
+                np.testing.assert_allclose(
+                    s2s.grad(lambda y, x: slopes(y, x)[0])(y, x), float(second), rtol=1e-13
+                )
 
 
 def test_slopes_of_math_fmod_do_not_raise():
     slopes = s2s.grad(lambda x, y: math.fmod(x, y), argnums=(0, 1))
-    for x, y, wanted in ((7.5, 2.0, -3.0), (3.0, math.nan, math.nan), (1e308, 1e-10, -math.inf), (math.nan, 2.0, math.nan)):
+    for x, y, wanted in (
+        (7.5, 2.0, -3.0),
+        (3.0, math.nan, math.nan),
+        (1e308, 1e-10, -math.inf),
+        (math.nan, 2.0, math.nan),
+    ):
         np.testing.assert_array_equal(slopes(x, y), (1.0, wanted))
-        np.testing.assert_array_equal(s2s.jvp(lambda x, y: math.fmod(x, y), (x, y), (0.0, 1.0))[1], wanted)
+        np.testing.assert_array_equal(
+            s2s.jvp(lambda x, y: math.fmod(x, y), (x, y), (0.0, 1.0))[1], wanted
+        )
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -677,16 +878,23 @@ def test_slopes_of_np_angle_over_the_whole_range():
     z = np.array([1.0 + 2.0j, -3.0 + 1.0j])
     for size in RANGE:
         wanted = s2s.grad(lambda z: np.sum(np.angle(z)))(z)
-        np.testing.assert_allclose(s2s.grad(lambda z: np.sum(np.angle(z)))(z * size) * size, wanted, rtol=1e-13)
-        assert s2s.grad(lambda z: cmath.phase(z))(complex(z[0]) * size) * size == pytest.approx(complex(wanted[0]), rel=1e-13)
+        np.testing.assert_allclose(
+            s2s.grad(lambda z: np.sum(np.angle(z)))(z * size) * size, wanted, rtol=1e-13
+        )
+        assert s2s.grad(lambda z: cmath.phase(z))(complex(z[0]) * size) * size == pytest.approx(
+            complex(wanted[0]), rel=1e-13
+        )
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_slopes_of_sinc_arcsinh_and_expm1_are_mpmaths():
     mp = pytest.importorskip("mpmath")
     tiny = [1e-300, 1e-20, 1e-9, 1e-5, 0.09, 0.11, 0.5, 3.3]
-    points = {np.sinc: (lambda x: mp.sinc(mp.pi * x), [0.0, *tiny]), np.arcsinh: (mp.asinh, [0.0, 1e-9, 2.0, 1e100, 1e170, 1e300]),
-              np.expm1: (mp.expm1, [-700.0, -300.0, -40.0, -20.0, -1e-9, 0.0, 1e-300, 3.0])}
+    points = {
+        np.sinc: (lambda x: mp.sinc(mp.pi * x), [0.0, *tiny]),
+        np.arcsinh: (mp.asinh, [0.0, 1e-9, 2.0, 1e100, 1e170, 1e300]),
+        np.expm1: (mp.expm1, [-700.0, -300.0, -40.0, -20.0, -1e-9, 0.0, 1e-300, 3.0]),
+    }
     for function, (exact, at) in points.items():
         at = np.array([*(-x for x in at if x and function is not np.expm1), *at])
 
@@ -698,39 +906,82 @@ def test_slopes_of_sinc_arcsinh_and_expm1_are_mpmaths():
 
         with mp.workdps(50):
             if function is np.sinc:
-                first = [float(-mp.pi * mp.sqrt(1 / (2 * x)) * mp.besselj(1.5, mp.pi * x)) if x > 0 else 0.0 for x in map(mp.mpf, abs(at))] * np.sign(at)
+                first = [
+                    float(-mp.pi * mp.sqrt(1 / (2 * x)) * mp.besselj(1.5, mp.pi * x))
+                    if x > 0
+                    else 0.0
+                    for x in map(mp.mpf, abs(at))
+                ] * np.sign(at)
                 second = [float(mp.diff(exact, mp.mpf(x), 2, h=mp.mpf(10) ** -12)) for x in at]
             else:
-                first = [float(1 / mp.hypot(x, 1) if function is np.arcsinh else mp.exp(x)) for x in at]
-                second = [float(-mp.mpf(x) / mp.hypot(x, 1) ** 3 if function is np.arcsinh else mp.exp(x)) for x in at]
+                first = [
+                    float(1 / mp.hypot(x, 1) if function is np.arcsinh else mp.exp(x)) for x in at
+                ]
+                second = [
+                    float(-mp.mpf(x) / mp.hypot(x, 1) ** 3 if function is np.arcsinh else mp.exp(x))
+                    for x in at
+                ]
         slope, slopes = s2s.grad(of_number), s2s.grad(of_arrays)
         np.testing.assert_allclose(slopes(at), first, rtol=1e-13)
         np.testing.assert_allclose([slope(x) for x in at], first, rtol=1e-13)
         np.testing.assert_allclose(s2s.vmap(slope)(at), first, rtol=1e-13)
-        np.testing.assert_allclose([s2s.jvp(of_number, (x,), (1.0,))[1] for x in at], first, rtol=1e-13)
-        np.testing.assert_allclose(s2s.grad(lambda x: np.sum(slopes(x)))(at), second, rtol=1e-11, atol=1e-300)  # noqa: B023
-        np.testing.assert_allclose([s2s.jvp(slope, (x,), (1.0,))[1] for x in at], second, rtol=1e-11, atol=1e-300)
+        np.testing.assert_allclose(
+            [s2s.jvp(of_number, (x,), (1.0,))[1] for x in at], first, rtol=1e-13
+        )
+        np.testing.assert_allclose(
+            s2s.grad(lambda x: np.sum(slopes(x)))(at), second, rtol=1e-11, atol=1e-300
+        )  # noqa: B023
+        np.testing.assert_allclose(
+            [s2s.jvp(slope, (x,), (1.0,))[1] for x in at], second, rtol=1e-11, atol=1e-300
+        )
 
 
 @pytest.mark.compile
 def test_such_slopes_in_native_code():
     x = np.array([0.0, 1e-300, 1e-9, 0.09, 0.5, -1e-5])
-    for of_arrays, at in ((lambda x: np.sum(np.sinc(x)), x), (lambda x: np.sum(np.arctan2(x[:3], x[3:])), np.array([1e-170, 1e170, 2.0, 1e-170, 2e170, 1.0])),
-                          (lambda x: np.sum(np.logaddexp(x[:3], x[3:])), np.array([np.inf, -np.inf, 1.0, 0.0, -np.inf, -np.inf]))):
+    for of_arrays, at in (
+        (lambda x: np.sum(np.sinc(x)), x),
+        (
+            lambda x: np.sum(np.arctan2(x[:3], x[3:])),
+            np.array([1e-170, 1e170, 2.0, 1e-170, 2e170, 1.0]),
+        ),
+        (
+            lambda x: np.sum(np.logaddexp(x[:3], x[3:])),
+            np.array([np.inf, -np.inf, 1.0, 0.0, -np.inf, -np.inf]),
+        ),
+    ):
         with np.errstate(all="ignore"):
-            np.testing.assert_allclose(s2s.jit(s2s.grad(of_arrays))(at), s2s.grad(of_arrays)(at), rtol=1e-13)
+            np.testing.assert_allclose(
+                s2s.jit(s2s.grad(of_arrays))(at), s2s.grad(of_arrays)(at), rtol=1e-13
+            )
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("function", [np.logaddexp, np.logaddexp2])
 def test_slopes_of_logaddexp_of_infinities(function):
-    """The limits; that at two of -inf is 0, as of a sum of nothing, and at two of inf there is none."""
+    """The limits; that at two of -inf is 0, as of a sum of nothing, and at two of inf there is
+    none.
+    """
     inf, nan = np.inf, np.nan
-    pairs = {(inf, 0.0): (1.0, 0.0), (0.0, inf): (0.0, 1.0), (inf, -inf): (1.0, 0.0), (-inf, inf): (0.0, 1.0), (-inf, 0.0): (0.0, 1.0),
-             (0.0, -inf): (1.0, 0.0), (-inf, -inf): (0.0, 0.0), (inf, inf): (nan, nan), (0.0, 0.0): (0.5, 0.5), (nan, 0.0): (nan, nan)}
+    pairs = {
+        (inf, 0.0): (1.0, 0.0),
+        (0.0, inf): (0.0, 1.0),
+        (inf, -inf): (1.0, 0.0),
+        (-inf, inf): (0.0, 1.0),
+        (-inf, 0.0): (0.0, 1.0),
+        (0.0, -inf): (1.0, 0.0),
+        (-inf, -inf): (0.0, 0.0),
+        (inf, inf): (nan, nan),
+        (0.0, 0.0): (0.5, 0.5),
+        (nan, 0.0): (nan, nan),
+    }
     a, b = np.array(list(pairs)).T
     slopes = s2s.grad(lambda a, b: function(a, b), argnums=(0, 1))
-    for found in (s2s.grad(lambda a, b: np.sum(function(a, b)), argnums=(0, 1))(a, b), s2s.vmap(slopes)(a, b), np.array([slopes(*pair) for pair in pairs]).T):
+    for found in (
+        s2s.grad(lambda a, b: np.sum(function(a, b)), argnums=(0, 1))(a, b),
+        s2s.vmap(slopes)(a, b),
+        np.array([slopes(*pair) for pair in pairs]).T,
+    ):
         np.testing.assert_allclose(np.transpose(found), list(pairs.values()), rtol=1e-15)
     for pair, wanted in pairs.items():
         forward = s2s.jvp(lambda a, b: function(a, b), pair, (1.0, 0.0))
@@ -746,7 +997,9 @@ def test_slopes_of_logaddexp_of_infinities(function):
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_forward_algorithm_with_impossible_steps():
-    """A hidden Markov model whose logarithms of probabilities are -inf in places: slopes are those of the sum of the products."""
+    """A hidden Markov model whose logarithms of probabilities are -inf in places: slopes are those
+    of the sum of the products.
+    """
     def forward(log_step, log_seen):
         state = log_seen[0]
         for t in range(1, len(log_seen)):
@@ -767,7 +1020,13 @@ def test_forward_algorithm_with_impossible_steps():
 
     with np.errstate(divide="ignore"):
         value, slope = s2s.value_and_grad(forward)(np.log(step), np.log(seen))
-    wanted = [[(plain(step * (1 + h * unit)) - plain(step * (1 - h * unit))) / (2 * h) for unit in np.eye(4)[2 * i:2 * i + 2].reshape(2, 2, 2)]
-              for i in range(2) for h in (1e-6,)]
+    wanted = [
+        [
+            (plain(step * (1 + h * unit)) - plain(step * (1 - h * unit))) / (2 * h)
+            for unit in np.eye(4)[2 * i : 2 * i + 2].reshape(2, 2, 2)
+        ]
+        for i in range(2)
+        for h in (1e-6,)
+    ]
     assert value == pytest.approx(plain(step), rel=1e-14)
     np.testing.assert_allclose(slope, wanted, rtol=1e-8, atol=1e-10)

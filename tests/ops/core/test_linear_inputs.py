@@ -31,17 +31,23 @@ def test_all_are_tested():
 
 @pytest.mark.parametrize("name", OPERANDS)
 def test_each_input_is_linear(name):
-    """f(.., 2x - 3z, ..) is 2 f(.., x, ..) - 3 f(.., z, ..), and not so for several inputs at once."""
+    """f(.., 2x - 3z, ..) is 2 f(.., x, ..) - 3 f(.., z, ..), and not so for several inputs at
+    once.
+    """
     record, (xs, attrs) = RECORDS[name], OPERANDS[name]
     inputs = [k for k in range(len(xs)) if k in record.multilinear]
     others = [rng.normal(size=x.shape) for x in xs]
 
     def at(places, values):
-        return record.evaluate(*(values[k] if k in places else x for k, x in enumerate(xs)), **attrs)
+        return record.evaluate(
+            *(values[k] if k in places else x for k, x in enumerate(xs)), **attrs
+        )
 
     for k in inputs:
         found = at([k], [2 * x - 3 * z for x, z in zip(xs, others)])
-        np.testing.assert_allclose(found, 2 * at([k], xs) - 3 * at([k], others), rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(
+            found, 2 * at([k], xs) - 3 * at([k], others), rtol=1e-12, atol=1e-12
+        )
     assert len(inputs) > 1
     both = at(inputs, [2 * x for x in xs])
     np.testing.assert_allclose(both, 2 ** len(inputs) * at(inputs, xs), rtol=1e-12)

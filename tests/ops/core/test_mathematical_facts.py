@@ -14,8 +14,18 @@ NUMBERS = (-2.5, -1.0, -0.5, 0.5, 1.0, 1.5, 3.0)
 
 
 def that(state: str, elementwise: bool = True):
-    """A parameter for each op that states this; of the elementwise ones alone, unless asked for all."""
-    return pytest.mark.parametrize("op", [op for op in RECORDS.values() if getattr(op, state) and (op.elementwise or not elementwise)], ids=str)
+    """A parameter for each op that states this; of the elementwise ones alone, unless asked for
+    all.
+    """
+    return pytest.mark.parametrize(
+        "op",
+        [
+            op
+            for op in RECORDS.values()
+            if getattr(op, state) and (op.elementwise or not elementwise)
+        ],
+        ids=str,
+    )
 
 
 def operands(op, numbers=NUMBERS):
@@ -37,7 +47,9 @@ def test_quotients(op):
 @that("is_arithmetic")
 def test_arithmetic(op):
     for a, *b in operands(op):
-        assert op(a, *b) in ([a + b[0], a - b[0], a * b[0], pytest.approx(a / b[0], rel=1e-6)] if b else [a, -a])
+        assert op(a, *b) in (
+            [a + b[0], a - b[0], a * b[0], pytest.approx(a / b[0], rel=1e-6)] if b else [a, -a]
+        )
 
 
 @that("contracts")
@@ -85,7 +97,8 @@ def test_operands_that_are_nan(op):
     first, second = op(math.nan, 2.0), op(2.0, math.nan)
     if op.skips_nan:
         assert first == second == 2.0
-    elif op.returns_operand:  # as Python does: the first, unless the second compares as larger or smaller
+    # as Python does: the first, unless the second compares as larger or smaller
+    elif op.returns_operand:
         assert math.isnan(first) and second == 2.0
     else:
         assert math.isnan(first) and math.isnan(second)
@@ -110,7 +123,10 @@ def test_negations(op):
 @that("compares")
 def test_comparisons(op):
     found = [bool(op(a, b)) for a, b in ((1, 2), (2, 2), (3, 2))]
-    assert found == [bool(op(a, b)) for a, b in ((0.1, 0.7), (0.7, 0.7), (9.0, 0.7))] and len(set(found)) == 2
+    assert (
+        found == [bool(op(a, b)) for a, b in ((0.1, 0.7), (0.7, 0.7), (9.0, 0.7))]
+        and len(set(found)) == 2
+    )
     assert op.is_equality == (found[0] == found[2])
 
 
@@ -152,7 +168,9 @@ def test_filled_arrays(op):
 
 @pytest.mark.parametrize("op", [op for op in RECORDS.values() if op.allocates is not None], ids=str)
 def test_lengths_of_new_arrays(op):
-    attrs = {"buffer": {"dtype": "float64", "dims": (2, 3), "zero": False}, "full": {}}.get(op.name, {"dtype": "float64"})
+    attrs = {"buffer": {"dtype": "float64", "dims": (2, 3), "zero": False}, "full": {}}.get(
+        op.name, {"dtype": "float64"}
+    )
     assert op(*(1.5,) * op.allocates, 2, 3, **attrs).shape == (2, 3)
 
 

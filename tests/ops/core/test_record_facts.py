@@ -20,7 +20,13 @@ INTEGERS = (-7, -3, 0, 1, 2, 5)
 def arity(record) -> int:
     if record.elementwise:
         return len(record.partials)
-    return len([p for p in inspect.signature(record.evaluate).parameters.values() if p.kind is not p.KEYWORD_ONLY])
+    return len(
+        [
+            p
+            for p in inspect.signature(record.evaluate).parameters.values()
+            if p.kind is not p.KEYWORD_ONLY
+        ]
+    )
 
 
 def stating(**facts) -> list:
@@ -52,8 +58,16 @@ def test_what_never_warns_does_not(record):
             record.evaluate(*(xs if scalars else [np.array([x]) for x in xs]))
 
 
-WARNING = {"exp": 1e4, "exp2": 1e4, "expm1": 1e4, "sinh": 1e4, "cosh": 1e4, "sqrt": -1.0, "square": 1e200,
-           "floor_divide": (1.0, 0.0)}
+WARNING = {
+    "exp": 1e4,
+    "exp2": 1e4,
+    "expm1": 1e4,
+    "sinh": 1e4,
+    "cosh": 1e4,
+    "sqrt": -1.0,
+    "square": 1e200,
+    "floor_divide": (1.0, 0.0),
+}
 
 
 @pytest.mark.parametrize("name", WARNING)
@@ -72,23 +86,43 @@ def test_choices_return_an_operand(record):
 @pytest.mark.parametrize("record", stating(quick=True), ids=repr)
 def test_what_is_quick_is_one_instruction(record):
     assert record.elementwise and record.cost == 1
-    assert record.ring or record.signs or record.extreme or record.converts or record.size and record.exact
+    assert (
+        record.ring
+        or record.signs
+        or record.extreme
+        or record.converts
+        or record.size
+        and record.exact
+    )
 
 
 X = np.arange(1.0, 7.0).reshape(2, 3)
 SQUARE = np.array([[2.0, 1.0], [1.0, 3.0]])
 # inputs and attributes of each op whose result has the shape of one of them
 OF_LIKE_SHAPE = {
-    "copy": ((X,), {"order": "C"}), "stop_gradient": ((X,), {}), "contiguous": ((X.T,), {}), "argsort": ((X,), {"axis": 1}),
-    "setitem": ((X, 1.0, 0, 1), {"pattern": ("i", "i")}), "additem": ((X, 1.0, 0, 1), {"pattern": ("i", "i")}),
-    "inv": ((SQUARE,), {}), "cholesky": ((SQUARE,), {}), "spread": ((1.0, X), {}), "sum_to": ((X, X[:1]), {}),
-    "zeros_like": ((X,), {"dtype": "float64"}), "ones_like": ((X,), {"dtype": None}), "empty_like": ((X,), {"dtype": None}),
-    "reshape_like": ((X, X.T), {}), "unrepeat": ((np.repeat(X, 2, 1), X, 2), {"axis": 1}), "untile": ((np.tile(X, (2, 1)), X, 2, 1), {}),
+    "copy": ((X,), {"order": "C"}),
+    "stop_gradient": ((X,), {}),
+    "contiguous": ((X.T,), {}),
+    "argsort": ((X,), {"axis": 1}),
+    "setitem": ((X, 1.0, 0, 1), {"pattern": ("i", "i")}),
+    "additem": ((X, 1.0, 0, 1), {"pattern": ("i", "i")}),
+    "inv": ((SQUARE,), {}),
+    "cholesky": ((SQUARE,), {}),
+    "spread": ((1.0, X), {}),
+    "sum_to": ((X, X[:1]), {}),
+    "zeros_like": ((X,), {"dtype": "float64"}),
+    "ones_like": ((X,), {"dtype": None}),
+    "empty_like": ((X,), {"dtype": None}),
+    "reshape_like": ((X, X.T), {}),
+    "unrepeat": ((np.repeat(X, 2, 1), X, 2), {"axis": 1}),
+    "untile": ((np.tile(X, (2, 1)), X, 2, 1), {}),
     "add_along_axis": ((X[:, :1], np.array([[0], [2]]), X), {"axis": 1}),
 }
 
 
-@pytest.mark.parametrize("record", [r for r in RECORDS.values() if r.same_shape is not None], ids=repr)
+@pytest.mark.parametrize(
+    "record", [r for r in RECORDS.values() if r.same_shape is not None], ids=repr
+)
 def test_shapes_that_are_kept(record):
     inputs, attrs = OF_LIKE_SHAPE[record.name]
     assert np.shape(record.evaluate(*inputs, **attrs)) == np.shape(inputs[record.same_shape])
@@ -101,7 +135,9 @@ def test_checks_return_their_operand(record):
 
 
 def in_the_shape_of(record, x, other):
-    """The result of an op that gives an array the shape of another, in whatever way it is told that shape."""
+    """The result of an op that gives an array the shape of another, in whatever way it is told that
+    shape.
+    """
     return record.evaluate(x, other) if record.shapes else record.evaluate(x, *other.shape)
 
 
@@ -117,10 +153,14 @@ def test_broadcasts_repeat_elements_or_add_up_repeated_ones(record):
     if record.is_broadcast:
         np.testing.assert_array_equal(in_the_shape_of(record, column, matrix), column * matrix)
     else:
-        np.testing.assert_array_equal(in_the_shape_of(record, column * matrix, column), 3.0 * column)
+        np.testing.assert_array_equal(
+            in_the_shape_of(record, column * matrix, column), 3.0 * column
+        )
 
 
-OF_LOOPS = [r for r in RECORDS.values() if r.helper is not None and r.helper.__module__ == ops.__name__]
+OF_LOOPS = [
+    r for r in RECORDS.values() if r.helper is not None and r.helper.__module__ == ops.__name__
+]
 
 
 @pytest.mark.parametrize("record", OF_LOOPS, ids=repr)
@@ -135,7 +175,12 @@ def test_checks_raise(record):
     assert any(raises(*xs) for xs in itertools.product(INTEGERS, repeat=count)) == record.checks
 
 
-LISTS = {"tape_push": ([1.0, 2.0], 3.0), "tape_pop": ([1.0, 2.0],), "list_insert": ([1.0, 2.0], 3.0, 0), "list_pop_at": ([1.0, 2.0], 0)}
+LISTS = {
+    "tape_push": ([1.0, 2.0], 3.0),
+    "tape_pop": ([1.0, 2.0],),
+    "list_insert": ([1.0, 2.0], 3.0, 0),
+    "list_pop_at": ([1.0, 2.0], 0),
+}
 
 
 @pytest.mark.parametrize("record", [r for r in RECORDS.values() if r.growth], ids=repr)
@@ -148,21 +193,28 @@ def test_lists_grow_by_what_is_stated(record):
 @pytest.mark.parametrize("record", stating(accumulates=True), ids=repr)
 def test_accumulating_adds(record):
     kind = {"pattern": ("i",)} if record.indices is not None else {"kind": "number"}
-    y = record.evaluate(np.array([1.0, 2.0]) if record.indices is not None else [1.0, 2.0], 5.0, 1, **kind)
+    y = record.evaluate(
+        np.array([1.0, 2.0]) if record.indices is not None else [1.0, 2.0], 5.0, 1, **kind
+    )
     assert list(y) == [1.0, 7.0]
 
 
 OF_ARRAYS = ("length", "size")
 
 
-@pytest.mark.parametrize("record", [r for r in stating(natural=True) if r.name not in OF_ARRAYS], ids=repr)
+@pytest.mark.parametrize(
+    "record", [r for r in stating(natural=True) if r.name not in OF_ARRAYS], ids=repr
+)
 def test_natural_numbers_are_not_negative(record):
-    lengths = [n for n in INTEGERS if n >= 0]  # all of these but at_least_zero are asked for lengths
+    # all of these but at_least_zero are asked for lengths
+    lengths = [n for n in INTEGERS if n >= 0]
     for xs, y in results(record, INTEGERS if record.name == "at_least_zero" else lengths):
         assert y >= 0, xs
 
 
-@pytest.mark.parametrize("record", [r for r in RECORDS.values() if r.of_truths is not None], ids=repr)
+@pytest.mark.parametrize(
+    "record", [r for r in RECORDS.values() if r.of_truths is not None], ids=repr
+)
 def test_arithmetic_of_truths(record):
     for a, b in itertools.product(np.array([False, True]), repeat=2):
         y, expected = record.evaluate(a, b), record.of_truths.evaluate(a, b)
@@ -171,14 +223,29 @@ def test_arithmetic_of_truths(record):
 
 @pytest.mark.parametrize("record", [r for r in RECORDS.values() if r.python], ids=repr)
 def test_operators_compute_what_they_spell(record):
-    xs = [np.array([[3, 2], [1, 2]]) for _ in "ab"] if record.name == "matmul" else [3, 2, 1][:len(record.partials)]
+    xs = (
+        [np.array([[3, 2], [1, 2]]) for _ in "ab"]
+        if record.name == "matmul"
+        else [3, 2, 1][: len(record.partials)]
+    )
     expected = eval(record.python, {}, dict(zip("abc", xs)))
     assert np.array_equal(record.evaluate(*xs), expected)
 
 
 # what NumPy is called with, besides the array; matrices of 3 x 3
-ARGUMENTS = {"reshape": (9,), "broadcast_to": ((2, 3, 3),), "swapaxes": (0, 1), "moveaxis": (0, 1), "expand_dims": (0,),
-             "split": (3,), "array_split": (2,), "hsplit": (3,), "vsplit": (3,), "dsplit": (1,), "astype": (np.float64,)}
+ARGUMENTS = {
+    "reshape": (9,),
+    "broadcast_to": ((2, 3, 3),),
+    "swapaxes": (0, 1),
+    "moveaxis": (0, 1),
+    "expand_dims": (0,),
+    "split": (3,),
+    "array_split": (2,),
+    "hsplit": (3,),
+    "vsplit": (3,),
+    "dsplit": (1,),
+    "astype": (np.float64,),
+}
 
 
 def called(name: str, x: np.ndarray):
@@ -228,13 +295,21 @@ def test_copies_share_nothing(name):
 
 @pytest.mark.parametrize("name", sorted(ALWAYS_ARRAYS))
 def test_arrays_of_one_number(name):
-    arguments = {"reshape": (1.0, ()), "full": ((), 1.0), "full_like": (1.0, 2.0), "zeros": ((),), "ones": ((),),
-                 "empty": ((),)}.get(name, (1.0,))
+    arguments = {
+        "reshape": (1.0, ()),
+        "full": ((), 1.0),
+        "full_like": (1.0, 2.0),
+        "zeros": ((),),
+        "ones": ((),),
+        "empty": ((),),
+    }.get(name, (1.0,))
     assert isinstance(getattr(np, name)(*arguments), np.ndarray)
 
 
 def test_a_natural_number_is_not_cut_off_at_zero():
-    """The length of x[:n] was max(slice_bound(n, len(x)), 0), although `slice_bound` is never negative."""
+    """The length of x[:n] was max(slice_bound(n, len(x)), 0), although `slice_bound` is never
+    negative.
+    """
     def f(x, y):
         return x[:len(y)] + y
 

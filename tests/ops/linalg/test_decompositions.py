@@ -1,4 +1,6 @@
-"""Factorisations of matrices and what is made of them: NumPy's bits, derivatives of every kind, and how they read."""
+"""Factorisations of matrices and what is made of them: NumPy's bits, derivatives of every kind, and
+how they read.
+"""
 
 import numpy as np
 import pytest
@@ -50,7 +52,11 @@ PROGRAMS = {
     "lstsq_of_columns": (lambda a, b: np.linalg.lstsq(a, b, rcond=None)[0], TALL, RIGHT),
     "lstsq_of_least_norm": (lambda a, b: np.linalg.lstsq(a, b)[0], WIDE, RIGHT[:2, 0]),
     "lstsq_squares": (lambda a, b: np.linalg.lstsq(a, b)[1], TALL, RIGHT),
-    "lstsq_squares_of_a_vector": (lambda a, b: np.linalg.lstsq(a, b)[1] * np.linalg.lstsq(a, b)[0], TALL, RIGHT[:, 0]),
+    "lstsq_squares_of_a_vector": (
+        lambda a, b: np.linalg.lstsq(a, b)[1] * np.linalg.lstsq(a, b)[0],
+        TALL,
+        RIGHT[:, 0],
+    ),
     "lstsq_singular_values": (lambda a, b: np.linalg.lstsq(a, b)[3] * np.sum(b), TALL, RIGHT),
     "cube": (lambda a: np.linalg.matrix_power(a, 3), B),
     "sixth_power": (lambda a: 0.01 * np.linalg.matrix_power(a, 6), B),
@@ -91,11 +97,14 @@ def test_lanes():
     for slope, a in zip(slopes, stack):
         w, v = np.linalg.eigh(a)
         whole = np.outer(v[:, 0], v[:, 0]) / w[0]
-        np.testing.assert_allclose(slope, np.tril(whole) + np.tril(whole, -1), rtol=1e-10)  # what NumPy reads
+        # what NumPy reads
+        np.testing.assert_allclose(slope, np.tril(whole) + np.tril(whole, -1), rtol=1e-10)
 
 
 def test_equal_eigenvalues_leave_what_does_not_depend_on_the_vectors():
-    slope = s2s.grad(lambda a: np.trace((lambda w, v: (v * w) @ v.T)(*np.linalg.eigh(a)) ** 2))(np.diag([2.0, 2.0, 5.0]))
+    slope = s2s.grad(lambda a: np.trace((lambda w, v: (v * w) @ v.T)(*np.linalg.eigh(a)) ** 2))(
+        np.diag([2.0, 2.0, 5.0])
+    )
     np.testing.assert_allclose(slope, np.diag([4.0, 4.0, 10.0]))
 
 
@@ -105,11 +114,26 @@ def test_a_matrix_is_taken_apart_once():
     assert gradient.source.count("np.linalg") == 1, gradient.source
 
 
-@pytest.mark.parametrize("f, message, remedy", [
-    (lambda a: np.sum(np.linalg.qr(a, "complete")[0]), "np.linalg.qr with mode='complete'", "leave the mode out"),
-    (lambda a: np.sum(np.linalg.lstsq(a[None], a)[0]), "np.linalg.lstsq of something else than one matrix", "under s2s.vmap"),
-    (lambda a: np.sum(np.abs(np.linalg.pinv(a @ a.T + 1j))), "np.linalg.pinv of a complex matrix", "its real and imaginary parts"),
-])
+@pytest.mark.parametrize(
+    "f, message, remedy",
+    [
+        (
+            lambda a: np.sum(np.linalg.qr(a, "complete")[0]),
+            "np.linalg.qr with mode='complete'",
+            "leave the mode out",
+        ),
+        (
+            lambda a: np.sum(np.linalg.lstsq(a[None], a)[0]),
+            "np.linalg.lstsq of something else than one matrix",
+            "under s2s.vmap",
+        ),
+        (
+            lambda a: np.sum(np.abs(np.linalg.pinv(a @ a.T + 1j))),
+            "np.linalg.pinv of a complex matrix",
+            "its real and imaginary parts",
+        ),
+    ],
+)
 def test_refused(f, message, remedy):
     with pytest.raises(S2SError, match="Instead: ") as caught:
         s2s.grad(f)(TALL)

@@ -1,4 +1,6 @@
-"""Determinants of singular matrices: what they and their cofactors change by, against minors of integers, which are exact."""
+"""Determinants of singular matrices: what they and their cofactors change by, against minors of
+integers, which are exact.
+"""
 
 import itertools
 
@@ -9,8 +11,14 @@ import s2s
 
 
 def minor(a, rows, columns) -> int:
-    """The determinant of `a`, a list of lists of integers, without these rows and columns: Leibniz's sum."""
-    left = [[x for j, x in enumerate(row) if j not in columns] for i, row in enumerate(a) if i not in rows]
+    """The determinant of `a`, a list of lists of integers, without these rows and columns:
+    Leibniz's sum.
+    """
+    left = [
+        [x for j, x in enumerate(row) if j not in columns]
+        for i, row in enumerate(a)
+        if i not in rows
+    ]
     total = 0
     for order in itertools.permutations(range(len(left))):
         term = (-1) ** sum(order[i] > order[j] for j in range(len(order)) for i in range(j))
@@ -30,7 +38,11 @@ def second(a) -> np.ndarray:
     found = np.zeros((n, n, n, n))
     for i, j, k, m in itertools.product(range(n), repeat=4):
         if i != k and j != m:
-            found[i, j, k, m] = (-1) ** (i + j + k + m) * (1 if (i < k) == (j < m) else -1) * minor(a, {i, k}, {j, m})
+            found[i, j, k, m] = (
+                (-1) ** (i + j + k + m)
+                * (1 if (i < k) == (j < m) else -1)
+                * minor(a, {i, k}, {j, m})
+            )
     return found
 
 
@@ -55,21 +67,28 @@ MATRICES = {
 
 
 def close(found, expected, a, order) -> None:
-    """To the rounding of the elements of `a`: a derivative of this order is a form of degree n - order in them, and which of them are
-    rounded how depends on the kernels that BLAS has for a processor."""
+    """To the rounding of the elements of `a`: a derivative of this order is a form of degree n -
+    order in them, and which of them are rounded how depends on the kernels that BLAS has for a
+    processor."""
     assert np.shape(found) == np.shape(expected)
     size = np.max(np.linalg.norm(a, 2, axis=(-2, -1))) ** max(np.shape(a)[-1] - order, 0)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=16 * np.finfo(float).eps * max(1, size))
+    np.testing.assert_allclose(
+        found, expected, rtol=0, atol=16 * np.finfo(float).eps * max(1, size)
+    )
 
 
 def agrees(a, direction, wrapped=lambda f: f) -> None:
     det, x = np.linalg.det, np.array(a, float)
     close(wrapped(s2s.grad(det))(x), first(a), a, 1)
     close(wrapped(s2s.hessian(det))(x), second(a), a, 2)
-    np.testing.assert_allclose(s2s.jvp(det, (x,), (direction,))[1], np.sum(first(a) * direction), atol=1e-12)
+    np.testing.assert_allclose(
+        s2s.jvp(det, (x,), (direction,))[1], np.sum(first(a) * direction), atol=1e-12
+    )
     expected = np.einsum("ijkl,kl->ij", second(a), direction)
     close(wrapped(lambda x, d: s2s.jvp(s2s.grad(det), (x,), (d,))[1])(x, direction), expected, a, 2)
-    close(wrapped(s2s.grad(lambda x, d: np.sum(s2s.grad(det)(x) * d)))(x, direction), expected, a, 2)
+    close(
+        wrapped(s2s.grad(lambda x, d: np.sum(s2s.grad(det)(x) * d)))(x, direction), expected, a, 2
+    )
 
 
 @pytest.mark.parametrize("name", MATRICES)
@@ -94,8 +113,14 @@ def stacked(wrapped) -> None:
     close(wrapped(s2s.vmap(s2s.grad(det)))(STACK), FIRST, STACK, 1)
     close(wrapped(s2s.vmap(s2s.hessian(det)))(STACK), SECOND, STACK, 2)
     close(wrapped(s2s.grad(lambda a: np.sum(np.linalg.det(a))))(STACK), FIRST, STACK, 1)
-    close(wrapped(lambda a, d: s2s.jvp(s2s.grad(lambda a: np.sum(np.linalg.det(a))), (a,), (d,))[1])(STACK, STACK[::-1].copy()),
-          np.einsum("bijkl,bkl->bij", SECOND, STACK[::-1]), STACK, 1)
+    close(
+        wrapped(lambda a, d: s2s.jvp(s2s.grad(lambda a: np.sum(np.linalg.det(a))), (a,), (d,))[1])(
+            STACK, STACK[::-1].copy()
+        ),
+        np.einsum("bijkl,bkl->bij", SECOND, STACK[::-1]),
+        STACK,
+        1,
+    )
 
 
 def test_of_stacks():
@@ -109,18 +134,34 @@ def test_of_stacks_compiled():
 
 
 def test_nearly_singular_matrices_are_as_exact_as_others():
-    """Elements that differ from integers by less than the rounding of what is computed with them."""
+    """Elements that differ from integers by less than the rounding of what is computed with
+    them.
+    """
     a = MATRICES["rank 2 of 3"]
     for size in (1e-15, 1e-12, 1e-9):
         x = np.array(a) + size * np.array([[0, 1, 0], [1, 0, -1], [0, 0, 1]])
-        np.testing.assert_allclose(s2s.grad(np.linalg.det)(x), first(a), rtol=0, atol=1e-13 + 20 * size)
-        np.testing.assert_allclose(s2s.hessian(np.linalg.det)(x), second(a), rtol=0, atol=1e-13 + 20 * size)
+        np.testing.assert_allclose(
+            s2s.grad(np.linalg.det)(x), first(a), rtol=0, atol=1e-13 + 20 * size
+        )
+        np.testing.assert_allclose(
+            s2s.hessian(np.linalg.det)(x), second(a), rtol=0, atol=1e-13 + 20 * size
+        )
 
 
 def test_of_a_complex_matrix():
     a, z = MATRICES["rank 2 of 3"], 1 + 2j
-    close(s2s.grad(np.linalg.det, holomorphic=True)(z * np.array(a)), z**2 * first(a), z * np.array(a), 1)
-    close(s2s.hessian(np.linalg.det, holomorphic=True)(z * np.array(a)), z * second(a), z * np.array(a), 2)
+    close(
+        s2s.grad(np.linalg.det, holomorphic=True)(z * np.array(a)),
+        z**2 * first(a),
+        z * np.array(a),
+        1,
+    )
+    close(
+        s2s.hessian(np.linalg.det, holomorphic=True)(z * np.array(a)),
+        z * second(a),
+        z * np.array(a),
+        2,
+    )
 
 
 def test_single_precision_stays():
@@ -134,7 +175,11 @@ def test_third_derivatives_need_an_inverse():
     a = np.array(MATRICES["regular"], float)
     step = np.zeros((3, 3))
     step[0, 1] = 1  # the determinant is linear in each element
-    np.testing.assert_allclose(third(a)[..., 0, 1], second((a + step).astype(int).tolist()) - second(MATRICES["regular"]), atol=1e-13)
+    np.testing.assert_allclose(
+        third(a)[..., 0, 1],
+        second((a + step).astype(int).tolist()) - second(MATRICES["regular"]),
+        atol=1e-13,
+    )
     with pytest.raises(np.linalg.LinAlgError):
         third(np.array(MATRICES["equal rows"], float))  # eliminated without rounding
 

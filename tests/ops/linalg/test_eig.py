@@ -1,4 +1,6 @@
-"""np.linalg.eig and eigvals of any matrix: complex, differentiated as LAPACK scales eigenvectors."""
+"""np.linalg.eig and eigvals of any matrix: complex, differentiated as LAPACK scales
+eigenvectors.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ C = R + 1j * N
 
 
 def of_values(m):
-    return lambda x: np.sum(np.abs(np.linalg.eigvals(m + x * N)) ** 3) + np.sum(np.linalg.eig(m * x)[0].real ** 2)
+    return lambda x: (
+        np.sum(np.abs(np.linalg.eigvals(m + x * N)) ** 3)
+        + np.sum(np.linalg.eig(m * x)[0].real ** 2)
+    )
 
 
 def of_vectors(m, weights):
@@ -29,9 +34,15 @@ def of_vectors(m, weights):
 
 
 FUNCTIONS = {
-    "values": of_values(A), "values that are complex": of_values(R), "values of a complex matrix": of_values(C),
-    "vectors": of_vectors(A, N), "vectors that are complex": of_vectors(R, N), "vectors of a complex matrix": of_vectors(C, N),
-    "a function of a matrix": lambda x: np.sum((lambda w, v: np.real(v @ np.diag(np.exp(w)) @ np.linalg.inv(v)) * N)(*np.linalg.eig(R * x))),
+    "values": of_values(A),
+    "values that are complex": of_values(R),
+    "values of a complex matrix": of_values(C),
+    "vectors": of_vectors(A, N),
+    "vectors that are complex": of_vectors(R, N),
+    "vectors of a complex matrix": of_vectors(C, N),
+    "a function of a matrix": lambda x: np.sum(
+        (lambda w, v: np.real(v @ np.diag(np.exp(w)) @ np.linalg.inv(v)) * N)(*np.linalg.eig(R * x))
+    ),
 }
 
 
@@ -67,7 +78,9 @@ def test_gradients_of_symmetric_matrices_are_those_of_eigh():
     S = A + A.T  # noqa: N806
     found = s2s.grad(lambda m: np.sum(np.linalg.eigvals(m).real ** 3))(S)
     of_triangle = s2s.grad(lambda m: np.sum(np.linalg.eigh(m)[0] ** 3))(S)
-    np.testing.assert_allclose(np.tril(found) + np.triu(found, 1).T, of_triangle, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        np.tril(found) + np.triu(found, 1).T, of_triangle, rtol=1e-9, atol=1e-12
+    )
 
 
 def test_a_stack_is_refused():
@@ -75,14 +88,25 @@ def test_a_stack_is_refused():
         s2s.grad(lambda x: np.sum(np.abs(np.linalg.eigvals(x * A[None]))))(0.3)
 
 
-@pytest.mark.parametrize("of", ["eigvalsh(x)", "eigh(x)[0]", "svd(x, compute_uv=False)", "qr(x)[1]", "pinv(x)"])
+@pytest.mark.parametrize(
+    "of", ["eigvalsh(x)", "eigh(x)[0]", "svd(x, compute_uv=False)", "qr(x)[1]", "pinv(x)"]
+)
 def test_stacks_of_no_matrices_and_of_no_squares(of):
     """The elements of (2, 8, 4) are those of four squares, which they are not."""
     text = f"def f(x):\n    return np.sum(np.linalg.{of})\n"
     scope = {"np": np}
     exec(text, scope)
     f, found = scope["f"], s2s.value_and_grad(s2s.from_source(text, {"np": np}))
-    for shape in ((2, 8, 4), (0, 2, 3), (2, 0, 0), (2, 2, 3), (0, 0, 2), (0, 2, 2), (2, 2, 2, 3, 3), (3, 1, 2, 2)):
+    for shape in (
+        (2, 8, 4),
+        (0, 2, 3),
+        (2, 0, 0),
+        (2, 2, 3),
+        (0, 0, 2),
+        (0, 2, 2),
+        (2, 2, 2, 3, 3),
+        (3, 1, 2, 2),
+    ):
         x = np.random.default_rng(0).normal(size=shape) + 1
         try:
             wanted = f(x)

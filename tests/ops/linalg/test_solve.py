@@ -1,4 +1,6 @@
-"""Products and systems: value, type, both modes and second order, ranks known and unknown; and how they read."""
+"""Products and systems: value, type, both modes and second order, ranks known and unknown; and how
+they read.
+"""
 
 import ast
 import operator
@@ -101,7 +103,11 @@ def test_tensordot_of_three_axes():
 )
 def test_einsum(subscripts, shapes):
     xs = [array(*shape) for shape in shapes]
-    judge(lambda *xs: FUNCTIONS[np.einsum](subscripts, *xs), lambda *xs: np.einsum(subscripts, *xs), *xs)
+    judge(
+        lambda *xs: FUNCTIONS[np.einsum](subscripts, *xs),
+        lambda *xs: np.einsum(subscripts, *xs),
+        *xs,
+    )
 
 
 def slopes(f, xs):
@@ -133,7 +139,9 @@ def test_axes_of_length_one_of_an_einsum_are_spread(subscripts, shapes):
         return np.sum(np.einsum(subscripts, *xs) ** 2)
 
     xs = [array(*shape) for shape in shapes]
-    for x_bar, expected in zip(s2s.grad(f, argnums=tuple(range(len(xs))))(*xs), slopes(f, xs), strict=True):
+    for x_bar, expected in zip(
+        s2s.grad(f, argnums=tuple(range(len(xs))))(*xs), slopes(f, xs), strict=True
+    ):
         assert x_bar.shape == expected.shape
         np.testing.assert_allclose(x_bar, expected, rtol=1e-10, atol=1e-12)
 
@@ -160,16 +168,32 @@ def test_a_run_tells_which_axes_of_an_einsum_are_spread(x):
         np.testing.assert_allclose(x_bar, expected, rtol=1e-10)
 
 
-@pytest.mark.parametrize("shapes", [((4, 2, 2), (1, 2, 1)), ((1, 2, 2), (4, 2, 3)), ((4, 2, 2), (2,)), ((2, 2), (4, 2, 3)), ((2, 1, 2, 2), (1, 3, 2, 2))], ids=str)
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((4, 2, 2), (1, 2, 1)),
+        ((1, 2, 2), (4, 2, 3)),
+        ((4, 2, 2), (2,)),
+        ((2, 2), (4, 2, 3)),
+        ((2, 1, 2, 2), (1, 3, 2, 2)),
+    ],
+    ids=str,
+)
 def test_stacks_of_systems_are_spread(shapes):
     a, b = array(*shapes[0]) + 3 * np.eye(2), array(*shapes[1])
     a_bar, b_bar = s2s.grad(lambda a, b: np.sum(np.linalg.solve(a, b) ** 2), argnums=(0, 1))(a, b)
     y = np.linalg.solve(a, b if b.ndim > 1 else b[:, None])
-    full = np.linalg.solve(np.swapaxes(a, -1, -2), 2 * y)  # by hand, before what was spread is summed
-    for x_bar, x, whole in ((b_bar, b if b.ndim > 1 else b[:, None], full), (a_bar, a, -full @ np.swapaxes(y, -1, -2))):
+    # by hand, before what was spread is summed
+    full = np.linalg.solve(np.swapaxes(a, -1, -2), 2 * y)
+    for x_bar, x, whole in (
+        (b_bar, b if b.ndim > 1 else b[:, None], full),
+        (a_bar, a, -full @ np.swapaxes(y, -1, -2)),
+    ):
         extra = whole.ndim - x.ndim
         whole = whole.sum(axis=tuple(range(extra)))
-        expected = whole.sum(axis=tuple(k for k in range(x.ndim) if x.shape[k] == 1 < whole.shape[k]), keepdims=True)
+        expected = whole.sum(
+            axis=tuple(k for k in range(x.ndim) if x.shape[k] == 1 < whole.shape[k]), keepdims=True
+        )
         np.testing.assert_allclose(x_bar, expected.reshape(x_bar.shape), rtol=1e-10)
         assert x_bar.size == x.size
 
@@ -230,11 +254,15 @@ def test_cholesky():
     lambda a: np.linalg.slogdet(np.stack([a, 2j * a]))[0],
 ], ids=["cholesky", "sign", "logarithm", "signs"])
 def test_of_a_complex_matrix(f):
-    """Against differences; forward mode gives the types of the result, reverse mode is its transpose, and so are second derivatives."""
+    """Against differences; forward mode gives the types of the result, reverse mode is its
+    transpose, and so are second derivatives.
+    """
     a, d, e = (array(3, 3) + 1j * array(3, 3) + shift * np.eye(3) for shift in (4, 0, 0))
     y, y_dot = s2s.jvp(f, (a,), (d,))
     np.testing.assert_array_equal(y, f(a))
-    np.testing.assert_allclose(y_dot, (f(a + 1e-5 * d) - f(a - 1e-5 * d)) / 2e-5, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(
+        y_dot, (f(a + 1e-5 * d) - f(a - 1e-5 * d)) / 2e-5, rtol=1e-7, atol=1e-9
+    )
     assert np.asarray(y_dot).dtype == np.asarray(y).dtype
     y_bar = (1 - 2j) * np.conj(y) if np.iscomplexobj(y) else 3 * y
     pull = s2s.vjp(f)
@@ -243,7 +271,12 @@ def test_of_a_complex_matrix(f):
         return pull(a, y_bar)[0]
 
     np.testing.assert_allclose(np.sum(back(a) * d).real, np.sum(y_bar * y_dot).real, rtol=1e-12)
-    np.testing.assert_allclose(s2s.jvp(back, (a,), (e,))[1], (back(a + 1e-5 * e) - back(a - 1e-5 * e)) / 2e-5, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(
+        s2s.jvp(back, (a,), (e,))[1],
+        (back(a + 1e-5 * e) - back(a - 1e-5 * e)) / 2e-5,
+        rtol=1e-6,
+        atol=1e-7,
+    )
 
 
 @pytest.mark.parametrize(
@@ -274,7 +307,9 @@ def test_known_lengths_must_agree():
 
 @pytest.mark.lengthy
 def test_dot_with_a_stack_on_the_right():
-    """Its matrices are summed over by their rows, one stack beside the other, which is not what @ does."""
+    """Its matrices are summed over by their rows, one stack beside the other, which is not what @
+    does.
+    """
     rng = np.random.default_rng(0)
     left, right = rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 4, 5))
     for a in (left, left[0], left[0, 0]):
@@ -313,8 +348,11 @@ def test_cotangents_of_products_read_as_products(a, b, left, right):
         bars = y.op.record.vjp(y_bar, y, *block.params)
     assert spelled(bars[0]) == left
     said = spelled(bars[1])
-    for name in ("a", "y_bar"):  # one product, where a sum of the stack's products would take as much memory as they all
-        said = said.replace(f"np.reshape({name}, (len({name}) * {name}.shape[1], {name}.shape[2]))", f"rows({name})")
+    # one product, where a sum of the stack's products would take as much memory as they all
+    for name in ("a", "y_bar"):
+        said = said.replace(
+            f"np.reshape({name}, (len({name}) * {name}.shape[1], {name}.shape[2]))", f"rows({name})"
+        )
     assert said == right
 
 

@@ -49,7 +49,9 @@ def test_adds_up_as_this_python_does(f):
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_lanes_agree(f):
     xs = np.array([0.3, 0.7, 1.9])
-    np.testing.assert_allclose(s2s.vmap(f)(xs), [f(x) for x in xs.tolist()], rtol=1e-15, atol=2.0 if f is huge else 0)
+    np.testing.assert_allclose(
+        s2s.vmap(f)(xs), [f(x) for x in xs.tolist()], rtol=1e-15, atol=2.0 if f is huge else 0
+    )
 
 
 def test_cotangents_do_not_see_the_cancellation():
@@ -63,4 +65,6 @@ def test_numpys_numbers_are_added_plainly():
 
 @pytest.mark.compile
 def test_compiled():
-    np.testing.assert_allclose(s2s.jit(s2s.value_and_grad(mixed))(0.7), s2s.value_and_grad(mixed)(0.7), rtol=1e-15)
+    np.testing.assert_allclose(
+        s2s.jit(s2s.value_and_grad(mixed))(0.7), s2s.value_and_grad(mixed)(0.7), rtol=1e-15
+    )

@@ -1,4 +1,6 @@
-"""Machine code on disk: found again by the next process, rebuilt when damaged, refused when not private."""
+"""Machine code on disk: found again by the next process, rebuilt when damaged, refused when not
+private.
+"""
 
 import importlib.util
 import os
@@ -40,7 +42,13 @@ def start_process(tmp_path: Path, folder: Path, program: str = PROGRAM) -> subpr
     script.write_text(program)
     root = Path(s2s.__file__).parent.parent
     env = {**os.environ, "S2S_CACHE_DIR": str(folder), "PYTHONPATH": str(root)}
-    return subprocess.Popen([sys.executable, str(script)], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, str(script)],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def result_of(process: subprocess.Popen) -> list[str]:
@@ -89,8 +97,12 @@ print(pullback(1.0)[0].sum(), *statistics())
 
 
 def test_what_takes_a_list_from_python_is_taken_from_the_cache(tmp_path):
-    """Lists go Numba's way (direct/ has none), in pieces; the second process once called address 0."""
-    first, second = (result_of(start_process(tmp_path, tmp_path / "cache", NUMBAS)) for _ in range(2))
+    """Lists go Numba's way (direct/ has none), in pieces; the second process once called address
+    0.
+    """
+    first, second = (
+        result_of(start_process(tmp_path, tmp_path / "cache", NUMBAS)) for _ in range(2)
+    )
     root = np.sqrt(1.41)
     assert abs(float(first[0]) - (0.7 * 0.1 / root + root)) < 1e-12
     assert (first[1:], second[1:]) == (["2", "0"], ["0", "2"])
@@ -136,8 +148,12 @@ print(*statistics())
 
 
 def test_calls_of_numpy_through_python_are_taken_from_the_cache(tmp_path):
-    """What is in pieces keeps the environments of such calls, too: the second process once raised `missing Environment`, and ran the Python text."""
-    processes = [result_of(start_process(tmp_path, tmp_path / "cache", THROUGH_PYTHON)) for _ in range(2)]
+    """What is in pieces keeps the environments of such calls, too: the second process once raised
+    `missing Environment`, and ran the Python text.
+    """
+    processes = [
+        result_of(start_process(tmp_path, tmp_path / "cache", THROUGH_PYTHON)) for _ in range(2)
+    ]
     assert processes == [["6", "0"], ["0", "6"]]
 
 
@@ -150,7 +166,11 @@ def test_machine_code_without_the_wrapper_for_python_is_compiled_again(folder, m
 
 
 def test_machine_code_from_the_cache_imports_nothing_that_compiling_needs(tmp_path):
-    program = "import sys\n" + PROGRAM + "print(*({'scipy.linalg', 'numba.np.arraymath'} & set(sys.modules)))\n"
+    program = (
+        "import sys\n"
+        + PROGRAM
+        + "print(*({'scipy.linalg', 'numba.np.arraymath'} & set(sys.modules)))\n"
+    )
     programs = [result_of(start_process(tmp_path, tmp_path / "cache", program)) for _ in range(2)]
     assert "numba.np.arraymath" in programs[0][3:]
     assert programs[1][3:] == [] and programs[1][0] == programs[0][0]
@@ -162,8 +182,16 @@ def test_an_entry_that_takes_symbols_not_known_yet_has_everything_imported(folde
     external, *rest = pickle.loads(machine_code.read(entry))
     assert external
     imported = []
-    monkeypatch.setattr(CPUContext, "refresh", lambda self: (imported.append(self), binding.add_symbol("a symbol that comes with it", 8)))
-    for more, imports, loads in (([], 0, 1), (["a symbol that comes with it"], 1, 1), (["no symbol of this name"], 1, 0)):
+    monkeypatch.setattr(
+        CPUContext,
+        "refresh",
+        lambda self: (imported.append(self), binding.add_symbol("a symbol that comes with it", 8)),
+    )
+    for more, imports, loads in (
+        ([], 0, 1),
+        (["a symbol that comes with it"], 1, 1),
+        (["no symbol of this name"], 1, 0),
+    ):
         machine_code.write(entry, pickle.dumps(([*external, *more], *rest)))
         again(monkeypatch)
         imported.clear()
@@ -329,7 +357,11 @@ def test_versions_are_part_of_the_key():
 def another_checkout(tmp_path, monkeypatch):
     """A copy of the runtime that may be changed, whose keys are made anew after `forget()`."""
     root = tmp_path / "s2s"
-    shutil.copytree(machine_code.ROOT / "runtime", root / "runtime", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        machine_code.ROOT / "runtime",
+        root / "runtime",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
     (root / "front").mkdir()
     (root / "front" / "reads.py").write_text("pass\n")
     monkeypatch.setattr(machine_code, "ROOT", root)
@@ -344,9 +376,19 @@ def another_checkout(tmp_path, monkeypatch):
     forget()
 
 
-@pytest.mark.parametrize("place", ["emit/emit_expressions.py", "kernels/vector_math/lanes.py", "intrinsics/element_access.py", "numba/skip_passes.py"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "emit/emit_expressions.py",
+        "kernels/vector_math/lanes.py",
+        "intrinsics/element_access.py",
+        "numba/skip_passes.py",
+    ],
+)
 def test_a_change_of_the_runtime_makes_other_entries(another_checkout, place):
-    """What makes machine code of a text had a part in it: that of the same version of s2s went on being loaded."""
+    """What makes machine code of a text had a part in it: that of the same version of s2s went on
+    being loaded.
+    """
     root, forget = another_checkout
     forget()
     before, recalled = machine_code.key_of("text", "options"), program_store.versions()

@@ -1,4 +1,6 @@
-"""Memory that compiled code frees stays with the process: the next call need not have it cleared again."""
+"""Memory that compiled code frees stays with the process: the next call need not have it cleared
+again.
+"""
 
 import numpy as np
 import pytest
@@ -17,7 +19,9 @@ def compounded(x, n):
 
 
 @pytest.mark.compile
-@pytest.mark.skipif(not keep_freed_memory(), reason="the allocator is not glibc's, or the user's to set")
+@pytest.mark.skipif(
+    not keep_freed_memory(), reason="the allocator is not glibc's, or the user's to set"
+)
 def test_a_tape_of_many_megabytes_is_not_new_memory_at_each_call():
     n = 8_000_000  # 64 MB
     gradient = s2s.jit(s2s.grad(compounded))

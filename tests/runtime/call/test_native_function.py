@@ -94,7 +94,10 @@ def test_index_out_of_range_names_the_line():
     assert fast(np.ones(3), np.ones(5)) == 3.0
     with pytest.raises(IndexError, match="index 2 is out of bounds") as caught:
         fast(np.ones(3), np.ones(2))
-    assert any("total += x[i] * y[i]" in note for note in getattr(caught.value, "__notes__", ["total += x[i] * y[i]"]))
+    assert any(
+        "total += x[i] * y[i]" in note
+        for note in getattr(caught.value, "__notes__", ["total += x[i] * y[i]"])
+    )
 
 
 @pytest.mark.parametrize("index, expected", [(-1, 3.0), (0, 1.0), (3, None), (-4, None)])
@@ -129,7 +132,9 @@ def test_write_out_of_range():
 
 
 def test_loops_that_count_down():
-    """Their counters are said not to be negative; what is computed from them may be, and counts from the end."""
+    """Their counters are said not to be negative; what is computed from them may be, and counts
+    from the end.
+    """
     def f(x, n):
         total = 0.0
         for i in range(n, -1, -1):
@@ -167,7 +172,9 @@ def test_mismatched_shapes_are_refused_at_the_call():
 
 def test_division_by_zero_follows_numpy():
     fast = s2s.jit(lambda x, y: x / y)
-    np.testing.assert_array_equal(fast(np.array([1.0, -1.0, 0.0]), np.zeros(3)), [np.inf, -np.inf, np.nan])
+    np.testing.assert_array_equal(
+        fast(np.array([1.0, -1.0, 0.0]), np.zeros(3)), [np.inf, -np.inf, np.nan]
+    )
 
 
 def test_nan_and_infinity_pass_through():
@@ -181,7 +188,8 @@ def test_nan_and_infinity_pass_through():
 def test_numbas_refusal_is_one_line():
     from numba.core.errors import TypingError
 
-    error = one_line_message(TypingError("Failed in nopython mode\nNo implementation of function f\n- and so on"),
+    error = one_line_message(TypingError("Failed in nopython mode\n"
+                                         "No implementation of function f\n- and so on"),
                       s2s.jit(dot).generic())
     assert isinstance(error, CompileError) and isinstance(error, S2SError)
     assert "No implementation of function f" in str(error) and "and so on" not in str(error)
@@ -237,11 +245,14 @@ def test_what_goes_wrong_while_compiling_is_told(monkeypatch):
         warnings.simplefilter("error")
         assert fast(x) == fast(2 * x / 2)
     assert len(tried) == 1
-    shared = s2s.jit(lambda x: np.sum(np.sin(x) * 1.7321), cache=False)  # by threads, if there are any
+    # by threads, if there are any
+    shared = s2s.jit(lambda x: np.sum(np.sin(x) * 1.7321), cache=False)
     with pytest.warns(PlainNumbaWarning):
         shared(np.ones(300_000))
     for _ in range(2):
-        np.testing.assert_allclose(shared(np.ones(300_000)), np.sum(np.sin(np.ones(300_000)) * 1.7321), rtol=1e-10)
+        np.testing.assert_allclose(
+            shared(np.ones(300_000)), np.sum(np.sin(np.ones(300_000)) * 1.7321), rtol=1e-10
+        )
     assert len(tried) == 2
 
 
@@ -253,9 +264,15 @@ def test_what_native_code_alone_raises_is_told_once_and_the_python_text_is_kept(
         return np.sum(u * u)
 
     rendered, render = [], s2s.runtime.call.native_function.render
-    monkeypatch.setattr(s2s.runtime.call.native_function, "render", lambda function: (rendered.append(function), render(function))[1])
+    monkeypatch.setattr(
+        s2s.runtime.call.native_function,
+        "render",
+        lambda function: (rendered.append(function), render(function))[1],
+    )
     fast, A, u = s2s.jit(f), np.ones((12, 11)), np.ones(12)
-    with pytest.warns(InterpretedWarning, match="f runs in Python, slowly, in calls like this one: native code has raised what Python does not .*ValueError"):
+    with pytest.warns(InterpretedWarning, match="f runs in Python, slowly, in calls like this one: "
+                                                "native code has raised what Python does not "
+                                                ".*ValueError"):
         assert fast(A, u, 0) == 12.0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -273,8 +290,12 @@ def test_matrix_products_of_every_layout(dtype):
     wide = np.zeros((10, 14), dtype)
     wide[::2, ::2] = A
     product = s2s.jit(lambda a, b: a @ b)
-    left, right = (A, np.asfortranarray(A), wide[::2, ::2]), (B, np.asfortranarray(B), B[:, 1], B[:, 1].copy())
-    for a, b in itertools.product(left, right) if dtype is np.float64 else zip(left, right[1:]):  # each pair is compiled
+    left, right = (
+        (A, np.asfortranarray(A), wide[::2, ::2]),
+        (B, np.asfortranarray(B), B[:, 1], B[:, 1].copy()),
+    )
+    # each pair is compiled
+    for a, b in itertools.product(left, right) if dtype is np.float64 else zip(left, right[1:]):
         np.testing.assert_allclose(product(a, b), a @ b, rtol=1e-5)
         assert product(a, b).dtype == dtype
     for a in (A, np.asfortranarray(A)):
@@ -305,7 +326,12 @@ def test_bytes_in_the_order_of_another_machine():
     fast = s2s.jit(s2s.value_and_grad(f, argnums=(0, 1)))
     x, k = np.arange(4.0), np.array([2.0, 3.0])
     wanted = s2s.value_and_grad(f, argnums=(0, 1))(x, {"k": k})
-    for given, more in ((x.astype(">f8"), k), (x, k), (x.astype(">f8"), k.astype(">f8")), (x, k.astype(">f8"))):
+    for given, more in (
+        (x.astype(">f8"), k),
+        (x, k),
+        (x.astype(">f8"), k.astype(">f8")),
+        (x, k.astype(">f8")),
+    ):
         value, (x_bar, p_bar) = fast(given, {"k": more})
         assert value == wanted[0] and x_bar.dtype.isnative
         np.testing.assert_array_equal(x_bar, wanted[1][0])
@@ -315,7 +341,13 @@ def test_bytes_in_the_order_of_another_machine():
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint32, np.uint64, np.int8])
 def test_ranges_between_elements_of_arrays_of_integers(dtype):
     def f(n):
-        return np.arange(n[1]), np.arange(n[0], n[1]), np.arange(n[0], n[2], n[1]), np.linspace(n[1], n[0], 5), np.arange(2, n[1]) * 2.5
+        return (
+            np.arange(n[1]),
+            np.arange(n[0], n[1]),
+            np.arange(n[0], n[2], n[1]),
+            np.linspace(n[1], n[0], 5),
+            np.arange(2, n[1]) * 2.5,
+        )
 
     n = np.array([1, 4, 100]).astype(dtype)
     for found, expected in zip(s2s.jit(f)(n), f(n)):
@@ -325,7 +357,9 @@ def test_ranges_between_elements_of_arrays_of_integers(dtype):
 
 def test_a_range_of_small_unsigned_numbers_wraps():
     n = np.array([250, 3], dtype=np.uint8)
-    np.testing.assert_array_equal(s2s.jit(lambda n: np.arange(n[0], n[1]))(n), np.arange(n[0], n[1]))
+    np.testing.assert_array_equal(
+        s2s.jit(lambda n: np.arange(n[0], n[1]))(n), np.arange(n[0], n[1])
+    )
 
 
 def test_python_integers_that_a_word_does_not_hold():
@@ -337,6 +371,10 @@ def test_python_integers_that_a_word_does_not_hold():
         warnings.simplefilter("error")
         fast = s2s.jit(f)
         for n in (3, 2**63 - 1, 2**63, 2**64 - 1, 2**64, -2**63, -2**63 - 1, 5):
-            for args in ((1.0, n, [4, 5], {"n": 6}), (1.0, 3, [n, 5], {"n": 6}), (1.0, 3, [4, 5], {"n": n})):
+            for args in (
+                (1.0, n, [4, 5], {"n": 6}),
+                (1.0, 3, [n, 5], {"n": 6}),
+                (1.0, 3, [4, 5], {"n": n}),
+            ):
                 assert fast(*args) == f(*args)
                 assert s2s.jit(s2s.grad(f))(*args) == 1.0

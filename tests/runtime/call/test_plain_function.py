@@ -1,4 +1,6 @@
-"""What `@njit` alone compiles is what s2s compiles with private names of Numba: S2S_NUMBA=public, the fallback."""
+"""What `@njit` alone compiles is what s2s compiles with private names of Numba: S2S_NUMBA=public,
+the fallback.
+"""
 
 import subprocess
 import sys
@@ -30,9 +32,13 @@ def native_of(fast, *args):
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("program", [p for p in PROGRAMS if p.name not in MORE_RESULTS], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "program", [p for p in PROGRAMS if p.name not in MORE_RESULTS], ids=lambda p: p.name
+)
 def test_both_ways_compute_the_same(program, monkeypatch):
-    """Values as Python has them, gradients as dual numbers have them, and both as the other way has them."""
+    """Values as Python has them, gradients as dual numbers have them, and both as the other way has
+    them.
+    """
     gradient = s2s.value_and_grad(program.function, argnums=program.wrt)
     private = s2s.jit(gradient)(*copies(program.args))
     monkeypatch.setenv("S2S_NUMBA", "public")
@@ -42,7 +48,9 @@ def test_both_ways_compute_the_same(program, monkeypatch):
     rng = np.random.default_rng(0)
     dots = [direction(x, rng) if k in program.wrt else None for k, x in enumerate(program.args)]
     slope = dual(program.function, program.args, dots)[1]
-    assert is_close(inner(tuple(slopes), tuple(dots[k] for k in program.wrt)), float(slope), 1e-8, 1e-9)
+    assert is_close(
+        inner(tuple(slopes), tuple(dots[k] for k in program.wrt)), float(slope), 1e-8, 1e-9
+    )
     np.testing.assert_allclose(value, private[0], rtol=1e-11)
     for ours, theirs in zip(slopes, private[1], strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-11)
@@ -73,7 +81,9 @@ def test_layouts_dtypes_and_results_given(public):
     fast, slow = s2s.jit(s2s.grad(f)), s2s.grad(f)
     x = np.linspace(0.0, 1.0, 12)
     for y in (x, x[::-1], x[::2], x.astype(np.float32), x.astype(">f8")):
-        np.testing.assert_allclose(fast(y, 2), slow(y, 2), rtol=1e-6 if y.dtype == np.float32 else 1e-12)
+        np.testing.assert_allclose(
+            fast(y, 2), slow(y, 2), rtol=1e-6 if y.dtype == np.float32 else 1e-12
+        )
         assert fast(y, 2).dtype == slow(y, 2).dtype
     given = np.empty(12)
     assert fast(x, 2, out=given) is given
@@ -90,7 +100,10 @@ def test_errors_are_those_of_the_program(public):
     assert fast(x, 1)[0] == 1.0
     with pytest.raises(ValueError, match="too many") as found:
         fast(x, 101)
-    assert any("raise ValueError" in note for note in getattr(found.value, "__notes__", ["raise ValueError"]))
+    assert any(
+        "raise ValueError" in note
+        for note in getattr(found.value, "__notes__", ["raise ValueError"])
+    )
     with pytest.raises(IndexError):
         fast(x, 3)
 
@@ -102,7 +115,8 @@ def test_what_it_does_not_compile_runs_in_python(public):
         return np.sum(special.gammainc(2.0, x))
 
     fast, x = s2s.jit(f), np.linspace(0.5, 1.0, 3)
-    with pytest.warns(InterpretedWarning, match="f runs in Python, slowly: @njit alone does not compile it"):
+    with pytest.warns(InterpretedWarning, match="f runs in Python, slowly: @njit alone does not "
+                                                "compile it"):
         found = fast(x)
     np.testing.assert_allclose(found, np.sum(special.gammainc(2.0, x)), rtol=1e-12)
 
@@ -145,4 +159,6 @@ def test_it_is_taken_where_compiling_fails_unforeseen(monkeypatch):
     fast, x = s2s.jit(lambda x: np.sum(np.sin(x) * 1.7322), cache=False), np.ones(3)
     with pytest.warns(PlainNumbaWarning, match="by @njit alone, .*AttributeError: no such thing"):
         assert is_close(fast(x), np.sum(np.sin(x) * 1.7322), 1e-12)
-    assert native_of(fast, x).whole.plain.code.signatures and is_close(fast(2 * x), np.sum(np.sin(2 * x) * 1.7322), 1e-12)
+    assert native_of(fast, x).whole.plain.code.signatures and is_close(
+        fast(2 * x), np.sum(np.sin(2 * x) * 1.7322), 1e-12
+    )

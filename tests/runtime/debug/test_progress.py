@@ -30,8 +30,13 @@ def in_a_terminal(**environment: str) -> str:
     """What a terminal shows of the program."""
     pty = pytest.importorskip("pty", reason="this system has no terminals")
     ours, theirs = pty.openpty()
-    process = subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=theirs, stdout=theirs, stderr=theirs,
-                               env={**os.environ, "PYTHONPATH": str(ROOT), **environment})
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+    )
     os.close(theirs)
     shown = b""
     while True:
@@ -61,7 +66,12 @@ def test_switched_off():
 
 @pytest.mark.slow
 def test_nothing_where_nobody_looks():
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "begin\nend\n", "")
 
 
@@ -78,7 +88,9 @@ def test_generating_and_compiling_count_together(monkeypatch):
         before = len(sys.stderr.getvalue())
         with progress.telling(name):
             time.sleep(0.3)
-        assert sys.stderr.getvalue()[before:].strip().startswith(shown) and bool(sys.stderr.getvalue()[before:]) == bool(shown)
+        assert sys.stderr.getvalue()[before:].strip().startswith(shown) and bool(
+            sys.stderr.getvalue()[before:]
+        ) == bool(shown)
 
 
 def test_a_notebook_is_looked_at(monkeypatch):

@@ -24,7 +24,11 @@ I = np.array([0, 5, 1])
 def checking(monkeypatch):
     """Memory is checked, and compiled code checks no indices of its own."""
     monkeypatch.setenv("S2S_CHECK", "memory")
-    monkeypatch.setattr(loop_pipeline, "LEGALISE", [each for each in loop_pipeline.LEGALISE if each.run is not check_indices])
+    monkeypatch.setattr(
+        loop_pipeline,
+        "LEGALISE",
+        [each for each in loop_pipeline.LEGALISE if each.run is not check_indices],
+    )
     yield monkeypatch
     sanitizer.clear()
 

@@ -1,4 +1,6 @@
-"""`.lower(*args).memory`: what is saved for the reverse sweep, by name and by the user's line, is what is there."""
+"""`.lower(*args).memory`: what is saved for the reverse sweep, by name and by the user's line, is
+what is there.
+"""
 
 import subprocess
 import sys
@@ -55,7 +57,8 @@ def test_a_table_by_line():
     assert tape.line.text == "u[i] = u[i] + k * (u[i - 1] - 2 * u[i] + u[i + 1])"
     assert str(memory).splitlines() == [
         "        11,520  bytes saved for the reverse sweep",
-        "        11,520  t_tape: float64[30, 48]  line 5: u[i] = u[i] + k * (u[i - 1] - 2 * u[i] + u[i + 1])"]
+        "        11,520  t_tape: float64[30, 48]  line 5: u[i] = u[i] + k * (u[i - 1] - 2 * u[i] "
+        "+ u[i + 1])"]
 
 
 def test_tapes_that_grow_are_counted():
@@ -77,12 +80,19 @@ def eliminated(A):
 
 
 def test_tapes_that_grow_are_looked_at_once(monkeypatch):
-    """However many loops there are to look at before and after: the time is that of what is pushed."""
+    """However many loops there are to look at before and after: the time is that of what is
+    pushed.
+    """
     asked, kind_of = [], s2s.runtime.debug.tape_bytes.kind_of
-    monkeypatch.setattr("s2s.runtime.debug.tape_bytes.kind_of", lambda item: (asked.append(item), kind_of(item))[1])
+    monkeypatch.setattr(
+        "s2s.runtime.debug.tape_bytes.kind_of", lambda item: (asked.append(item), kind_of(item))[1]
+    )
     memory = s2s.grad(eliminated).lower(np.eye(20) + 0.1).memory
     items = sum(int(tape.type.split()[0]) for tape in memory.saved)
-    assert all(tape.type.endswith(" float64") for tape in memory.saved) and memory == 8 * items > 20_000
+    assert (
+        all(tape.type.endswith(" float64") for tape in memory.saved)
+        and memory == 8 * items > 20_000
+    )
     assert len(asked) == 2 * items  # when they come, and when they go
 
 
@@ -110,12 +120,17 @@ def test_lists_of_arrays_and_of_lists_that_grow_and_shrink():
 
 def test_snapshots_and_the_tapes_of_one_trip():
     memory = s2s.grad(replayed).lower(0.3, 0.7, 1000).memory
-    assert {each.name: each.bytes for each in memory.saved} == {"x_kept": 160, "i_kept": 160, "y_tape": 40}
+    assert {each.name: each.bytes for each in memory.saved} == {
+        "x_kept": 160,
+        "i_kept": 160,
+        "y_tape": 40,
+    }
 
 
 def test_what_callers_and_callees_hold_at_once():
     memory = s2s.grad(net).lower(np.ones(3), np.eye(3)).memory
-    assert sorted(each.bytes for each in memory.saved) == [4 * 24, 10 * 24]  # four layers are still to come when one runs
+    # four layers are still to come when one runs
+    assert sorted(each.bytes for each in memory.saved) == [4 * 24, 10 * 24]
 
 
 def test_nothing_is_changed_or_printed_or_drawn(capsys):
@@ -177,11 +192,16 @@ print(peak() - before)
 @pytest.mark.compile
 def test_compiled_loops_of_millions_of_steps_fit_into_what_is_given(tmp_path):
     found = {}
-    for name, trips, option in (("plain", "range(n)", ""), ("kept", "s2s.checkpoint(range(n), snapshots=500)", ""),
-                                ("limited", "range(n)", ", tape_limit='20MB'")):
+    for name, trips, option in (
+        ("plain", "range(n)", ""),
+        ("kept", "s2s.checkpoint(range(n), snapshots=500)", ""),
+        ("limited", "range(n)", ", tape_limit='20MB'"),
+    ):
         path = tmp_path / f"{name}.py"
         path.write_text(MILLION.format(trips=trips, option=option))
-        gradient, grown = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True).stdout.splitlines()
+        gradient, grown = subprocess.run(
+            [sys.executable, path], capture_output=True, text=True, check=True
+        ).stdout.splitlines()
         found[name] = [float(x) for x in gradient.split()], int(grown) * 1024
     assert found["plain"][1] > 60e6
     assert found["kept"][1] < 4e6 and found["limited"][1] < 24e6

@@ -9,28 +9,75 @@ import s2s
 from s2s.runtime.emit.collapse_nests import nests_of
 
 NESTS = {  # loops, and the counters of those that may run as one
-    "two": ("for i in range(n):\n    for j in range(m):\n        y[i, j] = x[i, j] * x[i, j]", ["i", "j"]),
-    "three": ("for i in range(n):\n    for j in range(m):\n        for k in range(3):\n            y[i, j, k] += x[i, j, k]", ["i", "j", "k"]),
-    "the inner two": ("for i in range(n):\n    for j in range(m):\n        for k in range(l):\n            y[i, j, k] = h[j, k]", ["j", "k"]),
-    "of a part": ("for i in range(start, stop):\n    for j in range(m):\n        y[i, j] = x[i, j]", ["i", "j"]),
-    "a sum": ("for i in range(n):\n    for j in range(m):\n        total = total + x[i, j]", ["i", "j"]),
-    "inside another": ("while more:\n    for i in range(n):\n        for j in range(m):\n            y[t, i, j] = x[i, j, 0]", ["i", "j"]),
-    "a row for all": ("for i in range(n):\n    for j in range(m):\n        y[i, j] = x[i, j] + b[j]", None),
+    "two": (
+        "for i in range(n):\n    for j in range(m):\n        y[i, j] = x[i, j] * x[i, j]",
+        ["i", "j"],
+    ),
+    "three": (
+        "for i in range(n):\n    for j in range(m):\n        for k in range(3):\n"
+        "            y[i, j, k] += x[i, j, k]",
+        ["i", "j", "k"],
+    ),
+    "the inner two": (
+        "for i in range(n):\n    for j in range(m):\n        for k in range(l):\n"
+        "            y[i, j, k] = h[j, k]",
+        ["j", "k"],
+    ),
+    "of a part": (
+        "for i in range(start, stop):\n    for j in range(m):\n        y[i, j] = x[i, j]",
+        ["i", "j"],
+    ),
+    "a sum": (
+        "for i in range(n):\n    for j in range(m):\n        total = total + x[i, j]",
+        ["i", "j"],
+    ),
+    "inside another": (
+        "while more:\n    for i in range(n):\n        for j in range(m):\n"
+        "            y[t, i, j] = x[i, j, 0]",
+        ["i", "j"],
+    ),
+    "a row for all": (
+        "for i in range(n):\n    for j in range(m):\n        y[i, j] = x[i, j] + b[j]",
+        None,
+    ),
     "transposed": ("for i in range(n):\n    for j in range(m):\n        y[i, j] = x[j, i]", None),
-    "a counter as a number": ("for i in range(n):\n    for j in range(m):\n        y[i, j] = x[i, j] * j", None),
-    "more in a trip": ("for i in range(n):\n    s = 0.0\n    for j in range(m):\n        s += x[i, j]", None),
-    "a length of the trip's": ("for i in range(n):\n    for j in range(i):\n        y[i, j] = x[i, j]", None),
-    "another array each time": ("for i in range(n):\n    for j in range(m):\n        s = s + x[i, j]\n        x = z", None),
-    "left early": ("for i in range(n):\n    for j in range(m):\n        if x[i, j] > 0:\n            break", None),
-    "not from 0": ("for i in range(n):\n    for j in range(1, m):\n        y[i, j] = x[i, j]", None),
-    "small and known": ("for i in range(3):\n    for j in range(3):\n        y[i, j] = x[i, j]", None),
+    "a counter as a number": (
+        "for i in range(n):\n    for j in range(m):\n        y[i, j] = x[i, j] * j",
+        None,
+    ),
+    "more in a trip": (
+        "for i in range(n):\n    s = 0.0\n    for j in range(m):\n        s += x[i, j]",
+        None,
+    ),
+    "a length of the trip's": (
+        "for i in range(n):\n    for j in range(i):\n        y[i, j] = x[i, j]",
+        None,
+    ),
+    "another array each time": (
+        "for i in range(n):\n    for j in range(m):\n        s = s + x[i, j]\n        x = z",
+        None,
+    ),
+    "left early": (
+        "for i in range(n):\n    for j in range(m):\n        if x[i, j] > 0:\n            break",
+        None,
+    ),
+    "not from 0": (
+        "for i in range(n):\n    for j in range(1, m):\n        y[i, j] = x[i, j]",
+        None,
+    ),
+    "small and known": (
+        "for i in range(3):\n    for j in range(3):\n        y[i, j] = x[i, j]",
+        None,
+    ),
 }
 
 
 @pytest.mark.parametrize("name", NESTS)
 def test_which_nests_may_run_as_one(name):
     text, counters = NESTS[name]
-    found = [[loop.target.id for loop in nest.loops] for nest in nests_of(ast.parse(text).body).values()]
+    found = [
+        [loop.target.id for loop in nest.loops] for nest in nests_of(ast.parse(text).body).values()
+    ]
     assert found == ([] if counters is None else [counters])
 
 
@@ -64,12 +111,16 @@ def arrays(shape):
 
 @pytest.mark.compile
 def test_arrays_with_gaps_and_without():
-    """The same code runs with the strides of each call: all arguments of one kind, and then those of another."""
+    """The same code runs with the strides of each call: all arguments of one kind, and then those
+    of another.
+    """
     gradient = s2s.jit(s2s.grad(f, (0, 1)))
     for shape in ((4, 3), (1, 5), (5, 1), (3, 10), (0, 4), (4, 0), (2, 3, 5), (2, 1, 4)):
         for name, given in arrays(shape):
             for found, wanted in zip(gradient(*given), df(*given)):
-                np.testing.assert_allclose(found, wanted, rtol=1e-13, atol=1e-15, err_msg=f"{shape} {name}")
+                np.testing.assert_allclose(
+                    found, wanted, rtol=1e-13, atol=1e-15, err_msg=f"{shape} {name}"
+                )
 
 
 @pytest.mark.compile

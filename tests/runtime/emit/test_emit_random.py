@@ -1,4 +1,6 @@
-"""Random functions come out the same from their text as from Numba's passes: numbers, types, exceptions, and what is freed."""
+"""Random functions come out the same from their text as from Numba's passes: numbers, types,
+exceptions, and what is freed.
+"""
 
 import importlib
 import linecache
@@ -18,7 +20,8 @@ from s2s.runtime.llvm import split_module
 from s2s.runtime.numba.compiler import Effort
 
 pytestmark = pytest.mark.compile
-extracted = importlib.import_module("s2s.runtime.emit.outline_loops")  # a function of that name stands in the package
+# a function of that name stands in the package
+extracted = importlib.import_module("s2s.runtime.emit.outline_loops")
 
 HELPERS = """
 @njit
@@ -55,7 +58,12 @@ class Program:
         for _ in range(7):
             self.statement()
         self.line("return n0 * 1.0, m0, m1, a0, a1, (c, (b0, n1 * 1.0))")
-        self.text = HELPERS + "@njit\ndef f(m0, m1, n0, n1, b0, a0, a1, c):\n" + "\n".join(self.lines) + "\n"
+        self.text = (
+            HELPERS
+            + "@njit\ndef f(m0, m1, n0, n1, b0, a0, a1, c):\n"
+            + "\n".join(self.lines)
+            + "\n"
+        )
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -67,29 +75,66 @@ class Program:
         if deep > 1:
             return self.one("m0", "m1", "2", "-3", "len(a0)")
         x, y = self.integer(deep + 1), self.integer(deep + 1)
-        return self.one(f"((m1 - {x}) {self.one('+', '-', '*', '&', '|')} {y})", f"({x} % (1 + abs({y})))", f"(m1 // {self.one('2', '-2')})", f"(m0 << ({y} % 5))",
-                        f"({x} if {self.truth(deep + 1)} else {y})", f"min({x}, {y})", f"max({x}, 0)", f"(m0 ** {self.one('0', '2', '3')})", "c.shape[-1]", x)
+        return self.one(
+            f"((m1 - {x}) {self.one('+', '-', '*', '&', '|')} {y})",
+            f"({x} % (1 + abs({y})))",
+            f"(m1 // {self.one('2', '-2')})",
+            f"(m0 << ({y} % 5))",
+            f"({x} if {self.truth(deep + 1)} else {y})",
+            f"min({x}, {y})",
+            f"max({x}, 0)",
+            f"(m0 ** {self.one('0', '2', '3')})",
+            "c.shape[-1]",
+            x,
+        )
 
     def number(self, deep: int = 0) -> str:
         if deep > 2:
             return self.one("n0", "n1", "m0", "b0", "0.5", "np.inf", "-0.0")
         x, y = self.number(deep + 1), self.number(deep + 1)
-        return self.one(f"(n0 {self.one('+', '-', '*', '/', '//', '%')} {x})", f"({x} if {self.truth(deep + 1)} else {y})", f"(n1 ** {self.one('2', '-1', '0.5')})",
-                        f"-(n0 * {x})", f"{self.one('np.sin', 'abs', 'np.sqrt', 'np.float32')}({x})", f"max({x}, {y})", f"checked({self.integer(deep + 1)})",
-                        f"{self.array(deep + 1)}[0]", f"a0[{self.integer(deep + 1)} % len(a0)]", f"c[-1 - {self.integer(deep + 1)} % c.shape[0], 1]", f"made({self.array(deep + 1)}, 2)[2].sum()")
+        return self.one(
+            f"(n0 {self.one('+', '-', '*', '/', '//', '%')} {x})",
+            f"({x} if {self.truth(deep + 1)} else {y})",
+            f"(n1 ** {self.one('2', '-1', '0.5')})",
+            f"-(n0 * {x})",
+            f"{self.one('np.sin', 'abs', 'np.sqrt', 'np.float32')}({x})",
+            f"max({x}, {y})",
+            f"checked({self.integer(deep + 1)})",
+            f"{self.array(deep + 1)}[0]",
+            f"a0[{self.integer(deep + 1)} % len(a0)]",
+            f"c[-1 - {self.integer(deep + 1)} % c.shape[0], 1]",
+            f"made({self.array(deep + 1)}, 2)[2].sum()",
+        )
 
     def truth(self, deep: int = 0) -> str:
         order = self.one("<", "<=", "==", "!=")
         if deep > 2:
             return self.one("b0", f"(m0 {order} m1)", f"(n0 {order} n1)")
         x, y = self.truth(deep + 1), self.truth(deep + 1)
-        return self.one(f"({x} and {y})", f"({x} or {y})", f"(not {x})", f"({self.number(deep + 1)} {order} {self.number(deep + 1)})", f"({self.integer(deep + 1)} {order} m0 < 4)")
+        return self.one(
+            f"({x} and {y})",
+            f"({x} or {y})",
+            f"(not {x})",
+            f"({self.number(deep + 1)} {order} {self.number(deep + 1)})",
+            f"({self.integer(deep + 1)} {order} m0 < 4)",
+        )
 
     def array(self, deep: int = 0) -> str:
         if deep > 1:
             return self.one("a0", "a1")
         x, y = self.array(deep + 1), self.array(deep + 1)
-        return self.one(x, f"np.copy({x})", f"one_of({x}, {y}, m0)", f"({x} if {self.truth(deep + 1)} else {y})", f"made({x}, m1)[0]", f"({x}, {y}.T)[1]", "np.zeros(4)", "c[1]", "unshared_zeros(4)", "unshared_zeros(5)")
+        return self.one(
+            x,
+            f"np.copy({x})",
+            f"one_of({x}, {y}, m0)",
+            f"({x} if {self.truth(deep + 1)} else {y})",
+            f"made({x}, m1)[0]",
+            f"({x}, {y}.T)[1]",
+            "np.zeros(4)",
+            "c[1]",
+            "unshared_zeros(4)",
+            "unshared_zeros(5)",
+        )
 
     def statement(self) -> None:
         a = self.one("a0", "a1")
@@ -101,9 +146,18 @@ class Program:
             case 3 | 4:
                 self.line(f"{a} = {self.array()}")
             case 5:
-                self.line(self.one("a0, a1 = a1, a0", f"a0, a0 = a1, {self.array()}", "m0, m1 = m1, m0", f"{a}, m1, t = made({a}, m0 % 9)"))
+                self.line(
+                    self.one(
+                        "a0, a1 = a1, a0",
+                        f"a0, a0 = a1, {self.array()}",
+                        "m0, m1 = m1, m0",
+                        f"{a}, m1, t = made({a}, m0 % 9)",
+                    )
+                )
             case 6:
-                self.line(f"{a}[{self.integer()} % len({a})] {self.one('=', '+=', '*=')} {self.number()}")
+                self.line(
+                    f"{a}[{self.integer()} % len({a})] {self.one('=', '+=', '*=')} {self.number()}"
+                )
             case 7:
                 self.line(f"t = {self.array()}, 1.0 * {self.number(1)}")
                 self.line(f"{a} = t[0]")
@@ -111,7 +165,10 @@ class Program:
                 self.line(f"n0 {self.one('+', '*', '-')}= {self.number()}")
             case 9 if self.loops:
                 self.line(f"if {self.truth()}:")
-                self.line("    " + self.one("break", "continue", "return 0.5, m0, m0, a1, a0, (c, (b0, 0.5))"))
+                self.line(
+                    "    "
+                    + self.one("break", "continue", "return 0.5, m0, m0, a1, a0, (c, (b0, 0.5))")
+                )
             case 10:
                 self.line(f"b0 = {self.truth()}")
             case 11 | 12:
@@ -120,7 +177,9 @@ class Program:
                 self.line("else:")
                 self.block()
             case 13:
-                self.line(f"for i in range({self.one('m0 % 4', '3, m1 % 4, -1', 'm0 % 3, 9, 2', 'len(a0)')}):")
+                self.line(
+                    f"for i in range({self.one('m0 % 4', '3, m1 % 4, -1', 'm0 % 3, 9, 2', 'len(a0)')}):"
+                )
                 self.inside_a_loop("m1 = m1 * 3 + i")
             case 14:
                 self.line(f"k{self.depth} = 0")
@@ -144,8 +203,18 @@ class Program:
 def compiled(text: str, seed: int, way: type):
     name = f"<random {seed}>"
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    module = {"np": np, "math": math, "unshared_zeros": unshared_zeros, "max": larger, "min": smaller, TEXT: text, "__name__": "random_direct"}
-    module["njit"] = njit(error_model="numpy", nogil=True, pipeline_class=way, no_cfunc_wrapper=True)
+    module = {
+        "np": np,
+        "math": math,
+        "unshared_zeros": unshared_zeros,
+        "max": larger,
+        "min": smaller,
+        TEXT: text,
+        "__name__": "random_direct",
+    }
+    module["njit"] = njit(
+        error_model="numpy", nogil=True, pipeline_class=way, no_cfunc_wrapper=True
+    )
     exec(compile(text, name, "exec"), module)
     return module["f"]
 
@@ -153,18 +222,31 @@ def compiled(text: str, seed: int, way: type):
 def arguments(seed: int, turn: int) -> list:
     rng = np.random.default_rng([seed, turn])
     m, n = rng.integers(-4, 7, 2).tolist(), rng.standard_normal(2).tolist()
-    return [*m, n[0] if turn else math.nan, n[1], bool(turn % 2), rng.standard_normal(5), rng.standard_normal(4), rng.standard_normal((3, 4))]
+    return [
+        *m,
+        n[0] if turn else math.nan,
+        n[1],
+        bool(turn % 2),
+        rng.standard_normal(5),
+        rng.standard_normal(4),
+        rng.standard_normal((3, 4)),
+    ]
 
 
 def outcome(function, args: list) -> tuple:
-    """What a call gives or raises, what it makes of its arguments, and how many allocations are left of it."""
+    """What a call gives or raises, what it makes of its arguments, and how many allocations are
+    left of it.
+    """
     before = rtsys.get_allocation_stats()
     try:
         found = repr(function(*args))
     except (ValueError, ZeroDivisionError) as error:
         found = type(error), error.args, error.__traceback__.tb_next is None
     after = rtsys.get_allocation_stats()
-    left = after.alloc - before.alloc - (after.free - before.free), after.mi_alloc - before.mi_alloc - (after.mi_free - before.mi_free)
+    left = (
+        after.alloc - before.alloc - (after.free - before.free),
+        after.mi_alloc - before.mi_alloc - (after.mi_free - before.mi_free),
+    )
     return found, repr(args), left
 
 
@@ -178,11 +260,14 @@ def test_random_functions_come_out_as_from_numbas_passes(seed, request):
         found, wanted = outcome(direct, arguments(seed, turn)), outcome(old, arguments(seed, turn))
         assert found[:2] == wanted[:2]
         assert found[2] == (0, 0)  # Numba's passes leave what a function holds that raises
-    assert [o.signature for o in direct.overloads.values()] == [o.signature for o in old.overloads.values()]
+    assert [o.signature for o in direct.overloads.values()] == [
+        o.signature for o in old.overloads.values()
+    ]
     assert all(o.library.is_direct for o in direct.overloads.values())
 
 
-@pytest.mark.parametrize("seed", [100, 101, 102, 104, 106, 107, 108])  # of programs that are compiled directly
+# of programs that are compiled directly
+@pytest.mark.parametrize("seed", [100, 101, 102, 104, 106, 107, 108])
 def test_and_so_they_do_if_every_loop_is_a_function(seed, request, monkeypatch):
     for name, least in (("LEAST", 0), ("LEFT", -1), ("HEAVY", 0)):
         monkeypatch.setattr(extracted, name, least)

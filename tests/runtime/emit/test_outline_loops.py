@@ -1,4 +1,6 @@
-"""Loops that are functions of their own compute what they did where they stood, and leave nothing allocated."""
+"""Loops that are functions of their own compute what they did where they stood, and leave nothing
+allocated.
+"""
 
 import importlib
 import linecache
@@ -19,7 +21,8 @@ from s2s.runtime.numba import compiler, native_module
 from s2s.runtime.numba.compiler import Effort
 
 pytestmark = pytest.mark.compile
-extracted = importlib.import_module("s2s.runtime.emit.outline_loops")  # a function of that name stands in the package
+# a function of that name stands in the package
+extracted = importlib.import_module("s2s.runtime.emit.outline_loops")
 
 PROGRAMS = {
     "numbers come back": ("""
@@ -195,21 +198,37 @@ def watched(monkeypatch, everything: bool = True) -> list[bool]:
         for name in ("LEAST", "PIECE"):
             monkeypatch.setattr(split_module, name, 0)
     extract, found = Statements.extract, []
-    monkeypatch.setattr(Statements, "extract", lambda self, loop: (found.append(extract(self, loop)), found[-1])[1])
+    monkeypatch.setattr(
+        Statements, "extract", lambda self, loop: (found.append(extract(self, loop)), found[-1])[1]
+    )
     return found
 
 
 def compiled(text: str, monkeypatch, everything: bool = True):
-    """The function `f` of a text as Python, compiled, and which of its loops have become functions."""
+    """The function `f` of a text as Python, compiled, and which of its loops have become
+    functions.
+    """
     found = watched(monkeypatch, everything)
     text = textwrap.dedent(text)
     name = f"<extracted {hash(text)}>"
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    plain = {"np": np, "unshared_empty": unshared_empty, "unshared_zeros": unshared_zeros, TEXT: text, "__name__": "extracted"}
+    plain = {
+        "np": np,
+        "unshared_empty": unshared_empty,
+        "unshared_zeros": unshared_zeros,
+        TEXT: text,
+        "__name__": "extracted",
+    }
     native = {**plain, "min": smaller}
     for each in (plain, native):
         exec(compile(text, name, "exec"), each)
-    return plain["f"], njit(error_model="numpy", nogil=True, pipeline_class=Effort, no_cfunc_wrapper=True)(native["f"]), found
+    return (
+        plain["f"],
+        njit(error_model="numpy", nogil=True, pipeline_class=Effort, no_cfunc_wrapper=True)(
+            native["f"]
+        ),
+        found,
+    )
 
 
 def outcome(f, *args):
@@ -233,7 +252,9 @@ def test_loops_compute_what_they_did(name, monkeypatch, request):
         if isinstance(wanted, str):
             assert given == wanted
         else:
-            for a, b in zip(given, wanted, strict=True) if isinstance(wanted, tuple) else [(given, wanted)]:
+            for a, b in (
+                zip(given, wanted, strict=True) if isinstance(wanted, tuple) else [(given, wanted)]
+            ):
                 np.testing.assert_array_equal(a, b)
             a = None
         del given
@@ -247,18 +268,41 @@ def test_loops_compute_what_they_did(name, monkeypatch, request):
 def test_what_is_promised_is_said_of_arguments(monkeypatch):
     """LLVM has no need to ask whether arrays overlap."""
     text, _ = PROGRAMS["what it may be is not read beside it"]
-    more = text.replace("b[i] = b[i] + x[i]", "b[i] = b[i] + x[i]\n            c = unshared_zeros(len(x))\n            for i in range(len(x)):\n                c[i] = a[i] + x[i]")
+    more = text.replace("b[i] = b[i] + x[i]", "b[i] = b[i] + x[i]\n"
+                                              "            c = unshared_zeros(len(x))\n"
+                                              "            for i in range(len(x)):\n"
+                                              "                c[i] = a[i] + x[i]")
     _, native, found = compiled(more, monkeypatch)
     said = []
-    monkeypatch.setattr(compiler, "in_pieces", lambda given, *others: (said.extend(given.defined.values()), split_module.in_pieces(given, *others))[1])
+    monkeypatch.setattr(
+        compiler,
+        "in_pieces",
+        lambda given, *others: (
+            said.extend(given.defined.values()),
+            split_module.in_pieces(given, *others),
+        )[1],
+    )
     native(np.ones(3), 1)
-    heads = [head for head, _, _ in (each.partition("\n") for each in said) if split_module.LOOP in head]
+    heads = [
+        head for head, _, _ in (each.partition("\n") for each in said) if split_module.LOOP in head
+    ]
     assert found == [True, True] and [head.count(" noalias ") for head in heads] == [0, 2]
 
 
-@pytest.mark.parametrize("inside, is_bare", [("total += 1.0", False), ("total += x[k]", False), ("for i in range(len(x)):\n            total += x[i] * k", True)])
-def test_what_is_left_is_compiled_at_the_lowest_level_if_no_loop_is_left(inside, is_bare, monkeypatch):
-    """A loop of numbers alone would take several times as long there, and so would one that LLVM makes vectors of."""
+@pytest.mark.parametrize(
+    "inside, is_bare",
+    [
+        ("total += 1.0", False),
+        ("total += x[k]", False),
+        ("for i in range(len(x)):\n            total += x[i] * k", True),
+    ],
+)
+def test_what_is_left_is_compiled_at_the_lowest_level_if_no_loop_is_left(
+    inside, is_bare, monkeypatch
+):
+    """A loop of numbers alone would take several times as long there, and so would one that LLVM
+    makes vectors of.
+    """
     text = f"""
 def f(x, n):
     total = 0.0
@@ -274,7 +318,11 @@ def f(x, n):
     x = np.linspace(0.0, 1.0, 11)
     assert native(x, 3) == plain(x, 3) and all(found)
     (library,) = [each.library for each in native.overloads.values()]
-    assert library.bare == ({overload.fndesc.llvm_func_name for overload in native.overloads.values()} if is_bare else set())
+    assert library.bare == (
+        {overload.fndesc.llvm_func_name for overload in native.overloads.values()}
+        if is_bare
+        else set()
+    )
 
 
 @pytest.mark.parametrize("rows, count", [("min(len(x) - k, n + 1)", 3), ("n + 1", 1)])

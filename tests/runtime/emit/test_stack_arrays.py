@@ -1,4 +1,6 @@
-"""Short arrays that stay in a function lie on its stack, and loops around short loops are made vectors."""
+"""Short arrays that stay in a function lie on its stack, and loops around short loops are made
+vectors.
+"""
 
 import ast
 import re
@@ -13,25 +15,56 @@ from s2s.runtime.numba import native_module
 
 
 def arrays_on_stack(body: str, rank: int = 1) -> list[str]:
-    """The names that are bound there to arrays on the stack; arrays are those called `x`, all else numbers."""
-    (function,) = ast.parse("def f(x, n):\n" + "".join(f"    {line}\n" for line in body.splitlines())).body
-    kinds = {id(node): types.Array(types.float64, rank, "C") if isinstance(node, ast.Call) or isinstance(node, ast.Name) and node.id == "x" else types.intp
-             for node in ast.walk(function) if not isinstance(node, ast.Slice)}
+    """The names that are bound there to arrays on the stack; arrays are those called `x`, all else
+    numbers.
+    """
+    (function,) = ast.parse(
+        "def f(x, n):\n" + "".join(f"    {line}\n" for line in body.splitlines())
+    ).body
+    kinds = {
+        id(node): types.Array(types.float64, rank, "C")
+        if isinstance(node, ast.Call) or isinstance(node, ast.Name) and node.id == "x"
+        else types.intp
+        for node in ast.walk(function)
+        if not isinstance(node, ast.Slice)
+    }
     found = on_stack(function, kinds)
-    return [node.targets[0].id for node in ast.walk(function) if isinstance(node, ast.Assign) and id(node.value) in found]
+    return [
+        node.targets[0].id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign) and id(node.value) in found
+    ]
 
 
-@pytest.mark.parametrize("body", [
-    "t = unshared_empty(3)\nt[0] = 1.0\nreturn t[n]", "for i in range(n):\n    t = unshared_zeros(3)\n    t[i] += 1.0",
-    "t = apart(unshared_empty(3))\nt[n] = t[n - 1]", "t = unshared_empty(3)\ny = unshared_empty(3)\ny[0] = t[0]\nx[:] = y"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "t = unshared_empty(3)\nt[0] = 1.0\nreturn t[n]",
+        "for i in range(n):\n    t = unshared_zeros(3)\n    t[i] += 1.0",
+        "t = apart(unshared_empty(3))\nt[n] = t[n - 1]",
+        "t = unshared_empty(3)\ny = unshared_empty(3)\ny[0] = t[0]\nx[:] = y",
+    ],
+)
 def test_arrays_of_which_elements_alone_are_asked(body):
     assert arrays_on_stack(body) == ["t"]
 
 
-@pytest.mark.parametrize("body", [
-    "t = unshared_empty(3)\nreturn t", "t = unshared_empty(3)\ny = t\ny[0] = 1.0", "t = unshared_empty(n)\nt[0] = 1.0", "t = unshared_empty(300)\nt[0] = 1.0",
-    "t = unshared_empty(3)\nt[:2] = 1.0", "t = unshared_empty(3)\ng(t)", "t = unshared_empty(3)\nt[0] = 1.0\nt = g(n)", "t = unshared_empty(3)\nreturn t[x]",
-    "x = unshared_empty(3)\nx[0] = 1.0", "t = unshared_empty(3)\nl = [t]", "t = unshared_empty((7, 7, 7))\nt[0] = 1.0"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "t = unshared_empty(3)\nreturn t",
+        "t = unshared_empty(3)\ny = t\ny[0] = 1.0",
+        "t = unshared_empty(n)\nt[0] = 1.0",
+        "t = unshared_empty(300)\nt[0] = 1.0",
+        "t = unshared_empty(3)\nt[:2] = 1.0",
+        "t = unshared_empty(3)\ng(t)",
+        "t = unshared_empty(3)\nt[0] = 1.0\nt = g(n)",
+        "t = unshared_empty(3)\nreturn t[x]",
+        "x = unshared_empty(3)\nx[0] = 1.0",
+        "t = unshared_empty(3)\nl = [t]",
+        "t = unshared_empty((7, 7, 7))\nt[0] = 1.0",
+    ],
+)
 def test_arrays_that_others_may_see(body):
     assert arrays_on_stack(body) == []
 
@@ -118,5 +151,9 @@ def test_parts_have_short_arrays_of_their_own():
     f = s2s.jit(mixture, parallel=True)
     x, mu = np.random.default_rng(1).normal(size=100_000), np.arange(3.0)
     np.testing.assert_allclose(f(x, mu), mixture(x, mu), rtol=1e-12)
-    texts = [made.__s2s_text__ for made in native_module._modules.values() if "def mixture(" in made.__s2s_text__ and "in_parts(" in made.__s2s_text__]
+    texts = [
+        made.__s2s_text__
+        for made in native_module._modules.values()
+        if "def mixture(" in made.__s2s_text__ and "in_parts(" in made.__s2s_text__
+    ]
     assert any("= apart(unshared_empty(3))" in text for text in texts)

@@ -1,4 +1,6 @@
-"""Arguments that do not lie in C order: what is read in rows is copied at the door, all else stays as it lies, and results are those of any order."""
+"""Arguments that do not lie in C order: what is read in rows is copied at the door, all else stays
+as it lies, and results are those of any order.
+"""
 
 import ast
 import itertools
@@ -44,7 +46,8 @@ def each_way(x):
     yield "backwards", x[::-1, ::-1].copy()[::-1, ::-1]
     yield "apart", np.repeat(np.repeat(x, 2, 0), 3, 1)[::2, ::3]
     yield "not to be written", frozen(x)
-    field = np.zeros(x.shape, [("pad", np.int8), ("x", x.dtype)])["x"]  # at places that no number would be put
+    # at places that no number would be put
+    field = np.zeros(x.shape, [("pad", np.int8), ("x", x.dtype)])["x"]
     field[...] = x
     yield "between bytes", field
 
@@ -60,7 +63,10 @@ def frozen(x):
 def test_results_are_those_of_any_order(f, shape):
     rng = np.random.default_rng(1)
     a, b = rng.normal(size=shape), rng.normal(size=shape)
-    grad, compiled = s2s.value_and_grad(f, argnums=(0, 1)), s2s.jit(s2s.value_and_grad(f, argnums=(0, 1)))
+    grad, compiled = (
+        s2s.value_and_grad(f, argnums=(0, 1)),
+        s2s.jit(s2s.value_and_grad(f, argnums=(0, 1))),
+    )
     value, of = grad(a, b)
     for (name, x), (other, y) in itertools.product(each_way(a), each_way(b)):
         before = x.copy(), y.copy()
@@ -72,7 +78,9 @@ def test_results_are_those_of_any_order(f, shape):
         np.testing.assert_array_equal(y, before[1])
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128, np.int64, np.bool_], ids=lambda d: d.__name__)
+@pytest.mark.parametrize(
+    "dtype", [np.float32, np.float64, np.complex128, np.int64, np.bool_], ids=lambda d: d.__name__
+)
 @pytest.mark.parametrize("rank", [1, 2, 3, 4])
 def test_numbers_of_all_kinds_and_ranks(dtype, rank):
     rng = np.random.default_rng(2)
@@ -81,7 +89,12 @@ def test_numbers_of_all_kinds_and_ranks(dtype, rank):
         wide = (rng.normal(size=tuple(2 * n for n in shape)) * 9).astype(dtype)
         for steps in itertools.product((2, -2), repeat=rank):
             x = wide[tuple(slice(None, None, k) for k in steps)]
-            for given in (x, np.asfortranarray(x), x.transpose(), np.moveaxis(np.moveaxis(x, 0, -1).copy(), -1, 0)):
+            for given in (
+                x,
+                np.asfortranarray(x),
+                x.transpose(),
+                np.moveaxis(np.moveaxis(x, 0, -1).copy(), -1, 0),
+            ):
                 expected = given * 2 + 1
                 found = compiled(given)
                 np.testing.assert_array_equal(found, expected)
@@ -89,22 +102,38 @@ def test_numbers_of_all_kinds_and_ranks(dtype, rank):
 
 
 def test_one_code_serves_all_orders():
-    """What is compiled for a further layout is a door, which is small: the code is not compiled again."""
+    """What is compiled for a further layout is a door, which is small: the code is not compiled
+    again.
+    """
     a, b = np.random.default_rng(3).normal(size=(2, 30, 20))
-    compiled = s2s.jit(s2s.grad(lambda a, b: elementwise(a, b + 4321.0), argnums=(0, 1)), cache=False)
+    compiled = s2s.jit(
+        s2s.grad(lambda a, b: elementwise(a, b + 4321.0), argnums=(0, 1)), cache=False
+    )
     before = set(native_module._modules)
     compiled(np.asfortranarray(a), b)
     compiled(a[::-1], b[:, ::-1])
-    code, door = sorted((native_module._modules[each] for each in set(native_module._modules) - before), key=lambda made: "return s2s_behind_" in made.__s2s_text__)
+    code, door = sorted(
+        (native_module._modules[each] for each in set(native_module._modules) - before),
+        key=lambda made: "return s2s_behind_" in made.__s2s_text__,
+    )
     assert "return s2s_behind_" in door.__s2s_text__ and "for " not in door.__s2s_text__
     entry = next(each for each in vars(door).values() if hasattr(each, "overloads")).__name__
     layouts = {tuple(kind.layout for kind in kinds) for kinds in getattr(code, entry).overloads}
     assert layouts == {("C", "C"), ("F", "C"), ("A", "A")}
-    assert {tuple(kind.layout for kind in kinds) for kinds in getattr(door, entry).overloads} == {("F", "C"), ("A", "A")}
+    assert {tuple(kind.layout for kind in kinds) for kinds in getattr(door, entry).overloads} == {
+        ("F", "C"),
+        ("A", "A"),
+    }
 
 
-@pytest.mark.parametrize("given", [lambda x: np.broadcast_to(x[0], (400, 30)), lambda x: np.lib.stride_tricks.sliding_window_view(x.ravel(), 40)],
-                         ids=["a row that is broadcast", "windows that slide"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda x: np.broadcast_to(x[0], (400, 30)),
+        lambda x: np.lib.stride_tricks.sliding_window_view(x.ravel(), 40),
+    ],
+    ids=["a row that is broadcast", "windows that slide"],
+)
 def test_what_overlaps_itself_is_not_copied(given):
     x = given(np.random.default_rng(4).normal(size=(40, 30)))
     f = lambda a: np.sum(np.sin(a) * a)  # noqa: E731
@@ -116,7 +145,12 @@ def test_what_overlaps_itself_is_not_copied(given):
 def script(path, code, **environment):
     """A process that runs this code, and has ended."""
     path.write_text(textwrap.dedent(code))
-    return subprocess.run([sys.executable, "-W", "ignore", str(path)], capture_output=True, text=True, env={**os.environ, **environment})
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", str(path)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+    )
 
 
 def test_memory_of_windows_is_not_multiplied(tmp_path):
@@ -142,7 +176,11 @@ def test_out_may_lie_in_any_order():
     compiled = s2s.jit(s2s.grad(elementwise, argnums=(0, 1)))
     expected = compiled(a, b)
     for x in (a, np.asfortranarray(a), a[::-1].copy()[::-1]):
-        for made in (lambda: np.zeros((12, 7)), lambda: np.zeros((12, 7), order="F"), lambda: np.zeros((24, 14))[::2, ::2]):
+        for made in (
+            lambda: np.zeros((12, 7)),
+            lambda: np.zeros((12, 7), order="F"),
+            lambda: np.zeros((24, 14))[::2, ::2],
+        ):
             out = made(), made()
             for _ in range(2):  # the second goes the short way
                 found = compiled(x, b, out=out)
@@ -212,8 +250,15 @@ def test_loops_in_parts_are_asked_before_anything_is_copied(parallel):
     for x, y in ((a, b), (np.asfortranarray(a), b), (a[::-1], b[:, ::-1]), (a, b)):
         for p, q in zip(compiled(x, y), s2s.grad(elementwise, argnums=(0, 1))(x, y)):
             np.testing.assert_allclose(p, q, rtol=1e-12, atol=1e-13)
-    doors = [m.__s2s_text__ for m in native_module._modules.values() if "return s2s_behind_" in m.__s2s_text__ and "elementwise_grad" in m.__s2s_text__]
-    assert doors and all("MoreWork" not in text or text.index("raise MoreWork") < text.index("return s2s_behind_") for text in doors)
+    doors = [
+        m.__s2s_text__
+        for m in native_module._modules.values()
+        if "return s2s_behind_" in m.__s2s_text__ and "elementwise_grad" in m.__s2s_text__
+    ]
+    assert doors and all(
+        "MoreWork" not in text or text.index("raise MoreWork") < text.index("return s2s_behind_")
+        for text in doors
+    )
 
 
 def test_a_door_comes_from_the_cache(tmp_path):
@@ -227,18 +272,24 @@ def test_a_door_comes_from_the_cache(tmp_path):
         print(*statistics())
     """
     def run():
-        return script(tmp_path / "doors.py", code, S2S_CACHE_DIR=str(tmp_path / "cache")).stdout.split()
+        return script(
+            tmp_path / "doors.py", code, S2S_CACHE_DIR=str(tmp_path / "cache")
+        ).stdout.split()
 
     assert run() == ["3", "0"]
     assert run() == ["0", "3"]
 
 
-# ------------------------------------------------------------------------------------------- which are read in rows
+# --------------------------------------------------------------------------- which are read in rows
 
 
 def found(body: str, count: int = 2) -> set[str]:
     text = textwrap.dedent(body)
-    (entry,) = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef) and node.name == "f")
+    (entry,) = (
+        node
+        for node in ast.parse(text).body
+        if isinstance(node, ast.FunctionDef) and node.name == "f"
+    )
     return {entry.args.args[k].arg for k in read_in_rows(text, "f", count)}
 
 
@@ -264,7 +315,9 @@ def test_neighbours():
     """) == {"x"}
 
 
-@pytest.mark.parametrize("read", ["x[i, 0]", "x[0, j]", "x[j, i]", "x[i, i]", "x[i, k]", "x[i, j // 2]"])
+@pytest.mark.parametrize(
+    "read", ["x[i, 0]", "x[0, j]", "x[j, i]", "x[i, i]", "x[i, k]", "x[i, j // 2]"]
+)
 def test_a_part_of_it_or_columns(read):
     assert found(f"""
         def f(x, k):

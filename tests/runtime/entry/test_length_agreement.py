@@ -1,4 +1,6 @@
-"""Lengths that do not go together are refused at the call, whether or not the derivative needs the op that would raise."""
+"""Lengths that do not go together are refused at the call, whether or not the derivative needs the
+op that would raise.
+"""
 
 import numpy as np
 import pytest
@@ -54,13 +56,20 @@ CASES = [
     (overwritten, (A4, A4), "max(x.shape[0]-1, 0) is 3 and y.shape[0] is 4", "x[1:] = y"),
     (outer, (A4, A4), "max(a.shape[0]-1, 0) is 3 and b.shape[0] is 4", "return inner(a, b) * 2"),
     (literal, (A4,), "x.shape[0] is 4, and 3 is needed", "np.array([1.0, 2.0, 3.0])"),
-    (joined, (np.ones((2, 3)), np.ones((3, 3))), "a.shape[0] is 2 and b.shape[0] is 3", "np.concatenate([a, b], axis=1)"),
+    (
+        joined,
+        (np.ones((2, 3)), np.ones((3, 3))),
+        "a.shape[0] is 2 and b.shape[0] is 3",
+        "np.concatenate([a, b], axis=1)",
+    ),
     (captured, (A4,), "x.shape[0] is 4 and OFFSET.shape[0] is 3", "return np.sum(x - OFFSET)"),
     (pair, ((A3, A4),), "p[0].shape[0] is 3 and p[1].shape[0] is 4", "return np.sum(p[0] + p[1])"),
 ]
 
 
-@pytest.mark.parametrize(("f", "args", "message", "text"), CASES, ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(
+    ("f", "args", "message", "text"), CASES, ids=lambda x: getattr(x, "__name__", "")
+)
 def test_refused_with_the_line(f, args, message, text):
     with pytest.raises(ValueError):
         f(*args)
@@ -107,5 +116,7 @@ def test_batched():
 def test_tangents_are_as_long_as_their_primals():
     with pytest.raises(ShapeMismatchError, match=r"x.shape\[0\] is 3 and x_dot.shape\[0\] is 4"):
         s2s.jvp(added)(A3, A3, A4, A3)
-    with pytest.raises(TypeMismatchError, match="the tangent of x_dot" if False else "the tangent of x, which is"):
+    with pytest.raises(
+        TypeMismatchError, match="the tangent of x_dot" if False else "the tangent of x, which is"
+    ):
         s2s.jvp(added)(A3, A3, 1.0, A3)

@@ -1,4 +1,6 @@
-"""Calls that do much run code that knows the short lengths of their arguments; the others run code for any lengths."""
+"""Calls that do much run code that knows the short lengths of their arguments; the others run code
+for any lengths.
+"""
 
 import numpy as np
 import pytest
@@ -54,7 +56,17 @@ def test_each_call_runs_what_is_for_it(monkeypatch):
     gradient = s2s.grad(filtered, argnums=(0, 1))
     fast = s2s.jit(gradient, cache=False)
     before = statistics()[0]
-    for count, sizes in [(1, (3, 500)), (1, (3, 900)), (2, (2, 500)), (3, (2, 5)), (3, (4, 500)), (3, (3, 500)), (3, (20, 500)), (3, (2, 6)), (3, (2, 0))]:
+    for count, sizes in [
+        (1, (3, 500)),
+        (1, (3, 900)),
+        (2, (2, 500)),
+        (3, (2, 5)),
+        (3, (4, 500)),
+        (3, (3, 500)),
+        (3, (20, 500)),
+        (3, (2, 6)),
+        (3, (2, 0)),
+    ]:
         args = arguments(*sizes)
         for _ in range(2):
             agree(fast(*args), gradient(*args))
@@ -87,15 +99,25 @@ def test_thirty_steps_are_much():
 
 @pytest.mark.compile
 def test_what_runs_is_remembered(monkeypatch):
-    """By all that it depends on: another number of steps may be worth threads, another length has its own code."""
+    """By all that it depends on: another number of steps may be worth threads, another length has
+    its own code.
+    """
     monkeypatch.setattr(length_versions, "MANY", 3)
     fast, chosen, asked = s2s.jit(scaled), length_versions.ByLengths.chosen, []
-    monkeypatch.setattr(length_versions.ByLengths, "chosen", lambda self, args: asked.append(args[0].shape) or chosen(self, args))
+    monkeypatch.setattr(
+        length_versions.ByLengths,
+        "chosen",
+        lambda self, args: asked.append(args[0].shape) or chosen(self, args),
+    )
     shapes = [(4, 100), (4, 100), (4, 101), (101, 4), (4, 100), (5, 100), (4, 100), (3, 4), (3, 4)]
     for shape in shapes:
         x = np.random.default_rng(0).normal(size=shape)
         np.testing.assert_allclose(fast(x, 0.5), scaled(x, 0.5), rtol=1e-14)
-    assert asked.count((4, 100)) == 2 and asked.count((3, 4)) <= 2 and len(fast.last.call.native.remembered) <= 3
+    assert (
+        asked.count((4, 100)) == 2
+        and asked.count((3, 4)) <= 2
+        and len(fast.last.call.native.remembered) <= 3
+    )
 
 
 @pytest.mark.compile

@@ -1,4 +1,6 @@
-"""Functions of complex numbers in native code are NumPy's at every number: infinite, nan, huge, tiny, and on both sides of branch cuts."""
+"""Functions of complex numbers in native code are NumPy's at every number: infinite, nan, huge,
+tiny, and on both sides of branch cuts.
+"""
 
 import cmath
 
@@ -13,22 +15,58 @@ from s2s.runtime.numba import native_module
 pytestmark = pytest.mark.compile
 
 OF_ONE = sorted(f.__name__ for f in complex_math.FUNCTIONS - {np.power})
-OTHERS = ["z / w", "z / 3.0", "z / np.real(w)", "z / 0.0", "np.abs(z) + 0j", "1 / z", "np.divide(z, 2)", "z ** w", "z ** 3", "np.power(2.0, z)", "np.exp(1j * z)", "z.conj() / z"]
+OTHERS = [
+    "z / w",
+    "z / 3.0",
+    "z / np.real(w)",
+    "z / 0.0",
+    "np.abs(z) + 0j",
+    "1 / z",
+    "np.divide(z, 2)",
+    "z ** w",
+    "z ** 3",
+    "np.power(2.0, z)",
+    "np.exp(1j * z)",
+    "z.conj() / z",
+]
 TEXTS = [f"np.{name}(z)" for name in OF_ONE] + OTHERS
-FUSED = ("z / w", "z.conj() / z")  # their sums of products round once: what underflows is a zero of either sign
+# their sums of products round once: what underflows is a zero of either sign
+FUSED = ("z / w", "z.conj() / z")
 every = s2s.from_source(f"def every(z, w):\n    return {', '.join(TEXTS)}\n", {"np": np})
 
 
 def special(dtype: str) -> np.ndarray:
     """Numbers of every pair of special parts."""
     f = np.finfo(dtype)
-    sizes = [0.0, f.smallest_subnormal, f.tiny, f.eps, 0.5, 1.0, 1 + f.eps, np.pi / 2, 22.0, 100.0, 400.0, 710.4, 1000.0,
-             f.max**0.5, f.max / 2, f.max, np.inf, np.nan]
+    sizes = [
+        0.0,
+        f.smallest_subnormal,
+        f.tiny,
+        f.eps,
+        0.5,
+        1.0,
+        1 + f.eps,
+        np.pi / 2,
+        22.0,
+        100.0,
+        400.0,
+        710.4,
+        1000.0,
+        f.max**0.5,
+        f.max / 2,
+        f.max,
+        np.inf,
+        np.nan,
+    ]
     parts = np.array([sign * x for x in sizes for sign in (1, -1)], f.dtype)
     z = np.empty((len(parts), len(parts)), dtype)
     z.real, z.imag = parts[:, None], parts
     random = np.random.default_rng(5)
-    return np.append(z, (random.normal(size=300) + 1j * random.normal(size=300)) * 10.0 ** random.uniform(-8, 3, 300)).astype(dtype)
+    return np.append(
+        z,
+        (random.normal(size=300) + 1j * random.normal(size=300))
+        * 10.0 ** random.uniform(-8, 3, 300),
+    ).astype(dtype)
 
 
 def agree(z, w) -> None:
@@ -42,9 +80,18 @@ def agree(z, w) -> None:
         near = np.isfinite(x) & np.isfinite(y)
         with np.errstate(invalid="ignore"):
             near &= np.abs(x - y) <= bound
-        same = (x == y) & (np.signbit(x) == np.signbit(y)) | np.isnan(x) & np.isnan(y) | near & ((x != y) | (text in FUSED))
+        same = (
+            (x == y) & (np.signbit(x) == np.signbit(y))
+            | np.isnan(x) & np.isnan(y)
+            | near & ((x != y) | (text in FUSED))
+        )
         wrong = ~same.all(0)
-        assert not wrong.any(), (text, np.atleast_1d(z)[wrong][:3], x[:, wrong][:, :3], y[:, wrong][:, :3])
+        assert not wrong.any(), (
+            text,
+            np.atleast_1d(z)[wrong][:3],
+            x[:, wrong][:, :3],
+            y[:, wrong][:, :3],
+        )
 
 
 @pytest.mark.parametrize("dtype", ["complex128", "complex64"])
@@ -65,9 +112,14 @@ def test_python_numbers_divide_as_python():
         f(0j)
 
 
-@pytest.mark.parametrize("f, z, error", [
-    (lambda z: z ** -2, 0j, ZeroDivisionError), (lambda z: z ** (z + 1j), 0j, ZeroDivisionError), (lambda z: cmath.log(z), 0j, ValueError),
-])
+@pytest.mark.parametrize(
+    "f, z, error",
+    [
+        (lambda z: z**-2, 0j, ZeroDivisionError),
+        (lambda z: z ** (z + 1j), 0j, ZeroDivisionError),
+        (lambda z: cmath.log(z), 0j, ValueError),
+    ],
+)
 def test_python_numbers_raise_as_python(f, z, error):
     compiled = s2s.jit(f)
     assert compiled(z + 2) == pytest.approx(f(z + 2), rel=1e-15)
@@ -82,11 +134,16 @@ def test_a_division_by_zero_stays_in_compiled_code():
     z = np.array([0j, 2 + 0j])
     with np.errstate(all="ignore"):
         assert np.array_equal(f(z), 1 / z, equal_nan=True)
-        assert np.array_equal(native_module._entries[-1](z), 1 / z, equal_nan=True)  # which does not ask Python when it raises
+        # which does not ask Python when it raises
+        assert np.array_equal(native_module._entries[-1](z), 1 / z, equal_nan=True)
 
 
 def test_derivatives():
-    f = s2s.from_source("def f(z):\n    return np.tanh(z) * np.exp(-z) + np.log(z) ** 3 + np.arctanh(z / 2000) / z\n", {"np": np})
+    f = s2s.from_source(
+        "def f(z):\n"
+        "    return np.tanh(z) * np.exp(-z) + np.log(z) ** 3 + np.arctanh(z / 2000) / z\n",
+        {"np": np},
+    )
     z = np.array([400 + 1j, 0.3 - 2j, -1.5 + 0j, complex(-1.5, -0.0)])
     slope = s2s.vmap(s2s.grad(f, holomorphic=True))
     np.testing.assert_allclose(s2s.jit(slope)(z), slope(z), rtol=1e-13)
@@ -100,4 +157,6 @@ def test_symbols_have_their_meaning_before_code_from_the_cache_is_linked():
 
 
 def test_numpy_keeps_all_these_loops():
-    assert all(complex_math.loop_of(f.__name__, letter) for f in complex_math.FUNCTIONS for letter in "FD")
+    assert all(
+        complex_math.loop_of(f.__name__, letter) for f in complex_math.FUNCTIONS for letter in "FD"
+    )

@@ -1,4 +1,6 @@
-"""Elements and ranges in native code: written in a short way of our own, they mean what they mean in Python."""
+"""Elements and ranges in native code: written in a short way of our own, they mean what they mean
+in Python.
+"""
 
 import itertools
 
@@ -26,7 +28,12 @@ def written(x, i, j, v):
 
 
 KINDS = ["float64", "float32", "complex128", "int32", "uint8", "bool"]
-LAYOUTS = [lambda x: x, np.asfortranarray, lambda x: np.repeat(np.repeat(x, 2, 0), 3, 1)[::2, ::3], lambda x: x[::-1, ::-1]]
+LAYOUTS = [
+    lambda x: x,
+    np.asfortranarray,
+    lambda x: np.repeat(np.repeat(x, 2, 0), 3, 1)[::2, ::3],
+    lambda x: x[::-1, ::-1],
+]
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +82,17 @@ def test_four_axes_and_none_of_length():
         return t
 
     fast = native(f)
-    x, y = np.random.default_rng(0).normal(size=(2, 3, 4, 5)), np.random.default_rng(1).normal(size=(5, 4, 3, 2))
-    for a, b in ((x, y), (np.asfortranarray(x), y), (y.T, x.T), (x, x.T.copy()), (x[:, :0], y[:, :, :0])):
+    x, y = (
+        np.random.default_rng(0).normal(size=(2, 3, 4, 5)),
+        np.random.default_rng(1).normal(size=(5, 4, 3, 2)),
+    )
+    for a, b in (
+        (x, y),
+        (np.asfortranarray(x), y),
+        (y.T, x.T),
+        (x, x.T.copy()),
+        (x[:, :0], y[:, :, :0]),
+    ):
         assert np.isclose(fast(a, b), f(a, b), rtol=1e-13)
 
 
@@ -92,7 +108,8 @@ def trips(a, b, step):
 def test_ranges_of_a_known_step(step):
     fast = native(eval(f"lambda a, b: trips(a, b, {step})", {"trips": native(trips)}))
     text = {}
-    exec(f"def f(a, b):\n    t, n = 0, 0\n    for i in range(a, b, {step}):\n        n += 1\n        t = t * 31 + i\n    return n, t\n", text)
+    exec(f"def f(a, b):\n    t, n = 0, 0\n    for i in range(a, b, {step}):\n        n += 1\n"
+         f"        t = t * 31 + i\n    return n, t\n", text)
     known = native(text["f"])
     for a, b in itertools.product(range(-6, 7), repeat=2):
         assert known(a, b) == fast(a, b) == text["f"](a, b)
@@ -159,7 +176,8 @@ def test_functions_that_native_code_alone_calls():
 
 def test_functions_that_call_one_another():
     text = {}
-    exec("def even(n):\n    if n == 0:\n        return True\n    return odd(n - 1)\n\ndef odd(n):\n    if n == 0:\n        return False\n    return even(n - 1)\n", text)
+    exec("def even(n):\n    if n == 0:\n        return True\n    return odd(n - 1)\n\n"
+         "def odd(n):\n    if n == 0:\n        return False\n    return even(n - 1)\n", text)
     for name in ("even", "odd"):
         text[name] = native(text[name], no_cpython_wrapper=True, no_cfunc_wrapper=True)
     fast = native(eval("lambda n: even(n)", text))

@@ -1,4 +1,6 @@
-"""Longer arrays for tapes that grow: what native code makes in place of the functions in generated texts."""
+"""Longer arrays for tapes that grow: what native code makes in place of the functions in generated
+texts.
+"""
 
 import numba
 import numpy as np
@@ -26,14 +28,20 @@ def native():
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "int64", "bool"])
-@pytest.mark.parametrize("shape", [(0,), (7,), (0, 3), (5, 3), (5, 0), (4, 2, 3), (3, 0, 2), (3, 2000, 1)])
+@pytest.mark.parametrize(
+    "shape", [(0,), (7,), (0, 3), (5, 3), (5, 0), (4, 2, 3), (3, 0, 2), (3, 2000, 1)]
+)
 def test_a_tape_is_as_long_as_the_text_says_and_begins_as_it_was(native, shape, dtype):
     tape = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
     for n in (1, 6, 1000, 33_333, 99_999, 100_000, 499_999, 1_000_000):
         if 2 * n * max(np.prod(shape[1:]), 1) > 20_000_000:
             continue
         wanted, found = FUNCTIONS[len(shape)](tape, n), native[len(shape)](tape, n)
-        assert (found.shape, found.dtype, found.flags.c_contiguous) == (wanted.shape, wanted.dtype, True)
+        assert (found.shape, found.dtype, found.flags.c_contiguous) == (
+            wanted.shape,
+            wanted.dtype,
+            True,
+        )
         np.testing.assert_array_equal(found[:len(tape)], tape)
 
 

@@ -1,4 +1,6 @@
-"""Checks of lengths and indices that native code has in place of the functions of the same names."""
+"""Checks of lengths and indices that native code has in place of the functions of the same
+names.
+"""
 
 import inspect
 import itertools
@@ -24,7 +26,10 @@ def outcome(f, *args):
 @pytest.mark.parametrize("of", inline_checks.CHECKS, ids=lambda of: of.__name__)
 def test_they_do_what_the_functions_do(of):
     names = ", ".join(inspect.signature(of).parameters)
-    fast = numba.njit(eval(f"lambda {names}: check({names})", {"check": getattr(inline_checks, of.__name__)}), pipeline_class=Effort)
+    fast = numba.njit(
+        eval(f"lambda {names}: check({names})", {"check": getattr(inline_checks, of.__name__)}),
+        pipeline_class=Effort,
+    )
     for args in itertools.product(range(-3, 5), repeat=names.count(",") + 1):
         assert outcome(fast, *args) == outcome(of, *args), args
 
@@ -55,5 +60,9 @@ def test_a_function_of_the_users_that_has_such_a_name_stays():
 
 def test_text_without_them_is_left_alone():
     assert inline_checks.written_in_place("def place_in(k, n):\n    return k\n") == ([], set())
-    text = f"import numpy as np\n\n\n{inline_checks.source(ops.place_in)}\n\n\ndef f(x):\n    return x\n"
-    assert inline_checks.written_in_place(text) == (["from s2s.runtime.intrinsics.inline_checks import place_in"], {4, 5, 6, 7})
+    text = (f"import numpy as np\n\n\n{inline_checks.source(ops.place_in)}\n\n\ndef f(x):\n"
+            f"    return x\n")
+    assert inline_checks.written_in_place(text) == (
+        ["from s2s.runtime.intrinsics.inline_checks import place_in"],
+        {4, 5, 6, 7},
+    )

@@ -32,7 +32,8 @@ def windows(x, n):
 
 
 def test_no_text_of_an_error_is_compiled(monkeypatch, tmp_path):
-    monkeypatch.setenv("S2S_CACHE_DIR", str(tmp_path))  # what another test has put on disk is not compiled again
+    # what another test has put on disk is not compiled again
+    monkeypatch.setenv("S2S_CACHE_DIR", str(tmp_path))
     x, found = np.arange(24.0).reshape(1, 2, 12), Compiled()
     with event.install_listener("numba:compile", found):
         got = s2s.jit(s2s.grad(windows))(x, 4)

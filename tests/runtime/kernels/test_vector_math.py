@@ -1,4 +1,6 @@
-"""Vector math: at most 4 ulp from the truth for every argument, the same in every lane, and called where it pays."""
+"""Vector math: at most 4 ulp from the truth for every argument, the same in every lane, and called
+where it pays.
+"""
 
 import re
 
@@ -18,25 +20,84 @@ from s2s.runtime.kernels.vector_math import native
 mpmath = pytest.importorskip("mpmath")
 
 PRECISE = np.longdouble
-SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, 1e-300, -1e-300, 5e-324, -5e-324, 2.0**-1022,
-           1.7976931348623157e308, -1.7976931348623157e308, 709.78, 709.79, -708.4, -745.1, -745.2, 710.4, 710.5, 88.7, 88.8, -87.4,
-           -103.9, -104.0, np.pi, np.pi / 2, -np.pi / 4, 1e22, 4194304.0, 4194305.0, 1e5, 0.9999999999999999, 1.0000000000000002,
-           22.0, 40.0, -37.5, 6.0, 27.0, 26.5, 1.0 - 2.0**-24, 2.0**-126, 2.0**-149, 3.4e38]
+SPECIAL = [
+    0.0,
+    -0.0,
+    np.inf,
+    -np.inf,
+    np.nan,
+    1.0,
+    -1.0,
+    0.5,
+    -0.5,
+    2.0,
+    -2.0,
+    3.0,
+    1e-300,
+    -1e-300,
+    5e-324,
+    -5e-324,
+    2.0**-1022,
+    1.7976931348623157e308,
+    -1.7976931348623157e308,
+    709.78,
+    709.79,
+    -708.4,
+    -745.1,
+    -745.2,
+    710.4,
+    710.5,
+    88.7,
+    88.8,
+    -87.4,
+    -103.9,
+    -104.0,
+    np.pi,
+    np.pi / 2,
+    -np.pi / 4,
+    1e22,
+    4194304.0,
+    4194305.0,
+    1e5,
+    0.9999999999999999,
+    1.0000000000000002,
+    22.0,
+    40.0,
+    -37.5,
+    6.0,
+    27.0,
+    26.5,
+    1.0 - 2.0**-24,
+    2.0**-126,
+    2.0**-149,
+    3.4e38,
+]
 LOGARITHMS = ("log", "log2", "log10")
 
 
 def viewed_by_mpmath(function):
     def compute(xs):
         with mpmath.workprec(120):
-            return np.array([PRECISE(mpmath.nstr(function(mpmath.mpf(float(x))), 25, min_fixed=1, max_fixed=0)) for x in xs])
+            return np.array(
+                [
+                    PRECISE(
+                        mpmath.nstr(function(mpmath.mpf(float(x))), 25, min_fixed=1, max_fixed=0)
+                    )
+                    for x in xs
+                ]
+            )
 
     def at(xs):
         y = np.full(xs.shape, np.nan, PRECISE)
         inside = np.abs(xs) < 40
         y[inside] = compute(xs[inside])
         far = np.abs(xs) >= 40
-        y[far] = [PRECISE(float(function(mpmath.mpf(100 * np.sign(float(x)))))) if abs(x) < np.inf else float(function(mpmath.mpf(float(x))))
-                  for x in xs[far]]
+        y[far] = [
+            PRECISE(float(function(mpmath.mpf(100 * np.sign(float(x))))))
+            if abs(x) < np.inf
+            else float(function(mpmath.mpf(float(x))))
+            for x in xs[far]
+        ]
         return y
 
     return at
@@ -48,18 +109,28 @@ TRUTH = {
     "erfc": viewed_by_mpmath(lambda x: mpmath.erfc(x) if x < 99 else mpmath.mpf(0)),
 }
 NAMES = sorted(vector_math.FUNCTIONS)
-needs_long = pytest.mark.skipif(np.finfo(PRECISE).nmant < 60, reason="long double is double on this platform")
+needs_long = pytest.mark.skipif(
+    np.finfo(PRECISE).nmant < 60, reason="long double is double on this platform"
+)
 
 
 def arguments(name, dtype, count, seed=0):
-    """Random bits, numbers of every size, those near which a function is hard, and special ones; pairs for two."""
+    """Random bits, numbers of every size, those near which a function is hard, and special ones;
+    pairs for two.
+    """
     rng = np.random.default_rng(seed)
     bits = np.uint64 if dtype == np.float64 else np.uint32
 
     def column():
         found = [rng.integers(0, np.iinfo(bits).max, count, dtype=bits, endpoint=True).view(dtype)]
-        found += [rng.normal(size=count) * size for size in (1e-8, 1e-3, 0.1, 1.0, 10.0, 100.0, 1000.0)]
-        found += [1 + rng.normal(size=count) * 1e-4, rng.uniform(0.5, 2.0, count), rng.uniform(-8.0, 8.0, count)]
+        found += [
+            rng.normal(size=count) * size for size in (1e-8, 1e-3, 0.1, 1.0, 10.0, 100.0, 1000.0)
+        ]
+        found += [
+            1 + rng.normal(size=count) * 1e-4,
+            rng.uniform(0.5, 2.0, count),
+            rng.uniform(-8.0, 8.0, count),
+        ]
         turns = np.concatenate([rng.integers(-200, 200, count), rng.integers(-2**21, 2**21, count)])
         found.append((turns * PRECISE(np.pi / 2) + turns * PRECISE(6.123233995736766e-17)))
         with np.errstate(all="ignore"):
@@ -77,7 +148,9 @@ def arguments(name, dtype, count, seed=0):
         a[::2] = 0
     with np.errstate(all="ignore"):
         special = np.array(SPECIAL).astype(dtype)
-    return np.concatenate([a, np.repeat(special, len(special))]), np.concatenate([b, np.tile(special, len(special))])
+    return np.concatenate([a, np.repeat(special, len(special))]), np.concatenate(
+        [b, np.tile(special, len(special))]
+    )
 
 
 def truth(name, args):
@@ -86,7 +159,9 @@ def truth(name, args):
 
 
 def errors(name, y, args):
-    """How far y is from the truth, in units of its last place; of a sum that cancels, of its terms' last place."""
+    """How far y is from the truth, in units of its last place; of a sum that cancels, of its terms'
+    last place.
+    """
     exact, dtype = truth(name, args), y.dtype
     with np.errstate(all="ignore"):
         nearest = exact.astype(dtype)
@@ -95,19 +170,27 @@ def errors(name, y, args):
             apart = np.minimum(np.abs(args[0] - args[1]), 700)
             terms = np.maximum(np.abs(np.maximum(*args)), apart * np.exp(-apart))
             size = np.fmax(size, np.where(np.isfinite(terms), terms, 0)).astype(dtype)
-        unit = np.maximum(np.spacing(size).astype(PRECISE), PRECISE(np.finfo(dtype).smallest_subnormal))
+        unit = np.maximum(
+            np.spacing(size).astype(PRECISE), PRECISE(np.finfo(dtype).smallest_subnormal)
+        )
         found = np.abs(y.astype(PRECISE) - exact) / unit
     alike = (y == nearest) | (np.isnan(y) & np.isnan(nearest))
     found[alike & ~np.isfinite(nearest)] = 0
     found[np.isnan(found)] = np.inf
-    signed = (exact == 0) & (y == 0) & (np.signbit(y) != np.signbit(nearest)) if name not in ("maximum", "minimum", "erf") else False
+    signed = (
+        (exact == 0) & (y == 0) & (np.signbit(y) != np.signbit(nearest))
+        if name not in ("maximum", "minimum", "erf")
+        else False
+    )
     return np.where(signed, np.inf, found)
 
 
 def assert_close(name, y, args):
     found = errors(name, y, args)
     worst = int(np.argmax(found))
-    assert found[worst] <= 4, f"{name}({', '.join(repr(x[worst]) for x in args)}) is {y[worst]!r}: {float(found[worst]):.3g} ulp"
+    assert found[worst] <= 4, (
+        f"{name}({', '.join(repr(x[worst]) for x in args)}) is {y[worst]!r}: {float(found[worst]):.3g} ulp"
+    )
 
 
 @needs_long
@@ -172,7 +255,9 @@ def test_function_with_a_branch_inside_an_if():
         np.testing.assert_allclose(y, np.where(x > 0, np.sin(x) + np.abs(x)**1.5, x), rtol=1e-12)
 
 
-@pytest.mark.parametrize("triple", ["aarch64-apple-darwin", "aarch64-unknown-linux-gnu", "x86_64-pc-windows-msvc"])
+@pytest.mark.parametrize(
+    "triple", ["aarch64-apple-darwin", "aarch64-unknown-linux-gnu", "x86_64-pc-windows-msvc"]
+)
 def test_code_for_other_machines(triple, monkeypatch):
     monkeypatch.setattr(native, "has", lambda feature: False)
     native.text_of.cache_clear()
@@ -181,7 +266,9 @@ def test_code_for_other_machines(triple, monkeypatch):
     machine = binding.Target.from_triple(triple).create_target_machine()
     for name in ("exp", "sin", "power"):
         algorithm, arity = vector_math.FUNCTIONS[name][0], 2 if name in vector_math.OF_TWO else 1
-        module = binding.parse_assembly(native.text_of(algorithm, f"s2s_{name}", "double", arity)[0])
+        module = binding.parse_assembly(
+            native.text_of(algorithm, f"s2s_{name}", "double", arity)[0]
+        )
         module.verify()
         module.triple, module.data_layout = triple, str(machine.target_data)
         assert f"s2s_{name}" in machine.emit_assembly(module)
@@ -199,7 +286,7 @@ def test_functions_can_be_called_in_python():
     assert vector_math.vector_arctan2(1.0, -2.0) == np.arctan2(1.0, -2.0)
 
 
-# --------------------------------------------------------------------------------- where it is called
+# ------------------------------------------------------------------------------- where it is called
 
 
 def compiled_text(f, *args):
@@ -222,7 +309,9 @@ def test_loop_along_any_axis_of_what_it_writes_calls_vector_math():
         y = np.where(z > 0, z, np.expm1(z))
         return np.sum(y * y)
 
-    text = compiled_text(s2s.grad(layer, argnums=(0, 1)), np.ones((4, 3)), np.ones(3), np.ones((5, 4)))
+    text = compiled_text(
+        s2s.grad(layer, argnums=(0, 1)), np.ones((4, 3)), np.ones(3), np.ones((5, 4))
+    )
     assert "vector_expm1(" in text and "np.expm1" not in text
 
     def turned(x):
@@ -278,7 +367,9 @@ def test_complex_numbers_and_integers_stay_with_numpy():
 def test_gradient_compiled_agrees_with_interpreted():
     def loss(x, w):
         z = np.tanh(x * w) + np.log1p(np.exp(x)) - np.arctan2(x, w)
-        return np.sum(np.sin(z) * np.cos(z * w) + np.sqrt(z * z) ** 1.5) + np.log(np.sum(np.exp(z - np.max(z))))
+        return np.sum(np.sin(z) * np.cos(z * w) + np.sqrt(z * z) ** 1.5) + np.log(
+            np.sum(np.exp(z - np.max(z)))
+        )
 
     x = np.random.default_rng(0).normal(size=101)
     for dtype, tolerance in ((np.float64, 1e-12), (np.float32, 2e-4)):

@@ -66,14 +66,22 @@ attributes #0 = {{ noinline nounwind optsize }}
 
 
 def text(lines: int, more: int | None = None, said: str = TEXT) -> str:
-    """A module whose function has so many lines, and the part of a loop as many, or so many more."""
-    filling, inside = ("\n".join(f"  %x{k} = add i64 1, {k}" for k in range(n)) for n in (lines, lines if more is None else more))
+    """A module whose function has so many lines, and the part of a loop as many, or so many
+    more.
+    """
+    filling, inside = (
+        "\n".join(f"  %x{k} = add i64 1, {k}" for k in range(n))
+        for n in (lines, lines if more is None else more)
+    )
     return said.format(triple=binding.get_process_triple(), filling=filling, more=inside)
 
 
 def definitions(module: str) -> dict[str, str]:
     """The functions of a module, by name: the words before it."""
-    return {name: said.strip() for said, name in re.findall(r'^define (.*?)i64 @("[^"]*"|[\w.]+)\(', module, re.M)}
+    return {
+        name: said.strip()
+        for said, name in re.findall(r'^define (.*?)i64 @("[^"]*"|[\w.]+)\(', module, re.M)
+    }
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +95,8 @@ def test_a_module_is_several():
     pieces = in_pieces(Pieces.of(text(2 * PIECE)))[0]
     whole, part, helper = map(definitions, pieces)
     assert whole == {"whole": "", "inside": "linkonce_odr"}
-    assert part == {"part.entry": "", "inside": "linkonce_odr"}  # each has what may be written inside
+    # each has what may be written inside
+    assert part == {"part.entry": "", "inside": "linkonce_odr"}
     assert helper == {'"a helper"': "weak_odr", "inside": "linkonce_odr"}
     made = [binding.parse_assembly(piece) for piece in pieces]
     for module in made:
@@ -102,7 +111,10 @@ def test_a_module_is_several():
 
 def test_what_is_short_or_unlike_generated_code_stays_whole():
     assert in_pieces(Pieces.of(text(3))) is None
-    for was, said in (("@whole(i64 %x) {", '@whole(i64 %x) personality ptr @"a helper" {'), ('@"a helper"(i64 %x) #0', '@"a helper"(i64 %x) comdat #0')):
+    for was, said in (
+        ("@whole(i64 %x) {", '@whole(i64 %x) personality ptr @"a helper" {'),
+        ('@"a helper"(i64 %x) #0', '@"a helper"(i64 %x) comdat #0'),
+    ):
         assert was in text(LEAST)
         with pytest.raises(NotMergeable):
             Pieces.of(text(LEAST).replace(was, said))
@@ -115,7 +127,9 @@ def test_what_is_short_shares_a_piece():
 
 
 def test_texts_are_linked():
-    """Those of several modules, which number their metadata and attributes each from 0, and may define the same."""
+    """Those of several modules, which number their metadata and attributes each from 0, and may
+    define the same.
+    """
     caller = """\
 declare double @"wide"(double)
 
@@ -142,8 +156,15 @@ attributes #0 = { nounwind }
     both = Pieces.of(caller, other)
     said = both.module(both.outside())
     binding.parse_assembly(said).verify()
-    assert both.outside() == ["caller"] and definitions(said.replace("double", "i64")) == {"caller": "", "wide": "linkonce_odr"}
-    assert "!fpmath !0" in both.defined["caller"] and "!fpmath !1" in both.defined["wide"] and both.globals["said"].endswith('c"!0 \\0a #0 "')
+    assert both.outside() == ["caller"] and definitions(said.replace("double", "i64")) == {
+        "caller": "",
+        "wide": "linkonce_odr",
+    }
+    assert (
+        "!fpmath !0" in both.defined["caller"]
+        and "!fpmath !1" in both.defined["wide"]
+        and both.globals["said"].endswith('c"!0 \\0a #0 "')
+    )
     with pytest.raises(NotMergeable):
         Pieces.of(caller, other.replace("\\0A", "\\0B"))
 
@@ -160,7 +181,11 @@ define i64 @f(i64 %x) {
 }
 """
     both = Pieces.of(text, text.replace("@f(", "@g("))
-    assert [*both.globals] == ["kept", "kept.1"] and "@kept.1" not in both.defined["f"] and both.defined["g"].count("@kept.1\n") == 2
+    assert (
+        [*both.globals] == ["kept", "kept.1"]
+        and "@kept.1" not in both.defined["f"]
+        and both.defined["g"].count("@kept.1\n") == 2
+    )
     binding.parse_assembly(both.module(["f", "g"])).verify()
 
 
@@ -178,7 +203,13 @@ define linkonce_odr double @wide(double %x) {{
 
 attributes #1 = {{ "vector-function-abi-variant"="_ZGV_LLVM_N4v_wide(wide_4)" }}
 """
-    said = TEXT.replace("%z = call i64 @inside(i64 %y)", "%v = call double @wide(double 0.0) #1\n  %z = call i64 @inside(i64 %y)") + variant
+    said = (
+        TEXT.replace(
+            "%z = call i64 @inside(i64 %y)",
+            "%v = call double @wide(double 0.0) #1\n  %z = call i64 @inside(i64 %y)",
+        )
+        + variant
+    )
     whole, part, helper = in_pieces(Pieces.of(text(2 * PIECE, said=said)))[0]
     for piece in (whole, part, helper):
         binding.parse_assembly(piece).verify()
@@ -186,7 +217,9 @@ attributes #1 = {{ "vector-function-abi-variant"="_ZGV_LLVM_N4v_wide(wide_4)" }}
 
 
 def test_what_is_run_once_a_call_or_once_a_part_is_in_no_piece():
-    """What is bare may have loops, if those in them are elsewhere; Numba's runtime may go back to where it has been."""
+    """What is bare may have loops, if those in them are elsewhere; Numba's runtime may go back to
+    where it has been.
+    """
     looping = """
 define linkonce_odr i64 @{name}(i64 %x) {{
 entry:
@@ -200,15 +233,30 @@ done:
   ret i64 %next
 }}
 """
-    said = TEXT.replace("%z = call i64 @inside(i64 %y)\n  ret i64 %z\n}}\n\ndefine linkonce_odr i64 @nobody", "%z = call i64 @kernel(i64 %y)\n  ret i64 %z\n}}\n\ndefine linkonce_odr i64 @nobody")
+    said = TEXT.replace(
+        "%z = call i64 @inside(i64 %y)\n  ret i64 %z\n}}\n\ndefine linkonce_odr i64 @nobody",
+        "%z = call i64 @kernel(i64 %y)\n  ret i64 %z\n}}\n\ndefine linkonce_odr i64 @nobody",
+    )
     assert said != TEXT
-    for name, bare, left in (("kernel", set(), []), ("kernel", {"whole"}, ["whole", '"a helper"']), ("kernel", {"whole", "kernel"}, ["whole", '"a helper"', "part.entry"]),
-                             ("NRT_kernel", {"whole"}, ["whole", '"a helper"', "part.entry"])):
-        module = (text(2 * PIECE, said=said) + looping.format(name="kernel").replace("{{", "{").replace("}}", "}")).replace("@kernel", f"@{name}")
+    for name, bare, left in (
+        ("kernel", set(), []),
+        ("kernel", {"whole"}, ["whole", '"a helper"']),
+        ("kernel", {"whole", "kernel"}, ["whole", '"a helper"', "part.entry"]),
+        ("NRT_kernel", {"whole"}, ["whole", '"a helper"', "part.entry"]),
+    ):
+        module = (
+            text(2 * PIECE, said=said)
+            + looping.format(name="kernel").replace("{{", "{").replace("}}", "}")
+        ).replace("@kernel", f"@{name}")
         binding.parse_assembly(module).verify()
         pieces, found = in_pieces(Pieces.of(module), bare)
         assert found == left
-        assert sorted(name for piece in pieces for name in definitions(piece) if name in ("whole", '"a helper"', "part.entry")) == sorted({"whole", '"a helper"', "part.entry"} - {*left})
+        assert sorted(
+            name
+            for piece in pieces
+            for name in definitions(piece)
+            if name in ("whole", '"a helper"', "part.entry")
+        ) == sorted({"whole", '"a helper"', "part.entry"} - {*left})
 
 
 def program(x, y):
@@ -263,12 +311,28 @@ def test_what_both_refer_to_is_known():
     library = last_library()
     external = library.external()
     assert "PyArg_UnpackTuple" in external and not any("program" in name for name in external)
-    assert len({f.name for module in library.symbols() for f in module.functions if "cpython" in f.name}) == 1
+    assert (
+        len(
+            {
+                f.name
+                for module in library.symbols()
+                for f in module.functions
+                if "cpython" in f.name
+            }
+        )
+        == 1
+    )
     linked = library._get_module_for_linking()
     linked.verify()
     assert {f.name for f in linked.functions if not f.is_declaration} >= {
-        f.name for module in library.symbols() for f in module.functions if not f.is_declaration and "program" in f.name}
-    assert library.get_llvm_str().count("define ") == sum(not f.is_declaration for module in library.symbols() for f in module.functions)
+        f.name
+        for module in library.symbols()
+        for f in module.functions
+        if not f.is_declaration and "program" in f.name
+    }
+    assert library.get_llvm_str().count("define ") == sum(
+        not f.is_declaration for module in library.symbols() for f in module.functions
+    )
 
 
 def test_what_the_thread_worked_on_is_gone(monkeypatch):
@@ -287,7 +351,9 @@ def test_what_the_thread_worked_on_is_gone(monkeypatch):
     assert made and {module() for module in made} == {None}
     library = last_library()
     for piece in library.pieces:
-        assert [f.name for f in piece.module().functions] == [f.name for f in piece.symbols.functions]
+        assert [f.name for f in piece.module().functions] == [
+            f.name for f in piece.symbols.functions
+        ]
 
 
 def test_both_come_from_the_cache(tmp_path):
@@ -309,10 +375,21 @@ for _ in range(2):  # the same machine code, twice in a process
 print(*modules.statistics(), len(handed_over), len(set(handed_over)))
 """
     environment = os.environ | {"S2S_CACHE_DIR": str(tmp_path)}
-    runs = [subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=300) for _ in range(2)]
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        for _ in range(2)
+    ]
     first, second = ([int(word) for word in run.stdout.split()] for run in runs)
     pieces = first[-1]
-    assert pieces > 1 and (first, second) == ([1, 1, pieces, pieces], [0, 2, 2 * pieces, pieces]), runs[0].stderr + runs[1].stderr
+    assert pieces > 1 and (first, second) == ([1, 1, pieces, pieces], [0, 2, 2 * pieces, pieces]), (
+        runs[0].stderr + runs[1].stderr
+    )
 
 
 def test_what_the_garbage_collector_ends_it_ends_once():
@@ -328,5 +405,7 @@ for k in range(50):
     del module, cycle
     assert gc.collect()
 """
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=300
+    )
     assert run.returncode == 0, run.stderr

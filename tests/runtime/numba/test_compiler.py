@@ -72,7 +72,19 @@ def test_only_generated_code_has_levels_of_its_own():
     assert own(1.0) == 2.0
     (library,) = [overload.library for overload in own.overloads.values()]
     assert not isinstance(library, Library)
-    libraries = [overload.library for entry in s2s.runtime.numba.native_module._entries for overload in entry.overloads.values()]
+    libraries = [
+        overload.library
+        for entry in s2s.runtime.numba.native_module._entries
+        for overload in entry.overloads.values()
+    ]
     for module in libraries[-1].modules()[:-1]:  # behind the pieces there is nothing left
-        counted = sum(1 for function in module.functions for block in function.blocks for _ in block.instructions)
-        assert isinstance(libraries[-1], Library) and 0 < counted <= instructions(module) <= counted + 10
+        counted = sum(
+            1
+            for function in module.functions
+            for block in function.blocks
+            for _ in block.instructions
+        )
+        assert (
+            isinstance(libraries[-1], Library)
+            and 0 < counted <= instructions(module) <= counted + 10
+        )

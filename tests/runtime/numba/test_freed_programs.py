@@ -1,4 +1,6 @@
-"""Compiled programs that are dropped are freed: their machine code, modules, texts and syntax trees."""
+"""Compiled programs that are dropped are freed: their machine code, modules, texts and syntax
+trees.
+"""
 
 import ctypes
 import gc
@@ -36,7 +38,8 @@ def heap() -> int:
     """The bytes that this process has allocated from glibc's heap; 0 for other allocators."""
     class Blocks(ctypes.Structure):
         _fields_ = [(name, ctypes.c_size_t)
-                    for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()]
+                    for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks "
+                                "fordblks keepcost".split()]
     try:
         mallinfo = ctypes.CDLL(None).mallinfo2
     except (OSError, AttributeError, TypeError):
@@ -49,7 +52,8 @@ def engine_of(dispatcher) -> weakref.ref:
     return weakref.ref(dispatcher.py_func.__globals__["__s2s_codegen__"]._engine._ee)
 
 
-LOOP = "def f{k}(x):\n    total = 0.0\n    for i in range(len(x)):\n        total += np.sin(x[i] * {k}.5)\n    return total\n"
+LOOP = ("def f{k}(x):\n    total = 0.0\n    for i in range(len(x)):\n"
+        "        total += np.sin(x[i] * {k}.5)\n    return total\n")
 SCALAR = "def g{k}(x):\n    return x * x + {k}.25\n"
 
 
@@ -73,11 +77,17 @@ def test_a_dropped_program_is_freed_whole():
 
 
 def test_what_is_in_use_stays():
-    """Code runs as long as something refers to it: a dispatcher's entry point, or the adapter of a layout."""
+    """Code runs as long as something refers to it: a dispatcher's entry point, or the adapter of a
+    layout.
+    """
     x = np.linspace(0.0, 1.0, 9)
     fast = s2s.jit(s2s.grad(function(2, LOOP)), cache=False)
     fast(x), fast(x[::2])
-    (entry,) = [entry for entry in native_module._entries if entry.py_func.__name__ == "f2_grad" and len(entry.overloads) == 2]
+    (entry,) = [
+        entry
+        for entry in native_module._entries
+        if entry.py_func.__name__ == "f2_grad" and len(entry.overloads) == 2
+    ]
     points = [code.entry_point for code in entry.overloads.values()]
     del entry, fast
     gc.collect()
@@ -91,19 +101,33 @@ def test_the_cache_on_disk_loads_what_can_be_freed(tmp_path, monkeypatch):
     for _ in range(2):
         fast = s2s.jit(s2s.grad(function(3, LOOP)))
         np.testing.assert_allclose(fast(x), 3.5 * np.cos(3.5 * x), rtol=1e-12)
-        gone += [engine_of(entry) for entry in native_module._entries if entry.py_func.__name__ == "f3_grad"]
+        gone += [
+            engine_of(entry)
+            for entry in native_module._entries
+            if entry.py_func.__name__ == "f3_grad"
+        ]
         del fast
         gc.collect()
     after = native_module.statistics()
-    assert (after[0] - before[0], after[1] - before[1]) == (1, 1) and [each() for each in gone] == [None, None]
+    assert (after[0] - before[0], after[1] - before[1]) == (1, 1) and [each() for each in gone] == [
+        None,
+        None,
+    ]
 
 
 @pytest.mark.slow
 def test_300_recompilations_leave_no_more_than_30():
-    """Of modules, generated texts, dispatchers and engines; and of memory but for what caches of a fixed size take up."""
+    """Of modules, generated texts, dispatchers and engines; and of memory but for what caches of a
+    fixed size take up.
+    """
     def left() -> tuple[int, ...]:
         gc.collect()
-        return heap(), len(sys.modules), len(load_source._taken), len(native_module._entries.references)
+        return (
+            heap(),
+            len(sys.modules),
+            len(load_source._taken),
+            len(native_module._entries.references),
+        )
 
     engines = []
 
@@ -119,4 +143,5 @@ def test_300_recompilations_leave_no_more_than_30():
     after_300 = left()
     assert [engine() for engine in engines] == [None] * 300
     assert after_300[1:] == after_30[1:]
-    assert after_300[0] - after_30[0] < 270 * 100_000  # it was 220 KB for each program; a leak of LLVM's context is left
+    # it was 220 KB for each program; a leak of LLVM's context is left
+    assert after_300[0] - after_30[0] < 270 * 100_000

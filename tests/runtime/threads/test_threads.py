@@ -1,4 +1,6 @@
-"""Threads share large loops: the same results, however many there are, whoever calls, and after a fork."""
+"""Threads share large loops: the same results, however many there are, whoever calls, and after a
+fork.
+"""
 
 import os
 import re
@@ -44,7 +46,9 @@ def test_arrays_of_parts_are_added_in_their_order(dtype, shape):
         return array
 
     rng = np.random.default_rng(0)
-    array = (rng.normal(size=shape) * 100).astype(dtype) * (1 + 2j if dtype is np.complex128 else dtype(1))
+    array = (rng.normal(size=shape) * 100).astype(dtype) * (
+        1 + 2j if dtype is np.complex128 else dtype(1)
+    )
     for count in (0, 1, 4):
         parts = (rng.normal(size=(count, *shape)) * 100).astype(dtype)
         wanted = array.copy()
@@ -58,31 +62,43 @@ CASES = {
     "sums and an array that all trips add to": (s2s.value_and_grad(logistic, argnums=2), data()),
     "elements": (s2s.value_and_grad(elementwise), (np.linspace(-1, 1, 30_000),)),
     "lanes with tapes": (s2s.vmap(s2s.grad(root)), (np.linspace(1, 9, 20_000),)),
-    "loops inside a loop in order": (s2s.grad(heat), (np.random.default_rng(0).random((150, 150)), 2)),
-    "lanes of lanes": (s2s.vmap(s2s.grad(logistic, argnums=2), in_axes=(None, None, 0)),
-                       (*data(800, 20)[:2], np.random.default_rng(1).normal(size=(4, 20)))),
+    "loops inside a loop in order": (
+        s2s.grad(heat),
+        (np.random.default_rng(0).random((150, 150)), 2),
+    ),
+    "lanes of lanes": (
+        s2s.vmap(s2s.grad(logistic, argnums=2), in_axes=(None, None, 0)),
+        (*data(800, 20)[:2], np.random.default_rng(1).normal(size=(4, 20))),
+    ),
 }
 
 
-# ------------------------------------------------------------------------------------------ what is split
+# ------------------------------------------------------------------------------------ what is split
 
 
 def check_parts(t, args):
     whole, parts = split.modules(t, *args)
-    args = (*args, *(get() for get in t.lower(*args).function.captures.values()))  # the globals that it reads
+    # the globals that it reads
+    args = (*args, *(get() for get in t.lower(*args).function.captures.values()))
     expected = split.run(whole, *args)
     for seed, pieces in ((0, 2), (1, 5)):
-        assert split.is_same(split.run(parts, *args, pieces=pieces, seed=seed), expected), parts.text
+        assert split.is_same(split.run(parts, *args, pieces=pieces, seed=seed), expected), (
+            parts.text
+        )
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_parts_in_any_order_give_what_the_loop_gives(name):
     t, args = CASES[name]
-    check_parts(t, [x[:9] if isinstance(x, np.ndarray) and len(x) == len(args[0]) else x for x in args])
+    check_parts(
+        t, [x[:9] if isinstance(x, np.ndarray) and len(x) == len(args[0]) else x for x in args]
+    )
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("program", [p for p in PROGRAMS if p.wrt and p.name not in MORE_RESULTS], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "program", [p for p in PROGRAMS if p.wrt and p.name not in MORE_RESULTS], ids=lambda p: p.name
+)
 def test_parts_of_a_program_in_any_order(program):
     check_parts(s2s.value_and_grad(program.function, argnums=program.wrt), program.args)
 
@@ -147,8 +163,17 @@ def extremes(x):
     return top, first, lowest, np.max(x) - np.min(x)
 
 
-@pytest.mark.parametrize("x", [np.sin(np.arange(20.0)), np.r_[np.ones(7), np.nan, 2.0, 3.0], np.r_[-np.inf, np.ones(4)],
-                               np.arange(9, dtype=np.float32), np.ones(1)], ids=["numbers", "nan", "inf", "float32", "one"])
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.sin(np.arange(20.0)),
+        np.r_[np.ones(7), np.nan, 2.0, 3.0],
+        np.r_[-np.inf, np.ones(4)],
+        np.arange(9, dtype=np.float32),
+        np.ones(1),
+    ],
+    ids=["numbers", "nan", "inf", "float32", "one"],
+)
 def test_maxima_and_minima(x):
     whole, parts = split.modules(s2s.jit(extremes), x)
     assert parts.text.count("def extremes_part") == 1
@@ -237,14 +262,32 @@ def prints(x):
     return total
 
 
-@pytest.mark.parametrize("f", [depends, neighbours, leaves, smooths, reads_what_was_added, draws, same_element, prints, multiplies, forgets])
+@pytest.mark.parametrize(
+    "f",
+    [
+        depends,
+        neighbours,
+        leaves,
+        smooths,
+        reads_what_was_added,
+        draws,
+        same_element,
+        prints,
+        multiplies,
+        forgets,
+    ],
+)
 def test_trips_that_depend_on_one_another_stay_in_order(f):
     _, parts = split.modules(s2s.jit(f), np.linspace(0, 1, 7))
-    kernels = [part for part in parts.text.split("\n\n\n") if part.startswith("def ") and "_part" in part.split("(")[0]]
+    kernels = [
+        part
+        for part in parts.text.split("\n\n\n")
+        if part.startswith("def ") and "_part" in part.split("(")[0]
+    ]
     assert all(f is depends and "total" in kernel for kernel in kernels), parts.text  # np.sum(x)
 
 
-# ------------------------------------------------------------------------------------------------- running
+# ------------------------------------------------------------------------------------------ running
 
 
 @pytest.mark.compile
@@ -258,7 +301,9 @@ def test_as_without_threads(name, several):
         s2s.set_threads(n)
         for _ in range(5):
             again = shared(*args)
-            assert all(np.array_equal(a, b) for a, b in zip(split.leaves(found), split.leaves(again))), n
+            assert all(
+                np.array_equal(a, b) for a, b in zip(split.leaves(found), split.leaves(again))
+            ), n
 
 
 @pytest.mark.compile
@@ -268,7 +313,9 @@ def test_short_empty_and_long_calls(several):
         x = np.linspace(-1, 1, n)
         value, gradient = shared(x)
         np.testing.assert_allclose(value, elementwise(x), rtol=1e-11)
-        np.testing.assert_allclose(gradient, (np.cos(x) - np.sin(x)) * np.exp(-x), rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(
+            gradient, (np.cos(x) - np.sin(x)) * np.exp(-x), rtol=1e-12, atol=1e-15
+        )
 
 
 @pytest.mark.compile
@@ -298,7 +345,9 @@ def test_loops_in_order_that_need_not_wait_for_one_another(several):
         args = np.linspace(-1, 1, n), np.linspace(-2, 1, m), 1
         for a, b in zip(split.leaves(fast(*args)), split.leaves(alone(*args))):
             np.testing.assert_array_equal(a, b)
-    (in_sections,) = (native for loops, native in fast.last.call.native.general.made.items() if loops)
+    (in_sections,) = (
+        native for loops, native in fast.last.call.native.general.made.items() if loops
+    )
     assert in_sections.module.text.count("_sections") == 4
     with pytest.raises(IndexError, match=r"b = 0.8 \* b"):
         fast(np.ones(100_000), np.ones(100_000), 2)
@@ -311,11 +360,15 @@ def test_only_calls_that_do_much_ask_in_python(several, monkeypatch):
     outs, asked, code_for = {n: np.empty(n) for n in (100, 100_000)}, [], BySize.code_for
     for n, out in [*outs.items()] * 2:
         plain(np.ones(n)), writing(np.ones(n), out=out)
-    monkeypatch.setattr(BySize, "code_for", lambda self, args: asked.append(len(args[0])) or code_for(self, args))
+    monkeypatch.setattr(
+        BySize, "code_for", lambda self, args: asked.append(len(args[0])) or code_for(self, args)
+    )
     monkeypatch.setattr(type(plain), "specialise", None)  # what looks again asks for this
     for n in (100, 100_000, 100):
         expected = plain(np.ones(n))
-        np.testing.assert_allclose(expected, (np.cos(1) - np.sin(1)) * np.exp(-np.ones(n)), rtol=1e-12)
+        np.testing.assert_allclose(
+            expected, (np.cos(1) - np.sin(1)) * np.exp(-np.ones(n)), rtol=1e-12
+        )
         assert writing(np.ones(n), out=outs[n]) is outs[n]
         np.testing.assert_array_equal(outs[n], expected)
     assert asked == [100_000, 100_000]
@@ -323,9 +376,13 @@ def test_only_calls_that_do_much_ask_in_python(several, monkeypatch):
 
 @pytest.mark.compile
 @pytest.mark.machine_code
-@pytest.mark.parametrize("into", [False, True], ids=["results of its own", "results in given arrays"])
+@pytest.mark.parametrize(
+    "into", [False, True], ids=["results of its own", "results in given arrays"]
+)
 def test_code_is_written_for_the_sizes_that_are_met(several, into):
-    """After a long call, the first short one has the code in one piece written, compiled, and called from then on."""
+    """After a long call, the first short one has the code in one piece written, compiled, and
+    called from then on.
+    """
     fast = s2s.jit(s2s.value_and_grad(elementwise), parallel=True)
     long, short = np.linspace(0, 1, 100_000), np.linspace(0, 1, 7)
 
@@ -390,7 +447,10 @@ def test_an_index_out_of_range_names_the_line(several):
     for _ in range(3):
         with pytest.raises(IndexError, match="index 50 is out of bounds") as caught:
             shared(x, rows)
-        assert any("total += 2.0 * x[rows[i]]" in note for note in getattr(caught.value, "__notes__", ["total += 2.0 * x[rows[i]]"]))
+        assert any(
+            "total += 2.0 * x[rows[i]]" in note
+            for note in getattr(caught.value, "__notes__", ["total += 2.0 * x[rows[i]]"])
+        )
     rows[77_777] = 3
     assert shared(x, rows) == gathered(x, rows)
 
@@ -434,14 +494,27 @@ def test_machine_code_from_the_cache_in_a_new_process(tmp_path):
         s2s.set_threads(3)
         print(s2s.jit(f)(np.linspace(0, 1, 300_000)), *statistics())
     """))
-    environment = {**os.environ, "S2S_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": os.pathsep.join(sys.path)}
-    runs = [subprocess.run([sys.executable, "program.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True).stdout
-            for _ in range(2)]
+    environment = {
+        **os.environ,
+        "S2S_CACHE_DIR": str(tmp_path / "cache"),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    runs = [
+        subprocess.run(
+            [sys.executable, "program.py"],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for _ in range(2)
+    ]
     assert runs[0].split()[0] == runs[1].split()[0]
     assert [run.split()[1:] for run in runs] == [["1", "0"], ["0", "1"]]
 
 
-# ---------------------------------------------------------------------------------------- how many threads
+# --------------------------------------------------------------------------------- how many threads
 
 
 def test_the_number_of_threads():
@@ -490,9 +563,13 @@ def angle_of(mean, eccentricity):
 
 @pytest.mark.compile
 def test_what_a_part_only_writes_is_there_for_the_next_loop():
-    """Each lane reads its eccentricity from an array that a loop in parts has filled: LLVM must not take the writing for idle."""
+    """Each lane reads its eccentricity from an array that a loop in parts has filled: LLVM must not
+    take the writing for idle.
+    """
     n = 300_000
     mean, eccentricity = np.linspace(0.0, np.pi, n), np.linspace(0.0, 0.9, n)
-    angle, (mean_bar, _) = s2s.jit(s2s.vmap(s2s.value_and_grad(angle_of, argnums=(0, 1))), parallel=True)(mean, eccentricity)
+    angle, (mean_bar, _) = s2s.jit(
+        s2s.vmap(s2s.value_and_grad(angle_of, argnums=(0, 1))), parallel=True
+    )(mean, eccentricity)
     np.testing.assert_allclose(angle - eccentricity * np.sin(angle), mean, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(mean_bar, 1.0 / (1.0 - eccentricity * np.cos(angle)), rtol=1e-10)

@@ -1,4 +1,6 @@
-"""vmap against stacked calls: array style where lanes agree, lane style where they do not, in both modes."""
+"""vmap against stacked calls: array style where lanes agree, lane style where they do not, in both
+modes.
+"""
 
 import math
 
@@ -17,14 +19,21 @@ S = rng.uniform(0.5, 3.0, size=6)
 def stacked(f, in_axes, args, out_axes=0):
     """What vmap means: one call per lane, and the results stacked."""
     count = next(np.shape(x)[a] for x, a in zip(args, in_axes) if a is not None)
-    lanes = [f(*(x if a is None else np.take(x, k, axis=a) for x, a in zip(args, in_axes))) for k in range(count)]
+    lanes = [
+        f(*(x if a is None else np.take(x, k, axis=a) for x, a in zip(args, in_axes)))
+        for k in range(count)
+    ]
     if isinstance(lanes[0], tuple):
-        return tuple(np.stack([lane[k] for lane in lanes], axis=out_axes) for k in range(len(lanes[0])))
+        return tuple(
+            np.stack([lane[k] for lane in lanes], axis=out_axes) for k in range(len(lanes[0]))
+        )
     return np.stack(lanes, axis=out_axes)
 
 
 def check(f, in_axes, *args, tolerance=1e-12):
-    """vmap(f) equals stacked calls; so does vmap(grad) of a sum of f; and grad of vmap matches the sum of grads."""
+    """vmap(f) equals stacked calls; so does vmap(grad) of a sum of f; and grad of vmap matches the
+    sum of grads.
+    """
     agree(s2s.vmap(f, in_axes)(*args), stacked(f, in_axes, args), tolerance)
 
 
@@ -48,7 +57,10 @@ def check_gradients(f, in_axes, *args, tolerance=1e-10):
         axis = in_axes[k]
         expected = np.sum(lane_bars, axis=0) if axis is None else np.moveaxis(lane_bars, 0, axis)
         agree(bar, expected, tolerance)
-    dots = [rng.normal(size=np.shape(x)) if k in wrt else np.zeros(np.shape(x)) for k, x in enumerate(args)]
+    dots = [
+        rng.normal(size=np.shape(x)) if k in wrt else np.zeros(np.shape(x))
+        for k, x in enumerate(args)
+    ]
     _, y_dot = s2s.jvp(total_of_all, args, tuple(d if np.ndim(d) else float(d) for d in dots))
     agree(y_dot, sum(np.sum(bar * dots[k]) for k, bar in zip(wrt, whole)), 1e-8)
 
@@ -63,7 +75,7 @@ def agree(got, expected, tolerance):
         np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance)
 
 
-# ------------------------------------------------------------------------------------------ array style
+# -------------------------------------------------------------------------------------- array style
 
 
 def layer(W, x):
@@ -161,16 +173,32 @@ def logsumexp(v):
 
 
 ARRAY_STYLE = [
-    (scaled, (0, 0), (V, S)), (scaled, (0, None), (V, 2.0)), (scaled, (None, 0), (V[0], S)),
-    (standardised, (0,), (V,)), (table, (0,), (M,)), (quadratic, (0, 0), (M, V)), (quadratic, (0, None), (M, V[0])),
-    (quadratic, (None, 0), (M[0], V)), (outer_of, (0, 0), (V, V[::-1].copy())), (outer_of, (None, 0), (V[0], V)),
-    (chosen, (0,), (V,)), (joined, (0, 0), (V, S)), (joined, (None, 0), (V[0], S)), (written, (0, 0), (V, S)),
-    (written, (None, 0), (V[0], S)), (recurrence, (0,), (V,)), (shared_branch, (0, None), (V, 3)),
-    (shared_branch, (0, None), (V, 1)), (logsumexp, (0,), (V,)), (logsumexp, (1,), (V,)),
+    (scaled, (0, 0), (V, S)),
+    (scaled, (0, None), (V, 2.0)),
+    (scaled, (None, 0), (V[0], S)),
+    (standardised, (0,), (V,)),
+    (table, (0,), (M,)),
+    (quadratic, (0, 0), (M, V)),
+    (quadratic, (0, None), (M, V[0])),
+    (quadratic, (None, 0), (M[0], V)),
+    (outer_of, (0, 0), (V, V[::-1].copy())),
+    (outer_of, (None, 0), (V[0], V)),
+    (chosen, (0,), (V,)),
+    (joined, (0, 0), (V, S)),
+    (joined, (None, 0), (V[0], S)),
+    (written, (0, 0), (V, S)),
+    (written, (None, 0), (V[0], S)),
+    (recurrence, (0,), (V,)),
+    (shared_branch, (0, None), (V, 3)),
+    (shared_branch, (0, None), (V, 1)),
+    (logsumexp, (0,), (V,)),
+    (logsumexp, (1,), (V,)),
 ]
 
 
-@pytest.mark.parametrize("f, in_axes, args", ARRAY_STYLE, ids=[f"{f.__name__}-{a}" for f, a, _ in ARRAY_STYLE])
+@pytest.mark.parametrize(
+    "f, in_axes, args", ARRAY_STYLE, ids=[f"{f.__name__}-{a}" for f, a, _ in ARRAY_STYLE]
+)
 def test_array_style(f, in_axes, args):
     check(f, in_axes, *args)
     check_gradients(f, in_axes, *args)
@@ -199,7 +227,9 @@ def test_out_axes():
 
 
 def test_results_that_no_lane_changes():
-    agree(s2s.vmap(lambda x, y: (x + 1.0, y * 2.0), (0, None))(S, 3.0), (S + 1.0, np.full(6, 6.0)), 0)
+    agree(
+        s2s.vmap(lambda x, y: (x + 1.0, y * 2.0), (0, None))(S, 3.0), (S + 1.0, np.full(6, 6.0)), 0
+    )
 
 
 def test_vmap_of_vmap():
@@ -212,7 +242,7 @@ def test_one_lane_and_none():
     assert s2s.vmap(layer, (None, 0))(A, V[:0]).shape == (0, 5)
 
 
-# ------------------------------------------------------------------------------------------- lane style
+# --------------------------------------------------------------------------------------- lane style
 
 
 def newton(a, tolerance):
@@ -309,13 +339,19 @@ def replaced(x, y, a, n):
 LANE_STYLE = [
     (of_pair, (0, 0), (S, np.array([0, 1, 2, 3, 4, 5]))),
     (replaced, (None, 0, None, 0), (0.3, S, S, np.array([0, 1, 2, 3, 4, 5]))),
-    (newton, (0, None), (S, 1e-12)), (newton, (0, 0), (S, np.full(6, 1e-12))), (relu, (0,), (S,)),
-    (power_by_loop, (0, 0), (S, np.array([0, 1, 2, 3, 4, 5]))), (early, (0,), (np.append(S, 20.0),)),
-    (relaxed, (0, None), (V, 0.01)), (mixed, (None, 0, None), (A, V, 1.2)),
+    (newton, (0, None), (S, 1e-12)),
+    (newton, (0, 0), (S, np.full(6, 1e-12))),
+    (relu, (0,), (S,)),
+    (power_by_loop, (0, 0), (S, np.array([0, 1, 2, 3, 4, 5]))),
+    (early, (0,), (np.append(S, 20.0),)),
+    (relaxed, (0, None), (V, 0.01)),
+    (mixed, (None, 0, None), (A, V, 1.2)),
 ]
 
 
-@pytest.mark.parametrize("f, in_axes, args", LANE_STYLE, ids=[f"{f.__name__}-{a}" for f, a, _ in LANE_STYLE])
+@pytest.mark.parametrize(
+    "f, in_axes, args", LANE_STYLE, ids=[f"{f.__name__}-{a}" for f, a, _ in LANE_STYLE]
+)
 def test_lane_style(f, in_axes, args):
     check(f, in_axes, *args)
     check_gradients(f, in_axes, *args)
@@ -352,12 +388,15 @@ def test_second_order_through_vmap():
     agree(curvature(S, 1e-14), -0.25 * S ** -1.5, 1e-6)
 
 
-# --------------------------------------------------------------------------------------------- compiled
+# ----------------------------------------------------------------------------------------- compiled
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("f, in_axes, args", [(layer, (None, 0), (A, V)), *LANE_STYLE[1:2], *LANE_STYLE[-2:]],
-                         ids=["layer", "newton", "relaxed", "mixed"])
+@pytest.mark.parametrize(
+    "f, in_axes, args",
+    [(layer, (None, 0), (A, V)), *LANE_STYLE[1:2], *LANE_STYLE[-2:]],
+    ids=["layer", "newton", "relaxed", "mixed"],
+)
 def test_compiled(f, in_axes, args):
     def total(*xs):
         return np.sum(f(*xs))
@@ -367,7 +406,7 @@ def test_compiled(f, in_axes, args):
     agree(s2s.jit(gradient)(*args), gradient(*args), 1e-10)
 
 
-# ----------------------------------------------------------------------------------------------- errors
+# ------------------------------------------------------------------------------------------- errors
 
 
 def test_lanes_of_different_lengths_are_refused():
@@ -375,11 +414,15 @@ def test_lanes_of_different_lengths_are_refused():
         s2s.vmap(lambda v, k: v[:k], (0, 0))(V, np.array([1, 2, 3, 1, 2, 3]))
 
 
-@pytest.mark.parametrize("transform", [lambda f: f, pytest.param(s2s.jit, marks=pytest.mark.compile)])
+@pytest.mark.parametrize(
+    "transform", [lambda f: f, pytest.param(s2s.jit, marks=pytest.mark.compile)]
+)
 def test_arguments_with_different_numbers_of_lanes(transform):
     product = transform(s2s.vmap(lambda x, n: power_by_loop(x, n)))
     agree(product(S, np.arange(6)), S ** np.arange(6), 1e-12)
-    with pytest.raises(ShapeMismatchError, match=r"x.shape\[0\] is 6 and n.shape\[0\] is 7\n.*equally many lanes"):
+    with pytest.raises(
+        ShapeMismatchError, match=r"x.shape\[0\] is 6 and n.shape\[0\] is 7\n.*equally many lanes"
+    ):
         product(S, np.arange(7))
     with pytest.raises(TypeMismatchError, match="another number of lanes"):
         product(S, np.arange(1))
@@ -396,7 +439,9 @@ def test_axis_that_is_not_there():
 
 
 def test_lengths_are_asked_of_values_in_scope():
-    """The extent of a slice is met in two loops; only one of them is open when a lane's result needs it."""
+    """The extent of a slice is met in two loops; only one of them is open when a lane's result
+    needs it.
+    """
 
     def shifted(x, a):
         for _ in range(3):
@@ -414,12 +459,27 @@ def test_lengths_are_asked_of_values_in_scope():
 
 
 @pytest.mark.parametrize("axes", [(0, None), (None, 0), (0, 0)], ids=str)
-@pytest.mark.parametrize("product, ranks", [(np.matmul, (2, 3)), (np.matmul, (3, 2)), (np.matmul, (3, 3)), (np.linalg.solve, (2, 3)),
-                                            (np.linalg.solve, (3, 3)), (np.matmul, (1, 2)), (np.matmul, (2, 1)), (np.matmul, (1, 3)), (np.matmul, (3, 1))], ids=lambda x: getattr(x, "__name__", str(x)))
+@pytest.mark.parametrize(
+    "product, ranks",
+    [
+        (np.matmul, (2, 3)),
+        (np.matmul, (3, 2)),
+        (np.matmul, (3, 3)),
+        (np.linalg.solve, (2, 3)),
+        (np.linalg.solve, (3, 3)),
+        (np.matmul, (1, 2)),
+        (np.matmul, (2, 1)),
+        (np.matmul, (1, 3)),
+        (np.matmul, (3, 1)),
+    ],
+    ids=lambda x: getattr(x, "__name__", str(x)),
+)
 def test_products_of_matrices_with_stacks_of_as_many(product, ranks, axes):
     rng = np.random.default_rng(3)  # all extents alike, so that no shape gives a wrong axis away
     a, b = (rng.normal(size=(3,) * (own + (axis is not None))) for own, axis in zip(ranks, axes))
-    lanes = [product(a if axes[0] is None else a[k], b if axes[1] is None else b[k]) for k in range(3)]
+    lanes = [
+        product(a if axes[0] is None else a[k], b if axes[1] is None else b[k]) for k in range(3)
+    ]
     np.testing.assert_allclose(s2s.vmap(product, in_axes=axes)(a, b), np.stack(lanes), rtol=1e-12)
 
 
@@ -430,7 +490,9 @@ def test_a_write_of_what_has_no_known_rank():
         return np.sum(z**2)
 
     a, b = np.arange(16.0).reshape(2, 4, 2), np.arange(8.0).reshape(2, 4)
-    np.testing.assert_array_equal(s2s.vmap(s2s.grad(f))(a, b), np.stack([s2s.grad(f)(*each) for each in zip(a, b)]))
+    np.testing.assert_array_equal(
+        s2s.vmap(s2s.grad(f))(a, b), np.stack([s2s.grad(f)(*each) for each in zip(a, b)])
+    )
 
 
 def of_many_defaults(x, y, p=2.0, mode="square", n=2, w=None, *, q=3.0):
@@ -445,11 +507,18 @@ def test_defaults_are_what_all_lanes_share(through):
     x, y = np.arange(6.0).reshape(3, 2) / 3, np.array([0.5, -1.0])
     batched = through(s2s.vmap(of_many_defaults, in_axes=(0, None)))
     np.testing.assert_allclose(batched(x, y), [of_many_defaults(row, y) for row in x])
-    np.testing.assert_allclose(batched(x, y, 1.5, n=3), [of_many_defaults(row, y, 1.5, n=3) for row in x])
+    np.testing.assert_allclose(
+        batched(x, y, 1.5, n=3), [of_many_defaults(row, y, 1.5, n=3) for row in x]
+    )
     each = np.array([1.0, 2.0, -1.0])
-    np.testing.assert_allclose(batched(x, y, w=each, q=each), [of_many_defaults(row, y, w=w, q=w) for row, w in zip(x, each)])
+    np.testing.assert_allclose(
+        batched(x, y, w=each, q=each),
+        [of_many_defaults(row, y, w=w, q=w) for row, w in zip(x, each)],
+    )
     gradient = s2s.grad(of_many_defaults, argnums=(0, 1))
-    for got, wanted in zip(through(s2s.vmap(gradient))(x, x), zip(*(gradient(row, row) for row in x))):
+    for got, wanted in zip(
+        through(s2s.vmap(gradient))(x, x), zip(*(gradient(row, row) for row in x))
+    ):
         np.testing.assert_allclose(got, wanted)
     with pytest.raises(TypeMismatchError, match="7 arguments and in_axes 1 entries"):
         s2s.vmap(of_many_defaults, in_axes=(0,))(x, y)
@@ -470,28 +539,46 @@ def test_an_array_that_is_a_default_may_be_taken_two_ways():
     np.testing.assert_allclose(s2s.vmap(weighed, (0, 0))(x, np.ones(2)), [1.5, 1.0])
 
 
-CUBES, SMALL = np.cos(np.arange(54.0)).reshape(6, 3, 3) + 2.0 * np.eye(3), np.sin(np.arange(18.0)).reshape(6, 3)
+CUBES, SMALL = (
+    np.cos(np.arange(54.0)).reshape(6, 3, 3) + 2.0 * np.eye(3),
+    np.sin(np.arange(18.0)).reshape(6, 3),
+)
 
 
 def check_whichever_has_lanes(*functions):
     for f in functions:
-        for in_axes, args in [((0, 0), (CUBES, SMALL)), ((0, None), (CUBES, SMALL[0])), ((None, 0), (CUBES[0], SMALL))]:
+        for in_axes, args in [
+            ((0, 0), (CUBES, SMALL)),
+            ((0, None), (CUBES, SMALL[0])),
+            ((None, 0), (CUBES[0], SMALL)),
+        ]:
             check(f, in_axes, *args)
 
 
 def test_products_and_solutions_whichever_has_lanes():
-    check_whichever_has_lanes(lambda a, b: a @ b, lambda a, b: b @ a, lambda a, b: np.linalg.solve(a, b))
+    check_whichever_has_lanes(
+        lambda a, b: a @ b, lambda a, b: b @ a, lambda a, b: np.linalg.solve(a, b)
+    )
 
 
 def test_joined_arrays_whichever_has_lanes():
-    check_whichever_has_lanes(lambda a, b: np.concatenate((a, b[None]), axis=0), lambda a, b: np.concatenate((b[:, None], a), axis=-1),
-                              lambda a, b: np.concatenate((a, a * b), axis=1))
+    check_whichever_has_lanes(
+        lambda a, b: np.concatenate((a, b[None]), axis=0),
+        lambda a, b: np.concatenate((b[:, None], a), axis=-1),
+        lambda a, b: np.concatenate((a, a * b), axis=1),
+    )
 
 
 def test_products_of_vectors_and_stacks_whichever_have_lanes():
     stacks = np.sin(np.arange(72.0)).reshape(6, 2, 2, 3)
-    for in_axes, args in [((0, 0), (SMALL, SMALL[::-1])), ((0, None), (SMALL, SMALL[0])), ((None, 0), (SMALL[0], SMALL)),
-                          ((0, 0), (stacks, SMALL)), ((0, None), (stacks, SMALL[0])), ((None, 0), (stacks[0], SMALL))]:
+    for in_axes, args in [
+        ((0, 0), (SMALL, SMALL[::-1])),
+        ((0, None), (SMALL, SMALL[0])),
+        ((None, 0), (SMALL[0], SMALL)),
+        ((0, 0), (stacks, SMALL)),
+        ((0, None), (stacks, SMALL[0])),
+        ((None, 0), (stacks[0], SMALL)),
+    ]:
         check(lambda a, b: a @ b, in_axes, *args)
 
 
@@ -501,7 +588,11 @@ def test_ops_along_an_axis_and_along_all():
         check(lambda x, f=f: f(x, axis=0), (0,), CUBES)
     check(lambda x: np.cumsum(x), (0,), CUBES)
     check(lambda x: np.argmax(x), (0,), CUBES)
-    for in_axes, args in [((0, 0), (SMALL, np.arange(6))), ((0, None), (SMALL, 2)), ((None, 0), (SMALL[0], np.arange(6)))]:
+    for in_axes, args in [
+        ((0, 0), (SMALL, np.arange(6))),
+        ((0, None), (SMALL, 2)),
+        ((None, 0), (SMALL[0], np.arange(6))),
+    ]:
         check(lambda x, k: np.roll(x, k), in_axes, *args)
 
 
@@ -601,7 +692,9 @@ def test_pythons_sum_of_lanes_without_elements_has_the_axis_of_lanes(shape, dtyp
 def test_pythons_sum_of_nothing_in_nested_lanes_and_derivatives():
     x = np.ones((2, 3, 0))
     np.testing.assert_array_equal(s2s.vmap(s2s.vmap(summed_up))(x), np.zeros((2, 3)))
-    np.testing.assert_array_equal(s2s.vmap(s2s.vmap(lambda x: sum(x, 1.5)))(x), np.full((2, 3), 1.5))
+    np.testing.assert_array_equal(
+        s2s.vmap(s2s.vmap(lambda x: sum(x, 1.5)))(x), np.full((2, 3), 1.5)
+    )
     value, slope = s2s.vmap(s2s.value_and_grad(summed_up))(x[0])
     assert value.shape == (3,) and slope.shape == (3, 0)
     value, dot = s2s.jvp(s2s.vmap(summed_up), (x[0],), (x[0],))

@@ -1,4 +1,6 @@
-"""Functions of one number in a lane of `vmap`: what computes a number there is not what computes all lanes."""
+"""Functions of one number in a lane of `vmap`: what computes a number there is not what computes
+all lanes.
+"""
 
 import cmath
 import inspect
@@ -15,19 +17,32 @@ from s2s.ir.types import Array, Extent, Scalar
 from s2s.ops.core.record import RECORDS
 
 LANES = Extent("lanes", 0, False)
-DTYPES = {**dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor", "invert", "left_shift", "right_shift"), "int64"),
-          **{name: "complex128" for name in RECORDS if name.startswith("cmath.")}}
-ATTRS = {"astype": {"dtype": "int64"}, "convert": {"dtype": "float64"}, "polygamma_of_number": {"order": 2}}
+DTYPES = {
+    **dict.fromkeys(
+        ("bitwise_and", "bitwise_or", "bitwise_xor", "invert", "left_shift", "right_shift"), "int64"
+    ),
+    **{name: "complex128" for name in RECORDS if name.startswith("cmath.")},
+}
+ATTRS = {
+    "astype": {"dtype": "int64"},
+    "convert": {"dtype": "float64"},
+    "polygamma_of_number": {"order": 2},
+}
 
 
 def attributes(record):
-    """Values for the attributes that the op's derivative names: the orders of Bessel functions and their kind."""
+    """Values for the attributes that the op's derivative names: the orders of Bessel functions and
+    their kind.
+    """
     named = [p.name for partial in record.partials if callable(partial)
              for p in inspect.signature(partial).parameters.values() if p.kind is p.KEYWORD_ONLY]
     return ATTRS.get(record.name, dict.fromkeys(named, 2))
 
 
-@pytest.mark.parametrize("name", sorted(name for name, record in RECORDS.items() if record.elementwise and record.partials))
+@pytest.mark.parametrize(
+    "name",
+    sorted(name for name, record in RECORDS.items() if record.elementwise and record.partials),
+)
 def test_every_elementwise_op_is_one_of_all_lanes(name):
     """Its rule gives an element for each lane, or is None: then it runs lane by lane."""
     record, dtype = RECORDS[name], DTYPES.get(name, "float64")
@@ -71,16 +86,28 @@ OF_NUMBERS = {
 
 @pytest.mark.parametrize("name", OF_NUMBERS)
 def test_special_functions_of_numbers_in_lanes(name):
-    """vmap, its derivatives and the derivative's vmap against Python's loop over numbers and its differences."""
+    """vmap, its derivatives and the derivative's vmap against Python's loop over numbers and its
+    differences.
+    """
     f, h = OF_NUMBERS[name], 1e-6
     np.testing.assert_allclose(s2s.vmap(f)(X, Y), [f(x, y) for x, y in zip(X, Y)], rtol=1e-12)
     dx = np.array([(f(x + h, y) - f(x - h, y)) / (2 * h) for x, y in zip(X, Y)])
     dy = np.array([(f(x, y + h) - f(x, y - h)) / (2 * h) for x, y in zip(X, Y)])
-    for found in (s2s.vmap(s2s.grad(f, argnums=(0, 1)))(X, Y), s2s.grad(lambda x, y: np.sum(s2s.vmap(f)(x, y)), argnums=(0, 1))(X, Y)):
+    for found in (
+        s2s.vmap(s2s.grad(f, argnums=(0, 1)))(X, Y),
+        s2s.grad(lambda x, y: np.sum(s2s.vmap(f)(x, y)), argnums=(0, 1))(X, Y),
+    ):
         np.testing.assert_allclose(found, (dx, dy), rtol=1e-6, atol=1e-7)
-    np.testing.assert_allclose(s2s.jvp(s2s.vmap(f), (X, Y), (Y, X))[1], dx * Y + dy * X, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(
+        s2s.jvp(s2s.vmap(f), (X, Y), (Y, X))[1], dx * Y + dy * X, rtol=1e-6, atol=1e-7
+    )
     first = s2s.grad(f)
-    np.testing.assert_allclose(s2s.vmap(s2s.grad(first))(X, Y), [(first(x + h, y) - first(x - h, y)) / (2 * h) for x, y in zip(X, Y)], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        s2s.vmap(s2s.grad(first))(X, Y),
+        [(first(x + h, y) - first(x - h, y)) / (2 * h) for x, y in zip(X, Y)],
+        rtol=1e-5,
+        atol=1e-6,
+    )
 
 
 @pytest.mark.compile
@@ -89,15 +116,28 @@ def test_special_functions_of_numbers_in_lanes(name):
 def test_special_functions_of_numbers_in_lanes_compiled(name):
     f, h = OF_NUMBERS[name], 1e-6
     found = s2s.jit(s2s.vmap(s2s.grad(f)))(X, Y)
-    np.testing.assert_allclose(found, [(f(x + h, y) - f(x - h, y)) / (2 * h) for x, y in zip(X, Y)], rtol=1e-6)
+    np.testing.assert_allclose(
+        found, [(f(x + h, y) - f(x - h, y)) / (2 * h) for x, y in zip(X, Y)], rtol=1e-6
+    )
 
 
 def test_other_functions_of_numbers_in_lanes():
     """Those of cmath, Python's round, and NumPy's reductions of one number."""
     x = np.array([0.5, 1.5, 2.675, -0.3])
-    for f in (lambda x: cmath.exp(1j * x), lambda x: cmath.sqrt(x), lambda x: cmath.log(x + 1j), lambda x: cmath.phase(x + 2j),
-              lambda x: cmath.isnan(x), lambda x: round(x), lambda x: round(x, 2), lambda x: np.any(x), lambda x: np.all(x - 0.5),
-              lambda x: np.count_nonzero(x), lambda x: np.sum(x > 1), lambda x: np.prod(x)):
+    for f in (
+        lambda x: cmath.exp(1j * x),
+        lambda x: cmath.sqrt(x),
+        lambda x: cmath.log(x + 1j),
+        lambda x: cmath.phase(x + 2j),
+        lambda x: cmath.isnan(x),
+        lambda x: round(x),
+        lambda x: round(x, 2),
+        lambda x: np.any(x),
+        lambda x: np.all(x - 0.5),
+        lambda x: np.count_nonzero(x),
+        lambda x: np.sum(x > 1),
+        lambda x: np.prod(x),
+    ):
         found, expected = s2s.vmap(f)(x), np.array([f(number) for number in x])
         np.testing.assert_allclose(found, expected, rtol=1e-15)
         assert found.dtype == expected.dtype

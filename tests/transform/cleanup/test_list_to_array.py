@@ -1,4 +1,6 @@
-"""Lists that counted loops fill and that are made arrays: they are arrays, and everything else stays a list."""
+"""Lists that counted loops fill and that are made arrays: they are arrays, and everything else
+stays a list.
+"""
 
 import numpy as np
 import pytest
@@ -24,7 +26,9 @@ def recurrent(W, h, xs):
 
 
 def table(x, n):
-    return np.sum(np.array([[x[i] * np.sin(0.1 * j * x[i]) for j in range(n)] for i in range(len(x))]) ** 2)
+    return np.sum(
+        np.array([[x[i] * np.sin(0.1 * j * x[i]) for j in range(n)] for i in range(len(x))]) ** 2
+    )
 
 
 def backwards(x, n):
@@ -63,16 +67,30 @@ def records(W, h, xs, us):
         h, y = step(h, x, u)
         ys.append(y)
     sums = np.array([total for _, (total, _) in ys])
-    return np.sum(np.stack([y[0] for y in ys]) ** 2) + np.sum(h) + np.sum(sums * sums) * np.sum(np.array([y[1][1] for y in ys]))
+    return (
+        np.sum(np.stack([y[0] for y in ys]) ** 2)
+        + np.sum(h)
+        + np.sum(sums * sums) * np.sum(np.array([y[1][1] for y in ys]))
+    )
 
 
 def rows_of_run_time_length(x):
     """Three rows, which are written out, each as long as the array is."""
-    return np.sum(np.array([[p * q for p in x] for q in x[:3]]) ** 2) + np.mean(np.stack([np.array([v * k for v in x]) for k in range(2)]))
+    return np.sum(np.array([[p * q for p in x] for q in x[:3]]) ** 2) + np.mean(
+        np.stack([np.array([v * k for v in x]) for k in range(2)])
+    )
 
 
-FILLED = [(recurrent, (W, H, XS)), (table, (X, 4)), (table, (X, 0)), (backwards, (X, 9)), (backwards, (X, 4)), (blocks, (X, 5)), (windows, (X, 4)),
-          (records, (W, H, XS, XS[:, 0]))]
+FILLED = [
+    (recurrent, (W, H, XS)),
+    (table, (X, 4)),
+    (table, (X, 0)),
+    (backwards, (X, 9)),
+    (backwards, (X, 4)),
+    (blocks, (X, 5)),
+    (windows, (X, 4)),
+    (records, (W, H, XS, XS[:, 0])),
+]
 
 
 @pytest.mark.lengthy
@@ -90,7 +108,9 @@ def printed(f, *args):
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("f, args", [FILLED[0], FILLED[1], FILLED[5]], ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(
+    "f, args", [FILLED[0], FILLED[1], FILLED[5]], ids=lambda x: getattr(x, "__name__", "")
+)
 def test_filled_lists_compiled(f, args):
     judge(f, *args, compiled=True, second=f.__name__ != "recurrent")
 
@@ -108,7 +128,9 @@ def skipping(x):
 
 
 def reading_numbers(x):
-    """A number of a list is Python's: dividing it by zero raises, which NumPy's number would not."""
+    """A number of a list is Python's: dividing it by zero raises, which NumPy's number would
+    not.
+    """
     ys = []
     for v in x:
         ys.append(float(v))
@@ -153,7 +175,18 @@ def numbers_of_tuples(x):
     return np.sum(np.array([a * b for a, b in ys]))
 
 
-@pytest.mark.parametrize("f", [numbers_of_tuples, skipping, reading_numbers, looking_back, leaving_early, added_to_afterwards, measured_inside])
+@pytest.mark.parametrize(
+    "f",
+    [
+        numbers_of_tuples,
+        skipping,
+        reading_numbers,
+        looking_back,
+        leaving_early,
+        added_to_afterwards,
+        measured_inside,
+    ],
+)
 def test_what_stays_a_list(f):
     judge(f, X)
     assert ".append(" in printed(f, X)

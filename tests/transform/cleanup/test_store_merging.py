@@ -1,4 +1,6 @@
-"""Slices that an adjoint clears and adds to start as what is added; the user's own sums keep their order."""
+"""Slices that an adjoint clears and adds to start as what is added; the user's own sums keep their
+order.
+"""
 
 import numpy as np
 import programs
@@ -92,7 +94,9 @@ def test_what_the_program_adds_keeps_its_order():
         return y
 
     x = np.array([0.1, 0.7, 1.3, 0.2])
-    np.testing.assert_array_equal(s2s.value_and_grad(lambda x: np.sum(added(x, 1e17)))(x)[0], np.sum(added(x, 1e17)))
+    np.testing.assert_array_equal(
+        s2s.value_and_grad(lambda x: np.sum(added(x, 1e17)))(x)[0], np.sum(added(x, 1e17))
+    )
     value, pullback = s2s.vjp(lambda x: added(x, 1e17), x)
     np.testing.assert_array_equal(value, added(x, 1e17))
 
@@ -105,7 +109,9 @@ def test_strided_slices_of_lanes_are_one_loop():
     loops = [line for line in lowered.loops.splitlines() if line.startswith("    for ")]
     assert loops == ["    for i in range(n):"]
     for k, expected in enumerate(zip(*gradient(x, 0.3), strict=True)):
-        for got, want in zip(s2s.grad(programs.strided_slices, argnums=(0, 1))(x[k], 0.3), expected, strict=True):
+        for got, want in zip(
+            s2s.grad(programs.strided_slices, argnums=(0, 1))(x[k], 0.3), expected, strict=True
+        ):
             np.testing.assert_allclose(got, want, rtol=1e-13)
 
 

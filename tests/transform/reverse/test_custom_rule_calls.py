@@ -1,7 +1,9 @@
-"""Functions with rules of their own, foreign functions, and what solvers return, judged without the compiler's help.
+"""Functions with rules of their own, foreign functions, and what solvers return, judged without the
+compiler's help.
 
-Rules that are right are judged by dual numbers, through the function itself; where a rule says something else on purpose,
-to show that it was asked, the numbers are worked out by hand.  tests/peers/test_custom_rules.py compares with JAX.
+Rules that are right are judged by dual numbers, through the function itself; where a rule says
+something else on purpose, to show that it was asked, the numbers are worked out by hand.
+tests/peers/test_custom_rules.py compares with JAX.
 """
 
 import ctypes
@@ -20,7 +22,7 @@ from judge import judge
 import s2s
 from s2s.ops.program.custom_rules import RULES
 
-# ------------------------------------------------------------------------------------------------ custom_jvp
+# --------------------------------------------------------------------------------------- custom_jvp
 
 
 @s2s.custom_jvp
@@ -80,7 +82,9 @@ def test_rule_in_a_while():
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("f, args", [(in_loops_and_branches, (1.3, 5)), (while_it_decreases, (0.9,))])
+@pytest.mark.parametrize(
+    "f, args", [(in_loops_and_branches, (1.3, 5)), (while_it_decreases, (0.9,))]
+)
 def test_rule_in_loops_compiled(f, args):
     judge(f, *args, wrt=0, compiled=True)
 
@@ -127,7 +131,11 @@ def scaled_in_a_callee(x):
 
 
 def test_what_a_rule_reads_from_outside_is_read_at_each_call(monkeypatch):
-    d, inside, second = s2s.grad(scaled), s2s.grad(lambda x: scaled_in_a_callee(x) + x), s2s.grad(s2s.grad(scaled))
+    d, inside, second = (
+        s2s.grad(scaled),
+        s2s.grad(lambda x: scaled_in_a_callee(x) + x),
+        s2s.grad(s2s.grad(scaled)),
+    )
     for factor in (2.0, 3.0):
         monkeypatch.setitem(globals(), "FACTOR", factor)
         assert math.isclose(d(0.4), factor * math.cos(0.4))
@@ -152,7 +160,9 @@ def test_rule_over_lanes():
     x = np.array([0.3, 0.7, 1.1])
     np.testing.assert_allclose(s2s.vmap(s2s.grad(twice))(x), 2.0)
     np.testing.assert_allclose(s2s.grad(lambda x: np.sum(s2s.vmap(twice)(x) ** 2))(x), 4 * x)
-    np.testing.assert_allclose(s2s.vmap(s2s.grad(while_it_decreases))(x), [s2s.grad(while_it_decreases)(v) for v in x])
+    np.testing.assert_allclose(
+        s2s.vmap(s2s.grad(while_it_decreases))(x), [s2s.grad(while_it_decreases)(v) for v in x]
+    )
 
 
 def test_integers_have_zeros_for_tangents():
@@ -160,7 +170,9 @@ def test_integers_have_zeros_for_tangents():
     def power(x, n):
         return x ** n, n
 
-    power.defjvp(lambda primals, tangents: (power(*primals), (7.0 * tangents[0] + tangents[1], tangents[1])))
+    power.defjvp(
+        lambda primals, tangents: (power(*primals), (7.0 * tangents[0] + tangents[1], tangents[1]))
+    )
     assert s2s.grad(lambda x: power(x, 3)[0] * power(x, 3)[1])(2.0) == 21.0
 
 
@@ -185,7 +197,9 @@ def test_rule_with_writes_in_place():
     y, y_dot = s2s.jvp(pinned, (x,), (np.ones(3),))
     np.testing.assert_array_equal(y, [0.0, 2.0, 4.0])
     np.testing.assert_array_equal(y_dot, [10.0, 2.0, 2.0])
-    np.testing.assert_array_equal(s2s.vjp(pinned, x)[1](np.array([1.0, 2.0, 3.0]))[0], [0.0, 2 * 2 + 10, 6.0])
+    np.testing.assert_array_equal(
+        s2s.vjp(pinned, x)[1](np.array([1.0, 2.0, 3.0]))[0], [0.0, 2 * 2 + 10, 6.0]
+    )
 
 
 def test_an_argument_that_comes_back_may_be_written_into():
@@ -251,7 +265,10 @@ def test_cotangents_of_objects():
     def at(line, x):
         return np.sum(line.slope * x) + line.offset
 
-    at.defvjp(lambda line, x: (at(line, x), (line, x)), lambda res, g: (Line(res[1] * g * 2, g * 7.0), res[0].slope * g))
+    at.defvjp(
+        lambda line, x: (at(line, x), (line, x)),
+        lambda res, g: (Line(res[1] * g * 2, g * 7.0), res[0].slope * g),
+    )
     line, x = s2s.grad(at, argnums=(0, 1))(Line(np.arange(3.0), 2.0), np.ones(3))
     np.testing.assert_array_equal(line.slope, 2.0)
     assert line.offset == 7.0
@@ -288,7 +305,7 @@ def test_checkpointed_rule():
     judge(lambda x: s2s.checkpoint(lambda y: sine(y) * y)(x) * x, 0.7)
 
 
-# --------------------------------------------------------------------------------------------------- refused
+# ------------------------------------------------------------------------------------------ refused
 
 
 def refused(text, call):
@@ -316,35 +333,91 @@ def written_into(x):
 
 def test_what_is_wrong_with_a_rule_is_said():
     one = (1.0,)
-    refused("is a custom_jvp function without a rule", lambda: s2s.grad(s2s.custom_jvp(lambda x: x))(1.0))
-    refused("is a custom_vjp function without a rule", lambda: s2s.jvp(s2s.custom_vjp(lambda x: x), one, one))
+    refused(
+        "is a custom_jvp function without a rule",
+        lambda: s2s.grad(s2s.custom_jvp(lambda x: x))(1.0),
+    )
+    refused(
+        "is a custom_vjp function without a rule",
+        lambda: s2s.jvp(s2s.custom_vjp(lambda x: x), one, one),
+    )
     only = with_vjp(lambda x: (np.sin(x), x), lambda x, g: (g,))
-    refused("has a rule for reverse mode only (defvjp), and forward mode is asked", lambda: s2s.jvp(only, one, one))
-    refused("returns float64, and a pair is needed", lambda: s2s.grad(with_jvp(lambda p, t: t[0]))(1.0))
+    refused(
+        "has a rule for reverse mode only (defvjp), and forward mode is asked",
+        lambda: s2s.jvp(only, one, one),
+    )
+    refused(
+        "returns float64, and a pair is needed", lambda: s2s.grad(with_jvp(lambda p, t: t[0]))(1.0)
+    )
     refused("gives the tangent as (float64, float64), where float64 is needed",
             lambda: s2s.grad(with_jvp(lambda p, t: (p[0], (t[0], t[0]))))(1.0))
     refused("gives a tangent as float64[3], where float64 is needed",
             lambda: s2s.grad(with_jvp(lambda p, t: (p[0], np.ones(3) * t[0])))(1.0))
-    refused("is not linear in the tangents", lambda: s2s.grad(with_jvp(lambda p, t: (p[0], t[0] ** 2)))(1.0))
-    refused("is not linear in the tangents", lambda: s2s.grad(with_jvp(lambda p, t: (p[0], t[0] + 1.0)))(1.0))
-    refused("is not linear in the tangents", lambda: s2s.grad(with_jvp(lambda p, t: (p[0], 1.0)))(1.0))
+    refused(
+        "is not linear in the tangents",
+        lambda: s2s.grad(with_jvp(lambda p, t: (p[0], t[0] ** 2)))(1.0),
+    )
+    refused(
+        "is not linear in the tangents",
+        lambda: s2s.grad(with_jvp(lambda p, t: (p[0], t[0] + 1.0)))(1.0),
+    )
+    refused(
+        "is not linear in the tangents", lambda: s2s.grad(with_jvp(lambda p, t: (p[0], 1.0)))(1.0)
+    )
     x, y = np.ones(3), np.array([1.0, 2.0, 3.0])
-    for rule in (lambda p, t: (p[0], np.ones(3)), lambda p, t: (p[0], 2.0 * t[0] + y), lambda p, t: (p[0], np.where(p[0] > 0, t[0], p[0])),
-                 lambda p, t: (p[0], np.concatenate((t[0][:1], p[0][1:]))), lambda p, t: (p[0], -(3.0 * (t[0] - p[0]) / 2.0))):
-        refused("is not linear in the tangents", lambda rule=rule: s2s.grad(lambda x: np.sum(with_jvp(rule)(x)))(x))
-    for rule in (lambda p, t: (p[0], np.zeros(3)), lambda p, t: (p[0], 0.0 * p[0] * t[0] + np.zeros(3)), lambda p, t: (p[0], np.where(p[0] > 3, t[0], 0.0)),
-                 lambda p, t: (p[0], t[0] * 0 + (5 * np.zeros_like(p[0]) + 7 * np.zeros(3)) / 2)):
+    for rule in (
+        lambda p, t: (p[0], np.ones(3)),
+        lambda p, t: (p[0], 2.0 * t[0] + y),
+        lambda p, t: (p[0], np.where(p[0] > 0, t[0], p[0])),
+        lambda p, t: (p[0], np.concatenate((t[0][:1], p[0][1:]))),
+        lambda p, t: (p[0], -(3.0 * (t[0] - p[0]) / 2.0)),
+    ):
+        refused(
+            "is not linear in the tangents",
+            lambda rule=rule: s2s.grad(lambda x: np.sum(with_jvp(rule)(x)))(x),
+        )
+    for rule in (
+        lambda p, t: (p[0], np.zeros(3)),
+        lambda p, t: (p[0], 0.0 * p[0] * t[0] + np.zeros(3)),
+        lambda p, t: (p[0], np.where(p[0] > 3, t[0], 0.0)),
+        lambda p, t: (p[0], t[0] * 0 + (5 * np.zeros_like(p[0]) + 7 * np.zeros(3)) / 2),
+    ):
         np.testing.assert_array_equal(s2s.grad(lambda x: np.sum(with_jvp(rule)(x)))(x), np.zeros(3))  # noqa: B023
-    refused("is not linear in the tangents", lambda: s2s.grad(with_jvp(lambda p, t: (p[0], np.where(t[0] > 0, t[0], 0.0))))(1.0))
-    refused("a pair is needed: the value and the residuals", lambda: s2s.grad(with_vjp(lambda x: np.sin(x), None))(1.0))
-    refused("a tuple is needed: a cotangent for each argument", lambda: s2s.grad(with_vjp(lambda x: (x, x), lambda x, g: g))(1.0))
-    refused("has 1 arguments to differentiate", lambda: s2s.grad(with_vjp(lambda x: (x, x), lambda x, g: (g, g)))(1.0))
-    refused("gives the cotangent of x as float64[2]", lambda: s2s.grad(with_vjp(lambda x: (x, x), lambda x, g: (g * np.ones(2),)))(1.0))
+    refused(
+        "is not linear in the tangents",
+        lambda: s2s.grad(with_jvp(lambda p, t: (p[0], np.where(t[0] > 0, t[0], 0.0))))(1.0),
+    )
+    refused(
+        "a pair is needed: the value and the residuals",
+        lambda: s2s.grad(with_vjp(lambda x: np.sin(x), None))(1.0),
+    )
+    refused(
+        "a tuple is needed: a cotangent for each argument",
+        lambda: s2s.grad(with_vjp(lambda x: (x, x), lambda x, g: g))(1.0),
+    )
+    refused(
+        "has 1 arguments to differentiate",
+        lambda: s2s.grad(with_vjp(lambda x: (x, x), lambda x, g: (g, g)))(1.0),
+    )
+    refused(
+        "gives the cotangent of x as float64[2]",
+        lambda: s2s.grad(with_vjp(lambda x: (x, x), lambda x, g: (g * np.ones(2),)))(1.0),
+    )
     named = s2s.custom_vjp(lambda p: p["a"] * p["b"])
-    for wrong in (lambda r, g: ((g, g),), lambda r, g: ({"a": g, "c": g},), lambda r, g: ({"a": g},)):
+    for wrong in (
+        lambda r, g: ((g, g),),
+        lambda r, g: ({"a": g, "c": g},),
+        lambda r, g: ({"a": g},),
+    ):
         named.defvjp(lambda p: (p["a"] * p["b"], None), wrong)
-        refused("the rule of f gives the cotangent of p as", lambda: s2s.grad(lambda x: named({"a": x, "b": x}))(1.0))
-    refused("written_into writes into its argument", lambda: s2s.grad(s2s.custom_jvp(written_into))(np.ones(2)))
+        refused(
+            "the rule of f gives the cotangent of p as",
+            lambda: s2s.grad(lambda x: named({"a": x, "b": x}))(1.0),
+        )
+    refused(
+        "written_into writes into its argument",
+        lambda: s2s.grad(s2s.custom_jvp(written_into))(np.ones(2)),
+    )
     each = s2s.custom_jvp(lambda x, y: x * y)
     each.defjvps(lambda t, ans, x, y: y * t)
     refused("has 2 arguments to differentiate", lambda: s2s.grad(each)(1.0, 2.0))
@@ -353,9 +426,15 @@ def test_what_is_wrong_with_a_rule_is_said():
     refused("in which it is said to have no derivative", lambda: s2s.grad(fixed, 1)(1.0, 2.0))
     closing = s2s.custom_jvp(lambda f, x: f(x), nondiff_argnums=0)
     closing.defjvp(lambda f, p, t: (closing(f, p[0]), t[0]))
-    refused("which it or its rule closes over", lambda: s2s.grad(lambda a: closing(lambda y: y * a, 2.0))(1.0))
+    refused(
+        "which it or its rule closes over",
+        lambda: s2s.grad(lambda a: closing(lambda y: y * a, 2.0))(1.0),
+    )
     itself = with_jvp(lambda p, t: (itself(p[0]), itself(t[0])), lambda x: 2.0 * x)
-    refused("calls f on tangents, and its reverse would do so without end", lambda: s2s.grad(itself)(1.0))
+    refused(
+        "calls f on tangents, and its reverse would do so without end",
+        lambda: s2s.grad(itself)(1.0),
+    )
     assert s2s.jvp(itself, one, one) == (2.0, 2.0)
 
 
@@ -366,7 +445,7 @@ def test_what_a_rule_captures_in_a_recursive_function_is_refused():
     refused("captures FACTOR, in a function that calls itself", lambda: s2s.grad(rec)(0.5, 2))
 
 
-# --------------------------------------------------------------------------------------------------- foreign
+# ------------------------------------------------------------------------------------------ foreign
 
 
 def bracketed(a, b):
@@ -397,12 +476,18 @@ def difference(f, x, h=1e-5):
 
 def test_a_function_of_scipy_is_called_as_it_is():
     d = s2s.grad(lambda a, b: cubic(a, b) ** 2, argnums=(0, 1))
-    assert math.isclose(d(1.0, 2.0)[0], difference(lambda a: bracketed(a, 2.0) ** 2, 1.0), rel_tol=1e-7)
-    assert math.isclose(d(1.0, 2.0)[1], difference(lambda b: bracketed(1.0, b) ** 2, 2.0), rel_tol=1e-7)
+    assert math.isclose(
+        d(1.0, 2.0)[0], difference(lambda a: bracketed(a, 2.0) ** 2, 1.0), rel_tol=1e-7
+    )
+    assert math.isclose(
+        d(1.0, 2.0)[1], difference(lambda b: bracketed(1.0, b) ** 2, 2.0), rel_tol=1e-7
+    )
     second = s2s.grad(lambda a: d(a, 2.0)[0])
     assert math.isclose(second(1.0), difference(lambda a: d(a, 2.0)[0], 1.0), rel_tol=1e-6)
     assert "bracketed(a, b)" in d.source
-    np.testing.assert_allclose(s2s.vmap(lambda a: d(a, 2.0)[0])(np.array([1.0, 2.0])), [d(1.0, 2.0)[0], d(2.0, 2.0)[0]])
+    np.testing.assert_allclose(
+        s2s.vmap(lambda a: d(a, 2.0)[0])(np.array([1.0, 2.0])), [d(1.0, 2.0)[0], d(2.0, 2.0)[0]]
+    )
 
 
 @pytest.mark.compile
@@ -438,7 +523,10 @@ def test_like_says_the_shape_of_the_result():
 def test_what_cannot_be_read_and_does_not_say_what_it_returns_is_refused():
     f = s2s.custom_vjp(bracketed)
     f.defvjp(cubic_fwd, cubic_bwd)
-    refused("say what it returns, and it is called as it is: s2s.custom_vjp(bracketed, like=...)", lambda: s2s.grad(f)(1.0, 2.0))
+    refused(
+        "say what it returns, and it is called as it is: s2s.custom_vjp(bracketed, like=...)",
+        lambda: s2s.grad(f)(1.0, 2.0),
+    )
 
 
 @pytest.fixture
@@ -459,9 +547,14 @@ def test_a_function_of_a_library_is_given_a_derivative(own_rules):
 
     x = np.linspace(0.3, 1.0, 3)
     np.testing.assert_allclose(s2s.grad(f)(x), hyp0f1(2, x) + x * hyp0f1(3, x) / 2)
-    np.testing.assert_allclose(s2s.jvp(s2s.grad(f), (x,), (np.ones(3),))[1], hyp0f1(3, x) + x * hyp0f1(4, x) / 6)
+    np.testing.assert_allclose(
+        s2s.jvp(s2s.grad(f), (x,), (np.ones(3),))[1], hyp0f1(3, x) + x * hyp0f1(4, x) / 6
+    )
     assert "from scipy.special import hyp0f1" in s2s.grad(f).source
-    refused("in which it is said to have no derivative", lambda: s2s.grad(lambda v: scipy.special.hyp0f1(v, 0.3))(1.0))
+    refused(
+        "in which it is said to have no derivative",
+        lambda: s2s.grad(lambda v: scipy.special.hyp0f1(v, 0.3))(1.0),
+    )
     refused("without a derivative", lambda: s2s.defderivative(scipy.special.yv))
 
 
@@ -472,7 +565,7 @@ def test_a_function_that_s2s_knows_is_given_another_derivative(own_rules):
     np.testing.assert_array_equal(f(np.array([1.5, 2.5])), [2.0, 4.0])
 
 
-# ------------------------------------------------------------------------------------ implicit differentiation
+# ------------------------------------------------------------------------- implicit differentiation
 
 
 def newton(g, x):
@@ -530,27 +623,41 @@ def test_root_found_by_scipy_in_both_modes_and_twice():
     assert math.isclose(np.sum(slopes[0] * da) + slopes[1] @ db, along, rel_tol=1e-6)
     assert math.isclose(s2s.jvp(by_scipy, (A, B), (da, db))[1], along, rel_tol=1e-6)
     g = s2s.grad(by_scipy, argnums=1)
-    np.testing.assert_allclose(s2s.hessian(by_scipy, argnums=1)(A, B) @ db, difference(lambda t: g(A, B + t * db), 0.0), rtol=1e-5)
+    np.testing.assert_allclose(
+        s2s.hessian(by_scipy, argnums=1)(A, B) @ db,
+        difference(lambda t: g(A, B + t * db), 0.0),
+        rtol=1e-5,
+    )
     assert "fsolve(lambda x: f(x, a, b)" in g.source
 
 
 def test_a_solver_that_is_not_read_is_not_called_from_native_code():
     refused("fsolve, which s2s does not read (", lambda: s2s.jit(by_scipy)(A, B))
     refused("is handed a function in native code", lambda: s2s.jit(by_scipy)(A, B))
-    refused("bracketed, which s2s does not read, on a GPU", lambda: s2s.jit(s2s.vmap(lambda a: cubic(a, 2.0)), target="cuda")(B))
+    refused(
+        "bracketed, which s2s does not read, on a GPU",
+        lambda: s2s.jit(s2s.vmap(lambda a: cubic(a, 2.0)), target="cuda")(B),
+    )
 
 
 def test_cotangents_in_a_dict_are_in_no_order():
     product = s2s.custom_vjp(lambda x, y: x * y)
-    product.defvjp(lambda x, y: (x * y, (x, y)), lambda kept, bar: {"y": kept[0] * bar, "x": kept[1] * bar})
+    product.defvjp(
+        lambda x, y: (x * y, (x, y)), lambda kept, bar: {"y": kept[0] * bar, "x": kept[1] * bar}
+    )
 
     def inside(x, y):
         f = s2s.custom_vjp(lambda x, y: x * y)
-        f.defvjp(lambda x, y: (x * y, (x, y)), lambda kept, bar: {"y": kept[0] * bar, "x": kept[1] * bar})
+        f.defvjp(
+            lambda x, y: (x * y, (x, y)), lambda kept, bar: {"y": kept[0] * bar, "x": kept[1] * bar}
+        )
         return f(x, y)
 
     for f in (product, inside):
-        with pytest.raises(s2s.errors.TypeMismatchError, match=r"returns dict\(.*, and .* (is needed|has 2 arguments to differentiate)"):
+        with pytest.raises(
+            s2s.errors.TypeMismatchError,
+            match=r"returns dict\(.*, and .* (is needed|has 2 arguments to differentiate)",
+        ):
             s2s.grad(f)(0.3, 0.2)
     product.defvjp(lambda x, y: (x * y, (x, y)), lambda kept, bar: [kept[1] * bar, kept[0] * bar])
     assert s2s.grad(product, argnums=(0, 1))(0.3, 0.2) == (0.2, 0.3)
@@ -571,7 +678,9 @@ def test_nondiff_arguments_by_name():
 
 @pytest.mark.lengthy
 def test_the_rule_of_a_fixed_point_solves_another():
-    """As in JAX's tutorial: what the rule backwards gives to the function is a function of its own each time."""
+    """As in JAX's tutorial: what the rule backwards gives to the function is a function of its own
+    each time.
+    """
     @functools.partial(s2s.custom_vjp, nondiff_argnums=0)
     def settled(f, a, x):
         for _ in range(30):
@@ -585,7 +694,9 @@ def test_the_rule_of_a_fixed_point_solves_another():
     def backward(f, kept, x_bar):
         a, x = kept
         _, through_a = s2s.vjp(lambda a: f(a, x), a)
-        u = settled(lambda p, u: p[2] + s2s.vjp(lambda x: f(p[0], x), p[1])[1](u)[0], (a, x, x_bar), x_bar)
+        u = settled(
+            lambda p, u: p[2] + s2s.vjp(lambda x: f(p[0], x), p[1])[1](u)[0], (a, x, x_bar), x_bar
+        )
         return through_a(u)[0], None
 
     settled.defvjp(forward, backward)
@@ -593,7 +704,12 @@ def test_the_rule_of_a_fixed_point_solves_another():
     def root(a):
         return settled(lambda a, x: 0.5 * (x + a / x), a, 1.0)
 
-    for order, expected in ((1, 0.5 * 2**-0.5), (2, -0.25 * 2**-1.5), (3, 0.375 * 2**-2.5), (4, -0.9375 * 2**-3.5)):
+    for order, expected in (
+        (1, 0.5 * 2**-0.5),
+        (2, -0.25 * 2**-1.5),
+        (3, 0.375 * 2**-2.5),
+        (4, -0.9375 * 2**-3.5),
+    ):
         root = s2s.grad(root)
         np.testing.assert_allclose(root(2.0), expected, rtol=1e-13 * 10**order)
 
@@ -661,17 +777,28 @@ def by_factors(a, b):
 def test_linear_solve(matrix, solve, options):
     if "symmetric" in options:
         def f(a, b):
-            return np.sum(np.sin(s2s.custom_linear_solve(lambda x: a @ x, b, solve, symmetric=True)))
+            return np.sum(
+                np.sin(s2s.custom_linear_solve(lambda x: a @ x, b, solve, symmetric=True))
+            )
     else:
         def f(a, b):
             return np.sum(np.sin(s2s.custom_linear_solve(lambda x: a @ x, b, solve, gmres)))
 
-    got, wanted = s2s.grad(f, argnums=(0, 1))(matrix, B), s2s.grad(by_factors, argnums=(0, 1))(matrix, B)
+    got, wanted = (
+        s2s.grad(f, argnums=(0, 1))(matrix, B),
+        s2s.grad(by_factors, argnums=(0, 1))(matrix, B),
+    )
     np.testing.assert_allclose(got[0], wanted[0], atol=1e-10)
     np.testing.assert_allclose(got[1], wanted[1], atol=1e-10)
-    np.testing.assert_allclose(s2s.hessian(f, argnums=1)(matrix, B), s2s.hessian(by_factors, argnums=1)(matrix, B), atol=1e-9)
+    np.testing.assert_allclose(
+        s2s.hessian(f, argnums=1)(matrix, B),
+        s2s.hessian(by_factors, argnums=1)(matrix, B),
+        atol=1e-9,
+    )
     along = (matrix * 0.3, B * 0.7)
-    assert math.isclose(s2s.jvp(f, (matrix, B), along)[1], s2s.jvp(by_factors, (matrix, B), along)[1], rel_tol=1e-8)
+    assert math.isclose(
+        s2s.jvp(f, (matrix, B), along)[1], s2s.jvp(by_factors, (matrix, B), along)[1], rel_tol=1e-8
+    )
 
 
 def test_linear_solve_without_transpose_goes_forwards_only():
@@ -679,7 +806,9 @@ def test_linear_solve_without_transpose_goes_forwards_only():
         return np.sum(s2s.custom_linear_solve(lambda x: A @ x, b, gmres))
 
     assert math.isclose(s2s.jvp(f, (B,), (B,))[1], f(B), rel_tol=1e-9)
-    refused("give custom_linear_solve a transpose_solve, or say symmetric=True", lambda: s2s.grad(f)(B))
+    refused(
+        "give custom_linear_solve a transpose_solve, or say symmetric=True", lambda: s2s.grad(f)(B)
+    )
 
 
 def test_root_of_trees_needs_a_tangent_solve():
@@ -690,7 +819,9 @@ def test_root_of_trees_needs_a_tangent_solve():
         return x
 
     def f(t, tangent_solve):
-        x, y = s2s.custom_root(lambda v: (2 * v[0] - t, 3 * v[1] - v[0] * t), (0.0, 0.0), solve, tangent_solve)
+        x, y = s2s.custom_root(
+            lambda v: (2 * v[0] - t, 3 * v[1] - v[0] * t), (0.0, 0.0), solve, tangent_solve
+        )
         return x * y
 
     def cramer(g, r):
@@ -699,8 +830,15 @@ def test_root_of_trees_needs_a_tangent_solve():
         det = a * d - b * c
         return (d * r[0] - b * r[1]) / det, (a * r[1] - c * r[0]) / det
 
-    assert math.isclose(s2s.grad(lambda t: f(t, cramer))(1.2), difference(lambda t: t / 2 * t * t / 6, 1.2), rel_tol=1e-6)
-    refused("custom_root of a container, without tangent_solve", lambda: s2s.grad(lambda t: f(t, None))(1.2))
+    assert math.isclose(
+        s2s.grad(lambda t: f(t, cramer))(1.2),
+        difference(lambda t: t / 2 * t * t / 6, 1.2),
+        rel_tol=1e-6,
+    )
+    refused(
+        "custom_root of a container, without tangent_solve",
+        lambda: s2s.grad(lambda t: f(t, None))(1.2),
+    )
 
 
 def test_root_needs_a_tangent_like_itself():
@@ -714,13 +852,18 @@ def test_root_needs_a_tangent_like_itself():
 
     assert math.isclose(s2s.grad(f)(1.2, lambda g, y: y / 2), 1.5, rel_tol=1e-9)
     for tangent_solve in (lambda g, y: np.outer(y, y), lambda g, y: np.sum(y)):
-        refused("tangent_solve returns what is not like x", lambda: s2s.grad(lambda t: f(t, tangent_solve))(1.2))
+        refused(
+            "tangent_solve returns what is not like x",
+            lambda: s2s.grad(lambda t: f(t, tangent_solve))(1.2),
+        )
 
 
 def test_outside_programs_they_are_what_they_call():
     assert math.isclose(cube_root(8.0), 2.0)
     assert sine(0.5) == np.sin(0.5)
-    np.testing.assert_allclose(s2s.custom_linear_solve(lambda x: A @ x, B, gmres), np.linalg.solve(A, B))
+    np.testing.assert_allclose(
+        s2s.custom_linear_solve(lambda x: A @ x, B, gmres), np.linalg.solve(A, B)
+    )
 
 
 def test_rules_with_defaults_keep_them():
@@ -734,13 +877,24 @@ def test_rules_with_defaults_keep_them():
 
 
 def test_symbolic_zeros_are_refused():
-    refused("symbolic_zeros=True", lambda: s2s.custom_jvp(lambda x: x).defjvp(lambda p, t: (p[0], t[0]), symbolic_zeros=True))
-    refused("symbolic_zeros=True", lambda: s2s.custom_vjp(lambda x: x).defvjp(None, None, symbolic_zeros=True))
+    refused(
+        "symbolic_zeros=True",
+        lambda: s2s.custom_jvp(lambda x: x).defjvp(lambda p, t: (p[0], t[0]), symbolic_zeros=True),
+    )
+    refused(
+        "symbolic_zeros=True",
+        lambda: s2s.custom_vjp(lambda x: x).defvjp(None, None, symbolic_zeros=True),
+    )
 
 
 def test_what_solvers_return_over_lanes():
     def solved(a, b):
-        return s2s.custom_linear_solve(lambda x: a @ x, b, lambda mv, b: np.linalg.solve(a, b), lambda vm, b: np.linalg.solve(a.T, b))
+        return s2s.custom_linear_solve(
+            lambda x: a @ x,
+            b,
+            lambda mv, b: np.linalg.solve(a, b),
+            lambda vm, b: np.linalg.solve(a.T, b),
+        )
 
     rights = np.stack([B, 2 * B, B - 1])
 
@@ -762,9 +916,17 @@ def root_in_a_branch(t, w):
 
 def test_root_in_loops_and_branches():
     d = s2s.grad(root_in_a_branch, argnums=(0, 1))
-    assert math.isclose(d(0.7, 0.5)[0], difference(lambda t: root_in_a_branch(t, 0.5), 0.7), rel_tol=1e-7)
-    assert math.isclose(d(0.7, 0.5)[1], difference(lambda w: root_in_a_branch(0.7, w), 0.5), rel_tol=1e-7)
-    assert math.isclose(s2s.hessian(root_in_a_branch)(0.7, 0.5), difference(lambda t: d(t, 0.5)[0], 0.7), rel_tol=1e-6)
+    assert math.isclose(
+        d(0.7, 0.5)[0], difference(lambda t: root_in_a_branch(t, 0.5), 0.7), rel_tol=1e-7
+    )
+    assert math.isclose(
+        d(0.7, 0.5)[1], difference(lambda w: root_in_a_branch(0.7, w), 0.5), rel_tol=1e-7
+    )
+    assert math.isclose(
+        s2s.hessian(root_in_a_branch)(0.7, 0.5),
+        difference(lambda t: d(t, 0.5)[0], 0.7),
+        rel_tol=1e-6,
+    )
 
 
 def test_jacobian_takes_the_mode_for_which_there_are_rules():
@@ -772,12 +934,18 @@ def test_jacobian_takes_the_mode_for_which_there_are_rules():
     backward.defvjp(lambda x: (np.sin(x), x), lambda x, g: (3.0 * g * np.cos(x),))
 
     x = np.array([0.3, 0.5, 0.7])
-    for f in (lambda x: backward(x), lambda x: backward(x[1:]) * x[:-1], lambda x: np.concatenate((backward(x), x))):
+    for f in (
+        lambda x: backward(x),
+        lambda x: backward(x[1:]) * x[:-1],
+        lambda x: np.concatenate((backward(x), x)),
+    ):
         np.testing.assert_allclose(s2s.jacobian(f)(x), s2s.jacrev(f)(x))
 
 
 def test_what_a_loop_makes_of_tangents_is_read_linearly():
-    """A rule whose loop carries the tangent is transposed; one that reads twice what the loop has made of it is refused."""
+    """A rule whose loop carries the tangent is transposed; one that reads twice what the loop has
+    made of it is refused.
+    """
     def repeated(p, t):
         dot, z = t[0], np.cos(p[0])
         for _ in range(3):

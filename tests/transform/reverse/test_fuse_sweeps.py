@@ -1,4 +1,6 @@
-"""Loops whose trips do not need one another go forwards and backwards in each trip, and only those."""
+"""Loops whose trips do not need one another go forwards and backwards in each trip, and only
+those.
+"""
 
 import ast
 
@@ -53,7 +55,9 @@ def decides(W, V, X, Y):
 
 
 def iterates(W, V, X, Y):
-    """A loop of its own in each trip, as long as the numbers say: its tape is emptied in the trip."""
+    """A loop of its own in each trip, as long as the numbers say: its tape is emptied in the
+    trip.
+    """
     total = 0.0
     for i in range(len(Y)):
         z = 1.0 + Y[i] * Y[i]
@@ -110,7 +114,9 @@ def calls(W, V, X, Y):
 
 
 def predicts(W, V, X, Y):
-    """What the way back waits for is an array, made of all that the loop has filled; of which it wants elements."""
+    """What the way back waits for is an array, made of all that the loop has filled; of which it
+    wants elements.
+    """
     found = np.zeros(len(X))
     for i in range(len(X)):
         found[i] = V[0] * np.exp(-V[1] * X[i, 0]) + np.tanh(W @ X[i]) @ V
@@ -134,7 +140,20 @@ def likelihood(W, V, X, Y):
     return -np.mean(Y * p + (1.0 - Y) * (p * p + 2.0))
 
 
-JOINED = [data_points, nested, backwards_and_from_one, decides, iterates, fills, machine, several_sums, calls, predicts, predicts_rows, likelihood]
+JOINED = [
+    data_points,
+    nested,
+    backwards_and_from_one,
+    decides,
+    iterates,
+    fills,
+    machine,
+    several_sums,
+    calls,
+    predicts,
+    predicts_rows,
+    likelihood,
+]
 
 
 @pytest.mark.parametrize("f", JOINED, ids=lambda f: f.__name__)
@@ -228,7 +247,11 @@ def of_another_length(W, V, X, Y):
     return np.sum((u - Y) ** 2)
 
 
-@pytest.mark.parametrize("f", [root, recurrent, product, reads_the_last, found_behind, dear, neighbours, of_another_length], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f",
+    [root, recurrent, product, reads_the_last, found_behind, dear, neighbours, of_another_length],
+    ids=lambda f: f.__name__,
+)
 def test_what_needs_the_whole_sweep_goes_back_afterwards(f):
     judge(f, W, V, X, Y)
     text = s2s.value_and_grad(f, argnums=(0, 1, 2, 3)).lower(W, V, X, Y).source
@@ -241,7 +264,8 @@ def test_lengths_are_asked_for_though_no_array_is_made():
             with pytest.raises(ValueError):
                 f(W, V, X, np.ones(n))
     for f in (s2s.grad(predicts, argnums=1), s2s.jit(s2s.grad(predicts, argnums=1))):
-        np.testing.assert_allclose(f(W, V, X, np.ones(1)), f(W, V, X, np.ones(5)), rtol=1e-12)  # which is broadcast
+        # which is broadcast
+        np.testing.assert_allclose(f(W, V, X, np.ones(1)), f(W, V, X, np.ones(5)), rtol=1e-12)
 
 
 def test_halves_stay_two():
@@ -286,7 +310,9 @@ def test_the_state_machine_reads_as_one_would_write_it():
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("f", [data_points, nested, iterates, fills, calls], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f", [data_points, nested, iterates, fills, calls], ids=lambda f: f.__name__
+)
 def test_compiled(f):
     judge(f, W, V, X, Y, compiled=True, second=f is data_points)
 
@@ -349,14 +375,28 @@ def test_an_array_that_a_branch_puts_in_the_place_of_what_the_loop_carries_ties_
         return 0.5 * np.sum(s2s.grad(largest_row)(X) ** 2)
 
     for x in (np.random.RandomState(0).randn(4, 3), X):
-        np.testing.assert_allclose(s2s.jit(s2s.grad(of_slopes))(x), s2s.grad(of_slopes)(x), rtol=1e-12)
+        np.testing.assert_allclose(
+            s2s.jit(s2s.grad(of_slopes))(x), s2s.grad(of_slopes)(x), rtol=1e-12
+        )
     for derivative in (s2s.hessian(nearest_of_each), s2s.jacrev(s2s.grad(nearest_of_each))):
-        np.testing.assert_allclose(s2s.jit(derivative)(np.array([0.3, 0.9, 0.4, 1.2, 0.1])),
-                                   [[6, 0, -4, 0, -2], [0, 4, 0, -4, 0], [-4, 0, 4, 0, 0], [0, -4, 0, 4, 0], [-2, 0, 0, 0, 2]], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(
+            s2s.jit(derivative)(np.array([0.3, 0.9, 0.4, 1.2, 0.1])),
+            [
+                [6, 0, -4, 0, -2],
+                [0, 4, 0, -4, 0],
+                [-4, 0, 4, 0, 0],
+                [0, -4, 0, 4, 0],
+                [-2, 0, 0, 0, 2],
+            ],
+            rtol=0,
+            atol=1e-12,
+        )
 
 
 def test_powers_are_not_computed_twice():
-    """The way back waits for what the value needs as well: in its trips, each power would be computed once more."""
+    """The way back waits for what the value needs as well: in its trips, each power would be
+    computed once more.
+    """
     def f(w, x):
         found = np.zeros(len(x))
         for i in range(len(x)):
@@ -397,9 +437,15 @@ def of_pairs(w, x):
     return np.sum(np.sin(out))
 
 
-@pytest.mark.parametrize("f, name, most", [(windowed, "tanh", 1), (halved, "exp", 1), (of_pairs, "cos", 2)], ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(
+    "f, name, most",
+    [(windowed, "tanh", 1), (halved, "exp", 1), (of_pairs, "cos", 2)],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
 def test_inner_loops_compute_nothing_dear_again(f, name, most):
-    """What a cotangent waits for is computed once for each element, whether in a trip or before the loop."""
+    """What a cotangent waits for is computed once for each element, whether in a trip or before the
+    loop.
+    """
     w, x = np.array([0.8, 0.7, 0.4]), np.array([1.3, 0.9, 0.5, 2.0, 1.1])
     judge(f, w, x)
     tree = ast.parse(s2s.grad(f, argnums=(0, 1)).lower(w, x).source)

@@ -123,30 +123,56 @@ def seen_from_the_second_trip_on(x, n):
 
 
 PROGRAMS = [
-    (sums_that_grow, X, 3), (sums_that_grow, X, 0), (sums_that_shrink, X), (sums_that_shrink, X[:1]), (in_one_arm, X, 3), (in_one_arm, X, 0),
-    (left_early, X, 4.0), (left_early, X, 1e9), (padded, X, 3), (padded, X, 0), (added_to_in_place, A, A[:2, :2]), (two_bodies, X, 3),
-    (two_bodies, X, 0), (reshaped_in_each_trip, X, 3), (rotated, X, 3), (part_of_it, X), (only_sometimes_there, X, 3),
-    (only_sometimes_there, X, 0), (seen_from_the_second_trip_on, X, 3), (seen_from_the_second_trip_on, X, 1),
+    (sums_that_grow, X, 3),
+    (sums_that_grow, X, 0),
+    (sums_that_shrink, X),
+    (sums_that_shrink, X[:1]),
+    (in_one_arm, X, 3),
+    (in_one_arm, X, 0),
+    (left_early, X, 4.0),
+    (left_early, X, 1e9),
+    (padded, X, 3),
+    (padded, X, 0),
+    (added_to_in_place, A, A[:2, :2]),
+    (two_bodies, X, 3),
+    (two_bodies, X, 0),
+    (reshaped_in_each_trip, X, 3),
+    (rotated, X, 3),
+    (part_of_it, X),
+    (only_sometimes_there, X, 3),
+    (only_sometimes_there, X, 0),
+    (seen_from_the_second_trip_on, X, 3),
+    (seen_from_the_second_trip_on, X, 1),
 ]
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: f"{p[0].__name__}{p[-1] if isinstance(p[-1], int) else ''}")
+@pytest.mark.parametrize(
+    "program", PROGRAMS, ids=lambda p: f"{p[0].__name__}{p[-1] if isinstance(p[-1], int) else ''}"
+)
 def test_shapes_are_what_they_were(program):
     judge(*program)
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: f"{p[0].__name__}{p[-1] if isinstance(p[-1], int) else ''}")
+@pytest.mark.parametrize(
+    "program", PROGRAMS, ids=lambda p: f"{p[0].__name__}{p[-1] if isinstance(p[-1], int) else ''}"
+)
 def test_in_native_code(program):
     judge(*program, compiled=True, second=False)
 
 
-@pytest.mark.parametrize("program", [p for p in PROGRAMS if p[0] not in (part_of_it, left_early)], ids=lambda p: f"{p[0].__name__}{p[-1] if isinstance(p[-1], int) else ''}")
+@pytest.mark.parametrize(
+    "program",
+    [p for p in PROGRAMS if p[0] not in (part_of_it, left_early)],
+    ids=lambda p: f"{p[0].__name__}{p[-1] if isinstance(p[-1], int) else ''}",
+)
 def test_in_halves_and_in_lanes(program):
     f, x, *rest = program
     g = s2s.grad(f)
     value, back = s2s.vjp(lambda x: f(x, *rest), x)
     assert value == f(x.copy(), *rest)
-    np.testing.assert_allclose(back(1.0)[0] if isinstance(back(1.0), tuple) else back(1.0), g(x, *rest), rtol=1e-12)
+    np.testing.assert_allclose(
+        back(1.0)[0] if isinstance(back(1.0), tuple) else back(1.0), g(x, *rest), rtol=1e-12
+    )
     xs = np.stack((x, x[::-1] * 0.8, x + 0.1))
     lanes = s2s.vmap(lambda x: g(x, *rest))(xs)
     np.testing.assert_allclose(lanes, [g(each, *rest) for each in xs], rtol=1e-11, atol=1e-13)
@@ -156,9 +182,13 @@ def text_of(f, *args):
     return s2s.grad(f).lower(*args).source, s2s.jit(s2s.grad(f)).lower(*args).loops
 
 
-@pytest.mark.parametrize(("f", "args"), [(added_to_in_place, (A, A[:2, :2])), (two_bodies, (X, 3)), (padded, (X, 3))])
+@pytest.mark.parametrize(
+    ("f", "args"), [(added_to_in_place, (A, A[:2, :2])), (two_bodies, (X, 3)), (padded, (X, 3))]
+)
 def test_nothing_is_saved_where_the_shape_is_known(f, args):
-    """`x += y` leaves x as long as it was; a padded array is as long as its argument and the width."""
+    """`x += y` leaves x as long as it was; a padded array is as long as its argument and the
+    width.
+    """
     source, loops = text_of(f, *args)
     assert "t_tape = []" not in source and "int64" not in source
     assert "with_room" not in loops and "_tape.append" not in loops and "count" not in loops

@@ -1,4 +1,6 @@
-"""Arrays that each trip makes anew are saved whole where their elements are read again and again."""
+"""Arrays that each trip makes anew are saved whole where their elements are read again and
+again.
+"""
 
 import numpy as np
 import pytest
@@ -68,7 +70,11 @@ def stepped_inside(w, u, n):
         v = np.zeros(u.shape)
         for i in range(1, u.shape[0] - 1):
             for j in range(1, u.shape[1] - 1):
-                v[i, j] = u[i, j] + w[0] * u[i - 1, j] * u[i + 1, j] - w[1] * u[i, j - 1] * u[i, j + 1] * u[i, j]
+                v[i, j] = (
+                    u[i, j]
+                    + w[0] * u[i - 1, j] * u[i + 1, j]
+                    - w[1] * u[i, j - 1] * u[i, j + 1] * u[i, j]
+                )
         u = v
     return np.sum(u * u)
 
@@ -152,14 +158,27 @@ CASES = {
     filtered: ((SQUARE, RNG.normal(size=3), 4), "x_tape = np.empty((t + 1, n_1))"),
     multiplied: ((SQUARE, RNG.normal(size=(3, 3)), 4), "P_tape = np.empty((t, n_1, n_2))"),
     stepped: ((np.array([0.4, 0.7]), RNG.normal(size=6), 4), "u_tape = np.empty((max(n, 0), n_1))"),
-    stepped_inside: ((np.array([0.4, 0.7]), RNG.normal(size=(5, 4)), 3), "u_tape = np.empty((max(n, 0), n_1, n_2))"),
-    of_all_pairs: ((RNG.normal(size=(4, 2)), RNG.normal(size=(4, 2)), 3), "near_tape = np.empty((t, n_1))"),
-    by_columns: ((RNG.normal(size=(4, 2)), RNG.normal(size=4), 3), "x_tape = np.empty((max(n, 0), n_1, x.shape[1]))"),
-    as_a_whole: ((RNG.normal(size=4), RNG.normal(size=4), 3), "x_tape = np.empty((max(n, 0), n_2))"),
+    stepped_inside: (
+        (np.array([0.4, 0.7]), RNG.normal(size=(5, 4)), 3),
+        "u_tape = np.empty((max(n, 0), n_1, n_2))",
+    ),
+    of_all_pairs: (
+        (RNG.normal(size=(4, 2)), RNG.normal(size=(4, 2)), 3),
+        "near_tape = np.empty((t, n_1))",
+    ),
+    by_columns: (
+        (RNG.normal(size=(4, 2)), RNG.normal(size=4), 3),
+        "x_tape = np.empty((max(n, 0), n_1, x.shape[1]))",
+    ),
+    as_a_whole: (
+        (RNG.normal(size=4), RNG.normal(size=4), 3),
+        "x_tape = np.empty((max(n, 0), n_2))",
+    ),
     three_of_many: ((RNG.normal(size=9), RNG.normal(size=9), 3), "np.empty((t, 3, 3))"),
     of_a_vector: ((RNG.normal(size=7), RNG.normal(size=3), 3), "m_tape"),
     few_of_many: ((np.array([0.4, 0.7]), RNG.normal(size=9), 3), "np.empty((t, 3))"),
-    in_place: ((np.array([0.4, 0.7]), RNG.normal(size=9), 9), "s_tape = np.empty(max(n - 2, 0))"),  # u is long, and what a trip reads of it has come to stay
+    # u is long, and what a trip reads of it has come to stay
+    in_place: ((np.array([0.4, 0.7]), RNG.normal(size=9), 9), "s_tape = np.empty(max(n - 2, 0))"),
 }
 
 
@@ -171,7 +190,8 @@ def test_what_is_saved(f):
     assert tape in source and ", n_1, n_1" not in source.replace("(n_1, n_1)", "")
     assert f is not of_a_vector or "z_tape" not in source  # a matrix
     assert f not in (stepped, stepped_inside) or source.count("_tape = ") == 1
-    assert f is not stepped or "    for j in range(n):\n        u_tape[j] = u\n" in source  # `_` that is read has a name that the user's loops have not
+    # `_` that is read has a name that the user's loops have not
+    assert f is not stepped or "    for j in range(n):\n        u_tape[j] = u\n" in source
     for a, b in zip(slopes(*args), differences(f, args)):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7)
 

@@ -1,4 +1,6 @@
-"""Products that are handed on and added to, made by the trip that adds (back/loops/reassociate/carried_product.py)."""
+"""Products that are handed on and added to, made by the trip that adds
+(back/loops/reassociate/carried_product.py).
+"""
 
 import numpy as np
 import pytest
@@ -43,8 +45,12 @@ def rows(u, d):
     return total
 
 
-CASES = [(decay, lambda n: (RNG.normal(size=n), 0.9)), (varying, lambda n: (RNG.normal(size=n), RNG.random(n))),
-         (two_at_once, lambda n: (RNG.normal(size=n), 0.7, -0.4)), (rows, lambda n: (RNG.normal(size=(n, n)), 0.8))]
+CASES = [
+    (decay, lambda n: (RNG.normal(size=n), 0.9)),
+    (varying, lambda n: (RNG.normal(size=n), RNG.random(n))),
+    (two_at_once, lambda n: (RNG.normal(size=n), 0.7, -0.4)),
+    (rows, lambda n: (RNG.normal(size=(n, n)), 0.8)),
+]
 
 
 @pytest.mark.compile
@@ -63,7 +69,11 @@ def test_the_derivative_is_the_same(f, args):
 def test_what_is_multiplied_by_infinity_is_what_it_was():
     plain = s2s.value_and_grad(decay, argnums=(0, 1))
     with np.errstate(all="ignore"):
-        for u, d in ((np.array([2.0]), np.inf), (np.array([0.0]), np.inf), (np.array([1.0, np.inf]), 0.5)):
+        for u, d in (
+            (np.array([2.0]), np.inf),
+            (np.array([0.0]), np.inf),
+            (np.array([1.0, np.inf]), 0.5),
+        ):
             for a, b in zip(s2s.tree.leaves(s2s.jit(plain)(u, d)), s2s.tree.leaves(plain(u, d))):
                 np.testing.assert_array_equal(a, b)
 

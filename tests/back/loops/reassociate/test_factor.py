@@ -1,4 +1,6 @@
-"""Sums of adjoints with what their terms have in common in front of brackets (back/loops/reassociate/factor.py)."""
+"""Sums of adjoints with what their terms have in common in front of brackets
+(back/loops/reassociate/factor.py).
+"""
 
 import numpy as np
 import pytest
@@ -63,7 +65,9 @@ def test_the_derivative_is_the_same(f, single):
     found, expected = (s2s.tree.leaves(g(*args)) for g in (s2s.jit(plain), plain))
     for a, b in zip(found, expected):
         assert np.asarray(a).dtype == np.asarray(b).dtype
-        np.testing.assert_allclose(a, b, rtol=1e-4 if single else 1e-11, atol=1e-4 if single else 1e-12)
+        np.testing.assert_allclose(
+            a, b, rtol=1e-4 if single else 1e-11, atol=1e-4 if single else 1e-12
+        )
 
 
 def test_what_terms_share_is_multiplied_once():

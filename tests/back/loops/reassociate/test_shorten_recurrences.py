@@ -1,4 +1,6 @@
-"""In compiled adjoints, what a trip hands on is added last: the loop form is run as Python, and compared."""
+"""In compiled adjoints, what a trip hands on is added last: the loop form is run as Python, and
+compared.
+"""
 
 import numpy as np
 import pytest
@@ -48,7 +50,11 @@ def in_an_array(p, d):
     return np.sum(u * u)
 
 
-@pytest.mark.parametrize("f", [recurrence, coupled, subtracted, through_an_inner_loop, in_an_array], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f",
+    [recurrence, coupled, subtracted, through_an_inner_loop, in_an_array],
+    ids=lambda f: f.__name__,
+)
 @pytest.mark.parametrize("n", [0, 1, 2, 6])
 def test_the_order_changes_the_rounding_alone(f, n):
     args = np.random.default_rng(n).random(n) + 0.5, 0.9
@@ -67,7 +73,9 @@ def test_what_is_handed_on_is_added_last():
 
 
 def test_what_hangs_on_another_chain_alone_is_not_added_last():
-    """The cotangent of c needs that of x, but not the other way round: to the first, only its own carry is late."""
+    """The cotangent of c needs that of x, but not the other way round: to the first, only its own
+    carry is late.
+    """
     def f(c, p, d):
         x, total = 1.0, 0.0
         for k in range(len(p)):
@@ -79,7 +87,9 @@ def test_what_hangs_on_another_chain_alone_is_not_added_last():
     args = 0.3, np.array([1.5, 0.5, 2.0]), 0.9
     loops, text = loops_of(gradient, *args)
     value, c_bar, d_bar = loops(*args)
-    np.testing.assert_allclose([value, c_bar, d_bar], [gradient(*args)[0], *gradient(*args)[1]], rtol=1e-13)
+    np.testing.assert_allclose(
+        [value, c_bar, d_bar], [gradient(*args)[0], *gradient(*args)[1]], rtol=1e-13
+    )
     (line,) = (line.strip() for line in text.splitlines() if "c_bar" in line and "p[k]" in line)
     assert line.startswith("c_bar += ") and " + " in line
 

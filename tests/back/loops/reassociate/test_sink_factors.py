@@ -1,4 +1,6 @@
-"""Factors that all trips share, multiplied after the loop in compiled adjoints (back/loops/reassociate/sink_factors.py)."""
+"""Factors that all trips share, multiplied after the loop in compiled adjoints
+(back/loops/reassociate/sink_factors.py).
+"""
 
 import re
 
@@ -78,7 +80,16 @@ def lanes(x, a):
     return np.sum(a * x * np.sin(x)) * np.sum(a * x)
 
 
-ARGS = {payments: 1, one_term: 1, taken_off: 2, two_groups: 2, in_a_branch: 1, rows: 2, left_early: 1, lanes: 1}
+ARGS = {
+    payments: 1,
+    one_term: 1,
+    taken_off: 2,
+    two_groups: 2,
+    in_a_branch: 1,
+    rows: 2,
+    left_early: 1,
+    lanes: 1,
+}
 
 
 @pytest.mark.compile
@@ -91,8 +102,12 @@ def test_the_derivative_is_the_same(f, single):
     for n in (1, 2, 7, 64):
         x = RNG.normal(size=n)
         args = (x.astype("float32") if single else x, 0.9, 0.7)[:ARGS[f] + 1]
-        for a, b in zip(s2s.tree.leaves(compiled(*args)), s2s.tree.leaves(plain(*args)), strict=True):
-            np.testing.assert_allclose(a, b, rtol=2e-4 if single else 1e-11, atol=1e-4 if single else 1e-12)
+        for a, b in zip(
+            s2s.tree.leaves(compiled(*args)), s2s.tree.leaves(plain(*args)), strict=True
+        ):
+            np.testing.assert_allclose(
+                a, b, rtol=2e-4 if single else 1e-11, atol=1e-4 if single else 1e-12
+            )
 
 
 def test_each_trip_has_a_product_less():
@@ -102,12 +117,19 @@ def test_each_trip_has_a_product_less():
 
 def test_of_a_sum_whose_terms_all_have_the_factor_there_is_one():
     text = s2s.grad(one_term, argnums=1).lower(np.ones(5), 0.9).loops
-    assert "a_bar += np.sin(x[k]) * x[k]" in text and "a_bar = np.exp(total) * a_bar" in text and "a_bar_1" not in text, text
+    assert (
+        "a_bar += np.sin(x[k]) * x[k]" in text
+        and "a_bar = np.exp(total) * a_bar" in text
+        and "a_bar_1" not in text
+    ), text
 
 
 def test_the_users_sums_stay():
     text = s2s.jit(one_term).lower(np.ones(5), 0.9).loops
-    assert "total += a * x[k] * np.sin(x[k])" in text or "total = total + a * x[k] * np.sin(x[k])" in text, text
+    assert (
+        "total += a * x[k] * np.sin(x[k])" in text
+        or "total = total + a * x[k] * np.sin(x[k])" in text
+    ), text
 
 
 def test_a_loop_without_trips_adds_nothing():
