@@ -197,7 +197,8 @@ def keeps_dtypes(rule, args) -> None:
         forward = verify(jvp(f, wrt))
         for k, bar in zip(wrt, interpret(reverse, *xs, y_bar)[1:], strict=True):
             assert np.asarray(bar).dtype == np.asarray(xs[k]).dtype, (
-                f"the cotangent of argument {k}, {np.asarray(xs[k]).dtype}, is {np.asarray(bar).dtype}"
+                f"the cotangent of argument {k}, {np.asarray(xs[k]).dtype}, is "
+                f"{np.asarray(bar).dtype}"
             )
         y_dot = interpret(forward, *xs, *dots)[-1]
         assert np.asarray(y_dot).dtype == np.asarray(y).dtype, (

@@ -35,9 +35,11 @@ import s2s
 from s2s.errors import UnsupportedError
 from s2s.front.domain.heap import SharedError
 
-NAMES = """t t_1 t_2 x_bar y_bar x_tape a_tape x_dot n_1 n d1 s1 done tape items shape size value lanes lane saved0 any1 f_grad f_fwd f_bwd f_vjp
-    checked_place natural_number blas_product unshared_empty unshared_zeros native_copy vector_exp vector_sin in_parts natural apart parts
-    array zeros empty exp sin sqrt asarray dtype linalg match case type _ __ sum round print input id zip αβ naïve ﬁeld self cls out a0""".split()
+NAMES = """t t_1 t_2 x_bar y_bar x_tape a_tape x_dot n_1 n d1 s1 done tape items shape size
+    value lanes lane saved0 any1 f_grad f_fwd f_bwd f_vjp checked_place natural_number
+    blas_product unshared_empty unshared_zeros native_copy vector_exp vector_sin in_parts
+    natural apart parts array zeros empty exp sin sqrt asarray dtype linalg match case type _ __
+    sum round print input id zip αβ naïve ﬁeld self cls out a0""".split()
 UNMOVED = (
     ast.Lambda,
     ast.NamedExpr,

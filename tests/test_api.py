@@ -427,7 +427,8 @@ def test_check_grads_notices_a_wrong_derivative():
 def test_integer_argument_is_refused():
     with pytest.raises(
         s2s.TypeMismatchError,
-        match=r"x, which is an integer: it has no derivative\nInstead: pass a float, e.g. `x = 2.0`",
+        match=r"x, which is an integer: it has no derivative\n"
+        r"Instead: pass a float, e.g. `x = 2.0`",
     ):
         s2s.grad(f)(2, 2.0)
 

@@ -44,7 +44,8 @@ def test_a_fault_names_the_line_and_what_to_do(monkeypatch):
     with pytest.raises(
         InternalError,
         match=r"np.arcsinh\(y\)\)[\s\S]*s2s has failed here with KeyError: 'here'[\s\S]*"
-        r"write this line in another way, and please report the function: unless Python raises that, too, it is a fault of s2s",
+        r"write this line in another way, and please report the function: unless Python raises "
+        r"that, too, it is a fault of s2s",
     ) as caught:
         s2s.grad(f)(X)
     assert isinstance(caught.value, KeyError) and isinstance(caught.value.__cause__, KeyError)

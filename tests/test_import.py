@@ -97,7 +97,9 @@ assert np.allclose(s2s.grad(g)(x), slope)
 @pytest.mark.lengthy
 def test_source_that_names_scipy_is_loaded_without_it(tmp_path):
     run("""
-df = s2s.grad(s2s.from_source("import numpy as np\\nimport scipy.special\\n\\ndef g(x):\\n    return np.sum(scipy.special.erf(x))\\n"))
+df = s2s.grad(s2s.from_source(
+    "import numpy as np\\nimport scipy.special\\n\\n"
+    "def g(x):\\n    return np.sum(scipy.special.erf(x))\\n"))
 assert np.allclose(df(x), 2 / np.sqrt(np.pi) * np.exp(-x**2))
 """, tmp_path)
 

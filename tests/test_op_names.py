@@ -100,11 +100,14 @@ def test_tables_of_op_names_become_fewer():
         if now > then:
             lines = ", ".join(f"{line}: {' '.join(ops)}" for line, ops, _ in found()[path])
             wrong.append(
-                f"{path} has {now} names of ops in tables, {then} are recorded: state what the table says in each op's record, as a "
-                f"field of it ({lines})"
+                f"{path} has {now} names of ops in tables, {then} are recorded: state what the "
+                f"table says in each op's record, as a field of it ({lines})"
             )
         elif now < then:
-            wrong.append(f"{path} has only {now} names of ops in tables: record it in tests/op_names.txt, which says {then}")
+            wrong.append(
+                f"{path} has only {now} names of ops in tables: record it in tests/op_names.txt, "
+                f"which says {then}"
+            )
     assert not wrong, "\n".join(wrong)
 
 

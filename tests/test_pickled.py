@@ -178,8 +178,10 @@ FUNCTIONS = {
     "method": (s2s.grad(Spring(2.0).energy), 24.0),
     "closure": (s2s.grad(closure(3.0)), 12.0),
 }
-programs = "\\n".join(f"print(pickle.loads({cloudpickle.dumps(f)!r})(2.0))" for f, _ in FUNCTIONS.values())
-done = subprocess.run([sys.executable, "-c", "import pickle\\n" + programs], capture_output=True, text=True)
+programs = "\\n".join(f"print(pickle.loads({cloudpickle.dumps(f)!r})(2.0))"
+                       for f, _ in FUNCTIONS.values())
+done = subprocess.run([sys.executable, "-c", "import pickle\\n" + programs],
+                      capture_output=True, text=True)
 print(done.stderr, file=sys.stderr)
 for (name, (_, wanted)), line in zip(FUNCTIONS.items(), done.stdout.split()):
     print(name, "right" if float(line) == wanted else "wrong")

@@ -23,9 +23,10 @@ import numpy as np
 import scipy.special
 
 def mapped():
-    '''Whether the allocator still maps arrays of 64 MB apart, as it does unless it is told otherwise.'''
+    '''Whether the allocator still maps arrays of 64 MB apart, as it does unless told otherwise.'''
     class Blocks(ctypes.Structure):
-        _fields_ = [(name, ctypes.c_int) for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()]
+        _fields_ = [(name, ctypes.c_int) for name in (
+            "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split())]
     try:
         mallinfo = ctypes.CDLL(None).mallinfo
     except (OSError, AttributeError):
@@ -39,8 +40,8 @@ def settings():
     return {  # not sys.meta_path: six, which another package imports, adds to it
         "gc": (gc.isenabled(), gc.get_threshold(), gc.get_freeze_count(), len(gc.callbacks)),
         "threads": (sys.getswitchinterval(), threading.stack_size(), threading.excepthook),
-        "python": (sys.getrecursionlimit(), sys.excepthook, sys.displayhook, sys.gettrace(), sys.getprofile(), len(sys.path),
-                   len(sys.path_hooks), faulthandler.is_enabled()),
+        "python": (sys.getrecursionlimit(), sys.excepthook, sys.displayhook, sys.gettrace(),
+                   sys.getprofile(), len(sys.path), len(sys.path_hooks), faulthandler.is_enabled()),
         "warnings": (list(warnings.filters), warnings.showwarning, warnings.formatwarning),
         "environment": dict(os.environ),
         "signals": [signal.getsignal(s) for s in signal.valid_signals()],

@@ -115,7 +115,8 @@ import sys, pathlib, s2s; sys.path.insert(0, {str(tmp_path)!r})
 from reloaded import f
 slope = s2s.grad(f)
 print("before", slope(2.0))
-_ = pathlib.Path({str(tmp_path / 'reloaded.py')!r}).write_text("K = 3.0\\n\\ndef inner(x):\\n    return x**3 * K\\n\\ndef f(x):\\n    return inner(x) * x\\n")
+_ = pathlib.Path({str(tmp_path / 'reloaded.py')!r}).write_text(
+    "K = 3.0\\n\\ndef inner(x):\\n    return x**3 * K\\n\\ndef f(x):\\n    return inner(x) * x\\n")
 print("after", slope(2.0), s2s.grad(f)(2.0))
 """
     env = {**environment(), "IPYTHONDIR": str(tmp_path)}

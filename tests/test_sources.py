@@ -118,7 +118,8 @@ def test_an_exported_module_runs_without_s2s(program, tmp_path):
     )
     script = (
         f"import sys; sys.modules['s2s'] = None\nimport numpy as np\nimport exported\n"
-        f"print(*[np.asarray(y).tolist() for y in exported.{program.name}_grad({arguments})], sep=';')"
+        f"print(*[np.asarray(y).tolist() for y in exported.{program.name}_grad({arguments})], "
+        "sep=';')"
     )
     result = subprocess.run(
         [

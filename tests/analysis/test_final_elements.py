@@ -308,7 +308,8 @@ class Nests:
                 f"0.7 * {a} - 0.2 * {b}",
             )
         )
-        return f"{self.rng.choice((self.place(counters), self.place(counters), 's'))} {self.rng.choice(('=', '+='))} {value}"
+        written = self.rng.choice((self.place(counters), self.place(counters), "s"))
+        return f"{written} {self.rng.choice(('=', '+='))} {value}"
 
     def place(self, counters: list[str]) -> str:
         i, j = self.index(counters), self.index(counters)

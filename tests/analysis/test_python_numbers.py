@@ -66,8 +66,9 @@ def in_rows(x):
     return np.sum(y)
 
 
-RAISING = [mean_of_the_rest, floor_of_the_rest, mean_of_squares, inverse_of_a_total, power_of_the_rest, mean_in_a_while, one_of_two,
-           smaller, begins_with_pythons, in_rows]  # fmt: skip
+RAISING = [mean_of_the_rest, floor_of_the_rest, mean_of_squares, inverse_of_a_total,
+           power_of_the_rest, mean_in_a_while, one_of_two, smaller, begins_with_pythons,
+           in_rows]
 SHORT, LONG = np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 4.0, 0.5, 3.0, 5.0, 7.0, -1.0])
 
 

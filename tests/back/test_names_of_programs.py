@@ -40,9 +40,10 @@ def f(x, n, order):
     return TOTAL + np.sum(OTHER) + float(len(VALUE))
 """
 ORDER = np.array([2, 0, 1])
-NAMES = """t t_1 x_bar x_tape x_dot y_bar n_1 done tape items shape f_grad f_fwd f_bwd lanes lane a0 saved0 k i_1 value
-    math scipy cmath numba s2s njit cuda objmode print sum round zip type str dict sorted any all next id input locals
-    match case _ __ __class__ αβ naïve ﬁeld self cls call""".split()
+NAMES = """t t_1 x_bar x_tape x_dot y_bar n_1 done tape items shape f_grad f_fwd f_bwd lanes
+    lane a0 saved0 k i_1 value math scipy cmath numba s2s njit cuda objmode print sum round zip
+    type str dict sorted any all next id input locals match case _ __ __class__ αβ naïve ﬁeld
+    self cls call""".split()
 
 
 def made(**renamed: str):

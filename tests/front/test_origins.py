@@ -270,7 +270,8 @@ def test_a_file_that_changed_before_s2s_was_imported(tmp_path):
     code = """
 import pathlib, sys, early
 text = pathlib.Path(early.__file__).read_text()
-pathlib.Path(early.__file__).write_text(text.replace("return x * 3.0", "return x + 3.0", 1).replace("    x = x * 3.0\\n", ""))
+pathlib.Path(early.__file__).write_text(
+    text.replace("return x * 3.0", "return x + 3.0", 1).replace("    x = x * 3.0\\n", ""))
 import s2s
 for f in (early.f, early.g):
     try:

@@ -494,8 +494,11 @@ class Settings:
 
 
 def with_defaults_that_are_no_literals(
-    x, act=doubled(lambda t: t * t), settings=Settings(), names={"k": 3.0}
-):  # noqa: B006, B008
+    x,
+    act=doubled(lambda t: t * t),  # noqa: B008
+    settings=Settings(),  # noqa: B008
+    names={"k": 3.0},  # noqa: B006
+):
     return act(x) ** settings.power * names["k"]
 
 

@@ -491,16 +491,23 @@ def test_what_is_left_is_refused(f, error, text):
 
 
 CHECKED = {
-    "solve": (lambda a, b: np.sum(la.solve(a, b)), lambda a, b: np.sum(la.solve(a, b, check_finite=False))),
-    "inv": (lambda a, b: np.sum(la.inv(a)) + b[0], lambda a, b: np.sum(la.inv(a, check_finite=False)) + b[0]),
+    "solve": (lambda a, b: np.sum(la.solve(a, b)),
+              lambda a, b: np.sum(la.solve(a, b, check_finite=False))),
+    "inv": (lambda a, b: np.sum(la.inv(a)) + b[0],
+            lambda a, b: np.sum(la.inv(a, check_finite=False)) + b[0]),
     "det": (lambda a, b: la.det(a) + b[0], lambda a, b: la.det(a, check_finite=False) + b[0]),
     "norm": (lambda a, b: la.norm(a) + b[0], lambda a, b: la.norm(a, check_finite=False) + b[0]),
-    "cholesky": (lambda a, b: np.sum(la.cholesky(a)) + b[0], lambda a, b: np.sum(la.cholesky(a, check_finite=False)) + b[0]),
+    "cholesky": (lambda a, b: np.sum(la.cholesky(a)) + b[0],
+                 lambda a, b: np.sum(la.cholesky(a, check_finite=False)) + b[0]),
     "cho_solve": (lambda a, b: np.sum(la.cho_solve(la.cho_factor(a), b)),
-                  lambda a, b: np.sum(la.cho_solve(la.cho_factor(a, check_finite=False), b, check_finite=False))),
-    "solve_triangular": (lambda a, b: np.sum(la.solve_triangular(a, b)), lambda a, b: np.sum(la.solve_triangular(a, b, check_finite=False))),
-    "eigvalsh": (lambda a, b: np.sum(la.eigvalsh(a)) + b[0], lambda a, b: np.sum(la.eigvalsh(a, check_finite=False)) + b[0]),
-    "svdvals": (lambda a, b: np.sum(la.svdvals(a)) + b[0], lambda a, b: np.sum(la.svdvals(a, check_finite=False)) + b[0]),
+                  lambda a, b: np.sum(la.cho_solve(la.cho_factor(a, check_finite=False), b,
+                                               check_finite=False))),
+    "solve_triangular": (lambda a, b: np.sum(la.solve_triangular(a, b)),
+                         lambda a, b: np.sum(la.solve_triangular(a, b, check_finite=False))),
+    "eigvalsh": (lambda a, b: np.sum(la.eigvalsh(a)) + b[0],
+                 lambda a, b: np.sum(la.eigvalsh(a, check_finite=False)) + b[0]),
+    "svdvals": (lambda a, b: np.sum(la.svdvals(a)) + b[0],
+                lambda a, b: np.sum(la.svdvals(a, check_finite=False)) + b[0]),
 }  # fmt: skip
 
 
@@ -550,7 +557,8 @@ def test_a_stack_that_is_no_stack_of_squares():
 
 
 @pytest.mark.parametrize("text, remedy", [
-    ("la.toeplitz(x)", "toeplitz of other than vectors"), ("la.toeplitz(x[0], x)", "toeplitz of other than vectors"),
+    ("la.toeplitz(x)", "toeplitz of other than vectors"),
+    ("la.toeplitz(x[0], x)", "toeplitz of other than vectors"),
     ("la.circulant(x)", "circulant of other than a vector"),
 ])  # fmt: skip
 def test_rows_that_are_stacks_to_scipy(text, remedy):

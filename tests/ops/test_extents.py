@@ -45,8 +45,8 @@ ALIKE = {
         signbit sinc sinh spacing sqrt square subtract tan tanh trunc uint16 uint32
         uint64 uint8""",
     "a copy, or a question about the type": """
-        array asanyarray asarray asarray_chkfinite ascontiguousarray copy iscomplexobj isrealobj ndim
-        shape size""",
+        array asanyarray asarray asarray_chkfinite ascontiguousarray copy iscomplexobj isrealobj
+        ndim shape size""",
     "an array of a shape that the program gives": """
         arange diag_indices empty empty_like eye full full_like geomspace identity
         linspace logspace ones ones_like tri tril_indices triu_indices zeros zeros_like""",

@@ -170,7 +170,8 @@ def test_what_is_missing_is_named(monkeypatch):
     monkeypatch.setattr(numba_internals, "MISSING", missing)
     with pytest.raises(
         ImportError,
-        match=rf"Numba {numba.__version__} with llvmlite .* has no numba\.core\.cgutils\.no_such_function, ",
+        match=rf"Numba {numba.__version__} with llvmlite .* has no "
+        r"numba\.core\.cgutils\.no_such_function, ",
     ):
         numba_internals.gone  # noqa: B018
     with pytest.raises(AttributeError):

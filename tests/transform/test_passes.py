@@ -225,7 +225,8 @@ def test_a_loop_behind_a_test_loses_a_carry_that_nothing_reads():
     def f(a, m, n):
         for _ in range(len(a)):
             for _ in range(n % 3):
-                fs = [lambda u, k=k: u * k for k in range(3)]  # noqa: F841  only what leaks from it is carried
+                # only what leaks from it is carried
+                fs = [lambda u, k=k: u * k for k in range(3)]  # noqa: F841
             for w in (m[0], m):
                 s = np.mean(w)
         return s

@@ -388,7 +388,8 @@ def random_body(seed):
                 lines.append(f"{rng.choice('xz')}[i] {rng.choice(['', '+', '*'])}= {some()}")
             case 6:
                 lines.append(
-                    f"{name} = {rng.choice(['x[i]', 'z[i]', 'y[(2 * i) % n]', 'Y[i, 0]'])} * {some()}"
+                    f"{name} = "
+                    f"{rng.choice(['x[i]', 'z[i]', 'y[(2 * i) % n]', 'Y[i, 0]'])} * {some()}"
                 )
                 numbers.append(name)
             case 7:

@@ -335,7 +335,8 @@ OPTIONS = [
       for more in ("", ", axis=0", ", keepdims=True", ", where=x > 0")),
     *(f"out=np.zeros({shape}){more}" for shape in ("3", "(2, 3)", "(1, 3)", "1", "(3, 1)")
       for more in ("", ", axis=0", ", dtype=np.float32", ", keepdims=True")),
-    "axis=0, out=np.zeros(3, int)", "axis=0, out=np.zeros(3, np.float32)", "keepdims=True, where=x > 0", "ddof=1, dtype=np.float32",
+    "axis=0, out=np.zeros(3, int)", "axis=0, out=np.zeros(3, np.float32)", 
+    "keepdims=True, where=x > 0", "ddof=1, dtype=np.float32",
 ]  # fmt: skip
 
 

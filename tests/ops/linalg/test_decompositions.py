@@ -86,7 +86,9 @@ def test_compiled(name):
 def test_no_squares_are_left_of_a_square_system():
     """NumPy has none where the equations hold."""
     for a, b in ((B, RIGHT[:3]), (WIDE, RIGHT[:2, 0])):
-        f = lambda a, b: np.sum(np.linalg.lstsq(a, b)[1]) + np.sum(np.linalg.lstsq(a, b)[3] ** 2)  # noqa: E731
+        f = lambda a, b: (  # noqa: E731
+            np.sum(np.linalg.lstsq(a, b)[1]) + np.sum(np.linalg.lstsq(a, b)[3] ** 2)
+        )
         s2s.check_grads(f, (a, b), order=1)
         np.testing.assert_allclose(s2s.grad(f)(a, b), 2 * a, rtol=1e-9)
 

@@ -164,7 +164,9 @@ def test_rectangular_at_equal_singular_values(shape):
         lambda u, s, vt: vt.T @ np.diag(np.tanh(s)) @ vt,
     ):
         product = by_svd(spelled)
-        f = lambda a, g=product: np.sum(g(a) * np.cos(np.arange(g(a).size)).reshape(g(a).shape))  # noqa: E731
+        f = lambda a, g=product: np.sum(  # noqa: E731
+            g(a) * np.cos(np.arange(g(a).size)).reshape(g(a).shape)
+        )
         h = 1e-4
         np.testing.assert_allclose(
             np.vdot(s2s.grad(f)(a), e), (f(a + h * e) - f(a - h * e)) / (2 * h), rtol=1e-6
@@ -341,14 +343,16 @@ def test_what_needs_the_vectors_themselves_is_nan():
     ):
         assert np.isnan(s2s.grad(f)(4 * np.eye(3))).any()
         assert np.isnan(s2s.jvp(f, (4 * np.eye(3),), (E,))[1])
-    f = lambda a: (np.linalg.eigh(a)[1][:, 2] @ W[0]) ** 2  # noqa: E731  of the one that stands apart
+    # of the one that stands apart
+    f = lambda a: (np.linalg.eigh(a)[1][:, 2] @ W[0]) ** 2  # noqa: E731
     a, h = C @ np.diag([2.0, 2.0, 5.0]) @ C.T, 1e-6
     assert np.isfinite(s2s.grad(f)(np.diag([2.0, 2.0, 5.0]))).all()
     np.testing.assert_allclose(
         np.vdot(s2s.grad(f)(a), np.tril(E)), (f(a + h * E) - f(a - h * E)) / (2 * h), rtol=1e-6
     )
     assert np.isnan(s2s.hessian(lambda a: np.linalg.eigvalsh(a)[0])(np.eye(3))).any()
-    p = lambda a: (lambda u, s, vt: u @ vt)(*np.linalg.svd(a))[0, 1]  # noqa: E731  no polar factor of a singular matrix
+    # no polar factor of a singular matrix
+    p = lambda a: (lambda u, s, vt: u @ vt)(*np.linalg.svd(a))[0, 1]  # noqa: E731
     assert not np.isfinite(s2s.grad(p)(np.diag([1.0, 0.0, 0.0]))).all()
 
 

@@ -180,7 +180,8 @@ gradient = s2s.jit(s2s.grad(oscillator, argnums=(0, 1, 2){option}))
 gradient(0.5, 0.1, 0.3, 10)
 def peak():
     # in kB; getrusage would count what the process that started this one has had
-    return int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1])
+    lines = open("/proc/self/status")
+    return int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
 
 
 before = peak()

@@ -178,7 +178,8 @@ class Program:
                 self.block()
             case 13:
                 self.line(
-                    f"for i in range({self.one('m0 % 4', '3, m1 % 4, -1', 'm0 % 3, 9, 2', 'len(a0)')}):"
+                    "for i in range("
+                    + self.one("m0 % 4", "3, m1 % 4, -1", "m0 % 3, 9, 2", "len(a0)") + "):"
                 )
                 self.inside_a_loop("m1 = m1 * 3 + i")
             case 14:

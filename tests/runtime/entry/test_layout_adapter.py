@@ -164,7 +164,8 @@ def test_memory_of_windows_is_not_multiplied(tmp_path):
         w = np.lib.stride_tricks.sliding_window_view(x, 2000)
         assert f(w) == w.size
         # in kB; getrusage would count what the process that started this one has had
-        peak = int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1])
+        lines = open("/proc/self/status")
+        peak = int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
         sys.exit(peak > 1_500_000)
     """
     ended = script(tmp_path / "windows.py", code)
@@ -268,7 +269,8 @@ def test_a_door_comes_from_the_cache(tmp_path):
         f = s2s.jit(s2s.grad(lambda a, b: np.sum(np.tanh(a * b) * a)))
         a = np.arange(12.0).reshape(3, 4) / 7
         for x in (np.asfortranarray(a), a[::-1]):
-            np.testing.assert_allclose(f(x, a), s2s.grad(lambda a, b: np.sum(np.tanh(a * b) * a))(x, a), rtol=1e-12)
+            slope = s2s.grad(lambda a, b: np.sum(np.tanh(a * b) * a))
+            np.testing.assert_allclose(f(x, a), slope(x, a), rtol=1e-12)
         print(*statistics())
     """
     def run():

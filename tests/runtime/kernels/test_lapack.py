@@ -388,7 +388,8 @@ import numpy as np, s2s
 from s2s.runtime.numba.native_module import statistics
 
 def f(A, b):
-    return np.sum(np.linalg.solve(A @ A.T, b) ** 2) + np.linalg.slogdet(A)[1] + np.linalg.det(A * (1 - b))
+    solved = np.sum(np.linalg.solve(A @ A.T, b) ** 2)
+    return solved + np.linalg.slogdet(A)[1] + np.linalg.det(A * (1 - b))
 
 fast = s2s.jit(s2s.grad(f))
 A, b = np.linspace(-1, 2, 100).reshape(10, 10) + 3 * np.eye(10), np.ones(10)

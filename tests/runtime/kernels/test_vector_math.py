@@ -189,7 +189,8 @@ def assert_close(name, y, args):
     found = errors(name, y, args)
     worst = int(np.argmax(found))
     assert found[worst] <= 4, (
-        f"{name}({', '.join(repr(x[worst]) for x in args)}) is {y[worst]!r}: {float(found[worst]):.3g} ulp"
+        f"{name}({', '.join(repr(x[worst]) for x in args)}) is {y[worst]!r}: "
+        f"{float(found[worst]):.3g} ulp"
     )
 
 

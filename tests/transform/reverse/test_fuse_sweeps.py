@@ -369,7 +369,7 @@ def nearest_of_each(x):
 
 
 @pytest.mark.compile
-def test_an_array_that_a_branch_puts_in_the_place_of_what_the_loop_carries_ties_its_trips_together():
+def test_an_array_that_a_branch_puts_in_the_place_of_a_carry_ties_trips_together():
     """The last trip that does it counts: its order is not that of a sum."""
     def of_slopes(X):
         return 0.5 * np.sum(s2s.grad(largest_row)(X) ** 2)
