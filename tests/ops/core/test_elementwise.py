@@ -20,18 +20,21 @@ from s2s.ir.graph import Block, Function, Value
 from s2s.ir.interpret import interpret
 from s2s.ir.types import Array, Extent, Scalar, Unknown
 from s2s.ir.verify import verify
-from s2s.ops.core import define_elementwise
+from s2s.ops.core import cast, define_elementwise
 from s2s.ops.core import elementwise as ew
 from s2s.ops.core.cast import astype
 from s2s.ops.core.chain_rule import times
 from s2s.ops.core.record import FUNCTIONS, METHODS, RECORDS, value
 from s2s.ops.core.shape import sum_to_shape, zeros_of
 
-# not complex_of, which makes complex numbers of real ones: tests/language/test_dtypes.py
+# not complex_of, which makes complex numbers of real ones, and other casts that rules of the module
+# use: tests/language/test_dtypes.py
 TABLE = {
     r.name: r
     for r in vars(ew).values()
-    if getattr(r, "elementwise", False) and r.name != "complex_of"
+    if getattr(r, "elementwise", False)
+    and r.name != "complex_of"
+    and r not in vars(cast).values()
 }
 MATH = {m.name: m for r, m in define_elementwise.IN_MATH.items() if r in TABLE.values()}
 N = Extent("n", 0, False)
