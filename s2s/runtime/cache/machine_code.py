@@ -45,6 +45,7 @@ import numba
 import numpy as np
 from llvmlite import binding
 
+from ..debug import sanitizer
 from ..intrinsics import boxing, complex_math
 from ..kernels import lapack_routines, scipy_special
 from ..llvm.parallel_codegen import Symbols, hand_over
@@ -230,6 +231,7 @@ class DiskCache(Cache):
             complex_math.provide(external)
             lapack_routines.provide(external)
             scipy_special.provide(external)
+            sanitizer.provide(external)
             boxing.is_known()  # by name
             if not all(map(binding.address_of_symbol, external)):
                 target_context.refresh()

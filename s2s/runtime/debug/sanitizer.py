@@ -36,6 +36,7 @@ one of the next.
 from __future__ import annotations
 
 import ctypes
+import functools
 import types
 from collections.abc import Callable, Sequence
 
@@ -44,12 +45,13 @@ from llvmlite import binding, ir
 
 from ...back.print.printer import Module
 from ...errors import Line, MemoryCheckError
-from ..llvm.helper_functions import ATTRIBUTES, leave_if, outlined
+from ..llvm.helper_functions import leave_if, outlined
 from ..numba_internals import MemInfo, cgutils
 from .load_source import line_of
 
 WORD, VOID, BYTES = ir.IntType(64), ir.VoidType(), cgutils.voidptr_t
-RECORD = "s2s_sanitizer_record"  # its symbol in native code
+RECORD = "s2s_sanitizer_record"  # symbols in native code
+GUARD_CHECK = "s2s_guard_check"
 KIND, LINE, AXIS, INDEX, LENGTH = range(5)  # its words
 INDEX_OUTSIDE, GUARD_OVERWRITTEN, LENGTHS_DIFFER = 1, 2, 3  # kinds of violations
 SAID = "native code would have touched memory that is not its own"
@@ -165,17 +167,30 @@ def guard_places(builder, start: ir.Value, size: ir.Value) -> list[ir.Value]:
 
 
 def guard_check(module: ir.Module) -> ir.Function:
-    """The module's function that Numba calls before guarded memory is freed.
+    """The function that Numba calls before guarded memory is freed, as a declaration in `module`.
 
-    It records a violation if a guard word has changed.
+    Its code belongs to the process: an array may outlive the program that made it, whose own code
+    is freed with it.
     """
-    name = "s2s_guard_check"
-    if name in module.globals:
-        return module.globals[name]
-    function = ir.Function(module, ir.FunctionType(VOID, [BYTES, WORD, BYTES]), name)
-    function.linkage = "linkonce_odr"
-    for attribute in ATTRIBUTES:
-        function.attributes.add(attribute)
+    guard_checks()
+    if GUARD_CHECK in module.globals:
+        return module.globals[GUARD_CHECK]
+    return ir.Function(module, ir.FunctionType(VOID, [BYTES, WORD, BYTES]), GUARD_CHECK)
+
+
+def provide(names: Sequence[str]) -> None:
+    """Define the symbol of the function above if code from the cache names it."""
+    if GUARD_CHECK in names:
+        guard_checks()
+
+
+@functools.cache
+def guard_checks() -> binding.ExecutionEngine:
+    """The engine of the function that records a violation if a guard word has changed, compiled
+    once and known to machine code by its name.
+    """
+    module = ir.Module("s2s_sanitizer")
+    function = ir.Function(module, ir.FunctionType(VOID, [BYTES, WORD, BYTES]), "check")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     base = builder.ptrtoint(function.args[0], WORD)
     size = builder.load(word_at(builder, base, 1))
@@ -192,7 +207,13 @@ def guard_check(module: ir.Module) -> ir.Function:
                 builder, builder.inttoptr(elements_of(builder, base), BYTES), size, UNWRITTEN
             )
     builder.ret_void()
-    return function
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    machine = binding.Target.from_default_triple().create_target_machine(opt=1)
+    engine = binding.create_mcjit_compiler(binding.parse_assembly(str(module)), machine)
+    engine.finalize_object()
+    binding.add_symbol(GUARD_CHECK, engine.get_function_address("check"))
+    return engine
 
 
 # ------------------------------------------------------------------------------------ in Python

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from llvmlite import ir
@@ -295,3 +299,34 @@ def test_arrays_are_read_before_they_are_freed(monkeypatch):
     a, b = np.ones((5, 5)), np.ones(5)
     got = s2s.jit(s2s.jvp(summed_before_it_is_given_up), cache=False)(a, b, a, b)
     assert got == (341.0, 1934.0)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_an_array_outlives_the_program_that_made_it(tmp_path, kept):
+    """What looks at its guard words when it is freed is not of that program's code, which is freed
+    before: neither compiled here nor taken from the cache.
+    """
+    text = """
+import gc
+import numpy as np
+import s2s
+
+def made(k):
+    f = s2s.jit(s2s.from_source(f"def f(x):\\n    return x * {k}.0 + 1.0\\n", {"np": np}))
+    y = f(np.ones(1000))
+    return y
+
+arrays = [made(k) for k in range(20)]
+gc.collect()
+programs = [made(k) for k in range(20, 40)]  # whose code takes the place of what is freed
+gc.collect()
+assert [float(y[0]) for y in arrays] == [k + 1.0 for k in range(20)]
+del arrays, programs
+gc.collect()
+print("freed")
+"""
+    environ = {**os.environ, "S2S_CHECK": "memory", "S2S_CACHE_DIR": str(tmp_path)}
+    for _ in range(2 if kept else 1):
+        done = subprocess.run([sys.executable, "-c", text], env=environ, capture_output=True,
+                              text=True, timeout=300)
+        assert done.returncode == 0 and done.stdout == "freed\n", done.stderr
