@@ -72,7 +72,7 @@ def test_the_oracle_sees_faults():
         (
             lambda x: x[0] - "text",
             TypeMismatchError,
-            "is 'text', and a number or an array is needed",
+            "is static text, and a number or an array is needed",
         ),
     ],
 )
