@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -309,6 +310,8 @@ supposed_alike_op = define(
          for a, k in zip((x, y), axes)], []),
 )
 masked_step_op = of_numbers(masked_step, lambda count, n: None, checks=True)
+# of a single place, where the step is not used, and the question is left
+asked_step = replace(masked_step_op, pure=False, only_raises=True)
 count_of_op = of_numbers(count_of, lambda n: n if isinstance(n.constant, int) and n.constant >= 0
                          else None, checks=True)
 place_in_op = of_numbers(place_in, _fold_place, checks=True, natural=True)

@@ -12,7 +12,7 @@ from ...ops.core.elementwise import select
 from ...ops.core.record import value
 from ..loopir.elements import Elements, Index, in_memory
 from ..loopir.loop_builder import add, loop, put
-from ..loopir.ops import masked_step_op, new_buffer
+from ..loopir.ops import asked_step, masked_step_op, new_buffer
 from .slice_writes import source_reader
 
 
@@ -78,8 +78,9 @@ def masked_write(scope, op: Op) -> bool:
         chosen = scope.elements(mask)
         lengths = [scope.same(n, m) for n, m in zip(lengths, chosen.lengths)]
         source = None if not isinstance(v.type, Array) else scope.elements(v)
-        step = None if source is None else masked_step_op(_count_true(scope, chosen, lengths),
-                                                          source.lengths[-1])
+        step_of = asked_step if all(n.constant == 1 for n in lengths) else masked_step_op
+        step = None if source is None else step_of(_count_true(scope, chosen, lengths),
+                                                   source.lengths[-1])
         if source is not None and source.value is None and not source.generated:
             source = in_memory(scope.whole(v), source.lengths, v.type)
 

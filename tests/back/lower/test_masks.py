@@ -56,6 +56,20 @@ def test_compiled_rows_where_a_mask_is_true():
 
 
 @pytest.mark.compile
+def test_as_many_values_as_are_true_of_a_single_place():
+    def f(x, mask, v):
+        y = x * 1.0
+        y[mask] = v
+        return y
+
+    compiled, x, true = s2s.jit(f), np.ones(1), np.array([True])
+    np.testing.assert_array_equal([compiled(x, true, x + 1.0), compiled(x, ~true, x + 1.0)], [[2.0], [1.0]])
+    for mask in (true, ~true):
+        with pytest.raises(ValueError, match="cannot assign 2 input values"):
+            compiled(x, mask, np.ones(2))
+
+
+@pytest.mark.compile
 def test_as_many_rows_as_are_true():
     def f(x, v):
         y = x * 1.0
