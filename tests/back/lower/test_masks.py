@@ -63,7 +63,9 @@ def test_as_many_values_as_are_true_of_a_single_place():
         return y
 
     compiled, x, true = s2s.jit(f), np.ones(1), np.array([True])
-    np.testing.assert_array_equal([compiled(x, true, x + 1.0), compiled(x, ~true, x + 1.0)], [[2.0], [1.0]])
+    np.testing.assert_array_equal(
+        [compiled(x, true, x + 1.0), compiled(x, ~true, x + 1.0)], [[2.0], [1.0]]
+    )
     for mask in (true, ~true):
         with pytest.raises(ValueError, match="cannot assign 2 input values"):
             compiled(x, mask, np.ones(2))
