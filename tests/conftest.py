@@ -10,6 +10,7 @@ written down.
 
 import collections
 import gc
+import importlib.util
 import os
 import sys
 
@@ -46,6 +47,11 @@ def no_memory_is_touched_that_is_not_ones_own(request, monkeypatch):
 
 
 def pytest_collection_modifyitems(config, items):
+    if importlib.util.find_spec("numba_cuda") is None:
+        missing = pytest.mark.skip(reason="numba-cuda is not installed: pip install -e .[cuda]")
+        for item in items:
+            if item.get_closest_marker("cuda"):
+                item.add_marker(missing)
     count = config.getoption("--cases")
     cases = collections.defaultdict(list)
     for item in items:

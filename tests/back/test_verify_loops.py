@@ -213,7 +213,7 @@ def test_the_verifier_changes_nothing():
 # ----------------------------------------------------------------------------------------- programs
 
 
-@pytest.mark.parametrize("target", ["cpu", "cuda"])
+@pytest.mark.parametrize("target", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.function.__name__)
 def test_every_stage_of_programs_and_their_gradients_is_legal(program, target):
     result = program.function(*program.args)

@@ -1,6 +1,5 @@
 """Kernels in Numba's CUDA simulator, which has to be switched on before Numba is imported."""
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -9,11 +8,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-missing = importlib.util.find_spec("numba_cuda") is None
-pytestmark = [
-    pytest.mark.cuda,
-    pytest.mark.skipif(missing, reason="numba-cuda is not installed: pip install -e .[cuda]"),
-]
+pytestmark = pytest.mark.cuda
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,7 @@ def test_pattern():
     np.testing.assert_allclose(jacobian(X).toarray(), wanted / (1 + np.abs(X)) ** 2, rtol=1e-14)
 
 
-@pytest.mark.parametrize("target", ["cpu", "cuda"])
+@pytest.mark.parametrize("target", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
 def test_in_native_code_it_is_other_ops(target):
     """`pair_sums`, which says by which, is fused with what reads it; `pair_split`, which does not,
     calls its helper.
