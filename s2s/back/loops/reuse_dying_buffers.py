@@ -49,7 +49,7 @@ def reuse_dying_buffers(function: Function) -> Function:
                 array = (None if write is None
                          else dying_array(loop, write, allocation, block, users))
                 if array is not None:
-                    replace_buffer(array, allocation, loop, k, write, block)
+                    replace_buffer(array, loop, k, write)
     return function
 
 
@@ -135,10 +135,8 @@ def reads_where_it_writes(loop: Op, array: Value, write: Op) -> bool:
                == write.attrs["pattern"] and op.inputs[1:] == write.inputs[2:] for op in reads)
 
 
-def replace_buffer(array: Value, allocation: Value, loop: Op, k: int, write: Op,
-                   block: Block) -> None:
-    """Initialise carry `k` of `loop` with `array` instead of `allocation`."""
+def replace_buffer(array: Value, loop: Op, k: int, write: Op) -> None:
+    """Initialise carry `k` of `loop` with `array` instead of a new buffer."""
     for op in walk(loop.blocks[0]):
         op.inputs[:] = [write.inputs[0] if x is array else x for x in op.inputs]
     loop.inputs[3 + k] = array
-    block.ops.remove(allocation.op)
