@@ -19,6 +19,7 @@ from . import pipeline
 from .call.argnums import FirstArgument, as_method, fixed_key, is_choice
 from .call.fast_path import direct, repeated, written
 from .check_flags import is_requested
+from .compile_lock import in_turn
 from .conventions import warn_of
 from .derive.linear_maps import LinearMap
 from .errors import RankError, S2SError, TypeMismatchError, UndecidedError, UnsupportedError
@@ -28,7 +29,6 @@ from .front.domain.rank_promotion import fixed_ranks, has_ranks, needs_fixed_ran
 from .front.eval.unwrap_callable import WithKeywords, names_of
 from .front.syntax.captures import Saved
 from .front.syntax.dependencies import LENGTHS, collect_dependencies, is_current, note_dependencies
-from .ir.compile_lock import in_turn
 from .ir.graph import Function, Recalled, Value, identifier, whole
 from .ir.types import Static, Type
 from .notebook import side_by_side

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from keyword import iskeyword
 from operator import attrgetter
 
+from ..compile_lock import cached_in_turn
 from ..errors import Line, Source
-from .compile_lock import cached_in_turn
 from .types import Dim, Type
 
 OPERATORS: dict[str, Callable] = {}  # Python's operators on Values; the op tables fill it

@@ -22,8 +22,8 @@ import numpy as np
 
 from ...analysis.alias import results_of
 from ...check_flags import is_checking
+from ...compile_lock import cached_in_turn
 from ...errors import ERRORS, Line
-from ...ir.compile_lock import cached_in_turn
 from ...ir.graph import Function, Op, walk
 from ...ir.treedef import stores_its_arguments, with_attributes
 from ...ir.types import Tape

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...back.loopir.ops import supposed_alike, supposed_length
-from ...ir.compile_lock import cached_in_turn
+from ...compile_lock import cached_in_turn
 from ...ir.length_assumptions import depends_on_long_axes, tracking_long_axes
 from ..intrinsics.inline_checks import raised
 from ..threads.parallel_for import RAISED

@@ -17,7 +17,7 @@ from ...back.arrays.assume_equal_lengths import assume_lengths, has_assumptions
 from ...back.loop_pipeline import lower
 from ...back.loops.vectorise_calls import vectorise_calls
 from ...back.print.printer import Draft, Module
-from ...ir.compile_lock import cached_in_turn
+from ...compile_lock import cached_in_turn
 from ...ir.graph import Function
 from ...ir.verify import verify
 from ...passes import Pass, apply, observe, ordered

@@ -38,8 +38,8 @@ from numba import NumbaError
 from ...back.arrays.specialise_lengths import specialise_lengths
 from ...back.print.printer import Module, render
 from ...check_flags import is_requested, requested_checks
+from ...compile_lock import cached_in_turn, taking_turns
 from ...errors import MemoryCheckError, UnsupportedError
-from ...ir.compile_lock import cached_in_turn, taking_turns
 from ...ir.graph import Function, Recalled, walk, whole
 from ...ir.types import Array, Generator, Scalar
 from ...ops.program.recursive_callee import calls_itself, recursive_callees

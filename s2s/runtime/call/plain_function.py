@@ -24,7 +24,7 @@ from numba import NumbaError
 from ...back.arrays.specialise_lengths import specialise_lengths
 from ...back.loop_pipeline import lower
 from ...back.print.printer import Module, render
-from ...ir.compile_lock import cached_in_turn, taking_turns
+from ...compile_lock import cached_in_turn, taking_turns
 from ...ir.graph import Function, Recalled, walk, whole
 from ...ir.length_assumptions import depends_on_long_axes, tracking_long_axes
 from ...ir.types import Generator

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ...back.arrays.specialise_lengths import SHORT, set_lengths, specialise_lengths
-from ...ir.compile_lock import cached_in_turn, in_turn
+from ...compile_lock import cached_in_turn, in_turn
 from ...ir.graph import Function, Recalled, walk, whole
 from ...ir.length_assumptions import depends_on_long_axes, tracking_long_axes
 from ...ir.types import Array, Extent, Scalar

@@ -63,7 +63,7 @@ from llvmlite import binding, ir
 from numba import NumbaError, config
 
 from ...check_flags import may_set_llvm_options
-from ...ir.compile_lock import held_at_fork
+from ...compile_lock import held_at_fork
 from ...lazy_import import later
 from ..intrinsics.boxing import with_boxes
 from ..intrinsics.element_access import item, short

@@ -21,7 +21,7 @@ from numba import NumbaError
 from ...back.print.out_of_ssa import BUILTINS
 from ...back.print.printer import Module
 from ...check_flags import is_requested
-from ...ir.compile_lock import taking_turns
+from ...compile_lock import taking_turns
 from ...ir.types import Array, Type
 from ..cache import machine_code as disk
 from ..debug.load_source import TEXT, register, release

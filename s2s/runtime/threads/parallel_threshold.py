@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...back.parallel.cost import UNKNOWN, Work, spelled
-from ...ir.compile_lock import in_turn
+from ...compile_lock import in_turn
 from ...ir.graph import Function
 from .parallel_for import GRAIN
 from .pool_native import ready

@@ -28,7 +28,7 @@ import os
 import threading
 from collections.abc import Callable
 
-from ..errors import fault
+from .errors import fault
 
 _lock = threading.RLock()
 

@@ -2,7 +2,7 @@
 
 import threading
 
-from s2s.ir.compile_lock import cached_in_turn, taking_turns
+from s2s.compile_lock import cached_in_turn, taking_turns
 
 
 def test_who_waits_for_a_turn_keeps_nothing_from_who_has_it():
