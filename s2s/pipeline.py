@@ -62,10 +62,10 @@ numba_code, plain_code, texts, worth, lengths, internals = (
 
 PREPARE = ordered(
     Pass(inline, "a derivative rule applies better to the body of a small function than to a call"),
+    Pass(thread_jumps, "flags set in one branch and tested in another would be saved, and simplify "
+         "makes conditions of them", after=inline),
     Pass(simplify, "carries and branch results that never change would each get a cotangent",
          after=inline),
-    Pass(thread_jumps, "flags set in one branch and tested in another would be saved",
-         after=simplify),
     Pass(cse, "a value computed once is differentiated once", after=simplify),
     Pass(merge_branches, "cse has found which branches test the same condition", after=cse),
     Pass(lists_to_arrays, "a tape would save every version of a list, but nothing of an array that "

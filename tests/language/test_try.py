@@ -568,6 +568,23 @@ def test_what_cannot_be_told_is_refused(f, args, message, remedy, line):
 
 
 @pytest.mark.lengthy
+def two_that_may_fail(x):
+    try:
+        y = math.sqrt(x)
+        z = math.log(y - 1.0)
+    except ValueError:
+        z = 0.0
+    return z * x
+
+
+def test_a_caught_exception_leaves_no_flag():
+    """Each path ends with what the handler does there; nothing asks afterwards which it was."""
+    text = s2s.value_and_grad(two_that_may_fail).lower(9.0).source
+    assert not any(word in text for word in ("True", "False", "_bound", "raise"))
+    for x in (-1.0, 0.5, 9.0):
+        judge(two_that_may_fail, x)
+
+
 def test_the_remedies_work():
     judge(one_kind_of_number, 0.5, 3)
     judge(one_kind_of_number, 0.5, 0)
