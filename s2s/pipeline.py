@@ -100,9 +100,8 @@ ONE_SWEEP = ordered(  # of a gradient, whose two sweeps stay one function
     Pass(cse, "the reverse sweep repeats values of the same trip", after=merge_branches),
     Pass(merge_branches, "cse has found which nested branches test the same condition", after=cse),
     Pass(cse, "and both sweeps meet in the arms", after=merge_branches),
-    Pass(merge_stores, "tapes were the only readers of elements in between", after=cse),
-    Pass(drop_dead_stores, "dead stores are visible once elements are written once",
-         after=merge_stores),
+    Pass(drop_dead_stores, "tapes were the only readers of elements after their trip",
+         after=fuse_sweeps),
     Pass(dce, "tapes that nothing reads are dead", after=simplify),
 )
 

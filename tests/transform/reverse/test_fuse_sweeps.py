@@ -175,6 +175,20 @@ def test_the_value_is_what_it_was_bit_for_bit():
         assert s2s.value_and_grad(f)(W, V, X, Y)[0] == f(W, V, X, Y)
 
 
+def changes_in_place(W, V, X, Y):
+    y, total = Y.copy(), 0.0
+    for i in range(len(Y)):
+        y[i] = np.sin(y[i]) * y[i]
+        total += np.exp(y[i]) * V[0]
+    return total
+
+
+def test_what_only_the_reverse_sweep_would_read_is_not_stored():
+    judge(changes_in_place, W, V, X, Y)
+    text = s2s.grad(changes_in_place, argnums=3).lower(W, V, X, Y).source
+    assert "_tape" not in text and "y[i] = " not in text
+
+
 @pytest.mark.lengthy
 def test_empty_and_single_loops():
     for n in (0, 1):
