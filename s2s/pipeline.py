@@ -184,9 +184,9 @@ def linearize(function: Function, wrt: Sequence[int]) -> Function:
 
 
 def batch(function: Function, in_axes: Sequence[int | None], out_axes,
-          types: Sequence[Type] | None = None) -> Function:
+          types: Sequence[Type] | None = None, each_writes: bool = False) -> Function:
     """Transform f(*xs) -> *ys for one lane to f_vmap(*xs) -> *ys for many."""
-    return stage(vmap.vmap(function, in_axes, out_axes, types), "vmap")
+    return stage(vmap.vmap(function, in_axes, out_axes, types, each_writes), "vmap")
 
 
 def finish(function: Function) -> Function:

@@ -23,8 +23,7 @@ import s2s
 
 A, B = np.array([0.3, -0.7, 1.2]), np.array([0.9, 0.4, -0.2])
 M = np.array([[0.3, 0.8], [-0.4, 1.1]])
-STORE = np.zeros(3)
-TOTAL = 0.0
+HISTORY: list = []
 NEGATED = operator.methodcaller("__neg__")  # of C
 
 
@@ -164,18 +163,6 @@ def a_class_inside(x):
 @instead()
 def a_class_inside_followed(x):
     return x * x
-
-
-@refused(0.3)
-def a_global_that_is_written(x):
-    global TOTAL
-    TOTAL = TOTAL + x
-    return TOTAL
-
-
-@instead()
-def a_global_that_is_written_followed(x):
-    return TOTAL + x
 
 
 @refused(0.3)
@@ -560,16 +547,16 @@ def a_number_that_is_indexed_followed(x):
 
 
 @refused(A)
-def an_array_outside_that_is_written(x):
-    STORE[0] = x[0]
-    return np.sum(STORE)
+def a_list_outside_that_is_read_and_written(x):
+    HISTORY.append(np.sum(x))
+    return HISTORY[-1] * x[0]
 
 
 @instead()
-def an_array_outside_that_is_written_followed(x):
-    store = STORE.copy()
-    store[0] = x[0]
-    return np.sum(store)
+def a_list_outside_that_is_read_and_written_followed(x):
+    value = np.sum(x)
+    HISTORY.append(value)
+    return value * x[0]
 
 
 @refused(A)

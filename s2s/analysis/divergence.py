@@ -21,6 +21,7 @@ from ..ops.core.copy import copy_record
 from ..ops.core.shape import spread, zeros_like
 from ..ops.program.custom_rules import is_ruled
 from ..ops.program.effects import has_effects
+from ..ops.program.outside_writes import write_outside
 from ..ops.program.recursive_callee import Recursive
 from .activity import loop_parts
 
@@ -48,10 +49,11 @@ class Region:
 
 class Lanes:
     """The batched values of `function` and its divergent ops, where the parameters `roots` are
-    batched.
+    batched; with `each_writes`, whatever writes into captured objects diverges.
     """
 
-    def __init__(self, function: Function, roots: Iterable[Value]):
+    def __init__(self, function: Function, roots: Iterable[Value], each_writes: bool = False):
+        self.each_writes = each_writes
         self.batched: set[Value] = set(roots)
         self.ragged: set[Value] = set()  # tapes
         self.ragged_extents: set[str] = set()  # of arrays
@@ -81,7 +83,7 @@ class Lanes:
                     self.mark(op.output)
             elif not op.record.asks_extents and any(x in self.batched for x in op.inputs):
                 self.compute(op)
-            if self.touches_ragged(op):
+            if self.touches_ragged(op) or self.each_writes and op.record is write_outside:
                 self.diverge(op)
             if op in self.divergent:
                 known = self.known_extents.union(*(symbols_of(x.type) for x in op_free_values(op)))
@@ -228,8 +230,9 @@ class Lanes:
                 if op in self.divergent or any(start <= k <= end for start, end in spans)]
 
     def is_batched(self, op: Op) -> bool:
-        return any(v in self.batched for v in (*op.outputs, *op.inputs)) or any(
-            self.is_batched(inner) for block in op.blocks for inner in block.ops)
+        if op in self.divergent or any(v in self.batched for v in (*op.outputs, *op.inputs)):
+            return True
+        return any(self.is_batched(inner) for block in op.blocks for inner in block.ops)
 
     def is_shared(self, op: Op, made: set[Value]) -> bool:
         """Test whether `op` is the same in every lane, and may be moved before what lanes have

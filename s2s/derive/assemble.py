@@ -149,7 +149,7 @@ def curvature(function: Function, argnums: int | tuple[int, ...]) -> Function:
 def batch(function: Function, in_axes: Sequence[int | None], out_axes,
           types: Sequence[Type] | None = None) -> Function:
     """Transform f(*xs) -> *ys for one lane to f_vmap(*xs) -> *ys for many."""
-    made = pipeline.batch(function, in_axes, out_axes, types)
+    made = pipeline.batch(function, in_axes, out_axes, types, each_writes=True)
     made.doc = f"{function.name} for many lanes at once{place(function)}."
     return describe_arguments(pipeline.finish(made))
 

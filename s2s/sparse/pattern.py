@@ -172,11 +172,9 @@ class Run:
                     self.while_loop(op)
                 case "call":
                     self.call(op)
-                case "print":
-                    pass
                 case "raise" if self.supposed:
                     raise BranchRaises
-                case _:
+                case _ if not op.record.outward:
                     self.simple(op)
 
     def decide(self) -> None:

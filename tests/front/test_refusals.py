@@ -12,7 +12,6 @@ from s2s.ir.types import FLOAT, INT, Array, Extent, Unknown
 
 VECTOR = Array("float64", (Extent("x.0", 0, False),))
 MATRIX = Array("float64", (Extent("x.0", 0, False), Extent("x.1", 0, False)))
-STORE = np.zeros(3)
 
 
 def generator(x):
@@ -22,12 +21,6 @@ def generator(x):
 def with_statement(x):
     with open("log.txt") as log:
         return x
-
-
-def global_write(x):
-    global STORE
-    STORE = x
-    return x
 
 
 def class_inside(x):
@@ -68,11 +61,6 @@ def attribute_write(x):
     return x
 
 
-def writes_global(x):
-    STORE[0] = x
-    return x
-
-
 def reshaped_alias(x):
     y = x.reshape(-1)
     y[0] = 1.0
@@ -95,7 +83,6 @@ def recursive(x):
 UNSUPPORTED = [
     (generator, [FLOAT], "generators and coroutines", "return the values"),
     (with_statement, [FLOAT], "a `with` statement", "outside the function"),
-    (global_write, [FLOAT], "writing to a global variable", "return the new value"),
     (class_inside, [FLOAT], "a class inside a function", "module level"),
     (import_inside, [FLOAT], "an import of what is not there", "install it"),
     (a_set, [FLOAT], "a set is returned", "sorted(s)"),
@@ -108,7 +95,6 @@ UNSUPPORTED = [
     ),
     (unknown_method, [VECTOR], "the method partition", "write a loop"),
     (attribute_write, [FLOAT], "writing to an attribute", "return the new value"),
-    (writes_global, [FLOAT], "writes into STORE", "pass the array as an argument"),
     (reshaped_alias, [MATRIX], "may or may not share memory with x", ".copy()"),
     (carried_alias, [VECTOR, INT], "may or may not share memory with y", ".copy()"),
     (

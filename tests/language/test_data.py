@@ -647,17 +647,6 @@ def one_of_two(x, n):
     return a["v"] + b["v"]
 
 
-CONFIG, MODEL = {"rate": 1.0}, SimpleNamespace(v=1.0)
-
-
-def global_dicts(x, n):
-    CONFIG["rate"] = x
-    return x
-
-
-def global_objects(x, n):
-    MODEL.v = x
-    return x
 
 
 class Magic:
@@ -704,12 +693,6 @@ def magic(x, n):
         ),
         (fields_of_a_namedtuple, "can't set attribute", "use _replace"),
         (one_of_two, "writes into a dict that may or may not be the same as a", "copy.copy"),
-        (global_dicts, "writes into CONFIG, which lives outside", "make it inside"),
-        (
-            global_objects,
-            "an attribute of MODEL, which is no object of the program",
-            "make the object inside",
-        ),
         (magic, "Magic defines __getattr__", "plain attributes"),
     ],
     ids=lambda p: getattr(p, "__name__", ""),

@@ -35,7 +35,7 @@ def has_assumptions(function: Function) -> bool:
     that loops exchange.
     """
     if (recursive_callees(function) or any(isinstance(p.type, Generator) for p in function.params)
-            or any(op.name == "print" for op in walk(function.block))):
+            or any(op.record.outward for op in walk(function.block))):
         return False  # a second run would repeat effects
     sliced = {d for op in walk(function.block) if op.name == "getitem"
               and not any(isinstance(x.type, Array) for x in op.inputs[1:])

@@ -47,7 +47,7 @@ def render_cuda(function: Function, threads: int = THREADS) -> CudaModule:
     of threads in a block: a power of two.
     """
     for op in walk(function.block):
-        if op.name == "raise" or op.name.startswith("print_out"):
+        if op.name == "raise" or op.record.outward:
             raise UnsupportedError(f"{op.name.split('_')[0]} in CUDA code", op.line,
                                    'compile for target="cpu", or leave it out')
         if hasattr(op.record.helper, "asks_for"):

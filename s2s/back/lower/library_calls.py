@@ -42,6 +42,7 @@ from ...ops.program.list_ops import (
     native_unstack_each,
 )
 from ...ops.program.opaque_call import called, foreign, functions_in, objects_named
+from ...ops.program.outside_writes import write_outside
 from ..syntax.unparse import expression_text
 
 numba, scipy = later("numba"), later("scipy")
@@ -130,8 +131,10 @@ def _of_its_dtype(name: str, x: Value) -> str:
     return f"np.{x.type.dtype}({name})"
 
 
-def print_call(op: Op) -> Record:
-    """An op that calls Python's print for `op`, a `print` of numbers and arrays."""
+def outward_call(op: Op) -> Record:
+    """An op that does in Python what `op` does: it prints, or notes what is to be written."""
+    if op.record is write_outside:
+        return write_call(op)
     names = [x.name if x.name not in ("", "format", "repr", "str", "ascii")
              and [y.name for y in op.inputs].count(x.name) == 1 else f"x{k}"
              for k, x in enumerate(op.inputs)]
@@ -140,7 +143,23 @@ def print_call(op: Op) -> Record:
     text = (f"def {{name}}({', '.join(names)}):\n"
             f"    with objmode():\n"
             f"        {expression_text(Formats().visit(op.record.syntax(*shown, **op.attrs)))}\n")
-    return _call_record(text, "print_out", None, lambda *xs, **attrs: [], pure=False)
+    return _call_record(text, "print_out", None, lambda *xs, **attrs: [], pure=False,
+                        outward=True)
+
+
+def write_call(op: Op) -> Record:
+    """An op that has the write `op` noted, of numbers and arrays."""
+    names = [f"x{k}" if len(op.inputs) > 1 else "x" for k in range(len(op.inputs))]
+    given = [x if not isinstance(y.type, Scalar) or y.type.weak
+             else f"np.{'bool_' if y.type.dtype == 'bool' else y.type.dtype}({x})"
+             for x, y in zip(names, op.inputs)]
+    noted = op.attrs["write"].deferred
+    text = (f"def {{name}}({', '.join(names)}):\n"
+            f"    # written when the call has ended\n"
+            f"    with objmode():\n"
+            f"        {called(noted)}({', '.join(given)})\n")
+    return _call_record(text, f"write_{called(noted)}", None, lambda *xs, **attrs: [], pure=False,
+                        calls=[noted], outward=True)
 
 
 class Formats(ast.NodeTransformer):
@@ -177,7 +196,8 @@ def shown_by_str(op: Op) -> set[int]:
     return {t.index for t in (*op.attrs["items"], *plain) if isinstance(t, Operand)}
 
 
-def _call_record(text: str, stem: str, evaluate, infer, pure: bool, calls: Sequence = ()) -> Record:
+def _call_record(text: str, stem: str, evaluate, infer, pure: bool, calls: Sequence = (),
+                 outward: bool = False) -> Record:
     """The op that calls the function that `text` defines, which calls the objects `calls`.
 
     Each module numbers those of one stem anew (back/print/printer.py).
@@ -188,8 +208,9 @@ def _call_record(text: str, stem: str, evaluate, infer, pure: bool, calls: Seque
         function = _function(text.replace("{name}", name, 1), name)
         function.stem, function.calls = stem, tuple(calls)
         _made[key] = Record(name, evaluate=evaluate,
-                            infer=infer, pure=pure, helper=function, syntax=lambda
-                            *xs, **attrs: ast.Call(ast.Name(name, ast.Load()), list(xs), []))
+                            infer=infer, pure=pure, outward=outward, helper=function,
+                            syntax=lambda *xs, **attrs: ast.Call(ast.Name(name, ast.Load()),
+                                                                 list(xs), []))
     return _made[key]
 
 

@@ -23,7 +23,7 @@ from ..loopir.reductions import REDUCTIONS
 from .fusion_groups import ReadAfter, last_reads, overwritten_views, partition
 from .gather import column_gathers
 from .index_arrays import index_sums, sum_of_indices
-from .library_calls import is_native, is_opaque, print_call, python_call
+from .library_calls import is_native, is_opaque, outward_call, python_call
 from .nest import emit_nest, ends_nest, index_space
 from .scans import SCANS, scan
 from .scope import Scope, fill
@@ -160,8 +160,8 @@ def emit_plain(scope: Scope, op: Op) -> None:
         outputs = [compute(op.record, *inputs, **op.attrs)]
         if scope.asked is not None:
             check_result(op, inputs, outputs[0], scope.asked, scope.pythons)
-    elif op.name == "print":
-        outputs = add_op(print_call(op), inputs, {}, []).outputs
+    elif op.record.outward:
+        outputs = add_op(outward_call(op), inputs, {}, []).outputs
     elif is_native(op):
         outputs = add_op(op.record, inputs, op.attrs, [o.type for o in op.outputs]).outputs
     else:

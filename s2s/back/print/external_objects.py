@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from ...ir.graph import Function, Op, walk
 from ...ops.program.opaque_call import called, foreign, home_of, objects_named, printed_op
+from ...ops.program.outside_writes import write_outside
 
 
 class Classes:
@@ -32,17 +33,20 @@ class Classes:
                     self._add(form.cls)
                     if form.factory is not None and form.factory.__module__ != "builtins":
                         self._add(form.factory)
+                if op.record is write_outside:
+                    self._add(op.attrs["write"].owner, op.attrs["write"].name)
                 for x in objects_called(op):
                     self._add(x)
                 if op.name == "constant" and isinstance(op.attrs["value"], Enum):
                     self._add(type(op.attrs["value"]))
 
-    def _add(self, cls) -> None:
+    def _add(self, cls, named: str = "") -> None:
         if id(cls) not in self.names:
-            name, k = called(cls), 0
+            own = named or called(cls)
+            name, k = own, 0
             while name in self.names.values() or name in self.taken:
                 k += 1
-                name = f"{called(cls)}_{k}"
+                name = f"{own}_{k}"
             self.objects[id(cls)], self.names[id(cls)] = cls, name
 
     def rename(self, words: Iterable[ast.Name]) -> None:
@@ -79,4 +83,6 @@ def objects_called(op: Op) -> list:
         op = printed_op(op) or op
     if op.record is foreign:
         return objects_named(op)
+    if op.record is write_outside:
+        return op.attrs["write"].objects()
     return list(getattr(op.record.helper, "calls", ()))  # made by back/lower/library_calls.py

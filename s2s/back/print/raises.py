@@ -19,9 +19,11 @@ from ...ops.program.effects import (
     Plain,
     builtin_base,
     is_builtin,
+    print_record,
     spelled_class,
     within,
 )
+from ...ops.program.outside_writes import write_outside
 from ..syntax.ast_builders import Body, negated
 
 
@@ -56,12 +58,11 @@ def _native(thrown: Made, inputs: Sequence[ast.expr]) -> ast.stmt:
 
 
 def _templates(op: Op) -> tuple:
-    match op.name:
-        case "raise":
-            return tuple(x for x in (op.attrs["thrown"], op.attrs["cause"]) if x is not None)
-        case "print":
-            return op.attrs["items"]
-    return ()
+    if op.name == "raise":
+        return tuple(x for x in (op.attrs["thrown"], op.attrs["cause"]) if x is not None)
+    if op.record is write_outside:
+        return op.attrs["write"].items
+    return op.attrs.get("items", ())
 
 
 def classes_raised(functions: Iterable[Function]) -> list[type]:
@@ -85,7 +86,7 @@ def names_acted_with(functions: Sequence[Function]) -> frozenset[str]:
     """The names that `print` and `raise` need, which no variable may have."""
     names = {kind.__name__ for kind in classes_raised(functions)}
     names |= {op.attrs.get("function", "print").partition(".")[0] for function in functions
-              for op in walk(function.block) if op.name == "print"}
+              for op in walk(function.block) if op.record is print_record}
     return frozenset(names)
 
 

@@ -183,6 +183,8 @@ class Writer:
                 )
             ]
         value = self.layout.operation(op, self.name)
+        if isinstance(value, ast.stmt):
+            return [value]
         if in_place_results(op):
             return self.call_in_place(op, value)
         if len(op.outputs) > 1 or op.attrs.get("unpacked"):

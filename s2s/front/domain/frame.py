@@ -13,7 +13,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from types import FunctionType
+from types import CellType, FunctionType, ModuleType
 
 import gast
 
@@ -37,9 +37,11 @@ from ..syntax.captures import (
 )
 from ..syntax.dependencies import Absent, Inside, Kind, kind_of, note_dependency
 from ..syntax.liveness import Liveness, Outline, outline_of, read_names
+from ..syntax.outer_variables import CELL, OWN_MODULE
 from .functions import FunctionValue, Local
 from .heap import Cell, Container, Heap, cells_in, insider, is_shared
 from .optional import Maybe
+from .outside import Outside, module_of, place_of
 
 EXIT, STOP, RETURNED, RESULT, RESULT_OF = "<exit>", "<stop>", "<returned>", "<result>", "<value>"
 # an exception is in flight, and its code: front/values/exceptions.py
@@ -126,6 +128,7 @@ class Session:
     closing: list = field(default_factory=list)
     # recursive functions under construction, outermost first
     recursions: list = field(default_factory=list)
+    outside: Outside = field(default_factory=Outside)  # what it writes to captured objects
 
 
 @dataclass(eq=False, repr=False)
@@ -421,6 +424,15 @@ class Frame:
                 raise self.unbound(name, node) from None
         if name in self.globals:
             return self.outside(self.globals[name], Global(self.globals, name), name)
+        if name == OWN_MODULE:
+            module = module_of(self.globals)
+            if module is None:
+                raise self.refuse("writing to a global variable of no module", node,
+                                  "return the new value")
+            return Object(module, Fixed(module), module.__name__)
+        if name.startswith(CELL):
+            cell = self.closure[name[len(CELL):]]
+            return Object(cell, Fixed(cell), name[len(CELL):])
         if hasattr(builtins, name):
             note_dependency(Absent(self.globals, name), False)
             return getattr(builtins, name)
@@ -435,6 +447,9 @@ class Frame:
 
     def outside(self, content, getter: Callable, name: str):
         """The binding of an object that lives outside the function."""
+        kept = self.kept_outside(getter, name)
+        if kept is not MISSING:
+            return kept
         if is_data(content):
             return self.captured(type_of_data(content, name), getter, name)
         if isinstance(content, (dict, list)) or has_data(content):
@@ -447,6 +462,22 @@ class Frame:
                 [self.outside(x, Item(getter, k), f"{name}_{k}") for k, x in enumerate(content)])
         note_dependency(getter, content)
         return content
+
+    def kept_outside(self, getter: Callable, name: str):
+        """The binding of a place outside that the program writes to, too; else MISSING."""
+        place, state = place_of(getter), self.session.outside.state
+        if place is None:
+            return MISSING
+        if state is not None and place in state.members:
+            return state.members[place]
+        if self.session.outside.note_read(place, getter, name):
+            raise self.refuse_both(name)
+        return MISSING
+
+    def refuse_both(self, name: str) -> UnsupportedError:
+        """The error for a container outside that is read and written."""
+        return self.refuse(f"{name}, which lives outside the function, is read in a call that "
+                           "writes into it", None, "copy it before, or return what is new")
 
     def captured(self, type, getter: Callable, name: str):
         """The binding of captured data, which is read at each call."""
@@ -461,6 +492,8 @@ class Frame:
             # the caller may have an array of this name, too
             param = Value(with_own_extents(type, unique), unique)
             binding = self.heap.new(param, owner=name) if is_shared(type) else param
+            if isinstance(binding, Cell) and place_of(getter) is not None:
+                binding.getter = getter
             session.captures[getter] = (param, binding)
         param, binding = session.captures[getter]
         if isinstance(param.type, Tuple):
@@ -474,18 +507,25 @@ class Frame:
 
     def attribute_of(self, owner: Object, name: str):
         """An attribute of an object that lives outside the function."""
-        content = getattr(owner.content, name)
-        return self.outside(content, Member(owner.getter, name), f"{owner.name}_{name}")
+        label = name if isinstance(owner.content, ModuleType) else f"{owner.name}_{name}"
+        if isinstance(owner.content, CellType):
+            label = owner.name  # of the variable
+        getter = Member(owner.getter, name)
+        kept = self.kept_outside(getter, label)  # the object itself may have none yet
+        return self.outside(getter(), getter, label) if kept is MISSING else kept
 
     def item_of(self, owner: Object, key):
         """An item of a dict or list that lives outside the function."""
+        name, getter = re.sub(r"\W", "_", f"{owner.name}_{key}"), Item(owner.getter, key)
+        kept = self.kept_outside(getter, name)
+        if kept is not MISSING:
+            return kept
         try:
             content = owner.content[key]
         except (LookupError, TypeError) as error:
             raise TypeMismatchError(f"{owner.name}: {type(error).__name__}: {error}",
                                     current().line, "use a key that it has") from None
-        name = re.sub(r"\W", "_", f"{owner.name}_{key}")
-        return self.outside(content, Item(owner.getter, key), name)
+        return self.outside(content, getter, name)
 
     def contents_of(self, binding, through: bool = False):
         """The contents of a list or dict from outside as a read-only binding of the program, or of
@@ -502,6 +542,9 @@ class Frame:
         if (not isinstance(binding, Object)
             or type(binding.content) not in (list, dict, OrderedDict)):
             return binding
+        if self.session.outside.note_read(place_of(Length(binding.getter)),
+                                          Length(binding.getter), binding.name):
+            raise self.refuse_both(binding.name)
         keys = (range(len(binding.content)) if isinstance(binding.content, list)
                 else tuple(binding.content))
         note_dependency(*((Length(binding.getter),
@@ -558,6 +601,9 @@ class Frame:
         """
         if any(root.origins & self.session.given for root in cell.roots):
             self.session.doubtful = True
+        for root in cell.roots:
+            if root.getter is not None:
+                self.session.outside.note_array(root.getter, root.owner)
         self.heap.write(cell, content, list(self.reachable()), through or cell, update)
         root = cell.root
         if isinstance(content, Value) and not content.name and content.op is not None:

@@ -56,6 +56,7 @@ class Cell:
     choice: tuple | None = None
     origins: frozenset = frozenset()  # cells that may share memory with it
     owner: str = ""  # the activation that owns the array, if not this function's
+    getter: Callable | None = None  # of a captured array
     made: Value | tuple | None = None  # the initial content
     # whether it is C-contiguous, once that has been asked
     contiguous: bool | None = None
@@ -105,7 +106,7 @@ class Container:
     root = property(lambda self: self)
     roots = property(lambda self: (self,))
     bases = property(lambda self: [self])
-    base, index, choice, made, doubtful = None, None, None, None, False
+    base, index, choice, made, doubtful, getter = None, None, None, None, False, None
 
     def family(self) -> frozenset:
         """The containers that may be the same object, itself included."""
@@ -328,7 +329,7 @@ class Heap:
                     else "list"
                     if self.is_list(root)
                     else "array")
-            if root.owner:
+            if root.owner and root.getter is None:
                 raise UnsupportedError(
                     f"this writes into {root.owner}, which lives outside the function",
                     current().line,

@@ -774,11 +774,15 @@ def _results(frame: Frame, function, outputs):
 def captured_in(frame: Frame, function) -> list[Value]:
     """The captures of `function`, captured by the caller."""
     first = len(function.params) - len(function.captures)
-    return [
-        getter.value if isinstance(getter, EnclosingValue) else frame.value(
-            frame.captured(param.type, getter, name))
-        for param, (name, getter) in zip(function.params[first:], function.captures.items())
-    ]
+    found = []
+    for param, (name, getter) in zip(function.params[first:], function.captures.items()):
+        if isinstance(getter, EnclosingValue):
+            found.append(getter.value)
+            continue
+        kept = frame.kept_outside(getter, name)
+        found.append(frame.value(frame.captured(param.type, getter, name) if kept is MISSING
+                                 else kept))
+    return found
 
 
 def _emit_call(frame: Frame, callee, args: list, node: gast.AST):

@@ -24,6 +24,7 @@ from ..domain.checkpoint_calls import mark, outline
 from ..domain.frame import Frame, PathEnded, Session
 from ..domain.heap import cells_in
 from ..domain.optional import has_maybe
+from ..domain.outside import NeedsTracking, Outside
 from ..domain.result_aliases import identities, is_shared_inside
 from ..syntax.captures import is_data, type_of_data
 from ..syntax.dependencies import (
@@ -35,6 +36,7 @@ from ..syntax.dependencies import (
 )
 from ..syntax.find_source import definition_of
 from ..values.activation import run
+from ..values.captured_writes import bind_state, mark_carried, store_arrays
 from ..values.dicts import RuntimeKeys
 from ..values.unwrap import demand
 from . import numba_calls, numpy_calls, sequence_calls, tree_calls  # noqa: F401
@@ -99,10 +101,13 @@ class BuiltFunction:
 
 def _build(function: Callable, types: Sequence[Type]) -> BuiltFunction:
     keyed: set = set()
+    tracked: dict = {}
     while True:
         try:
             with collect_dependencies() as found:
-                return BuiltFunction(*_run(function, types, keyed), found)
+                return BuiltFunction(*_run(function, types, keyed, tracked), found)
+        except NeedsTracking as asked:
+            tracked[asked.place] = asked.getter, asked.name
         except RuntimeKeys as error:
             if error.site is None or error.site in keyed:
                 raise
@@ -110,7 +115,7 @@ def _build(function: Callable, types: Sequence[Type]) -> BuiltFunction:
 
 
 def _run(function: Callable, types: Sequence[Type],
-         keyed: set) -> tuple[Function, bool, bool, UnsupportedError | None, object]:
+         keyed: set, tracked: dict) -> tuple[Function, bool, bool, UnsupportedError | None, object]:
     target = target_of(function)
     plain = target.function
     definition = definition_of(plain)
@@ -118,7 +123,7 @@ def _run(function: Callable, types: Sequence[Type],
     block = Block()
     session = Session(execute, callee_of, comprehension, lambda frame, source: BUILTINS[list]
                       (frame, None, source), block, apply, default_binding, attribute, demand,
-                      keyed=keyed)
+                      keyed=keyed, outside=Outside(tracked))
     closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
     frame = Frame(definition.node, definition.body, definition.source, session, plain.__globals__,
                   closure)
@@ -138,8 +143,10 @@ def _run(function: Callable, types: Sequence[Type],
         cells = [cell for binding in bindings.values() for cell in frame.reachable_cells(binding)]
         before = {cell: frame.heap.contents[cell] for cell in cells}
         session.given.update(cells)
+        bind_state(frame)
         try:
             result = run_activation(frame, function, plain, bindings, definition)
+            store_arrays(frame)
             tupled, optional = type(result) is tuple, has_maybe(result)
             block.yields = [make_undefined()] if session.leaving else [
                 frame.value(y)
@@ -162,6 +169,7 @@ def _run(function: Callable, types: Sequence[Type],
             frame.line(definition.node),
             "return what is written to")
     captures = _used_captures(block, session)
+    mark_carried(block, captures)
     block.params = [*block.params, *(param for param, _ in captures.values())]
     made = Function(name_of(function), block,
                     _source_to_show(function) or definition.source,
@@ -170,8 +178,8 @@ def _run(function: Callable, types: Sequence[Type],
                         for getter, (param, _) in captures.items()
                     }, _defaults(function), _length_equalities(meetings, block.params))
     changes = changes or session.doubtful
-    inside = (changes or shares or optional or session.leaving is not None
-              or is_shared_inside(frame.heap, result))
+    inside = (changes or shares or optional or bool(session.outside.written)
+              or session.leaving is not None or is_shared_inside(frame.heap, result))
     return made, inside, changes, session.leaving, None if inside else identities(
         frame.heap, result)
 

@@ -26,6 +26,14 @@ from ..domain.heap import Cell, Container, SharedError
 from ..domain.optional import Maybe
 from ..syntax.captures import Fixed, is_data
 from ..syntax.read_helpers import operands_of, record_of_helper
+from ..values.captured_writes import (
+    augment_attribute,
+    augment_item,
+    is_array_of,
+    is_list_outside,
+    is_outside,
+    write_method,
+)
 from ..values.dicts import DICT_METHODS, delete_entry, key_in, new_dict, pairs
 from ..values.exceptions import map_leaves
 from ..values.lists import (
@@ -283,7 +291,9 @@ def _call(frame: Frame, node: gast.Call):
     method = None
     if isinstance(node.func, gast.Attribute):
         reader = place_of if node.func.attr in WRITES else evaluate
-        base = frame.contents_of(reader(frame, node.func.value))
+        base = reader(frame, node.func.value)
+        if not is_outside(base) or write_method(base, node.func.attr) is None:
+            base = frame.contents_of(base)
         if isinstance(base, (Value, Cell, tuple, list, Container, str)) and class_of(base) is None:
             method = node.func.attr
         else:
@@ -374,6 +384,9 @@ def attribute(frame: Frame, base, name: str, node: gast.AST):
         owner, defined = found_in(base, name)
         if isinstance(defined, classmethod):
             return Method(defined.__func__, base)
+    written = write_method(base, name) if is_outside(base) else None
+    if written is not None:
+        return Intrinsic(written)
     if isinstance(base, Object):
         try:
             return frame.attribute_of(base, name)
@@ -578,11 +591,19 @@ def augment(frame: Frame, node: gast.AugAssign) -> None:
     """`target op= value`."""
     match node.target:
         case gast.Name(id=name):
-            old = frame.contents_of(read_name(frame, name, node.target))
-            v = evaluate(frame, node.value)
+            old, v = read_name(frame, name, node.target), evaluate(frame, node.value)
+            if is_list_outside(old) and isinstance(node.op, gast.Add):
+                write_method(old, "extend")(frame, node, v)
+                return
+            old = frame.contents_of(old)
             _augment_name(frame, name, old, v, node)
         case gast.Subscript():
             base, key = place_of(frame, node.target.value), key_of(frame, node.target.slice)
+            if is_outside(base):
+                v = evaluate(frame, node.value)
+                augment_item(frame, base, key, SYMBOLS[BINARY[type(node.op)][0]], v,
+                             lambda old: _augmented_member(frame, old, v, node), node)
+                return
             base, key = _place_by_key(frame, base, key, node)
             old = _item_of(frame, base, key)
             if isinstance(base, Container) or is_list(frame, base):
@@ -596,6 +617,11 @@ def augment(frame: Frame, node: gast.AugAssign) -> None:
             put(frame, base, key, new)
         case gast.Attribute(value=owner, attr=name):
             owner = evaluate(frame, owner)
+            if is_outside(owner) and not is_array_of(owner, name):
+                v = evaluate(frame, node.value)
+                augment_attribute(frame, owner, name, SYMBOLS[BINARY[type(node.op)][0]], v,
+                                  lambda old: _augmented_member(frame, old, v, node), node)
+                return
             old = attribute(frame, owner, name, node.target)
             new = _augmented_member(frame, old, evaluate(frame, node.value), node)
             if new is not old:

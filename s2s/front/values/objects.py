@@ -31,6 +31,7 @@ from ..domain.functions import FunctionValue, Method
 from ..domain.heap import Cell, Container, part_written
 from ..syntax.captures import Fixed, is_data
 from ..syntax.dependencies import Defined, note_dependency
+from .captured_writes import is_outside, write_attribute
 from .dicts import deep, key_in, new_dict, pairs, shallow, store
 
 
@@ -132,6 +133,8 @@ def read_super(frame: Frame, base: Super, name: str, node: gast.AST):
 def write(frame: Frame, base, name: str, binding, node: gast.AST, plainly: bool = False) -> None:
     """`base.name = binding`."""
     cls = class_of(base)
+    if cls is None and is_outside(base):
+        return write_attribute(frame, base, name, binding, node)
     if cls is None or not isinstance(base, Container):
         if cls is not None:
             raise TypeMismatchError("can't set attribute", frame.line(node), "use _replace")
@@ -139,7 +142,7 @@ def write(frame: Frame, base, name: str, binding, node: gast.AST, plainly: bool 
             raise part_written(name) if VIEWS.get(name) == "component" else frame.refuse(
                 f"writing to the attribute {name} of an array", node,
                 "make a new array: y = x.reshape(...), x.astype(...)")
-        what = base.name if isinstance(base, Object) else getattr(base, "__name__", "this")
+        what = getattr(base, "__name__", "this")
         raise frame.refuse(
             f"writing to an attribute of {what}, which is no object of the program", node,
             "return the new value, or make the object inside the function; dataclasses may be "

@@ -21,6 +21,7 @@ from ..domain.heap import Cell, Container, is_shared
 from ..domain.view_composition import TransposeIndex, compose_index
 from ..syntax.captures import Length
 from ..syntax.dependencies import note_dependency
+from .captured_writes import is_outside, write_item
 from .dicts import entry, set_entry
 from .exceptions import guard
 from .lists import (
@@ -176,9 +177,8 @@ def put(frame: Frame, base, key, new) -> None:
         return put_item(frame, base, key, new)
     if isinstance(base, Container) and base.is_dict:
         return set_entry(frame, base, key, new)
-    if isinstance(base, Object):
-        raise frame.refuse(f"this writes into {base.name}, which lives outside the function", None,
-                           "make it inside, or pass it as an argument and return what changes")
+    if is_outside(base):
+        return write_item(frame, base, key, new)
     v = frame.value(new)
     if not isinstance(base, Cell):
         what = {tuple: "a tuple", list: "a list", str: "a string"}.get(type(base), "this")

@@ -67,6 +67,9 @@ class Record:
     pure: bool = True  # may be dropped if unused, shared if repeated
     # not pure, but its only effect is to raise: independent trips stay independent
     only_raises: bool = False
+    # not pure, as it acts on the world outside the program, by output or by writing: it is carried
+    # out once, in order, with operands that are templates' (ops/program/effects.py)
+    outward: bool = False
     views: tuple[int, ...] = ()  # inputs whose memory the result may share
     shapes: tuple[int, ...] = ()  # inputs of which only the shape is read
     writes: int | None = None  # the input that prints as overwritten in place: `a[i] = v`

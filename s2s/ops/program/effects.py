@@ -271,7 +271,7 @@ raise_record = define("raise", evaluate=_raise, infer=lambda *xs, **attrs: [], p
                       depends=nothing)
 # `function`: the source of the printing function
 print_record = define("print", evaluate=_say, infer=lambda *xs, **attrs: [], pure=False,
-                      syntax=_spell_say, depends=nothing)
+                      outward=True, syntax=_spell_say, depends=nothing)
 
 
 def is_pure(op: Op) -> bool:

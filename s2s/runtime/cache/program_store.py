@@ -20,6 +20,7 @@ from types import ModuleType
 
 from ...back.print.printer import Module
 from ...ir.graph import Function, Recalled, walk
+from ...ops.program.outside_writes import write_outside
 from ...ops.program.recursive_callee import recursive_callees
 from ..entry.length_versions import much
 from . import machine_code as disk
@@ -46,7 +47,7 @@ def versions() -> str:
 class Facts:
     """Properties of a function's ops that compilation needs before lowering to loops."""
 
-    prints: bool
+    acts: bool  # it prints, or writes into what was captured
     much: int | None  # (runtime/entry/length_versions.py)
 
 
@@ -54,9 +55,10 @@ def facts_of(function: Function) -> Facts | None:
     """The facts of a function; None where its machine code is not cached
     (runtime/call/native_function.py says why).
     """
-    if recursive_callees(function):
+    if (recursive_callees(function)
+        or any(op.record is write_outside for op in walk(function.block))):
         return None
-    return Facts(any(op.name == "print" for op in walk(function.block)), much(function))
+    return Facts(any(op.record.outward for op in walk(function.block)), much(function))
 
 
 class Pickler(pickle.Pickler):

@@ -60,7 +60,7 @@ from ..entry.layout_adapter import overlaps_itself
 from ..entry.length_guards import unlike
 from ..entry.length_versions import ByLengths, much
 from ..entry.out_argument import into_form
-from ..entry.print_replay import printed, rest
+from ..entry.print_replay import begun, carried_out, given_up, rest
 from ..numba.native_module import NotCompiled, OtherKind, Unforeseen, decorated, loaded
 from ..threads.parallel_threshold import BySize, MoreWork, chooser
 from .deoptimise import Deoptimised
@@ -84,7 +84,7 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
     # crashes
     cache = cache and (kept is not None or not any(map(calls_itself, recursive_callees(function))))
     facts = (kept.facts if kept is not None
-             else Facts(any(op.name == "print" for op in walk(function.block)), much(function)))
+             else Facts(any(op.record.outward for op in walk(function.block)), much(function)))
 
     def code(lengths: tuple[int, ...], known: Callable[[], Function],
              supposes: bool = True) -> Native | BySize:
@@ -95,7 +95,7 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
 
         def native(parts: frozenset[int]) -> Native:
             more = loops.conditions if loops is not None and not parts else []
-            return Native(function, drafted, parts, fastmath, cache, facts.prints, more, otherwise)
+            return Native(function, drafted, parts, fastmath, cache, facts.acts, more, otherwise)
 
         return native(frozenset()) if loops is None else BySize(loops, native)
 
@@ -119,19 +119,19 @@ class Native:
     out.
 
     The code is that of `drafted`, which may be for arguments of known lengths, with the loops in
-    parts that have the numbers `parts`; it `prints`, or not. It is for calls of which none of
-    `more` holds.  Where what is needed of lengths and of numbers does not hold, the code that
-    checks indices is called, which is compiled when that happens first.  What is needed of numbers
-    is `required`, and asked in Python, whose integers do not overflow.  Where what the code
+    parts that have the numbers `parts`; it `acts` on the world outside, or not. It is for calls of
+    which none of `more` holds. Where what is needed of lengths and of numbers does not hold, the
+    code that checks indices is called, which is compiled when that happens first. What is needed of
+    numbers is `required`, and asked in Python, whose integers do not overflow. Where what the code
     supposes of lengths does not hold, `otherwise` is called.
     """
 
     def __init__(self, function: Function | Recalled, drafted: LoopProgram, parts: frozenset[int],
-                 fastmath: bool, cache: bool, prints: bool, more: Sequence[str] = (),
+                 fastmath: bool, cache: bool, acts: bool, more: Sequence[str] = (),
                  otherwise: Deoptimised | None = None):
         self.function, self.drafted, self.parts, self.__name__ = (function, drafted, parts,
                                                                   function.name)
-        self.fastmath, self.cache, self.prints, self.otherwise = fastmath, cache, prints, otherwise
+        self.fastmath, self.cache, self.acts, self.otherwise = fastmath, cache, acts, otherwise
         required = drafted.required
         self.checks = required is None
         self.required = [text for text in required or [] if is_of_numbers(text)]
@@ -148,7 +148,7 @@ class Native:
         self.generators = [k
                            for k, p in enumerate(function.params) if isinstance(p.type, Generator)]
         # running it twice has the effect of running it once
-        self.is_pure = not (self.is_trap or self.prints or self.generators)
+        self.is_pure = not (self.is_trap or self.acts or self.generators)
 
     @property
     def whole(self) -> Native:
@@ -249,27 +249,33 @@ class Native:
         if self.plain is not None:
             return self.plain(*args)
         args = native_byte_order(args)
-        before = printed() if self.prints else 0
+        before = begun() if self.acts else None
         drawn = [args[k].bit_generator.state for k in self.generators]
         try:
             result = self.native_result(args)
             if self.is_trap and first_bad(result) is not None:
-                return interpreted(self, args, self.printed_since(before))
+                return interpreted(self, args, given_up(before))
+            if before is not None:
+                carried_out(before)
             return result if self.narrowed is None else self.narrowed(result)
         except MemoryCheckError:
             raise
         except Exception as error:
             failure = self.failure(error, args)
         if failure.is_disproved:
+            given_up(before)
             return self.otherwise.code(*args)
         if self.plain is not None:
+            given_up(before)
             return self.plain(*args)
         # raised here, where no other exception is being handled and shown beside it
         if failure.refusal is not None:
+            if before is not None:
+                carried_out(before)
             raise failure.refusal
         for k, state in zip(self.generators, drawn):  # repeat the random draws of compiled code
             args[k].bit_generator.state = state
-        result = interpreted(self, args, self.printed_since(before))
+        result = interpreted(self, args, given_up(before))
         self.tell(failure, args)
         return result
 
@@ -285,10 +291,6 @@ class Native:
         if self.careful is None:
             self.careful = self.dispatcher_of(checks=True, in_order=False)
         return self.result_of(self.careful, args, True)
-
-    def printed_since(self, before: int) -> int:
-        """How many lines compiled code has printed since there were `before`."""
-        return printed() - before if self.prints else 0
 
     def failure(self, error: Exception, args: tuple) -> Failure:
         """What follows from an exception of compiling or of compiled code."""

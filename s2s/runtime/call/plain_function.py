@@ -40,7 +40,7 @@ from ..entry.boundary import (
     narrowing,
     native_byte_order,
 )
-from ..entry.print_replay import counted, printed, rest
+from ..entry.print_replay import begun, carried_out, counted, given_up, rest
 from ..numba.njit_text import njit_text, without_advice
 from .user_exception import raised_again, raised_by
 
@@ -82,6 +82,11 @@ class PlainFunction:
         return frozenset(op.name for op in walk(whole(self.function).block))
 
     @cached_in_turn
+    def acts(self) -> bool:
+        """Whether the function prints, or writes into what it has captured."""
+        return any(op.record.outward for op in walk(whole(self.function).block))
+
+    @cached_in_turn
     def code(self) -> Callable:
         """Numba's dispatcher."""
         with tracking_long_axes() as asked:
@@ -114,14 +119,16 @@ class PlainFunction:
         if self.is_in_python:
             return interpreted(self, args)
         args = native_byte_order(args)
-        prints, generators = "print" in self.ops, [k for k, p in enumerate(self.function.params)
-                                                   if isinstance(p.type, Generator)]
-        before = printed() if prints else 0
+        generators = [k for k, p in enumerate(self.function.params)
+                      if isinstance(p.type, Generator)]
+        before = begun() if self.acts else None
         drawn = [args[k].bit_generator.state for k in generators]
         refusal = raised = None
         try:
             result = self.run_native(args)
             if not self.is_trap or first_bad(result) is None:
+                if before is not None:
+                    carried_out(before)
                 return result if self.narrowed is None else self.narrowed(result)
         except NumbaError as error:
             if not any(map(has_wide_integer, args)):
@@ -131,10 +138,12 @@ class PlainFunction:
             refusal = None if op is None else raised_again(error, op)
             raised = None if op is not None else f"{type(error).__name__}: {error}"
         if refusal is not None:
+            if before is not None:
+                carried_out(before)
             raise refusal
         for k, state in zip(generators, drawn):  # repeat the random draws of compiled code
             args[k].bit_generator.state = state
-        result = interpreted(self, args, printed() - before if prints else 0)
+        result = interpreted(self, args, given_up(before))
         if raised is not None and not self.is_told:
             self.is_told = True
             warnings.warn(f"{self.__name__} runs in Python, slowly, in calls like this one: "

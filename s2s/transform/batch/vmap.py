@@ -64,18 +64,20 @@ from ...ops.core.record import RECORDS, dims_of, dtype_of, rank, value
 from ...ops.core.shape import extent_of, length, shaped_like
 from ...ops.program.checkpoint import Rerun
 from ...ops.program.custom_rules import Halves, differentiable_arguments, is_ruled
+from ...ops.program.outside_writes import write_outside
 from ...ops.program.random import first_draw
 from ..cleanup.inline import inline_all
 
 
 def vmap(function: Function, in_axes: Sequence[int | None], out_axes,
-         types: Sequence[Type] | None = None) -> Function:
+         types: Sequence[Type] | None = None, each_writes: bool = False) -> Function:
     """Transform `f(*xs) -> *ys` to `f_vmap(*xs) -> *ys`, in which each x has its axis in `in_axes`
     in addition.
 
     `function` is typed for one lane; parameters that `in_axes` does not reach are shared by all
     lanes.  `out_axes` is one axis, or one per result; None for a result that is the same in every
-    lane.  `types` are those of the arguments, all lanes together, where they are known.
+    lane.  `types` are those of the arguments, all lanes together, where they are known.  With
+    `each_writes`, each lane writes into captured objects, also what is the same in all of them.
     Raises UnsupportedError where lanes make arrays whose shapes are not known beforehand.
     """
     if any(op.name == "call" and has_results_of_unknown_length(op) for op in walk(function.block)):
@@ -86,6 +88,8 @@ def vmap(function: Function, in_axes: Sequence[int | None], out_axes,
         raise UnsupportedError("vmap of a function that draws from a generator: lanes would take "
                                "turns", draw.line, "draw before the call, and pass what was drawn "
                                "with an axis for the lanes")
+    if each_writes:
+        require_no_turns(function)
     axes = [*in_axes, *[None] * (len(function.params) - len(in_axes))]
     if isinstance(out_axes, int) or out_axes is None:
         out_axes = [out_axes] * len(function.results)
@@ -102,7 +106,17 @@ def vmap(function: Function, in_axes: Sequence[int | None], out_axes,
         types = [p.type if axis is None else batched_type(p.type, extent, axis)
                  for p, axis in zip(function.params, axes)]
     types = [*types, *(p.type for p in function.params[len(types):])]
-    return Batched(function, Lanes(function, roots)).function(types, axes, out_axes)
+    return Batched(function, Lanes(function, roots, each_writes)).function(types, axes, out_axes)
+
+
+def require_no_turns(function: Function) -> None:
+    """Refuse a function that reads what it writes outside: lanes would take turns."""
+    for op in walk(function.block):
+        if op.record is write_outside and op.attrs["write"].carries:
+            raise UnsupportedError(
+                "vmap of a function that writes to an object outside what it has read there: each "
+                "lane would go on from the one before", op.line,
+                "return the new value of each lane, and write after the call")
 
 
 AS_MANY = "give all batched arguments equally many lanes"

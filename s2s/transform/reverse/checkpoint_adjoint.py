@@ -73,7 +73,7 @@ from ...ops.core.elementwise import equal, max_, min_, sqrt
 from ...ops.core.record import value
 from ...ops.core.shape import length
 from ...ops.program.checkpoint import Outlined, Rerun, gap_record
-from ...ops.program.effects import acts, print_record, raise_record
+from ...ops.program.effects import acts, raise_record
 from ...ops.program.list_ops import list_get
 from ...ops.program.random import first_draw
 from ...ops.program.recursive_callee import Recursive
@@ -481,7 +481,7 @@ def _drop_effects(block: Block) -> None:
     for op in block.ops:
         for inner in op.blocks:
             _drop_effects(inner)
-        if op.record in (print_record, raise_record):
+        if op.record is raise_record or op.record.outward:
             continue
         if op.name == "call":
             op.attrs = {**op.attrs, "callee": callee_without_effects(op)}

@@ -1,0 +1,432 @@
+"""Programs that write to what they have captured: once, forwards, as plain Python does."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections import deque
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import s2s
+from s2s.errors import UnsupportedError
+
+X = np.array([0.5, -1.0, 2.0])
+
+
+LOSS = SimpleNamespace(weight=3.0)
+
+
+def weighted(x):
+    return LOSS.weight * np.sum(x * x)
+
+
+class Problem:
+    """A test function that counts its evaluations, as those of SciPy's benchmarks do."""
+
+    total = 0
+
+    def __init__(self):
+        self.nfev, self.best, self.last, self.loss = 0, math.inf, None, 0.0
+        self.history, self.counts, self.seen = [], {"calls": 0}, set()
+        self.recent = deque(maxlen=3)
+        self.trace, self.stats = np.zeros(4), SimpleNamespace(n=0, worst=-1.0)
+        self.scale = 2.0
+
+    def counted(self, x):
+        self.nfev += 1
+        return self.scale * np.sum(x**2)
+
+    def counted_by_a_helper(self, x):
+        return self.counted(x) + self.counted(2 * x) + self.nfev * 0.0
+
+    def remembers(self, x):
+        self.last = np.copy(x)
+        value = np.sum(np.sin(x))
+        self.loss = value
+        self.history.append(value)
+        self.recent.appendleft(float(value))
+        self.seen.add(len(x))
+        return value
+
+    def remembers_the_best(self, x):
+        value = np.sum((x - 1) ** 2)
+        if value < self.best:
+            self.best = value
+            self.last = x.copy()
+        return value
+
+    def in_a_loop(self, x):
+        s = 0.0
+        for i in range(len(x)):
+            s += x[i] ** 3
+            self.nfev += 2
+            self.history.append((i, s))
+            self.trace[i] = s
+            if s < 0:
+                self.counts["negative"] = i
+            self.counts["calls"] += 1
+        return s * s
+
+    def reads_back(self, x):
+        self.loss = np.sum(x * x)
+        self.stats.n += 1
+        self.stats.worst = max(self.stats.worst, self.loss)
+        return self.loss * x[0] + self.stats.worst
+
+    def reads_back_in_a_loop(self, x):
+        for i in range(len(x)):
+            self.loss = self.loss * 0.5 + x[i] ** 2
+            if self.loss > 1.0:
+                self.scale = self.scale + x[i]
+        return self.loss * self.scale
+
+    def works_in_a_buffer(self, x):
+        self.trace[:3] = x * x
+        self.trace[3] += np.sum(x)
+        self.trace *= 2.0
+        return np.sum(self.trace[1:] ** 2)
+
+    def makes_an_attribute(self, x):
+        self.made = x[0] ** 2
+        self.counts["made"] = 2 * self.made
+        return self.made * x[1] + self.counts["made"]
+
+    def loses_by_a_helper(self, x):
+        before = weighted(x)
+        LOSS.weight = LOSS.weight * x[0]
+        self.scale = x[1]
+        return before + weighted(x) * self.scaled(x)
+
+    def scaled(self, x):
+        return self.scale * np.sum(x)
+
+    def counts_for_the_class(self, x):
+        Problem.total += 1
+        return np.prod(x)
+
+    def returns_early(self, x):
+        self.nfev += 1
+        if x[0] > 0:
+            self.last = x[0]
+            return x[0] * x[1]
+        self.nfev += 10
+        return np.sum(x)
+
+    def mixes(self, x):
+        self.counts.update(a=x[0], b=len(x))
+        self.history.extend([x[1], x[2]])
+        self.stats.pair = (x[0] * 2, [1, x[1]], {"k": "text"})
+        self.last = self.history
+        setattr(self, "loss", x[2])  # noqa: B010 - that is what is tested
+        return np.sum(x) ** 2
+
+    def raises(self, x):
+        self.nfev += 1
+        self.history.append(x[0])
+        if x[1] < 0:
+            raise ValueError("negative")
+        self.nfev += 100
+        return x[0]
+
+
+METHODS = [name for name, f in vars(Problem).items() if callable(f) and name[0] != "_"]
+
+
+def state(problem) -> dict:
+    return {**vars(problem), "total": Problem.total, "stats": vars(problem.stats),
+            "weight": LOSS.weight}
+
+
+def run(make, *args):
+    """The result, or exception, and the state after it, of a call of `make(problem)`."""
+    problem, Problem.total, LOSS.weight = Problem(), 0, 3.0
+    f = make(problem)
+    try:
+        result = f(*args)
+    except ValueError as error:
+        result = str(error)
+    return result, copy.deepcopy(state(problem))
+
+
+def same(a, b):
+    """Whether two states agree, in their types, too."""
+    assert type(a) is type(b) or {type(a), type(b)} <= {float, np.float64, np.ndarray}, (a, b)
+    if isinstance(a, dict):
+        assert a.keys() == b.keys(), (a, b)
+        for key in a:
+            same(a[key], b[key])
+    elif isinstance(a, (list, tuple, deque)):
+        assert len(a) == len(b), (a, b)
+        for x, y in zip(a, b):
+            same(x, y)
+    elif isinstance(a, (float, np.ndarray)):
+        np.testing.assert_allclose(a, b, rtol=1e-13)
+    else:
+        assert a == b, (a, b)
+
+
+def slope(name, x):
+    """The gradient, by differences of the method on a fresh problem each."""
+    def value(z):
+        return run(lambda problem: getattr(problem, name), z)[0]
+
+    steps = 1e-6 * np.eye(len(x))
+    return [(value(x + e) - value(x - e)) / 2e-6 for e in steps]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_what_is_written_is_what_python_writes(name):
+    value, expected = run(lambda problem: getattr(problem, name), X)
+    for transform in (s2s.grad, s2s.value_and_grad, s2s.jvp):
+        tangents = (X,) if transform is s2s.jvp else ()
+        got, after = run(lambda problem: transform(getattr(problem, name)), X, *tangents)
+        same(after, expected)
+        if isinstance(value, str):
+            assert got == value
+        elif transform is s2s.grad:
+            np.testing.assert_allclose(got, slope(name, X), rtol=1e-6, atol=1e-6)
+        else:
+            np.testing.assert_allclose(got[0], value, rtol=1e-14)
+            if transform is s2s.jvp:
+                np.testing.assert_allclose(got[1], X @ slope(name, X), rtol=1e-6)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("name", METHODS)
+def test_native_code_writes_what_python_writes(name):
+    value, expected = run(lambda problem: getattr(problem, name), X)
+    for transform in (lambda f: f, s2s.value_and_grad):
+        got, after = run(lambda problem: s2s.jit(transform(getattr(problem, name))), X)
+        same(after, expected)
+        if isinstance(value, str):
+            assert got == value
+        else:
+            np.testing.assert_allclose(got if transform is not s2s.value_and_grad else got[0],
+                                       value, rtol=1e-14)
+            if transform is s2s.value_and_grad:
+                np.testing.assert_allclose(got[1], slope(name, X), rtol=1e-6, atol=1e-6)
+
+
+# -------------------------------------------------------------------------------------- variables
+
+CALLS, RATE, BUFFER, TABLE = 0, 0.5, np.zeros(3), {"gain": 2.0, "rows": [[1.0, 2.0], [3.0]]}
+
+
+def counts_in_a_global(x):
+    global CALLS
+    CALLS += 1
+    return np.sum(x * x)
+
+
+def reads_back_a_global(x):
+    global RATE
+    for i in range(len(x)):
+        if x[i] > 0:
+            RATE = RATE * 0.5 + x[i]
+    return RATE * x[0]
+
+
+def writes_a_global_array(x):
+    BUFFER[:] = np.sin(x)
+    BUFFER[0] += 1.0
+    return np.sum(BUFFER * x)
+
+
+def writes_items(x):
+    TABLE["gain"] = TABLE["gain"] * x[0]
+    TABLE["rows"][1][0] = x[1]
+    TABLE["rows"][0].append(x[2])
+    TABLE["extra"] = {"x": [x[0], "text"]}
+    return TABLE["gain"] * x[2]
+
+
+def reset() -> None:
+    global CALLS, RATE, TABLE
+    CALLS, RATE = 0, 0.5
+    BUFFER[:] = 0.0
+    TABLE = {"gain": 2.0, "rows": [[1.0, 2.0], [3.0]]}
+
+
+def variables():
+    return copy.deepcopy({"calls": CALLS, "rate": RATE, "buffer": BUFFER, "table": TABLE})
+
+
+GLOBAL = [counts_in_a_global, reads_back_a_global, writes_a_global_array, writes_items]
+
+
+@pytest.mark.parametrize("f", GLOBAL)
+def test_variables_of_the_module(f):
+    reset()
+    value = f(X)
+    expected = variables()
+
+    def again(z):
+        reset()
+        return f(z)
+
+    steps = 1e-6 * np.eye(3)
+    wanted = [(again(X + e) - again(X - e)) / 2e-6 for e in steps]
+    for compiled in (False, True):
+        reset()
+        transformed = s2s.value_and_grad(f)
+        got, slope = (s2s.jit(transformed) if compiled else transformed)(X)
+        same(variables(), expected)
+        np.testing.assert_allclose(got, value, rtol=1e-14)
+        np.testing.assert_allclose(slope, wanted, rtol=1e-6, atol=1e-7)
+    reset()
+
+
+def counters():
+    calls, total = 0, 0.0
+
+    def f(x):
+        nonlocal calls, total
+
+        def note(value):
+            nonlocal total
+            total = total + value
+            return total
+
+        calls += 1
+        return note(np.sum(x * x)) * note(x[0])
+
+    return f, lambda: (calls, total)
+
+
+def test_variables_of_a_function_that_has_returned():
+    def value(z):
+        f, _ = counters()
+        return f(z)
+
+    f, read = counters()
+    result = f(X)
+    expected = read()
+    steps = 1e-6 * np.eye(3)
+    wanted = [(value(X + e) - value(X - e)) / 2e-6 for e in steps]
+    f, read = counters()
+    got, slope = s2s.value_and_grad(f)(X)
+    np.testing.assert_allclose(got, result, rtol=1e-14)
+    np.testing.assert_allclose(slope, wanted, rtol=1e-6)
+    assert read() == expected
+    again, _ = s2s.value_and_grad(f)(X)  # it goes on from there
+    assert again != got and read()[0] == 2
+
+
+# ---------------------------------------------------------------------------------- how it is used
+
+
+def test_each_call_goes_on_from_the_one_before():
+    problem, plain = Problem(), Problem()
+    slope = s2s.value_and_grad(problem.reads_back_in_a_loop)
+    for k in range(4):
+        value, _ = slope(X * k)
+        np.testing.assert_allclose(value, plain.reads_back_in_a_loop(X * k), rtol=1e-14)
+        same(state(problem), state(plain))
+    problem.scale = plain.scale = 7.0
+    np.testing.assert_allclose(slope(X)[0], plain.reads_back_in_a_loop(X), rtol=1e-14)
+
+
+def test_a_minimiser_counts_as_it_does_without():
+    optimize = pytest.importorskip("scipy.optimize")
+    problem = Problem()
+    found = optimize.minimize(problem.counted, X, jac=s2s.grad(problem.counted), method="BFGS")
+    assert np.max(np.abs(found.x)) < 1e-5
+    assert problem.nfev == found.nfev + found.njev
+
+
+@pytest.mark.parametrize(
+    "transform", [s2s.hessian, lambda f: s2s.jacobian(s2s.grad(f)), s2s.jacfwd]
+)
+def test_a_derivative_is_one_evaluation(transform):
+    problem = Problem()
+    transform(problem.counted)(X)
+    assert problem.nfev == 1
+
+
+@pytest.mark.parametrize("name", ["counted", "remembers", "counts_for_the_class", "returns_early"])
+@pytest.mark.parametrize("transform", [lambda f: f, s2s.grad])
+def test_each_lane_writes(name, transform):
+    rows = np.stack([X, 2 * X, -X])
+
+    def one_by_one(problem):
+        return lambda rows: [getattr(problem, name)(x) for x in rows]
+
+    _, expected = run(one_by_one, rows)
+    _, after = run(lambda problem: s2s.vmap(transform(getattr(problem, name))), rows)
+    same(after, expected)
+
+
+@pytest.mark.parametrize(
+    "name", ["remembers_the_best", "reads_back_in_a_loop", "works_in_a_buffer", "in_a_loop"]
+)
+def test_lanes_that_would_take_turns_are_refused(name):
+    with pytest.raises(UnsupportedError, match="each lane would go on from the one before"):
+        s2s.vmap(getattr(Problem(), name))(np.stack([X, X]))
+
+
+def test_the_text_says_what_the_program_says():
+    problem = Problem()
+    source = s2s.grad(problem.in_a_loop).lower(X).source
+    for line in ("problem.nfev += 2", "self_history.append((i, s))", 'self_counts["negative"] = i',
+                 'self_counts["calls"] += 1', "problem.trace[...] = "):
+        assert source.count(line) == 1, source
+    assert "c_cell" not in source
+    source = s2s.grad(counters()[0]).lower(X).source
+    assert "calls_cell.cell_contents += 1" in source
+
+
+class Guarded:
+    def __init__(self):
+        self._size = 1.0
+
+    @property
+    def size(self):
+        return self._size
+
+    @size.setter
+    def size(self, value):
+        self._size = value
+
+    def f(self, x):
+        self.size = x
+        return x * x
+
+
+XS: list = []
+
+
+def reads_what_it_appends(x):
+    XS.append(x)
+    return XS[-1] * x
+
+
+def knows_it_by_two_names():
+    a = np.zeros(3)
+    b = a[1:]
+
+    def f(x):
+        a[1] = x
+        return b[0] * x
+
+    return f
+
+
+REFUSED = [
+    (Guarded().f, "whose class says what that does"),
+    (reads_what_it_appends, "is read in a call that writes into it"),
+    (knows_it_by_two_names(), "knows by two names"),
+]
+
+
+@pytest.mark.parametrize("f, words", REFUSED)
+def test_what_cannot_be_followed_is_refused(f, words):
+    with pytest.raises(UnsupportedError, match=words):
+        s2s.grad(f)(2.0)
+
+
+def test_a_file_cannot_write_outside(tmp_path):
+    with pytest.raises(UnsupportedError):
+        s2s.grad(Problem().counted).export(tmp_path / "slope.py", X)
