@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ..ir.graph import Op, Value
 from ..ops.core.identities import base_offset
+from ..ops.core.signs import Least, Walk, sure_least
 
 
 def indices_differ(i: Value, j: Value, counters: dict[Value, Op]) -> bool:
@@ -45,29 +46,21 @@ def is_below(i: Value, j: Value, counters: dict[Value, Op]) -> bool:
 
 
 def lower_bound(i: Value, counters: dict[Value, Op]) -> int | None:
-    """Return a lower bound of the integer `i`, None where none is known.
+    """Return a lower bound of the integer `i`, None where none is known: what the ops say that
+    compute it (ops/core/signs.py), and the loops around it of their counters.
 
     `counters` maps the counter of each `for` to its op, which may say itself what its counter is at
     `least` (back/loops/split_at_wraparound.py).
     """
-    base, offset = base_offset(i)
-    if base is None:
-        return offset
-    if base in counters:
-        lo, hi, step = counters[base].inputs[:3]
+    def of_counter(x: Value, bound: Walk) -> Least | None:
+        if x not in counters:
+            return None
+        if "least" in counters[x].attrs:
+            return Least(counters[x].attrs["least"])
+        lo, hi, step = counters[x].inputs[:3]
         if not isinstance(step.constant, int):
             return None
-        if "least" in counters[base].attrs:
-            return counters[base].attrs["least"] + offset
-        low = lower_bound(lo, counters) if step.constant > 0 else lower_bound(hi, counters)
-        return None if low is None else low + offset + (step.constant < 0)
-    if base.op is not None and base.op.record.natural:
-        return offset
-    if base.op is not None and base.op.name == "add":
-        low, other = (lower_bound(x, counters) for x in base.op.inputs)
-        return None if low is None or other is None else low + other + offset
-    # a remainder by a non-negative number; by 0 it is 0 in compiled code
-    if base.op is not None and base.op.name == "remainder":
-        least = lower_bound(base.op.inputs[1], counters)
-        return offset if least is not None and least >= 0 else None
-    return None
+        low = bound(lo if step.constant > 0 else hi)
+        return None if low is None else Least(low.number + (step.constant < 0))
+
+    return sure_least(i, of_counter)

@@ -18,6 +18,7 @@ from ...ops.core import elementwise as ew
 from ...ops.core.cast import convert, int_
 from ...ops.core.raise_conditions import has_overflown_natively, op_of, overflows_record
 from ...ops.core.record import RECORDS, define, emit, promote, value
+from ...ops.core.signs import is_surely_not_negative
 
 PLAIN = ("bool", "int64", "float64", "complex128")  # the dtypes that Numba computes with by itself
 
@@ -312,8 +313,8 @@ supposed_alike_op = define(
 masked_step_op = of_numbers(masked_step, lambda count, n: None, checks=True)
 # of a single place, where the step is not used, and the question is left
 asked_step = replace(masked_step_op, pure=False, only_raises=True)
-count_of_op = of_numbers(count_of, lambda n: n if isinstance(n.constant, int) and n.constant >= 0
-                         else None, checks=True)
+count_of_op = of_numbers(count_of, lambda n: n if is_surely_not_negative(n) else None, checks=True,
+                         least=0)
 place_in_op = of_numbers(place_in, _fold_place, checks=True, natural=True)
 slice_bound_op = of_numbers(slice_bound, lambda k, n: k if k.constant == 0 else None, natural=True)
 

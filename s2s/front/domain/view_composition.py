@@ -22,10 +22,10 @@ from ...ir.graph import Value
 from ...ir.types import Array, Extent, Scalar
 from ...ops.arrays.index import within
 from ...ops.arrays.index_pattern import Pattern, is_advanced, is_integer, paired
-from ...ops.core.elementwise import add, floor_divide, multiply, remainder
 from ...ops.core.identities import base_offset
 from ...ops.core.record import value
 from ...ops.core.shape import extent_of, length
+from ...ops.core.signs import Least, Walk, sure_least
 
 Index = tuple[Pattern, list[Value]]
 Counters = dict[Value, tuple]  # the counter of a loop -> (lo, hi, step) of its range
@@ -317,37 +317,15 @@ def is_natural(i: Value, counters: Counters) -> bool:
     return least is not None and least >= 0
 
 
-def _least(i, counters: Counters, depth: int = 6) -> int | None:
+def _least(i: Value | int, counters: Counters) -> int | None:
     """A provable lower bound of the integer `i`; None if unknown."""
-    if type(i) is int:
-        return i
-    if not isinstance(i, Value) or not isinstance(i.type, Scalar) or not depth:
-        return None
-    if type(i.constant) is int:
-        return i.constant
-    base, offset = base_offset(i)
-    if base in counters:
-        lo, hi, step = counters[base]
-        step = _least(step, counters) if type(step) is int or type(step.constant) is int else None
-        if step is None:
+    def of_counter(x: Value, bound: Walk) -> Least | None:
+        if x not in counters:
             return None
-        least = _least(lo, counters, depth - 1) if step > 0 else _least(hi, counters, depth - 1)
-        return None if least is None else least + offset + (step < 0)
-    if offset:
-        least = _least(base, counters, depth - 1)
-        return None if least is None else least + offset
-    record = base.op.record if base.op is not None else None
-    if record is not None and record.natural:
-        return 0
-    if record in (add, multiply):
-        sides = [_least(x, counters, depth - 1) for x in base.op.inputs]
-        if None in sides or min(sides) < 0:
-            return None
-        return sides[0] + sides[1] if record is add else sides[0] * sides[1]
-    if record in (floor_divide, remainder):
-        over, under = (_least(x, counters, depth - 1) for x in base.op.inputs)
-        if (under is None or under <= 0
-            or record is floor_divide and (over is None or over < 0)):
-            return None
-        return 0
-    return None
+        lo, hi, step = counters[x]
+        step = bound(step) if type(step) is int or type(step.constant) is int else None
+        low = step and bound(lo if step.number > 0 else hi)
+        return low and Least(low.number + (step.number < 0))
+
+    is_number = isinstance(i, int) or isinstance(i, Value) and isinstance(i.type, Scalar)
+    return sure_least(i, of_counter) if is_number else None

@@ -19,6 +19,7 @@ from ..core.control import for_loop
 from ..core.dependence_rules import follows, spread_as
 from ..core.record import RECORDS, define, dtype_of, numpy_function, rank, static, value
 from ..core.shape import float_dtype, length, literal, numpy_call, shaped_like, zeros_of
+from ..core.signs import of_elements
 from .axes import flip, moveaxis, squeeze, transpose_record
 from .create import empty_like, ones, ones_like, zeros
 from .index import put, take
@@ -88,7 +89,7 @@ cumsum = define(
     vjp=_vjp_cumsum,
     linear=(0,),
     syntax=lambda x, *, axis: numpy_call("cumsum", x, axis=literal(axis)),
-    depends=_depends_running, batch=over_one_axis, warns="overflow",
+    depends=_depends_running, batch=over_one_axis, warns="overflow", least=of_elements,
 )
 
 
@@ -216,7 +217,8 @@ def _jvp_cumprod(dots, y, x, *, axis):
     return y_dot if not axis else shaped_like(moveaxis(y_dot, 0, axis), dots[0])
 
 
-prod_record = reduction("prod", np.prod, vjp=_prod_vjp, jvp=_jvp_prod, warns="overflow")
+prod_record = reduction("prod", np.prod, vjp=_prod_vjp, jvp=_jvp_prod, warns="overflow",
+                        least=of_elements)
 cumprod = define(
     "cumprod",
     evaluate=lambda x, *, axis: np.cumprod(x, axis=axis),
@@ -227,6 +229,7 @@ cumprod = define(
     syntax=lambda x, *, axis: numpy_call("cumprod", x, axis=literal(axis)),
     depends=_depends_running,
     batch=over_one_axis,
+    least=of_elements,
 )
 
 

@@ -49,6 +49,7 @@ from ..core.elementwise import conjugate
 from ..core.record import RECORDS, Record, define, dtype_of, numpy_function, rank, shared, value
 from ..core.record import static as known
 from ..core.shape import extent_of, length, literal, members, named_extent, shaped_like
+from ..core.signs import and_zero
 from .axes import expand_dims, roll_record
 from .concatenate import along
 from .create import shape_tuple, zeros_record
@@ -296,7 +297,7 @@ fitted_record = define(
     helper=fitted,
     syntax=lambda x, n, *, axis: ast.Call(ast.Name("fitted", ast.Load()), [x, n, literal(axis)],
                                           []),
-    moves=(0,),
+    moves=(0,), least=and_zero,
     batch=over_one_axis,
     lower=_lower_fitted,
 )

@@ -51,6 +51,7 @@ from ..core.record import (
     value,
 )
 from ..core.shape import sum_to, zeros_of
+from ..core.signs import is_never_negative, size_of_total
 from .axes import expand_dims
 
 
@@ -366,7 +367,7 @@ root = define(
     depends=_depends_root,
     batch=_batch_root(2),
     lower=lambda op, squares, *rest: ew.sqrt(squares),
-    total=True, exact=True,
+    total=True, exact=True, least=size_of_total,
 )
 
 
@@ -413,7 +414,7 @@ norm_of = define(
     depends=_depends_root,
     batch=_batch_root(1),
     lower=lambda op, total, x: ew.power(total, 1 / op.attrs["ord"]),
-    cheap=True,
+    cheap=True, least=size_of_total,
 )
 kinked(norm_of,
        Kink("a size at 0: the derivative is taken as 0, that of all directions at once", size_zero))
@@ -438,36 +439,6 @@ def _as_if(name: str, elementwise: bool) -> Record:
 
 # discarded entries are a matter of the first operand only
 as_if, complex_as_if = _as_if("as_if", True), _as_if("complex_as_if", False)
-_SQUARED = ("square", "absolute", "abs_", "fabs", "math.fabs", "exp", "math.exp", "sqrt",
-            "math.sqrt", "root", "hypot", "math.hypot", "cosh")
-_BOTH = ("add", "multiply", "divide", "quotient", "maximum", "minimum")
-_KEPT = ("sum", "expand_dims", "reshape", "ravel", "transpose", "getitem", "spread", "astype",
-         "as_if", "item")
-
-
-def is_never_negative(x: Value, depth: int = 12) -> bool:
-    """Whether `x` is provably not negative, such as a sum of squares."""
-    if type(x.constant) in (int, float):
-        return x.constant >= 0
-    if x.op is None or not depth or str(dtype_of(x.type)).startswith("complex"):
-        return False
-    inputs = x.op.inputs
-    match x.op.name:
-        case "multiply" | "matmul" if inputs[0] is inputs[1]:
-            return x.op.name == "multiply" or rank(inputs[0]) == 1
-        case "power" if type(inputs[1].constant) in (int, float) and inputs[1].constant % 2 == 0:
-            return True
-        case "length" | "size":
-            return True
-        case name if name in _SQUARED:
-            return True
-        case "maximum" | "max_":
-            return any(is_never_negative(y, depth - 1) for y in inputs)
-        case name if name in _BOTH:
-            return all(is_never_negative(y, depth - 1) for y in inputs)
-        case name if name in _KEPT:
-            return is_never_negative(inputs[0], depth - 1)
-    return False
 
 
 def not_negative(x: Value) -> Value:

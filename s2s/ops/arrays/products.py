@@ -40,6 +40,7 @@ from ..core.record import (
     value,
 )
 from ..core.shape import length, matched, numpy_call, shaped_like, sum_to
+from ..core.signs import matrix_product
 from .axes import expand_dims, moveaxis, swapaxes, transpose_record
 from .reduce import sum_record
 from .reshape import ravel, reshape
@@ -226,7 +227,7 @@ matmul = define(
     python="a @ b",
     syntax=lambda a, b: ast.BinOp(a, ast.MatMult(), b),
     depends=_depends_product, batch=_batch_matmul, multilinear=(0, 1), native="matrix",
-    contiguous="operands", warns="overflow",
+    contiguous="operands", warns="overflow", least=matrix_product,
 )
 OPERATORS["matmul"] = matmul
 numpy_function(np.matmul)(matmul)

@@ -58,6 +58,7 @@ from ..core.record import (
     value,
 )
 from ..core.shape import length, literal, numpy_call, size_of, spread
+from ..core.signs import moved, of_elements
 from ..core.stop_gradient import barrier
 from .axes import expand_dims, moveaxis
 from .concatenate import concatenate_record
@@ -223,7 +224,7 @@ sum_record = reduction(
     fold=_fold_sum,
     linear=(0,),
     vjp=lambda bar, y, x, *, axis, keepdims: (spread(over(bar, axis, keepdims), x),),
-    total=True,
+    total=True, least=of_elements,
 )
 
 
@@ -258,7 +259,7 @@ added_up = define(
     syntax=lambda x, *, axis: builtin_syntax("sum")(x),
     depends=along_axes,
     batch=_batch_added_up,
-    from_zero=True,
+    from_zero=True, least=of_elements,
 )
 
 
@@ -276,7 +277,7 @@ added_up_lanes = define(  # of the elements of each lane, along the first axis
     batch=_batch_added_up,
     vjp=lambda bar, y, x, *, axis: (spread(over(bar, axis, False), x),),
     syntax=lambda x, *, axis: ast.Call(ast.Name("sum_rows", ast.Load()), [x], []),
-    helper=sum_rows,
+    helper=sum_rows, least=of_elements,
 )
 
 
@@ -466,7 +467,7 @@ def _same_dtype(dtype: str | None) -> str | None:
 def extreme(name: str, function: Callable):
     """Define a reduction like np.max."""
     return reduction(name, function, _same_dtype, vjp=_vjp_extreme, jvp=_jvp_extreme,
-                     raises=EXTREME, chooses=True)
+                     raises=EXTREME, chooses=True, least=moved)
 
 
 def _extreme(record, x, axis, out, keepdims, initial, where) -> Value:

@@ -30,6 +30,7 @@ from ..core.record import (
     value,
 )
 from ..core.shape import length, literal, members, named_extent, numpy_call, zeros_of
+from ..core.signs import and_zero
 from .axes import expand_dims, moveaxis
 from .concatenate import along, concatenate_record
 from .create import arange, array, zeros
@@ -336,7 +337,7 @@ def _triangle(name: str, function: Callable):
         cheap=True,
         moves=(0,),
         batch=on_all_lanes,
-        leaves_out=True,
+        leaves_out=True, least=and_zero,
     )
 
     @numpy_function(function)

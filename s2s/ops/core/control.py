@@ -804,7 +804,7 @@ tape_len = define("tape_len", evaluate=len, infer=lambda tape: INT,
                   fold=lambda tape: value(0) if tape.type == List(UNDEFINED) else
                   tape_len(tape_source(tape)) if tape_source(tape) is not tape else None,
                   syntax=lambda tape: ast.Call(ast.Name("len", ast.Load()), [tape], []),
-                  depends=nothing, native="compiled")
+                  depends=nothing, native="compiled", least=0)
 
 
 def _is_kept(tape: Value) -> bool:

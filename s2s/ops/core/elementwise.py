@@ -4,7 +4,8 @@ Each row: the op's name in NumPy, and ∂y/∂x for each operand as a function o
 operands. Both modes, batching and fusion follow from that.  A partial of 1 or -1 is written as the
 number; None says that the operand carries no derivative.  `python` is the op as Python itself
 spells it, if it does; `math` is its twin in Python's math module; `vector` says that
-runtime/kernels/vector_math has it; `fold` are identities that hold bit for bit.
+runtime/kernels/vector_math has it; `fold` are identities that hold bit for bit; `least` is a lower
+bound (signs.py), where no other fact implies it.
 
 Where calculus is silent: at a tie, maximum, minimum and clip give each operand half, as JAX does;
 Python's max and min follow the operand they return; abs has derivative 0 at 0, and so have hypot,
@@ -53,34 +54,34 @@ from .shape import sum_to
 
 add = elementwise("add",                  1,                          1,                  python="a + b", fold=identities.add, signs=(1, 1), commutes=True, integral=True)
 subtract = elementwise("subtract",        1,                          -1,                 python="a - b", fold=identities.subtract, signs=(1, -1), integral=True)
-multiply = elementwise("multiply",        lambda y, a, b: b,          lambda y, a, b: a,  python="a * b", fold=identities.multiply, slope="finite", multilinear=(0, 1), commutes=True, contracts=True, integral=True)
-divide = elementwise("divide",            lambda y, a, b: 1 / b,      lambda y, a, b: -y / b, python="a / b", fold=identities.divide, slope=signs.of_quotient, divides=True, linear=(0,), exact=True)
+multiply = elementwise("multiply",        lambda y, a, b: b,          lambda y, a, b: a,  python="a * b", fold=identities.multiply, slope="finite", multilinear=(0, 1), commutes=True, contracts=True, integral=True, least=signs.product)
+divide = elementwise("divide",            lambda y, a, b: 1 / b,      lambda y, a, b: -y / b, python="a / b", fold=identities.divide, slope=signs.of_quotient, divides=True, linear=(0,), exact=True, least=signs.quotient)
 quotient = elementwise("quotient",        lambda y, a, b: 1 / b,      lambda y, a, b: -y / b, evaluate=np.divide, syntax=numpy_syntax("divide"),
-                       fold=identities.quotient, slope=signs.of_quotient, divides=True, linear=(0,), exact=True, tame_at_one=True)  # see Note [Derivatives do not raise]
+                       fold=identities.quotient, slope=signs.of_quotient, divides=True, linear=(0,), exact=True, tame_at_one=True, least=signs.quotient)  # see Note [Derivatives do not raise]
 single_quotient = elementwise("single_quotient", lambda y, a, b: 1 / b, lambda y, a, b: -y / b,  # the same in single precision
                               evaluate=lambda a, b: np.divide(a, b, dtype=np.float32), syntax=lambda a, b: _in_single(numpy_syntax("divide")(a, b)),
-                              fold=identities.single_quotient, slope=signs.of_quotient, divides=True, linear=(0,), exact=True, tame_at_one=True)
+                              fold=identities.single_quotient, slope=signs.of_quotient, divides=True, linear=(0,), exact=True, tame_at_one=True, least=signs.quotient)
 power = elementwise("power",              lambda y, a, b: _power_slope(y, a, b),
-                                          lambda y, a, b: y * log(_positive(a)),          python="a ** b", fold=identities.power, math=math.pow, vector=True, slope=signs.of_power, contracts=True, tame_at_one=True)
-floor_divide = elementwise("floor_divide", None,                      None,               python="a // b", integral=True)
-remainder = elementwise("remainder",      1,                          lambda y, a, b: -(a // b), python="a % b", slope=signs.of_quotient, integral=True)
-fmod = elementwise("fmod",                1,                          lambda y, a, b: -trunc(a / b), math=math.fmod, slope=signs.of_quotient)
+                                          lambda y, a, b: y * log(_positive(a)),          python="a ** b", fold=identities.power, math=math.pow, vector=True, slope=signs.of_power, contracts=True, tame_at_one=True, least=signs.power)
+floor_divide = elementwise("floor_divide", None,                      None,               python="a // b", integral=True, least=signs.floor_quotient)
+remainder = elementwise("remainder",      1,                          lambda y, a, b: -(a // b), python="a % b", slope=signs.of_quotient, integral=True, least=signs.remainder)
+fmod = elementwise("fmod",                1,                          lambda y, a, b: -trunc(a / b), math=math.fmod, slope=signs.of_quotient, least=signs.not_less_than_zero)
 negative = elementwise("negative",        -1,                                             python="-a", fold=identities.negative, signs=(-1,), integral=True, exact=True)
 positive = elementwise("positive",        1,                                              python="+a", signs=(1,), exact=True)
 
 # ------------------------------------------------------------------------------ exp, log and powers
 #                                         ∂y/∂x
 
-exp = elementwise("exp",                  lambda y, x: y,                       math=math.exp, vector=True, slope="finite")
-exp2 = elementwise("exp2",                lambda y, x: math.log(2) * y,         math=getattr(math, "exp2", None), vector=True, slope="finite")  # of Python 3.11
-expm1 = elementwise("expm1",              lambda y, x: exp(x),                  math=math.expm1, vector=True, slope="finite")
+exp = elementwise("exp",                  lambda y, x: y,                       math=math.exp, vector=True, slope="finite", least=signs.ABOVE_ZERO)
+exp2 = elementwise("exp2",                lambda y, x: math.log(2) * y,         math=getattr(math, "exp2", None), vector=True, slope="finite", least=signs.ABOVE_ZERO)  # of Python 3.11
+expm1 = elementwise("expm1",              lambda y, x: exp(x),                  math=math.expm1, vector=True, slope="finite", least=signs.same_sign)
 log = elementwise("log",                  lambda y, x: 1 / x,                   math=math.log, vector=True, slope=signs.pole_at_zero, tame_at_one=True)
 log2 = elementwise("log2",                lambda y, x: 1 / (math.log(2) * x),   math=math.log2, vector=True, slope=signs.pole_at_zero, tame_at_one=True)
 log10 = elementwise("log10",              lambda y, x: 1 / (math.log(10) * x),  math=math.log10, vector=True, slope=signs.pole_at_zero, tame_at_one=True)
-log1p = elementwise("log1p",              lambda y, x: 1 / (1 + x),             math=math.log1p, vector=True, tame_at_one=True)
+log1p = elementwise("log1p",              lambda y, x: 1 / (1 + x),             math=math.log1p, vector=True, tame_at_one=True, least=signs.same_sign)
 sqrt = elementwise("sqrt",                lambda y, x: 0.5 / y,                 math=math.sqrt, slope=signs.steep_at_zero, root=2, exact=True, tame_at_one=True)
 cbrt = elementwise("cbrt",                lambda y, x: 1 / (3 * y * y),         math=getattr(math, "cbrt", None), slope=signs.steep_at_zero, root=3, tame_at_one=True)
-square = elementwise("square",            lambda y, x: 2 * x, slope="finite", contracts=True)
+square = elementwise("square",            lambda y, x: 2 * x, slope="finite", contracts=True, least=signs.square)
 reciprocal = elementwise("reciprocal",    lambda y, x: -y * y, slope=signs.pole_at_zero, exact=True, tame_at_one=True)
 #                                         ∂y/∂a                       ∂y/∂b
 def _share(y, a, b, exponential):
@@ -108,17 +109,17 @@ hypot = elementwise("hypot",              lambda y, a, b: slope_of_size(y, a), l
 sin = elementwise("sin",                  lambda y, x: cos(x),                  math=math.sin, vector=True, slope="finite")
 cos = elementwise("cos",                  lambda y, x: -sin(x),                 math=math.cos, vector=True, slope="finite")
 tan = elementwise("tan",                  lambda y, x: 1 + y * y,               math=math.tan, vector=True, tame_at_one=True)
-arcsin = elementwise("arcsin",            lambda y, x: 1 / sqrt(1 - x * x),     math=math.asin, slope="steep")
-arccos = elementwise("arccos",            lambda y, x: -1 / sqrt(1 - x * x),    math=math.acos, slope="steep")
-arctan = elementwise("arctan",            lambda y, x: 1 / (1 + x * x),         math=math.atan, vector=True, slope="finite")
-sinh = elementwise("sinh",                lambda y, x: cosh(x),                 math=math.sinh, vector=True, slope="finite")
-cosh = elementwise("cosh",                lambda y, x: sinh(x),                 math=math.cosh, vector=True, slope="finite")
-tanh = elementwise("tanh",                lambda y, x: 1 - y * y,               math=math.tanh, vector=True, slope="finite")
-arcsinh = elementwise("arcsinh",          lambda y, x: 1 / _length_with_one(x),   math=math.asinh, slope="finite")
-arccosh = elementwise("arccosh",          lambda y, x: 1 / (sqrt(x - 1) * sqrt(x + 1)), math=math.acosh, slope="steep")
-arctanh = elementwise("arctanh",          lambda y, x: 1 / (1 - x * x),         math=math.atanh)
-degrees = elementwise("degrees",          lambda y, x: 180 / pi,                math=math.degrees, also=(np.rad2deg,), slope="finite")
-radians = elementwise("radians",          lambda y, x: pi / 180,                math=math.radians, also=(np.deg2rad,), slope="finite")
+arcsin = elementwise("arcsin",            lambda y, x: 1 / sqrt(1 - x * x),     math=math.asin, slope="steep", least=signs.same_sign)
+arccos = elementwise("arccos",            lambda y, x: -1 / sqrt(1 - x * x),    math=math.acos, slope="steep", least=signs.ZERO)
+arctan = elementwise("arctan",            lambda y, x: 1 / (1 + x * x),         math=math.atan, vector=True, slope="finite", least=signs.same_sign)
+sinh = elementwise("sinh",                lambda y, x: cosh(x),                 math=math.sinh, vector=True, slope="finite", least=signs.same_sign)
+cosh = elementwise("cosh",                lambda y, x: sinh(x),                 math=math.cosh, vector=True, slope="finite", least=0.5)  # 1, however it is rounded
+tanh = elementwise("tanh",                lambda y, x: 1 - y * y,               math=math.tanh, vector=True, slope="finite", least=signs.same_sign)
+arcsinh = elementwise("arcsinh",          lambda y, x: 1 / _length_with_one(x),   math=math.asinh, slope="finite", least=signs.same_sign)
+arccosh = elementwise("arccosh",          lambda y, x: 1 / (sqrt(x - 1) * sqrt(x + 1)), math=math.acosh, slope="steep", least=signs.ZERO)
+arctanh = elementwise("arctanh",          lambda y, x: 1 / (1 - x * x),         math=math.atanh, least=signs.same_sign)
+degrees = elementwise("degrees",          lambda y, x: 180 / pi,                math=math.degrees, also=(np.rad2deg,), slope="finite", least=signs.same_sign)
+radians = elementwise("radians",          lambda y, x: pi / 180,                math=math.radians, also=(np.deg2rad,), slope="finite", least=signs.same_sign)
 sinc = elementwise("sinc",                lambda y, x: _sinc_slope(y, x), slope="finite")
 #                                         ∂y/∂a                                 ∂y/∂b
 arctan2 = elementwise("arctan2",          lambda y, a, b: b / hypot(a, b) / hypot(a, b), lambda y, a, b: -a / hypot(a, b) / hypot(a, b),
@@ -146,7 +147,7 @@ select = elementwise("select",            None,    lambda y, c, a, b: where(c, 1
 clip = elementwise("clip",                lambda y, x, lo, hi: where(equal(y, x), where(bitwise_or(equal(x, lo), equal(x, hi)), 0.5, 1), 0),
                                                                              lambda y, x, lo, hi: _below(x, lo, hi),
                                                                              lambda y, x, lo, hi: _above(x, lo, hi),
-                   fold=identities.clip, slope="finite", chooses=True, halves_ties=True)
+                   fold=identities.clip, slope="finite", chooses=True, halves_ties=True, least=signs.clipped)
 
 # ------------------------------------------------------------------------------- signs and rounding
 #                                         ∂y/∂x
@@ -154,24 +155,24 @@ clip = elementwise("clip",                lambda y, x, lo, hi: where(equal(y, x)
 absolute = elementwise("absolute",        lambda y, x: _direction(y, x),        syntax=numpy_syntax("abs"), slope="finite", size=True, integral=True, exact=True)
 abs_ = elementwise("abs_",                lambda y, x: _direction(y, x),        python="abs(a)", slope="finite", batch=absolute, size=True, integral=True, exact=True)
 fabs = elementwise("fabs",                lambda y, x: _direction(y, x),                 math=math.fabs, slope="finite", size=True, exact=True)
-sign = elementwise("sign",                None, exact=True)
-floor = elementwise("floor",              None,                                 math=math.floor, exact=True)
-ceil = elementwise("ceil",                None,                                 math=math.ceil, exact=True)
-trunc = elementwise("trunc",              None,                                 math=math.trunc, exact=True)
-rint = elementwise("rint",                None, exact=True)
-nan_to_num = elementwise("nan_to_num",    lambda y, x: where(isfinite(x), 1, 0), slope="finite", chooses=True)
+sign = elementwise("sign",                None, exact=True, least=signs.same_sign)
+floor = elementwise("floor",              None,                                 math=math.floor, exact=True, least=signs.whole)
+ceil = elementwise("ceil",                None,                                 math=math.ceil, exact=True, least=signs.whole)
+trunc = elementwise("trunc",              None,                                 math=math.trunc, exact=True, least=signs.whole)
+rint = elementwise("rint",                None, exact=True, least=signs.whole)
+nan_to_num = elementwise("nan_to_num",    lambda y, x: where(isfinite(x), 1, 0), slope="finite", chooses=True, least=signs.and_zero)
 #                                         ∂y/∂a                                 ∂y/∂b
 nextafter = elementwise("nextafter",      1,                                    None,     math=math.nextafter)
 spacing = elementwise("spacing",          None)
 copysign = elementwise("copysign",        lambda y, a, b: sign(a) * sign(y),    None,     math=math.copysign, slope="finite", exact=True)
 heaviside = elementwise("heaviside",      None,                                 lambda y, a, b: where(equal(a, 0), 1, 0),
                         fold=identities.heaviside, slope="finite")
-round_ = elementwise("round",             None,                                 None,     syntax=lambda x, n: _round_syntax(x, n))
+round_ = elementwise("round",             None,                                 None,     syntax=lambda x, n: _round_syntax(x, n), least=signs.rounded)
 
 # ---------------------------------------------------------------------------------- complex numbers
 #                                         ∂y/∂x
 
-real = elementwise("real",                1, linear=(0,), read_only=True, exact=True)
+real = elementwise("real",                1, linear=(0,), read_only=True, exact=True, least=signs.moved)
 imag = elementwise("imag",                -1j, linear=(0,), read_only=True, exact=True)
 conjugate = elementwise("conjugate",      1,  syntax=numpy_syntax("conj"), exact=True)  # not holomorphic: its rules are below
 
@@ -182,12 +183,12 @@ complex_of = elementwise("complex_of",    1,       1j,  evaluate=complex, syntax
 
 # ---------------------------------------------------------------------- comparisons, logic and bits
 
-less = elementwise("less",                      None, None, python="a < b", compares=True)
-less_equal = elementwise("less_equal",          None, None, python="a <= b", compares=True)
-greater = elementwise("greater",                None, None, python="a > b", compares=True)
-greater_equal = elementwise("greater_equal",    None, None, python="a >= b", compares=True)
-equal = elementwise("equal",                    None, None, python="a == b", commutes=True, compares=True)
-not_equal = elementwise("not_equal",            None, None, python="a != b", commutes=True, compares=True)
+less = elementwise("less",                      None, None, python="a < b", compares=True, fold=identities.comparison)
+less_equal = elementwise("less_equal",          None, None, python="a <= b", compares=True, fold=identities.comparison)
+greater = elementwise("greater",                None, None, python="a > b", compares=True, fold=identities.comparison)
+greater_equal = elementwise("greater_equal",    None, None, python="a >= b", compares=True, fold=identities.comparison)
+equal = elementwise("equal",                    None, None, python="a == b", commutes=True, compares=True, fold=identities.comparison)
+not_equal = elementwise("not_equal",            None, None, python="a != b", commutes=True, compares=True, fold=identities.comparison)
 logical_and = elementwise("logical_and",        None, None)
 logical_or = elementwise("logical_or",          None, None)
 logical_xor = elementwise("logical_xor",        None, None)
@@ -195,12 +196,12 @@ logical_not = elementwise("logical_not",        None, negates=True)
 not_ = elementwise("not_",                      None,       python="not a", batch=logical_not, negates=True, of_numbers=True)
 and_ = elementwise("and_",                      None, None, python="a and b", result=lambda a, b: Scalar("bool"), batch=logical_and, of_numbers=True)  # of truth values
 or_ = elementwise("or_",                        None, None, python="a or b", result=lambda a, b: Scalar("bool"), batch=logical_or, of_numbers=True)
-bitwise_and = elementwise("bitwise_and",        None, None, python="a & b", fold=identities.both)
-bitwise_or = elementwise("bitwise_or",          None, None, python="a | b")
-bitwise_xor = elementwise("bitwise_xor",        None, None, python="a ^ b")
+bitwise_and = elementwise("bitwise_and",        None, None, python="a & b", fold=identities.both, least=signs.bits_of_both)
+bitwise_or = elementwise("bitwise_or",          None, None, python="a | b", least=signs.bits_of_either)
+bitwise_xor = elementwise("bitwise_xor",        None, None, python="a ^ b", least=signs.bits_of_either)
 invert = elementwise("invert",                  None,       python="~a")
 left_shift = elementwise("left_shift",          None, None, python="a << b")
-right_shift = elementwise("right_shift",        None, None, python="a >> b")
+right_shift = elementwise("right_shift",        None, None, python="a >> b", least=signs.not_less_than_zero)
 isnan = elementwise("isnan",                    None,       math=math.isnan, tests_finite=True)
 isinf = elementwise("isinf",                    None,       math=math.isinf, tests_finite=True)
 isfinite = elementwise("isfinite",              None,       math=math.isfinite, tests_finite=True)

@@ -12,9 +12,10 @@ import math
 
 import numpy as np
 
-from ...ir.graph import Value
-from ...ir.types import FLOAT, INT, Array, Scalar, is_inexact
+from ...ir.graph import MISSING, Value
+from ...ir.types import BOOL, FLOAT, INT, Array, Scalar, is_inexact
 from .record import RECORDS, deriving, dtype_of, runs_backwards, value
+from .signs import least, sure_least
 
 
 def _is(x: Value, number) -> bool:
@@ -298,10 +299,9 @@ def _is_not_zero(x: Value) -> bool:
     """
     if type(x.constant) in (int, float, complex):
         return x.constant != 0
+    if (found := least(x)) is not None and found.number > 0:
+        return True
     match x.op.name if x.op is not None else "":
-        case "add":
-            return any(type(a.constant) in (int, float) and a.constant > 0 and _is_not_negative(b)
-                       for a, b in (x.op.inputs, x.op.inputs[::-1]))
         case "negative" | "abs_":
             return _is_not_zero(x.op.inputs[0])
         case "select":
@@ -309,17 +309,7 @@ def _is_not_zero(x: Value) -> bool:
             asked = (condition.op.inputs
                      if condition.op is not None and condition.op.name == "equal" else ())
             return _is_not_zero(sides[0]) and sides[1] in asked and any(_is(v, 0) for v in asked)
-        case name:
-            return name == "math.cosh"
-
-
-def _is_not_negative(x: Value) -> bool:
-    if x.op is None:
-        return False
-    squared = x.op.name == "multiply" and x.op.inputs[0] is x.op.inputs[1]
-    even = (x.op.name == "power" and type(x.op.inputs[1].constant) is int
-            and x.op.inputs[1].constant in (2, 4))
-    return squared or even or x.op.name in ("abs_", "math.exp", "math.fabs", "math.cosh")
+    return False
 
 
 def power(record, a: Value, b: Value):
@@ -379,6 +369,41 @@ def both(record, a: Value, b: Value):
         if x.constant is True:
             return _same_type(y, record, a, b)
     return None
+
+
+# of `x < number`, where x is at least `low`: what is known then; None: the answer is not known
+_COMPARED = {
+    "less": lambda low, number: False if low >= number else None,
+    "less_equal": lambda low, number: False if low > number else None,
+    "greater": lambda low, number: True if low > number else None,
+    "greater_equal": lambda low, number: True if low >= number else None,
+    "equal": lambda low, number: False if low > number else None,
+    "not_equal": lambda low, number: True if low > number else None,
+}
+_TURNED = {"less": "greater", "greater": "less", "less_equal": "greater_equal",
+           "greater_equal": "less_equal"}
+_OF_ALL_DTYPES = 2**11  # whole numbers up to this one are the same in each dtype
+
+
+def comparison(record, a: Value, b: Value):
+    """max(n, 0) < 0 is False, and len(x) >= 0 is True: a comparison of a number with a small whole
+    one, decided by its lower bound.
+
+    NaN is larger than none, so `sqrt(x) >= 0` stays.
+    """
+    name = record.name
+    if type(a.constant) in (int, float):
+        name, a, b = _TURNED.get(name, name), b, a
+    number = b.constant
+    if (type(number) not in (int, float) or number % 1 or abs(number) > _OF_ALL_DTYPES
+        or not isinstance(a.type, Scalar) or a.constant is not MISSING
+        or (low := sure_least(a)) is None):
+        return None
+    known = _COMPARED[name](low, number)
+    if known is None or known and name in ("greater", "greater_equal") and not _integers(a):
+        return None
+    is_pythons = record.infer(a, b) == BOOL
+    return _same_type(value(known if is_pythons else np.bool_(known)), record, a, b)
 
 
 def clip(record, x: Value, lo: Value, hi: Value):

@@ -32,7 +32,6 @@ import numpy as np
 from ...ir.builder import Builder, not_watched
 from ...ir.graph import MISSING, OPERATORS, Block, Value
 from ...ir.types import Array, Scalar
-from .identities import base_offset
 from .record import FUNCTIONS, RECORDS, define, value
 
 
@@ -616,16 +615,9 @@ def do_not_agree(n: Value, m: Value, broadcasts: bool):
     return all_of(unlike(n, m), *(differs(x, 1) for x in (n, m) if broadcasts))
 
 
-def _is_length(n: Value) -> bool:
-    """Whether n is a length, or certainly larger than one."""
-    base, offset = base_offset(n)
-    return (base is not None and base.op is not None
-            and base.op.name in ("length", "size", "tape_len") and offset >= 0)
-
-
 def is_negative_count(n: Value):
     """Whether the count n is negative."""
-    return None if not isinstance(n.type, Scalar) or _is_length(n) else is_less(n, 0)
+    return is_less(n, 0) if isinstance(n.type, Scalar) else None
 
 
 def any_is_negative(*counts: Value, **attrs):

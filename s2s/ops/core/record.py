@@ -139,6 +139,9 @@ class Record:
     negates: bool = False  # a truth value
     tests_finite: bool = False  # whether a number is finite, infinite or NaN
     natural: bool = False  # an integer that is never negative
+    # the least that a result can be: a number, a `Least`, or a rule that tells it of those of the
+    # operands (Note [Least values], signs.py); None: what the other facts imply
+    least: Callable | float | tuple | None = None
     fill: int | None = None  # the number that all elements are
     integral: bool = False  # elementwise: an integer where, and only where, all operands are
     converts: bool = False  # elementwise: the same number, in another dtype

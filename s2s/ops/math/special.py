@@ -54,6 +54,7 @@ from ..core.record import (
     static,
     value,
 )
+from ..core.signs import ABOVE_ZERO, same_sign
 from ..core.stop_gradient import barrier
 
 # --------------------------------------------------------------------------------------- definition
@@ -105,7 +106,7 @@ def in_precision(y: Value, *xs: Value) -> Value:
 
 
 def _special(name: str, *partials, of_numbers: Callable | None = None, math: Callable | None = None,
-             vector: bool = False, slope: str = "") -> Record:
+             vector: bool = False, slope: str = "", **facts) -> Record:
     """Define a function of scipy.special; `of_numbers(*xs)` computes it for single numbers, if
     `math` has no twin, else SciPy does.
     """
@@ -121,14 +122,14 @@ def _special(name: str, *partials, of_numbers: Callable | None = None, math: Cal
     function = scipys(name)
     OF_REAL_NUMBERS.add(name)
     record = elementwise(name, *partials, evaluate=function, syntax=_scipy_syntax(name), fold=fold,
-                         math=math, also=(function,), vector=vector, slope=slope)
+                         math=math, also=(function,), vector=vector, slope=slope, **facts)
     if of_numbers is None and math is None:
         _state_scipys_alone(record)
     record.warns_at_poles = False
     return record
 
 
-def _helper(function: Callable, like: Callable, vector: str = "") -> Record:
+def _helper(function: Callable, like: Callable, vector: str = "", **facts) -> Record:
     """Define a function of one number whose source is printed along; `like()` is the op that it
     stands in for.
     """
@@ -142,17 +143,17 @@ def _helper(function: Callable, like: Callable, vector: str = "") -> Record:
                     vector=vector, slope=lambda *xs: like().slope_at(xs),
                     # the numbers of all lanes form an array
                     batch=lambda *xs, **attrs: like()(*xs, **attrs),
-                    vjp=elementwise_vjp, jvp=elementwise_jvp)
+                    vjp=elementwise_vjp, jvp=elementwise_jvp, **facts)
     return record
 
 
 # ----------------------------------------------------------------------------------- error function
 #                                              ∂y/∂x
 
-erf = _special("erf",                          lambda y, x: 2 / math.sqrt(math.pi) * exp(-x * x),     math=math.erf, vector=True, slope="finite")
-erfc = _special("erfc",                        lambda y, x: -2 / math.sqrt(math.pi) * exp(-x * x),    math=math.erfc, vector=True, slope="finite")
+erf = _special("erf",                          lambda y, x: 2 / math.sqrt(math.pi) * exp(-x * x),     math=math.erf, vector=True, slope="finite", least=same_sign)
+erfc = _special("erfc",                        lambda y, x: -2 / math.sqrt(math.pi) * exp(-x * x),    math=math.erfc, vector=True, slope="finite", least=ABOVE_ZERO)
 ndtr = _special("ndtr",                        lambda y, x: exp(-0.5 * x * x) / math.sqrt(2 * math.pi),
-                of_numbers=lambda x: 0.5 * erfc(-x / math.sqrt(2)), slope="finite")
+                of_numbers=lambda x: 0.5 * erfc(-x / math.sqrt(2)), slope="finite", least=ABOVE_ZERO)
 
 # ----------------------------------------------------------------------------------- gamma function
 
@@ -301,7 +302,7 @@ def _slope_of_log_ndtr(y, x):
 
 #                                              ∂y/∂x
 
-erfcx = _special("erfcx",                      lambda y, x: where(greater(_real(x), 50.0), 2 / math.sqrt(math.pi) * _tail(x, -1), 2 * x * y - 2 / math.sqrt(math.pi)))
+erfcx = _special("erfcx",                      lambda y, x: where(greater(_real(x), 50.0), 2 / math.sqrt(math.pi) * _tail(x, -1), 2 * x * y - 2 / math.sqrt(math.pi)), least=ABOVE_ZERO)
 dawsn = _special("dawsn",                      lambda y, x: _slope_of_dawsn(y, x))
 erfinv = _special("erfinv",                    lambda y, x: math.sqrt(math.pi) / 2 * exp(y * y))
 erfcinv = _special("erfcinv",                  lambda y, x: -math.sqrt(math.pi) / 2 * exp(y * y))
@@ -535,8 +536,8 @@ def log_logistic(x):
     return min(x, 0.0) - math.log1p(math.exp(-abs(x)))
 
 
-expit_record = _special("expit",               lambda y, x: y * (1 - y),        of_numbers=lambda x: expit_of_number(x), slope="finite")
-expit_of_number = _helper(expit, lambda: expit_record, vector="expit")
+expit_record = _special("expit",               lambda y, x: y * (1 - y),        of_numbers=lambda x: expit_of_number(x), slope="finite", least=ABOVE_ZERO)
+expit_of_number = _helper(expit, lambda: expit_record, vector="expit", least=ABOVE_ZERO)
 logit = _special("logit",                      lambda y, x: 1 / (x * (1 - x)),  of_numbers=lambda x: log(x) - log1p(-x))
 log_expit = _special("log_expit",              lambda y, x: expit_record(-x), of_numbers=lambda x: log_expit_of_number(x), slope="finite")
 log_expit_of_number = _helper(log_logistic, lambda: log_expit)

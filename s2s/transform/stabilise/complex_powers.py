@@ -39,11 +39,12 @@ from ...ir.builder import emit
 from ...ir.graph import MISSING, OPERATORS, Function, Op, Value, walk
 from ...ir.reemit import rebuild
 from ...ir.types import Scalar
-from ...ops.arrays.norms import is_never_negative, root
+from ...ops.arrays.norms import root
 from ...ops.core.control import if_
 from ...ops.core.elementwise import abs_, absolute, conjugate, imag, real
 from ...ops.core.raise_conditions import both, is_integral, is_less
 from ...ops.core.record import RECORDS
+from ...ops.core.signs import is_never_negative
 from ...ops.program.effects import Made, Plain, raise_record
 
 # ops that give a real number for a complex one, or would need a rule for complex numbers
