@@ -192,6 +192,49 @@ def test_what_is_written_to_slices_is_as_long_as_they_are(f, k, w):
     judge(f, (np.arange(6.0), np.array([1.0, 2.0, 4.0]), k, w))
 
 
+def whole_written(t, y):
+    t = t.copy()
+    t[:] = y[:-1]
+    return t
+
+
+def row_written(t, y):
+    rows = np.zeros((3, len(t)))
+    rows[1] = 2.0 * y[1:]
+    return rows
+
+
+def column_written(t, y):
+    rows = np.ones((len(t), 2))
+    rows[:, 0] = y[1:] * t[0]
+    return rows
+
+
+def written_or_else(t, y):
+    rows = np.zeros((3, len(t)))
+    try:
+        rows[1] = y[1:] * t[0]
+    except ValueError:
+        rows[0] = t * t
+    return rows
+
+
+def one_written_or_else(t, y):
+    one = np.zeros((2, len(t) - 3))
+    try:
+        one[1, :] = y[1:] * t[0]
+    except ValueError:
+        one[0] = t[0] ** 2
+    return one
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 6])
+@pytest.mark.parametrize("f", [whole_written, row_written, column_written, written_or_else,
+                               one_written_or_else], ids=lambda f: f.__name__)
+def test_only_what_is_written_may_have_length_one(f, count):
+    judge(f, (np.linspace(0.5, 1.5, 4), np.linspace(1.0, 2.0, count)))
+
+
 STACKS = {
     "of one": lambda a, b, k: np.linalg.solve(a, b[:, :1]),
     "sliced": lambda a, b, k: np.linalg.solve(a, b[:, :k]),

@@ -16,7 +16,7 @@ from .types import Array, Dim, Extent, List, Scalar, Tuple, Type, Unknown, join
 
 _stack: list[Builder] = []
 _watcher: Callable | None = None  # called with each op about to be emitted
-_met: list[tuple[Dim, Dim, bool]] = []  # the extents that its type requires to be equal
+_met: list[tuple[Dim, Dim, bool | str]] = []  # the extents that its type requires to be equal
 
 
 class Builder:
@@ -146,11 +146,11 @@ def fresh_extent(prefix: str = "d") -> Extent:
     return Extent(f"{prefix}{counter[0]}")
 
 
-def meet(a: Dim, b: Dim, broadcasts: bool = False) -> None:
+def meet(a: Dim, b: Dim, broadcasts: bool | str = False) -> None:
     """Record that the op emitted now raises unless these extents are equal, or one is 1 and it
-    broadcasts.
+    broadcasts: with "second", unless `b` is 1.
     """
-    if a == b or (broadcasts and 1 in (a, b)):
+    if a == b or (broadcasts and 1 in ((b,) if broadcasts == "second" else (a, b))):
         return
     if _watcher is not None:
         _met.append((a, b, broadcasts))
@@ -212,7 +212,7 @@ def emit(record, *inputs: Value, **attrs) -> Value | tuple[Value, ...]:
     return tuple(op.outputs) if several else op.output
 
 
-def _met_by(record, inputs: tuple, attrs: dict) -> tuple[tuple[Dim, Dim, bool], ...]:
+def _met_by(record, inputs: tuple, attrs: dict) -> tuple[tuple[Dim, Dim, bool | str], ...]:
     """Return the pairs of extents that this op requires to be equal."""
     builder = current()
     meetings, builder.meetings = builder.meetings, None

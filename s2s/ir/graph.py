@@ -104,13 +104,14 @@ class Block:
 class Meeting:
     """Two extents that an op on every path compares: the run raises if they are unequal.
 
-    With `broadcasts`, an extent of 1 fits any other.  A derivative may not need the op that
-    compares them: so this is checked on the arguments of a call, independently of what is computed.
+    With `broadcasts`, an extent of 1 fits any other, or only `b` does if it is "second": of what is
+    written into a place of extent `a`.  A derivative may not need the op that compares them: so
+    this is checked on the arguments of a call, independently of what is computed.
     """
 
     a: Dim
     b: Dim
-    broadcasts: bool
+    broadcasts: bool | str
     line: Line | None
     remedy: str = "pass arrays whose lengths go together"
 

@@ -62,6 +62,30 @@ def raised_here(x):
     return y * y
 
 
+@program(1.5, 1)
+@program(1.5, 2)
+@program(1.5, 3)
+def writes_as_many_as_there_are(x, n):
+    a = np.zeros(3)
+    try:
+        a[:2] = np.ones(n) * x
+    except ValueError:
+        a[0] = x * x
+    return np.sum(a * a)
+
+
+@program(1.5, 1, 5)
+@program(1.5, 2, 1)
+@program(1.5, 1, 1)
+def writes_into_a_row(x, n, m):
+    a = np.zeros((3, n))
+    try:
+        a[1] = np.ones(m) * x
+    except ValueError:
+        a[0] = x * x
+    return np.sum(a * a)
+
+
 def root(x):
     if x < 0:
         raise ValueError("negative")

@@ -122,7 +122,7 @@ def _check_fits(type: Type, dims: tuple) -> None:
         meet(m, 1)
     for m, n in zip(given[::-1], dims[::-1]):
         if m not in (1, n):
-            meet(n, m, broadcasts=may_be_one(n))
+            meet(n, m, broadcasts="second" if may_be_one(m) else False)
 
 
 def _shown(dims: tuple) -> str:

@@ -610,9 +610,10 @@ def unlike(n: Value, m: Value):
             else OPERATORS["not_equal"](n, m))
 
 
-def do_not_agree(n: Value, m: Value, broadcasts: bool):
-    """Whether axes of these lengths do not match; with `broadcasts` one may be 1."""
-    return all_of(unlike(n, m), *(differs(x, 1) for x in (n, m) if broadcasts))
+def do_not_agree(n: Value, m: Value, broadcasts: bool | str):
+    """Whether axes of these lengths do not match; with `broadcasts` one may be 1, or the second."""
+    return all_of(unlike(n, m), *(differs(x, 1) for x in (n, m)
+                                  if broadcasts and (x is m or broadcasts != "second")))
 
 
 def is_negative_count(n: Value):

@@ -49,7 +49,7 @@ def agreements(function: Function) -> list[Agreement]:
         texts = [f"{sides[0]} == {sides[1]}"]
         if m.broadcasts:
             texts += [f"{side} == 1"
-                      for side, d in zip(sides, (m.a, m.b))
+                      for side, d in list(zip(sides, (m.a, m.b)))[m.broadcasts == "second":]
                       if not isinstance(d, int) and d.may_be_one]
         found.append(Agreement(" or ".join(texts), tuple(sides), m.line, m.remedy))
     return found
