@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 from constructs import CASES
+from scipy import special, stats
 
+import s2s
 from s2s.front import build, parameters
 from s2s.ir.interpret import interpret
 from s2s.ir.types import Unknown
@@ -60,3 +62,27 @@ def test_unknown_types_compute_the_same(entry):
     function, args, _ = entry
     types = [Unknown(name) for name in names_for(function, args)]
     assert_same(run(function, types, args), function(*copied(args)))
+
+
+DIRECT = {
+    "logsumexp": (special.logsumexp, np.array([0.5, 1.0, 2.0])),
+    "softmax": (special.softmax, np.array([0.5, 1.0, 2.0])),
+    "a distribution's method": (stats.norm.logpdf, np.array([0.5, 1.0, 2.0])),
+    "another's": (stats.expon.logpdf, np.array([0.5, 1.0, 2.0])),
+    "cond": (np.linalg.cond, np.diag([1.0, 2.0, 4.0])),
+    "nanmedian": (np.nanmedian, np.array([0.5, np.nan, 2.0])),
+    "outer": (lambda x: np.outer(x, x), np.array([0.5, 1.0])),
+}
+
+
+@pytest.mark.parametrize("name", DIRECT)
+def test_a_library_function_means_the_same_by_itself_as_in_a_call(name):
+    f, x = DIRECT[name]
+    np.testing.assert_allclose(s2s.vmap(f)(np.stack([x, 2 * x])), np.stack([f(x), f(2 * x)]))
+    np.testing.assert_allclose(s2s.jacobian(f)(x), s2s.jacobian(lambda x: f(x))(x))
+
+
+def test_a_library_function_of_two_arrays_by_itself():
+    x = np.array([0.5, 1.0, 2.0])
+    found = s2s.vmap(np.cross)(np.stack([x, x]), np.stack([x[::-1], x]))
+    np.testing.assert_allclose(found, [np.cross(x, x[::-1]), np.zeros(3)])

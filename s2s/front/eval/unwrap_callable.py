@@ -25,6 +25,7 @@ from ..syntax.dependencies import Called, note_dependency
 from ..syntax.find_source import REMEDY, definition_of
 
 CACHED = type(functools.lru_cache(len))
+OF_LIBRARIES = (types.FunctionType, types.BuiltinFunctionType, type(np.sum), type(np.sin))
 SILENCED = np.errstate()(len).__code__  # code of the wrapper that np.errstate creates
 
 
@@ -93,6 +94,8 @@ def target_of(function: Callable) -> Target:
     match function:
         case types.FunctionType() if function.__code__ is SILENCED:
             return target_of(_without_errstate(function))
+        case types.FunctionType() | types.MethodType() if is_of_library(function):
+            return Target(stand_in(function))
         case types.FunctionType():
             return Target(function)
         case WithKeywords() | Checkpointed():
@@ -170,6 +173,8 @@ def signature_of(function: Callable) -> inspect.Signature:
     match function:
         case types.FunctionType() if function.__code__ is SILENCED:
             return signature_of(function.__wrapped__)
+        case types.FunctionType() | types.MethodType() if is_of_library(function):
+            return _of_code(stand_in(function))
         case types.FunctionType():
             return _of_code(function)
         case Checkpointed():
@@ -261,17 +266,28 @@ _stand_ins: dict[object, types.FunctionType] = {}  # of library functions, which
 
 
 def is_known(function) -> bool:
-    """Whether s2s has an op for `function`, `np.sin` for example."""
+    """Whether s2s has an op for `function`, `np.sin` for example, or may know what it computes."""
     try:
-        return (function in FUNCTIONS or function in RULES) and not isinstance(function, type)
+        return ((function in FUNCTIONS or function in RULES or is_of_library(function))
+                and not isinstance(function, type))
     except TypeError:
         return False
+
+
+def is_of_library(function) -> bool:
+    """Whether this is a function of NumPy's or SciPy's, or a method of a distribution of SciPy's:
+    it means the same as in a call (front/eval/apply.py), where most are known.
+    """
+    if isinstance(function, types.MethodType):
+        return (type(function.__self__).__module__ or "").startswith("scipy.stats.")
+    return (isinstance(function, OF_LIBRARIES)
+            and (function.__module__ or "").split(".")[0] in ("numpy", "scipy"))
 
 
 def stand_in(function: Callable) -> types.FunctionType:
     """`def sin(x): return function(x)`: a plain function around one without Python source."""
     kept = getattr(function, "__dict__", None)
-    if isinstance(kept, dict):
+    if isinstance(kept, dict) and not isinstance(function, types.MethodType):
         if "stand_in" not in kept:
             kept["stand_in"] = _made_stand_in(function)
         return kept["stand_in"]
