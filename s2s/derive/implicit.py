@@ -29,8 +29,9 @@ from ..front.domain.rule_closures import ClosedCallee, Group, closed_function
 from ..front.eval.apply import apply
 from ..front.eval.opaque_calls import foreign_inside
 from ..front.eval.python_builtins import BUILTINS
+from ..front.rules.call_custom import code_name
 from ..ir.builder import Builder, current
-from ..ir.graph import Block, Function, Value, identifier, walk
+from ..ir.graph import Block, Function, Value, walk
 from ..ir.reemit import emit_block
 from ..ir.types import FLOAT, Array, Scalar, Static, Tuple, Type, carries_derivative
 from ..ops.core.cast import float_
@@ -195,18 +196,12 @@ def emit_solve(frame, node, solve, function, start: Value, like: Type, inner: Ca
                               "is called as it is")
             raise
         if isinstance(like, Tuple):
-            raise frame.refuse(f"{name_of(solve, 'solve')}, which s2s does not read, solves for a "
-                               f"{like}", node, "let it solve for one number or array") from refused
+            raise frame.refuse(f"{code_name(solve, 'solve')}, which s2s does not read, solves for "
+                               f"a {like}", node,
+                               "let it solve for one number or array") from refused
         frame.restore(state)
         del current().block.ops[count:]
         return foreign_inside(solve, inner(), function, start, like, refused.message)
-
-
-def name_of(function, otherwise: str) -> str:
-    """Return the name by which generated code calls a user function; `otherwise` for a lambda."""
-    name = getattr(function, "__name__", None) or getattr(getattr(function, "node", function),
-                                                          "name", otherwise)
-    return identifier(name, otherwise)
 
 
 def values_like(leaves: Sequence[Value], name: str) -> list[Value]:
@@ -293,21 +288,21 @@ def root_inside(frame, node, f, initial_guess, solve, tangent_solve=None, has_au
     guess = stopped(frame.value(initial_guess))
     leaves, group, types = leaves_of(guess), Group(frame), []
     handed = f if handed is None else handed
-    root = ClosedCallee(name_of(solve, "solve"), leaves, group, frame.line(node), frame.source)
+    root = ClosedCallee(code_name(solve, "solve"), leaves, group, frame.line(node), frame.source)
     root.is_constant = False
 
     def function(params):
         start = tree_of(guess.type, iter(params))
         like = inexact(guess.type)
         found = emit_solve(frame, node, solve, handed, start, like,
-                           lambda: Inner(frame, node, handed, like, name_of(handed, "residual")))
+                           lambda: Inner(frame, node, handed, like, code_name(handed, "residual")))
         x, aux = split_aux(found, has_aux, frame, node)
         types[:] = [x.type, *([] if aux is None else [aux.type])]
         return [leaf for part in (x, aux) if part is not None for leaf in leaves_of(part)]
 
     root.add("function", leaves, function)
     call_it("root", root, "x0")
-    residual = Inner(frame, node, f, types[0], name_of(f, "residual"))
+    residual = Inner(frame, node, f, types[0], code_name(f, "residual"))
     if len(leaf_types(residual.y)) != residual.count:
         raise frame.refuse(f"f(x) is {residual.y}, and x is {types[0]}", node,
                            "let f return what is like x")
@@ -373,7 +368,7 @@ def linear_solve_inside(frame, node, matvec, b, solve, transpose_solve=None, sym
                     iter([float_(x) if not carries_derivative(x.type) else x
                           for x in leaves_of(b)]))
     leaves, group = leaves_of(b), Group(frame)
-    matrix = Inner(frame, node, matvec, b.type, name_of(matvec, "matvec"))
+    matrix = Inner(frame, node, matvec, b.type, code_name(matvec, "matvec"))
     if len(leaf_types(matrix.y)) != matrix.count:
         raise frame.refuse(f"matvec(x) is {matrix.y}, and b is {b.type}", node,
                            "let matvec return what is like b")
@@ -397,14 +392,14 @@ def linear_solve_inside(frame, node, matvec, b, solve, transpose_solve=None, sym
         call_it("linear_solve" if way is solve else "transpose_solve", made, "b")
         return made
 
-    name, count = name_of(solve, "solve"), len(leaves)
+    name, count = code_name(solve, "solve"), len(leaves)
     straight = system(solve, matvec, matrix, name)
     pairs = [(straight, matrix, straight if symmetric else None)]
     if transpose_solve is not None and not symmetric:
         other = matrix.transpose()
         transposed = system(transpose_solve, other.applied("vecmat"), other, f"{name}_transposed"
-                            if name_of(transpose_solve, "transpose_solve") == name
-                            else name_of(transpose_solve, "transpose_solve"))
+                            if code_name(transpose_solve, "transpose_solve") == name
+                            else code_name(transpose_solve, "transpose_solve"))
         pairs = [(straight, matrix, transposed), (transposed, other, straight)]
     for made, inner, turned in pairs:
         rules_of_system(made, inner, turned, count)

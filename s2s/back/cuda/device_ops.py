@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -16,11 +16,13 @@ from ...errors import UnsupportedError
 from ...ir.builder import emit
 from ...ir.graph import Op, Value
 from ...ir.types import INT, NONE, Array, Scalar, Type
+from ...ops.arrays.reshape import only
 from ...ops.core import elementwise as ew
 from ...ops.core.cast import bool_, float_
 from ...ops.core.define_elementwise import IN_MATH
 from ...ops.core.elementwise import select
 from ...ops.core.record import Record, value
+from ..syntax.ast_builders import dotted_call
 
 # ----------------------------------------------------------------------- ops that only kernels have
 
@@ -35,22 +37,14 @@ given = Record("given", evaluate=None, infer=_infer_given,
                                                     [ast.Constant(key)], []))
 
 
-def _call(name: str, *args: ast.expr) -> ast.expr:
-    return ast.Call(ast.parse(name, mode="eval").body, list(args), [])
-
-
-def _tuple(indices: Sequence[ast.expr]) -> ast.expr:
-    return indices[0] if len(indices) == 1 else ast.Tuple(list(indices), ast.Load())
-
-
 # a thread's own memory
 lane_row = Record("lane row", evaluate=None,
                   infer=lambda a, i: Array(a.type.dtype, a.type.dims[1:]),
                   syntax=lambda a, i: ast.Subscript(a, i, ast.Load()))
 atomic_add = Record("atomic add", evaluate=None, infer=lambda a, v, *index: NONE, pure=False,
-                    syntax=lambda a, v, *index: _call("cuda.atomic.add", a, _tuple(index), v))
+                    syntax=lambda a, v, *index: dotted_call("cuda.atomic.add", a, only(index), v))
 atomic_max = Record("atomic max", evaluate=None, infer=lambda a, v: NONE, pure=False,
-                    syntax=lambda a, v: _call("cuda.atomic.max", a, ast.Constant(0), v))
+                    syntax=lambda a, v: dotted_call("cuda.atomic.max", a, ast.Constant(0), v))
 
 # ------------------------------------------------------------------------------ spelling of numbers
 

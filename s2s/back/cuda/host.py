@@ -20,11 +20,13 @@ from ...ir.builder import Builder, at, emit
 from ...ir.graph import MISSING, Block, Function, Op, Value, free_values, walk
 from ...ir.reemit import emit_op
 from ...ir.types import INT, NONE, Array, Scalar, Tape, Type
+from ...ops.arrays.reshape import only
 from ...ops.core.control import at_least_zero, for_loop, if_, undefined, while_loop
 from ...ops.core.record import Record, constant, value
 from ...ops.core.shape import length
 from ..print.insert_copies import insert_copies
 from ..print.printer import Module, definition
+from ..syntax.ast_builders import call, dotted_call
 from ..syntax.unparse import Unparser
 from .kernel import CUDA_NAMES, THREADS, Kernel, parallel_kernel, single_kernel
 from .thread_body import arrays_made, lengths_outside
@@ -149,19 +151,11 @@ def _np_dtype(dtype: str) -> ast.expr:
     return ast.parse(f"np.{dtype if dtype != 'bool' else 'bool_'}", mode="eval").body
 
 
-def _shape(lengths: Sequence[ast.expr]) -> ast.expr:
-    return lengths[0] if len(lengths) == 1 else ast.Tuple(list(lengths), ast.Load())
-
-
-def _call(name: str, *args: ast.expr) -> ast.expr:
-    return ast.Call(ast.parse(name, mode="eval").body, list(args), [])
-
-
 def _allocation(*lengths: ast.expr, type: Array, zero: bool) -> ast.expr:
     dtype = [] if type.dtype == "float64" else [_np_dtype(type.dtype)]
     if zero:
-        return _call("cuda.to_device", _call("np.zeros", _shape(lengths), *dtype))
-    return _call("cuda.device_array", _shape(lengths), *dtype)
+        return dotted_call("cuda.to_device", dotted_call("np.zeros", only(lengths), *dtype))
+    return dotted_call("cuda.device_array", only(lengths), *dtype)
 
 
 def _launch(blocks: ast.expr, *args: ast.expr, kernel: str, single: bool) -> ast.expr:
@@ -174,16 +168,16 @@ def _launch(blocks: ast.expr, *args: ast.expr, kernel: str, single: bool) -> ast
 device_array = Record("device array", evaluate=None, pure=False, syntax=_allocation,
                       infer=lambda *lengths, type, zero: type)
 device_copy = Record("device copy", evaluate=None, pure=False, infer=lambda x: x.type,
-                     syntax=lambda x: _call("copy_of", x))
+                     syntax=lambda x: call("copy_of", x))
 element = Record("element", evaluate=None, pure=False, infer=lambda x, *index, type: type,
-                 syntax=lambda x, *index, type: ast.Subscript(x, _shape(index), ast.Load()))
+                 syntax=lambda x, *index, type: ast.Subscript(x, only(index), ast.Load()))
 blocks_of = Record("blocks of", evaluate=None,
-                   infer=lambda n: INT, syntax=lambda n: _call("blocks_of", n))
+                   infer=lambda n: INT, syntax=lambda n: call("blocks_of", n))
 launch = Record("launch", evaluate=None, pure=False,
                 infer=lambda blocks, *args, kernel, single: NONE, syntax=_launch)
 add_up = Record("add up", evaluate=None, pure=False, infer=lambda parts, *, type: type,
                 syntax=lambda parts, *, type: (
-                    _call("add_up", parts) if type.dtype.startswith("float")
+                    call("add_up", parts) if type.dtype.startswith("float")
                     else _call_method(_call_method(parts, "copy_to_host"), "sum")))
 
 
@@ -194,8 +188,8 @@ def _on_host(op: Op) -> Record:
                   for a, x in zip(args, op.inputs)]
         result = op.record.syntax(*copies, **attrs)
         if isinstance(op.output.type, Array):
-            return _call("cuda.to_device", _call("np.ascontiguousarray", result) if op.record.views
-                         else result)
+            return dotted_call("cuda.to_device", dotted_call("np.ascontiguousarray", result)
+                               if op.record.views else result)
         return result
 
     return Record(f"{op.name} on the host", evaluate=None, pure=False, syntax=syntax,

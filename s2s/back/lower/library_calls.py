@@ -43,6 +43,7 @@ from ...ops.program.list_ops import (
 )
 from ...ops.program.opaque_call import called, foreign, functions_in, objects_named
 from ...ops.program.outside_writes import write_outside
+from ..syntax.ast_builders import call
 from ..syntax.unparse import expression_text
 
 numba, scipy = later("numba"), later("scipy")
@@ -168,16 +169,12 @@ class Formats(ast.NodeTransformer):
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.FormattedValue:
         self.generic_visit(node)
         shown = (node.value if node.conversion == -1
-                 else _call({"s": "str", "r": "repr", "a": "ascii"}[chr(node.conversion)],
+                 else call({"s": "str", "r": "repr", "a": "ascii"}[chr(node.conversion)],
                             node.value))
         spec = node.format_spec
         if spec is not None and all(isinstance(part, ast.Constant) for part in spec.values):
             spec = ast.Constant("".join(part.value for part in spec.values))
-        return ast.FormattedValue(shown if spec is None else _call("format", shown, spec), -1, None)
-
-
-def _call(name: str, *args: ast.expr) -> ast.Call:
-    return ast.Call(ast.Name(name, ast.Load()), list(args), [])
+        return ast.FormattedValue(shown if spec is None else call("format", shown, spec), -1, None)
 
 
 def print_operand(name: str, x: Value, k: int, op: Op) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from ...errors import Line
 from ...ir.graph import MISSING, Block, Op, Value
 from ...ir.types import Array, List, Scalar, Tape, Type
-from ...ops.arrays.index_pattern import index_syntax
+from ...ops.arrays.index_pattern import index_operands, index_syntax
 from ...ops.core.control import tape_len, tape_source
 from ...ops.core.record import Record
 from ...ops.program.list_ops import list_zeros
@@ -259,7 +259,7 @@ class Writer:
                 p == "i"
                 and not isinstance(x.type, Scalar)
                 and getattr(x.type, "dtype", None) != "bool"
-                for p, x in _operand_kinds(pattern, operands)
+                for p, x in index_operands(pattern, operands)
             )
         ):
             function = ast.Attribute(
@@ -399,16 +399,6 @@ def _as_argument(index: ast.expr) -> ast.expr:
         case ast.Tuple(entries):
             return ast.Tuple([_as_argument(entry) for entry in entries], ast.Load())
     return index
-
-
-def _operand_kinds(pattern, operands):
-    """Each index entry that is an operand of its own, with the operand."""
-    rest = list(operands)
-    for p in pattern:
-        if p == "i":
-            yield p, rest.pop(0)
-        elif isinstance(p, str):
-            del rest[: p.count("x")]
 
 
 # -------------------------------------------------------------------------------------------- loops

@@ -31,6 +31,16 @@ def do(value: ast.expr) -> ast.stmt:
     return ast.Expr(value)
 
 
+def call(name: str, *args: ast.expr) -> ast.Call:
+    """`name(*args)`, of a function with a plain name."""
+    return ast.Call(ast.Name(name, ast.Load()), list(args), [])
+
+
+def dotted_call(name: str, *args: ast.expr) -> ast.Call:
+    """`name(*args)`, of a function of a module: `np.zeros`."""
+    return ast.Call(ast.parse(name, mode="eval").body, list(args), [])
+
+
 def method_call(name: str, method: str, *args: ast.expr) -> ast.expr:
     return ast.Call(ast.Attribute(ast.Name(name, ast.Load()), method, ast.Load()), list(args), [])
 

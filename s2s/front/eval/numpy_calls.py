@@ -26,6 +26,7 @@ from ..values.lists import is_list, new_list
 from ..values.numpy_writes import write_out
 from .apply import apply, in_place, operate
 from .python_builtins import BUILTINS
+from .sequence_calls import inlined
 
 
 def _run(frame: Frame, node, function: Callable, *args):
@@ -733,11 +734,6 @@ def _numbers(frame: Frame, node, multi_index, dims):
     return total
 
 
-def _plainly(function: Callable) -> Callable:
-    return lambda frame, node, *args, **keywords: in_place(
-        frame, function, list(args), keywords, node, current().line)
-
-
 def _with_dtypes(ufunc: np.ufunc, function: Callable) -> Callable:
     """A function of the library whose results have the dtypes that NumPy's function gives them: of
     half precision, of small integers, of truth values.
@@ -781,32 +777,32 @@ BUILTINS.update({
     np.polyval: _polynomial(library.polynomial, "c"),
     np.unravel_index: _places,
     np.ravel_multi_index: _numbers,
-    np.divmod: _plainly(library.quotient_and_rest),
-    np.float_power: _plainly(library.float_power),
+    np.divmod: inlined(library.quotient_and_rest),
+    np.float_power: inlined(library.float_power),
     np.ldexp: _with_dtypes(np.ldexp, library.scaled),
     np.modf: _with_dtypes(np.modf, library.fraction_and_whole),
-    np.diagflat: _plainly(library.diagonal_matrix),
-    np.tril_indices_from: _plainly(library.lower_indices),
-    np.triu_indices_from: _plainly(library.upper_indices),
-    np.diag_indices_from: _plainly(library.diagonal_indices),
-    np.nanmedian: _plainly(library.nanmedian),
-    np.nanquantile: _plainly(library.nanquantile),
-    np.nanpercentile: _plainly(library.nanpercentile),
-    np.nanargmax: _plainly(library.place_of_greatest),
-    np.nanargmin: _plainly(library.place_of_least),
-    np.broadcast_arrays: _plainly(library.broadcast),
-    np.polyadd: _plainly(library.sum_of_polynomials),
+    np.diagflat: inlined(library.diagonal_matrix),
+    np.tril_indices_from: inlined(library.lower_indices),
+    np.triu_indices_from: inlined(library.upper_indices),
+    np.diag_indices_from: inlined(library.diagonal_indices),
+    np.nanmedian: inlined(library.nanmedian),
+    np.nanquantile: inlined(library.nanquantile),
+    np.nanpercentile: inlined(library.nanpercentile),
+    np.nanargmax: inlined(library.place_of_greatest),
+    np.nanargmin: inlined(library.place_of_least),
+    np.broadcast_arrays: inlined(library.broadcast),
+    np.polyadd: inlined(library.sum_of_polynomials),
     np.polysub: _polynomial_difference,
-    np.polymul: _plainly(library.product_of_polynomials),
-    np.polyder: _plainly(library.derivative_of_polynomial),
-    np.polyint: _plainly(library.integral_of_polynomial),
+    np.polymul: inlined(library.product_of_polynomials),
+    np.polyder: inlined(library.derivative_of_polynomial),
+    np.polyint: inlined(library.integral_of_polynomial),
     np.poly: _polynomial_of_roots,
-    np.linalg.matrix_rank: _plainly(library.matrix_rank),
-    np.hanning: _plainly(library.hanning),
-    np.hamming: _plainly(library.hamming),
-    np.blackman: _plainly(library.blackman),
-    np.bartlett: _plainly(library.bartlett),
-    np.kaiser: _plainly(library.kaiser),
+    np.linalg.matrix_rank: inlined(library.matrix_rank),
+    np.hanning: inlined(library.hanning),
+    np.hamming: inlined(library.hamming),
+    np.blackman: inlined(library.blackman),
+    np.bartlett: inlined(library.bartlett),
+    np.kaiser: inlined(library.kaiser),
     np.r_: _joined_rows,
     np.c_: _joined_columns,
     np.mgrid: _grid,
@@ -817,7 +813,7 @@ BUILTINS.update({
     np.shape: _of_array(np.shape),
     np.zeros_like: _of_array(np.zeros_like),
     np.ones_like: _of_array(np.ones_like),
-    np.array_equiv: _plainly(library.equivalent),
+    np.array_equiv: inlined(library.equivalent),
     np.block: _block,
     np.indices: _indices,
     np.fromfunction: _from_function,
@@ -829,14 +825,14 @@ BUILTINS.update({
     np.linalg.pinv: _of_each(np.linalg.pinv, library.pseudo_inverses_of_each),
     np.linalg.qr: _qr,
     np.linalg.cholesky: _cholesky,
-    np.linalg.tensorsolve: _plainly(library.solution_of_tensors),
-    np.linalg.tensorinv: _plainly(library.inverse_of_tensor),
+    np.linalg.tensorsolve: inlined(library.solution_of_tensors),
+    np.linalg.tensorinv: inlined(library.inverse_of_tensor),
     np.rollaxis: _rolled,
     np.gradient: _gradient,
     np.vander: _vander,
     np.choose: _choose,
     np.roots: _roots,
-    np.resize: _plainly(library.resized),
+    np.resize: inlined(library.resized),
     np.einsum: _einsum,
     np.ndarray: _empty,
     np.linalg.svd: _svd,
@@ -858,7 +854,7 @@ for _module, _name, _function in [("polynomial", "polyval", library.polynomial_r
 for _name, _function in [("matrix_norm", library.matrix_norm),
                          ("vector_norm", library.vector_norm)]:
     if hasattr(np.linalg, _name):  # since NumPy 2
-        BUILTINS[getattr(np.linalg, _name)] = _plainly(_function)
+        BUILTINS[getattr(np.linalg, _name)] = inlined(_function)
 for _name, _function in [("vecdot", library.dots_of_rows),
                          ("matvec", library.products_with_vectors),
                          ("vecmat", library.vectors_times_matrices)]:
@@ -872,7 +868,7 @@ for _name, _function in [("cross", np.cross), ("matmul", np.matmul),
 if hasattr(np.linalg, "trace"):
     BUILTINS.update({np.linalg.trace: _trace, np.linalg.diagonal: _diagonal})
 if hasattr(np, "fix"):  # named trunc in later NumPys
-    BUILTINS[np.fix] = _plainly(library.truncated)
+    BUILTINS[np.fix] = inlined(library.truncated)
 BUILTINS.update(
     {f: _list_of(f)
      for f in (np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit)})

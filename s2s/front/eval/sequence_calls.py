@@ -54,6 +54,12 @@ def call_library(frame: Frame, node, function: Callable, *args):
     return in_place(frame, function, list(args), {}, node, current().line)
 
 
+def inlined(function: Callable) -> Callable:
+    """The meaning of a function that a function of library/ stands for, with all its arguments."""
+    return lambda frame, node, *args, **keywords: in_place(
+        frame, function, list(args), keywords, node, current().line)
+
+
 def as_sequence(frame: Frame, node, source=()):
     """The members of an iterable as a binding with a length: a list, a tuple, an array."""
     if isinstance(source, Generator):
@@ -655,12 +661,6 @@ def _running(function: Callable) -> Callable:
     return accumulate
 
 
-def _heap(meaning: Callable) -> Callable:
-    """A function of heapq, with the order of items that CPython's has."""
-    return lambda frame, node, *args, **keywords: in_place(
-        frame, meaning, list(args), keywords, node, current().line)
-
-
 BUILTINS.update({
     **OPERATORS, library.finite_sum: _finite_sum,
     library.by_keys: _by_keys,
@@ -708,13 +708,13 @@ BUILTINS.update({
         frame, node, library.selected, xs, s),
     np.fromiter: lambda frame, node, xs, dtype=float, count=-1: apply(
         frame, np.array, [as_sequence(frame, node, xs)], {"dtype": dtype}, node),
-    heapq.heappush: _heap(library.heap_push),
-    heapq.heappop: _heap(library.heap_pop),
-    heapq.heapify: _heap(library.heap_make),
-    heapq.heapreplace: _heap(library.heap_replace),
-    heapq.heappushpop: _heap(library.heap_push_pop),
-    heapq.nlargest: _heap(library.largest),
-    heapq.nsmallest: _heap(library.smallest),
+    heapq.heappush: inlined(library.heap_push),
+    heapq.heappop: inlined(library.heap_pop),
+    heapq.heapify: inlined(library.heap_make),
+    heapq.heapreplace: inlined(library.heap_replace),
+    heapq.heappushpop: inlined(library.heap_push_pop),
+    heapq.nlargest: inlined(library.largest),
+    heapq.nsmallest: inlined(library.smallest),
     np.add.reduce: _as(np.sum),
     np.multiply.reduce: _as(np.prod),
     np.maximum.reduce: _as(np.max),

@@ -402,7 +402,7 @@ class RuledCallee:
         return argument_names(self.custom.function, len(self.arguments))[k]
 
     def wrong(self, kind: str, rule: Callable, message: str) -> TypeMismatchError:
-        name = called_rule(rule, kind)
+        name = code_name(rule, kind)
         remedy = {
             "jvp": "return (y, y_dot)",
             "fwd": "return (y, residuals)",
@@ -459,7 +459,7 @@ class RuledCallee:
     def unlike(self, x: Value, type: Type, rule: Callable, what: str,
                respect: str) -> TypeMismatchError:
         """The error for a rule that returns `x` for a value of this type."""
-        name = called_rule(rule, "")
+        name = code_name(rule, "")
         return TypeMismatchError(
             f"the rule {name and name + ' '}of {self.name} gives {what} as {x.type}, where {type} "
             "is needed",
@@ -498,9 +498,10 @@ def without_defaults(rule: Callable) -> Callable:
     return given
 
 
-def called_rule(rule, otherwise: str) -> str:
-    name = (getattr(rule, "__name__", None)
-            or getattr(getattr(rule, "node", rule), "name", otherwise))
+def code_name(function, otherwise: str) -> str:
+    """The name by which generated code calls a user's function; `otherwise` for a lambda."""
+    name = (getattr(function, "__name__", None)
+            or getattr(getattr(function, "node", function), "name", otherwise))
     return identifier(name, otherwise)
 
 

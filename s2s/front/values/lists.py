@@ -17,6 +17,7 @@ from ...ir.builder import current
 from ...ir.graph import OPERATORS, Value
 from ...ir.types import UNDEFINED, Array, List, Scalar, Tuple, Unknown
 from ...ops.core.control import tape_len, tape_pop, tape_push
+from ...ops.core.define_elementwise import is_none
 from ...ops.core.record import RECORDS, value
 from ...ops.program import list_ops as ops
 from ..domain.frame import ExceptionObject, Frame
@@ -237,7 +238,7 @@ def _put_slice(frame: Frame, xs: Cell, items: tuple | None, key: slice, new) -> 
             _not_run_over(frame, xs, None)
         frame.write(xs, tuple(changed))
         return
-    if not (_is_none(key.step)
+    if not (is_none(key.step)
             or frame.is_static(key.step) and frame.static(key.step, "a step") == 1):
         raise frame.refuse("writing into a slice of a list, with a step,", None,
                            "write the items one by one, or use an array")
@@ -248,7 +249,7 @@ def _put_slice(frame: Frame, xs: Cell, items: tuple | None, key: slice, new) -> 
     more = new if isinstance(new, Cell) else new_list(frame, members)
     content, added = as_list(frame, xs), as_list(frame, more)
     hold_items(frame, xs, more)
-    lo, hi = (None if _is_none(b) else frame.value(b) for b in bounds[:2])
+    lo, hi = (None if is_none(b) else frame.value(b) for b in bounds[:2])
     parts = [added]
     if lo is not None:
         parts.insert(0, ops.list_slice(content, lo, flags=(False, True, False)))
@@ -332,8 +333,8 @@ def _slice(frame: Frame, xs: Cell, items: tuple | None, key: slice) -> Cell:
     if items is not None and all(map(frame.is_static, bounds)):
         return new_list(frame, items[slice(*(frame.static(b, "a bound") for b in bounds))])
     content = as_list(frame, xs)
-    given = [frame.value(b) for b in bounds if not _is_none(b)]
-    flags = tuple(not _is_none(b) for b in bounds)
+    given = [frame.value(b) for b in bounds if not is_none(b)]
+    flags = tuple(not is_none(b) for b in bounds)
     return sharing_items(frame, xs, ops.list_slice(content, *given, flags=flags))
 
 
@@ -349,10 +350,6 @@ def sharing_items(frame: Frame, xs: Cell, content: Value) -> Cell:
 def holds_shared(type) -> bool:
     """Whether values of this type may share memory."""
     return is_shared(type) or isinstance(type, Tuple) and any(map(holds_shared, type.items))
-
-
-def _is_none(bound) -> bool:
-    return bound is None or isinstance(bound, Value) and bound.constant is None
 
 
 # ------------------------------------------------------------------------------------------ methods

@@ -10,7 +10,7 @@ from ...ir.graph import Value
 from ...ir.types import Array, List, Scalar, Tuple, Unknown
 from ...ops.arrays.create import array
 from ...ops.arrays.index import getitem, setitem, within
-from ...ops.arrays.index_pattern import is_advanced, parse_index
+from ...ops.arrays.index_pattern import index_operands, is_advanced, parse_index
 from ...ops.core.control import if_, item
 from ...ops.core.record import FUNCTIONS, value
 from ...ops.core.shape import length
@@ -97,7 +97,7 @@ def _take_from_array(frame: Frame, base: Cell, key):
             result = _read_part(frame, cell, *index)
     if not is_shared(result.type) and ... not in pattern:  # x[..., 0] is a view even of one number
         return frame.wrap(result)
-    if any(isinstance(x.type, Unknown) for p, x in _integers(pattern, operands)):
+    if any(isinstance(x.type, Unknown) for p, x in index_operands(pattern, operands)):
         return frame.heap.new(result, cell.family())  # an array index copies, an integer views
     if is_advanced(pattern, operands) or base.flat:
         return frame.heap.new(result)
@@ -369,16 +369,6 @@ def _part(frame: Frame, part):
             raise TypeMismatchError("a float as an index",
                                     current().line, "index with integers, slices or arrays")
     return frame.value(part)
-
-
-def _integers(pattern, operands):
-    """The integer operands of an index."""
-    rest = list(operands)
-    for p in pattern:
-        if p == "i":
-            yield p, rest.pop(0)
-        elif isinstance(p, str):
-            del rest[:p.count("x")]
 
 
 def _compose_view_index(frame: Frame, cell: Cell, pattern, operands):

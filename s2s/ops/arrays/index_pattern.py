@@ -12,7 +12,7 @@ and the operands it consumes, in order.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -48,6 +48,11 @@ def paired(pattern: Pattern, operands):
             yield p, tuple(rest.pop(0) if c == "x" else None for c in p)
         else:
             yield p, None
+
+
+def index_operands(pattern: Pattern, operands) -> Iterator[tuple[str, Value]]:
+    """The entries that are one operand, an integer or an array, with it: not slices."""
+    return ((p, x) for p, x in paired(pattern, operands) if p == "i")
 
 
 def expand(pattern: Pattern, rank: int) -> Pattern:

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ...back.syntax.ast_builders import call
 from ...check_flags import is_requested
 
 STOP, REMEMBER, BEFORE, RESULT = "__s2s_stop", "__s2s_remember", "__s2s_before", "__s2s_result"
@@ -61,16 +62,12 @@ class Trap(ast.NodeTransformer):
         """
         elements = [ast.unparse(target)] if isinstance(target, ast.Subscript) else []
         names = elements or [n.id for n in ast.walk(target) if isinstance(n, ast.Name)]
-        here = _call(LOCALS)
+        here = call(LOCALS)
         remember = ast.Assign([ast.Name(BEFORE, ast.Store())],
-                              _call(REMEMBER, here, *map(ast.Constant, elements)))
-        stop = ast.Expr(_call(STOP, ast.Constant(ast.unparse(node)), ast.Constant(tuple(names)),
+                              call(REMEMBER, here, *map(ast.Constant, elements)))
+        stop = ast.Expr(call(STOP, ast.Constant(ast.unparse(node)), ast.Constant(tuple(names)),
                               here, ast.Name(BEFORE, ast.Load())))
         return [ast.copy_location(remember, node), node, ast.copy_location(stop, node)]
-
-
-def _call(name: str, *args: ast.expr) -> ast.expr:
-    return ast.Call(ast.Name(name, ast.Load()), list(args), [])
 
 
 def remember(names: dict, *elements: str) -> dict:
