@@ -46,6 +46,8 @@ from ..core.record import (
     define,
     dims_of,
     dtype_of,
+    no_jvp,
+    no_vjp,
     numpy_function,
     rank,
     static,
@@ -111,14 +113,6 @@ def _unless_float64(dtype: str) -> list[ast.expr]:
     return [] if dtype == "float64" else [dtype_syntax(dtype)]
 
 
-def _no_vjp(bar, y, *inputs, **attrs) -> tuple:
-    return (None,) * len(inputs)
-
-
-def _no_jvp(dots, y, *inputs, **attrs) -> None:
-    return None
-
-
 def _filled(name: str, function: Callable, **facts) -> Record:
     return define(
         name,  # (*extents): as np.zeros(extents, dtype)
@@ -126,7 +120,7 @@ def _filled(name: str, function: Callable, **facts) -> Record:
         infer=lambda *extents, dtype: shaped(dtype, extents),
         syntax=lambda *extents, dtype: numpy_call(name, _shape_syntax(extents),
                                                   *_unless_float64(dtype)),
-        vjp=_no_vjp, jvp=_no_jvp, cheap=name != "empty", raises=raise_conditions.COUNTS,
+        vjp=no_vjp, jvp=no_jvp, cheap=name != "empty", raises=raise_conditions.COUNTS,
         allocates=0, **facts)
 
 
@@ -152,7 +146,7 @@ full_record = define(
     evaluate=lambda v, *extents: np.full(_shape(extents), v),
     infer=_infer_full,
     syntax=lambda v, *extents: numpy_call("full", _shape_syntax(extents), v),
-    vjp=lambda bar, y, v, *extents: (like_operand(sum_to(bar, v), v), *_no_vjp(bar, y, *extents)),
+    vjp=lambda bar, y, v, *extents: (like_operand(sum_to(bar, v), v), *no_vjp(bar, y, *extents)),
     linear=(0,), cheap=True, raises=raise_conditions.COUNTS_AFTER_ONE, moves=(0,),
     batch=_batch_full, allocates=1)
 
@@ -220,7 +214,7 @@ def _like(name: str, function: Callable, **facts) -> Record:
                                   if isinstance(x.type, Scalar) else None),
         syntax=lambda x, *, dtype: numpy_call(name, x,
                                               *([] if dtype is None else [dtype_syntax(dtype)])),
-        vjp=_no_vjp, jvp=_no_jvp, depends=nothing, batch=on_all_lanes, same_shape=0, **facts)
+        vjp=no_vjp, jvp=no_jvp, depends=nothing, batch=on_all_lanes, same_shape=0, **facts)
 
 
 ones_like_record = _like("ones_like", np.ones_like, fill=1)
@@ -433,7 +427,7 @@ eye_record = define(
     "eye",
     evaluate=lambda n, m, *, k, dtype: np.eye(n, m, k, dtype),
     infer=lambda n, m, *, k, dtype: Array(dtype, (extent_of(n), extent_of(m))),
-    syntax=_eye_syntax, vjp=_no_vjp, jvp=_no_jvp, cheap=True, raises=raise_conditions.COUNTS,
+    syntax=_eye_syntax, vjp=no_vjp, jvp=no_jvp, cheap=True, raises=raise_conditions.COUNTS,
     exact=True)
 
 

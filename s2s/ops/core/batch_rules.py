@@ -22,7 +22,18 @@ from ...ir.graph import MISSING, Value
 from ...ir.types import NONE, Scalar
 from .axis_numbers import normal_axes
 from .dependence_rules import anything
-from .record import FUNCTIONS, RECORDS, Record, define, dtype_of, rank, shared, value
+from .record import (
+    FUNCTIONS,
+    RECORDS,
+    Record,
+    define,
+    dtype_of,
+    no_jvp,
+    no_vjp,
+    rank,
+    shared,
+    value,
+)
 
 # ------------------------------------------------------------------------------------------- lanes
 
@@ -56,7 +67,7 @@ same_lanes = define(
     "same_lanes", evaluate=check_lanes, infer=lambda n, m: NONE, helper=check_lanes, pure=False,
     fold=lambda n, m: value(None)
         if n is m or n.constant is not MISSING and n.constant == m.constant else None,
-    vjp=lambda bar, y, n, m: (None, None), jvp=lambda dots, y, n, m: None,
+    vjp=no_vjp, jvp=no_jvp,
     syntax=lambda n, m: ast.Call(ast.Name("check_lanes", ast.Load()), [n, m], []), depends=anything)
 
 

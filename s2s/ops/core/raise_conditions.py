@@ -32,7 +32,7 @@ import numpy as np
 from ...ir.builder import Builder, not_watched
 from ...ir.graph import MISSING, OPERATORS, Block, Value
 from ...ir.types import Array, Scalar
-from .record import FUNCTIONS, RECORDS, define, value
+from .record import FUNCTIONS, RECORDS, define, no_jvp, no_vjp, value
 
 
 @dataclass(frozen=True)
@@ -348,7 +348,7 @@ overflows_record = define(
     infer=lambda *xs, function: Scalar("bool", weak=True), elementwise=True, cheap=True,
     syntax=lambda *xs, function: ast.Call(ast.Name("overflows", ast.Load()),
                                           [_spelled(function), *xs], []), helper=overflows,
-    vjp=lambda bar, y, *xs, function: (None,) * len(xs), jvp=lambda dots, y, *xs, function: None,
+    vjp=no_vjp, jvp=no_jvp,
     raises=(Raises(None, lambda *xs, function: None,
                    natively=lambda y, *xs, function: y if any(map(is_complex, xs)) else None),))
 

@@ -27,7 +27,7 @@ from ...ir.graph import MISSING, Op, Value
 from ...ir.types import Array, Scalar, Static, Type, Unknown, is_inexact
 from ...lazy_import import Meanings
 
-# for what only they tell
+# the remedy for what only the arguments of a call decide
 WITH_ARGUMENTS = "call it first, or ask with arguments: .lower(*args).source"
 ALL = range(sys.maxsize)  # inputs of an op of any number of them
 RECORDS: dict[str, Record] = {}
@@ -281,6 +281,15 @@ def lowers(*records: Record, cuda: Callable | None = None) -> Callable:
         return rule
 
     return attach
+
+
+def no_vjp(bar, y, *inputs, **attrs) -> tuple:
+    """The `vjp` of an op whose result has derivative 0 by all inputs."""
+    return (None,) * len(inputs)
+
+
+def no_jvp(dots, y, *inputs, **attrs) -> None:
+    """The `jvp` of an op whose result has derivative 0 by all inputs."""
 
 
 def becomes(record: Record) -> Callable:

@@ -6,7 +6,7 @@ from ...ir.graph import Value
 from ...ir.types import Tuple
 from .batch_rules import on_all_lanes
 from .control import item, packed
-from .record import define, numpy_function
+from .record import define, no_jvp, no_vjp, numpy_function
 
 barrier = define(
     "stop_gradient",
@@ -14,8 +14,8 @@ barrier = define(
     infer=lambda x: x.type,
     fold=lambda x: x if x.op is not None and x.op.record is barrier else None,
     partials=(None,),
-    vjp=lambda bar, y, x: (None,),
-    jvp=lambda dots, y, x: None,
+    vjp=no_vjp,
+    jvp=no_jvp,
     syntax=lambda x: x,
     cheap=True,
     views=(0,),
@@ -43,8 +43,8 @@ aside = define(
     evaluate=lambda x: x,
     infer=lambda x: x.type,
     partials=(None,),
-    vjp=lambda bar, y, x: (None,),
-    jvp=lambda dots, y, x: None,
+    vjp=no_vjp,
+    jvp=no_jvp,
     syntax=lambda x: x,
     cheap=True,
     views=(0,),

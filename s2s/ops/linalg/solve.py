@@ -20,7 +20,16 @@ from ..core.chain_rule import like_operand
 from ..core.dependence_rules import anything, follows, per_matrix, spread_as
 from ..core.elementwise import conjugate
 from ..core.raise_conditions import Raises
-from ..core.record import broadcast_dims, define, dtype_of, numpy_function, rank, value
+from ..core.record import (
+    broadcast_dims,
+    define,
+    dtype_of,
+    no_jvp,
+    no_vjp,
+    numpy_function,
+    rank,
+    value,
+)
 from ..core.shape import length, shaped_like, sum_to
 
 
@@ -268,8 +277,8 @@ def _question(function: Callable):
         infer=lambda a: BOOL,
         syntax=lambda a: ast.Call(ast.Name(function.__name__, ast.Load()), [a], []),
         helper=function,
-        vjp=lambda bar, y, a: (None,),
-        jvp=lambda dots, y, a: None,
+        vjp=no_vjp,
+        jvp=no_jvp,
         depends=anything,
     )
 

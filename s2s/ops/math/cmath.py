@@ -16,7 +16,7 @@ from ..core import raise_conditions
 from ..core.cast import astype
 from ..core.chain_rule import elementwise_jvp, elementwise_vjp
 from ..core.define_elementwise import IN_MATH
-from ..core.record import RECORDS, Record, define, dtype_of, numpy_function, value
+from ..core.record import RECORDS, Record, define, dtype_of, no_jvp, no_vjp, numpy_function, value
 
 
 def _infer(result: Scalar):
@@ -63,7 +63,7 @@ _function("log", "log")  # to a base: library/sequences.py
 for _name in ("isfinite", "isinf", "isnan"):
     _record = define(f"cmath.{_name}", evaluate=getattr(cmath, _name), infer=_infer(BOOL),
                      syntax=_syntax(_name), partials=(None,), elementwise=True, cheap=True,
-                     vjp=lambda bar, y, x: (None,), jvp=lambda dots, y, x: None,
+                     vjp=no_vjp, jvp=no_jvp,
                      batch=_batch(_name),
                      tests_finite=True)
     numpy_function(getattr(cmath, _name))(_record)

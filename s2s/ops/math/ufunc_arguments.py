@@ -28,6 +28,8 @@ from ..core.record import (
     define,
     dims_of,
     dtype_of,
+    no_jvp,
+    no_vjp,
     numpy_function,
     promote,
     rank,
@@ -113,7 +115,7 @@ def round_(x: Value, decimals=0) -> Value:
 round_to_int = define("round_to_int", evaluate=round, infer=lambda x: INT,
                       syntax=builtin_syntax("round"), partials=(None,),
                       raises=raise_conditions.TO_INTEGER, elementwise=True, cheap=True,
-                      vjp=lambda bar, y, x: (None,), jvp=lambda dots, y, x: None,
+                      vjp=no_vjp, jvp=no_jvp,
                       batch=lambda x: astype(ew.round_(x, 0), dtype="int64"), of_numbers=True)
 kinked(round_to_int, Kink("a step: the derivative is taken as 0", at_halves))
 
@@ -122,7 +124,7 @@ round_decimal = define("round_decimal", evaluate=round,
                        infer=lambda x, n: INT if x.type == BOOL else x.type,
                        syntax=builtin_syntax("round"), partials=(None, None), elementwise=True,
                        cheap=True, raises=raise_conditions.ROUND,
-                       vjp=lambda bar, y, x, n: (None, None), jvp=lambda dots, y, x, n: None,
+                       vjp=no_vjp, jvp=no_jvp,
                        # Python rounds decimals, NumPy binary fractions: lane by lane
                        batch=lambda x, n: None, native="python")
 

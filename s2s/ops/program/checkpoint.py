@@ -29,7 +29,7 @@ from ...ir.types import INT, Tuple
 from ..core.batch_rules import on_all_lanes
 from ..core.control import item, packed
 from ..core.dependence_rules import anything
-from ..core.record import define
+from ..core.record import define, no_jvp, no_vjp
 from .custom_rules import is_ruled
 from .recursive_callee import Recursive
 
@@ -211,8 +211,8 @@ gap_record = define(
     syntax=lambda trips, free: ast.Call(ast.Name("gap", ast.Load()), [trips, free], []),
     helper=gap,
     partials=(None, None),
-    vjp=lambda bar, y, trips, free: (None, None),
-    jvp=lambda dots, y, trips, free: None,
+    vjp=no_vjp,
+    jvp=no_jvp,
     cheap=True,
     depends=anything,
 )

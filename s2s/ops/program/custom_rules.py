@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from ...ir.graph import MISSING, Function, Op, Value
 from ...ir.types import NONE, Array, Unknown, carries_derivative
 from ..core.dependence_rules import anything
-from ..core.record import Record, define, value
+from ..core.record import Record, define, no_jvp, no_vjp, value
 from ..core.shape import length, shaped_like
 
 # a library's function -> its replacement with custom rules
@@ -104,7 +104,7 @@ def _length_check(name: str, check: Callable) -> Record:
     return define(name, evaluate=check, infer=lambda n, m: NONE, helper=check, pure=False,
                   fold=lambda n, m: value(None)
                       if n is m or n.constant is not MISSING and n.constant == m.constant else None,
-                  vjp=lambda bar, y, n, m: (None, None), jvp=lambda dots, y, n, m: None,
+                  vjp=no_vjp, jvp=no_jvp,
                   syntax=lambda n, m: ast.Call(ast.Name(check.__name__, ast.Load()), [n, m], []),
                   depends=anything)
 

@@ -68,6 +68,8 @@ from ..core.record import (
     array_type,
     becomes,
     define,
+    no_jvp,
+    no_vjp,
     rank,
     value,
 )
@@ -325,8 +327,8 @@ insertion = define(
     syntax=lambda i, n: _call("insertion_place", i, n),
     helper=insertion_place,
     partials=(None, None),
-    vjp=lambda bar, y, i, n: (None, None),
-    jvp=lambda dots, y, i, n: None,
+    vjp=no_vjp,
+    jvp=no_jvp,
     cheap=True,
     depends=anything,
 )
@@ -438,8 +440,8 @@ list_zeros = define(
     infer=lambda xs, *, kind: _cotangent_type(xs.type),
     fold=_fold_zeros,
     syntax=lambda xs, *, kind: _zero_syntax(kind, xs),
-    vjp=lambda bar, y, xs, *, kind: (None,),
-    jvp=lambda dots, y, xs, *, kind: None,
+    vjp=no_vjp,
+    jvp=no_jvp,
     depends=nothing,
     fill=0,
 )
@@ -878,8 +880,8 @@ sum_overflows = define(
     infer=lambda xs: BOOL,
     syntax=lambda xs: _call("overflows", FSUM, xs),
     helper=raise_conditions.overflows,
-    vjp=lambda bar, y, xs: (None,),
-    jvp=lambda dots, y, xs: None,
+    vjp=no_vjp,
+    jvp=no_jvp,
     depends=anything,
 )
 exact_sum = define(
@@ -1000,8 +1002,8 @@ list_contains = define(
     evaluate=lambda x, xs: x in xs,
     infer=lambda x, xs: BOOL,
     syntax=lambda x, xs: ast.Compare(x, [ast.In()], [xs]),
-    vjp=lambda bar, y, x, xs: (None, None),
-    jvp=lambda dots, y, x, xs: None,
+    vjp=no_vjp,
+    jvp=no_jvp,
     cheap=True,
     depends=anything,
 )
@@ -1014,8 +1016,8 @@ def _question(name: str) -> Record:
         evaluate=lambda xs, x: getattr(xs, name)(x),
         infer=lambda xs, x: INT,
         syntax=lambda xs, x: _method(xs, name, x),
-        vjp=lambda bar, y, xs, x: (None, None),
-        jvp=lambda dots, y, xs, x: None,
+        vjp=no_vjp,
+        jvp=no_jvp,
         depends=anything,
     )
 
@@ -1051,8 +1053,8 @@ list_order = define(
     infer=lambda keys, *, reverse: List(Scalar("int64")),
     syntax=lambda keys, *, reverse: _call("sorting_order", keys, ast.Constant(reverse)),
     helper=sorting_order,
-    vjp=lambda bar, y, keys, *, reverse: (None,),
-    jvp=lambda dots, y, keys, *, reverse: None,
+    vjp=no_vjp,
+    jvp=no_jvp,
     depends=anything,
 )
 list_order.lower = becomes(define(

@@ -23,7 +23,7 @@ from ..arrays.create import extents_of, shaped
 from ..arrays.index import take
 from ..core.control import if_
 from ..core.define_elementwise import is_none
-from ..core.record import FUNCTIONS, Record, define, numpy_function, value
+from ..core.record import FUNCTIONS, Record, define, no_jvp, no_vjp, numpy_function, value
 from ..core.shape import length
 from .effects import Made, Plain, raise_record
 
@@ -91,8 +91,8 @@ permuted_range = define(_name_of("permutation"), evaluate=lambda rng, n: rng.per
                         infer=lambda rng, n: shaped("int64", [n]),
                         syntax=lambda rng, n: ast.Call(ast.Attribute(rng, "permutation",
                                                                      ast.Load()), [n], []),
-                        pure=False, vjp=lambda bar, y, rng, n: (None, None),
-                        jvp=lambda dots, y, rng, n: None, native="compiled",
+                        pure=False, vjp=no_vjp,
+                        jvp=no_jvp, native="compiled",
                         contiguous="operands")
 chosen = _draw("choice", 1, INT, "int64", native=False)
 chosen_by = define(
@@ -106,8 +106,8 @@ chosen_by = define(
          *([] if not extents
            else [extents[0] if len(extents) == 1 else ast.Tuple(list(extents), ast.Load())])],
         [ast.keyword("p", p), *([] if replace else [ast.keyword("replace", ast.Constant(False))])]),
-    pure=False, vjp=lambda bar, y, *xs, replace: (None,) * len(xs),
-    jvp=lambda dots, y, *xs, replace: None, native="python", contiguous="operands")
+    pure=False, vjp=no_vjp,
+    jvp=no_jvp, native="python", contiguous="operands")
 
 OF_NUMBERS = {"standard_gamma": 1, "chisquare": 1, "standard_t": 1, "beta": 2, "f": 2, "pareto": 1,
               "weibull": 1, "power": 1, "lognormal": 2, "wald": 2}
@@ -133,7 +133,7 @@ def first_draw(function: Function, seen: frozenset = frozenset()) -> Op | None:
 default_rng_record = define(
     "default_rng", evaluate=np.random.default_rng, infer=lambda seed: GENERATOR, pure=False,
     syntax=lambda seed: ast.Call(ast.parse("np.random.default_rng", mode="eval").body, [seed], []),
-    vjp=lambda bar, y, seed: (None,), jvp=lambda dots, y, seed: None,
+    vjp=no_vjp, jvp=no_jvp,
     native="python", contiguous="operands")
 
 
