@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from s2s.back.print.insert_copies import copy_results
+from s2s.back.print.insert_copies import insert_copies
 from s2s.back.print.printer import render
 from s2s.ir.graph import Function
 from s2s.ir.interpret import interpret
@@ -49,7 +49,7 @@ def test_printed_code_computes_what_the_ir_means(seeds, form):
 def test_own_results_share_no_memory():
     with np.errstate(all="ignore"):
         for seed in SEEDS:
-            args, results = run(copy_results(Maker(seed).function()))
+            args, results = run(insert_copies(Maker(seed).function(), results=True))
             arrays = [x for x in (*args, *results) if isinstance(x, np.ndarray)]
             for k, x in enumerate(arrays):
                 for y in arrays[:k]:

@@ -58,13 +58,6 @@ def insert_copies(function: Function, results: bool = False, augmented: bool = T
     return function
 
 
-def copy_results(function: Function) -> Function:
-    """`function` with copies of the results that would alias an argument or another result."""
-    function = clone(function)
-    _insert_copies(function, _copy_results(function, _copies(function, frozenset())))
-    return function
-
-
 def _copy_results(function: Function, copied: frozenset) -> frozenset:
     places = list(_result_places(function.block))
     for n, place in enumerate(places):
