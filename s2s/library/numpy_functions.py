@@ -368,7 +368,7 @@ def along_columns(function, a):
 
 
 def ends_of_samples(x):
-    """Where the bins of np.histogram begin and end: the least and the largest number, half a unit
+    """The ends of the bins of np.histogram: the least and the largest number, half a unit
     apart from it if they are one, and 0 and 1 of nothing; ValueError if they are not finite.
     """
     if x.size == 0:

@@ -99,7 +99,7 @@ def _sums(body: Block) -> set[Op]:
 
 
 def _cuts(ops: Sequence[Op]) -> list[int]:
-    """Where to cut: near each multiple of PIECE, where the fewest numbers are live."""
+    """The places to cut: near each multiple of PIECE, where the fewest numbers are live."""
     made_at = {y: k for k, op in enumerate(ops) for y in op.outputs}
     read_last = {x: k for k, op in enumerate(ops) for x in op.inputs if x in made_at}
     change = [0] * (len(ops) + 1)

@@ -1,4 +1,4 @@
-"""What the values of the original block have become, while it is lowered to loops.
+"""A scope of lowering: the values of the original block, and what each is in the loops.
 
 A number is replaced by a value, an array by its Elements (back/loopir/elements.py): in memory, or
 as a rule that computes any one of them, which is materialised where a reader needs an array.

@@ -19,7 +19,7 @@ Pair = tuple[Cell, Cell]  # the binding of a name after either arm
 
 def disjoint_cells(frame, pairs: Sequence[tuple], heaps: Sequence[dict],
                    held: Sequence[dict]) -> frozenset[Pair]:
-    """Those of `pairs`, the bindings of all live names, that share memory with nothing else.
+    """The `pairs`, of the bindings of all live names, that share memory with nothing else.
 
     `heaps` are the contents of the cells after either arm, `held` what their lists share memory
     with.

@@ -193,8 +193,7 @@ def _moved(text: str, code: types.CodeType, apart: bool) -> list[_Candidate]:
 
 def _rewritten(text: str, candidates: list[_Candidate], code: types.CodeType,
                filename: str) -> list[_Candidate]:
-    """Those of `candidates` from which an import hook that rewrites modules may have made `code`.
-    """
+    """The candidates from which an import hook that rewrites modules may have made `code`."""
     return [
         each for each in candidates if any(
             is_rewritten(code, c, each.node, filename)

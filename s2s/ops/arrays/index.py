@@ -425,7 +425,7 @@ is_last = define(
 
 
 def place_within(i, n, start, stop, step):
-    """Where x[start:stop:step][i] stands in an x of length n."""
+    """The index in x, of length n, of x[start:stop:step][i]."""
     first, end, stride = slice(start, stop, step).indices(n)
     count = len(range(first, end, stride))
     if not -count <= i < count:

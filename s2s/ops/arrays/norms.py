@@ -84,7 +84,7 @@ def _zero_or_nan(y: Value, x: Value) -> Value:
 
 
 def _jumps(y: Value, x: Value) -> Value:
-    """Where y is 0 and x is not."""
+    """A mask of the places at which y is 0 and x is not."""
     return ew.bitwise_and(ew.equal(y, 0), ew.not_equal(x, 0))
 
 

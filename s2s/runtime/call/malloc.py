@@ -7,8 +7,8 @@ A gradient allocates arrays in each call and frees them at its end. glibc return
 system at once, and the next call waits while the system clears each page again: in the gradient of
 a convolutional network, 20 ms of 39. Considered: reusing the arrays of the previous call, which
 `out=` does for results; for temporaries s2s would need its own heap, and the same policy for
-shrinking it that the allocator has already. So glibc's thresholds are raised
-where the program asks for it.
+shrinking it that the allocator has already. So glibc's thresholds are raised where the program asks
+for it.
 
 Memory that is fetched anew in each call costs one page fault after another, more than all
 arithmetic on it: a tape of 56 MB took half of a gradient's time. So arrays of up to half of the

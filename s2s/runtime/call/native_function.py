@@ -105,8 +105,8 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
 
 @dataclass
 class Failure:
-    """What a call of native code came to that has no result: the exception to raise, or else what
-    native code has `raised`, and whether that is because a supposition on lengths is disproved.
+    """The failure of a call of native code: the exception to raise, or else what native code has
+    `raised`, and whether that is because a supposition on lengths is disproved.
     """
 
     refusal: Exception | None = None
@@ -293,7 +293,7 @@ class Native:
         return self.result_of(self.careful, args, True)
 
     def failure(self, error: Exception, args: tuple) -> Failure:
-        """What follows from an exception of compiling or of compiled code."""
+        """The Failure that an exception of compiling or of compiled code is."""
         if isinstance(error, NumbaError):
             return Failure(None if any(map(has_wide_integer, args))
                            else one_line_message(error, self.function))

@@ -1,4 +1,4 @@
-"""What the forms of compiled code have in common: byte order of arguments, dtypes of results,
+"""The boundary that all forms of compiled code share: byte order of arguments, dtypes of results,
 errors, and the interpreted form.
 """
 

@@ -31,7 +31,7 @@ def counted(*args, **keywords) -> None:
 
 
 def begun() -> tuple[int, int]:
-    """What this thread has printed and noted before a run of compiled code."""
+    """The output and the notes of this thread before a run of compiled code."""
     return printed(), noted()
 
 

@@ -193,8 +193,8 @@ def context_of(scope: dict, context):
 
 
 class OwnDefinitions(dict):
-    """What the functions of one module are lowered to, before what Numba's context, `theirs`, says
-    of all others.
+    """The lowerings of the functions of one module, and after them those of Numba's context,
+    `theirs`, for all others.
 
     Numba's own table is never rid of a function that refers, as each does by its globals, to
     itself.
