@@ -70,7 +70,7 @@ def too_wide(x: Value, line: Line | None) -> UnsupportedError:
 
 
 def _lowered(op: Op, inputs: Sequence[Value], target: str = "cpu") -> Value | None:
-    """The values that stand for `op` of these inputs; None for itself."""
+    """The value that stands for `op` of these inputs; None for itself."""
     wide = list(filter(exceeds_word, inputs))
     if wide:
         return _with_floats(op, inputs, wide)

@@ -399,8 +399,8 @@ def _jvp_norm_of(dots, y, total, x, *, ord, axis, keepdims):
     return like_tangent(dot, y)
 
 
-# Considered: the derivative of the composition of powers, which is 0 * inf where x is 0, or x ** ord
-# underflows, and inf / inf where it overflows though the norm does not
+# Considered: the derivative of the composition of powers, which is 0 * inf where x is 0, or where
+# x ** ord underflows, and inf / inf where it overflows though the norm does not
 norm_of = define(
     # (total, x): the `ord`-norm of x >= 0, where `total` is the sum of x ** ord along axes
     "norm_of",

@@ -255,7 +255,8 @@ def intersect1d(ar1: Value, ar2: Value) -> Value:
 def union1d(ar1: Value, ar2: Value) -> Value:
     """np.union1d: the set union; Python's numbers have the dtype of the other set."""
     sets = [as_array(ar1), as_array(ar2)]
-    if any(isinstance(x.type, Scalar) for x in sets) and None not in (dtype_of(x.type) for x in sets):
+    dtypes = [dtype_of(x.type) for x in sets]
+    if any(isinstance(x.type, Scalar) for x in sets) and None not in dtypes:
         sets = [as_dtype(x, promote(*(each.type for each in sets))[0]) for x in sets]
     return unique(concatenate_record(*map(ravel, sets), axis=0))
 

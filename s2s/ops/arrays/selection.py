@@ -139,7 +139,8 @@ added_along = define(
         [],
     ),
     shapes=(2,), same_shape=2,
-    depends=gathered(lambda places, bar, indices, x, *, axis: np.take_along_axis(places, indices, axis)),
+    depends=gathered(
+        lambda places, bar, indices, x, *, axis: np.take_along_axis(places, indices, axis)),
 )
 
 
