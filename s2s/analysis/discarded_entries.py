@@ -232,7 +232,9 @@ class Discarded:
             return self.overwritten(op, level, via)
         if op.name == "strong_product" and k == 1:
             return DISCARDED
-        if (op.record.leaves_out or isinstance(x.type, (List, Tuple))
+        leaves_out = op.record.leaves_out
+        if ((leaves_out(*op.inputs) if callable(leaves_out) else leaves_out)
+                or isinstance(x.type, (List, Tuple))
                 or any(isinstance(y.type, (List, Tuple)) for y in op.outputs)
                 and len(op.outputs) == 1):
             return DISCARDED

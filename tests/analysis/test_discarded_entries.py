@@ -253,6 +253,17 @@ def deleted(x):
     return np.sum(np.delete(np.sqrt(x), 0))
 
 
+@program(lambda x: np.sqrt(x[1]) + 2 * np.sqrt(x[2]), ZERO)
+def repeated_zero_times(x):
+    return np.sum(np.repeat(np.sqrt(x), [0, 1, 2]))
+
+
+@program(lambda x: np.sqrt(x[1]) * x[1] ** 2, ZERO)
+def rows_repeated_zero_times(x):
+    counts = (np.arange(3) == 1).astype(int)
+    return np.sum(np.repeat(np.sqrt(x)[:, None] * x ** 2, counts, axis=0)[:, 1])
+
+
 @program(lambda x: np.sqrt(x[1]) * np.sqrt(x[2]), ZERO)
 def appended(x):
     roots = []

@@ -40,6 +40,7 @@ from ...ops.core.control import never_returns
 from ...ops.core.record import (
     FUNCTIONS,
     MACROS,
+    MEMBERS,
     METHODS,
     RECORDS,
     Macro,
@@ -142,11 +143,18 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
     for rule in (_apply_macro, _apply_builtin, _apply_library, _apply_transformed, _apply_now):
         found = rule(frame, function, args, keywords, node)
         if found is not NOTHING:
-            return found
+            return _with_members(frame, function, found)
     if (isinstance(function, type) or isinstance(function, types.BuiltinFunctionType)
             or not callable(function) or isinstance(function, np.ufunc) or _is_of_numpy(function)):
         raise _unknown(frame, function, node)
     return _apply_python(frame, function, args, keywords, node)
+
+
+def _with_members(frame: Frame, function, found):
+    """The result of a call, with the names that NumPy gives its members."""
+    named = _entry(MEMBERS, function)
+    members = None if named is None else frame.members(found)
+    return found if members is None or len(members) != len(named.names) else named(members)
 
 
 def _apply_wrapper(frame: Frame, function, args: list, keywords: dict, node: gast.AST):

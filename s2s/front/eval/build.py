@@ -16,6 +16,7 @@ from ...ir.graph import MISSING, Block, Function, Meeting, Value, free_values, i
 from ...ir.reemit import rebuild
 from ...ir.types import Array, Extent, Scalar, Static, Tuple, Type, Unknown
 from ...ops.core.control import make_undefined
+from ...ops.core.record import MemberTuple
 from ...ops.program.checkpoint import Checkpointed
 from ...ops.program.custom_rules import rules_given
 from ...ops.program.effects import has_effects
@@ -147,7 +148,8 @@ def _run(function: Callable, types: Sequence[Type],
         try:
             result = run_activation(frame, function, plain, bindings, definition)
             store_arrays(frame)
-            tupled, optional = type(result) is tuple, has_maybe(result)
+            tupled = type(result) is tuple or isinstance(result, MemberTuple)
+            optional = has_maybe(result)
             block.yields = [make_undefined()] if session.leaving else [
                 frame.value(y)
                 for y in (result if tupled else [demand(frame, result, what="the result")])

@@ -16,7 +16,16 @@ from ...ir.types import Array, Extent, Tuple, Unknown
 from ...ir.types import Generator as Draws
 from ...library import sequences
 from ...library.containers import Keyed, Set
-from ...ops.core.record import ATTRIBUTES, METHODS, RECORDS, dims_of, emit, rank, value
+from ...ops.core.record import (
+    ATTRIBUTES,
+    METHODS,
+    RECORDS,
+    MemberTuple,
+    dims_of,
+    emit,
+    rank,
+    value,
+)
 from ..control.introspection import type_of
 from ..control.iterables import Iterable
 from ..control.join import branch
@@ -372,6 +381,14 @@ def _helper_call(frame: Frame, function, node: gast.Call):
         }))
 
 
+def _of_members(frame: Frame, base, name: str, node: gast.AST):
+    """The member of a tuple to which NumPy gives this name."""
+    if isinstance(base, MemberTuple) and name in base.names:
+        return base[base.names.index(name)]
+    kind = tuple if isinstance(base, MemberTuple) else type(base)
+    raise frame.refuse(f"the attribute {name} of a {kind.__name__}", node, "unpack it first")
+
+
 def attribute(frame: Frame, base, name: str, node: gast.AST):
     """`base.name`."""
     if class_of(base) is not None:
@@ -420,8 +437,7 @@ def attribute(frame: Frame, base, name: str, node: gast.AST):
                              {content: base} if isinstance(base, Cell) else {}, ATTRIBUTES[name],
                              True)
     if isinstance(base, (tuple, list, FunctionValue, Container)):
-        raise frame.refuse(f"the attribute {name} of a {type(base).__name__}", node,
-                           "unpack it first")
+        return _of_members(frame, base, name, node)
     try:
         content = getattr(base, name)
     except AttributeError as error:

@@ -89,7 +89,7 @@ repeat_record = define(
     syntax=lambda x, count, *, axis: numpy_call("repeat", x, count, axis=literal(axis)),
     raises=COUNTS_AFTER_ONE,
     cheap=True,
-    moves=(0,),
+    moves=(0,), leaves_out=lambda x, count: isinstance(count.type, Array),  # repeated 0 times
     batch=over_one_axis,
     lower=_lower_of_number,
 )

@@ -132,7 +132,7 @@ class Record:
     chooses: bool = False  # each element of the result is an element of one of the operands
     extreme: int = 0  # of two operands it chooses the larger (1) or the smaller (-1)
     skips_nan: bool = False  # ... and where one is NaN the other
-    leaves_out: bool = False  # moves elements, but not all
+    leaves_out: bool | Callable = False  # moves elements, but not all (of these operands)
     selects: bool = False  # ... where the first operand says of which of the others
     halves_ties: bool = False  # ... and at a tie each operand gets half of the derivative
     compares: bool = False  # two numbers
@@ -381,12 +381,23 @@ MACROS: dict[object, Macro] = {}
 # front/values/numpy_views.py says which writes can be followed through them.
 
 
+class MemberTuple(tuple):
+    """A tuple of whose members each is an attribute as well, `np.linalg.svd(a).S`."""
+
+    names: list[str]
+
+
+MEMBERS: dict[Callable, type[MemberTuple]] = {}  # the functions that return one
+
+
 def numpy_function(*functions, method: str = "", attribute: str = "", view: str = "",
-                   copies: bool = False, always_array: bool = False):
+                   copies: bool = False, always_array: bool = False, fields: str = ""):
     """Register the decorated function as the meaning of these functions, this method or this
     attribute, whose result is such a view of the first argument (Note [Views]), a copy of it, or an
-    array even of one number.
+    array even of one number; or a tuple whose members are these `fields` of it as well.
     """
+    for function in functions if fields else ():
+        MEMBERS[function] = type(function.__name__, (MemberTuple,), {"names": fields.split()})
     names = [getattr(function, "__name__", "") for function in functions] + [method, attribute]
     for name in filter(None, names):
         if view:

@@ -158,7 +158,7 @@ def _is_upper(UPLO) -> bool:  # noqa: N803  NumPy's own name
     return half in "Uu"
 
 
-@numpy_function(np.linalg.eigh)
+@numpy_function(np.linalg.eigh, fields="eigenvalues eigenvectors")
 def eigh(a, UPLO="L") -> Value:  # noqa: N803  NumPy's own name
     """np.linalg.eigh of one symmetric or Hermitian matrix: eigenvalues and eigenvectors."""
     return value(eigh_record(_matrix(a, "np.linalg.eigh", real=False), upper=_is_upper(UPLO),
@@ -305,7 +305,7 @@ def _svd_call(a: ast.expr, **keywords) -> ast.expr:
     return call
 
 
-@numpy_function(np.linalg.svd)
+@numpy_function(np.linalg.svd, fields="U S Vh")
 def svd(a, full_matrices=True, compute_uv=True, hermitian=False) -> Value:
     """np.linalg.svd of one matrix, with full_matrices=False unless it is square."""
     a = _matrix(a, "np.linalg.svd", real=False)
@@ -392,7 +392,7 @@ qr_record = define(
 )
 
 
-@numpy_function(np.linalg.qr)
+@numpy_function(np.linalg.qr, fields="Q R")
 def qr(a, mode="reduced") -> Value:
     """np.linalg.qr of one matrix, reduced."""
     if static(mode) != "reduced":

@@ -378,7 +378,7 @@ log_of_det = define(
 )
 
 
-@numpy_function(np.linalg.slogdet)
+@numpy_function(np.linalg.slogdet, fields="sign logabsdet")
 def slogdet(a) -> Value:
     """np.linalg.slogdet, as a pair."""
     return value((sign_of_det(value(a)), log_of_det(value(a))))

@@ -107,7 +107,7 @@ def _eig(a, what: str) -> list[Value]:
     return [y if precise is None else as_dtype(y, "complex64") for y in found]
 
 
-@numpy_function(np.linalg.eig)
+@numpy_function(np.linalg.eig, fields="eigenvalues eigenvectors")
 def eig(a) -> Value:
     """np.linalg.eig of one matrix: eigenvalues and eigenvectors, complex."""
     return value(tuple(_eig(a, "np.linalg.eig")))

@@ -15,7 +15,7 @@ The body is emitted again on the call's arguments, so that what they are known t
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ...analysis.elementwise_blocks import may_be_infinite
 from ...ir.graph import MISSING, Block, Function, Op, Value, blocks_of, walk
@@ -55,18 +55,18 @@ def inline(function: Function) -> Function:
     of its cotangents.
     """
     if any(map(calls_masked_sweep, (op for op in walk(function.block) if op.name == "call"))):
-        return inline_where(function, lambda callee, again, op: not again)
+        return inline_where(function, lambda callee, again, *_: not again)
     repeated: set[Op] = set(calls_in_loops(function.block))
     chosen = {op for block in blocks_of(function.block) for op in calls_to_choose_from(block)}
 
-    def wanted(callee: Function, again: bool, op: Op) -> bool:
+    def wanted(callee: Function, again: bool, op: Op, inputs: Sequence[Value]) -> bool:
         if again:
             return False
         calls = [each for each in walk(callee.block) if each.name == "call"]
         inner = calls if op in repeated else calls_in_loops(callee.block)
         if op in chosen and may_be_infinite(callee.block.ops):
             return True
-        if reads_vectors(op) or returns_vectors(callee):
+        if reads_vectors(inputs) or returns_vectors(callee):
             return True
         found = (is_small(callee) or op in repeated and reads_at_runtime_index(callee)
                  or any(map(is_reading_call, calls_in_loops(callee.block))))
@@ -77,9 +77,11 @@ def inline(function: Function) -> Function:
     return inline_where(function, wanted)
 
 
-def reads_vectors(op: Op) -> bool:
-    """Test whether `op` reads eigenvectors or singular vectors returned by `eigh` or `svd`."""
-    return any(_is_decomposition(x.op) for x in op.inputs)
+def reads_vectors(inputs: Sequence[Value]) -> bool:
+    """Test whether one of these is a result of `eigh` or `svd`, or some of its elements."""
+    return any(_is_decomposition(x.op)
+               or x.op is not None and x.op.record.moves and reads_vectors(x.op.inputs[:1])
+               for x in inputs)
 
 
 def _is_decomposition(op: Op | None) -> bool:
@@ -95,7 +97,7 @@ def returns_vectors(callee: Function) -> bool:
     for op in walk(callee.block):
         if (op.name == "call" and not calls_itself(op.attrs["callee"])
                 and not isinstance(op.attrs["callee"], Rerun)):
-            if (reads_vectors(op) or not is_ruled(op.attrs["callee"])
+            if (reads_vectors(op.inputs) or not is_ruled(op.attrs["callee"])
                     and returns_vectors(op.attrs["callee"].function_for(op.inputs))):
                 return True
     return False
@@ -197,12 +199,13 @@ def only_calls(callee: Function) -> bool:
             == ["call"])
 
 
-def inline_where(function: Function, wanted: Callable[[Function, bool, Op], bool],
+def inline_where(function: Function, wanted: Callable[..., bool],
                  rules: bool = True) -> Function:
     """Inline the calls for which `wanted` holds, except those with derivative rules where `rules`
     is set.
 
-    `wanted(callee, again, op)` also takes whether the call is checkpointed, and the call itself.
+    `wanted(callee, again, op, inputs)` also takes whether the call is checkpointed, the call
+    itself, and its operands, emitted again.
     """
     if not any(op.name == "call" for op in walk(function.block)):
         return function
@@ -216,7 +219,7 @@ def inline_where(function: Function, wanted: Callable[[Function, bool, Op], bool
             return None
         reruns = isinstance(op.attrs["callee"], Rerun)
         body = op.attrs["callee"].function_for(inputs)
-        if not wanted(body, reruns, op) and (reruns or not only_calls(body)):
+        if not wanted(body, reruns, op, inputs) and (reruns or not only_calls(body)):
             return None
         if reruns:
             run = next(runs)

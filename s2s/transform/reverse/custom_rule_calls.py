@@ -185,7 +185,7 @@ def _with_helpers_inlined(function: Function | None) -> Function | None:
     if function is None:
         return None
     if function not in _inlined:
-        _inlined[function] = inline_where(function, lambda callee, again, op: is_brief(callee)
+        _inlined[function] = inline_where(function, lambda callee, again, *_: is_brief(callee)
                                           and not again)
     return _inlined[function]
 

@@ -140,3 +140,36 @@ def test_refused(f, message, remedy):
     with pytest.raises(S2SError, match="Instead: ") as caught:
         s2s.grad(f)(TALL)
     assert message in str(caught.value) and remedy in str(caught.value)
+
+
+MEMBERS = {
+    "eigh": lambda a: np.sum(np.linalg.eigh(a + a.T).eigenvalues ** 3),
+    "eig": lambda a: np.sum(np.linalg.eig(a).eigenvalues ** 2).real,
+    "svd": lambda a: np.linalg.svd(a).S[0] + np.linalg.svd(a, full_matrices=False).U[0, 0] ** 2,
+    "Vh": lambda a: np.linalg.svd(a).Vh[1, 1] ** 2,
+    "qr": lambda a: np.sum(np.linalg.qr(a).R) + np.sum(np.linalg.qr(a).Q ** 3),
+    "slogdet": lambda a: np.linalg.slogdet(a).logabsdet * np.linalg.slogdet(a).sign,
+    "stack": lambda a: np.sum(np.linalg.eigh(np.stack([a, 2 * a])).eigenvalues ** 3),
+    "tuple": lambda a: sum(np.sum(x) for x in [*np.linalg.eigh(a)]) + len(np.linalg.eigh(a)),
+}
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_members_of_results_have_the_names_that_numpy_gives_them(name):
+    f, a = MEMBERS[name], np.array([[3.0, 0.4, -0.5], [1.0, 2.0, 0.7], [0.2, -0.6, 1.0]])
+    value, found = s2s.value_and_grad(f)(a)
+    assert value == f(a)
+    wanted, h = np.zeros((3, 3)), 1e-6
+    for k in np.ndindex(3, 3):
+        e = np.zeros((3, 3))
+        e[k] = h
+        wanted[k] = (f(a + e) - f(a - e)) / (2 * h)
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
+    np.testing.assert_allclose(s2s.vmap(f)(np.stack([a, 2 * a])), [f(a), f(2 * a)])
+
+
+def test_what_is_returned_of_named_members_is_a_tuple():
+    found = s2s.jit(lambda a: np.linalg.eigh(a))(np.eye(2))
+    assert type(found) is tuple and len(found) == 2
+    with pytest.raises(s2s.UnsupportedError, match="the attribute U of a tuple"):
+        s2s.grad(lambda a: np.linalg.eigh(a).U[0, 0])(np.eye(2))

@@ -35,6 +35,42 @@ def root_in_a_helper(a):
     return helper(*np.linalg.eigh(a))
 
 
+def values_and_vectors(a):
+    w, q = np.linalg.eigh(a)
+    return w, q
+
+
+def composed(w, q):
+    return q @ np.diag(w) @ q.T
+
+
+def composed_of_rows(w, rows):
+    return rows.T @ np.diag(w) @ rows
+
+
+def root_in_two_helpers(a):
+    w, q = values_and_vectors(a)
+    return composed(np.sqrt(w), q)
+
+
+def root_of_rows_in_two_helpers(a):
+    w, q = values_and_vectors(a)
+    return composed_of_rows(np.sqrt(w), q.T)
+
+
+class Spectrum:
+    def __init__(self, a):
+        self.values, self.vectors = values_and_vectors(a)
+
+    def apply(self, f):
+        return composed(f(self.values), self.vectors)
+
+
+def root_by_names(a):
+    found = np.linalg.eigh(a)
+    return (found.eigenvectors * np.sqrt(found.eigenvalues)) @ found.eigenvectors.T
+
+
 def by_eigh(spelled):
     return lambda a: spelled(*np.linalg.eigh((a + a.T) / 2))
 
@@ -50,6 +86,10 @@ def power(a, x):
 FUNCTIONS = {  # as it is spelled, and by mpmath
     "sqrt": (by_eigh(lambda w, q: (q * np.sqrt(w)) @ q.T), mpmath.sqrtm),
     "sqrt in a helper": (lambda a: root_in_a_helper((a + a.T) / 2), mpmath.sqrtm),
+    "sqrt in two helpers": (lambda a: root_in_two_helpers((a + a.T) / 2), mpmath.sqrtm),
+    "sqrt of rows": (lambda a: root_of_rows_in_two_helpers((a + a.T) / 2), mpmath.sqrtm),
+    "sqrt in a method": (lambda a: Spectrum((a + a.T) / 2).apply(np.sqrt), mpmath.sqrtm),
+    "sqrt by names": (lambda a: root_by_names((a + a.T) / 2), mpmath.sqrtm),
     "log, np.diag": (by_eigh(lambda w, q: q @ np.diag(np.log(w)) @ q.conj().T), mpmath.logm),
     "inverse root, rows": (
         by_eigh(lambda w, q: q @ (w[:, None] ** -0.5 * np.transpose(q))),
