@@ -97,7 +97,16 @@ class Line:
 
 
 class S2SError(Exception):
-    """A program that s2s refuses: the message says where, what, and what to write instead."""
+    """A program that s2s refuses: the message says where, what, and what to write instead.
+
+    `parameters` are the positions of the arguments that decide whether it is refused, and `flags`
+    the places of such captured values: those that the conditions around the line are computed
+    from, or the value that must be known.
+    """
+
+    conditions: tuple = ()
+    parameters: tuple[int, ...] = ()
+    flags: tuple = ()
 
     def __init__(self, message: str, line: Line | None = None, remedy: str = ""):
         self.message, self.line, self.remedy = (without_addresses(message), line,
@@ -251,14 +260,9 @@ class CaseError(UnsupportedError, NotImplementedError):
 
 
 class UndecidedError(UnsupportedError):
-    """A value, `value`, that must be known when code is generated, and is not.
-
-    `parameters` are the positions of the arguments that the value is computed from, if it depends
-    on nothing else.
-    """
+    """A value, `value`, that must be known when code is generated, and is not."""
 
     value: object = None
-    parameters: tuple[int, ...] = ()
 
 
 class RankError(UnsupportedError):

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MethodType
 
 from . import pipeline
-from .call.argnums import FirstArgument, as_method, fixed_key, is_choice
+from .call.argnums import FirstArgument, as_method, fixed_key, is_choice, is_flag
 from .call.fast_path import direct, repeated, written
 from .check_flags import is_requested
 from .compile_lock import in_turn
@@ -302,14 +302,15 @@ class Transformed:
         it.
 
         An argument that must be known, such as an axis, is static from now on: each of its values
-        has code of its own.
+        has code of its own.  So is a flag that decides whether something is refused.
         """
         try:
             return self.generate_for(args, key)
-        except UndecidedError as error:
+        except S2SError as error:
             fixed = self.static_positions(len(args))
+            fits = is_choice if isinstance(error, UndecidedError) else is_flag
             if not error.parameters or not all(k < len(args) and k not in fixed
-                                               and is_choice(args[k]) for k in error.parameters):
+                                               and fits(args[k]) for k in error.parameters):
                 raise
             self.fixed[len(args)] = tuple(sorted({*fixed, *error.parameters}))
             try:

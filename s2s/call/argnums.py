@@ -134,6 +134,11 @@ def is_choice(x) -> bool:
             else isinstance(x, (bool, int, float, str, type(None))))
 
 
+def is_flag(x) -> bool:
+    """Test whether an argument may be made static because it decides which lines run."""
+    return isinstance(x, (bool, str, type(None)))
+
+
 def fixed_key(x, name: str) -> tuple:
     """Return a key that is equal for static arguments that are interchangeable in every program;
     TypeMismatchError for an array.

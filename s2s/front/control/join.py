@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...errors import TypeMismatchError
+from ...errors import S2SError, TypeMismatchError
 from ...ir.builder import Builder, current
 from ...ir.graph import MISSING, Block, Value
 from ...ir.types import Array
@@ -58,10 +58,20 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
     """Run `then()` or `otherwise()` by a run-time condition; returns the join of their results.
 
     `live` are the names live after the `if`.  With `assumes`, the condition is assumed to hold in
-    the first arm and to fail in the second.
+    the first arm and to fail in the second.  An error names the condition: where that is a flag
+    whose value is known elsewhere, only one arm counts (front/eval/build.py).
     """
     if condition.constant is not MISSING:
         return then() if condition.constant else otherwise()
+    try:
+        return _branch(frame, condition, then, otherwise, live, assumes)
+    except S2SError as error:
+        error.conditions = (*error.conditions, condition)
+        raise
+
+
+def _branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, live: frozenset,
+            assumes: bool):
     before = frame.snapshot()
     place = frame.live, frame.pending, frame.kept
     arms, states, ended, facts, held = [], [], [], [], []

@@ -128,6 +128,8 @@ class Session:
     closing: list = field(default_factory=list)
     # recursive functions under construction, outermost first
     recursions: list = field(default_factory=list)
+    # places of captured values that must be known, as they decide what is refused
+    flags: set = field(default_factory=set)
     outside: Outside = field(default_factory=Outside)  # what it writes to captured objects
 
 
@@ -450,7 +452,7 @@ class Frame:
         kept = self.kept_outside(getter, name)
         if kept is not MISSING:
             return kept
-        if is_data(content):
+        if is_data(content) and place_of(getter) not in self.session.flags:
             return self.captured(type_of_data(content, name), getter, name)
         if isinstance(content, (dict, list)) or has_data(content):
             note_dependency(Inside(getter), content)

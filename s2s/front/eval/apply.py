@@ -13,6 +13,7 @@ import inspect
 import math
 import types
 from collections.abc import Callable
+from contextvars import ContextVar
 from enum import Enum
 
 import gast
@@ -332,6 +333,10 @@ def _apply_decorated(frame: Frame, function, args: list, keywords: dict, node: g
     return found
 
 
+# how many calls deep functions are run again with what their callers know of flags: each doubles
+# the time that it takes to refuse a program
+MOST_AGAIN = 4
+_again: ContextVar[int] = ContextVar("calls run again", default=0)
 FEW = 8  # longest range that is written out
 
 
@@ -673,8 +678,21 @@ def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, 
     values = [frame.value(a) for a in in_order]
     try:
         built = callee.built_for(values)
-    except (NeedsInlining, UndecidedError):  # a static value may be known to the caller alone
-        return in_place(frame, function, args, keywords, node)
+    except S2SError as error:  # a value may be known to the caller alone
+        if isinstance(error, (NeedsInlining, UndecidedError)):
+            return in_place(frame, function, args, keywords, node)
+        deciding = [values[k] for k in error.parameters if k < len(values)]
+        error.conditions = (*error.conditions, *deciding)  # and the caller's own arguments may
+        if (_again.get() == MOST_AGAIN
+            or all(x.constant is MISSING for x in deciding)):
+            raise
+        before = _again.set(_again.get() + 1)
+        try:
+            return in_place(frame, function, args, keywords, node)
+        except S2SError:
+            raise error from None
+        finally:
+            _again.reset(before)
     if built.in_place:
         return in_place(frame, function, args, keywords, node)
     return rebind(frame.heap, _emit_call(frame, callee, values, node), built.identities)

@@ -25,7 +25,7 @@ from ..domain.checkpoint_calls import mark, outline
 from ..domain.frame import Frame, PathEnded, Session
 from ..domain.heap import cells_in
 from ..domain.optional import has_maybe
-from ..domain.outside import NeedsTracking, Outside
+from ..domain.outside import NeedsTracking, Outside, place_of
 from ..domain.result_aliases import identities, is_shared_inside
 from ..syntax.captures import is_data, type_of_data
 from ..syntax.dependencies import (
@@ -103,20 +103,28 @@ class BuiltFunction:
 def _build(function: Callable, types: Sequence[Type]) -> BuiltFunction:
     keyed: set = set()
     tracked: dict = {}
+    flags: set = set()
+    first = None
     while True:
         try:
             with collect_dependencies() as found:
-                return BuiltFunction(*_run(function, types, keyed, tracked), found)
+                return BuiltFunction(*_run(function, types, keyed, tracked, flags), found)
         except NeedsTracking as asked:
             tracked[asked.place] = asked.getter, asked.name
         except RuntimeKeys as error:
             if error.site is None or error.site in keyed:
                 raise
             keyed.add(error.site)
+        except S2SError as error:
+            first = first or error
+            if flags.issuperset(error.flags):
+                raise first from None
+            flags.update(error.flags)
 
 
-def _run(function: Callable, types: Sequence[Type],
-         keyed: set, tracked: dict) -> tuple[Function, bool, bool, UnsupportedError | None, object]:
+def _run(
+    function: Callable, types: Sequence[Type], keyed: set, tracked: dict, flags: set
+) -> tuple[Function, bool, bool, UnsupportedError | None, object]:
     target = target_of(function)
     plain = target.function
     definition = definition_of(plain)
@@ -124,7 +132,7 @@ def _run(function: Callable, types: Sequence[Type],
     block = Block()
     session = Session(execute, callee_of, comprehension, lambda frame, source: BUILTINS[list]
                       (frame, None, source), block, apply, default_binding, attribute, demand,
-                      keyed=keyed, outside=Outside(tracked))
+                      keyed=keyed, outside=Outside(tracked), flags=flags)
     closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
     frame = Frame(definition.node, definition.body, definition.source, session, plain.__globals__,
                   closure)
@@ -158,6 +166,9 @@ def _run(function: Callable, types: Sequence[Type],
             result, tupled, optional, block.yields = None, False, False, [make_undefined()]
         except UndecidedError as error:
             error.parameters = _computed_of(error.value, params)
+            raise
+        except S2SError as error:
+            _name_flags(error, params, session)
             raise
     outline(block, session)
     changes = any(frame.heap.contents[cell] is not content for cell, content in before.items())
@@ -200,6 +211,22 @@ def _computed_of(x: Value, params: list[Value]) -> tuple[int, ...]:
         elif x.constant is MISSING:
             return ()
     return tuple(sorted(found))
+
+
+def _name_flags(error: S2SError, params: list[Value], session: Session) -> None:
+    """Note in an error which arguments, and which captured values, decide whether it arises."""
+    error.parameters = tuple(dict.fromkeys(
+        k for condition in error.conditions for k in _computed_of(condition, params)))
+    read = {param: getter for getter, (param, _) in session.captures.items()
+            if isinstance(param.type, Scalar) and param.type.dtype in ("bool", "int64")}
+    left, found = [*error.conditions], []
+    while left:
+        x = left.pop()
+        if x in read:
+            found.append(read[x])
+        elif x.op is not None:
+            left.extend(x.op.inputs)
+    error.flags = tuple(place for getter in found if (place := place_of(getter)) is not None)
 
 
 def _has_no_effect(block: Block) -> bool:
