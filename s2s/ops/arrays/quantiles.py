@@ -10,7 +10,7 @@ import numpy as np
 
 from ...errors import UnsupportedError
 from ...ir.builder import current
-from ...ir.graph import Value
+from ...ir.graph import MISSING, Value
 from ...ir.types import Scalar
 from ..core.axis_numbers import static_axis
 from ..core.cast import as_dtype, astype
@@ -18,6 +18,7 @@ from ..core.elementwise import floor, greater_equal, isnan, minimum, where
 from ..core.record import FUNCTIONS, dtype_of, numpy_function, rank, static, value
 from ..core.shape import length
 from .axes import expand_dims, moveaxis
+from .create import array_record
 from .index import take
 from .reduce import any_record, as_array, mean
 from .reshape import ravel
@@ -59,6 +60,15 @@ def median(a, axis=None, out=None, overwrite_input=False, keepdims=False) -> Val
     return _kept(where(is_nan, nan, middle), axis, keepdims)
 
 
+def _in_range(q: Value, most: int) -> Value:
+    """`q`, of which what is constant lies between 0 and `most`."""
+    asked = q.op.inputs if q.op is not None and q.op.record is array_record else [q]
+    if not all(np.all((0 <= x.constant) & (x.constant <= most)) for x in asked
+               if x.constant is not MISSING):
+        raise ValueError(f"what is asked must be in the range [0, {most}]")
+    return q
+
+
 @numpy_function(np.quantile)
 def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear",
              keepdims=False) -> Value:
@@ -66,8 +76,8 @@ def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear",
     if static(method) != "linear":
         raise UnsupportedError(f"a quantile with method={static(method)!r}", current().line,
                                "use method='linear'")
+    q = _in_range(as_array(q), 1)
     ordered, n = _sorted(a, axis)
-    q = as_array(q)
     if q.type == Scalar("float64", weak=True) and ordered.type.dtype == "float32":
         q = astype(q, dtype="float32")
     at = (n - 1) * q
@@ -86,4 +96,5 @@ def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear",
 def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear",
                keepdims=False) -> Value:
     """np.percentile, like np.quantile."""
-    return quantile(a, as_array(q) / value(100), axis, out, overwrite_input, method, keepdims)
+    q = _in_range(as_array(q), 100) / value(100)
+    return quantile(a, q, axis, out, overwrite_input, method, keepdims)

@@ -187,6 +187,17 @@ def test_medians_of_any_numbers(x):
     assert np.asarray(value).dtype == expected.dtype
 
 
+@pytest.mark.parametrize("f", [
+    lambda x: np.quantile(x, -0.1), lambda x: np.quantile(x, [0.5, 1.2]),
+    lambda x: np.percentile(x, -5), lambda x: np.percentile(x, np.array([50, 101.0])),
+    lambda x: np.nanquantile(x, 1.1)])
+def test_a_quantile_out_of_range_is_refused(f):
+    x = np.array([3.0, 1.0, 2.0])
+    for call in (f, s2s.jit(f), s2s.jacobian(f)):
+        with pytest.raises(ValueError, match="must be in the range|called like this"):
+            call(x)
+
+
 def test_a_quantile_in_single_precision():
     x = np.array([3.0, 1.0, 2.0, 5.0], np.float32)
     for q in (0.3, np.array([0.3, 0.9])):
