@@ -297,13 +297,12 @@ def a_counter_in_a_key_followed(x):
 
 @refused(A)
 def a_star_before_an_array(x):
-    return np.hypot(*x[:2])
+    return max(*x)
 
 
 @instead()
 def a_star_before_an_array_followed(x):
-    a, b = x[:2]
-    return np.hypot(a, b)
+    return np.max(x)
 
 
 @refused(A, np.array([2, 0, 2]))

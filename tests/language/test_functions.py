@@ -663,3 +663,66 @@ def test_a_slice_that_depends_on_data_stays_inside_the_program():
     with pytest.raises(s2s.TypeMismatchError, match="a slice with start and stop on one path and a "
                                                     "slice with stop on another"):
         s2s.grad(lambda x, n: np.sum(x[window(0, n) if x[0] > 0 else slice(n)]))(X, 2)
+
+
+# ------------------------------------------------------------------- arguments from an array: *p
+
+TIMES = np.linspace(0.0, 1.0, 5)
+
+
+def decay(t, a, b, c):
+    return a * np.exp(-b * t) + c
+
+
+def fitted(p):
+    return np.sum((decay(TIMES, *p) - TIMES) ** 2)
+
+
+def stepped_by_parameters(p):
+    def rhs(t, y, a, b, *, scale=1.0):
+        return scale * np.array([a * y[0] - b * y[1], y[0] * a * t])
+
+    y = np.ones(2)
+    for k in range(4):
+        y = y + 0.1 * rhs(0.1 * k, y, *p, scale=1.5)
+    return np.sum(y)
+
+
+class Line:
+    def at(self, t, a, b):
+        return a * t + b**2
+
+
+LINE = Line()
+
+
+def of_a_method_and_a_lambda(p):
+    q = p * 2.0
+    return np.sum(LINE.at(TIMES, *q)) + (lambda t, u, v: u * v * t)(2.0, *p[:2])
+
+
+@pytest.mark.parametrize(
+    "f, p",
+    [
+        (fitted, np.array([1.0, 2.0, 0.5])),
+        (stepped_by_parameters, np.array([0.3, 0.2])),
+        (of_a_method_and_a_lambda, np.array([1.0, 2.0])),
+    ],
+)
+def test_the_parameters_that_are_left_say_how_long_an_array_is(f, p):
+    judge(f, p)
+
+
+def test_an_array_of_another_length_raises():
+    with pytest.raises((TypeError, ValueError)):
+        s2s.grad(fitted)(np.ones(4))
+    with pytest.raises((TypeError, ValueError)):
+        s2s.grad(fitted)(np.ones(2))
+
+
+def test_a_default_leaves_the_length_open():
+    def f(x, a, b=2.0):
+        return x * a * b
+
+    with pytest.raises(s2s.UnsupportedError, match="`\\*` before something"):
+        s2s.grad(lambda p: f(1.0, *p))(np.ones(2))

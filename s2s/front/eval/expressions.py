@@ -75,10 +75,11 @@ from ..values.raise_guards import guard_list_index
 from ..values.strings import format_fstring
 from ..values.subscript import put, take, unpack
 from ..values.unwrap import demand
-from .apply import apply, apply_method, in_place
+from .apply import apply, apply_method, in_place, local_signature
 from .call_by_index import function_at, functions_in
 from .operators import binary, compare, decide, negation, truth, unary
 from .python_builtins import BUILTINS
+from .unwrap_callable import signature_of
 
 # functions that are indexed
 GRIDS = (type(np.mgrid), type(np.ogrid), type(np.r_), type(np.c_))
@@ -315,7 +316,9 @@ def _call(frame: Frame, node: gast.Call):
     columns = _columns(frame, function, node) if method is None else None
     if columns is not None:
         return columns
-    args = _items(frame, node.args)
+    args = (_arguments(frame, function, node) if method is None
+            and any(isinstance(x, gast.Starred) for x in node.args)
+            else _items(frame, node.args))
     keywords = {}
     for keyword in node.keywords:
         given = ({keyword.arg: evaluate_any(frame, keyword.value)} if keyword.arg
@@ -328,6 +331,45 @@ def _call(frame: Frame, node: gast.Call):
     if method is not None:
         return apply_method(frame, base, method, args, keywords, node)
     return apply(frame, function, args, keywords, node)
+
+
+def _arguments(frame: Frame, function, node: gast.Call) -> list:
+    """The positional arguments of a call with `*p` among them; where `p` is an array, the
+    parameters that are left say how many it holds.
+    """
+    nodes = [x.value if isinstance(x, gast.Starred) else x for x in node.args]
+    found = [evaluate(frame, x) if isinstance(given, gast.Starred) else evaluate_any(frame, x)
+             for x, given in zip(nodes, node.args)]
+    parts = [
+        frame.members(_list_of_starred(frame, x)) if isinstance(given, gast.Starred) else [x]
+        for x, given in zip(found, node.args)
+    ]
+    unknown = [k for k, part in enumerate(parts) if part is None]
+    if len(unknown) == 1 and isinstance(found[unknown[0]], Cell):
+        left = _parameters_left(frame, function, node, sum(len(part or ()) for part in parts))
+        if left is not None:
+            with at(frame.line(node.args[unknown[0]])):
+                parts[unknown[0]] = unpack(frame, found[unknown[0]], left, None)
+    return [x for part, binding, given in zip(parts, found, node.args)
+            for x in (_spread(frame, binding, given) if part is None else part)]
+
+
+def _parameters_left(frame: Frame, function, node: gast.Call, given: int) -> int | None:
+    """How many parameters of a function a call leaves to `*p`; None where that is not certain."""
+    while isinstance(function, Method):
+        function, given = function.function, given + 1
+    try:
+        signature = (local_signature(function) if isinstance(function, Local)
+                     else signature_of(function))
+    except (S2SError, TypeError, ValueError):
+        return None
+    named = {keyword.arg for keyword in node.keywords}
+    left = [p for p in list(signature.parameters.values())[given:] if p.name not in named]
+    if None in named or not left or any(
+            p.kind not in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) or p.default is not p.empty
+            for p in left):
+        return None
+    return len(left)
 
 
 def _columns(frame: Frame, function, node: gast.Call) -> tuple | None:
