@@ -34,9 +34,12 @@ from .derive import assemble
 from .errors import Line, TypeMismatchError
 from .ir.graph import Function, Op, Value, walk, whole
 from .ir.interpret import interpret
+from .ir.reemit import clone
 from .ir.types import carries_derivative, is_inexact
 from .ops.core.record import dtype_of
+from .ops.program.outside_writes import write_outside
 from .specialisation import members_of_axes, normalised, type_of
+from .transform.stabilise.spectral_functions import mark_matrix_functions
 
 FEW = 4  # the most numbers of an array to show
 ONLY_THROUGH_CHOICES = ("the result depends on {} only through comparisons and steps: the "
@@ -224,7 +227,7 @@ def _lane(x, axes, lane: int):
 
 def run(function: Function, wrt: Sequence[int], args: Sequence, report: Report) -> None:
     """Run `function` on `args` and add to `report` the conventions that its ops meet."""
-    function = whole(function)
+    function = mark_matrix_functions(without_writes(whole(function)), wrt)
     roots = [function.params[k] for k in wrt]
     through_choices(function, roots, args, report)
     watcher = Watcher(report, varied_values(function, roots), active_values(function, roots))
@@ -233,6 +236,19 @@ def run(function: Function, wrt: Sequence[int], args: Sequence, report: Report) 
     with contextlib.redirect_stdout(None), np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         interpret(function, *values, watch=watcher.watch, enter=watcher.enter)
+
+
+def without_writes(function: Function) -> Function:
+    """A copy of `function` that writes to nothing outside."""
+    if not any(op.record is write_outside for op in walk(function.block)):
+        return function
+    function = clone(function)
+    blocks = [function.block]
+    while blocks:
+        block = blocks.pop()
+        block.ops = [op for op in block.ops if op.record is not write_outside]
+        blocks.extend(inner for op in block.ops for inner in op.blocks)
+    return function
 
 
 def copied(x):
@@ -288,6 +304,9 @@ class Watcher:
         y = results[0] if len(results) == 1 else results
         for kink in op.record.kinks:
             if kink.of is not None and not any(op.inputs[k] in self.varied for k in kink.of):
+                continue
+            if kink.through is not None and not any(op.outputs[k] in self.active
+                                                    for k in kink.through):
                 continue
             where = np.asarray(kink.where(y, *inputs, **op.attrs))
             if where.any():

@@ -20,7 +20,7 @@ from .call.argnums import FirstArgument, as_method, fixed_key, is_choice, is_fla
 from .call.fast_path import direct, repeated, written
 from .check_flags import is_requested
 from .compile_lock import in_turn
-from .conventions import warn_of
+from .conventions import warn_of, without_writes
 from .derive.linear_maps import LinearMap
 from .errors import RankError, S2SError, TypeMismatchError, UndecidedError, UnsupportedError
 from .front import annotated_types, at_definition_line, definition_line
@@ -134,7 +134,7 @@ class Lowered:
         if self.args is None:
             raise TypeMismatchError(f"{self.function.name}: what is saved depends on the arguments",
                                     None, "give them to lower")
-        module = pipeline.render(self.function)
+        module = pipeline.render(without_writes(self.function))
         return measure(module.text, module.entry, self.values, module.lines, module.given)
 
     @property

@@ -273,3 +273,54 @@ def test_steps_on_the_way_to_a_result(f, at, beside):
     for t in (s2s.grad, s2s.jacfwd):
         assert s2s.conventions(t(f), at)
         assert s2s.conventions(t(f), beside) == []
+
+
+# ----------------------------------------------------------------------- values that coincide
+
+WEIGHTS = np.array([[1.0, 2.0, 0.5], [2.0, 4.0, 1.0], [0.3, 1.0, 2.0]])
+
+
+def by_an_inverse(a):
+    w, q = np.linalg.eigh(a)
+    return np.sum(WEIGHTS * (q @ np.diag(w**1.5) @ np.linalg.inv(q)))
+
+
+def of_the_matrix(a):
+    w, q = np.linalg.eigh(a)
+    return np.sum(WEIGHTS * ((q * np.sqrt(w)) @ q.T))
+
+
+def of_the_values(a):
+    return np.sum(np.linalg.eigvalsh(a) ** 2)
+
+
+def polar(a):
+    u, _, vt = np.linalg.svd(a)
+    return np.sum(WEIGHTS * (u @ vt))
+
+
+def of_one_vector(a):
+    u, _, _ = np.linalg.svd(a)
+    return u[0, 0]
+
+
+@pytest.mark.parametrize("f, reported", [(by_an_inverse, "eigenvalues"), (of_the_matrix, ""),
+                                         (of_the_values, ""), (polar, ""),
+                                         (of_one_vector, "singular values")])
+def test_values_that_coincide_are_reported_where_vectors_count(f, reported):
+    found = s2s.conventions(s2s.grad(f), 4.0 * np.eye(3))
+    said = [str(each) for each in found if "coincide" in str(each)]
+    assert len(said) == bool(reported) and all(f"{reported} coincide" in each for each in said)
+    apart = s2s.conventions(s2s.grad(f), np.diag([1.0, 2.0, 4.0]))
+    assert not any("coincide" in str(each) for each in apart)
+
+
+def test_nothing_is_written_while_conventions_are_looked_for():
+    seen = []
+
+    def f(x):
+        seen.append(x)
+        return abs(x)
+
+    assert len(s2s.conventions(s2s.grad(f), 0.0)) == 1 and seen == []
+    assert s2s.grad(f).lower(2.0).memory is not None and seen == []

@@ -21,12 +21,14 @@ class Kink:
     `what` says why, and which convention holds.
 
     `of` are the numbers of the operands whose derivative is meant, None for all: a power may be
-    smooth in its base but not in its exponent.
+    smooth in its base but not in its exponent.  `through` are the numbers of the results by which
+    the derivative has to pass, None for any.
     """
 
     what: str
     where: Callable
     of: tuple[int, ...] | None = None
+    through: tuple[int, ...] | None = None
 
 
 def kinked(record: Record, *kinks: Kink) -> None:

@@ -285,6 +285,22 @@ singular_values = define(
 )
 NO_SIZE = "a singular value of 0: the derivative is that along the vectors that LAPACK gives"
 eigh_record.spectrum, svd_record.spectrum = eigenvalues, singular_values
+COINCIDE = ("{} coincide, so that their vectors have no derivative: where what depends on them is "
+            "0, so is the derivative, else it is NaN")
+
+
+def coincide(w):
+    """Which of the values, in order, are equal to their next but for rounding."""
+    w = np.asarray(w)
+    gaps = np.abs(np.diff(w, axis=-1))
+    nearest = np.finfo(w.dtype).eps * np.max(np.abs(w), axis=-1, initial=0.0, keepdims=True)
+    return gaps <= nearest * w.shape[-1]
+
+
+kinked(eigh_record, Kink(COINCIDE.format("eigenvalues"), lambda ys, a, **of: coincide(ys[0]),
+                         through=(1,)))
+kinked(svd_record, Kink(COINCIDE.format("singular values"), lambda ys, a: coincide(ys[1]),
+                        through=(0, 2)))
 kinked(svd_record, Kink(NO_SIZE, lambda ys, a: np.equal(ys[1], 0)))
 kinked(singular_values, Kink(NO_SIZE, lambda y, a: np.equal(y, 0)))
 
