@@ -13,6 +13,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from types import CellType, FunctionType, ModuleType
 
 import gast
@@ -50,7 +51,8 @@ OUT = "<out>"  # set where a trip has found that the loop's own test failed
 # whether a name is bound, where that is uncertain: front/values/maybe_unbound.py
 BOUND = "<bound {}>"
 REST = "<rest>"  # the values that `a, b = c, d` has still to assign
-IN_WORDS = {RESULT: "the result", RESULT_OF: "this value", REST: "what is still to be assigned"}
+IN_WORDS = {RESULT: "the result", RESULT_OF: "this value",
+            REST: "what is still to be assigned", "<outside>": "an object outside"}
 UNBOUND = type("Unbound", (), {"__repr__": lambda self: "unbound"})()
 
 
@@ -653,7 +655,7 @@ def _is_fixed(content) -> bool:
 def has_data(content) -> bool:
     """Whether `content` is a user's object with attributes of its own; it may be callable."""
     kind = type(content)
-    if isinstance(content, type):
+    if isinstance(content, (type, Enum)):
         return False
     if hasattr(kind, "__dataclass_fields__"):
         return True

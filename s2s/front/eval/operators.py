@@ -67,7 +67,7 @@ def _of_lists(frame: Frame, name: str, a, b, node: gast.AST):
     xs, other = (a, b) if is_list(frame, a) else (b, a)
     content = frame.value(other) if isinstance(other, (Value, Cell, *NUMBERS)) else None
     if content is not None and not is_list(frame, other):
-        if isinstance(content.type, Array):
+        if isinstance(content.type, Array) or _is_numpys(name, content):
             listed = frame.value(xs)
             made = list_stack(listed) if isinstance(listed.type, List) else array(listed)
             return _operator(frame, name, *(made if x is xs else x for x in (a, b)))
@@ -80,6 +80,11 @@ def _of_lists(frame: Frame, name: str, a, b, node: gast.AST):
             return repeat_list(frame, xs, other)
     raise TypeMismatchError(f"{name} of a list", frame.line(node),
                             "use numbers and arrays; np.array makes one of a list")
+
+
+def _is_numpys(name: str, x: Value) -> bool:
+    """Whether a number is one of NumPy's, which takes a list for an array, but not to multiply."""
+    return isinstance(x.type, Scalar) and not x.type.weak and name != "multiply"
 
 
 def _operator(frame: Frame, name: str, *operands):

@@ -11,6 +11,7 @@ import functools
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 
@@ -142,6 +143,8 @@ class Saved(Fixed):
 def is_data(x) -> bool:
     """Whether `x` is a number, an array or a tuple of those: run-time data of a program."""
     match x:
+        case Enum():  # a constant, also where it is a number
+            return False
         case bool() | int() | float() | complex() | np.generic() | np.ndarray():
             return not isinstance(x, (np.str_, np.bytes_, np.object_))
         case np.random.Generator():

@@ -22,6 +22,7 @@ from .dependencies import Code, Defaults, Imported, is_current, note_dependency
 from .desugar import desugar
 from .imports import Imports
 from .outer_variables import outer_as_attributes
+from .private_names import mangled
 from .source_lines import all_codes_of, lines_of
 
 REMEDY = ("define it with `def` or `lambda` in a file or a notebook cell, or make it of its text: "
@@ -111,7 +112,8 @@ def _find(name: str, code: types.CodeType, function: types.FunctionType) -> Defi
     if isinstance(node, ast.AsyncFunctionDef):
         raise SourceError(f"{name} is a coroutine", source.begins, "use a plain `def`")
     imports = Imports(function.__globals__.get("__package__"))
-    made = outer_as_attributes(desugar(imports.visit(gast.ast_to_gast(node))))
+    tree = mangled(gast.ast_to_gast(node), code)
+    made = outer_as_attributes(desugar(imports.visit(tree)))
     return Definition(made, source, imports.found)
 
 

@@ -42,16 +42,18 @@ def names_in(target: gast.AST) -> list[str]:
 
 
 def bound_names(nodes: Iterable[gast.AST]) -> dict[str, None]:
-    """The names that these statements bind anew (augmented assignments apart), in order of
-    appearance.
+    """The names that these statements bind anew (augmented assignments, and the variables of
+    comprehensions, apart), in order of appearance.
     """
     found: dict[str, None] = {}
-    augmented = set()
+    others = set()
     for node in _all_inside(nodes):
         match node:
             case gast.AugAssign():
-                augmented.add(id(node.target))
-            case gast.Name(ctx=gast.Store() | gast.Del()) if id(node) not in augmented:
+                others.add(id(node.target))
+            case gast.ListComp() | gast.SetComp() | gast.DictComp() | gast.GeneratorExp():
+                others.update(id(n) for loop in node.generators for n in gast.walk(loop.target))
+            case gast.Name(ctx=gast.Store() | gast.Del()) if id(node) not in others:
                 found[node.id] = None
             case gast.FunctionDef():
                 found[node.name] = None

@@ -253,6 +253,8 @@ def keep(frame: Frame, key: tuple, binding) -> None:
 def bind_state(frame: Frame) -> None:
     """Bind what is tracked to what it is before the program runs."""
     members, outside = {}, frame.session.outside
+    if not outside.tracked:
+        return
     for place, (getter, name) in outside.tracked.items():
         try:
             content = getter()

@@ -71,6 +71,9 @@ def as_list(frame: Frame, binding) -> Value:
 
 def list_value(frame: Frame, items) -> Value:
     """The items of a list as one Value."""
+    functions = [x for x in items if isinstance(x, FunctionValue)]
+    if any(f is not functions[0] for f in functions):
+        raise carries_functions()
     return frame.heap.list_value(tuple(items))
 
 
@@ -277,13 +280,19 @@ def exchange(frame: Frame, xs: Cell, key, other) -> None:
     frame.write(xs, ops.list_set(ops.list_set(content, b, i), a, j))
 
 
+def carries_functions() -> CarriesFunction:
+    """The error for a list of functions that a loop extends: where its trips are known, they are
+    run one by one.
+    """
+    return CarriesFunction("a list of functions whose length depends on run-time data",
+                           current().line, "make it in a loop over a tuple, or over a range whose "
+                           "bounds are known")
+
+
 def item_value(frame: Frame, binding) -> Value:
     """An item for a run-time list, as a Value; lists in it become run-time lists."""
     if isinstance(binding, FunctionValue):
-        raise CarriesFunction(
-            "a list of functions whose length depends on run-time data",
-            current().line,
-            "make it in a loop over a tuple, or over a range whose bounds are known")
+        raise carries_functions()
     return frame.heap.list_value(
         (frame.session.demand(frame, binding, what="what is put into a list of numbers"),), False)
 

@@ -438,6 +438,8 @@ MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "n
 def method_of(binding, name: str):
     """The special method `name` in the class of `binding`; None if it has no Python source."""
     cls = class_of(binding)
+    if cls is None and isinstance(binding, Object) and is_users(type(binding.content)):
+        cls = type(binding.content)
     if cls is None:
         return None
     owner, defined = found_in(cls, name)

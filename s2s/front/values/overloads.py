@@ -10,7 +10,7 @@ import dataclasses
 import gast
 
 from ...ops.core.record import RECORDS
-from ..domain.frame import Frame
+from ..domain.frame import Frame, Object
 from ..domain.functions import Method
 from ..domain.heap import Cell, Container
 from .dicts import merge, store
@@ -35,7 +35,8 @@ def apply_operator(frame: Frame, name: str, a, b, node: gast.AST):
     if (isinstance(a, Container) and a.is_dict and isinstance(b, Container) and b.is_dict
             and name == "bitwise_or"):
         return merge(frame, a, b)
-    if class_of(a) is None and class_of(b) is None:
+    if class_of(a) is None and class_of(b) is None and not isinstance(a, Object) and not isinstance(
+            b, Object):
         return NOTHING
     method = OPERATOR_METHODS[name]
     result = call_special(frame, a, f"__{method}__", [b], node)
@@ -51,7 +52,7 @@ def apply_in_place_operator(frame: Frame, name: str, a, b, node: gast.AST):
             and isinstance(b, Container) and b.is_dict):
         store(frame, a, {**a.members, **b.members})
         return a
-    if class_of(a) is None:
+    if class_of(a) is None and not isinstance(a, Object):
         return NOTHING
     return call_special(frame, a, f"__i{OPERATOR_METHODS[name]}__", [b], node)
 

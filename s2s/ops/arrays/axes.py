@@ -351,9 +351,9 @@ moveaxis_record = _two_axes("moveaxis", np.moveaxis, _moved, lambda a, b: {"a": 
 
 
 @numpy_function(np.swapaxes, method="swapaxes", view="involution")
-def swapaxes(x: Value, a, b) -> Value:
+def swapaxes(a: Value, axis1, axis2) -> Value:
     """np.swapaxes."""
-    return swapaxes_record(value(x), a=static_axis(a), b=static_axis(b))
+    return swapaxes_record(value(a), a=static_axis(axis1), b=static_axis(axis2))
 
 
 @numpy_function(np.moveaxis, view="transpose")

@@ -16,6 +16,7 @@ import ast
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import partial, reduce
 from operator import add
 
@@ -456,6 +457,9 @@ constant = define(
     syntax=lambda *, value: ast.Constant(value),
     cheap=True,
     total=True, structural=True, exact=True, native="compiled",
+    # members of an IntEnum are numbers, which Numba has as objects
+    lower=lambda op: (value(op.attrs["value"].value) if isinstance(op.attrs["value"], Enum)
+                      else None),
 )
 
 

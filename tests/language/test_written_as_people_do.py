@@ -1,0 +1,140 @@
+"""Small ways of writing that ordinary programs have, each judged in every mode and order."""
+
+from __future__ import annotations
+
+import enum
+
+import numpy as np
+import pytest
+from judge import judge
+
+import s2s
+
+X = np.array([0.5, -1.0, 2.0])
+PROGRAMS = []
+
+
+def program(f):
+    PROGRAMS.append(f)
+    return f
+
+
+class Order(enum.IntEnum):
+    FIRST = 1
+    SECOND = 2
+
+
+@program
+def a_member_of_an_enumeration(x):
+    order = Order.SECOND
+    return np.sum(x**order) * order + np.sum(x * Order.FIRST)
+
+
+class _Spring:
+    __stiffness = 3.0
+
+    def __init__(self, length):
+        self.__length = length
+
+    def energy(self, x, __weight=2.0):
+        def __stretched(__y):
+            return __y - self.__length
+
+        return self.__half(__stretched(x)) * self.__stiffness * __weight
+
+    def __half(self, y):
+        return 0.5 * np.sum(y * y)
+
+
+SPRING = _Spring(0.5)
+
+
+@program
+def private_names_of_a_class(x):
+    return SPRING.energy(x)
+
+
+class Level:
+    def __init__(self, value):
+        self.value = value
+
+    def __rsub__(self, other):
+        return other - self.value
+
+    def __sub__(self, other):
+        return self.value - other
+
+    def __mul__(self, other):
+        return self.value * other
+
+    def __neg__(self):
+        return -self.value
+
+
+LEVEL = Level(3.0)
+
+
+@program
+def operators_of_an_object_outside(x):
+    return np.sum((LEVEL - x**2) * 2.0) + (LEVEL * x[0]) * -LEVEL
+
+
+@program
+def a_comprehension_over_what_its_variable_is_called(x):
+    return np.sum(np.array([[y * x**2 for x in x] for y in x]))
+
+
+@program
+def a_list_beside_a_number_of_numpys(x):
+    return np.sum((x[0] - [3.0, 5.0, 2.0]) ** 2) + np.sum([1, 2] / x[2])
+
+
+@program
+def functions_collected_in_nested_loops(x):
+    functions = []
+    for i in range(2):
+        for j in range(3):
+            functions.append(lambda v, i=i, j=j: v**2 * i + j * v)
+    return sum(np.sum(f(x)) for f in functions)
+
+
+@program
+def axes_by_name(x):
+    rows = np.stack([x, 2.0 * x**2])
+    return np.sum(np.swapaxes(rows, axis1=0, axis2=1)[0])
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_programs(f):
+    judge(f, X)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_compiled_programs(f):
+    judge(f, X, compiled=True)
+
+
+def test_the_right_operand_may_be_an_object_outside():
+    def f(x):
+        return (x * x - LEVEL) ** 2
+
+    assert s2s.grad(f)(2.0) == 2 * (4.0 - 3.0) * 4.0
+    assert s2s.jit(s2s.grad(f))(2.0) == 8.0
+
+
+def test_a_list_beside_pythons_number_raises_as_in_python():
+    with pytest.raises(s2s.errors.S2SError):
+        s2s.grad(lambda x: np.sum(x - [1.0, 2.0]))(2.0)
+
+
+def test_a_message_names_no_function_of_s2s():
+    def f(x, n):
+        functions = []
+        for i in range(n):
+            functions.append(lambda v, i=i: v * i)
+        return functions[0](x)
+
+    with pytest.raises(s2s.errors.S2SError, match="a list of functions whose length depends") as e:
+        s2s.grad(f)(1.0, 3)
+    assert "activation" not in str(e.value)
