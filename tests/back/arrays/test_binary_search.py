@@ -13,8 +13,8 @@ UP = np.array([-1.0, 0.0, 0.0, 0.5, 2.0])
 @pytest.mark.parametrize("right", (False, True))
 @pytest.mark.parametrize(
     "bins",
-    (UP, UP[::-1].copy(), UP[:1], UP[1:3], np.array([3, 1, -2])),
-    ids=("up", "down", "one", "equal", "integers"),
+    (UP, UP[::-1].copy(), UP[:1], UP[1:3], np.array([3, 1, -2]), np.array([2.0, 2.0, -1.0])),
+    ids=("up", "down", "one", "equal", "integers", "equal, then down"),
 )
 def test_bins_are_numpys(bins, right):
     x = np.concatenate((bins, bins + 0.25, [-9.0, 9.0, np.inf, -np.inf, np.nan]))

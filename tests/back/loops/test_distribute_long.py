@@ -99,5 +99,31 @@ def test_a_loop_is_divided_where_its_trips_are_independent(short):
             u = v * w + np.exp(-v * v) * u
         return u
 
+    def loop_inside(x, y, which, a, b):
+        total = 0.0
+        for i in range(len(x)):
+            u = np.sin(a * x[i]) + b
+            for _ in range(3):
+                u = np.cos(u * y[i])
+            v = np.exp(-u * u) * x[i]
+            total += (v / (1.0 + u * u) - y[i]) ** 2
+        return total
+
     assert pieces(fitted) > 0 and pieces(arrays) > 0
-    assert pieces(recurrence) == 0
+    assert pieces(recurrence) == 0 and pieces(loop_inside) == 0
+
+
+def test_numbers_of_before_the_loop_are_read_where_they_are(short):
+    def scaled(x, y, which, a, b):
+        c, total = np.sin(a) * b, 0.0
+        for i in range(len(x)):
+            u = np.sin(a * x[i]) + c
+            v = np.exp(-u * u) * x[i]
+            w = u / (1.0 + v * v)
+            total += (w - y[i]) ** 2 - np.cos(w) * u * c
+        return total
+
+    module, given = {}, arguments(65)
+    exec(s2s.jit(scaled).lower(*given).loops, module)
+    assert "kept[" in s2s.jit(scaled).lower(*given).loops
+    np.testing.assert_allclose(module["scaled"](*given), scaled(*given), rtol=1e-12)

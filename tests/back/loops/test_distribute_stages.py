@@ -106,6 +106,20 @@ def several_stages(X, w, y):
     return total + np.sum(x)
 
 
+def old_and_new(X, w, y):
+    """An element as it was before it was written, read in a later stage."""
+    x = y * 1.0
+    total = 0.0
+    for i in range(len(y)):
+        old = x[i]
+        x[i] = np.exp(-old * old)
+        a = 0.0
+        for j in range(len(w)):
+            a += X[i, j] * w[j]
+        total += np.sin(a * old) * np.tanh(old - x[i])
+    return total + np.sum(x)
+
+
 def while_inside(X, w, y):
     total = 0.0
     for i in range(len(y)):
@@ -125,6 +139,7 @@ PROGRAMS = [
     hidden_layer,
     picked,
     several_stages,
+    old_and_new,
     while_inside,
 ]
 

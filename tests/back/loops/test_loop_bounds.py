@@ -16,7 +16,7 @@ from s2s.ir.graph import Block, Function, Value
 from s2s.ir.types import INT, Array, Extent
 from s2s.ops.arrays.index import put, take
 from s2s.ops.core.control import for_loop
-from s2s.ops.core.elementwise import minimum
+from s2s.ops.core.elementwise import floor_divide, minimum
 from s2s.ops.core.record import value
 from s2s.ops.core.shape import length
 
@@ -95,6 +95,17 @@ def test_a_shifted_index_is_checked_where_its_end_may_be_outside(shift, inside):
             lambda i, total: [total + take(x, i + shift)],
             names=["total"],
         )[0],
+    )
+    assert (not found) is inside
+
+
+@pytest.mark.parametrize("by, inside", [(2, True), (4, False)])
+def test_twice_a_half_is_at_most_the_whole(by, inside):
+    _, found = loop_form(
+        [vector("x", "n")],
+        lambda x: added_up(
+            floor_divide(length(x, axis=0), 2), lambda i: take(x, i * by) + take(x, i * by + 1)
+        ),
     )
     assert (not found) is inside
 

@@ -499,3 +499,24 @@ def test_variables_of_large_compiled_functions_have_names_of_their_own():
     assert len(forwards & backwards) <= 3  # the counter, what the loop carries, and its tape
     assert {"v7", "v7_1"} <= forwards | backwards
     assert s2s.grad(f).lower(0.5, 3).source.count("v7 = ") == 2  # readers see one name
+
+
+def test_a_dictionary_needs_no_import():
+    def renamed(d):
+        return {"a": d["b"] * 2.0, "b": d["a"]}
+
+    pair = {"a": 1.0, "b": 2.0}
+    assert "import" not in s2s.jvp(renamed).lower(pair, pair).source
+
+
+def test_elements_of_lists_of_complex_numbers_are_added_to():
+    def f(z, n):
+        squares = []
+        for k in range(n):
+            squares.append(z[k] * z[k])
+        total = 0j
+        for k in range(1, n):
+            total += squares[k] * squares[k - 1]
+        return np.real(total)
+
+    assert "squares_bar[k - 1] += " in s2s.grad(f).lower(np.ones(4) * 1j, 4).source
