@@ -309,7 +309,7 @@ class Nest:
             how, axes = found
             dtype = how.accumulator(y.type.dtype)
             suffix = axes == tuple(range(rank - len(axes), rank))
-            keep = isinstance(y.type, Array) and y.type.rank == rank and len(axes) > 0
+            keep = isinstance(y.type, Array) and y.type.rank == rank
 
             def target(index, axes=axes, keep=keep):
                 return [value(0) if k in axes else i for k, i in enumerate(index) if keep

@@ -333,7 +333,7 @@ class Layout:
         """
         found = False
         for op in reversed(self.ops):
-            if op.name not in ("for", "while", "if") or op in self.inlined:
+            if op in self.inlined:
                 continue
             for block in op.blocks[-1:] if op.name != "if" else op.blocks:
                 outputs = op.outputs
