@@ -99,18 +99,19 @@ def test_a_loop_is_divided_where_its_trips_are_independent(short):
             u = v * w + np.exp(-v * v) * u
         return u
 
-    def loop_inside(x, y, which, a, b):
+    def branch_inside(x, y, which, a, b):
         total = 0.0
         for i in range(len(x)):
             u = np.sin(a * x[i]) + b
-            for _ in range(3):
-                u = np.cos(u * y[i])
-            v = np.exp(-u * u) * x[i]
+            if u > 0.5:
+                v = np.exp(-u * u) * x[i]
+            else:
+                v = u
             total += (v / (1.0 + u * u) - y[i]) ** 2
         return total
 
     assert pieces(fitted) > 0 and pieces(arrays) > 0
-    assert pieces(recurrence) == 0 and pieces(loop_inside) == 0
+    assert pieces(recurrence) == 0 and pieces(branch_inside) == 0
 
 
 def test_numbers_of_before_the_loop_are_read_where_they_are(short):
