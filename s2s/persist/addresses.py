@@ -15,13 +15,22 @@ from collections.abc import Callable
 from types import FunctionType, ModuleType
 
 from ..front.syntax.captures import Closed, Fixed, Global, Item, Keys, Length, Member
-from ..front.syntax.dependencies import Absent, Code, Defaults, Imported, Inside, Kind, Library
+from ..front.syntax.dependencies import (
+    Absent,
+    Code,
+    Defaults,
+    Imported,
+    Inside,
+    Kind,
+    Library,
+    Present,
+)
 from ..ops.program.custom_rules import rules_given
 
 ROOT = ("root",)
 OF_FUNCTIONS = {"code": Code, "defaults": Defaults}
 OF_GETTERS = {"length": Length, "keys": Keys, "kind": Kind, "library": Library, "inside": Inside}
-WITH_NAMES = {"member": Member, "item": Item}
+WITH_NAMES = {"member": Member, "item": Item, "present": Present}
 
 
 class NoAddress(Exception):
@@ -75,6 +84,8 @@ class Places:
                 return "closed", *found(self.cells, cell)
             case Member(owner, name) if type(getter) is Member:
                 return "member", self.of_getter(owner), name
+            case Present(owner, name):
+                return "present", self.of_getter(owner), name
             case Item(owner, key) if type(key) in (int, str):
                 return "item", self.of_getter(owner), key
             case Fixed(content) if type(getter) is Fixed:

@@ -378,6 +378,61 @@ def test_the_text_says_what_the_program_says():
     assert "calls_cell.cell_contents += 1" in source
 
 
+class Lazy:
+    """An object with attributes that its methods make, and properties that read others."""
+
+    def __init__(self):
+        self._calls, self.gain, self.grid = 0, 2.0, np.arange(6.0).reshape(2, 3)
+
+    @property
+    def calls(self):
+        return self._calls
+
+    @property
+    def doubled(self):
+        return 2 * self.gain * self.calls
+
+    def makes_it_once(self, x):
+        if not hasattr(self, "scale"):
+            self.scale = np.sum(x**2)
+        return self.scale * x[0]
+
+    def counts_from_a_default(self, x):
+        self.times = getattr(self, "times", 0) + 1
+        return np.sum(x**2) * self.times
+
+    def asks_before_and_after(self, x):
+        before = hasattr(self, "mode")
+        self.mode = "run"
+        return x[0] ** (1 + before + 2 * hasattr(self, "mode"))
+
+    def reads_properties(self, x):
+        first = self.doubled
+        self._calls += 1
+        self.gain = self.gain * x[0]
+        return first * x[1] + self.doubled * x[2]
+
+    def reads_a_property_of_what_a_helper_writes(self, x):
+        value = self.reads_properties(x)
+        return value * self.calls
+
+
+@pytest.mark.parametrize("name", [name for name, f in vars(Lazy).items() if callable(f)
+                                  and name[0] != "_"])
+def test_attributes_that_the_program_makes_and_properties(name):
+    plain, lazy = Lazy(), Lazy()
+    slope = s2s.value_and_grad(getattr(lazy, name))
+    for k in (1, 2, 3):
+        before = copy.deepcopy(plain)
+        value, got = slope(k * X)
+        np.testing.assert_allclose(value, getattr(plain, name)(k * X), rtol=1e-14)
+        same(vars(lazy), vars(plain))
+        wanted = [(getattr(copy.deepcopy(before), name)(k * X + e)
+                   - getattr(copy.deepcopy(before), name)(k * X - e)) / 2e-6
+                  for e in 1e-6 * np.eye(3)]
+        np.testing.assert_allclose(got, wanted, rtol=1e-6, atol=1e-6)
+
+
 class Guarded:
     def __init__(self):
         self._size = 1.0
@@ -414,11 +469,101 @@ def knows_it_by_two_names():
     return f
 
 
+STORE = SimpleNamespace(last=None, log=[], a=np.zeros(3), b=np.zeros((2, 3)), parts={})
+
+
+def writes_after_it_has_stored(x):
+    y = np.zeros(3) * x
+    STORE.last = y
+    y[0] = x
+    return y[0]
+
+
+def writes_through_what_it_has_stored(x):
+    STORE.last = STORE.a * x
+    STORE.last[0] = 0.0
+    return np.sum(STORE.last)
+
+
+def fills_a_dict_that_it_has_stored(x):
+    STORE.parts = {}
+    STORE.parts["x"] = x
+    return x
+
+
+def stores_in_each_trip(x):
+    y = np.zeros(3) * x
+    for i in range(3):
+        y[i] = x
+        STORE.log.append(y)
+    return np.sum(y)
+
+
+def stores_a_view(x):
+    y = np.ones((2, 3)) * x
+    STORE.log.append((1, y[0]))
+    y[0, 1] = 2.0
+    return np.sum(y)
+
+
+def stores_a_buffer(x):
+    STORE.a[0] = x
+    STORE.log.append(STORE.a)
+    return x
+
+
+def binds_what_it_writes(x):
+    STORE.a, old = STORE.a * x, STORE.a
+    old[0] = x
+    return np.sum(STORE.a)
+
+
+def writes_a_flat_view(x):
+    flat = STORE.b.ravel()
+    flat[0] = x
+    return np.sum(STORE.b) * x
+
+
+def makes_it_on_one_path(x):
+    if x > 1:
+        STORE.made = x
+    return x * x if hasattr(STORE, "made") else x
+
+
 REFUSED = [
+    (writes_after_it_has_stored, "writes into this array, and stores it outside"),
+    (writes_through_what_it_has_stored, "writes into this array, and stores it outside"),
+    (fills_a_dict_that_it_has_stored, "writes into this dict, and stores it outside"),
+    (stores_in_each_trip, "writes into this array, and stores it outside"),
+    (stores_a_view, "writes into this array, and stores it outside"),
+    (stores_a_buffer, "writes into this array, and stores it outside"),
+    (binds_what_it_writes, "outside, and binds its name to another"),
+    (writes_a_flat_view, "may or may not share memory with STORE_b"),
+    (makes_it_on_one_path, "has a value on some paths only"),
     (Guarded().f, "whose class says what that does"),
     (reads_what_it_appends, "is read in a call that writes into it"),
     (knows_it_by_two_names(), "knows by two names"),
 ]
+
+
+def test_what_is_stored_when_it_is_finished_is_read():
+    kept = SimpleNamespace(last=None, log=[])
+
+    def f(x):
+        for i in range(3):
+            y = np.zeros(3)
+            y[i] = x
+            kept.log.append(y)
+        z = y * x
+        z[0] = 1.0
+        kept.last = z.copy()
+        z[1] = x
+        return np.sum(z**2)
+
+    value = f(2.0)
+    expected, kept.log = copy.deepcopy(vars(kept)), []
+    assert s2s.value_and_grad(f)(2.0) == (value, 4.0 + 4 * 2.0**3)
+    same(vars(kept), expected)
 
 
 @pytest.mark.parametrize("f, words", REFUSED)

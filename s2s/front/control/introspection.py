@@ -19,12 +19,14 @@ from collections.abc import Callable
 import gast
 import numpy as np
 
-from ...ir.graph import Value
+from ...ir.graph import MISSING, Value
 from ...ir.types import Array, Scalar, Type, Unknown
 from ...library.containers import STANDS_FOR
 from ..domain.frame import ExceptionObject, Frame, Object, Text
 from ..domain.functions import FunctionValue, Generator
 from ..domain.heap import Cell, Container
+from ..syntax.captures import Fixed, Member
+from ..syntax.dependencies import Present, note_dependency
 from ..values.lists import is_list
 from ..values.objects import class_of, found_in
 
@@ -122,8 +124,13 @@ def has_attribute(frame: Frame, node: gast.AST, base, name) -> bool:
         owner, defined = found_in(cls, name)
         return (name in getattr(base, "members", ())
                 or owner is not None and not isinstance(defined, types.MemberDescriptorType))
+    if isinstance(base, type) and base.__module__ not in ("builtins", "numpy"):
+        base = Object(base, Fixed(base), base.__name__)
     if isinstance(base, Object):
-        return hasattr(base.content, name)
+        present = hasattr(base.content, name)
+        note_dependency(Present(base.getter, name), present)
+        kept = frame.kept_outside(Member(base.getter, name), f"{base.name}_{name}")
+        return present or kept is not MISSING
     if isinstance(base,
                   (Value, Cell, Container, tuple, list, Text, FunctionValue, ExceptionObject)):
         return answer(frame, node, base, lambda kind: defines(kind, name), "hasattr")

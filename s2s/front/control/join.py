@@ -385,6 +385,13 @@ class Join:
     def members(self, container: Container) -> Callable:
         """A function from the outputs to the joined members of `container`."""
         a, b = (heap[container] for heap in self.heaps)
+        outside = self.frame.session.outside
+        if container is outside.state:
+            for place in a.keys() ^ b.keys():
+                raise self.frame.refuse(
+                    f"{outside.tracked[place][1]}, which lives outside the function, has a value "
+                    "on some paths only", None, "give it a value before the call")
+            b = {place: b[place] for place in a}
         name = next((n for n, binding in self.frame.env.items() if binding is container),
                     f"a {container.cls.__name__}")
         return self._joined_members(a, b, container.form_with(a), container.form_with(b), name)

@@ -24,7 +24,7 @@ from ...ops.program.list_ops import new_list
 from ..domain.disjoint_arrays import disjoint_cells
 from ..domain.frame import BOUND, RAISED, RESULT, RETURNED, STOP, UNBOUND, Frame, like
 from ..domain.functions import CarriesFunction, UnstableCarry
-from ..domain.heap import Cell, Container, is_shared
+from ..domain.heap import Cell, Container, is_shared, stored_error
 from ..domain.optional import Maybe, resolve_optional
 from ..values.exceptions import in_flight
 from ..values.lists import as_list, is_list
@@ -267,9 +267,19 @@ def leave(frame: Frame, carried: LoopCarries, before: tuple, entered: dict, ends
     if grown and not carried.settled_held:
         carried.settled_held = True
         raise RunAgain
+    _refuse_stored(frame, carried)
     _find_apart(frame, carried, before, live)
     _find_sharing(frame, carried, before, entered, ends)
     return [value(stop), *yields] if carried.breaks else yields
+
+
+def _refuse_stored(frame: Frame, carried: LoopCarries) -> None:
+    """Refuse to store outside what the next trip writes into."""
+    for cell in (*carried.cells, *(name.container for name in carried.names
+                                   if isinstance(name, Slot))):
+        if not frame.heap.stored.isdisjoint(cell.family()):
+            raise stored_error("object" if isinstance(cell, Container) else
+                               "list" if frame.heap.is_list(cell) else "array")
 
 
 def _find_more(frame: Frame, carried: LoopCarries, before: tuple, live: frozenset) -> None:

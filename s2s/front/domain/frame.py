@@ -608,7 +608,9 @@ class Frame:
         for root in cell.roots:
             if root.getter is not None:
                 self.session.outside.note_array(root.getter, root.owner)
-        self.heap.write(cell, content, list(self.reachable()), through or cell, update)
+        captured = [(binding.owner, binding) for _, binding in self.session.captures.values()
+                    if isinstance(binding, Cell)]
+        self.heap.write(cell, content, [*self.reachable(), *captured], through or cell, update)
         root = cell.root
         if isinstance(content, Value) and not content.name and content.op is not None:
             content.name = (next((self.label(name) for name, other in self.reachable()

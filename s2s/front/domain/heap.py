@@ -183,6 +183,7 @@ class Heap:
         # view -> (base's Value at the last read, its own)
         self.seen: dict[Cell, tuple[Value, Value]] = {}
         self.written: set | None = None  # the roots that the current generator writes into
+        self.stored: set[Cell | Container] = set()  # a copy of each is stored outside the function
 
     def new(self, content: Value | tuple, origins: Iterable[Cell] = (), owner: str = "") -> Cell:
         """A cell for a fresh array."""
@@ -329,6 +330,8 @@ class Heap:
                     else "list"
                     if self.is_list(root)
                     else "array")
+            if not self.stored.isdisjoint(root.family()):
+                raise stored_error(kind)
             if root.owner and root.getter is None:
                 raise UnsupportedError(
                     f"this writes into {root.owner}, which lives outside the function",
@@ -390,6 +393,14 @@ class Heap:
         names = [contents[c].name for c in changed]
         self.contents.update(
             zip(changed, if_(condition, lambda: splice(0), lambda: splice(1), names)))
+
+
+def stored_error(kind: str) -> UnsupportedError:
+    """The error for a write into what is also stored outside, where the program would see it."""
+    kind = "object" if kind == "SimpleNamespace" else kind
+    return UnsupportedError(
+        f"the function writes into this {kind}, and stores it outside", current().line,
+        "write first and store it when it is finished, or store a copy (`.copy()`)")
 
 
 def part_written(name: str) -> UnsupportedError:

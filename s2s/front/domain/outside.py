@@ -20,6 +20,7 @@ from types import ModuleType
 from ..syntax.captures import Closed, Global, Item, Keys, Length, Member
 
 ALL = object()  # the key of a place: any item of a list, dict or set
+PROPERTIES = (0, "properties")  # stands for all that properties of objects outside may read
 
 
 class NeedsTracking(Exception):
@@ -65,7 +66,16 @@ class Outside:
     tracked: dict[tuple, tuple[Callable, str]] = field(default_factory=dict)
     read: dict[tuple, tuple[Callable, str]] = field(default_factory=dict)
     written: set[tuple] = field(default_factory=set)
+    bound: set[tuple] = field(default_factory=set)  # those written that are bound anew
+    properties: bool = False  # whether it reads properties of objects
     state: object = None  # the Container of the bindings of what is tracked
+
+    def note_property(self) -> bool:
+        """Record that the program reads a property of an object outside; whether it is run as a
+        part of the program, which writes to what it may read.
+        """
+        self.properties = True
+        return bool(self.written) or PROPERTIES in self.tracked
 
     def note_read(self, place: tuple, getter: Callable, name: str) -> bool:
         """Record that the program reads a place; whether it is refused, as it writes to some item
@@ -80,7 +90,7 @@ class Outside:
         """Record that the program writes to a place; whether it is refused, as it reads all items
         there, or some.
         """
-        self.written.add(place)
+        self._add(place)
         if place in self.read and place not in self.tracked and place[1] is not ALL:
             raise NeedsTracking(place, *self.read[place])
         return self._meets(place, self.read)
@@ -88,9 +98,14 @@ class Outside:
     def note_array(self, getter: Callable, name: str) -> None:
         """Record that the program writes into the captured array that `getter` reads."""
         place = place_of(getter)
-        self.written.add(place)
+        self._add(place)
         if place not in self.tracked:
             raise NeedsTracking(place, getter, name)
+
+    def _add(self, place: tuple) -> None:
+        self.written.add(place)
+        if self.properties and PROPERTIES not in self.tracked:
+            raise NeedsTracking(PROPERTIES, {}.popitem, "properties")
 
     def _meets(self, place: tuple, others) -> bool:
         """Whether a place is among others, one of which means all items."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import types
 from collections.abc import Callable, Collection
 
@@ -65,6 +66,7 @@ from ..values.objects import (
     instantiate,
     is_users,
     new_dict_at,
+    of_class,
     read,
     read_super,
 )
@@ -431,6 +433,20 @@ def _of_members(frame: Frame, base, name: str, node: gast.AST):
     raise frame.refuse(f"the attribute {name} of a {kind.__name__}", node, "unpack it first")
 
 
+def _of_object(frame: Frame, base: Object, name: str, node: gast.AST):
+    """`base.name`, of an object outside."""
+    cls = type(base.content)
+    defined = inspect.getattr_static(cls, name, None)
+    if (isinstance(defined, property) and isinstance(defined.fget, types.FunctionType)
+            and cls.__module__.split(".")[0] not in STATIC_MODULES
+            and frame.session.outside.note_property()):
+        return of_class(frame, base, cls, defined, name, node)
+    try:
+        return frame.attribute_of(base, name)
+    except AttributeError as error:
+        raise TypeMismatchError(str(error), frame.line(node), "set it before the call") from None
+
+
 def attribute(frame: Frame, base, name: str, node: gast.AST):
     """`base.name`."""
     if class_of(base) is not None:
@@ -447,11 +463,7 @@ def attribute(frame: Frame, base, name: str, node: gast.AST):
     if written is not None:
         return Intrinsic(written)
     if isinstance(base, Object):
-        try:
-            return frame.attribute_of(base, name)
-        except AttributeError as error:
-            raise TypeMismatchError(str(error), frame.line(node),
-                                    "set it before the call") from None
+        return _of_object(frame, base, name, node)
     if isinstance(base, ExceptionObject):
         if name != "args":
             raise frame.refuse(f"the attribute {name} of an exception", node,

@@ -99,6 +99,17 @@ class Kind:
         return kind_of(type_of_data(self.of(), ""))
 
 
+@dataclass(frozen=True)
+class Present:
+    """A getter of whether an object has an attribute."""
+
+    of: Callable
+    name: str
+
+    def __call__(self):
+        return hasattr(self.of(), self.name)
+
+
 @dataclass(frozen=True, eq=False)
 class Absent:
     """A getter of whether a global variable shadows a builtin of this name."""

@@ -15,6 +15,7 @@ from types import CellType, FunctionType, ModuleType, SimpleNamespace
 import gast
 import numpy as np
 
+from ...errors import TypeMismatchError
 from ...ir.builder import emit
 from ...ir.graph import Block, Value, walk
 from ...ir.types import Array, List
@@ -32,7 +33,7 @@ from ...ops.program.outside_writes import (
 )
 from ..domain.frame import Frame, Object
 from ..domain.functions import FunctionValue
-from ..domain.heap import Cell, Container
+from ..domain.heap import Cell, Container, stored_error
 from ..domain.outside import ALL, home, module_of, place_of
 from ..syntax.captures import Closed, Fixed, Global, Member
 from ..syntax.captures import Item as ItemOf
@@ -192,6 +193,7 @@ def write_method(base, name: str) -> Callable | None:
             given = [*given, frame.heap.new_container(dict, keywords)]
         layout = Stored(frame, node, [])
         items = tuple(map(layout.template, given))
+        _note_stored(frame, given)
         emit(write_outside, *layout.inputs,
              write=Write(owner, Method(name), items, name=name_of(base)))
 
@@ -216,9 +218,11 @@ def name_of(base) -> str:
 def _write(frame: Frame, base, place, key: tuple, binding, node) -> None:
     if frame.session.outside.note_write(key):
         raise frame.refuse_both(getattr(place, "name", "a list or dict"))
+    frame.session.outside.bound.add(key)
     layout = Stored(frame, node, [])
     place = _with_key(layout, place)
     items = (layout.template(binding),)
+    _note_stored(frame, binding)
     emit(write_outside, *layout.inputs,
          write=Write(_content(base), place, items, name=name_of(base)))
     keep(frame, key, binding)
@@ -232,10 +236,24 @@ def _augment(frame: Frame, base, place, key: tuple, operator: str, binding, agai
     layout = Stored(frame, node, [], copies=False)
     place = _with_key(layout, place)
     items = (layout.template(binding),)
+    _note_stored(frame, frame.members(binding) or ())
     emit(write_outside, *layout.inputs,
          write=Write(_content(base), place, items, operator, name=name_of(base)))
     if key in state.tracked:
+        if key not in state.state.members:
+            raise TypeMismatchError(
+                f"{place.name if isinstance(place, Attribute) else 'the item'} has no value yet",
+                frame.line(node), "set it before the call")
         keep(frame, key, again(state.state.members[key]))
+
+
+def _note_stored(frame: Frame, binding) -> None:
+    """Record that what a binding holds is stored outside, as copies: nothing may write into it."""
+    for cell in frame.reachable_cells(binding):
+        if any(root.getter is not None and place_of(root.getter) in frame.session.outside.written
+               for root in cell.roots):
+            raise stored_error("array")
+        frame.heap.stored |= cell.family()
 
 
 def _with_key(layout: Layout, place):
@@ -293,6 +311,10 @@ def store_arrays(frame: Frame) -> None:
         if not isinstance(binding, Cell) or frame.heap.contents.get(binding, param) is param:
             continue
         _refuse_other_names(frame, getter)
+        if place_of(getter) in frame.session.outside.bound:
+            raise frame.refuse(f"this function writes into the array {param.name} outside, and "
+                               "binds its name to another", None,
+                               "do one of them: `a = a + x` instead of `a += x`")
         owner, place, name = located(getter, param.name)
         note_dependency(getter.owner if hasattr(getter, "owner") else getter, owner)
         content = frame.heap.read(binding)
