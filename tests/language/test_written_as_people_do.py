@@ -99,6 +99,18 @@ def functions_collected_in_nested_loops(x):
 
 
 @program
+def ranges_with_steps_side_by_side(x):
+    n, s = len(x), 0.0
+    for i, j in zip(range(n - 1, -1, -1), range(n)):
+        s += x[i] ** 2 * x[j] * i
+    for k, i in enumerate(range(n, 0, -2)):
+        s += x[i - 1] * k**2
+    for i, j, k in zip(range(0, 2 * n, 3), range(n - 1, -n, -1), range(1, n - 2, 4)):
+        s += 100.0 * x[i] * j * k
+    return s + sum(x[i] * w for i, w in zip(range(1, n, 2), x))
+
+
+@program
 def axes_by_name(x):
     rows = np.stack([x, 2.0 * x**2])
     return np.sum(np.swapaxes(rows, axis1=0, axis2=1)[0])

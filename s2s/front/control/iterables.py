@@ -133,9 +133,12 @@ def normalised_range(frame: Frame, source: Iterable, node: gast.AST) -> Iterable
         return Iterable(lambda k: lo + k * step, (0, len(range(*map(_known, source.bounds))), 1))
     if _known(step) == 1:
         return Iterable(lambda k: k + lo, (0, value(hi) - lo, 1))
-    raise frame.refuse("a range with a step inside zip, enumerate or reversed", node,
-                       "loop over range(n) and compute "
-                       "the index")
+    if isinstance(by := _known(step), int) and by != 0:
+        ahead = value(hi) - lo if by > 0 else value(lo) - hi
+        trips = ahead if by == -1 else (ahead + (abs(by) - 1)) // abs(by)
+        return Iterable(lambda k: value(k) * by + lo if by != -1 else value(lo) - k, (0, trips, 1))
+    raise frame.refuse("a range with a step of a run inside zip, enumerate or reversed", node,
+                       "loop over range(n) and compute the index")
 
 
 def _known(bound):
