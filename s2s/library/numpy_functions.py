@@ -512,11 +512,10 @@ def gradient_between(f, x, axis):
     return np.moveaxis(slopes, -1, axis)
 
 
-def powers(x, increasing, is_complex):
-    """np.vander with as many columns as rows; 1 * x is x, unless x is complex and infinite."""
-    n = len(x)
-    y = np.ones((n, n), dtype=int) * np.ones_like(x)
-    for k in range(1, n):
+def powers(x, count, increasing, is_complex):
+    """np.vander with `count` columns; 1 * x is x, unless x is complex and infinite."""
+    y = np.ones((len(x), count), dtype=int) * np.ones_like(x)[:, None]
+    for k in range(1, count):
         y[:, k] = x if is_complex and k == 1 else y[:, k - 1] * x
     return y if increasing else y[:, ::-1]
 

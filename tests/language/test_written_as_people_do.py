@@ -110,6 +110,11 @@ def ranges_with_steps_side_by_side(x):
     return s + sum(x[i] * w for i, w in zip(range(1, n, 2), x))
 
 
+def as_many_powers_as_coefficients(x):
+    c = 0.5 * x[1:]
+    return np.sum(np.vander(x, len(c)) @ c) + np.sum(np.vander(x[:2], len(x) + 1, increasing=True))
+
+
 @program
 def axes_by_name(x):
     rows = np.stack([x, 2.0 * x**2])
@@ -125,6 +130,18 @@ def test_programs(f):
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_compiled_programs(f):
     judge(f, X, compiled=True)
+
+
+def test_a_run_says_how_many_powers():
+    f, steps = as_many_powers_as_coefficients, 1e-6 * np.eye(3)
+    wanted = [(f(X + e) - f(X - e)) / 2e-6 for e in steps]
+    np.testing.assert_allclose(s2s.grad(f)(X), wanted, rtol=1e-7)
+    for x in (X, X + 1j, np.arange(3), X.astype(np.float32)):
+        for n in (0, 1, 2, 5):
+            of_lanes = s2s.vmap(lambda x, n: np.vander(x, n), (0, None))
+            found, expected = of_lanes(x[None], n)[0], np.vander(x, n)
+            np.testing.assert_array_equal(found, expected)
+            assert found.dtype == expected.dtype
 
 
 def test_the_right_operand_may_be_an_object_outside():

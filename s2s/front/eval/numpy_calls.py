@@ -585,9 +585,11 @@ def _gradient(frame: Frame, node, f, *varargs, axis=None, edge_order=1):
 def _vander(frame: Frame, node, x, N=None, increasing=False):  # noqa: N803  NumPy's own name
     x = _array(frame, node, x)
     count = frame.static(N, "N", node) if frame.is_static(N) else N
-    if (count is None and rank(frame.value(x)) == 1
-        and not isinstance(frame.value(x).type.dims[0], int)):
-        return _run(frame, node, library.powers, x, frame.static(increasing, "increasing=", node),
+    if rank(frame.value(x)) == 1 and (isinstance(count, Value) or count is None and not isinstance(
+            frame.value(x).type.dims[0], int)):
+        count = length(frame.value(x), axis=0) if count is None else count
+        return _run(frame, node, library.powers, x, count,
+                    frame.static(increasing, "increasing=", node),
                     str(dtype_of(frame.value(x).type)).startswith("complex"))
     return operate(frame, np.vander, [x, N], {"increasing": increasing}, node)
 
