@@ -157,6 +157,12 @@ def new_axes(x: V, y: V):
     return x[:, None] * y[None, ::-1]
 
 
+def calls_itself(x: F, n: INT):
+    if n == 0:
+        return x
+    return calls_itself(x * 0.5, n - 1) + x
+
+
 WRITTEN = [
     straight,
     logistic,
@@ -175,6 +181,7 @@ WRITTEN = [
     double_buffer,
     histogram,
     new_axes,
+    calls_itself,
 ]
 
 
@@ -520,3 +527,32 @@ def test_elements_of_lists_of_complex_numbers_are_added_to():
         return np.real(total)
 
     assert "squares_bar[k - 1] += " in s2s.grad(f).lower(np.ones(4) * 1j, 4).source
+
+
+def test_a_return_out_of_two_loops_is_one():
+    def first_above(a, limit):
+        for i in range(a.shape[0]):
+            for j in range(a.shape[1]):
+                if a[i, j] > limit:
+                    return a[i, j] * i
+        return -1.0
+
+    def counts_too(a, limit):
+        count = np.zeros(8)
+        for i in range(a.shape[0]):
+            count[0] += a[i, 0]
+            count[1] += a[i, 1]
+            count[2] += count[0]
+            count[3] += count[1]
+            count[4] += count[2]
+            count[5] += count[3]
+            count[6] += count[4]
+            count[7] += count[5]
+            for j in range(a.shape[1]):
+                if a[i, j] > limit:
+                    return count
+        return -count
+
+    for f in (first_above, counts_too):
+        text = s2s.jvp(f).lower(np.ones((2, 3)), 3.5, np.ones((2, 3)), 0.0).source
+        assert "break" not in text and text.count("return ") == 2
