@@ -566,10 +566,6 @@ def grouped(x):
     return sum(len(list(g)) for k, g in itertools.groupby(x))
 
 
-def walrus(x):
-    return sum([(last := v * v) for v in x if v > 0]) + last
-
-
 def repeated(x, n):
     return sum([x, 2.0] * n)
 
@@ -592,7 +588,6 @@ REFUSED = [
         "one by one",
     ),
     (grouped, (V,), "itertools.groupby(x)", "itertools.groupby", "in a loop"),
-    (walrus, (V,), "last := v * v", "`:=` in a comprehension", "as a loop"),
     (
         repeated,
         (1.0, 3),

@@ -110,6 +110,21 @@ def ranges_with_steps_side_by_side(x):
     return s + sum(x[i] * w for i, w in zip(range(1, n, 2), x))
 
 
+@program
+def names_bound_in_comprehensions(x):
+    total = 0.0
+    partial = [total := total + v**2 for v in x]
+    s = sum([y * y for v in x if (y := v * 2) > 0]) * y
+    if any((w := v) > 1 for v in x):
+        s = s * w
+
+    def doubled(z):
+        return [u := a * 2 for a in z][0] * u
+
+    table = {k: (last := v * k) for k, v in enumerate(x)}
+    return s + doubled(x) * total + partial[1] + table[2] * last
+
+
 def as_many_powers_as_coefficients(x):
     c = 0.5 * x[1:]
     return np.sum(np.vander(x, len(c)) @ c) + np.sum(np.vander(x[:2], len(x) + 1, increasing=True))

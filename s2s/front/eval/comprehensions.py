@@ -22,7 +22,7 @@ import gast
 from ...ir.graph import MISSING, Value
 from ..control.iterables import Iterable, iterable, normalised_range
 from ..control.iterators import once
-from ..domain.frame import Frame
+from ..domain.frame import BOUND, Frame
 from ..domain.functions import Generator, Local
 from ..values.activation import run
 from ..values.comprehension_scope import comprehension_scope
@@ -118,23 +118,38 @@ def _unroll(frame: Frame, node, source: Iterable) -> list | None:
 
 def _run(frame: Frame, node, kind: str, source, start):
     """Run the function equivalent to a comprehension."""
-    if any(isinstance(n, gast.NamedExpr) for n in gast.walk(node)):
-        raise frame.refuse("`:=` in a comprehension", node, "write the comprehension as a loop")
+    named = _names_bound_outside(node)
+    if named and frame.session.active not in (None, frame):
+        raise frame.refuse("`:=` in a comprehension of a function that is called from another one",
+                           node, "write the comprehension as a loop")
     definition = _definition(node, kind)
     inner = Frame(definition, definition.body, frame.source, frame.session, frame.globals,
                   frame.closure, frame, frame, place=frame.place)
     borrowed = borrow(inner, node) if frame.session.active in (None, frame) else ()
+    inner.borrowed |= frozenset(named)  # bound already, or by the comprehension
+    flags = [each for name in named for each in (name, BOUND.format(name))]
+    inner.env.update({each: frame.env[each] for each in flags if each in frame.env})
     result = run(inner, {"<source>": source, "<total>": start}, node)
     for name in borrowed:
         frame.env[name] = inner.env[name]
+    frame.env.update({each: inner.env[each] for each in flags if each in inner.env})
     return result
+
+
+def _names_bound_outside(node) -> list[str]:
+    """The names that `:=` binds in a comprehension: they are of the function around it."""
+    return list(dict.fromkeys(n.target.id for n in gast.walk(node)
+                              if isinstance(n, gast.NamedExpr)))
 
 
 def _definition(node, kind: str) -> gast.FunctionDef:
     """The function equivalent to a comprehension; cached per comprehension."""
     kept = _made.setdefault(node, {})
     if kind not in kept:
-        kept[kind] = _copy_position(_function(node, kind), node)
+        made = _function(node, kind)
+        if named := _names_bound_outside(node):
+            made.body.insert(0, gast.Nonlocal(named))
+        kept[kind] = _copy_position(made, node)
     return kept[kind]
 
 
