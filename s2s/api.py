@@ -133,8 +133,11 @@ def linear_map(f: Callable, kind: str, args: tuple, has_aux: bool, like: Callabl
     that are always the same; `finish` is run on its result.
     """
     first = cached(f, kind, None, has_aux=has_aux)
-    found = by_position(first)(*args)
     halves = halves_of(first.specialise(args).function)
+    # the first half may write to what it has captured
+    captured = [np.copy(x) if isinstance(x, np.ndarray) else x
+                for x in (get() for get in halves.second.captures.values())]
+    found = by_position(first)(*args)
     results = found[:1 + has_aux]
     wanted = like(results[0])
 
@@ -149,9 +152,8 @@ def linear_map(f: Callable, kind: str, args: tuple, has_aux: bool, like: Callabl
         return [tree.map(functools.partial(direction_like, f=f), x, direction)
                 for direction, x in zip(directions, wanted)] + [*rest]
 
-    held = [*(args[k] for k in halves.arguments), *(found[j] for j in halves.saved),
-            *(get() for get in halves.second.captures.values())]
-    held = unshared(held, [args, results, held[len(held) - len(halves.second.captures):]])
+    held = [*(args[k] for k in halves.arguments), *(found[j] for j in halves.saved)]
+    held = [*unshared(held, [args, results]), *captured]
     return results, LinearMap(halves, map(normalised, held), accept, finish, native_inside(first))
 
 

@@ -433,6 +433,58 @@ def test_attributes_that_the_program_makes_and_properties(name):
         np.testing.assert_allclose(got, wanted, rtol=1e-6, atol=1e-6)
 
 
+DEPTH, STEPS = 0, []
+
+
+def power(v, n):
+    global DEPTH
+    DEPTH += 1
+    return v if n < 1 else v * power(v, n - 1)
+
+
+def to_the_fourth(x):
+    return power(x, 3)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f, expected", [
+    (to_the_fourth, 16.0),
+    (s2s.grad(to_the_fourth), 32.0),
+    (s2s.value_and_grad(to_the_fourth), (16.0, 32.0)),
+    (s2s.jvp(lambda x: to_the_fourth(x) * x), None),
+])
+def test_native_recursion_writes(f, expected):
+    global DEPTH
+    DEPTH = 0
+    given = (2.0,) if expected is not None else (2.0, 1.0)
+    assert s2s.jit(f)(*given) == (expected if expected is not None else (32.0, 80.0))
+    assert DEPTH == 4
+
+
+@s2s.checkpoint
+def noted_step(x):
+    STEPS.append(x[0])
+    return np.sin(x)
+
+
+def two_noted_steps(x):
+    return np.sum(noted_step(noted_step(x)) ** 2)
+
+
+def test_linear_maps_are_those_of_the_state_before():
+    for half in (lambda f: s2s.linearize(f, X)[1](np.ones(3)),
+                 lambda f: np.sum(s2s.vjp(f, X)[1](1.0)[0])):
+        for name in ("reads_back_in_a_loop", "works_in_a_buffer", "loses_by_a_helper"):
+            _, expected = run(lambda problem, name=name: getattr(problem, name), X)
+            got, after = run(lambda problem, name=name, half=half:
+                             lambda x: half(getattr(problem, name)), X)
+            np.testing.assert_allclose(got, np.sum(slope(name, X)), rtol=1e-6)
+            same(after, expected)
+        STEPS.clear()
+        half(two_noted_steps)
+        same(STEPS, [X[0], np.sin(X[0])])
+
+
 class Guarded:
     def __init__(self):
         self._size = 1.0

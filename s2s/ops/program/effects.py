@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...ir.graph import Function, Op, walk
+from ...ir.graph import Block, Function, Op, walk
 from ...lazy_import import later
 from ..core.dependence_rules import nothing
 from ..core.record import define
@@ -239,6 +239,16 @@ def callee_has_effects(op: Op, seen: frozenset = frozenset()) -> bool:
     """Whether the function that a `call` calls has side effects; a recursive call adds none."""
     callee = op.attrs["callee"]
     return callee not in seen and acts(callee.function_for(op.inputs), seen | {callee})
+
+
+def acts_outside(function: Function | Block, seen: frozenset = frozenset()) -> bool:
+    """Whether a function, or one that it calls, prints, or writes into what was captured."""
+    for op in walk(getattr(function, "block", function)):
+        callee = op.attrs["callee"] if op.name == "call" else None
+        if op.record.outward or callee is not None and callee not in seen and acts_outside(
+                callee.function_for(op.inputs), seen | {callee}):
+            return True
+    return False
 
 
 def acts(function: Function, seen: frozenset = frozenset()) -> bool:

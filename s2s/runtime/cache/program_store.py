@@ -20,6 +20,7 @@ from types import ModuleType
 
 from ...back.print.printer import Module
 from ...ir.graph import Function, Recalled, walk
+from ...ops.program.effects import acts_outside
 from ...ops.program.outside_writes import write_outside
 from ...ops.program.recursive_callee import recursive_callees
 from ..entry.length_versions import much
@@ -58,7 +59,7 @@ def facts_of(function: Function) -> Facts | None:
     if (recursive_callees(function)
         or any(op.record is write_outside for op in walk(function.block))):
         return None
-    return Facts(any(op.record.outward for op in walk(function.block)), much(function))
+    return Facts(acts_outside(function), much(function))
 
 
 class Pickler(pickle.Pickler):

@@ -40,8 +40,9 @@ from ...back.print.printer import Module, render
 from ...check_flags import is_requested, requested_checks
 from ...compile_lock import cached_in_turn, taking_turns
 from ...errors import MemoryCheckError, UnsupportedError
-from ...ir.graph import Function, Recalled, walk, whole
+from ...ir.graph import Function, Recalled, whole
 from ...ir.types import Array, Generator, Scalar
+from ...ops.program.effects import acts_outside
 from ...ops.program.recursive_callee import calls_itself, recursive_callees
 from ...passes import dump
 from ..cache.program_store import Facts, Program
@@ -84,7 +85,7 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
     # crashes
     cache = cache and (kept is not None or not any(map(calls_itself, recursive_callees(function))))
     facts = (kept.facts if kept is not None
-             else Facts(any(op.record.outward for op in walk(function.block)), much(function)))
+             else Facts(acts_outside(function), much(function)))
 
     def code(lengths: tuple[int, ...], known: Callable[[], Function],
              supposes: bool = True) -> Native | BySize:

@@ -29,6 +29,7 @@ from ...ir.graph import Function, Recalled, walk, whole
 from ...ir.length_assumptions import depends_on_long_axes, tracking_long_axes
 from ...ir.types import Generator
 from ...ops.math.special import SCIPYS_ALONE
+from ...ops.program.effects import acts_outside
 from .. import numba_internals
 from ..debug.load_source import load, register, release
 from ..debug.nan_trap import first_bad, is_checking
@@ -84,7 +85,7 @@ class PlainFunction:
     @cached_in_turn
     def acts(self) -> bool:
         """Whether the function prints, or writes into what it has captured."""
-        return any(op.record.outward for op in walk(whole(self.function).block))
+        return acts_outside(whole(self.function))
 
     @cached_in_turn
     def code(self) -> Callable:

@@ -21,13 +21,17 @@ from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
 from ...analysis.activity import loop_parts
+from ...errors import UnsupportedError
 from ...ir.builder import Builder, add_op, at, current, join_types
 from ...ir.graph import Block, Function, Op, Value, blocks_of, walk
 from ...ir.reemit import clone
 from ...ir.types import INT, Tape, carries_derivative
 from ...ops.core.control import Known, call, for_loop, if_record, tape_copy
 from ...ops.program.checkpoint import is_plain
+from ...ops.program.effects import acts_outside
+from ...ops.program.recursive_callee import Recursive
 from ..reverse.adjoint import drop_unread
+from ..reverse.checkpoint_adjoint import drop_effects
 from ..reverse.sweeps import Sweeps
 from ..reverse.tape import Region, calls_made_again
 from ..reverse.vjp import Halves, split
@@ -146,7 +150,17 @@ class Linear(Tangents):
         before = {x: add_op(tape_copy, [kept], {}, [kept.type]).output
                   for x, kept in self.before.get(op, {}).items()}
         both.env, both.dots = _Itself(before), dict(self.dots)
+        ops = current().block.ops
+        start = len(ops)
         both.op(op)
+        again = Block([], ops[start:])
+        if acts_outside(again):  # the primal has acted
+            if any(isinstance(x.attrs.get("callee"), Recursive) for x in walk(again)):
+                raise UnsupportedError(
+                    f"{op.attrs['callee'].name}, which calls itself and prints, or writes outside, "
+                    "in what is linearized", op.line, "use jvp, or do it outside")
+            drop_effects(again)
+            ops[start:] = again.ops
         self.dots.update((out, both.dots[out]) for out in op.outputs if out in both.dots)
 
     def call(self, op: Op) -> None:

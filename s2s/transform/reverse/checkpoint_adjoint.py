@@ -472,15 +472,16 @@ def rerun_vjp(op: Op, wrt: Sequence[int], whole: Callable) -> BackwardRerun:
 def without_effects(function: Function) -> Function:
     """Copy `function` without its effects, for a rerun."""
     function = clone(function)
-    _drop_effects(function.block)
+    drop_effects(function.block)
     return function
 
 
-def _drop_effects(block: Block) -> None:
+def drop_effects(block: Block) -> None:
+    """Drop the effects of a block that is run again, in place."""
     ops = []
     for op in block.ops:
         for inner in op.blocks:
-            _drop_effects(inner)
+            drop_effects(inner)
         if op.record is raise_record or op.record.outward:
             continue
         if op.name == "call":
