@@ -137,3 +137,16 @@ def test_the_loops_compute_what_numpy_computes_in_python():
         f, args = (PROGRAMS | one_of_each)[name]
         whole, _ = split.modules(s2s.jit(f), *args)
         np.testing.assert_allclose(split.run(whole, *args), f(*args), rtol=1e-11, atol=1e-13)
+
+
+def test_one_length_that_may_be_one_is_a_loop_as_well():
+    def f(a, k):
+        rest = a[k:]
+        return np.linalg.solve(rest, rest[:, :, :1] * 2.0)
+
+    a, module = matrices(40, 3, 3), {}
+    text = s2s.jit(f).lower(a, 3).loops
+    assert "linalg.solve(" not in text
+    exec(text, module)
+    for k in (30, 39):
+        np.testing.assert_allclose(module["f"](a, k), f(a, k), rtol=1e-11, atol=1e-13)
