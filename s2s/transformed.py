@@ -244,9 +244,9 @@ class Transformed:
     def direct(self, found: Specialised, args: tuple, out=None) -> Callable | None:
         """Return the function that runs calls with arguments like these."""
         agreed = [a.text for a in agreements(found.function)]
+        again = repeated(self.call, self.signature, len(args))
         return direct(self.name, self.signature, args, found.call, found.getters, found.consulted,
-                      agreed, repeated(self.call, self.signature), self.static_positions(len(args)),
-                      out)
+                      agreed, again, self.static_positions(len(args)), out)
 
     @property
     def takes_out(self) -> bool:

@@ -31,7 +31,8 @@ import ast
 import builtins
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -61,6 +62,7 @@ numba_code = later("s2s.runtime.call.native_function")
 
 TooHard = np.exceptions.TooHardError if hasattr(np, "exceptions") else np.TooHardError
 MISSING = object()  # marks an omitted argument
+NONE: Mapping[str, object] = MappingProxyType({})  # no keywords
 SIMPLE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD,
           inspect.Parameter.KEYWORD_ONLY)
 
@@ -76,12 +78,14 @@ def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callab
     called where this function cannot tell.  The arguments numbered in `fixed` are static.  With
     `out`, calls are meant that are given such a tree of arrays to write the results into.
     """
-    parameters = list(signature.parameters.values())
+    parameters = spread(signature, len(args))
     if len(parameters) != len(args) or any(p.kind not in SIMPLE for p in parameters):
         return None
     own = name if name.isidentifier() else "call"
     names = Names([own, *(p.name for p in parameters)])
-    takes_out = "out" not in names.taken
+    named = (names.new("named")
+             if any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()) else None)
+    takes_out = "out" not in names.taken and named is None  # else it is the program's
     given = names.new("out")
     native = getattr(getattr(call, "native", None), "whole", None)
     native = (native if native is not None and isinstance(native, numba_code.Native)
@@ -101,7 +105,7 @@ def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callab
     if takes_out and out is None:
         kinds.conditions.append(f"{given} is None")
     read = set(getters)
-    conditions = [*kinds.conditions,
+    conditions = [*([f"not {named}"] if named else []), *kinds.conditions,
                   *(current(getter, content, names) for getter, content in consulted.items()
                     if not (isinstance(getter, (Noted, Fixed)) or isinstance(getter, Kind)
                             and getter.of in read))]
@@ -117,12 +121,32 @@ def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callab
         body = guarded(conditions, f"{names.given(call, 'run')}({', '.join(values)})", names)
     else:
         body = run_statements(call, native, conditions, kinds, names)
-    text = f"def {own}({header(parameters, names, given if takes_out else None)}):\n{body}"
+    text = (f"def {own}({header(parameters, names, given if takes_out else None)}"
+            f"{f', **{named}' if named else ''}):\n{body}")
     text += ("    return "
              f"{names.given(again, 'again')}(({''.join(f'{p.name}, ' for p in parameters)}), "
-             f"{names.rest}, {given if takes_out else None})\n")
+             f"{names.rest}, {given if takes_out else None}{f', {named}' if named else ''})\n")
     exec(compile(text, f"<s2s call of {name}>", "exec"), names.content)
     return names.content[own]
+
+
+def spread(signature: inspect.Signature, count: int) -> list[inspect.Parameter]:
+    """Return the parameters with those of `*args` one by one, and without `**`, where a call gives
+    `count` arguments.
+
+    Their names are such as nobody gives to a keyword.  Considered: positional parameters, which
+    would make those before them positional, too; and members of the tuple of the rest, which every
+    condition would have to read again.
+    """
+    parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    found = []
+    for p in parameters:
+        if p.kind is p.VAR_POSITIONAL:
+            found += [inspect.Parameter(f"_{p.name}_{k}_", p.POSITIONAL_OR_KEYWORD)
+                      for k in range(count - len(parameters) + 1)]
+        else:
+            found.append(p)
+    return found
 
 
 def header(parameters: Sequence[inspect.Parameter], names: Names, out: str | None) -> str:
@@ -343,12 +367,14 @@ def same(place: str, x, names: Names) -> str:
     return f"{place} is {names.given(x, 'c')}"
 
 
-def repeated(call: Callable, signature: inspect.Signature) -> Callable:
-    """Return `again` for `call`: it passes on the arguments exactly as the caller gave them."""
-    parameters = list(signature.parameters.values())
+def repeated(call: Callable, signature: inspect.Signature, count: int) -> Callable:
+    """Return `again` for `call`, of `count` arguments: it passes them on exactly as the caller gave
+    them.
+    """
+    parameters = spread(signature, count)
 
-    def again(values: tuple, rest: tuple, out=None):
-        args, keywords = [], {} if out is None else {"out": out}
+    def again(values: tuple, rest: tuple, out=None, named: Mapping[str, object] = NONE):
+        args, keywords = [], {**named, **({} if out is None else {"out": out})}
         for k, (p, x) in enumerate(zip(parameters, values)):
             if x is MISSING:
                 continue

@@ -746,3 +746,47 @@ def test_long_calls_of_another_kind_run_what_is_for_them():
     for n in (1, 1, len(y), 1):
         x = np.linspace(0.5, 1.0, n)
         np.testing.assert_allclose(fast(x, y), last_of(x, y))
+
+
+# ------------------------------------------------------------------------------- *args and **named
+
+
+def of_any_number(x, *args, **named):
+    return np.sum(x * x) * sum(args) * named.get("w", 1.0)
+
+
+def of_any_number_after_a_default(x, a=2.0, *args, k=1.0):
+    return np.sum(x * x) * a * k + sum(args)
+
+
+def is_direct(t) -> bool:
+    return t.__call__ is not t.call and t.__call__ != t.call
+
+
+@pytest.mark.parametrize("way", [lambda f: f, pytest.param(s2s.jit, marks=pytest.mark.compile)])
+def test_any_number_of_arguments_takes_the_fast_path(way):
+    t, x = way(s2s.grad(of_any_number)), np.ones(3)
+    for args, named in (
+        ((2.0,), {}), ((2.0,), {}), ((2.0, 3.0), {}), ((2.0,), {"w": 3.0}), ((2.0,), {}),
+        ((2.0,), {"out": 3.0}), ((2, 3), {}), ((2.0, np.float64(3.0)), {}), ((2.0,), {"w": 3.0}),
+    ):
+        wanted = 2 * x * sum(args) * named.get("w", 1.0)
+        np.testing.assert_array_equal(t(x, *args, **named), wanted)
+    np.testing.assert_array_equal(t(x, 2.0), 4 * x)
+    assert is_direct(t)
+
+
+@pytest.mark.parametrize("way", [lambda f: f, pytest.param(s2s.jit, marks=pytest.mark.compile)])
+def test_arguments_before_and_after_any_number_of_others(way):
+    t, x = way(s2s.grad(of_any_number_after_a_default)), np.ones(3)
+    for args, named in (
+        ((), {}), ((3.0,), {}), ((3.0, 1.0), {}), ((3.0, 1.0), {"k": 2.0}), ((), {"k": 2.0}),
+        ((), {"a": 5.0}), ((3.0, 1.0, 2.0), {"k": 3.0}), ((), {"a": 5.0, "k": 3.0}), ((3.0,), {}),
+    ):
+        a = named.get("a", args[0] if args else 2.0)
+        np.testing.assert_array_equal(t(x, *args, **named), 2 * x * a * named.get("k", 1.0))
+    np.testing.assert_array_equal(t(x=x, a=3.0), 6 * x)
+    for wrong in ({"args": 1.0}, {"args_0": 1.0}, {"zz": 1.0}):
+        t(x, 3.0, 1.0)
+        with pytest.raises(s2s.errors.TypeMismatchError):
+            t(x, 3.0, **wrong)
