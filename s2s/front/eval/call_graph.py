@@ -16,6 +16,8 @@ from ..domain.functions import Local
 from ..syntax.liveness import read_names
 from .unwrap_callable import target_of, unwrap_jit
 
+# what stands between the name `super` and the attribute of `super()`
+BETWEEN = ("PUSH_NULL", "PRECALL", "CALL", "CALL_FUNCTION")
 OUTSIDE = ("numpy", "scipy", "s2s.", "math", "numba")
 
 
@@ -52,8 +54,9 @@ def named_functions(function: types.FunctionType, owner=None) -> Iterator[Callab
     """The callables referred to by the names in `function`, attributes of modules and of `owner`
     included.
     """
-    names, attributes = names_in_code(function.__code__, function.__globals__)
+    names, attributes, inherited = names_in_code(function.__code__, function.__globals__)
     modules = []
+    yield from _inherited(function, owner, inherited)
     for name in sorted(names):
         content = function.__globals__.get(name)
         if isinstance(content, types.ModuleType):
@@ -73,37 +76,58 @@ def named_functions(function: types.FunctionType, owner=None) -> Iterator[Callab
             yield method
 
 
+def _inherited(function: types.FunctionType, owner, names: set[str]) -> Iterator[Callable]:
+    """The methods `super().name` of a method of the class of `owner`."""
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
+    mro = type(owner).__mro__
+    if "__class__" in cells and cells["__class__"].cell_contents in mro:
+        above = mro[mro.index(cells["__class__"].cell_contents) + 1:]
+        for name in sorted(names):
+            method = unwrap_jit(next((vars(c)[name] for c in above if name in vars(c)), None))
+            if isinstance(method, types.FunctionType):
+                yield method
+
+
 def _callables(content) -> Iterator[Callable]:
     if callable(content) and not isinstance(
             content, (type, types.BuiltinFunctionType, types.ModuleType)):
         yield content
 
 
-def names_in_code(code: types.CodeType, globals: dict) -> tuple[set[str], set[str]]:
-    """The global names and the attribute names in `code` and its nested functions.
+def names_in_code(code: types.CodeType, globals: dict) -> tuple[set[str], set[str], set[str]]:
+    """The global names, the attribute names and those of `super()`, in `code` and its nested
+    functions.
 
     Not those of a library's modules: a user's `solve` may call np.linalg.solve and does not call
     itself.
     """
     names: set[str] = set()
     attributes: set[str] = set()
-    is_outside = False
+    inherited: set[str] = set()
+    is_outside = is_super = False
     for each in dis.get_instructions(code):
         if each.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
             names.add(each.argval)
+            is_super = each.argval == "super"
             content = globals.get(each.argval)
             is_outside = (isinstance(content, types.ModuleType)
                           and content.__name__.startswith(OUTSIDE))
         elif each.opname in ("LOAD_ATTR", "LOAD_METHOD"):
-            attributes.update(() if is_outside else (each.argval,))
+            of = inherited if is_super else attributes
+            of.update(() if is_outside else (each.argval,))
+            is_super = False
+        elif each.opname in ("LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD"):
+            inherited.add(each.argval)
         elif each.opname not in ("EXTENDED_ARG", "CACHE"):
             is_outside = False
+            is_super = is_super and each.opname in BETWEEN
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             inner = names_in_code(constant, globals)
             names |= inner[0]
             attributes |= inner[1]
-    return names, attributes
+            inherited |= inner[2]
+    return names, attributes, inherited
 
 
 def local_may_call_itself(local: Local) -> bool:
