@@ -485,6 +485,35 @@ def test_linear_maps_are_those_of_the_state_before():
         same(STEPS, [X[0], np.sin(X[0])])
 
 
+class Counted:
+    def __init__(self):
+        self.calls, self.seen = 0, []
+
+    def cost(self, x):
+        self.calls += 1
+        return np.sum(x**2)
+
+
+class Penalised(Counted):
+    def cost(self, x):
+        self.seen.append(len(x))
+        return super().cost(x) + 3.0 * np.abs(x[0]) * self.calls
+
+
+class Twice(Penalised):
+    def cost(self, x):
+        return super().cost(x) + super().cost(2 * x)
+
+
+def test_methods_that_extend_those_of_the_class_above():
+    plain, problem = Twice(), Twice()
+    value, got = s2s.value_and_grad(problem.cost)(X)
+    np.testing.assert_allclose(value, plain.cost(X), rtol=1e-14)
+    same(vars(problem), vars(plain))
+    wanted = [(Twice().cost(X + e) - Twice().cost(X - e)) / 2e-6 for e in 1e-6 * np.eye(3)]
+    np.testing.assert_allclose(got, wanted, rtol=1e-6)
+
+
 class Guarded:
     def __init__(self):
         self._size = 1.0
@@ -521,7 +550,7 @@ def knows_it_by_two_names():
     return f
 
 
-STORE = SimpleNamespace(last=None, log=[], a=np.zeros(3), b=np.zeros((2, 3)), parts={})
+STORE = SimpleNamespace(last=None, gain=1.0, log=[], a=np.zeros(3), b=np.zeros((2, 3)), parts={})
 
 
 def writes_after_it_has_stored(x):
@@ -582,7 +611,26 @@ def makes_it_on_one_path(x):
     return x * x if hasattr(STORE, "made") else x
 
 
+def transforms_what_goes_on(x):
+    def scaled(v):
+        STORE.gain = STORE.gain * v
+        return STORE.gain * v
+
+    return np.sum(s2s.vmap(scaled)(np.array([x, 2 * x])))
+
+
+def jits_what_it_reads(x):
+    @s2s.jit
+    def scaled(v):
+        STORE.gain = STORE.gain * v
+        return v * v
+
+    return scaled(x) * STORE.gain
+
+
 REFUSED = [
+    (transforms_what_goes_on, "which the program transforms, writes outside"),
+    (jits_what_it_reads, "which the program transforms, writes outside"),
     (writes_after_it_has_stored, "writes into this array, and stores it outside"),
     (writes_through_what_it_has_stored, "writes into this array, and stores it outside"),
     (fills_a_dict_that_it_has_stored, "writes into this dict, and stores it outside"),

@@ -46,6 +46,8 @@ class NestedFunction:
     def function_for(self, values: Sequence[Value]) -> Function:
         """The IR for arguments like `values`, followed by the captured values."""
         names = list(self.__signature__.parameters)
+        state = self.frame.session.outside.state
+        before = state.members if state is not None else None
         block = Block(
             [Value(v.type, names[k] if k < len(names) else "") for k, v in enumerate(values)])
         with Builder(block, above=values):
@@ -56,6 +58,10 @@ class NestedFunction:
                 block.yields = [self.frame.value(y) for y in (members if tupled else [result])]
             except PathEnded:
                 tupled, block.yields = False, [make_undefined()]
+        if state is not None and state.members is not before:
+            raise self.frame.refuse(
+                f"{self.name}, which the program transforms, writes outside what is read, too",
+                None, "return what changes, and store it after the call")
         outline(block, self.frame.session)
         captures = {}
         for k, outer in enumerate(free_values(block)):
