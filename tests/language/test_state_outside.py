@@ -485,6 +485,23 @@ def test_linear_maps_are_those_of_the_state_before():
         same(STEPS, [X[0], np.sin(X[0])])
 
 
+def test_a_nested_transformation_writes():
+    problem, plain = Problem(), Problem()
+
+    def descends(x):
+        for _ in range(3):
+            x = x - 0.1 * s2s.grad(problem.counted)(x)
+        return np.sum(x)
+
+    slope = s2s.grad(descends)(X)
+    np.testing.assert_allclose(slope, np.full(3, 0.6**3), rtol=1e-14)
+    plain.nfev = 3
+    same(state(problem), state(plain))
+    STORE.gain = 1.0
+    assert s2s.value_and_grad(lambda x: s2s.grad(goes_on)(x))(3.0) == (6.0, 2.0)
+    assert STORE.gain == 3.0
+
+
 class Counted:
     def __init__(self):
         self.calls, self.seen = 0, []
@@ -628,7 +645,38 @@ def jits_what_it_reads(x):
     return scaled(x) * STORE.gain
 
 
+def fills_in_a_local_function(x):
+    def filled(v):
+        STORE.a[0] = v * v
+        return np.sum(STORE.a)
+
+    return s2s.grad(filled)(x)
+
+
+def goes_on(v):
+    STORE.gain = STORE.gain * v
+    return STORE.gain * v
+
+
+def goes_on_twice(x):
+    return s2s.grad(goes_on)(x) + s2s.grad(goes_on)(x)
+
+
+def reads_after_its_callee(x):
+    return s2s.grad(goes_on)(x) * STORE.gain
+
+
+def goes_on_in_a_loop(x):
+    for _ in range(3):
+        x = x - 0.1 * s2s.grad(goes_on)(x)
+    return x
+
+
 REFUSED = [
+    (fills_in_a_local_function, "which the program transforms, writes outside"),
+    (goes_on_twice, "is read in a call that writes into it"),
+    (reads_after_its_callee, "is read in a call that writes into it"),
+    (goes_on_in_a_loop, "is read in a call that writes into it"),
     (transforms_what_goes_on, "which the program transforms, writes outside"),
     (jits_what_it_reads, "which the program transforms, writes outside"),
     (writes_after_it_has_stored, "writes into this array, and stores it outside"),

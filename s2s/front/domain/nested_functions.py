@@ -18,6 +18,7 @@ from ...ir.substitute import substitute
 from ...ops.core.control import make_undefined
 from .checkpoint_calls import outline
 from .frame import PathEnded
+from .heap import Cell
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +44,18 @@ class NestedFunction:
         raise UnsupportedError(f"{self.name} exists only inside the program that defines it", None,
                                "call it there")
 
+    def _bound_outside(self) -> dict:
+        """What the captured arrays hold now, and what else the program writes to outside (None)."""
+        session = self.frame.session
+        arrays = [binding for _, binding in session.captures.values() if isinstance(binding, Cell)]
+        state = session.outside.state
+        return {None: None if state is None else state.members,
+                **{cell: session.heap.contents.get(cell, cell.made) for cell in arrays}}
+
     def function_for(self, values: Sequence[Value]) -> Function:
         """The IR for arguments like `values`, followed by the captured values."""
         names = list(self.__signature__.parameters)
-        state = self.frame.session.outside.state
-        before = state.members if state is not None else None
+        before = self._bound_outside()
         block = Block(
             [Value(v.type, names[k] if k < len(names) else "") for k, v in enumerate(values)])
         with Builder(block, above=values):
@@ -58,7 +66,8 @@ class NestedFunction:
                 block.yields = [self.frame.value(y) for y in (members if tupled else [result])]
             except PathEnded:
                 tupled, block.yields = False, [make_undefined()]
-        if state is not None and state.members is not before:
+        if any(now is not before.get(cell, cell and cell.made)
+               for cell, now in self._bound_outside().items()):
             raise self.frame.refuse(
                 f"{self.name}, which the program transforms, writes outside what is read, too",
                 None, "return what changes, and store it after the call")

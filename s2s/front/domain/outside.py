@@ -58,6 +58,12 @@ def module_of(namespace: dict) -> ModuleType | None:
     return module if module is not None and vars(module) is namespace else None
 
 
+def meet(places: set[tuple], others) -> bool:
+    """Whether some of `places` are among others; ALL stands for any item of an object."""
+    return any(owner == other and (key == another or ALL in (key, another))
+               for owner, key in places for other, another in others)
+
+
 @dataclass(eq=False)
 class Outside:
     """The places that one build reads and writes."""
@@ -67,6 +73,7 @@ class Outside:
     read: dict[tuple, tuple[Callable, str]] = field(default_factory=dict)
     written: set[tuple] = field(default_factory=set)
     bound: set[tuple] = field(default_factory=set)  # those written that are bound anew
+    inner: set[tuple] = field(default_factory=set)  # those that transformed callees write to
     properties: bool = False  # whether it reads properties of objects
     state: object = None  # the Container of the bindings of what is tracked
 
@@ -82,6 +89,8 @@ class Outside:
         there.
         """
         self.read.setdefault(place, (getter, name))
+        if meet({place}, self.inner):
+            return True
         if place in self.written and place not in self.tracked and place[1] is not ALL:
             raise NeedsTracking(place, getter, name)
         return self._meets(place, self.written)

@@ -80,6 +80,7 @@ from ..syntax.captures import Fixed, Item, Member, is_data
 from ..syntax.dependencies import note_dependency
 from ..syntax.find_source import definition_of, lambda_body
 from ..values.activation import run
+from ..values.captured_writes import written_by_callee
 from ..values.dicts import dict_method
 from ..values.exceptions import guard
 from ..values.lists import apply_list_method, is_list, new_list, put_in_order
@@ -816,7 +817,9 @@ def _emit_call(frame: Frame, callee, args: list, node: gast.AST):
     values = [frame.value(a) for a in args]
     function = callee.function_for(values)
     require_quiet(frame, function, _name_of(callee), node)
+    written = written_by_callee(frame, function)
     values += captured_in(frame, function)
+    frame.session.outside.inner |= written
     if any(isinstance(getter, EnclosingValue) for getter in function.captures.values()):
         # it cannot be rebuilt outside this program
         outputs = emit_block(function.block, values, {})

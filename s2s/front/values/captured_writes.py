@@ -30,11 +30,12 @@ from ...ops.program.outside_writes import (
     Named,
     Write,
     write_outside,
+    writes_in,
 )
 from ..domain.frame import Frame, Object
 from ..domain.functions import FunctionValue
 from ..domain.heap import Cell, Container, stored_error
-from ..domain.outside import ALL, home, module_of, place_of
+from ..domain.outside import ALL, home, meet, module_of, place_of
 from ..syntax.captures import Closed, Fixed, Global, Member
 from ..syntax.captures import Item as ItemOf
 from ..syntax.dependencies import note_dependency
@@ -290,6 +291,21 @@ def mark_carried(block: Block, read: Iterable[Callable]) -> None:
     for op in walk(block):
         if op.record is write_outside and written_place(op.attrs["write"]) in places:
             op.attrs["write"].carries = True
+
+
+def written_by_callee(frame: Frame, function) -> set[tuple]:
+    """The places to which a transformed function writes, which the program calls; refused where it
+    would read there what was before.
+    """
+    outside = frame.session.outside
+    reads = {place for getter in function.captures.values()
+             if (place := place_of(getter)) is not None}
+    if meet(reads, outside.inner):
+        raise frame.refuse_both(function.name)
+    writes = {written_place(write) or (home(write.owner), ALL) for write in writes_in(function)}
+    if meet(writes, outside.tracked) or frame.in_loop() and meet(writes, reads | {*outside.read}):
+        raise frame.refuse_both(function.name)
+    return writes
 
 
 def written_place(write: Write) -> tuple | None:

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...ir.graph import Function, walk
 from ..core.dependence_rules import nothing
 from ..core.record import define
 from .effects import within
@@ -174,6 +175,19 @@ write_outside = define(
     "write_outside", evaluate=_write, infer=lambda *xs, **attrs: [], pure=False, outward=True,
     syntax=lambda *xs, write: write.spell(xs), depends=nothing,
 )
+
+
+def writes_in(function: Function, seen: frozenset = frozenset()) -> list[Write]:
+    """The writes of a function and of those that it calls."""
+    found: list[Write] = []
+    for op in walk(function.block):
+        if op.record is write_outside:
+            found.append(op.attrs["write"])
+        callee = op.attrs["callee"] if op.name == "call" else None
+        if callee is not None and callee not in seen:
+            found += writes_in(callee.function_for(op.inputs), seen | {callee})
+    return found
+
 
 # ------------------------------------------------------------------------------------- native code
 
