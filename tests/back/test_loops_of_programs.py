@@ -18,6 +18,11 @@ def largest_of_truths(x):
     return np.max(x > 0, axis=0), np.min(x > -3, axis=0)
 
 
+def sums_of_truths(x):
+    high, low = x > -4, x < -2
+    return (high + low) * 1.5, (high * low) - 2.5, (np.ones(x.shape, dtype=bool) + high) * 0.5
+
+
 def wider_than_a_word(x):
     return x * 2**70 + 2.0
 
@@ -72,6 +77,7 @@ def down(x, n):
 PROGRAMS = [
     (largest_integers, (NUMBERS,)),
     (largest_of_truths, (NUMBERS,)),
+    (sums_of_truths, (NUMBERS,)),
     (wider_than_a_word, (np.array([1.5, -2.0]),)),
     (small_integers, (3, 5)),
     (leaves_two_loops, (NUMBERS * 1.0, 3.5)),
