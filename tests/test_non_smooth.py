@@ -43,8 +43,10 @@ of the matrix has one. Products of the vectors of `eigh` or `svd` around functio
 `U * f(s) @ Vt`, `U @ Vt`, `Q @ ((Q.T @ b) / w)` and their other spellings, one matrix at a time (stacks under
 `s2s.vmap`), are differentiated as such functions, by the divided differences of Daleckii and Krein: exact at values
 that are equal or nearly so, in both modes and in second order. So are second derivatives of functions of the values
-alone. Any other derivative of a vector there is NaN, as of parts of `Q`, or of sums of outer products in a loop; or 0,
-where the cotangents of the vectors cancel. `s2s.conventions` names the line.
+alone.
+
+Any other derivative of a vector there is NaN, as of parts of `Q`, or of sums of outer products in a loop; or 0, where
+the cotangents of the vectors cancel. `s2s.conventions` names the line.
 
 **Discarded values.** What a program discards has no influence on a derivative, not even a NaN, in whatever way it is
 discarded: by an index, a slice or a mask, `np.where`, `np.triu`, `np.delete`, by being overwritten, as

@@ -306,10 +306,6 @@ def test_what_is_nan_has_derivative_zero():
         (lambda x: np.quantile(x, 0.5, method="lower"), "a quantile with method='lower'"),
         (lambda x: np.sum(np.unwrap(x, discont=4.0)), "np.unwrap with discont="),
         (
-            lambda x: np.sum(np.vander(x, int(x[0]))),
-            "this argument must be known when code is generated, and depends on run-time data",
-        ),
-        (
             lambda x: np.sum(np.geomspace(x, 2 * x, 3)),
             "np.geomspace of less than two numbers, or between arrays",
         ),
