@@ -31,6 +31,11 @@ class NeedsTracking(Exception):
         self.place, self.getter, self.name = place, getter, name
 
 
+def nothing_there():
+    """The getter of PROPERTIES, which stand for other places and hold nothing."""
+    raise LookupError("properties")
+
+
 def home(owner) -> int:
     """The identity of what holds a place: a module is the dict of its variables."""
     return id(vars(owner) if isinstance(owner, ModuleType) else owner)
@@ -114,7 +119,7 @@ class Outside:
     def _add(self, place: tuple) -> None:
         self.written.add(place)
         if self.properties and PROPERTIES not in self.tracked:
-            raise NeedsTracking(PROPERTIES, {}.popitem, "properties")
+            raise NeedsTracking(PROPERTIES, nothing_there, "properties")
 
     def _meets(self, place: tuple, others) -> bool:
         """Whether a place is among others, one of which means all items."""
