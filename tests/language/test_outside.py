@@ -4,6 +4,8 @@ that it closes over.
 
 from __future__ import annotations
 
+from collections import deque
+
 import numpy as np
 import pytest
 
@@ -260,3 +262,16 @@ def test_a_structure_is_what_flatten_returns():
     with pytest.raises(s2s.UnsupportedError, match="tree.unflatten of a str\n"
                                                    "Instead: give it what tree.flatten returns"):
         s2s.grad(f)(2.0)
+
+
+def test_a_deque_outside_is_read_at_each_call():
+    recent = deque([1.0, 2.0], maxlen=3)
+
+    def f(x):
+        return sum(recent) * x + recent[-1] * len(recent)
+
+    slope = s2s.value_and_grad(f)
+    for k in range(4):
+        assert slope(2.0) == (f(2.0), sum(recent))
+        recent.append(5.0 + k)
+    assert slope(2.0) == (f(2.0), sum(recent))

@@ -672,7 +672,20 @@ def goes_on_in_a_loop(x):
     return x
 
 
+def reads_from_the_end_what_it_writes(x):
+    ENDS[2] = x * x
+    return ENDS[-1] * x
+
+
+def writes_from_the_end_what_it_reads(x):
+    RECENT[-1] = x * x
+    return RECENT[2] * x
+
+
+ENDS, RECENT = [1.0, 2.0, 3.0], deque([1.0, 2.0, 3.0])
 REFUSED = [
+    (reads_from_the_end_what_it_writes, "is read in a call that writes into it"),
+    (writes_from_the_end_what_it_reads, "is read in a call that writes into it"),
     (fills_in_a_local_function, "which the program transforms, writes outside"),
     (goes_on_twice, "is read in a call that writes into it"),
     (reads_after_its_callee, "is read in a call that writes into it"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import builtins
 import re
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -456,7 +456,7 @@ class Frame:
             return kept
         if is_data(content) and place_of(getter) not in self.session.flags:
             return self.captured(type_of_data(content, name), getter, name)
-        if isinstance(content, (dict, list)) or has_data(content):
+        if isinstance(content, (dict, list, deque)) or has_data(content):
             note_dependency(Inside(getter), content)
             return Object(content, getter, name)
         if isinstance(content, tuple) and not _is_fixed(content):
@@ -544,12 +544,12 @@ class Frame:
         if hasattr(binding, "refreshed"):  # a view of a dict: front/values/dicts.py
             return binding.refreshed()
         if (not isinstance(binding, Object)
-            or type(binding.content) not in (list, dict, OrderedDict)):
+            or type(binding.content) not in (list, dict, OrderedDict, deque)):
             return binding
         if self.session.outside.note_read(place_of(Length(binding.getter)),
                                           Length(binding.getter), binding.name):
             raise self.refuse_both(binding.name)
-        keys = (range(len(binding.content)) if isinstance(binding.content, list)
+        keys = (range(len(binding.content)) if isinstance(binding.content, (list, deque))
                 else tuple(binding.content))
         note_dependency(*((Length(binding.getter),
                            len(keys)) if isinstance(keys, range) else (Keys(binding.getter), keys)))
@@ -651,7 +651,7 @@ def _is_fixed(content) -> bool:
     """Whether a tuple is immutable throughout: texts, types, functions, and tuples of them."""
     return all(
         _is_fixed(x) if isinstance(x, tuple) else not (
-            is_data(x) or isinstance(x, (dict, list)) or has_data(x)) for x in content)
+            is_data(x) or isinstance(x, (dict, list, deque)) or has_data(x)) for x in content)
 
 
 def has_data(content) -> bool:

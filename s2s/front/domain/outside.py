@@ -13,6 +13,7 @@ argument of each call.
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -47,7 +48,7 @@ def place_of(getter: Callable) -> tuple[int, Hashable] | None:
         case Member(owner, name):
             return home(owner()), name
         case Item(owner, key):
-            return home(owner()), key
+            return place_of_item(owner(), key)
         case Length(owner) | Keys(owner):
             return home(owner()), ALL
         case Global(namespace, name):
@@ -55,6 +56,12 @@ def place_of(getter: Callable) -> tuple[int, Hashable] | None:
         case Closed(cell):
             return id(cell), "cell_contents"
     return None
+
+
+def place_of_item(owner, key) -> tuple[int, Hashable]:
+    """The place of `owner[key]`; counted from the end it may be any item: it has two keys."""
+    from_end = isinstance(owner, (list, deque)) and isinstance(key, int) and key < 0
+    return home(owner), ALL if from_end else key
 
 
 def module_of(namespace: dict) -> ModuleType | None:

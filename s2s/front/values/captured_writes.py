@@ -35,7 +35,7 @@ from ...ops.program.outside_writes import (
 from ..domain.frame import Frame, Object
 from ..domain.functions import FunctionValue
 from ..domain.heap import Cell, Container, stored_error
-from ..domain.outside import ALL, home, meet, module_of, place_of
+from ..domain.outside import ALL, home, meet, module_of, place_of, place_of_item
 from ..syntax.captures import Closed, Fixed, Global, Member
 from ..syntax.captures import Item as ItemOf
 from ..syntax.dependencies import note_dependency
@@ -170,9 +170,7 @@ def _item(frame: Frame, base: Object, key, node) -> tuple:
     _note(base)
     if frame.is_static(key) and not isinstance(key, slice):
         known = frame.static(key, "this key")
-        if isinstance(known, int) and isinstance(owner, list) and known < 0:
-            known = ALL
-        return Item(Plain(frame.static(key, "this key"))), (id(owner), known)
+        return Item(Plain(known)), place_of_item(owner, known)
     return key, (id(owner), ALL)
 
 
@@ -314,7 +312,7 @@ def written_place(write: Write) -> tuple | None:
         case Attribute(name) | Elements(Attribute(name)):
             return home(write.owner), name
         case Item(Plain(key)) | Elements(Item(Plain(key))):
-            return home(write.owner), key
+            return place_of_item(write.owner, key)
     return None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import numpy as np
 
 from ...errors import TypeMismatchError
@@ -228,7 +230,7 @@ def length_of(frame: Frame, binding):
             return len(binding.members)
         case Container():
             return special(frame, binding, "__len__", [])
-        case Object(content) if isinstance(content, (dict, list)):
+        case Object(content) if isinstance(content, (dict, list, deque)):
             # code is being generated for its functions
             if any(map(callable, content.values() if isinstance(content, dict) else content)):
                 note_dependency(Length(binding.getter), len(content))
