@@ -275,3 +275,17 @@ def test_a_deque_outside_is_read_at_each_call():
         assert slope(2.0) == (f(2.0), sum(recent))
         recent.append(5.0 + k)
     assert slope(2.0) == (f(2.0), sum(recent))
+
+
+def test_a_set_outside_is_read_at_each_call():
+    allowed, seen = {"plain"}, {1}
+
+    def f(x, mode="plain"):
+        return (len(seen) if mode in allowed else 0.5) * x + sum(i for i in sorted(seen)) * x
+
+    slope = s2s.grad(f)
+    for k in range(3):
+        assert slope(2.0) == len(seen) + sum(seen)
+        seen.add(5 + k)
+    allowed.clear()
+    assert slope(2.0) == 0.5 + sum(seen)

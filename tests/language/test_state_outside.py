@@ -682,9 +682,16 @@ def writes_from_the_end_what_it_reads(x):
     return RECENT[2] * x
 
 
+def counts_what_it_adds(x):
+    SEEN.add(7)
+    return len(SEEN) * x
+
+
+SEEN = {1}
 ENDS, RECENT = [1.0, 2.0, 3.0], deque([1.0, 2.0, 3.0])
 REFUSED = [
     (reads_from_the_end_what_it_writes, "is read in a call that writes into it"),
+    (counts_what_it_adds, "is read in a call that writes into it"),
     (writes_from_the_end_what_it_reads, "is read in a call that writes into it"),
     (fills_in_a_local_function, "which the program transforms, writes outside"),
     (goes_on_twice, "is read in a call that writes into it"),

@@ -456,7 +456,7 @@ class Frame:
             return kept
         if is_data(content) and place_of(getter) not in self.session.flags:
             return self.captured(type_of_data(content, name), getter, name)
-        if isinstance(content, (dict, list, deque)) or has_data(content):
+        if isinstance(content, (dict, list, deque, set)) or has_data(content):
             note_dependency(Inside(getter), content)
             return Object(content, getter, name)
         if isinstance(content, tuple) and not _is_fixed(content):
@@ -477,6 +477,14 @@ class Frame:
         if self.session.outside.note_read(place, getter, name):
             raise self.refuse_both(name)
         return MISSING
+
+    def elements_of(self, binding: Object) -> set:
+        """A set from outside, on whose elements the code depends."""
+        keys = Keys(binding.getter)
+        if self.session.outside.note_read(place_of(keys), keys, binding.name):
+            raise self.refuse_both(binding.name)
+        note_dependency(keys, tuple(binding.content))
+        return binding.content
 
     def refuse_both(self, name: str) -> UnsupportedError:
         """The error for a container outside that is read and written."""
@@ -543,6 +551,8 @@ class Frame:
             return binding.consumed(self)
         if hasattr(binding, "refreshed"):  # a view of a dict: front/values/dicts.py
             return binding.refreshed()
+        if isinstance(binding, Object) and type(binding.content) is set:
+            return self.elements_of(binding)
         if (not isinstance(binding, Object)
             or type(binding.content) not in (list, dict, OrderedDict, deque)):
             return binding

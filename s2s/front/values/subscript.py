@@ -230,7 +230,7 @@ def length_of(frame: Frame, binding):
             return len(binding.members)
         case Container():
             return special(frame, binding, "__len__", [])
-        case Object(content) if isinstance(content, (dict, list, deque)):
+        case Object(content) if isinstance(content, (dict, list, deque, set)):
             # code is being generated for its functions
             if any(map(callable, content.values() if isinstance(content, dict) else content)):
                 note_dependency(Length(binding.getter), len(content))
