@@ -200,15 +200,22 @@ class Discarded:
         via = None if via is op else via
         if op.name == "if":
             return self.level(op.outputs[k], via)
-        _, params, _, _ = loop_parts(op)
         carry = k - (1 if op.attrs["breaks"] else 0)
         if carry < 0 or block is not op.blocks[-1]:
             return None
-        levels = [level
-                  for level in (self.level(op.outputs[carry], via), self.level(params[carry], op))
+        return self.into_loop(op, carry, via, op)
+
+    def into_loop(self, loop: Op, carry: int, via: Op | None,
+                  inside: Op | None = None) -> int | None:
+        """Return the level of what is handed to the first trip, or by a trip to the next, which
+        the loop returns where there is no such trip.
+        """
+        param = loop_parts(loop)[1][carry]
+        levels = [level for level in (self.level(loop.outputs[carry], via),
+                                      self.level(param, inside or via))
                   if level is not None]
-        if levels and not self.readers.get(params[carry]):
-            return DISCARDED  # each trip writes over what the last one has made
+        if levels and not self.readers.get(param):
+            return DISCARDED  # each trip writes over what it is given
         return max(levels, default=None)
 
     def through(self, op: Op, k: int, via: Op | None) -> int | None:
@@ -216,7 +223,7 @@ class Discarded:
         x = op.inputs[k]
         if op.name in ("for", "while"):
             first = 3 if op.name == "for" else 0
-            return None if k < first else self.level(loop_parts(op)[1][k - first], via)
+            return None if k < first else self.into_loop(op, k - first, via)
         if op.name == "if" or not any(y in self.active for y in op.outputs):
             return None
         if op.name == "call":

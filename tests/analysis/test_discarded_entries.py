@@ -890,3 +890,63 @@ def test_what_is_subtracted_from_itself_depends_on_nothing():
             s2s.grad(f)(2.0) == s2s.jvp(f, (2.0,), (1.0,))[1] == slope
             and s2s.hessian(f)(2.0) == 0.0
         )
+
+
+def quotients(x):
+    """Quotients, of which a bound takes the place where they are infinite."""
+    return np.fmin(np.exp(x) / np.maximum(x, 0.0), 5.0)
+
+
+def then_a_loop(x, n):
+    s = np.sum(np.tanh(quotients(x)))
+    for _ in range(n):
+        s = np.sum(x**3)
+    return s
+
+
+def then_some_trips(x, n):
+    s = quotients(x)
+    for i in range(n):
+        if i == 1:
+            s = x**3
+    return np.sum(s)
+
+
+def then_an_inner_loop(x, n):
+    t = 0.0
+    for _ in range(2):
+        s = quotients(x)
+        for _ in range(n):
+            s = x**3
+        t += np.sum(s)
+    return t
+
+
+def then_a_loop_with_an_exit(x, n):
+    s, k = np.sum(quotients(x)), 0
+    while k < n:
+        if s > 100.0:
+            break
+        s, k = np.sum(x**3), k + 1
+    return s
+
+
+def then_handed_on(x, n):
+    s, t = quotients(x), x
+    for _ in range(n):
+        s, t = t, x**3
+    return np.sum(s)
+
+
+@pytest.mark.parametrize("f", [then_a_loop, then_some_trips, then_an_inner_loop,
+                               then_a_loop_with_an_exit, then_handed_on])
+@pytest.mark.parametrize("n", range(4))
+def test_what_stood_in_a_name_before_a_loop_that_may_have_no_trip(f, n):
+    x, v, h = np.array([1.7, -0.3, 1.2]), np.array([1.0, 2.0, 3.0]), 1e-3 * np.eye(3)
+    slopes = [(f(x + d, n) - f(x - d, n)) / 2e-6 for d in 1e-3 * h]
+    for g in (s2s.grad(f), s2s.jacfwd(f), s2s.jit(s2s.grad(f))):
+        np.testing.assert_allclose(g(x, n), slopes, rtol=1e-6, atol=1e-6)
+    curvature = [(f(x + d, n) - 2 * f(x, n) + f(x - d, n)) / 1e-6 for d in h]
+    np.testing.assert_allclose(
+        s2s.hvp(lambda x: f(x, n), (x,), (v,)), curvature * v, rtol=1e-4, atol=1e-4
+    )
