@@ -714,7 +714,7 @@ def interpolated_around(x, xp, fp, period):
     if period == 0:
         raise ValueError("period must be a non-zero value")
     period = abs(period)
-    xp, fp = xp % period, fp + 0.0
+    xp, fp = xp % period, fp - 0.0
     order = np.argsort(xp)
     xp, fp = xp[order], fp[order]
     return np.interp(x % period, np.concatenate((xp[-1:] - period, xp, xp[:1] + period)),

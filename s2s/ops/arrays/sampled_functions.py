@@ -11,25 +11,33 @@ import numpy as np
 
 from ...errors import TypeMismatchError, UnsupportedError
 from ...ir.builder import current, fresh_extent
-from ...ir.graph import Value
+from ...ir.graph import Op, Value
 from ...ir.types import Array, Type, is_inexact
 from ..core.axis_numbers import static_axis
 from ..core.cast import as_dtype
 from ..core.chain_rule import like_operand
-from ..core.define_elementwise import is_none
+from ..core.define_elementwise import builtin_syntax, elementwise, is_none
 from ..core.dependence_rules import follows, spread_as
 from ..core.elementwise import (
     absolute,
     bitwise_and,
+    bitwise_or,
     clip,
+    complex_of,
     conjugate,
     equal,
     greater,
+    imag,
+    isinf,
+    isnan,
     less,
+    quotient,
+    real,
     remainder,
+    strong_product,
     where,
 )
-from ..core.record import RECORDS, define, dtype_of, numpy_function, rank, static, value
+from ..core.record import RECORDS, Record, define, dtype_of, numpy_function, rank, static, value
 from ..core.shape import length, numpy_call, of_length, shaped_like
 from .axes import expand_dims, flip, moveaxis
 from .concatenate import along
@@ -105,6 +113,101 @@ def ediff1d(ary, to_end=None, to_begin=None) -> Value:
     return diff(ravel(as_array(ary)), 1, -1)
 
 
+# (x, start, stop, low, high): what np.interp makes of x between two samples, `low` at `start` and
+# `high` at `stop`.  At `start` it is `low`, whatever `high` is; where the line from the left is
+# NaN, because something is infinite, it is that from the right, and where that is NaN, too, but the
+# samples are equal, these.
+
+
+def interpolated(x, start, stop, low, high):
+    with np.errstate(all="ignore"):
+        slope = (high - low) / (stop - start)
+        y = slope * (x - start) + low
+        y = np.where(np.isnan(y), slope * (x - stop) + high, y)
+        return np.where((x == start) | np.isnan(y) & (low == high) & (x == x), low, y)[()]
+
+
+def interpolated_part(x, start, stop, low, high):
+    with np.errstate(all="ignore"):
+        slope = (high - low) * (1 / (stop - start))
+        y = slope * (x - start) + low
+        y = np.where(np.isnan(y), slope * (x - stop) + high, y)
+        return np.where((x == start) | np.isnan(y) & (low == high) & (x == x), low, y)[()]
+
+
+def share_of_next(x, start, stop):
+    with np.errstate(all="ignore"):
+        share = (x - start) / (stop - start)
+        return np.where(np.isinf(start), (x > start) & (stop < np.inf), share)[()]
+
+
+def slope_between(start, stop, low, high):
+    with np.errstate(all="ignore"):
+        return np.where(low == high, 0.0, (high - low) / (stop - start))[()]
+
+
+def complex_of_parts(a, b):
+    z = np.empty(np.broadcast_shapes(np.shape(a), np.shape(b)), complex)
+    z.real, z.imag = a, b
+    return z[()]
+
+
+def _interpolation(function: Callable, slope: Callable) -> Record:
+    """Define the op (x, start, stop, low, high); `slope` is how NumPy computes that of the line."""
+
+    def lower(op: Op, x: Value, start: Value, stop: Value, low: Value, high: Value) -> Value:
+        steep = slope(high - low, stop - start)
+        y = steep * (x - start) + low
+        y = where(isnan(y), steep * (x - stop) + high, y)
+        alike = bitwise_and(bitwise_and(isnan(y), equal(low, high)), equal(x, x))
+        return where(bitwise_or(equal(x, start), alike), low, y)
+
+    return elementwise(
+        function.__name__,
+        lambda y, x, start, stop, low, high: slope_record(start, stop, low, high),
+        lambda y, x, start, stop, low, high: ((share(x, start, stop) - 1)
+                                              * slope_record(start, stop, low, high)),
+        lambda y, x, start, stop, low, high: -strong_product(share(x, start, stop),
+                                                             slope_record(start, stop, low, high)),
+        lambda y, x, start, stop, low, high: 1 - share(x, start, stop),
+        lambda y, x, start, stop, low, high: share(x, start, stop),
+        evaluate=function, syntax=builtin_syntax(function.__name__), helper=function, lower=lower,
+        slope="finite")
+
+
+interpolation = _interpolation(interpolated, quotient)
+part_interpolation = _interpolation(interpolated_part,
+                                    lambda rise, width: rise * quotient(1.0, width))
+
+share = elementwise(
+    # (x, start, stop): the weight of the sample at `stop`, and 1 less that of the other one
+    "share_of_next",
+    lambda y, x, start, stop: quotient(1.0, stop - start),
+    lambda y, x, start, stop: quotient(y - 1, stop - start),
+    lambda y, x, start, stop: quotient(-y, stop - start),
+    evaluate=share_of_next, syntax=builtin_syntax("share_of_next"), helper=share_of_next,
+    lower=lambda op, x, start, stop: where(isinf(start), where(
+        bitwise_and(greater(x, start), less(stop, math.inf)), 1.0, 0.0),
+        quotient(x - start, stop - start)),
+    slope="finite")
+
+slope_record = elementwise(
+    # (start, stop, low, high): of the line, and 0 between equal samples, be they infinite
+    "slope_between",
+    lambda y, start, stop, low, high: quotient(y, stop - start),
+    lambda y, start, stop, low, high: quotient(-y, stop - start),
+    lambda y, start, stop, low, high: quotient(-1.0, stop - start),
+    lambda y, start, stop, low, high: quotient(1.0, stop - start),
+    evaluate=slope_between, syntax=builtin_syntax("slope_between"), helper=slope_between,
+    lower=lambda op, start, stop, low, high: where(equal(low, high), 0.0,
+                                                   quotient(high - low, stop - start)),
+    slope="finite")
+
+of_parts = elementwise("complex_of_parts", 1, 1j, evaluate=complex_of_parts,
+                       syntax=builtin_syntax("complex_of_parts"), helper=complex_of_parts,
+                       lower=lambda op, a, b: complex_of(a, b))
+
+
 @numpy_function(np.interp)
 def interp(x, xp, fp, left=None, right=None, period=None) -> Value:
     """np.interp; the derivative in x is one-sided, from the right, at a sample point, and 0 beyond
@@ -123,13 +226,20 @@ def interp(x, xp, fp, left=None, right=None, period=None) -> Value:
     fp = as_dtype(fp, "complex128" if is_complex(fp) else "float64")
     fp = of_length(fp, xp, 0, 0, "np.interp") if rank(xp) == rank(fp) == 1 else fp
     k = clip(searchsorted(xp, x, "right") - 1, 0, length(xp, axis=0) - 2)
-    start, low = take(xp, k), take(fp, k)
-    slope = (take(fp, k + 1) - low) / (take(xp, k + 1) - start)
-    left = take(fp, 0) if is_none(left) else value(left)
-    right = take(fp, -1) if is_none(right) else value(right)
+    ends = take(xp, k), take(xp, k + 1)
+    low, high = take(fp, k), take(fp, k + 1)
+    if is_complex(fp):
+        parts = (part_interpolation(x, *ends, real(low), real(high)),
+                 part_interpolation(x, *ends, imag(low), imag(high)))
+        between = of_parts(parts[0], where(isnan(x), 0.0, parts[1]))
+    else:
+        between = interpolation(x, *ends, low, high)
+    left, right = (take(fp, k) if is_none(end) else as_dtype(value(end), fp.type.dtype)
+                   if rank(x) == 0 else value(end) for k, end in ((0, left), (-1, right)))
     last = take(xp, -1)
-    beyond = where(greater(x, last), right,
-                   where(equal(x, last), take(fp, -1), slope * (x - start) + low))
+    # one sample is the result even where x is NaN
+    at_last = bitwise_or(equal(x, last), equal(length(xp, axis=0), 1))
+    beyond = where(greater(x, last), right, where(at_last, take(fp, -1), between))
     return where(less(x, take(xp, 0)), left, beyond)
 
 

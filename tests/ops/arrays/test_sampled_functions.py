@@ -456,3 +456,122 @@ def test_the_variance_of_one_vector_is_a_number():
         value, slope = compiled(X)
     np.testing.assert_allclose(value, np.var(X, ddof=1) + 1.0, rtol=1e-13)
     np.testing.assert_allclose(slope, (X - X.mean()) / 4.0, rtol=1e-12, atol=1e-15)
+
+
+# ----------------------------------------------------------------- np.interp of what is not finite
+
+INF, NAN = np.inf, np.nan
+ODD = [0.0, -0.0, 1.0, 2.0, INF, -INF, NAN, 1e308, -1e308, 0.3]
+POINTS = [
+    [0.0, 1.0, 2.0],
+    [0.0, 0.0, 2.0],
+    [-INF, 0.0, 1.0],
+    [-INF, 0.0, INF],
+    [-INF, INF],
+    [-INF, INF, INF],
+    [-1e308, 0.0, 1e308],
+    [0.0, 1.0, 2.0, 3.0, 4.0, INF],
+    [1.0],
+    [-INF],
+]
+PLACES = np.array([-INF, -1e308, -1.0, -0.0, 0.0, 0.1, 0.3, 0.5, 1.0, 1.5, 2.0, 3.5, INF, NAN])
+
+
+def assert_same_bits(got, wanted):
+    got, wanted = np.asarray(got), np.asarray(wanted)
+    assert got.dtype == wanted.dtype and got.shape == wanted.shape
+    for a, b in ((got.real, wanted.real), (got.imag, wanted.imag)):
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(np.signbit(a)[~np.isnan(b)], np.signbit(b)[~np.isnan(b)])
+
+
+def odd_samples(points):
+    """Samples, real and complex, at these points."""
+    rng = np.random.default_rng(7)
+    for _ in range(12):
+        fp = rng.choice(ODD, len(points))
+        yield fp
+        z = np.empty(len(points), complex)
+        z.real, z.imag = fp, rng.choice(ODD, len(points))
+        yield z
+
+
+def all_of_interp(x, xp, fp):
+    """What np.interp makes of x, without its period, with ends of one's own, and around."""
+    around = np.interp(x, np.where(np.abs(xp) > 1e9, 0.25, xp), fp, period=2.75)
+    return np.interp(x, xp, fp), np.interp(x, xp, fp, left=NAN, right=-0.0), around
+
+
+@pytest.mark.parametrize("points", POINTS, ids=str)
+def test_interp_of_what_is_not_finite_is_numpys(points):
+    xp = np.array(points)
+    lanes = s2s.vmap(all_of_interp, in_axes=(0, None, None))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy warns about inf % period
+        for fp in odd_samples(points):
+            for got in (s2s.jvp(all_of_interp, (PLACES, xp, fp), (PLACES, xp, fp))[0],
+                        lanes(PLACES, xp, fp)):
+                for y, wanted in zip(got, all_of_interp(PLACES, xp, fp), strict=True):
+                    assert_same_bits(y, wanted)
+            x = float(PLACES[len(points)])
+            got = s2s.jvp(all_of_interp, (x, xp, fp), (1.0, xp, fp))[0]
+            for y, wanted in zip(got, all_of_interp(x, xp, fp), strict=True):
+                assert_same_bits(y, wanted)
+
+
+@pytest.mark.compile
+def test_compiled_interp_of_what_is_not_finite_is_numpys():
+    """Compiled, the product of slope and distance may not be rounded before it is added."""
+    f = s2s.jit(all_of_interp)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for points in POINTS:
+            xp = np.array(points)
+            for fp in odd_samples(points):
+                for y, wanted in zip(f(PLACES, xp, fp), all_of_interp(PLACES, xp, fp), strict=True):
+                    if np.iscomplexobj(wanted):
+                        np.testing.assert_allclose(y.imag, wanted.imag, rtol=1e-15, atol=1e293)
+                    np.testing.assert_allclose(y.real, wanted.real, rtol=1e-15, atol=1e293)
+                    if np.nanmax(np.abs([*fp.real, *fp.imag, *xp])) < 9:
+                        np.testing.assert_allclose(y, wanted, rtol=1e-15, atol=1e-15)
+
+
+# x, xp, fp: the derivatives in x, in xp and in fp of what np.interp makes of them
+SLOPES_OF_INTERP = {
+    "at a sample beside nan": (
+        1.0, [0, 1, 2, 3], [5, 7, NAN, 2], NAN, [0, NAN, 0, 0], [0, 1, 0, 0]),
+    "at a sample beside inf": (
+        1.0, [0, 1, 2, 3], [5, 7, INF, 2], INF, [0, -INF, 0, 0], [0, 1, 0, 0]),
+    "beside it": (0.25, [0, 1, 2, 3], [5, 7, NAN, 2], 2, [-1.5, -0.5, 0, 0], [0.75, 0.25, 0, 0]),
+    "from minus infinity": (0.5, [-INF, 1, 2], [5, 7, 2], 0, [0, 0, 0], [0, 1, 0]),
+    "at minus infinity": (-INF, [-INF, 1, 2], [5, 7, 2], 0, [0, 0, 0], [1, 0, 0]),
+    "to infinity": (1.5, [0, 1, INF], [5, 7, 2], 0, [0, 0, 0], [0, 1, 0]),
+    "at infinity": (INF, [0, 1, INF], [5, 7, 2], 0, [0, 0, 0], [0, 0, 1]),
+    "between infinities": (3.0, [-INF, INF], [7, 7], 0, [0, 0], [1, 0]),
+    "of equal infinities": (0.25, [0, 1, 2], [INF, INF, 2], 0, [0, 0, 0], [0.75, 0.25, 0]),
+    "left of all": (-5.0, [-1, 1, INF], [NAN, 7, 2], 0, [0, 0, 0], [1, 0, 0]),
+    "right of all": (5.0, [-INF, 1, 2], [5, 7, INF], 0, [0, 0, 0], [0, 0, 1]),
+    "of one sample": (1.0, [1], [5], 0, [0], [1]),
+}
+
+
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.compile)])
+@pytest.mark.parametrize("name", SLOPES_OF_INTERP)
+def test_slopes_of_interp_of_what_is_not_finite(name, compiled):
+    x, xp, fp, *wanted = SLOPES_OF_INTERP[name]
+    args = x, np.array(xp, float), np.array(fp, float)
+
+    def f(x, xp, fp):
+        return np.interp(x, xp, fp)
+
+    kind = s2s.jit if compiled else lambda f: f
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        slopes = kind(s2s.grad(f, argnums=(0, 1, 2)))(*args)
+        for slope, exact in zip(slopes, wanted, strict=True):
+            np.testing.assert_array_equal(slope, exact)
+        forward = kind(s2s.jvp(f))
+        if np.all(np.isfinite(wanted[1])):  # or the forward mode multiplies that by 0
+            dots = 2.0, np.arange(1.0, 1 + len(xp)), np.arange(3.0, 3 + len(xp))
+            along = sum(np.sum(dot * slope) for dot, slope in zip(dots, wanted))
+            np.testing.assert_array_equal(forward(*args, *dots)[1], along)
