@@ -1,6 +1,7 @@
 """The operations of the IR: one record each, in tables by family."""
 
 from .arrays import (  # noqa: F401
+    argument_checks,
     axes,
     composite,
     concatenate,

@@ -622,3 +622,66 @@ def test_quantiles_without_numbers_are_nan():
         ):
             value, slopes = s2s.value_and_grad(f)(x)
             assert np.isnan(f(x)) and np.isnan(value) and np.array_equal(slopes, np.zeros(len(x)))
+
+
+PLACES = np.array([[0, 5, 11], [7, 3, 2]])
+FLAT = {
+    "unravel_index": lambda x, k: np.unravel_index(k, (3, 4)),
+    "unravel_index of three axes": lambda x, k: np.unravel_index(k, (2, 3, 2)),
+    "unravel_index, first axis fastest": lambda x, k: np.unravel_index(k, (2, 3, 2), order="F"),
+    "unravel_index of a vector": lambda x, k: np.unravel_index(k, 12),
+    "unravel_index of an array's shape": lambda x, k: np.unravel_index(k, x.shape),
+    "ravel_multi_index": lambda x, k: np.ravel_multi_index((k // 4, k % 4), (3, 4)),
+    "ravel_multi_index of one axis": lambda x, k: np.ravel_multi_index((k,), (12,)),
+    "ravel_multi_index, first axis fastest": lambda x, k: np.ravel_multi_index(
+        (k // 4, k % 4), (3, 4), order="F"
+    ),
+}
+ANYWHERE = {
+    "wrap": lambda x, k: np.ravel_multi_index((k, k - 3), (3, 4), mode="wrap"),
+    "clip": lambda x, k: np.ravel_multi_index((k, k - 3), (3, 4), mode="clip"),
+    "clip and wrap": lambda x, k: np.ravel_multi_index((k, k), (3, 4), ("clip", "wrap"), "F"),
+}
+
+
+@pytest.mark.parametrize("of", [lambda f: s2s.vmap(f, in_axes=(None, 1), out_axes=-1),
+                                pytest.param(s2s.jit, marks=pytest.mark.compile)])
+@pytest.mark.parametrize("name", [*FLAT, *ANYWHERE])
+def test_places_in_flat_arrays(name, of):
+    f, x = {**FLAT, **ANYWHERE}[name], np.full((3, 4), 0.5)
+    wanted = f(x, PLACES)
+    np.testing.assert_array_equal(of(f)(x, PLACES), wanted)
+    one = lambda x, k: np.sum(np.array(f(x, k)) * x[0, 0])  # noqa: E731
+    for k in (0, 7, 11) if name in FLAT else (0, 7, 11, -1, -9, 40):
+        slope = s2s.grad(one)(x, k)
+        assert slope[0, 0] == np.sum(f(x, k)) and np.sum(np.abs(slope)) == abs(slope[0, 0])
+        assert s2s.jvp(one, (x, k), (x, 0))[1] == 0.5 * slope[0, 0]
+
+
+@pytest.mark.parametrize("of", [lambda f: f, pytest.param(s2s.jit, marks=pytest.mark.compile)])
+@pytest.mark.parametrize("name", FLAT)
+def test_places_out_of_bounds_are_refused(name, of):
+    x = np.full((3, 4), 0.5)
+    f = lambda x, k: np.sum(np.array(FLAT[name](x, k)) * x[0, 0])  # noqa: E731
+    for k in (-1, 12, np.array([3, 12]), np.array([-1, 3])):
+        if name.startswith("ravel") and np.any(k == -1):
+            k = -4
+        for g in (f, of(s2s.grad(f)), of(s2s.value_and_grad(f))):
+            with pytest.raises(ValueError, match="out of bounds for array|invalid entry in coord"):
+                g(x, k)
+
+
+@pytest.mark.parametrize("of", [lambda f: f, pytest.param(s2s.jit, marks=pytest.mark.compile)])
+def test_quantiles_out_of_range_are_refused(of):
+    for f, most, message in (
+        (np.quantile, 1, r"Quantiles must be in the range \[0, 1\]"),
+        (np.percentile, 100, r"Percentiles must be in the range \[0, 100\]"),
+    ):
+        one, several = lambda x, q: f(x, q) + 0.0, lambda x, q: np.sum(f(x, [q, 0.5]))  # noqa: B023
+        for g in (one, several):
+            grad = of(s2s.grad(g))
+            assert np.sum(grad(A, 1.0 * most)) == pytest.approx(1 if g is one else 2)
+            for q in (1.1 * most, -0.1, np.nan, np.inf):
+                for h in (g, grad, s2s.vmap(g, in_axes=(None, 0))):
+                    with pytest.raises(ValueError, match=message):
+                        h(A, np.array([0.5, q]) if h not in (g, grad) else q)

@@ -22,6 +22,7 @@ from collections.abc import Callable
 from ...ir.builder import emit
 from ...ir.graph import Op, Value
 from ...ir.types import Scalar
+from ...ops.arrays.argument_checks import CHECKS
 from ...ops.arrays.finite import finite
 from ...ops.core.control import if_
 from ...ops.core.identities import base_offset
@@ -104,10 +105,10 @@ def raise_where(each: Raises, condition) -> None:
         if_(condition, refuse, lambda: ())
 
 
-@lowers(finite, cuda=its_operand)
-def _check_finite(op: Op, x: Value) -> Value:
+@lowers(finite, *CHECKS.values(), cuda=its_operand)
+def _check_values(op: Op, x: Value, *wrong: Value) -> Value:
     (each,) = op.record.raises
-    raise_where(each, each.asked([x], {}))
+    raise_where(each, each.asked([x, *wrong], {}))
     return x
 
 

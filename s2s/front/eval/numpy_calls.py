@@ -5,6 +5,8 @@ options static.
 from __future__ import annotations
 
 import builtins
+import functools
+import operator
 from collections.abc import Callable
 
 import numpy as np
@@ -15,10 +17,19 @@ from ...ir.graph import Value
 from ...ir.types import Scalar, Type
 from ...lazy_import import Named
 from ...library import numpy_functions as library
+from ...ops.arrays.argument_checks import within_axes, within_bounds
 from ...ops.core.axis_numbers import normal_axis
 from ...ops.core.cast import as_dtype
+from ...ops.core.elementwise import (
+    bitwise_and,
+    less,
+    less_equal,
+    maximum,
+    minimum,
+    remainder,
+)
 from ...ops.core.record import FUNCTIONS, dims_of, dtype_of, rank
-from ...ops.core.shape import length
+from ...ops.core.shape import length, shape_giver
 from ..domain.frame import Frame
 from ..domain.functions import Intrinsic
 from ..domain.heap import Cell, Container
@@ -704,36 +715,101 @@ def _fitted(frame: Frame, node, x, y, deg):
     return _run(frame, node, library.fitted, x, y, deg)
 
 
-def _places(frame: Frame, node, indices, shape):
+def _places(frame: Frame, node, indices, shape, order="C"):
     """np.unravel_index: multi-indices of flat indices."""
-    dims = frame.members(shape)
-    if dims is None:
-        lengths = frame.value(shape)
-        if lengths.op is None or lengths.op.name != "shape":
-            raise frame.refuse("np.unravel_index of a shape of unknown length", node,
-                               "write the shape out")
-        dims = [length(lengths.op.inputs[0], axis=k) for k in range(rank(lengths.op.inputs[0]))]
-    found, rest = [], _array(frame, node, indices)
-    if (dtype_of(frame.value(rest).type) or "int")[0] not in "iu":
-        raise TypeMismatchError("np.unravel_index of numbers that are no integers",
-                                current().line, "count with integers")
-    for n in reversed(dims[1:]):
+    dims = _lengths(frame, node, shape)
+    rest = _integers(frame, node, indices, "np.unravel_index")
+    if not _finds_within(frame, rest, shape):
+        size = functools.reduce(operator.mul, map(frame.value, dims), 1)
+        rest = operate(frame, within_bounds, [rest, _is_inside(frame.value(rest), size)], {}, node)
+    backwards = _is_backwards(frame, node, order)
+    found = []
+    for n in dims[:-1] if backwards else reversed(dims[1:]):
         rest, place = _run(frame, node, library.quotient_and_rest, rest, n)
         found.append(place)
-    return (rest, *reversed(found))
+    found = [*found, rest] if dims else []
+    return tuple(found) if backwards else tuple(reversed(found))
 
 
-def _numbers(frame: Frame, node, multi_index, dims):
+def _lengths(frame: Frame, node, shape) -> list:
+    """The lengths of a shape: a tuple, the shape of an array, or one number."""
+    if (dims := frame.members(shape)) is not None:
+        return list(dims)
+    lengths = frame.value(shape)
+    if isinstance(lengths.type, Scalar):
+        return [shape]
+    if lengths.op is None or lengths.op.name != "shape":
+        raise frame.refuse("np.unravel_index of a shape of unknown length", node,
+                           "write the shape out")
+    return [length(lengths.op.inputs[0], axis=k) for k in range(rank(lengths.op.inputs[0]))]
+
+
+def _finds_within(frame: Frame, index, shape) -> bool:
+    """Whether an index is that of an element of an array of this shape, which a search has found.
+    """
+    op = frame.value(index).op
+    if op is None or not op.record.finds or op.attrs["axis"] is not None:
+        return False
+    x, giver = op.inputs[0], shape_giver(frame.value(shape))
+    return giver is x or dims_of(x.type) == tuple(
+        dims_of(giver.type) if giver is not None
+        else [frame.value(n).constant for n in frame.members(shape) or [shape]])
+
+
+def _is_inside(k: Value, n: Value | int) -> Value:
+    """Where indices are those of an axis of length n."""
+    return bitwise_and(less_equal(0, k), less(k, n))
+
+
+def _integers(frame: Frame, node, indices, what: str):
+    indices = _array(frame, node, indices)
+    if (dtype_of(frame.value(indices).type) or "int")[0] not in "iub":
+        raise TypeMismatchError(f"{what} of numbers that are no integers", current().line,
+                                "count with integers")
+    return as_dtype(frame.value(indices), "int64")
+
+
+def _is_backwards(frame: Frame, node, order) -> bool:
+    """Whether the first index changes fastest."""
+    if (order := frame.static(order, "order=")) not in ("C", "F"):
+        raise frame.refuse(f"the order {order!r}", node, "use 'C' or 'F'")
+    return order == "F"
+
+
+def _placed(frame: Frame, node, k: Value, n: Value, mode: str) -> tuple[Value, Value]:
+    """Indices along an axis of length n, and where they are indices: with a mode, if n is not 0."""
+    match mode:
+        case "raise":
+            return k, _is_inside(k, n)
+        case "wrap":
+            return remainder(k, n), less(0, n)
+        case "clip":
+            return minimum(maximum(k, 0), n - 1), less(0, n)
+    raise frame.refuse(f"the mode {mode!r}", node, "use 'raise', 'wrap' or 'clip'")
+
+
+def _numbers(frame: Frame, node, multi_index, dims, mode="raise", order="C"):
     """np.ravel_multi_index, of a shape with static rank."""
     places, known = frame.members(multi_index), frame.members(dims)
     if places is None or known is None or len(places) != len(known):
         raise frame.refuse("np.ravel_multi_index of other than two tuples of one length", node,
                            "write them out")
-    total = places[0]
-    for place, n in zip(places[1:], known[1:]):
-        total = apply(frame, np.add, [apply(frame, np.multiply, [total, n], {}, node), place], {},
-                      node)
-    return total
+    modes = frame.static(mode, "mode=")
+    modes = modes if isinstance(modes, tuple) else (modes,) * len(places)
+    if len(modes) != len(places):
+        raise frame.refuse(f"{len(modes)} modes of {len(places)} indices", node, "give one for all")
+    known = [frame.value(n) for n in known]
+    placed = [_placed(frame, node, _integers(frame, node, k, "np.ravel_multi_index"), n, mode)
+              for k, n, mode in zip(places, known, modes)]
+    places, inside = [k for k, _ in placed], [each for _, each in placed]
+    terms = list(zip(places, known))
+    if _is_backwards(frame, node, order):
+        terms.reverse()
+    total = terms[0][0] if terms else 0
+    for k, n in terms[1:]:
+        total = apply(frame, np.add, [apply(frame, np.multiply, [total, n], {}, node), k], {}, node)
+    return operate(frame, within_axes, [total, functools.reduce(bitwise_and, inside or [True])], {},
+                   node)
 
 
 def _with_dtypes(ufunc: np.ufunc, function: Callable) -> Callable:

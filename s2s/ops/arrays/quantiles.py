@@ -6,6 +6,9 @@ element is NaN, so are all results.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 import numpy as np
 
 from ...errors import UnsupportedError
@@ -14,9 +17,18 @@ from ...ir.graph import MISSING, Value
 from ...ir.types import Scalar
 from ..core.axis_numbers import static_axis
 from ..core.cast import as_dtype, astype
-from ..core.elementwise import floor, greater_equal, isnan, minimum, where
+from ..core.elementwise import (
+    bitwise_and,
+    floor,
+    greater_equal,
+    isnan,
+    less_equal,
+    minimum,
+    where,
+)
 from ..core.record import FUNCTIONS, dtype_of, numpy_function, rank, static, value
 from ..core.shape import length
+from .argument_checks import CHECKS, within_hundred, within_one
 from .axes import expand_dims, moveaxis
 from .create import array_record
 from .index import take
@@ -60,23 +72,32 @@ def median(a, axis=None, out=None, overwrite_input=False, keepdims=False) -> Val
     return _kept(where(is_nan, nan, middle), axis, keepdims)
 
 
-def _in_range(q: Value, most: int) -> Value:
-    """`q`, of which what is constant lies between 0 and `most`."""
+def _in_range(check: Callable, q: Value, most: int) -> Value:
+    """`q`, after a check that all of it lies between 0 and `most`; NaN does not."""
     asked = q.op.inputs if q.op is not None and q.op.record is array_record else [q]
-    if not all(np.all((0 <= x.constant) & (x.constant <= most)) for x in asked
-               if x.constant is not MISSING):
-        raise ValueError(f"what is asked must be in the range [0, {most}]")
-    return q
+    inside = [bitwise_and(less_equal(0, x), less_equal(x, most)) for x in asked
+              if not _lies_between(x, most)]
+    if not inside:
+        return q
+    return CHECKS[check](q, functools.reduce(bitwise_and, inside))
+
+
+def _lies_between(x: Value, most: int) -> bool:
+    return (x.constant is not MISSING
+            and bool(np.all((0 <= np.asarray(x.constant)) & (x.constant <= most))))
 
 
 @numpy_function(np.quantile)
 def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear",
              keepdims=False) -> Value:
     """np.quantile by linear interpolation; `q`, a number or vector, has no derivative."""
+    return _quantile(a, _in_range(within_one, as_array(q), 1), axis, method, keepdims)
+
+
+def _quantile(a, q: Value, axis, method, keepdims) -> Value:
     if static(method) != "linear":
         raise UnsupportedError(f"a quantile with method={static(method)!r}", current().line,
                                "use method='linear'")
-    q = _in_range(as_array(q), 1)
     ordered, n = _sorted(a, axis)
     if q.type == Scalar("float64", weak=True) and ordered.type.dtype == "float32":
         q = astype(q, dtype="float32")
@@ -96,5 +117,5 @@ def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear",
 def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear",
                keepdims=False) -> Value:
     """np.percentile, like np.quantile."""
-    q = _in_range(as_array(q), 100) / value(100)
-    return quantile(a, q, axis, out, overwrite_input, method, keepdims)
+    q = _in_range(within_hundred, as_array(q), 100) / value(100)
+    return _quantile(a, q, axis, method, keepdims)

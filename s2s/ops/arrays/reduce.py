@@ -526,6 +526,7 @@ for _each in (max_record, min_record):
            Kink("a tie: each of the elements gets an equal share of the derivative",
                 ties_of_extreme))
 for _each in (argmax_record, argmin_record):
+    _each.finds = True
     kinked(_each, Kink("a tie: the first of the elements is taken", ties_of_place))
 
 

@@ -157,6 +157,7 @@ class Record:
     from_zero: bool = False  # a sum that begins with Python's 0, and may end with it
     # what it does with arrays, tuples and tapes
     asks_extents: bool = False  # its result is made of the extents of its operand
+    finds: bool = False  # its result is the number of an element of its first input
     # the elements of its first input, in the same order, in a shape that its other inputs give
     reshapes: bool = False
     # not elementwise: broadcasts its first input to a shape that the others give, or sums it to one

@@ -578,6 +578,48 @@ PROGRAMS = [  # the exception, the parameters, what is tried, and arguments of w
     ("ZeroDivisionError", "x, k", "y = math.log(3.0, k) * x[0]", [(X, 2.0), (X, 1.0)]),
     ("ZeroDivisionError", "x, k", "y = k / len(x[k:])", [(X, 0), (X, 3)]),
     ("ArithmeticError", "x, k", "y = 10.0 ** k + x[0]", [(X, 3), (X, 400)]),
+    (
+        "ValueError",
+        "x, k",
+        "i, j = np.unravel_index(k, (3, 4))\ny = x[0] * (i + 5 * j)",
+        [(X, 11), (X, 12), (X, -1)],
+    ),
+    (
+        "ValueError",
+        "x, k",
+        "i, j = np.unravel_index([k, 2], (3, 4), order='F')\ny = x[0] * np.sum(i + 5 * j)",
+        [(X, 11), (X, 12), (X, -1)],
+    ),
+    (
+        "ValueError",
+        "x, i, j",
+        "y = x[0] * np.ravel_multi_index((i, j), (3, 4))",
+        [(X, 2, 3), (X, 3, 0), (X, -1, 0), (X, 0, 4), (X, 0, -1)],
+    ),
+    (
+        "ValueError",
+        "x, i, j",
+        "y = x[0] * np.ravel_multi_index((i, j), (3, 4), mode=('wrap', 'raise'), order='F')",
+        [(X, 2, 3), (X, -7, 0), (X, 7, 4)],
+    ),
+    (
+        "ValueError",
+        "x, q",
+        "y = np.quantile(x, q)",
+        [(X, 0.3), (X, 1.0), (X, 1.1), (X, -0.1), (X, NAN), (X, INF)],
+    ),
+    (
+        "ValueError",
+        "x, q",
+        "y = np.sum(np.quantile(x, [q, 0.5]))",
+        [(X, 0.3), (X, 1.1), (X, NAN)],
+    ),
+    (
+        "ValueError",
+        "x, q",
+        "y = np.percentile(x, q)",
+        [(X, 30.0), (X, 100.0), (X, 100.5), (X, -0.1), (X, NAN)],
+    ),
 ]
 
 

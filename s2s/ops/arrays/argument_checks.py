@@ -1,0 +1,73 @@
+"""Arguments that NumPy's functions refuse with a ValueError: indices out of bounds, quantiles
+beyond 1.
+
+Ops of their own, `(x, is_inside)`: x, if the second holds everywhere. For all lanes of a batch that
+is one test, and a loop needs no branch that raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ...ir.graph import MISSING
+from ...ir.types import Array
+from ..core.define_elementwise import builtin_syntax
+from ..core.raise_conditions import Raises
+from ..core.record import FUNCTIONS, RECORDS, Record, define
+
+
+def within_bounds(k, is_inside):
+    if not np.all(is_inside):
+        raise ValueError("index is out of bounds for array")
+    return k
+
+
+def within_axes(k, is_inside):
+    if not np.all(is_inside):
+        raise ValueError("invalid entry in coordinates array")
+    return k
+
+
+def within_one(q, is_inside):
+    if not np.all(is_inside):
+        raise ValueError("Quantiles must be in the range [0, 1]")
+    return q
+
+
+def within_hundred(q, is_inside):
+    if not np.all(is_inside):
+        raise ValueError("Percentiles must be in the range [0, 100]")
+    return q
+
+
+def _is_violated(x, is_inside):
+    """The condition under which a check raises."""
+    return RECORDS["not_"](RECORDS["all"](is_inside, axis=None, keepdims=False)
+                           if isinstance(is_inside.type, Array) else is_inside)
+
+
+def _check(check: Callable) -> Record:
+    record = define(
+        check.__name__,
+        evaluate=check,
+        infer=lambda x, is_inside: x.type,
+        fold=lambda x, is_inside: x if is_inside.constant is not MISSING
+            and np.all(is_inside.constant) else None,
+        helper=check,
+        syntax=builtin_syntax(check.__name__),
+        vjp=lambda bar, y, x, is_inside: (bar, None),
+        jvp=lambda dots, y, x, is_inside: dots[0],
+        batch=lambda flags, x, is_inside: record(x, is_inside) if flags[0] else None,
+        cheap=True,
+        views=(0,),
+        moves=(0,),
+        raises=(Raises(ValueError, _is_violated, (0, False), natively=False),),
+    )
+    return record
+
+
+CHECKS = {check: _check(check)
+          for check in (within_bounds, within_axes, within_one, within_hundred)}
+FUNCTIONS.update(CHECKS)  # for calls of a check by its name
