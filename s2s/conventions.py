@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from . import tree
-from .analysis.activity import active_values, influenced_values, varied_values
+from .analysis.activity import active_values, influenced_values, varied_in_conditions
 from .call.argnums import members_of, resolve_argnums
 from .derive import assemble
 from .errors import Line, TypeMismatchError
@@ -36,10 +37,12 @@ from .ir.graph import Function, Op, Value, walk, whole
 from .ir.interpret import interpret
 from .ir.reemit import clone
 from .ir.types import carries_derivative, is_inexact
+from .ops.core.kinks import Kink
 from .ops.core.record import dtype_of
+from .ops.program.custom_rules import is_ruled
 from .ops.program.outside_writes import write_outside
 from .specialisation import members_of_axes, normalised, type_of
-from .transform.stabilise.spectral_functions import mark_matrix_functions
+from .transform.stabilise import stabilised
 
 FEW = 4  # the most numbers of an array to show
 ONLY_THROUGH_CHOICES = ("the result depends on {} only through comparisons and steps: the "
@@ -96,21 +99,24 @@ class Report:
         self.found[key] = Convention(what, line, first.values, times, self.order, first.lane)
 
 
-def conventions(t, *args) -> list[Convention]:
-    """Return the places at which the derivative `t(*args)` was decided by a convention, in the
-    order in which they were met.
+def conventions(t, /, *args, **kwargs) -> list[Convention]:
+    """Return the places at which the derivative `t(*args, **kwargs)` was decided by a convention,
+    in the order in which they were met.
 
     `t` is `grad` of a function, or any other transformation that holds a derivative, such as
-    `jit(vmap(grad(f)))`; `args` are the arguments of the call.  Each `Convention` has the user's
-    `line`, `what` was chosen, the `values` there, and prints as text.  An empty list means that the
-    derivative is that of calculus, as far as the ops know.  Values that the program discards
-    afterwards are reported, too.  The program is run again, without its output; its exceptions are
-    raised.
+    `jit(vmap(grad(f)))`; `args` and `kwargs` are the arguments of the call.  Each `Convention` has
+    the user's `line`, `what` was chosen, the `values` there, and prints as text.  An empty list
+    means that the derivative is that of calculus, as far as the ops know.  Values that the program
+    discards afterwards are reported, too; what holds all around is not, as the distance 0 of a
+    point from itself.  The program is run again, without its output; its exceptions are raised.
 
     Raises TypeMismatchError where `t` is no derivative, and whatever a call of `t` raises while
     code is generated.
     """
     report = Report()
+    if getattr(t, "kind", None) is not None and (kwargs or len(args) != t.arity):
+        t = t.named_by(kwargs)
+        args = t.bound(args, kwargs)
     if not list(run_derivatives(t, args, report)):
         raise TypeMismatchError(f"conventions of {getattr(t, '__name__', t)}, which is no "
                                 "derivative", None, "give it one, such as s2s.grad(f), and its "
@@ -150,11 +156,13 @@ def run_derivatives(t, args: Sequence, report: Report) -> Iterator[str]:
     function = t.inner_function(tuple(t.types_of(args))[:len(primals)])
     report.order = len(inside) + 1
     wrt = differentiated(t, function, primals)
-    run(function, wrt, primals, report)
+    assemble.check_arguments(function, wrt, t.options.get("allow_int", False), t.kind)
+    has_aux = t.options.get("has_aux", False)
+    run(function, wrt, primals, report, has_aux)
     yield kind
     if kind in ("hessian", "hvp"):
         report.order += 1
-        run(assemble.gradient(function, tuple(wrt)), wrt, primals, report)
+        run(assemble.gradient(function, tuple(wrt), has_aux), wrt, primals, report, has_aux)
         yield kind
 
 
@@ -225,17 +233,103 @@ def _lane(x, axes, lane: int):
 # ---------------------------------------------------------------------------------- observing a run
 
 
-def run(function: Function, wrt: Sequence[int], args: Sequence, report: Report) -> None:
-    """Run `function` on `args` and add to `report` the conventions that its ops meet."""
-    function = mark_matrix_functions(without_writes(whole(function)), wrt)
+def run(function: Function, wrt: Sequence[int], args: Sequence, report: Report,
+        has_aux: bool = False) -> None:
+    """Run `function` on `args` and add to `report` the conventions that its ops meet on the way to
+    its results, with `has_aux` to the first.
+
+    What holds all around is none, as a tie of a number with itself: where something is met, two
+    more runs on either side of the arguments show whether it is met there, too.
+    """
+    function = stabilised(without_writes(whole(function)), wrt)
     roots = [function.params[k] for k in wrt]
-    through_choices(function, roots, args, report)
-    watcher = Watcher(report, varied_values(function, roots), active_values(function, roots))
+    counted = [0] if has_aux else [*range(len(function.results))]
+    through_choices(function, roots, counted, args, report)
+    on_the_way = varied_in_conditions(function, roots), active_values(function, roots, counted)
     values = [*map(normalised, args), *(get() for get in function.captures.values())]
-    values = [tree.map(copied, x) if k < len(args) else copied(x) for k, x in enumerate(values)]
+    met = observe(function, on_the_way, values)
+    if met.found:
+        around = [observe(function, on_the_way, moved(values, wrt, side), beside=True)
+                  for side in (1, -1)]
+        observe(function, on_the_way, values,
+                lambda place, *hit: add_to(report, *hit, lasting(place, hit[-1], around)))
+
+
+@dataclass
+class Met:
+    """The kinks of one run: how often each was tested, and where it was met in which test."""
+
+    tests: dict[tuple[Op, int], int] = field(default_factory=dict)
+    found: dict[tuple[Op, int, int], np.ndarray] = field(default_factory=dict)
+
+
+def observe(function: Function, on_the_way: tuple[set[Value], set[Value]], values: Sequence,
+            add: Callable | None = None, beside: bool = False) -> Met:
+    """Run `function` on `values` and return the kinks met `on_the_way`, between varied and active
+    values; call `add` at each.
+
+    A run `beside` the arguments may leave the domain of the program: an exception ends it.
+    """
+    met = Met()
+
+    def meet(op: Op, k: int, inputs: list, where: np.ndarray) -> None:
+        n = met.tests[op, k] = met.tests.get((op, k), -1) + 1
+        if where.any():
+            met.found[op, k, n] = where
+            if add is not None:
+                add((op, k, n), op, op.record.kinks[k], inputs, where)
+
+    watcher = Watcher(meet, *map(set, on_the_way))
+    values = [tree.map(copied, x) if k < len(values) - len(function.captures) else copied(x)
+              for k, x in enumerate(values)]
     with contextlib.redirect_stdout(None), np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        interpret(function, *values, watch=watcher.watch, enter=watcher.enter)
+        try:
+            interpret(function, *values, watch=watcher.watch, enter=watcher.enter)
+        except Exception:
+            if not beside:
+                raise
+    return met
+
+
+def add_to(report: Report, op: Op, kink: Kink, inputs: list, where: np.ndarray,
+           all_around: np.ndarray | bool) -> None:
+    """Add what an op met to `report`, but for elements at which it holds all around."""
+    where = where if kink.always else where & ~np.asarray(all_around)
+    if where.any():
+        report.add(kink.what, op.line, describe_operands(op, kink, inputs, where),
+                   int(np.sum(where)))
+
+
+def lasting(place: tuple, where: np.ndarray, around: Sequence[Met]) -> np.ndarray | bool:
+    """Return at which elements the test numbered `place` is met in the runs beside, too: in all of
+    those that come to it, and in one at least.
+    """
+    op, k, n = place
+    tested = [met for met in around if met.tests.get((op, k), -1) >= n]
+    masks = [met.found.get(place, np.zeros_like(where)) for met in tested]
+    if not masks or any(mask.shape != where.shape for mask in masks):
+        return False
+    return np.logical_and.reduce(masks)
+
+
+def moved(values: Sequence, wrt: Sequence[int], side: int) -> list:
+    """Return arguments of which those in `wrt` are moved a little, each number differently."""
+    rng = np.random.default_rng(0)
+
+    def of_number(x):
+        if not isinstance(x, (float, complex, np.ndarray, np.generic)) or not is_inexact(
+                np.asarray(x).dtype.name):
+            return x
+        x = np.asarray(x)
+        size = np.abs(x)
+        little = np.sqrt(np.finfo(x.dtype).eps) * side
+        by = little * np.where(size > 0, size, np.max(size, initial=0.0) or 1.0)
+        turn = np.exp(1j * rng.uniform(0.5, 1.0, x.shape)) if np.iscomplexobj(x) else 1
+        return (x + by * rng.uniform(1, 2, x.shape) * rng.choice([-1, 1], x.shape)
+                * turn).astype(x.dtype)[()]
+
+    return [tree.map(of_number, x) if k in wrt else x for k, x in enumerate(values)]
 
 
 def without_writes(function: Function) -> Function:
@@ -258,15 +352,17 @@ def copied(x):
     return copy.deepcopy(x) if isinstance(x, (np.ndarray, np.random.Generator)) else x
 
 
-def through_choices(function: Function, roots: Sequence[Value], args: Sequence,
-                    report: Report) -> None:
-    """Report each argument on which the result depends, but differentiably on no path."""
+def through_choices(function: Function, roots: Sequence[Value], counted: Sequence[int],
+                    args: Sequence, report: Report) -> None:
+    """Report each argument on which a result in `counted` depends, but differentiably on no path.
+    """
     for k, p in enumerate(function.params):
-        if p not in roots or p in active_values(function, [p]):
+        if p not in roots or p in active_values(function, [p], counted):
             continue
         influenced = influenced_values(function, [p])
-        if any(y in influenced and carries_derivative(y.type) for y in function.results):
-            varied = varied_values(function, [p])
+        results = [function.results[n] for n in counted]
+        if any(y in influenced and carries_derivative(y.type) for y in results):
+            varied = varied_in_conditions(function, [p])
             line = next((op.line for op in walk(function.block) if op.line is not None
                          and any(x in varied for x in op.inputs)
                          and not any(y in varied for y in op.outputs)), None)
@@ -276,19 +372,21 @@ def through_choices(function: Function, roots: Sequence[Value], args: Sequence,
 
 class Watcher:
     """A hook that checks each op of a run; `varied` and `active` are values of all functions that
-    it has entered.
+    it has entered.  It calls `meet(op, number of the kink, inputs, where)` for each test.
     """
 
-    def __init__(self, report: Report, varied: set[Value], active: set[Value]):
-        self.report, self.varied, self.active = report, varied, active
+    def __init__(self, meet: Callable, varied: set[Value], active: set[Value]):
+        self.meet, self.varied, self.active = meet, varied, active
 
     def enter(self, op: Op) -> None:
-        """Record, before a call, which values of the callee depend on what is differentiated."""
-        if op.name == "call":
+        """Record, before a call, which values of the callee depend on what is differentiated: none
+        where a rule of the user's states its derivative.
+        """
+        if op.name == "call" and not is_ruled(op.attrs["callee"]):
             function = op.attrs["callee"].function_for(op.inputs)
             given = [p for p, x in zip(function.params, op.inputs) if x in self.varied]
             wanted = [k for k, y in enumerate(op.outputs) if y in self.active]
-            self.varied |= varied_values(function, given)
+            self.varied |= varied_in_conditions(function, given)
             self.active |= active_values(function, given, wanted)
 
     def watch(self, op: Op, inputs: list, results: list) -> None:
@@ -296,44 +394,50 @@ class Watcher:
         if not op.record.kinks or not any(x in self.varied and is_inexact(dtype_of(x.type))
                                           for x in op.inputs):
             return
-        if (any(y in self.varied for y in op.outputs)
+        if (all(y in self.varied for y in op.outputs)
                 and not any(y in self.active for y in op.outputs)):
             # on no way to the result; a step, as floor and comparisons are, stands at the end of
             # each
             return
         y = results[0] if len(results) == 1 else results
-        for kink in op.record.kinks:
+        for k, kink in enumerate(op.record.kinks):
             if kink.of is not None and not any(op.inputs[k] in self.varied for k in kink.of):
                 continue
             if kink.through is not None and not any(op.outputs[k] in self.active
                                                     for k in kink.through):
                 continue
-            where = np.asarray(kink.where(y, *inputs, **op.attrs))
-            if where.any():
-                self.report.add(kink.what, op.line, describe_operands(op, inputs, where),
-                                int(np.sum(where)))
+            self.meet(op, k, inputs, np.asarray(kink.where(y, *inputs, **op.attrs)))
 
 
-def describe_operands(op: Op, inputs: list, where: np.ndarray) -> str:
-    """Describe the operands at the first place in question, by name where they have one; all of
-    them where they are few.
+def describe_operands(op: Op, kink: Kink, inputs: list, where: np.ndarray) -> str:
+    """Describe the operands at the first place in question, those that have a name in the user's
+    text by that; all of them where they are few.
     """
     place = tuple(int(k[0]) for k in np.nonzero(where)) if where.ndim else ()
     parts = []
-    for x, number in zip(op.inputs, inputs):
+    for k, (x, number) in enumerate(zip(op.inputs, inputs)):
+        if kink.shown is not None and k not in kink.shown:
+            continue
         if op.record.elementwise and np.ndim(number):
             number = np.broadcast_to(number, where.shape)[place] if where.ndim else number
-        parts.append(f"{x.name} = {format_numbers(number)}" if x.name else format_numbers(number))
-    at = f"[{', '.join(map(str, place))}]: " if place and op.record.elementwise else ""
+        named = x.name and op.line is not None and x.name in names_at(op.line)
+        parts.append(f"{x.name} = {format_numbers(number)}" if named else format_numbers(number))
+    at = f"[{', '.join(map(str, place))}]: " if place else ""
     return at + ", ".join(parts)
 
 
+def names_at(line: Line) -> set[str]:
+    """Return the names that occur on a line, and below it where what it names goes on there."""
+    text = line.text
+    if line.end_column is None:
+        text = "\n".join(line.source.text.splitlines()[line.number - line.source.first_line:])
+    return set(re.findall(r"[^\W\d]\w*", text))
+
+
 def format_numbers(x) -> str:
-    """Format numbers as text, the first few of an array."""
-    if not isinstance(x, (np.ndarray, np.generic)):
-        return repr(x)[:60]
-    flat = np.ravel(x)
-    texts = [repr(v.item()) for v in flat[:FEW]]
-    if not np.ndim(x):
-        return texts[0]
-    return f"[{', '.join(texts)}{', ...' if flat.size > FEW else ''}]"
+    """Format numbers as text, the first few of an array or a list."""
+    if isinstance(x, np.ndarray) and x.ndim or isinstance(x, (list, tuple)):
+        items = x.ravel() if isinstance(x, np.ndarray) else x
+        few = [*map(format_numbers, items[:FEW]), *["..."] * (len(items) > FEW)]
+        return f"[{', '.join(few)}]"
+    return repr(x.item() if isinstance(x, (np.ndarray, np.generic)) else x)[:60]

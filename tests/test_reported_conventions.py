@@ -1,16 +1,19 @@
 """`s2s.conventions` names the lines at which calculus is silent, and no others."""
 
+import cmath
 import math
 import warnings
 
 import numpy as np
 import programs
 import pytest
+import scipy.special
 from non_smooth import CHOICES, POWERS, SIZES, STEPS, Point
 
 import s2s
 
-SMOOTH_POWERS = ("x ** 1.0", "x ** 2.0", "np.prod(x)", "np.sinc(x)")
+SMOOTH_PROGRAMS = ("x ** 1.0", "x ** 2.0", "np.prod(x)", "np.sinc(x)", "abs(x) ** 2",
+                   "np.hypot(x, 0.0) ** 2", "np.linalg.norm(x) ** 2")
 ONLY_CHOICES = "only through comparisons and steps: the derivative is 0"
 
 
@@ -61,7 +64,7 @@ def test_the_first_camera_does_not_turn():
 
 @pytest.mark.parametrize(
     "point",
-    [p for p in (*CHOICES, *SIZES, *STEPS, *POWERS) if p.text not in SMOOTH_POWERS],
+    [p for p in (*CHOICES, *SIZES, *STEPS, *POWERS) if p.text not in SMOOTH_PROGRAMS],
     ids=lambda p: f"{p.text} at {p.at}",
 )
 def test_every_convention_of_the_page_is_reported(point: Point):
@@ -175,9 +178,9 @@ def test_lanes():
 
 
 def test_each_derivative_of_a_derivative():
-    cubed = s2s.grad(s2s.grad(lambda x: abs(x) ** 3))
-    assert [c.order for c in s2s.conventions(cubed, 0.0)] == [1, 2]
-    assert "in the second derivative" in str(s2s.conventions(cubed, 0.0)[1])
+    bent = s2s.grad(s2s.grad(lambda x: abs(x) * x))
+    assert [c.order for c in s2s.conventions(bent, 0.0)] == [1, 2]
+    assert "in the second derivative" in str(s2s.conventions(bent, 0.0)[1])
     assert 2 in [
         c.order for c in s2s.conventions(s2s.hessian(lambda x: np.linalg.norm(x)), np.zeros(2))
     ]
@@ -324,3 +327,163 @@ def test_nothing_is_written_while_conventions_are_looked_for():
 
     assert len(s2s.conventions(s2s.grad(f), 0.0)) == 1 and seen == []
     assert s2s.grad(f).lower(2.0).memory is not None and seen == []
+
+
+# ------------------------------------------------------------- questions, orders, steps, and slopes
+
+
+def first_of_largest(x):
+    return np.sum(np.partition(x, 2)[2:])
+
+
+def in_bins(x):
+    counts, _ = np.histogram(x, bins=2, range=(0.0, 2.0))
+    return np.sum(counts * x)
+
+
+def while_above(x, step=2.0):
+    total = 0.0
+    while x * 2.0 > 2.0:
+        total += x * x
+        x = x - step
+    return total
+
+
+def asked_in_a_loop(x):
+    return sum(v if abs(v) in [1.0, 2.0] else 2.0 * v for v in x)
+
+
+def listed(x):
+    return list(x).count(2.0) * x[0]
+
+
+VECTOR = np.array([1.0, 2.0, 2.0, 3.0])
+APART = np.array([1.0, 2.25, 2.5, 3.0])
+NONE_ZERO, ONE_ZERO = np.array([1.0, 0.5]), np.array([1.0, 0.0])
+SINGULAR, REGULAR = np.diag([1.0, 0.0]), np.diag([1.0, 2.0])
+REPORTED = {  # program, where a convention decides, where none does, what is said
+    "partition": (first_of_largest, VECTOR, APART, "a tie"),
+    "argpartition": (lambda x: x[np.argpartition(x, 1)[1]], VECTOR, APART, "a tie"),
+    "lexsort": (lambda x: x[np.lexsort((x,))][1], VECTOR, APART, "a tie"),
+    "lexsort, two keys": (lambda x: x[np.lexsort((np.arange(4), x))][1], VECTOR, APART, "a tie"),
+    "isin": (lambda x: np.sum(x[np.isin(x, [2.0])]), VECTOR, APART, "a comparison of equals"),
+    "in": (asked_in_a_loop, VECTOR, np.array([1.5]), "a comparison of equals"),
+    "count": (listed, VECTOR, APART, "a comparison of equals"),
+    "histogram": (in_bins, np.array([0.5, 1.0]), np.array([0.5, 1.5]), "[1]: x = [0.5, 1.0]"),
+    "np.all": (lambda x: np.sum(x) if np.all(x) else np.sum(x**2), ONE_ZERO, NONE_ZERO, "asked"),
+    "np.any": (lambda x: np.sum(x) if np.any(x) else np.sum(x**2), np.zeros(2), ONE_ZERO, "asked"),
+    "nonzero": (lambda x: np.sum(x[np.nonzero(x)]), ONE_ZERO, NONE_ZERO, "asked"),
+    "signbit": (lambda x: np.signbit(x) * x, 0.0, 0.5, "a step"),
+    "copysign": (lambda x: math.copysign(1.0, x) * x, 0.0, 0.5, "a step"),
+    "round of Python": (lambda x: round(x, 1) * x, 2.25, 2.26, "x = 2.25"),
+    "decimals": (lambda x: round(x, 2) * x, 2.125, 2.675, "a step"),  # 2.675 is a little less
+    "arange": (lambda x: np.sum(np.arange(0.0, x, 0.25)) * x, 1.0, 1.1, "as many numbers"),
+    "condition of while": (while_above, 3.0, 3.5, "a comparison of equals"),
+    "np.cbrt": (np.cbrt, 0.0, 0.5, "infinitely steep"),
+    "math.acos": (lambda x: math.acos(x), 1.0, 0.5, "infinitely steep"),
+    "np.arccosh": (np.arccosh, 1.0, 1.5, "infinitely steep"),
+    "entr": (scipy.special.entr, 0.0, 0.5, "infinitely steep"),
+    "i0e": (scipy.special.i0e, 0.0, 0.5, "a corner"),
+    "three coordinates": (lambda x: math.hypot(x, x, x), 0.0, 0.5, "a size at 0"),
+    "np.arctan2": (lambda y: np.arctan2(y, -1.0), 0.0, 0.5, "an angle of pi"),
+    "np.angle": (lambda z: np.angle(z), -1.0 + 0j, 1j, "an angle of pi"),
+    "complex log": (lambda z: np.log(z).imag, -1.0 + 0j, 1j, "at which complex functions jump"),
+    "cmath.sqrt": (lambda z: cmath.sqrt(z).imag, -1.0 + 0j, 1j, "at which complex functions jump"),
+    "pinv": (lambda a: np.sum(np.linalg.pinv(a)), SINGULAR, REGULAR, "[1.0, 0.0, 0.0, 0.0]"),
+    "lstsq": (lambda a: np.linalg.lstsq(a, np.ones(2))[0][0], SINGULAR, REGULAR, "columns"),
+    "eig": (lambda a: abs(np.linalg.eig(a)[1][0, 0]), np.eye(2), REGULAR, "eigenvalues coincide"),
+    "negative power": (lambda x: 0.0**x, 0.0, 0.5, "a power of what is not positive"),
+    "distances": (lambda x: np.sum(np.sqrt(np.sum((x[:, None] - x) ** 2, 2))),
+                  np.zeros((2, 2)), np.eye(2), "[0, 1]: "),
+}
+
+
+@pytest.mark.parametrize("f, at, apart, said", REPORTED.values(), ids=REPORTED)
+def test_what_decides_is_reported_and_nothing_beside_it(f, at, apart, said):
+    says(s2s.grad(f), (at,), said)
+    assert s2s.conventions(s2s.grad(f), apart) == []
+
+
+# ------------------------------------------------------------------------ what decides of nothing
+
+
+def pairs(x):
+    return np.sum(np.abs(x[:, None] - x[None, :]))
+
+
+def least(x):
+    best = x[0]
+    for k in range(len(x)):
+        if x[k] < best:
+            best = x[k]
+    return best
+
+
+def rectified_twice(x):
+    return np.sum(np.maximum(np.maximum(x, 0.0), 0.0))
+
+
+SMOOTH_THERE = {
+    "a number and itself": (pairs, np.array([1.0, 2.0])),
+    "the first element": (least, np.array([1.0, 2.0])),
+    "twice the same": (rectified_twice, np.array([-1.0, 2.0])),
+    "a larger of one": (lambda x: np.sum(np.maximum(x, x)), np.ones(2)),
+    "sums under roots": (lambda x: np.sum(np.sqrt(np.sum((x[:, None] - x) ** 2, 2))), np.eye(2)),
+    "norms": (lambda x: np.sum(np.linalg.norm(x[:, None] - x, axis=2)), np.eye(2)),
+    "a square of a norm": (lambda x: np.linalg.norm(x) ** 2, np.zeros(2)),
+    "along the cut": (lambda x: np.log(x + 0j).real, -2.0),
+    "extremes in bins": (lambda x: np.sum(np.histogram(x, weights=x)[0]), np.array([0.0, 0.3, 1])),
+}
+
+
+@pytest.mark.parametrize("f, x", SMOOTH_THERE.values(), ids=SMOOTH_THERE)
+def test_what_holds_all_around_is_no_convention(f, x):
+    assert s2s.conventions(s2s.grad(f), x) == []
+
+
+def test_what_lies_outside_the_domain_beside_it():
+    (only,) = s2s.conventions(s2s.grad(lambda x: math.sqrt(x) * x), 0.0)
+    assert "infinitely steep" in only.what
+
+
+def test_rules_of_the_user_are_no_conventions():
+    @s2s.custom_jvp
+    def soft(x):
+        return abs(x)
+
+    soft.defjvp(lambda primals, tangents: (abs(primals[0]), tangents[0]))
+    assert s2s.conventions(s2s.grad(lambda x: soft(x) * 2.0), 0.0) == []
+    (only,) = s2s.conventions(s2s.grad(lambda x: soft(abs(x))), 0.0)
+    assert only.values == "x = 0.0"
+
+
+def test_what_is_returned_beside_the_result():
+    def f(x):
+        return np.sum(x * x), np.abs(x)
+
+    for t in (s2s.grad(f, has_aux=True), s2s.jacobian(f, has_aux=True),
+              s2s.hessian(f, has_aux=True)):
+        assert s2s.conventions(t, np.zeros(2)) == []
+    with pytest.raises(s2s.TypeMismatchError, match="which is an integer: it has no derivative"):
+        s2s.conventions(s2s.grad(lambda n: 1.0 * n), 2)
+
+
+def test_names_are_those_of_the_user():
+    def f(x):
+        rest = x - 1.0
+        return np.maximum(
+            rest,
+            0.0) + np.linalg.norm(np.array([rest])) + max([x, -1.0], key=abs)
+
+    values = [c.values for c in s2s.conventions(s2s.grad(f), 1.0)]
+    assert values == ["rest = 0.0, 0.0", "[0.0]", "1.0, 1.0"]
+
+
+def test_arguments_by_name_and_default():
+    def f(x, edge=1.0):
+        return max(x, edge)
+
+    assert len(s2s.conventions(s2s.grad(f), 1.0)) == 1 and s2s.conventions(s2s.grad(f), 2.0) == []
+    assert len(s2s.conventions(s2s.grad(f), 2.0, edge=2.0)) == 1
+    t = s2s.vmap(s2s.grad(f), in_axes=(0, None))
+    assert s2s.conventions(t, edge=2.0, x=np.array([1.0, 2.0]))[0].lane == (1,)

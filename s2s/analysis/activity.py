@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..errors import DerivativeError
-from ..ir.graph import Block, Function, Op, Value
+from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.types import Type, carries_derivative
 from ..ops.program.checkpoint import is_plain
 
@@ -22,6 +22,19 @@ def varied_values(function: Function, wrt: Iterable[Value]) -> set[Value]:
     """Return the values that depend differentiably on those in `wrt`."""
     varied = {v for v in wrt if carries_derivative(v.type)}
     _spread(function.block, varied, {})
+    return varied
+
+
+def varied_in_conditions(function: Function, wrt: Iterable[Value]) -> set[Value]:
+    """Return the varied values, those in the conditions of while loops too, which no derivative
+    passes through.
+    """
+    varied = varied_values(function, wrt)
+    for op in walk(function.block):
+        if op.name == "while":
+            condition, params = op.blocks[0], loop_parts(op)[1]
+            varied.update(p for p, x in zip(condition.params, params) if x in varied)
+            _spread(condition, varied, {})
     return varied
 
 

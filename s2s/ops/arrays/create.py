@@ -38,6 +38,7 @@ from ..core.define_elementwise import is_none, sampled
 from ..core.dependence_rules import follows, nothing
 from ..core.elementwise import equal, maximum, where
 from ..core.identities import base_offset
+from ..core.kinks import Kink, kinked
 from ..core.record import (
     FUNCTIONS,
     RECORDS,
@@ -330,6 +331,10 @@ def _jvp_arange(dots, y, start, stop, step):
 arange_record = define("arange", evaluate=np.arange, infer=_infer_arange, syntax=_arange_syntax,
                        vjp=_vjp_arange, jvp=_jvp_arange, cheap=True, raises=raise_conditions.RANGE,
                        of_numbers=True, exact=True)
+kinked(arange_record,
+       Kink("a step: the derivative is that of as many numbers",
+            lambda y, start, stop, step: np.equal((stop - start) / step,
+                                                  np.round((stop - start) / step))))
 
 
 @numpy_function(np.arange)

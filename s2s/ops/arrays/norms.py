@@ -38,7 +38,7 @@ from ..core.batch_rules import align, shifted
 from ..core.chain_rule import SLOPES_OF_SIZES, like_operand, like_tangent, times
 from ..core.define_elementwise import elementwise, numpy_syntax, python_syntax
 from ..core.dependence_rules import follows, spread_as
-from ..core.kinks import Kink, kinked, size_zero
+from ..core.kinks import SIZE, Kink, kinked, size_zero
 from ..core.record import (
     RECORDS,
     Record,
@@ -371,8 +371,7 @@ root = define(
 )
 
 
-kinked(root,
-       Kink("a size at 0: the derivative is taken as 0, that of all directions at once", size_zero))
+kinked(root, Kink(SIZE, size_zero, shown=(2,)))
 
 
 
@@ -416,8 +415,7 @@ norm_of = define(
     lower=lambda op, total, x: ew.power(total, 1 / op.attrs["ord"]),
     cheap=True, least=size_of_total,
 )
-kinked(norm_of,
-       Kink("a size at 0: the derivative is taken as 0, that of all directions at once", size_zero))
+kinked(norm_of, Kink(SIZE, size_zero, shown=(1,)))
 
 # ------------------------------------------------------------------------------------------ squares
 

@@ -42,7 +42,7 @@ from ..core.elementwise import (
     sign,
     where,
 )
-from ..core.kinks import Kink, kinked, ties_of_extreme, ties_of_place
+from ..core.kinks import ASKED, Kink, asked_of_zero, kinked, ties_of_extreme, ties_of_place
 from ..core.raise_conditions import EXTREME
 from ..core.record import (
     RECORDS,
@@ -528,6 +528,8 @@ for _each in (max_record, min_record):
 for _each in (argmax_record, argmin_record):
     _each.finds = True
     kinked(_each, Kink("a tie: the first of the elements is taken", ties_of_place))
+for _each in (any_record, all_record):
+    kinked(_each, Kink(ASKED, asked_of_zero))
 
 
 @numpy_function(np.any, method="any")

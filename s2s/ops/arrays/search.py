@@ -34,7 +34,17 @@ from ..core.elementwise import (
     logical_not,
     where,
 )
-from ..core.kinks import Kink, among, kinked
+from ..core.kinks import (
+    ASKED,
+    COMPARED,
+    IN_ORDER,
+    ON_EDGE,
+    Kink,
+    among,
+    at_zero,
+    kinked,
+    ties_of_keys,
+)
 from ..core.record import (
     RECORDS,
     array_type,
@@ -94,6 +104,8 @@ flatnonzero_record = define(
     partials=(None,),
     native="search", contiguous="operands",
 )
+for _each in (nonzero_record, flatnonzero_record):
+    kinked(_each, Kink(ASKED, at_zero))
 
 
 @numpy_function(np.nonzero, method="nonzero")
@@ -227,6 +239,7 @@ isin_record = define(
     partials=(None, None),
     depends=anything, contiguous="operands",
 )
+kinked(isin_record, Kink(COMPARED, lambda y, x, among: y))
 
 
 @numpy_function(np.isin)
@@ -281,7 +294,7 @@ searchsorted_record = define(
     depends=anything, native="search", contiguous="operands",
 )
 kinked(searchsorted_record,
-       Kink("on an edge: the derivative is that of the side that is chosen", among))
+       Kink(ON_EDGE, among))
 
 
 @numpy_function(np.searchsorted, method="searchsorted")
@@ -302,7 +315,7 @@ digitize_record = define(
     partials=(None, None),
     depends=anything, native="search", contiguous="operands",
 )
-kinked(digitize_record, Kink("on an edge: the derivative is that of the side that is chosen",
+kinked(digitize_record, Kink(ON_EDGE,
                              lambda y, x, bins, **attrs: among(y, bins, x)))
 
 
@@ -391,6 +404,8 @@ histogram_record = define(
         histogram_record(x, edges, dots[2]) if weights and dots[2] is not None else None),
     contiguous="operands",
 )
+kinked(histogram_record,
+       Kink(ON_EDGE, lambda y, x, edges, *weights: among(y, edges, x), of=(0, 1)))
 
 
 def _bounds(x: Value) -> tuple[Value, Value]:
@@ -441,6 +456,7 @@ lexsort_record = define(
     partials=(None,) * 64,
     depends=anything, contiguous="operands",
 )
+kinked(lexsort_record, Kink(IN_ORDER, ties_of_keys))
 
 
 @numpy_function(np.lexsort)

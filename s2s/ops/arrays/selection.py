@@ -17,7 +17,7 @@ from ..core.copy import copy
 from ..core.define_elementwise import is_none
 from ..core.dependence_rules import anything, gathered
 from ..core.elementwise import maximum, minimum
-from ..core.kinks import Kink, kinked, ties_in_order
+from ..core.kinks import IN_ORDER, Kink, kinked, ties_at_places, ties_in_order
 from ..core.record import (
     FUNCTIONS,
     RECORDS,
@@ -174,9 +174,7 @@ argsort = define(
     depends=anything, batch=over_one_axis, contiguous="operands", same_shape=0,
 )
 
-kinked(argsort,
-       Kink("a tie: equal elements are taken in the order in which they came to stand",
-            ties_in_order))
+kinked(argsort, Kink(IN_ORDER, ties_in_order))
 
 
 @numpy_function(np.argsort, method="argsort")
@@ -200,6 +198,7 @@ argpartition = define(
                                               axis=literal(axis) if axis != -1 else None),
     partials=(None,),
 )
+kinked(argpartition, Kink(IN_ORDER, ties_at_places))
 
 
 def _partitioned(x: Value, kth, axis) -> tuple[Value, Value, int]:

@@ -18,7 +18,7 @@ from ...ir.types import Array, Scalar, Type, Unknown, is_inexact
 from . import raise_conditions
 from .chain_rule import elementwise_vjp
 from .define_elementwise import builtin_syntax, is_none
-from .kinks import Kink, at_integers, at_zero, kinked
+from .kinks import ASKED, Kink, at_integers, at_zero, kinked
 from .record import (
     FUNCTIONS,
     Record,
@@ -163,6 +163,6 @@ int_ = _python_type(int, "int64")
 bool_ = _python_type(bool, "bool")
 complex_ = _python_type(complex, "complex128")
 kinked(int_, Kink("a step: the derivative is taken as 0", at_integers))
-kinked(bool_, Kink("a number is asked whether it is 0, and is", at_zero))
+kinked(bool_, Kink(ASKED, at_zero))
 int_.raises, bool_.raises = raise_conditions.TO_INTEGER, raise_conditions.TRUTH
 

@@ -37,12 +37,18 @@ from .define_elementwise import (
     sampled,
 )
 from .kinks import (
+    ASKED,
+    COMPARED,
+    ROOT,
+    SIZE,
+    STEEP,
     Kink,
     at_halves,
     at_integers,
     at_zero,
     equal_operands,
     kinked,
+    on_cut,
     size_zero,
     zero_over_zero,
 )
@@ -243,17 +249,23 @@ for _record in (max_, min_, not_, and_, or_):
 
 for _each in (absolute, abs_, fabs):
     kinked(_each, Kink("a size at 0: the derivative is taken as 0, between -1 and 1", at_zero))
-kinked(hypot, Kink("a size at 0: the derivative is taken as 0, that of all directions at once", size_zero))
-kinked(sqrt, Kink("a root at 0, infinitely steep: the derivative is inf, or 0 where it is a size or its part is thrown away", at_zero))
-kinked(power, Kink("a root at 0, infinitely steep: the derivative is inf, or 0 where it is a size or its part is thrown away",
-                   lambda y, a, b: np.equal(a, 0) & (np.real(b) > 0) & (np.real(b) < 1), of=(0,)))
+kinked(hypot, Kink(SIZE, size_zero))
+kinked(sqrt, Kink(ROOT, at_zero, always=True))
+kinked(cbrt, Kink(STEEP, at_zero, always=True))
+for _each in (arcsin, arccos):
+    kinked(_each, Kink(STEEP, lambda y, x: np.equal(np.abs(x), 1), always=True))
+kinked(arccosh, Kink(STEEP, lambda y, x: np.equal(x, 1), always=True))
+kinked(power, Kink(ROOT,
+                   lambda y, a, b: np.equal(a, 0) & (np.real(b) > 0) & (np.real(b) < 1), of=(0,), always=True))
 kinked(sign, Kink("a step: the derivative is taken as 0", at_zero))
 for _each in (floor, ceil, trunc):
     kinked(_each, Kink("a step: the derivative is taken as 0", at_integers))
 kinked(rint, Kink("a step: the derivative is taken as 0", at_halves))
 kinked(round_, Kink("a step: the derivative is taken as 0", at_halves))
 kinked(heaviside, Kink("a step: the derivative is taken as 0", lambda y, a, b: np.equal(a, 0), of=(0,)))
-kinked(copysign, Kink("a size at 0: the derivative is taken as 0", lambda y, a, b: np.equal(a, 0)))
+kinked(copysign, Kink("a size at 0: the derivative is taken as 0", lambda y, a, b: np.equal(a, 0), of=(0,)),
+       Kink("a step: the derivative is taken as 0", lambda y, a, b: np.equal(b, 0), of=(1,)))
+kinked(signbit, Kink("a step: the derivative is taken as 0", at_zero))
 for _each in (remainder, fmod):
     kinked(_each,
            Kink("a step, where the remainder begins again: that of the next period is taken",
@@ -264,21 +276,22 @@ for _each in (maximum, minimum, fmax, fmin):
 for _each in (max_, min_):
     kinked(_each, Kink("a tie: the operand that is returned gets the derivative", equal_operands))
 kinked(clip, Kink("at a bound: half of the derivative is taken", lambda y, x, lo, hi: np.equal(x, lo) | np.equal(x, hi)))
-kinked(nan_to_num, Kink("what is no number is replaced, and has derivative 0", lambda y, x: ~np.isfinite(x)))
+kinked(nan_to_num, Kink("what is no number is replaced, and has derivative 0", lambda y, x: ~np.isfinite(x), always=True))
 for _each in (divide, quotient, single_quotient):
-    kinked(_each, Kink("0 / 0 has no value, and its derivative is nan", zero_over_zero))
-kinked(arctan2, Kink("the angle of 0 has no derivative, and nan is taken", zero_over_zero))
+    kinked(_each, Kink("0 / 0 has no value, and its derivative is nan", zero_over_zero, always=True))
+kinked(arctan2, Kink("the angle of 0 has no derivative, and nan is taken", zero_over_zero, always=True),
+       Kink("an angle of pi, where it jumps to -pi: the derivative is that of the side that it is on", lambda y, a, b: np.equal(a, 0) & np.less(b, 0), of=(0,)))
+for _each in (sqrt, log, log2, log10, power):
+    kinked(_each, Kink("a negative number, at which complex functions jump: the derivative is that of the side that it is on", on_cut))
 kinked(power, Kink("0 ** 0: the derivative in the base is taken as that of a constant", zero_over_zero, of=(0,)),
-       Kink("a power of what is not positive: the derivative in the exponent is taken as 0", lambda y, a, b: np.real(a) <= 0, of=(1,)))
+       Kink("a power of what is not positive: the derivative in the exponent is taken as 0", lambda y, a, b: ~np.iscomplexobj(a) & np.less(np.real(a), 0) | np.equal(a, 0) & (np.real(b) <= 0), of=(1,), always=True))
 for _each in (less, less_equal, greater, greater_equal, equal, not_equal):
-    kinked(_each,
-           Kink("a comparison of equals: the derivative is that of the side that it chose",
-                equal_operands))
+    kinked(_each, Kink(COMPARED, equal_operands))
 for _each in (logical_and, logical_or, logical_xor, logical_not, not_):
     kinked(
         _each,
         Kink(
-            "a number is asked whether it is 0, and is: the derivative is that of the side that it chose",
+            ASKED,
             lambda y, *xs: np.any([np.equal(x, 0) for x in np.broadcast_arrays(*xs)], axis=0)))
 
 # ----------------------------------------------------------------------- what does not fit in a row

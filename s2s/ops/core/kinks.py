@@ -14,6 +14,17 @@ import numpy as np
 from .define_elementwise import IN_MATH
 from .record import Record
 
+COMPARED = "a comparison of equals: the derivative is that of the side that it chose"
+ASKED = ("a number is asked whether it is 0, and is: the derivative is that of the side that it "
+         "chose")
+SIZE = "a size at 0: the derivative is taken as 0, that of all directions at once"
+STEEP = "infinitely steep here: the derivative is inf, or 0 where this is thrown away"
+ROOT = ("a root at 0, infinitely steep: the derivative is inf, or 0 where it is the length of a "
+        "vector or is thrown away")
+CORNER = "a corner: the derivative is taken as 0, the mean of both sides"
+ON_EDGE = "on an edge: the derivative is that of the side that is chosen"
+IN_ORDER = "a tie: equal elements are taken in the order in which they came to stand"
+
 
 @dataclass(frozen=True)
 class Kink:
@@ -22,13 +33,17 @@ class Kink:
 
     `of` are the numbers of the operands whose derivative is meant, None for all: a power may be
     smooth in its base but not in its exponent.  `through` are the numbers of the results by which
-    the derivative has to pass, None for any.
+    the derivative has to pass, None for any.  `always`: even where it holds all around, since the
+    derivative that is taken is infinite or NaN.  `shown` are the numbers of the operands that a
+    user knows, None for all.
     """
 
     what: str
     where: Callable
     of: tuple[int, ...] | None = None
     through: tuple[int, ...] | None = None
+    always: bool = False
+    shown: tuple[int, ...] | None = None
 
 
 def kinked(record: Record, *kinks: Kink) -> None:
@@ -39,6 +54,16 @@ def kinked(record: Record, *kinks: Kink) -> None:
 
 def at_zero(y, x):
     return np.equal(x, 0)
+
+
+def asked_of_zero(y, x, **attrs):
+    """Whether np.any or np.all says False of numbers: some at 0 would have to be no longer 0."""
+    return np.logical_not(y)
+
+
+def on_cut(y, x, *rest):
+    """On the negative real axis, where complex logarithms and roots jump."""
+    return np.iscomplexobj(x) & np.equal(np.imag(x), 0) & np.less(np.real(x), 0)
 
 
 def at_integers(y, x, *rest):
@@ -84,6 +109,26 @@ def ties_in_order(y, x, *, axis=-1, **attrs):
     x = np.asarray(x)
     ordered = np.sort(x.ravel() if axis is None else x, axis=-1 if axis is None else axis)
     return np.any(np.diff(ordered, axis=-1 if axis is None else axis) == 0)
+
+
+def ties_at_places(y, x, *, kth, axis):
+    """Whether an element at a place of `kth` is equal to its neighbour in order."""
+    ordered = np.moveaxis(np.sort(x, axis=axis), axis, -1)
+    n = ordered.shape[-1]
+    places = {k % n for k in np.ravel(kth)}
+    equal = np.diff(ordered, axis=-1) == 0
+    return np.any(equal[..., [k for k in range(n - 1) if k in places or k + 1 in places]], axis=-1)
+
+
+def ties_of_keys(y, *keys):
+    """Whether neighbours in the order of np.lexsort are equal in a key that is no integer, and in
+    those that stand above it.
+    """
+    alike, found = True, False
+    for key in reversed(keys):
+        alike = alike & (np.diff(np.asarray(key)[y]) == 0)
+        found = found | (alike & np.issubdtype(np.asarray(key).dtype, np.inexact))
+    return np.any(found)
 
 
 def among(y, edges, x, *rest, **attrs):

@@ -298,9 +298,9 @@ def coincide(w):
 
 
 kinked(eigh_record, Kink(COINCIDE.format("eigenvalues"), lambda ys, a, **of: coincide(ys[0]),
-                         through=(1,)))
+                         through=(1,), always=True))
 kinked(svd_record, Kink(COINCIDE.format("singular values"), lambda ys, a: coincide(ys[1]),
-                        through=(0, 2)))
+                        through=(0, 2), always=True))
 kinked(svd_record, Kink(NO_SIZE, lambda ys, a: np.equal(ys[1], 0)))
 kinked(singular_values, Kink(NO_SIZE, lambda y, a: np.equal(y, 0)))
 
@@ -444,6 +444,9 @@ pinv_record = define(
     jvp=_jvp_pinv,
     syntax=lambda a: linalg_call("pinv", a),
 )
+SAME_RANK = "columns depend on one another: the derivative is that along which they still do"
+kinked(pinv_record,
+       Kink(SAME_RANK, lambda y, a: np.linalg.matrix_rank(a) < min(np.shape(a))))
 
 
 @numpy_function(np.linalg.pinv)
@@ -514,6 +517,8 @@ lstsq_record = define(
     jvp=_jvp_lstsq,
     syntax=lambda a, b: linalg_call("lstsq", a, b),
 )
+kinked(lstsq_record,
+       Kink(SAME_RANK, lambda ys, a, b: ys[2] < min(np.shape(a)), of=(0,), through=(0, 1)))
 
 
 @numpy_function(np.linalg.lstsq)

@@ -48,6 +48,7 @@ def _function(name: str, like: str) -> Record:
                     partials=RECORDS[like].partials, elementwise=True, cheap=True,
                     raises=raise_conditions.IN_CMATH.get(name, ()), batch=_batch(like),
                     vjp=elementwise_vjp, jvp=elementwise_jvp)
+    record.kinks = RECORDS[like].kinks
     numpy_function(function)(record)
     return record
 

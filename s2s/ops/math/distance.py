@@ -20,6 +20,7 @@ from ..core import elementwise as ew
 from ..core.cast import float_
 from ..core.chain_rule import times
 from ..core.define_elementwise import IN_MATH, math_syntax
+from ..core.kinks import SIZE, Kink, kinked, size_zero
 from ..core.record import define, numpy_function, value
 
 
@@ -52,6 +53,7 @@ hypotenuse = define(
     cheap=True,
     size=True,
 )
+kinked(hypotenuse, Kink(SIZE, size_zero))
 
 
 @numpy_function(math.hypot)

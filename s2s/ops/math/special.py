@@ -43,6 +43,7 @@ from ..core.elementwise import (
     sin,
     where,
 )
+from ..core.kinks import CORNER, STEEP, Kink, at_zero, kinked
 from ..core.record import (
     RECORDS,
     Record,
@@ -562,6 +563,14 @@ xlog1py = _special("xlog1py",                  lambda y, a, b: log1p(_finite(a, 
 rel_entr = _special("rel_entr",                lambda y, a, b: log(a / b) + 1,  lambda y, a, b: -a / b)
 kl_div = _special("kl_div",                    lambda y, a, b: log(a / b),      lambda y, a, b: 1 - a / b)
 entr = _special("entr",                        lambda y, x: -log(x) - 1)
+
+kinked(i0e, Kink(CORNER, at_zero))
+kinked(ive, Kink(CORNER, lambda y, x, *, order: np.equal(x, 0) & (order == 0)))
+kinked(ellipe, Kink(STEEP, lambda y, x: np.equal(x, 1), always=True))
+for _each in (entr, spence):
+    kinked(_each, Kink(STEEP, at_zero, always=True))
+for _each in (rel_entr, kl_div):
+    kinked(_each, Kink(STEEP, lambda y, a, b: np.equal(a, 0), of=(0,), always=True))
 
 
 @numpy_function(scipys("log_softmax"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from fractions import Fraction
 
 import numpy as np
 
@@ -127,6 +128,9 @@ round_decimal = define("round_decimal", evaluate=round,
                        vjp=no_vjp, jvp=no_jvp,
                        # Python rounds decimals, NumPy binary fractions: lane by lane
                        batch=lambda x, n: None, native="python")
+kinked(round_decimal, Kink("a step: the derivative is taken as 0",
+                           lambda y, x, n: np.isfinite(x) and Fraction(x) * Fraction(10)**n % 1
+                           == Fraction(1, 2)))
 
 
 @numpy_function(round)

@@ -59,7 +59,7 @@ from ..core.control import (
     tape_push,
 )
 from ..core.dependence_rules import anything, follows, nothing, spread_as
-from ..core.kinks import Kink, kinked
+from ..core.kinks import COMPARED, Kink, kinked
 from ..core.record import (
     ALL,
     FUNCTIONS,
@@ -1007,6 +1007,7 @@ list_contains = define(
     cheap=True,
     depends=anything,
 )
+kinked(list_contains, Kink(COMPARED, lambda y, x, xs: y))
 
 
 def _question(name: str) -> Record:
@@ -1023,6 +1024,8 @@ def _question(name: str) -> Record:
 
 
 list_index, list_count = _question("index"), _question("count")
+for _each in (list_index, list_count):
+    kinked(_each, Kink(COMPARED, lambda y, xs, x: x in xs))
 list_index.raises, list_pop_at.raises, tape_pop.raises = (raise_conditions.FIND,
                                                           raise_conditions.POP,
                                                           raise_conditions.POP_LAST)
