@@ -1,7 +1,7 @@
 """Report the lines of a program at which a convention decided the derivative, in one call.
 
     >>> def f(x):
-    ...     return np.abs(x) * max(x, 0.0)
+    ...     return np.abs(x) + max(x, 0.0)
     >>> for found in s2s.conventions(s2s.grad(f), 0.0):
     ...     print(found)
 
@@ -9,7 +9,9 @@ The function that is differentiated is run once more, op by op, on the arguments
 (ir/interpret.py).  For each op on a path from the differentiated arguments to the result, its
 record says at which operands the derivative does not exist (ops/core/kinks.py), and is applied to
 the actual operands.  A result that depends on an argument, but on no path differentiably, has
-derivative 0 by convention, too: a root found by bisection.
+derivative 0 by convention, too: a root found by bisection.  Nothing is reported where differences
+of the program say that its derivative is the one that was taken (difference_quotients.py), nor what
+holds beside the arguments as well, as the distance 0 of a point from itself.
 
 Considered: to let generated code report it itself.  It would have to be compiled anew, and every
 simplification would have to keep the reports.  This runs the program as it is before it is
@@ -20,7 +22,7 @@ slow run, which only its callers pay.
 from __future__ import annotations
 
 import contextlib
-import copy
+import functools
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -32,6 +34,13 @@ from . import tree
 from .analysis.activity import active_values, influenced_values, varied_in_conditions
 from .call.argnums import members_of, resolve_argnums
 from .derive import assemble
+from .difference_quotients import (
+    direction,
+    inexact_leaves,
+    is_confirmed,
+    moved,
+    tree_copied,
+)
 from .errors import Line, TypeMismatchError
 from .ir.graph import Function, Op, Value, walk, whole
 from .ir.interpret import interpret
@@ -106,9 +115,9 @@ def conventions(t, /, *args, **kwargs) -> list[Convention]:
     `t` is `grad` of a function, or any other transformation that holds a derivative, such as
     `jit(vmap(grad(f)))`; `args` and `kwargs` are the arguments of the call.  Each `Convention` has
     the user's `line`, `what` was chosen, the `values` there, and prints as text.  An empty list
-    means that the derivative is that of calculus, as far as the ops know.  Values that the program
-    discards afterwards are reported, too; what holds all around is not, as the distance 0 of a
-    point from itself.  The program is run again, without its output; its exceptions are raised.
+    means that the derivative is that of calculus, as far as the ops know.  Of a program in which a
+    convention decides, others that do not may be reported, too.  The program is run again, without
+    its output; its exceptions are raised.
 
     Raises TypeMismatchError where `t` is no derivative, and whatever a call of `t` raises while
     code is generated.
@@ -239,17 +248,19 @@ def run(function: Function, wrt: Sequence[int], args: Sequence, report: Report,
     its results, with `has_aux` to the first.
 
     What holds all around is none, as a tie of a number with itself: where something is met, two
-    more runs on either side of the arguments show whether it is met there, too.
+    more runs on either side of the arguments show whether it is met there, too.  And none decides
+    where differences of the program say the same.
     """
-    function = stabilised(without_writes(whole(function)), wrt)
+    before = function = plain_function(function)
+    function = stabilised(function, wrt)
     roots = [function.params[k] for k in wrt]
     counted = [0] if has_aux else [*range(len(function.results))]
     through_choices(function, roots, counted, args, report)
     on_the_way = varied_in_conditions(function, roots), active_values(function, roots, counted)
     values = [*map(normalised, args), *(get() for get in function.captures.values())]
     met = observe(function, on_the_way, values)
-    if met.found:
-        around = [observe(function, on_the_way, moved(values, wrt, side), beside=True)
+    if met.found and not is_confirmed(before, tuple(wrt), values, counted):
+        around = [observe(function, on_the_way, beside(values, wrt, side), outside=True)
                   for side in (1, -1)]
         observe(function, on_the_way, values,
                 lambda place, *hit: add_to(report, *hit, lasting(place, hit[-1], around)))
@@ -264,11 +275,11 @@ class Met:
 
 
 def observe(function: Function, on_the_way: tuple[set[Value], set[Value]], values: Sequence,
-            add: Callable | None = None, beside: bool = False) -> Met:
+            add: Callable | None = None, outside: bool = False) -> Met:
     """Run `function` on `values` and return the kinks met `on_the_way`, between varied and active
     values; call `add` at each.
 
-    A run `beside` the arguments may leave the domain of the program: an exception ends it.
+    Where a run may be `outside` the domain of the program, an exception ends it.
     """
     met = Met()
 
@@ -280,14 +291,12 @@ def observe(function: Function, on_the_way: tuple[set[Value], set[Value]], value
                 add((op, k, n), op, op.record.kinks[k], inputs, where)
 
     watcher = Watcher(meet, *map(set, on_the_way))
-    values = [tree.map(copied, x) if k < len(values) - len(function.captures) else copied(x)
-              for k, x in enumerate(values)]
     with contextlib.redirect_stdout(None), np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            interpret(function, *values, watch=watcher.watch, enter=watcher.enter)
+            interpret(function, *map(tree_copied, values), watch=watcher.watch, enter=watcher.enter)
         except Exception:
-            if not beside:
+            if not outside:
                 raise
     return met
 
@@ -313,23 +322,19 @@ def lasting(place: tuple, where: np.ndarray, around: Sequence[Met]) -> np.ndarra
     return np.logical_and.reduce(masks)
 
 
-def moved(values: Sequence, wrt: Sequence[int], side: int) -> list:
+def beside(values: Sequence, wrt: Sequence[int], side: int) -> list:
     """Return arguments of which those in `wrt` are moved a little, each number differently."""
     rng = np.random.default_rng(0)
+    eps = max((np.finfo(np.asarray(x).dtype).eps for k in wrt for x in inexact_leaves(values[k])),
+              default=0.0)
+    return [tree.map(functools.partial(moved, h=side * np.sqrt(eps)), x, direction(x, rng))
+            if k in wrt else x for k, x in enumerate(values)]
 
-    def of_number(x):
-        if not isinstance(x, (float, complex, np.ndarray, np.generic)) or not is_inexact(
-                np.asarray(x).dtype.name):
-            return x
-        x = np.asarray(x)
-        size = np.abs(x)
-        little = np.sqrt(np.finfo(x.dtype).eps) * side
-        by = little * np.where(size > 0, size, np.max(size, initial=0.0) or 1.0)
-        turn = np.exp(1j * rng.uniform(0.5, 1.0, x.shape)) if np.iscomplexobj(x) else 1
-        return (x + by * rng.uniform(1, 2, x.shape) * rng.choice([-1, 1], x.shape)
-                * turn).astype(x.dtype)[()]
 
-    return [tree.map(of_number, x) if k in wrt else x for k, x in enumerate(values)]
+@functools.lru_cache(maxsize=16)
+def plain_function(function: Function) -> Function:
+    """The function of `function` and its captures, without writes to what is outside."""
+    return without_writes(whole(function))
 
 
 def without_writes(function: Function) -> Function:
@@ -343,13 +348,6 @@ def without_writes(function: Function) -> Function:
         block.ops = [op for op in block.ops if op.record is not write_outside]
         blocks.extend(inner for op in block.ops for inner in op.blocks)
     return function
-
-
-def copied(x):
-    """Copy what a run may change: arrays, and generators, whose draws would otherwise differ in the
-    following call.
-    """
-    return copy.deepcopy(x) if isinstance(x, (np.ndarray, np.random.Generator)) else x
 
 
 def through_choices(function: Function, roots: Sequence[Value], counted: Sequence[int],

@@ -288,6 +288,8 @@ eigh_record.spectrum, svd_record.spectrum = eigenvalues, singular_values
 COINCIDE = ("{} coincide, so that their vectors have no derivative: where what depends on them is "
             "0, so is the derivative, else it is NaN")
 
+EACH_ALONG = "{} coincide: each has the derivative along the vector that LAPACK gives for it"
+
 
 def coincide(w):
     """Which of the values, in order, are equal to their next but for rounding."""
@@ -297,6 +299,12 @@ def coincide(w):
     return gaps <= nearest * w.shape[-1]
 
 
+for _record in (eigh_record, eigenvalues):
+    kinked(_record, Kink(EACH_ALONG.format("eigenvalues"), lambda ys, a, **of: coincide(
+        ys[0] if isinstance(ys, (list, tuple)) else ys), through=(0,)))
+kinked(svd_record, Kink(EACH_ALONG.format("singular values"), lambda ys, a: coincide(ys[1]),
+                        through=(1,)))
+kinked(singular_values, Kink(EACH_ALONG.format("singular values"), lambda y, a: coincide(y)))
 kinked(eigh_record, Kink(COINCIDE.format("eigenvalues"), lambda ys, a, **of: coincide(ys[0]),
                          through=(1,), always=True))
 kinked(svd_record, Kink(COINCIDE.format("singular values"), lambda ys, a: coincide(ys[1]),

@@ -1,0 +1,186 @@
+"""Compare the derivative by the rules with differences of the program, at one point.
+
+A convention decides nothing where the program has a derivative all the same and the rules give it:
+x * abs(x) at 0, a sum of sorted numbers that are equal, two pieces that join smoothly.  Whether
+that is so is no matter of one op, but of all that follow it.  So the program is run on two lines
+through the point, at two distances h on either side of it:
+
+    f(h) + f(-h) - 2 f(0)             falls like h at a corner, faster where f has a derivative
+    (f(h) - f(-h)) / (2 h) - slope    falls like h or faster where the rules give that derivative
+
+What cannot be told from noise, or cannot be run on both sides, is not confirmed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+
+from . import tree
+from .derive import assemble
+from .errors import S2SError
+from .ir.graph import Function
+from .ir.interpret import interpret
+from .ir.types import is_inexact
+
+LINES = 2
+NEARER = 8.0  # how much smaller the second distance is
+POWER = 1.27  # of h, as which the first has to fall: between that of a corner and a smooth one
+NOISE, MUCH_NOISE = 4, 1000  # the most units of rounding in a sum of results; close to the point
+
+
+def is_confirmed(function: Function, wrt: tuple[int, ...], values: Sequence,
+                 counted: Sequence[int]) -> bool:
+    """Test whether the derivative of the results `counted` of `function` in `wrt` at `values`,
+    those of captures included, is confirmed by differences.
+    """
+    derivatives = derivatives_of(function, wrt, tuple(counted))
+    numbers = [x for k in wrt for x in inexact_leaves(values[k])]
+    if derivatives is None or not numbers:
+        return False
+    rng = np.random.default_rng(0)
+    with contextlib.redirect_stdout(None), np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return all(_is_confirmed_along([direction(values[k], rng) if k in wrt
+                                            else direction(values[k]) for k in range(len(values))],
+                                           function, wrt, values, counted, derivatives)
+                       for _ in range(LINES))
+        except Exception:  # beside the point is not always in the domain
+            return False
+
+
+def _is_confirmed_along(dots: list, function: Function, wrt: tuple[int, ...], values: Sequence,
+                        counted: Sequence[int], derivatives: tuple) -> bool:
+    def at(h: float) -> list:
+        return results_of(function, counted, [tree.map(functools.partial(moved, h=h), x, dot)
+                                              if k in wrt else x
+                                              for k, (x, dot) in enumerate(zip(values, dots))])
+
+    tangent, gradient = derivatives
+    middle = at(0.0)
+    plain = len(values) - len(function.captures)
+    pair = interpret(tangent, *map(tree_copied, [*values[:plain], *dots[:plain],
+                                                 *values[plain:]]))
+    slopes = [flat(_chosen(pair[1], function, counted))]
+    if gradient is not None:
+        bars = interpret(gradient, *map(tree_copied, values))
+        slopes.append(sum(np.sum(np.asarray(bar) * dot) for k, x_bar in zip(wrt, bars)
+                          for x, bar, dot in zip(*map(tree.leaves, (values[k], x_bar, dots[k])))
+                          if is_number(x)))
+    numbers = [x for x in (*middle, *(values[k] for k in wrt)) for x in inexact_leaves(x)]
+    eps = max(np.finfo(np.asarray(x).dtype).eps for x in numbers)
+    y, h = flat(middle), eps ** 0.25
+
+    def bend(step: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return how far `y` lies off the chord, its rounding, and the slope of the chord."""
+        above, below = flat(at(step)), flat(at(-step))
+        if not above.shape == below.shape == y.shape == slopes[0].shape:
+            raise ValueError("results of other lengths")
+        size = eps * np.maximum(np.maximum(np.abs(above), np.abs(below)), np.abs(y))
+        return np.abs(above + below - 2 * y), size, (above - below) / (2 * step)
+
+    (far, _, chord), (near, size, nearer) = bend(h), bend(h / NEARER)
+    return (all(_falls(np.abs(chord - slope), np.abs(nearer - slope), NEARER**0.5,
+                       NOISE * size / (h / NEARER)) for slope in slopes)
+            and _falls(far, near, NEARER**POWER, NOISE * size)
+            and all(_falls(near, left, (h / NEARER / step) ** POWER, MUCH_NOISE * size)
+                    for step in finer(h / NEARER, eps) for left, size, _ in [bend(step)]))
+
+
+def _falls(far: np.ndarray, near: np.ndarray, times: float, noise: np.ndarray) -> bool:
+    """Whether what is left falls by so many times, or to noise, in all results."""
+    return bool(np.all(np.isfinite(far) & ((near <= noise) | (times * near <= far))))
+
+
+def finer(h: float, eps: float) -> list[float]:
+    """Distances down to rounding, at which a corner may show that is smooth from afar, such as
+    abs(x) * np.exp(-(x / 1e-9) ** 2).
+    """
+    return [h / 64.0**k for k in range(1, 6) if h / 64.0**k > 16 * eps]
+
+
+@functools.lru_cache(maxsize=16)
+def derivatives_of(function: Function, wrt: tuple[int, ...],
+                   counted: tuple[int, ...]) -> tuple[Function, Function | None] | None:
+    """Return the tangent of `function` and, where it is one real number of real arguments, its
+    gradient; None where it has none.
+    """
+    try:
+        tangent = assemble.tangent(function)
+        of_one = [function.results[k].type for k in counted]
+        is_real = (len(of_one) == 1 and assemble.is_real(of_one[0])
+                   and not any(is_complex(function.params[k].type) for k in wrt))
+        has_aux = len(counted) < len(function.results)
+        return tangent, assemble.gradient(function, wrt, has_aux) if is_real else None
+    except S2SError:
+        return None
+
+
+def is_complex(type) -> bool:
+    return "complex" in str(type)
+
+
+def is_number(x) -> bool:
+    """Whether a leaf is a number or an array that is differentiated."""
+    return (isinstance(x, (float, complex, np.ndarray, np.generic))
+            and is_inexact(np.asarray(x).dtype.name))
+
+
+def inexact_leaves(x) -> list:
+    return [*filter(is_number, tree.leaves(x))]
+
+
+def direction(x, rng: np.random.Generator | None = None):
+    """Return a random direction of `x`, as long as its numbers are large; 0 without `rng`."""
+
+    def of_leaf(x):
+        if not is_number(x):
+            return 0.0
+        x = np.asarray(x)
+        size = np.abs(x)
+        size = np.where(size > 0, size, np.max(size, initial=0.0) or 1.0)
+        by = 0.0 if rng is None else rng.uniform(1, 2, x.shape) * rng.choice([-1, 1], x.shape)
+        if np.iscomplexobj(x) and rng is not None:
+            by = by * np.exp(1j * rng.uniform(0.5, 1.0, x.shape))
+        return (size * by).astype(x.dtype)[()]
+
+    return tree.map(of_leaf, x)
+
+
+def moved(x, dot, h: float):
+    """Return `x` moved by `h` along `dot`, in its kind."""
+    if not is_number(x):
+        return x
+    by = np.asarray(x + h * dot, np.asarray(x).dtype)
+    return by if isinstance(x, np.ndarray) else type(x)(by[()])
+
+
+def tree_copied(x):
+    return tree.map(copied, x)
+
+
+def copied(x):
+    """Copy what a run may change: arrays, and generators, whose draws would otherwise differ in the
+    following call.
+    """
+    return copy.deepcopy(x) if isinstance(x, (np.ndarray, np.random.Generator)) else x
+
+
+def results_of(function: Function, counted: Sequence[int], values: Sequence) -> list:
+    """Run `function`; return the leaves of its results `counted`."""
+    return _chosen(interpret(function, *map(tree_copied, values)), function, counted)
+
+
+def _chosen(result, function: Function, counted: Sequence[int]) -> list:
+    results = result if function.tupled else [result]
+    return [leaf for k in counted for leaf in tree.leaves(results[k])]
+
+
+def flat(numbers: Sequence) -> np.ndarray:
+    return np.concatenate([np.ravel(x) for x in numbers]) if numbers else np.zeros(0)
