@@ -39,10 +39,11 @@ from .difference_quotients import (
     inexact_leaves,
     is_confirmed,
     moved,
+    refutation,
     tree_copied,
 )
 from .errors import Line, TypeMismatchError
-from .ir.graph import Function, Op, Value, walk, whole
+from .ir.graph import Block, Function, Op, Value, walk, whole
 from .ir.interpret import interpret
 from .ir.reemit import clone
 from .ir.types import carries_derivative, is_inexact
@@ -54,6 +55,8 @@ from .specialisation import members_of_axes, normalised, type_of
 from .transform.stabilise import stabilised
 
 FEW = 4  # the most numbers of an array to show
+THROUGH_COMPARISONS = ("the result depends on numbers that a loop compares, as in a bisection, and "
+                       "no derivative passes through comparisons: it is not that of the program")
 ONLY_THROUGH_CHOICES = ("the result depends on {} only through comparisons and steps: the "
                         "derivative is 0")
 
@@ -255,15 +258,19 @@ def run(function: Function, wrt: Sequence[int], args: Sequence, report: Report,
     function = stabilised(function, wrt)
     roots = [function.params[k] for k in wrt]
     counted = [0] if has_aux else [*range(len(function.results))]
-    through_choices(function, roots, counted, args, report)
+    told = through_choices(function, roots, counted, args, report)
     on_the_way = varied_in_conditions(function, roots), active_values(function, roots, counted)
     values = [*map(normalised, args), *(get() for get in function.captures.values())]
+    known = len(report.found)
     met = observe(function, on_the_way, values)
     if met.found and not is_confirmed(before, tuple(wrt), values, counted):
         around = [observe(function, on_the_way, beside(values, wrt, side), outside=True)
                   for side in (1, -1)]
         observe(function, on_the_way, values,
                 lambda place, *hit: add_to(report, *hit, lasting(place, hit[-1], around)))
+    if (not told and len(report.found) == known
+            and (line := compared_in_loop(function, on_the_way[0], set())) is not None):
+        through_comparisons(line, refutation(before, tuple(wrt), values, counted), report)
 
 
 @dataclass
@@ -351,9 +358,11 @@ def without_writes(function: Function) -> Function:
 
 
 def through_choices(function: Function, roots: Sequence[Value], counted: Sequence[int],
-                    args: Sequence, report: Report) -> None:
-    """Report each argument on which a result in `counted` depends, but differentiably on no path.
+                    args: Sequence, report: Report) -> bool:
+    """Report each argument on which a result in `counted` depends, but differentiably on no path;
+    return whether there is one.
     """
+    found = False
     for k, p in enumerate(function.params):
         if p not in roots or p in active_values(function, [p], counted):
             continue
@@ -366,6 +375,39 @@ def through_choices(function: Function, roots: Sequence[Value], counted: Sequenc
                          and not any(y in varied for y in op.outputs)), None)
             report.add(ONLY_THROUGH_CHOICES.format(p.name), line,
                        f"{p.name} = {format_numbers(args[k])}", 1)
+            found = True
+    return found
+
+
+def through_comparisons(line: Line, refuted: tuple[float, float] | None, report: Report) -> None:
+    """Report that differences refute a derivative of what is compared in a loop at `line`."""
+    if refuted is not None:
+        slope, chord = refuted
+        report.add(THROUGH_COMPARISONS, line, f"in one direction {slope:.4g}, by differences "
+                   f"{chord:.4g}", 1)
+
+
+def compared_in_loop(function: Function, varied: set[Value], seen: set[Function],
+                     inside: bool = False) -> Line | None:
+    """Return the line of the first comparison of `varied` numbers in a loop."""
+    return next(_compared(function.block, varied, seen | {function}, inside), None)
+
+
+def _compared(block: Block, varied: set[Value], seen: set[Function],
+              inside: bool) -> Iterator[Line]:
+    for op in block.ops:
+        if inside and op.record.compares and any(x in varied for x in op.inputs) and op.line:
+            yield op.line
+        # what a loop does in a trip, before whether it goes on
+        for inner in op.blocks[::-1] if op.name == "while" else op.blocks:
+            yield from _compared(inner, varied, seen, inside or op.name in ("for", "while"))
+        if op.name == "call" and not is_ruled(op.attrs["callee"]):
+            callee = op.attrs["callee"].function_for(op.inputs)
+            if callee not in seen:
+                given = [p for p, x in zip(callee.params, op.inputs) if x in varied]
+                line = compared_in_loop(callee, varied_in_conditions(callee, given), seen, inside)
+                if line is not None:
+                    yield line
 
 
 class Watcher:

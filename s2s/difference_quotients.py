@@ -8,6 +8,9 @@ through the point, at two distances h on either side of it:
     f(h) + f(-h) - 2 f(0)             falls like h at a corner, faster where f has a derivative
     (f(h) - f(-h)) / (2 h) - slope    falls like h or faster where the rules give that derivative
 
+A root found by bisection depends on its arguments through comparisons alone, on which no
+derivative passes; differences say clearly that there is one, and another.
+
 What cannot be told from noise, or cannot be run on both sides, is not confirmed.
 """
 
@@ -17,7 +20,8 @@ import contextlib
 import copy
 import functools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,11 +30,12 @@ from .derive import assemble
 from .errors import S2SError
 from .ir.graph import Function
 from .ir.interpret import interpret
-from .ir.types import is_inexact
+from .ir.types import Scalar, is_inexact
 
 LINES = 2
 NEARER = 8.0  # how much smaller the second distance is
 POWER = 1.27  # of h, as which the first has to fall: between that of a corner and a smooth one
+SURE, WRONG = 0.02, 0.1  # how well chords agree, and how far off a slope is that they refute
 NOISE, MUCH_NOISE = 4, 1000  # the most units of rounding in a sum of results; close to the point
 
 
@@ -39,58 +44,117 @@ def is_confirmed(function: Function, wrt: tuple[int, ...], values: Sequence,
     """Test whether the derivative of the results `counted` of `function` in `wrt` at `values`,
     those of captures included, is confirmed by differences.
     """
-    derivatives = derivatives_of(function, wrt, tuple(counted))
-    numbers = [x for k in wrt for x in inexact_leaves(values[k])]
-    if derivatives is None or not numbers:
-        return False
-    rng = np.random.default_rng(0)
-    with contextlib.redirect_stdout(None), np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quietly():
         try:
-            return all(_is_confirmed_along([direction(values[k], rng) if k in wrt
-                                            else direction(values[k]) for k in range(len(values))],
-                                           function, wrt, values, counted, derivatives)
-                       for _ in range(LINES))
+            found = [*map(_confirms, lines(function, wrt, values, counted))]
+            return len(found) == LINES and all(found)
         except Exception:  # beside the point is not always in the domain
             return False
 
 
-def _is_confirmed_along(dots: list, function: Function, wrt: tuple[int, ...], values: Sequence,
-                        counted: Sequence[int], derivatives: tuple) -> bool:
-    def at(h: float) -> list:
-        return results_of(function, counted, [tree.map(functools.partial(moved, h=h), x, dot)
-                                              if k in wrt else x
-                                              for k, (x, dot) in enumerate(zip(values, dots))])
+def refutation(function: Function, wrt: tuple[int, ...], values: Sequence,
+               counted: Sequence[int]) -> tuple[float, float] | None:
+    """Return the derivative of a result along a line, and another that differences say clearly;
+    None where they say none.
+    """
+    with quietly():
+        try:
+            return next(filter(None, map(_refutes, lines(function, wrt, values, counted))), None)
+        except Exception:
+            return None
 
+
+@contextlib.contextmanager
+def quietly() -> Iterator[None]:
+    with contextlib.redirect_stdout(None), np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@dataclass(frozen=True)
+class Along:
+    """A line through the arguments: the results `at` a distance, `y` at 0, and the slopes there, by
+    the tangent and the gradient.
+    """
+
+    at: Callable[[float], np.ndarray]
+    y: np.ndarray
+    slopes: list[np.ndarray]
+    eps: float
+
+    def chord(self, h: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return how far `y` lies off the chord from -h to h, the rounding of that, and the slope
+        of the chord.
+        """
+        above, below = self.at(h), self.at(-h)
+        if not above.shape == below.shape == self.y.shape == self.slopes[0].shape:
+            raise ValueError("results of other lengths")
+        size = self.eps * np.maximum(np.maximum(np.abs(above), np.abs(below)), np.abs(self.y))
+        return np.abs(above + below - 2 * self.y), size, (above - below) / (2 * h)
+
+
+def lines(function: Function, wrt: tuple[int, ...], values: Sequence,
+          counted: Sequence[int]) -> Iterator[Along]:
+    """Yield lines through `values`; none where `function` has no derivative."""
+    derivatives, rng = derivatives_of(function, wrt, tuple(counted)), np.random.default_rng(0)
+    for _ in range(0 if derivatives is None else LINES):
+        dots = [direction(x, rng if k in wrt else None) for k, x in enumerate(values)]
+
+        def at(h: float, dots=dots) -> np.ndarray:
+            return flat(results_of(function, counted, [
+                tree.map(functools.partial(moved, h=h), x, dot) if k in wrt else x
+                for k, (x, dot) in enumerate(zip(values, dots))]))
+
+        y, slopes = at(0.0), slopes_along(dots, function, wrt, values, counted, derivatives)
+        numbers = [y, *(x for k in wrt for x in inexact_leaves(values[k]))]
+        eps = max(np.finfo(np.asarray(x).dtype).eps for x in numbers if is_number(x))
+        yield Along(at, y, slopes, eps)
+
+
+def slopes_along(dots: list, function: Function, wrt: tuple[int, ...], values: Sequence,
+                 counted: Sequence[int], derivatives: tuple) -> list[np.ndarray]:
+    """Return the slopes of the results along `dots`, by the tangent and, of one, the gradient."""
     tangent, gradient = derivatives
-    middle = at(0.0)
     plain = len(values) - len(function.captures)
-    pair = interpret(tangent, *map(tree_copied, [*values[:plain], *dots[:plain],
-                                                 *values[plain:]]))
-    slopes = [flat(_chosen(pair[1], function, counted))]
+    _, y_dots = interpret(tangent, *map(tree_copied, [*values[:plain], *dots[:plain],
+                                                      *values[plain:]]))
+    slopes = [flat(_chosen(y_dots, function, counted))]
     if gradient is not None:
         bars = interpret(gradient, *map(tree_copied, values))
-        slopes.append(sum(np.sum(np.asarray(bar) * dot) for k, x_bar in zip(wrt, bars)
-                          for x, bar, dot in zip(*map(tree.leaves, (values[k], x_bar, dots[k])))
-                          if is_number(x)))
-    numbers = [x for x in (*middle, *(values[k] for k in wrt)) for x in inexact_leaves(x)]
-    eps = max(np.finfo(np.asarray(x).dtype).eps for x in numbers)
-    y, h = flat(middle), eps ** 0.25
+        bars = bars if len(counted) == len(function.results) else bars[0]
+        slopes.append(np.array(sum(
+            np.sum(np.asarray(bar) * dot) for k, x_bar in zip(wrt, bars)
+            for x, bar, dot in zip(*map(tree.leaves, (values[k], x_bar, dots[k])))
+            if is_number(x))))
+    return slopes
 
-    def bend(step: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return how far `y` lies off the chord, its rounding, and the slope of the chord."""
-        above, below = flat(at(step)), flat(at(-step))
-        if not above.shape == below.shape == y.shape == slopes[0].shape:
-            raise ValueError("results of other lengths")
-        size = eps * np.maximum(np.maximum(np.abs(above), np.abs(below)), np.abs(y))
-        return np.abs(above + below - 2 * y), size, (above - below) / (2 * step)
 
-    (far, _, chord), (near, size, nearer) = bend(h), bend(h / NEARER)
+def _confirms(line: Along) -> bool:
+    h = line.eps ** 0.25
+    (far, _, chord), (near, size, nearer) = line.chord(h), line.chord(h / NEARER)
     return (all(_falls(np.abs(chord - slope), np.abs(nearer - slope), NEARER**0.5,
-                       NOISE * size / (h / NEARER)) for slope in slopes)
+                       NOISE * size / (h / NEARER)) for slope in line.slopes)
             and _falls(far, near, NEARER**POWER, NOISE * size)
             and all(_falls(near, left, (h / NEARER / step) ** POWER, MUCH_NOISE * size)
-                    for step in finer(h / NEARER, eps) for left, size, _ in [bend(step)]))
+                    for step in finer(h / NEARER, line.eps)
+                    for left, size, _ in [line.chord(step)]))
+
+
+def _refutes(line: Along) -> tuple[float, float] | None:
+    """Return slope and chord where chords of two lengths agree, are straight, and differ much from
+    a slope.
+    """
+    h = line.eps ** (1 / 6)
+    (far, _, chord), (near, size, nearer) = line.chord(h), line.chord(h / NEARER)
+    least = SURE * np.abs(nearer)
+    clear = ((np.abs(chord - nearer) <= least) & (far <= least * h)
+             & (near <= least * h / NEARER) & (MUCH_NOISE * size <= np.abs(nearer) * h / NEARER))
+    for slope in line.slopes:
+        off = clear & (np.abs(nearer - slope) > WRONG * np.maximum(np.abs(nearer), np.abs(slope)))
+        if off.any():
+            slope = np.broadcast_to(slope, off.shape)
+            return slope[off][0].item(), nearer[off][0].item()
+    return None
 
 
 def _falls(far: np.ndarray, near: np.ndarray, times: float, noise: np.ndarray) -> bool:
@@ -114,7 +178,8 @@ def derivatives_of(function: Function, wrt: tuple[int, ...],
     try:
         tangent = assemble.tangent(function)
         of_one = [function.results[k].type for k in counted]
-        is_real = (len(of_one) == 1 and assemble.is_real(of_one[0])
+        is_real = (len(of_one) == 1 and isinstance(of_one[0], Scalar)
+                   and assemble.is_real(of_one[0])
                    and not any(is_complex(function.params[k].type) for k in wrt))
         has_aux = len(counted) < len(function.results)
         return tangent, assemble.gradient(function, wrt, has_aux) if is_real else None

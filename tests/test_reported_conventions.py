@@ -533,3 +533,62 @@ def test_arguments_by_name_and_default():
     assert len(s2s.conventions(s2s.grad(f), 2.0, edge=2.0)) == 1
     t = s2s.vmap(s2s.grad(f), in_axes=(0, None))
     assert s2s.conventions(t, edge=2.0, x=np.array([1.0, 2.0]))[0].lane == (1,)
+
+
+# --------------------------------------------------------------------- what loops find by comparing
+
+
+def root_between(target, low, high):
+    while high - low > 1e-10:
+        middle = (low + high) / 2
+        if middle * middle < target:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def root_by_newton(a, start):
+    x = start
+    for _ in range(30):
+        if abs(x * x - a) < 1e-13:
+            break
+        x = (x + a / x) / 2
+    return x
+
+
+FOUND_BY_COMPARING = {  # program, argument, derivative that is taken, that of the program
+    "beside what is smooth": (lambda x: root_between(x, 0.0, 9.0) + x, 2.0, 1.0, 1 + 8**-0.5),
+    "between bounds that move": (lambda x: root_between(x, 0.0, max(x, 1.0)), 2.0, None, 8**-0.5),
+    "a member": (lambda p: root_between(p["a"], 0.0, 9.0) * p["b"], {"a": 2.0, "b": 1.0}, None,
+                 None),
+    "an element": (lambda x: root_between(x[0], 0.0, 9.0) + x[1], np.array([2.0, 1.0]), None, None),
+    "a start that solves it": (lambda x: root_by_newton(x, x), 1.0, 1.0, 0.5),
+}
+
+
+@pytest.mark.parametrize("f, x, taken, true", FOUND_BY_COMPARING.values(), ids=FOUND_BY_COMPARING)
+def test_results_that_loops_find_by_comparing(f, x, taken, true):
+    (only,) = s2s.conventions(s2s.grad(f), x)
+    assert "no derivative passes through comparisons" in only.what
+    assert only.line.text.strip().startswith("if ") and "by differences" in only.values
+    if true is not None:
+        slope, chord = (float(part.split()[-1]) for part in only.values.split(", by differences"))
+        assert chord / slope == pytest.approx(true / s2s.grad(f)(x), rel=1e-3)
+        assert taken is None or s2s.grad(f)(x) == taken
+    (again,) = s2s.conventions(s2s.jacobian(lambda x: np.array([f(x), 1.0])), x)
+    assert again.what == only.what
+
+
+def test_loops_that_compare_and_have_a_derivative():
+    for f, x in ((lambda x: root_by_newton(x, 1.0), 2.0), (counted_above, 2.0),
+                 (counted_above, 1e-8), (lambda x: least(x) * x[0], np.array([3.0, 1.0, 2.0]))):
+        assert s2s.conventions(s2s.grad(f), x) == []
+
+
+def counted_above(x):
+    total = x
+    for k in range(5):
+        if x > k - 0.5:
+            total = total + x * k
+    return total
