@@ -7,12 +7,11 @@ collection of matrix derivative results for forward and reverse mode AD (2008), 
 Auto-differentiating linear algebra (2017); that of the pseudo-inverse is due to Golub and Pereyra
 (1973).
 
-Note [Values that coincide]
-The derivatives of eigenvectors and singular vectors divide by the gaps between values, and where
-two values coincide the derivative does not exist: the vectors span a plane in an arbitrary basis.
-There, a quotient with numerator 0 is 0, because it is not needed; any other is NaN. Results that do
-not depend on the choice of basis, such as f(w) between the vectors and their adjoints, have a
-derivative without such quotients: matrix_function.py.
+Note [Singular values of 0]
+In a matrix that is not square, the vectors of a singular value of 0 (but for rounding) may be any
+of a complement, as those of two values that coincide may be any of a plane, and quotients by such
+values are treated as coinciding_values.py does it. In a square matrix there is no complement, and
+the vectors of a single value of 0 have a derivative.
 
 Note [Squares of singular values]
 s_j ** 2 - s_i ** 2 may overflow or underflow where the values do not. So quotients are divided by
@@ -46,6 +45,7 @@ from ..core.kinks import Kink, kinked
 from ..core.raise_conditions import Raises, is_not_finite_somewhere
 from ..core.record import define, dtype_of, numpy_function, rank, static, value
 from ..core.shape import length, shaped_like
+from .coinciding_values import coincide, over_gaps, real_of, rounding_error, zero_if_rounding
 from .matrix_equations import one_matrix, scipy_call, scipys
 from .solve import completed, inv, linalg_call, onto_triangle, real_dtype, solve, square_dims
 
@@ -68,18 +68,6 @@ def is_zero(bar: Value) -> bool:
                  or bar.constant is not MISSING and bar.constant == 0))
 
 
-def _over(x: Value) -> Value:
-    """1 / x, and 0 where x is 0: for the complement of the vectors of a zero singular value."""
-    none = equal(x, 0.0)
-    return where(none, 0.0, 1.0 / where(none, 1.0, x))
-
-
-def over_gaps(x: Value, w: Value) -> Value:
-    """x[i, j] / (w_j - w_i), with zeros on the diagonal: Note [Values that coincide]."""
-    is_one = eye(length(w, axis=0), dtype=value(np.dtype(_size_dtype(dtype_of(w.type)))))
-    return zero_or_quotient(x * (1 - is_one), expand_dims(w, 0) - expand_dims(w, 1) + is_one)
-
-
 def _conjugate(x: Value) -> Value:
     return conjugate(x) if is_complex(x) else x
 
@@ -95,8 +83,7 @@ def _real(x: Value) -> Value:
 
 def _size_dtype(dtype: str | None) -> str | None:
     """The dtype of eigenvalues of Hermitian matrices, and of singular values."""
-    dtype = real_dtype(dtype)
-    return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
+    return real_of(real_dtype(dtype))
 
 
 # --------------------------------------------------------------------------------------------- eigh
@@ -220,18 +207,40 @@ def _infer_svd(a: Value) -> list[Type]:
 
 
 def _shares(s: Value) -> tuple[Value, Value]:
-    """s_j / (s_j + s_i) and s_i / (s_j + s_i): Note [Squares of singular values]."""
+    """s_j / (s_j + s_i) and s_i / (s_j + s_i), halves for two zeros: Note [Squares of singular
+    values].
+    """
     row, column = expand_dims(s, 0), expand_dims(s, 1)
     total = row + column
-    total = where(equal(total, 0.0), 1.0, total)
-    return row / total, column / total
+    none = equal(total, 0.0)
+    total = where(none, 1.0, total)
+    return where(none, 0.5, row / total), where(none, 0.5, column / total)
+
+
+def _over(s: Value) -> Value:
+    """1 / s, and 0 for a singular value of 0, whose vectors have phases of their own."""
+    none = equal(zero_if_rounding(s, s), 0.0)
+    return where(none, 0.0, 1.0 / where(none, 1.0, s))
+
+
+def _from_complement(x: Value, basis: Value, s: Value) -> Value | None:
+    """The components of columns `x` in the complement of the `basis`, over the singular values:
+    Note [Singular values of 0]. None if the basis is known to have no complement.
+    """
+    m, k = basis.type.dims
+    if m == k:
+        return None
+    rest = x - matmul(basis, matmul(_adjoint(basis), x))
+    if not (isinstance(m, int) and isinstance(k, int)):  # rounding errors are not divided by zeros
+        rest = where(equal(length(basis, axis=0), length(basis, axis=1)), 0.0, rest)
+    return zero_or_quotient(rest, expand_dims(zero_if_rounding(s, s), 0))
 
 
 def _vjp_svd(bars, ys, a):
     (u_bar, s_bar, vt_bar), (u, s, vt) = bars, ys
     v_bar, v, uc, vc = _adjoint(vt_bar), _adjoint(vt), _conjugate(u), _conjugate(vt)
     total = None if is_zero(s_bar) else matmul(uc * s_bar, vc)
-    (row, column), over = _shares(s), _over(s)
+    row, column = _shares(s)
 
     def add(term: Value) -> Value:
         return term if total is None else total + term
@@ -240,14 +249,17 @@ def _vjp_svd(bars, ys, a):
         turned = matmul(t(u), u_bar)
         inner = over_gaps(turned * row, s) - over_gaps(_adjoint(turned) * row, s)
         if is_complex(a):  # the phases, applied to u
-            inner = inner + eye(length(s, axis=0)) * (0.5 * (turned - _conjugate(turned)) * over)
+            inner = inner + eye(length(s, axis=0)) * (0.5 * (turned - _conjugate(turned))
+                                                      * _over(s))
         total = add(matmul(matmul(uc, inner), vc))
-        total = total + matmul((u_bar - matmul(uc, turned)) * over, vc)
+        rest = _from_complement(u_bar, uc, s)
+        total = total if rest is None else total + matmul(rest, vc)
     if not is_zero(vt_bar):
         turned = matmul(t(v), v_bar)
         inner = over_gaps(turned * column, s) - over_gaps(_adjoint(turned) * column, s)
         total = add(matmul(matmul(uc, inner), vc))
-        total = total + matmul(uc * over, _adjoint(v_bar - matmul(_conjugate(v), turned)))
+        rest = _from_complement(v_bar, _conjugate(v), s)
+        total = total if rest is None else total + matmul(uc, _adjoint(rest))
     return (total,)
 
 
@@ -255,15 +267,16 @@ def _jvp_svd(dots, ys, a):
     if dots[0] is None:
         return None
     u, s, vt = ys
-    dot, v, (row, column), over = dots[0], _adjoint(vt), _shares(s), _over(s)
+    dot, v, (row, column) = dots[0], _adjoint(vt), _shares(s)
     inner = matmul(matmul(_adjoint(u), dot), v)
-    beside_u, beside_v = matmul(dot, v), matmul(_adjoint(dot), u)
     turn = over_gaps(inner * row, s) + over_gaps(column * _adjoint(inner), s)
     if is_complex(a):
-        turn = turn + eye(length(s, axis=0)) * (0.5 * (inner - _conjugate(inner)) * over)
-    u_dot = matmul(u, turn) + (beside_u - matmul(u, matmul(_adjoint(u), beside_u))) * over
-    v_dot = (matmul(v, (over_gaps(column * inner, s) + over_gaps(_adjoint(inner) * row, s)))
-             + (beside_v - matmul(v, matmul(vt, beside_v))) * over)
+        turn = turn + eye(length(s, axis=0)) * (0.5 * (inner - _conjugate(inner)) * _over(s))
+    u_dot, rest = matmul(u, turn), _from_complement(matmul(dot, v), u, s)
+    u_dot = u_dot if rest is None else u_dot + rest
+    v_dot = matmul(v, (over_gaps(column * inner, s) + over_gaps(_adjoint(inner) * row, s)))
+    rest = _from_complement(matmul(_adjoint(dot), u), v, s)
+    v_dot = v_dot if rest is None else v_dot + rest
     return u_dot, _real(diagonal(inner)), _adjoint(v_dot)
 
 
@@ -285,18 +298,16 @@ singular_values = define(
 )
 NO_SIZE = "a singular value of 0: the derivative is that along the vectors that LAPACK gives"
 eigh_record.spectrum, svd_record.spectrum = eigenvalues, singular_values
+NO_VECTORS = ("a singular value of 0 of a matrix that is not square, so that its vectors have no "
+              "derivative: where what depends on them is 0, so is the derivative, else it is NaN")
 COINCIDE = ("{} coincide, so that their vectors have no derivative: where what depends on them is "
             "0, so is the derivative, else it is NaN")
-
 EACH_ALONG = "{} coincide: each has the derivative along the vector that LAPACK gives for it"
 
 
-def coincide(w):
-    """Which of the values, in order, are equal to their next but for rounding."""
-    w = np.asarray(w)
-    gaps = np.abs(np.diff(w, axis=-1))
-    nearest = np.finfo(w.dtype).eps * np.max(np.abs(w), axis=-1, initial=0.0, keepdims=True)
-    return gaps <= nearest * w.shape[-1]
+def vanish(s):
+    """Which singular values are 0, but for rounding."""
+    return s <= rounding_error(s)
 
 
 for _record in (eigh_record, eigenvalues):
@@ -309,8 +320,11 @@ kinked(eigh_record, Kink(COINCIDE.format("eigenvalues"), lambda ys, a, **of: coi
                          through=(1,), always=True))
 kinked(svd_record, Kink(COINCIDE.format("singular values"), lambda ys, a: coincide(ys[1]),
                         through=(0, 2), always=True))
-kinked(svd_record, Kink(NO_SIZE, lambda ys, a: np.equal(ys[1], 0)))
-kinked(singular_values, Kink(NO_SIZE, lambda y, a: np.equal(y, 0)))
+kinked(svd_record, Kink(
+    NO_VECTORS, lambda ys, a: vanish(ys[1]) & (np.shape(a)[0] != np.shape(a)[1]), through=(0, 2),
+    always=True))
+kinked(svd_record, Kink(NO_SIZE, lambda ys, a: vanish(ys[1])))
+kinked(singular_values, Kink(NO_SIZE, lambda y, a: vanish(y)))
 
 
 def _through_svd(bar: Value, a: Value) -> Value:

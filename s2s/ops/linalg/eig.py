@@ -9,8 +9,7 @@ With P = inv(V) dA V, the change of the eigenvalues is P's diagonal, and that of
 2008). LAPACK fixes the diagonal: each vector has length 1, and its largest component is real. So
 from V C with zero diagonal we subtract v Re(v^H dv), which would change the length, and the
 multiple of i v that would rotate that component. Functions that do not depend on the scaling of
-eigenvectors are not affected. Where eigenvalues coincide: decompositions.py, Note [Values that
-coincide].
+eigenvectors are not affected. Where eigenvalues coincide: coinciding_values.py.
 """
 
 from __future__ import annotations
@@ -33,7 +32,8 @@ from ..core.kinks import Kink, kinked
 from ..core.raise_conditions import Raises, is_not_finite_somewhere
 from ..core.record import define, dtype_of, numpy_function, value
 from ..core.shape import length
-from .decompositions import COINCIDE, EACH_ALONG, coincide, is_zero, over_gaps
+from .coinciding_values import coincide, over_gaps
+from .decompositions import COINCIDE, EACH_ALONG, is_zero
 from .matrix_equations import one_matrix
 from .solve import linalg_call, real_dtype, solve, square_dims
 
@@ -99,8 +99,8 @@ eig_record = define("eig",
                                              for y in np.linalg.eig(a)), infer=_infer, vjp=_vjp,
                     jvp=_jvp, syntax=_syntax)
 kinked(eig_record, Kink(EACH_ALONG.format("eigenvalues"),
-                        lambda ys, a: coincide(np.sort(ys[0])), through=(0,)))
-kinked(eig_record, Kink(COINCIDE.format("eigenvalues"), lambda ys, a: coincide(np.sort(ys[0])),
+                        lambda ys, a: coincide(ys[0]), through=(0,)))
+kinked(eig_record, Kink(COINCIDE.format("eigenvalues"), lambda ys, a: coincide(ys[0]),
                         through=(1,), always=True))
 
 

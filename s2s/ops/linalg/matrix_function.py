@@ -42,6 +42,7 @@ from ..core import elementwise as ew
 from ..core.chain_rule import like_operand
 from ..core.record import define, dtype_of, its_operand, value
 from ..core.shape import length
+from .coinciding_values import zero_if_rounding
 from .solve import completed, onto_triangle
 
 t = matrix_transposed
@@ -75,17 +76,23 @@ def _gaps(w: Value, power: float, g: Value, slope: Value,
     near = ew.less_equal(ew.absolute(gap),
                          eps**power * ew.maximum(ew.absolute(row), ew.absolute(column)))
     if jumps:
-        rise, size = (expand_dims(g, 0) - expand_dims(g, 1),
-                      expand_dims(ew.absolute(g), 0) + expand_dims(ew.absolute(g), 1))
-        most = ew.absolute(gap * (expand_dims(slope, 0) + expand_dims(slope, 1)))
-        near = ew.bitwise_and(near, ew.less_equal(ew.absolute(rise), most + 8 * eps * size))
+        rise, most = _rise_and_most(gap, g, slope)
+        near = ew.bitwise_and(near, ew.less_equal(rise, most))
         return gap, near, ew.where(ew.bitwise_or(near, ew.equal(gap, 0)), 1.0, gap)
     return gap, near, ew.where(near, 1.0, gap)
 
 
+def _rise_and_most(gap: Value, g: Value, slope: Value) -> tuple[Value, Value]:
+    """The absolute differences of f(w), and the most that its slopes and rounding account for."""
+    eps = float(np.finfo(dtype_of(g.type) or "float64").eps)
+    size = expand_dims(ew.absolute(g), 0) + expand_dims(ew.absolute(g), 1)
+    most = ew.absolute(gap * (expand_dims(slope, 0) + expand_dims(slope, 1)))
+    return ew.absolute(expand_dims(g, 0) - expand_dims(g, 1)), most + 8 * eps * size
+
+
 def differences(w: Value, g: Value, slope: Value, second: Value, jumps: bool = False) -> Value:
     """The divided differences of f, from f(w), f'(w) and f''(w); if `jumps`, NaN where f has two
-    values at one w.
+    values at one w, or at two that rounding may have parted.
     """
     gap, near, divisor = _gaps(w, NEAR, g, slope, jumps)
     rise, bend = (expand_dims(g, 0) - expand_dims(g, 1),
@@ -94,8 +101,11 @@ def differences(w: Value, g: Value, slope: Value, second: Value, jumps: bool = F
     mean = (0.5 * (expand_dims(slope, 0) + expand_dims(slope, 1))
             - ew.where(is_one, 0.0, gap * bend) / 12)
     found = ew.where(near, mean, rise / divisor)
-    return (ew.where(ew.bitwise_and(is_one, ew.not_equal(rise, 0)), math.nan, found) if jumps
-            else found)
+    if not jumps:
+        return found
+    is_one = ew.equal(zero_if_rounding(gap, w), 0)
+    return ew.where(ew.bitwise_and(is_one, ew.greater(*_rise_and_most(gap, g, slope))), math.nan,
+                    found)
 
 
 def _over(x: Value, w: Value, at_zero: Value) -> Value:
@@ -125,17 +135,48 @@ class Spectrum:
         return _product(self.v, e, self.adjoint)
 
     def beside(self, e: Value) -> tuple[Value, Value]:
-        """V^H e (1 - V V^H) and (1 - V V^H) e V: the components in the complement of V."""
+        """V^H e (1 - V V^H) and (1 - V V^H) e V: the components in the complement of V, exactly 0
+        where V turns out to be square.
+        """
         left, right = matmul(self.adjoint, e), matmul(e, self.v)
         inner = matmul(left, self.v)
-        return left - matmul(inner, self.adjoint), right - matmul(self.v, inner)
+        return (ew.where(self.is_square, 0.0, left - matmul(inner, self.adjoint)),
+                ew.where(self.is_square, 0.0, right - matmul(self.v, inner)))
+
+    @property
+    def is_square(self) -> Value:
+        return ew.equal(length(self.v, axis=0), length(self.w, axis=0))
+
+    @property
+    def is_zero(self) -> Value:
+        """Where eigenvalues are 0 but for rounding, as in the complement."""
+        return ew.equal(zero_if_rounding(self.w, self.w), 0)
+
+    def from_zero(self) -> Value:
+        """The divided differences f[i, 0], where f(0) = 0: in the complement w is 0. NaN where f
+        has another value at 0, too; 0 where there is no complement.
+        """
+        most = 2 * ew.absolute(self.w * self.slope)
+        jumps = ew.bitwise_and(self.is_zero, ew.greater(ew.absolute(self.g), most))
+        found = ew.where(jumps, math.nan, _over(self.g, self.w, self.slope))
+        return ew.where(self.is_square, 0.0, found)
+
+    def from_zero_twice(self, scale: Value) -> Value:
+        """The divided differences f[i, k, 0], given f[i, 0]."""
+        column, row = expand_dims(self.w, 1), expand_dims(self.w, 0)
+        is_row = ew.greater_equal(ew.absolute(row), ew.absolute(column))
+        divisor = ew.where(is_row, row, column)  # the larger
+        rise = self.first - ew.where(is_row, expand_dims(scale, 1), expand_dims(scale, 0))
+        none = ew.bitwise_and(expand_dims(self.is_zero, 0), expand_dims(self.is_zero, 1))
+        mean = 0.25 * (expand_dims(self.second, 0) + expand_dims(self.second, 1))
+        return ew.where(none, mean, rise / ew.where(none, 1.0, divisor))
 
     def along(self, e: Value) -> Value:
         """The first derivative of f(A) along e."""
         found = self.outside(self.first * self.inside(e))
         if self.complete:
             return found
-        scale = _over(self.g, self.w, self.slope)
+        scale = self.from_zero()
         row, column = self.beside(e)
         return found + matmul(self.v * scale, row) + matmul(column * scale, self.adjoint)
 
@@ -154,9 +195,10 @@ class Spectrum:
         inner = ew.where(near, 0.5 * close, far / divisor)
         if self.complete:
             return self.outside(inner)
-        scale = _over(self.g, self.w, self.slope)
-        steep = _over(scale, self.w, 0.5 * self.second)
-        of_one = (first - expand_dims(scale, 1)) / self.w  # f[i, k, 0]
+        scale = self.from_zero()
+        steep = ew.where(self.is_zero, 0.5 * self.second,
+                         scale / ew.where(self.is_zero, 1.0, self.w))  # f[i, 0, 0]
+        of_one = self.from_zero_twice(scale)
         (row_e, column_e), (row_d, column_d) = self.beside(e), self.beside(d)
         inner = inner + of_one * (matmul(row_e, column_d) + matmul(row_d, column_e))
         rest_e, rest_d = (x - matmul(self.v, matmul(self.adjoint, x)) for x in (e, d))

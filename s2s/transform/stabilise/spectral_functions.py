@@ -10,6 +10,9 @@ it is f(a) (ops/linalg/matrix_function.py).  So do the derivatives of `eigvalsh`
 values, which are such products.  As for squares (square_roots.py), the value stays what the program
 computes, and the op is gone once the function is differentiated.
 
+Other numbers between Q and Q^H, such as the cotangents of eigenvalues, select vectors at least:
+those times 0 need no derivative, and may have none.
+
 Considered: limits of the eigenvectors' own derivatives, in which f' would have to be known from
 f(w) at two values that are equal.
 """
@@ -27,13 +30,21 @@ from ...ir.reemit import rebuild
 from ...ir.types import Array
 from ...ops.arrays.axes import expand_dims
 from ...ops.arrays.concatenate import concatenate_record
-from ...ops.arrays.create import full_like_record, full_record, zeros
+from ...ops.arrays.create import full_like_record, full_record, zeros, zeros_like
 from ...ops.arrays.index import getitem, setitem, take
 from ...ops.arrays.norms import as_if, complex_as_if, no_negative, root
 from ...ops.arrays.products import matmul, matrix_transposed
 from ...ops.arrays.reduce import is_complex
 from ...ops.core.copy import copy_record
-from ...ops.core.elementwise import divide, multiply, power, reciprocal, square
+from ...ops.core.elementwise import (
+    divide,
+    equal,
+    multiply,
+    power,
+    reciprocal,
+    square,
+    where,
+)
 from ...ops.core.record import dtype_of, rank, value
 from ...ops.core.shape import length, shaped_like, spread
 from ...ops.linalg.matrix_function import (
@@ -95,9 +106,12 @@ def _marked(op: Op, inputs: list[Value], varied: set[Value]) -> Sequence[Value] 
     first = chain[place]
     if first.of.inputs[0] not in varied:
         return None
-    found = _function(first, chain[last], [factor.x for factor in chain[place + 1:last]], varied)
-    if found is None:
+    values = [factor.x for factor in chain[place + 1:last]]
+    found = _function(first, chain[last], values, varied)
+    if found is None and not values:
         return None
+    if found is None:
+        found = _weighted(_matrix(first), values, _matrix(chain[last]))
     y = emit(op.record, *inputs, **op.attrs)
     under = _multiplied([*chain[:place], Factor(found), *chain[last + 1:]])
     if rank(under) != rank(y) or dtype_of(under.type) != dtype_of(y.type):
@@ -301,33 +315,44 @@ def _ends(chain: list[Factor], k: int) -> int | None:
     return n if not is_complex(first.x) or last.conjugate != first.conjugate else None
 
 
+def _matrix(f: Factor) -> Value:
+    x = f.x
+    if f.kind == "V":  # x has rows of these
+        x = matrix_transposed(x) if not f.turned else x
+        return conjugated(x) if f.conjugate != f.turned and is_complex(x) else x
+    x = conjugated(x) if f.conjugate else x
+    return matrix_transposed(x) if f.turned and rank(x) == 2 else x
+
+
 def _multiplied(chain: list[Factor]) -> Value:
     """Multiply the factors out, from the right where the last one is a vector."""
     numbers = [f.x for f in chain if f.kind == "number"]
     rest = [f for f in chain if f.kind != "number"]
-
-    def matrix(f: Factor) -> Value:
-        x = f.x
-        if f.kind == "V":  # x has rows of these
-            x = matrix_transposed(x) if not f.turned else x
-            return conjugated(x) if f.conjugate != f.turned and is_complex(x) else x
-        x = conjugated(x) if f.conjugate else x
-        return matrix_transposed(x) if f.turned and rank(x) == 2 else x
-
     backwards = rank(rest[-1].x) == 1 and rest[-1].kind != "values"
     if backwards:
         rest = _turned(rest)
     total = None
     for k, f in enumerate(rest):
         if f.kind == "values" and total is None:
-            following = matrix(rest[k + 1])
+            following = _matrix(rest[k + 1])
             total = expand_dims(f.x, 1) * following if rank(following) == 2 else f.x * following
             rest[k + 1] = Factor(value(1.0), "number")
         elif f.kind == "values":
             total = total * f.x
         elif f.kind != "number":
-            total = matrix(f) if total is None else matmul(total, matrix(f))
+            total = _matrix(f) if total is None else matmul(total, _matrix(f))
     return reduce(multiply, [total, *numbers])
+
+
+def _weighted(left: Value, values: list[Value], right: Value) -> Value:
+    """Multiply vectors by numbers, and by vectors again, where vectors times 0 do not count: they
+    may have no derivative.
+    """
+    g = reduce(multiply, values)
+    g = spread(g, take(left, (0,))) if rank(g) == 0 else g
+    none = equal(g, 0)
+    first = where(none, 0.0, left) * g + as_if(left, zeros_like(left)) * where(none, g, 0.0)
+    return matmul(first, where(expand_dims(none, 1), 0.0, right))
 
 
 # ------------------------------------------------------------------------- functions of eigenvalues
