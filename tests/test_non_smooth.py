@@ -43,10 +43,16 @@ of the matrix has one. Products of the vectors of `eigh` or `svd` around functio
 `U * f(s) @ Vt`, `U @ Vt`, `Q @ ((Q.T @ b) / w)` and their other spellings, one matrix at a time (stacks under
 `s2s.vmap`), are differentiated as such functions, by the divided differences of Daleckii and Krein: exact at values
 that are equal or nearly so, in both modes and in second order. So are second derivatives of functions of the values
-alone.
+alone, in forward over reverse and reverse over reverse.
 
 Any other derivative of a vector there is NaN, as of parts of `Q`, or of sums of outer products in a loop; or 0, where
-the cotangents of the vectors cancel. `s2s.conventions` names the line.
+the cotangents of the vectors cancel. So it is with the vectors of a singular value of 0 of a matrix that is not square.
+`s2s.conventions` names the line.
+
+Values that rounding may have parted count as equal, because their vectors are made of rounding errors: those of
+`q @ np.diag([2, 2, 3]) @ q.T`, computed as 2.0 and 2.0000000000000004. That is a gap of at most
+`16 * np.sqrt(n) * eps` times the largest of the n values, with the `eps` of their dtype: in double precision, about
+6e-15 of it for three values. At greater gaps the derivative of a vector is as large and as exact as the gap makes it.
 
 **Discarded values.** What a program discards has no influence on a derivative, not even a NaN, in whatever way it is
 discarded: by an index, a slice or a mask, `np.where`, `np.triu`, `np.delete`, by being overwritten, as

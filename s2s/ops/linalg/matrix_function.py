@@ -20,9 +20,13 @@ available: only the projector I - Q Q^H is needed.
 
 Note [Near and far]
 A divided difference loses digits if its gap is small. Then it is the mean of the slopes at both
-ends, with a second-order correction; at the crossover 1e-11 of relative error is left (in double
-precision), and 1e-8 in second order. The result does not depend on the scale of the matrix: gaps
+ends, with a second-order correction; at the crossover 1e-12 of relative error is left (in double
+precision), and 1e-10 in second order. The result does not depend on the scale of the matrix: gaps
 are compared with the values beside them.
+
+They are also compared with the scale on which f varies, which may be far smaller: sin(1e5 w), a
+step at a Fermi energy. There, the correction is not small beside the slopes. If f has a corner
+between two values, its slopes differ by what f'' does not account for.
 """
 
 from __future__ import annotations
@@ -47,7 +51,7 @@ from .solve import completed, onto_triangle
 
 t = matrix_transposed
 # powers of the precision, relative gaps below which differences are not divided
-NEAR, NEAR_TWICE = 1 / 3, 1 / 4
+NEAR, NEAR_TWICE = 1 / 5, 1 / 3
 
 
 def conjugated(x: Value) -> Value:
@@ -64,21 +68,39 @@ def _product(*xs: Value) -> Value:
     return functools.reduce(matmul, xs)
 
 
-def _gaps(w: Value, power: float, g: Value, slope: Value,
+def _both(x: Value) -> tuple[Value, Value]:
+    """x_j and x_i, as a row and a column."""
+    return expand_dims(x, 0), expand_dims(x, 1)
+
+
+def _larger(x: Value) -> Value:
+    row, column = _both(x)
+    return ew.maximum(ew.absolute(row), ew.absolute(column))
+
+
+def _gaps(w: Value, power: float, g: Value, slope: Value, second: Value,
           jumps: bool) -> tuple[Value, Value, Value]:
     """The gaps w_j - w_i, a mask where they are too small to divide by, and the divisors.
 
     With `jumps`, f may have two values at neighbouring eigenvalues, one selected and the other not:
     these never count as near.
     """
-    column, row = expand_dims(w, 1), expand_dims(w, 0)
-    gap, eps = row - column, float(np.finfo(dtype_of(w.type) or "float64").eps)
-    near = ew.less_equal(ew.absolute(gap),
-                         eps**power * ew.maximum(ew.absolute(row), ew.absolute(column)))
+    row, column = _both(w)
+    gap, eps, size = row - column, float(np.finfo(dtype_of(w.type) or "float64").eps), _larger(w)
+    is_one = ew.equal(gap, 0)
+    turn, bend = (expand_dims(x, 0) - expand_dims(x, 1) for x in (slope, second))
+    scale = (_larger(slope) + ew.absolute(gap) * _larger(second)
+             + eps**0.5 * _larger(g) / ew.where(is_one, 1.0, size))
+    middle = 0.5 * (expand_dims(second, 0) + expand_dims(second, 1))
+    near = functools.reduce(ew.bitwise_and, (
+        ew.less_equal(ew.absolute(gap), eps**power * size),
+        ew.less_equal(ew.absolute(gap * bend), 8 * eps ** (2 * power) * scale),
+        ew.less_equal(ew.absolute(turn - gap * middle), 8 * eps ** (2 * NEAR) * scale)))
+    near = ew.bitwise_or(near, is_one)
     if jumps:
         rise, most = _rise_and_most(gap, g, slope)
         near = ew.bitwise_and(near, ew.less_equal(rise, most))
-        return gap, near, ew.where(ew.bitwise_or(near, ew.equal(gap, 0)), 1.0, gap)
+        return gap, near, ew.where(ew.bitwise_or(near, is_one), 1.0, gap)
     return gap, near, ew.where(near, 1.0, gap)
 
 
@@ -94,7 +116,7 @@ def differences(w: Value, g: Value, slope: Value, second: Value, jumps: bool = F
     """The divided differences of f, from f(w), f'(w) and f''(w); if `jumps`, NaN where f has two
     values at one w, or at two that rounding may have parted.
     """
-    gap, near, divisor = _gaps(w, NEAR, g, slope, jumps)
+    gap, near, divisor = _gaps(w, NEAR, g, slope, second, jumps)
     rise, bend = (expand_dims(g, 0) - expand_dims(g, 1),
                   expand_dims(second, 0) - expand_dims(second, 1))
     is_one = ew.equal(gap, 0)
@@ -121,7 +143,7 @@ class Spectrum:
 
     def __init__(self, w, v, g, slope, second, *, conjugate: bool, complete: bool, jumps: bool):
         self.w, self.g, self.slope, self.second, self.complete = w, g, slope, second, complete
-        self.gaps = functools.partial(_gaps, w, g=g, slope=slope, jumps=jumps)
+        self.gaps = functools.partial(_gaps, w, g=g, slope=slope, second=second, jumps=jumps)
         self.v = conjugated(v) if conjugate else v
         self.adjoint = adjoint(self.v)
         self.first = differences(w, g, slope, second, jumps)
@@ -216,7 +238,7 @@ class Spectrum:
 
     def changed(self, rise: Value, slope: Value, e: Value) -> Value:
         """`along`, for changes of f(w) and f'(w)."""
-        _, near, divisor = self.gaps(NEAR)
+        _, near, divisor = self.gaps(NEAR_TWICE)
         mean = 0.5 * (expand_dims(slope, 0) + expand_dims(slope, 1))
         change = ew.where(near, mean, (expand_dims(rise, 0) - expand_dims(rise, 1)) / divisor)
         found = self.outside(change * self.inside(e))
@@ -230,7 +252,7 @@ class Spectrum:
         """The adjoint of `changed`: the cotangents of f(w) and f'(w), given that of its result,
         `c`.
         """
-        _, near, divisor = self.gaps(NEAR)
+        _, near, divisor = self.gaps(NEAR_TWICE)
         plain = conjugated(self.v)
         left, right = matmul(t(self.v), c), matmul(c, plain)
         bar = self._like_values(matmul(left, plain) * self.inside(e))
