@@ -35,7 +35,7 @@ from .analysis.activity import active_values, influenced_values, varied_in_condi
 from .call.argnums import members_of, resolve_argnums
 from .derive import assemble
 from .difference_quotients import (
-    direction,
+    directions,
     inexact_leaves,
     is_confirmed,
     moved,
@@ -331,11 +331,10 @@ def lasting(place: tuple, where: np.ndarray, around: Sequence[Met]) -> np.ndarra
 
 def beside(values: Sequence, wrt: Sequence[int], side: int) -> list:
     """Return arguments of which those in `wrt` are moved a little, each number differently."""
-    rng = np.random.default_rng(0)
     eps = max((np.finfo(np.asarray(x).dtype).eps for k in wrt for x in inexact_leaves(values[k])),
               default=0.0)
-    return [tree.map(functools.partial(moved, h=side * np.sqrt(eps)), x, direction(x, rng))
-            if k in wrt else x for k, x in enumerate(values)]
+    return [tree.map(functools.partial(moved, h=side * np.sqrt(eps)), x, dot) if k in wrt else x
+            for k, (x, dot) in enumerate(zip(values, directions(values, wrt, 1)))]
 
 
 @functools.lru_cache(maxsize=16)

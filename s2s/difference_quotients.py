@@ -2,8 +2,8 @@
 
 A convention decides nothing where the program has a derivative all the same and the rules give it:
 x * abs(x) at 0, a sum of sorted numbers that are equal, two pieces that join smoothly.  Whether
-that is so is no matter of one op, but of all that follow it.  So the program is run on two lines
-through the point, at two distances h on either side of it:
+that is so is no matter of one op, but of all that follow it.  So the program is run on eight
+lines through the point, at two distances h on either side of it:
 
     f(h) + f(-h) - 2 f(0)             falls like h at a corner, faster where f has a derivative
     (f(h) - f(-h)) / (2 h) - slope    falls like h or faster where the rules give that derivative
@@ -19,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import itertools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ from .ir.graph import Function
 from .ir.interpret import interpret
 from .ir.types import Scalar, is_inexact
 
-LINES = 2
+LINES = 8
 NEARER = 8.0  # how much smaller the second distance is
 POWER = 1.27  # of h, as which the first has to fall: between that of a corner and a smooth one
 SURE, WRONG = 0.02, 0.1  # how well chords agree, and how far off a slope is that they refute
@@ -54,12 +55,13 @@ def is_confirmed(function: Function, wrt: tuple[int, ...], values: Sequence,
 
 def refutation(function: Function, wrt: tuple[int, ...], values: Sequence,
                counted: Sequence[int]) -> tuple[float, float] | None:
-    """Return the derivative of a result along a line, and another that differences say clearly;
-    None where they say none.
+    """Return the derivative of a result along a line, as far as the arguments move, and another
+    that differences say clearly; None where they say none.
     """
     with quietly():
         try:
-            return next(filter(None, map(_refutes, lines(function, wrt, values, counted))), None)
+            found = map(_refutes, itertools.islice(lines(function, wrt, values, counted), 2))
+            return next(filter(None, found), None)
         except Exception:
             return None
 
@@ -81,6 +83,8 @@ class Along:
     y: np.ndarray
     slopes: list[np.ndarray]
     eps: float
+    number: int
+    length: float  # of the direction that distances are counted in
 
     def chord(self, h: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return how far `y` lies off the chord from -h to h, the rounding of that, and the slope
@@ -96,37 +100,33 @@ class Along:
 def lines(function: Function, wrt: tuple[int, ...], values: Sequence,
           counted: Sequence[int]) -> Iterator[Along]:
     """Yield lines through `values`; none where `function` has no derivative."""
-    derivatives, rng = derivatives_of(function, wrt, tuple(counted)), np.random.default_rng(0)
-    for _ in range(0 if derivatives is None else LINES):
-        dots = [direction(x, rng if k in wrt else None) for k, x in enumerate(values)]
+    if (derivatives := derivatives_of(function, wrt, tuple(counted))) is None:
+        return
+    tangent, gradient = derivatives
+    y, plain, bars = None, len(values) - len(function.captures), None
+    for number in range(LINES):
+        dots = directions(values, wrt, number)
 
         def at(h: float, dots=dots) -> np.ndarray:
             return flat(results_of(function, counted, [
                 tree.map(functools.partial(moved, h=h), x, dot) if k in wrt else x
                 for k, (x, dot) in enumerate(zip(values, dots))]))
 
-        y, slopes = at(0.0), slopes_along(dots, function, wrt, values, counted, derivatives)
+        y = at(0.0) if y is None else y
+        _, y_dots = interpret(tangent, *map(tree_copied, [*values[:plain], *dots[:plain],
+                                                          *values[plain:]]))
+        slopes = [flat(_chosen(y_dots, function, counted))]
+        if gradient is not None:
+            bars = interpret(gradient, *map(tree_copied, values)) if bars is None else bars
+            of_arguments = bars if len(counted) == len(function.results) else bars[0]
+            slopes.append(np.array(sum(
+                np.sum(np.asarray(bar) * dot) for k, x_bar in zip(wrt, of_arguments)
+                for x, bar, dot in zip(*map(tree.leaves, (values[k], x_bar, dots[k])))
+                if is_number(x))))
         numbers = [y, *(x for k in wrt for x in inexact_leaves(values[k]))]
         eps = max(np.finfo(np.asarray(x).dtype).eps for x in numbers if is_number(x))
-        yield Along(at, y, slopes, eps)
-
-
-def slopes_along(dots: list, function: Function, wrt: tuple[int, ...], values: Sequence,
-                 counted: Sequence[int], derivatives: tuple) -> list[np.ndarray]:
-    """Return the slopes of the results along `dots`, by the tangent and, of one, the gradient."""
-    tangent, gradient = derivatives
-    plain = len(values) - len(function.captures)
-    _, y_dots = interpret(tangent, *map(tree_copied, [*values[:plain], *dots[:plain],
-                                                      *values[plain:]]))
-    slopes = [flat(_chosen(y_dots, function, counted))]
-    if gradient is not None:
-        bars = interpret(gradient, *map(tree_copied, values))
-        bars = bars if len(counted) == len(function.results) else bars[0]
-        slopes.append(np.array(sum(
-            np.sum(np.asarray(bar) * dot) for k, x_bar in zip(wrt, bars)
-            for x, bar, dot in zip(*map(tree.leaves, (values[k], x_bar, dots[k])))
-            if is_number(x))))
-    return slopes
+        length = np.linalg.norm(flat([dot for k in wrt for dot in inexact_leaves(dots[k])]))
+        yield Along(at, y, slopes, eps, number, length)
 
 
 def _confirms(line: Along) -> bool:
@@ -136,7 +136,7 @@ def _confirms(line: Along) -> bool:
                        NOISE * size / (h / NEARER)) for slope in line.slopes)
             and _falls(far, near, NEARER**POWER, NOISE * size)
             and all(_falls(near, left, (h / NEARER / step) ** POWER, MUCH_NOISE * size)
-                    for step in finer(h / NEARER, line.eps)
+                    for step in (finer(h / NEARER, line.eps) if line.number == 0 else ())
                     for left, size, _ in [line.chord(step)]))
 
 
@@ -153,7 +153,7 @@ def _refutes(line: Along) -> tuple[float, float] | None:
         off = clear & (np.abs(nearer - slope) > WRONG * np.maximum(np.abs(nearer), np.abs(slope)))
         if off.any():
             slope = np.broadcast_to(slope, off.shape)
-            return slope[off][0].item(), nearer[off][0].item()
+            return (slope[off][0] / line.length).item(), (nearer[off][0] / line.length).item()
     return None
 
 
@@ -201,21 +201,33 @@ def inexact_leaves(x) -> list:
     return [*filter(is_number, tree.leaves(x))]
 
 
-def direction(x, rng: np.random.Generator | None = None):
-    """Return a random direction of `x`, as long as its numbers are large; 0 without `rng`."""
+def directions(values: Sequence, wrt: Sequence[int], number: int) -> list:
+    """Return directions of `values`, as long as their numbers are large, and 0 but for `wrt`.
 
-    def of_leaf(x):
+    Of up to four numbers the eight directions have all combinations of signs, so that they come to
+    each side of a corner such as that of max(min(x, y), 0).
+    """
+    rng, count = np.random.default_rng(number), 0
+
+    def of_leaf(x, k: int):
+        nonlocal count
         if not is_number(x):
             return 0.0
         x = np.asarray(x)
         size = np.abs(x)
         size = np.where(size > 0, size, np.max(size, initial=0.0) or 1.0)
-        by = 0.0 if rng is None else rng.uniform(1, 2, x.shape) * rng.choice([-1, 1], x.shape)
-        if np.iscomplexobj(x) and rng is not None:
-            by = by * np.exp(1j * rng.uniform(0.5, 1.0, x.shape))
-        return (size * by).astype(x.dtype)[()]
+        if k not in wrt:
+            return np.zeros_like(x)[()]
+        signs = rng.choice([-1, 1], x.size) if number else np.ones(x.size)
+        first = max(min(4 - count, x.size), 0)
+        signs[:first] = [-1 if number & (0, 1, 2, 4)[count + n] else 1 for n in range(first)]
+        count += x.size
+        by = signs * rng.uniform(1, 2, x.size)
+        if np.iscomplexobj(x):
+            by = by * np.exp(1j * rng.uniform(0.5, 1.0, x.size))
+        return (size * by.reshape(x.shape)).astype(x.dtype)[()]
 
-    return tree.map(of_leaf, x)
+    return [tree.map(functools.partial(of_leaf, k=k), x) for k, x in enumerate(values)]
 
 
 def moved(x, dot, h: float):
