@@ -67,6 +67,8 @@ class Line:
     tangent: bool = field(default=False, compare=False)  # the tangent of what this line computes
     # a slope that may be infinite where what this line computes is finite
     steep: bool = field(default=False, compare=False)
+    # a slope that is finite there, but NumPy may warn about what it is computed from
+    overflows: bool = field(default=False, compare=False)
 
     @property
     def text(self) -> str:
@@ -78,9 +80,13 @@ class Line:
         """
         return replace(self, backwards=True, again=again)
 
-    def of_tangent(self, steep: bool = False) -> Line:
-        """The same place for a tangent; or, if `steep`, for a slope that may be infinite."""
-        return replace(self, steep=True) if steep else replace(self, tangent=True)
+    def of_tangent(self) -> Line:
+        """The same place for a tangent."""
+        return replace(self, tangent=True)
+
+    def of_slope(self, steep: bool = True, overflows: bool = False) -> Line:
+        """The same place for a slope that may be infinite, or about which NumPy may warn."""
+        return replace(self, steep=self.steep or steep, overflows=self.overflows or overflows)
 
     def show(self) -> str:
         """Return two lines: the user's text and a caret under the expression."""

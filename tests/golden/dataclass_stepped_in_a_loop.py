@@ -65,8 +65,9 @@ def f_grad(state, k, n):
     t_1 = np.hypot(state_pos, state_vel)
     # line 4, backwards
     t_2 = 1 if t_1 == 0 else t_1
-    state_pos_bar = state_pos / t_2
-    state_vel_bar = state_vel / t_2
+    with np.errstate(all="ignore"):
+        state_pos_bar = state_pos / t_2
+        state_vel_bar = state_vel / t_2
     # line 2, backwards
     t_3 = 0.0
     for i in range(n - 1, -1, -1):

@@ -6,12 +6,14 @@
                                                         return x_bar
 
 np.sqrt(0.0) gives no warning; its slope, 0.5 / 0.0, does, and so does a product with an infinite
-slope. The statements that compute slopes of such functions (Note [Slopes], ops/core/record.py) or
-discarded values (transform/cleanup/strong_products.py), and those that depend on them, are put into
-blocks that ignore all floating-point errors: as few blocks as possible, and around whole loops. The
-program's own computations, which may warn, stay outside, under the caller's settings. Where the
-program warns itself whenever its derivative does (1 / x, np.log), nothing is done, unless it
-ignores some of those errors (front/values/context_managers.py). Compiled code gives no warnings.
+slope. np.arctan(1e200) gives none, but 1 / (1 + x * x) does, whose value is 0. The statements that
+compute slopes of such functions (Note [Slopes] and `slope_warns`, ops/core/record.py) or discarded
+values (transform/cleanup/strong_products.py), and those that depend on them, if they may be
+infinite, are put into blocks that ignore all floating-point errors: as few blocks as possible, and
+around whole loops. The program's own computations, which may warn, stay outside, under the caller's
+settings. Where the program warns itself whenever its derivative does (1 / x, np.log, but for
+numbers so small that the slope overflows), nothing is done, unless it ignores some of those errors
+(front/values/context_managers.py). Compiled code gives no warnings.
 
 Considered: the decorator that replaces the user's own `np.errstate`, which would silence the
 program, too; settings around the call, which an exported file would lack; replacing divisors by 1
@@ -91,8 +93,8 @@ class SilencedOps:
                       == "steep") and (b, self.block[op]) not in self.divisors and not is_nonzero(b)
         if begins or reads:
             self.made.update(y for y in op.outputs if _is_float(y))
-            if computes(op):
-                self.quiet.add(op)
+        if computes(op) and (begins or reads or op.line.overflows and not _is_pythons(op)):
+            self.quiet.add(op)
 
 
 def warns_itself(op: Op) -> bool:
@@ -111,7 +113,8 @@ def calls_quiet(op: Op) -> bool:
     if isinstance(callee, Recursive):
         return False
     return any(each.name == "call" and calls_quiet(each)
-               or is_derived(each.line) and each.line.steep and computes(each)
+               or is_derived(each.line) and (each.line.steep or each.line.overflows)
+               and computes(each)
                for each in walk(callee.function_for(op.inputs).block))
 
 
@@ -125,6 +128,13 @@ def is_wholly_derived(function: Function) -> bool:
     """Whether `function` computes nothing about which the program itself would warn."""
     return not any(warns_itself(op) or op.name == "call" and is_mixed(op)
                    for op in walk(function.block))
+
+
+def _is_pythons(op: Op) -> bool:
+    """Whether this is arithmetic of Python's own numbers, or a function of math, which do not warn.
+    """
+    return bool(op.record.python or op.record.of_numbers) and all(
+        isinstance(x.type, Scalar) and x.type.weak for x in op.inputs)
 
 
 def _is_float(y: Value) -> bool:

@@ -227,6 +227,7 @@ strong_both = elementwise("strong_both",          lambda y, a, b: b,     lambda 
 
 # NumPy's warnings, besides those at poles
 state(exp, exp2, expm1, sinh, cosh, sqrt, cbrt, square, floor_divide, warns="overflow")
+state(logaddexp, logaddexp2, hypot, arctan, arcsinh, remainder, fmod, slope_warns=True)
 state(less, less_equal, greater, greater_equal, equal, not_equal, where, select, logical_not, not_, and_, or_,
       bitwise_and, bitwise_or, isnan, isinf, isfinite, sign, negative, positive, real, imag, conjugate, warns="never")
 state(exp, exp2, expm1, log, log2, log10, log1p, logaddexp, power, hypot, cbrt, sin, cos, tan, sinh, cosh, tanh,
@@ -244,6 +245,8 @@ power.raises, left_shift.raises, right_shift.raises = raise_conditions.POWER, ra
 abs_.raises = raise_conditions.ABSOLUTE
 for _record in (max_, min_, not_, and_, or_):
     _record.raises = raise_conditions.TRUTH
+for _record in (hypot, arctan, arcsinh, fmod, power):
+    IN_MATH[_record].slope_warns = True
 
 # ------------------------------------------------------ where the derivatives above are conventions
 

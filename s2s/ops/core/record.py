@@ -77,6 +77,9 @@ class Record:
     # elementwise: see Note [Slopes]; or a function of the operands that says it
     slope: str | Callable = "pole"
     warns_at_poles: bool = True  # elementwise: NumPy warns where its value is infinite
+    # elementwise: NumPy may warn about what a finite slope is computed from, though not about the
+    # value: x * x overflows in that of np.arctan
+    slope_warns: bool = False
     # when Python raises instead of computing it: Raises (raise_conditions.py), in order of
     # testing
     raises: tuple = ()
@@ -625,6 +628,7 @@ class deriving:
         self.quiet = not (any(each.at_poles for each in record.raises) and isinstance(y, Value)
                           and isinstance(y.type, Scalar) and y.type.weak)
         self.of_single = isinstance(y, Value) and dtype_of(y.type) == "float32"
+        self.overflows = record.slope_warns
         self.steep = (isinstance(y, Value) and y.op is not None
                       and record.is_silently_steep(y.op.inputs))
 
@@ -632,8 +636,8 @@ class deriving:
         self.builder = current()
         self.saved = deriving.quietly, deriving.single, self.builder.line
         deriving.quietly, deriving.single = self.quiet, self.of_single
-        if self.steep and self.builder.line is not None:
-            self.builder.line = self.builder.line.of_tangent(steep=True)
+        if (self.steep or self.overflows) and self.builder.line is not None:
+            self.builder.line = self.builder.line.of_slope(self.steep, self.overflows)
 
     def __exit__(self, *exc) -> None:
         deriving.quietly, deriving.single, self.builder.line = self.saved

@@ -145,6 +145,7 @@ def _helper(function: Callable, like: Callable, vector: str = "", **facts) -> Re
                     # the numbers of all lanes form an array
                     batch=lambda *xs, **attrs: like()(*xs, **attrs),
                     vjp=elementwise_vjp, jvp=elementwise_jvp, **facts)
+    record.warns_at_poles = False
     return record
 
 
@@ -234,12 +235,14 @@ def polygamma_(n: Value, x: Value) -> Value:
 
 def log_gamma(x):
     """scipy.special.gammaln of one number, infinite where math.lgamma raises."""
-    return math.inf if x <= 0 and (math.isinf(x) or x == math.floor(x)) else math.lgamma(x)
+    if x > 2.556348e305 or x <= 0 and (math.isinf(x) or x == math.floor(x)):
+        return math.inf
+    return math.lgamma(x)
 
 
 def gamma_function(x):
     """scipy.special.gamma of one number, infinite, or NaN, where math.gamma raises."""
-    if x > 171.624 or x == 0:
+    if x > 171.624 or abs(x) <= 5.562684646268003e-309:
         return math.copysign(math.inf, x)
     return math.nan if x < 0 and (math.isinf(x) or x == math.floor(x)) else math.gamma(x)
 
@@ -249,6 +252,7 @@ gamma_of_number = _helper(gamma_function, lambda: gamma)
 gammaln = _special("gammaln",                  lambda y, x: digamma(x), of_numbers=log_gamma_of_number, math=math.lgamma)
 gamma = _special("gamma",                      lambda y, x: y * digamma(x), of_numbers=gamma_of_number, math=math.gamma)
 state(erf, erfc, gamma, gammaln, cost=6)
+state(erf, erfc, ndtr, IN_MATH[erf], IN_MATH[erfc], slope_warns=True)
 
 
 @numpy_function(scipys("loggamma"))
@@ -309,6 +313,7 @@ erfinv = _special("erfinv",                    lambda y, x: math.sqrt(math.pi) /
 erfcinv = _special("erfcinv",                  lambda y, x: -math.sqrt(math.pi) / 2 * exp(y * y))
 ndtri = _special("ndtri",                      lambda y, x: math.sqrt(2 * math.pi) * exp(0.5 * y * y))
 log_ndtr = _special("log_ndtr",                lambda y, x: _slope_of_log_ndtr(y, x), slope="finite")
+state(log_ndtr, slope_warns=True)
 
 # --------------------------------------------------------------------------------- Bessel functions
 #                                              ∂y/∂x

@@ -53,7 +53,7 @@ def lower_strong_products(function: Function) -> Function:
             both = and_ if all(isinstance(x.type, Scalar) for x in inputs) else bitwise_and
             condition = both(condition, counts(b))
         line = op.line
-        with at(line.of_tangent(steep=True) if line is not None
+        with at(line.of_slope() if line is not None
                 else None), deriving(op.record, op.output):
             # a mask that is a condition has been multiplied by: b is one of `strong_both` alone
             product = (b if dtype_of(a.type) == "bool"

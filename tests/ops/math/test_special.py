@@ -427,3 +427,17 @@ def test_powers_that_overflow_do_not_raise(function, x):
     with np.errstate(all="ignore"):
         assert s2s.value_and_grad(lambda b: function(x, b))(2.0)[0] == np.inf
         assert s2s.value_and_grad(lambda b: function(b, 2.0))(x)[0] == np.inf
+
+
+@pytest.mark.parametrize("x", [1e-320, -1e-320, 5.562684646268003e-309, 5.56268464626801e-309])
+def test_gamma_of_tiny_numbers_is_scipys(x):
+    """math.gamma raises where SciPy's is infinite."""
+    value, slope = s2s.value_and_grad(lambda x: scipy_special.gamma(x))(x)
+    assert value == scipy_special.gamma(x) and slope == -np.inf
+
+
+@pytest.mark.parametrize("x", [2.556347e305, 2.5564e305, 1.7e308])
+def test_log_gamma_of_huge_numbers_is_scipys(x):
+    value, slope = s2s.value_and_grad(lambda x: scipy_special.gammaln(x))(x)
+    assert value == pytest.approx(scipy_special.gammaln(x), rel=1e-15)
+    assert slope == pytest.approx(math.log(x))
