@@ -378,7 +378,8 @@ class RuledCallee:
                         covers.append(n)
                         yields.append(
                             self.of_shape(leaf, leaves[n].type, None, bwd,
-                                          f"the cotangent of {self.argument(k)}"))
+                                          f"the cotangent of {self.argument(k)}",
+                                          any(map(is_complex, [*ys, *leaves]))))
         block.yields = yields
         made = built.remade(block, tupled=len(yields) != 1, defaults={}, meetings=(),
                             captures=dict(built.captures))
@@ -435,12 +436,14 @@ class RuledCallee:
             for leaf in self.like(item(x, index=k), t, rule, what, tangent)
         ]
 
-    def of_shape(self, x: Value, type: Type, y: Value | None, rule: Callable, what: str) -> Value:
+    def of_shape(self, x: Value, type: Type, y: Value | None, rule: Callable, what: str,
+                 may_be_complex: bool = False) -> Value:
         """`x`, whose rank must be that of `type`; a literal number is broadcast.
 
-        The tangent of a real value is real; of a cotangent the real part is taken.
+        The tangent of a real value is real, and so is a cotangent, unless a result or an argument
+        is complex (`may_be_complex`): then the real part is taken.
         """
-        if y is not None and is_complex(x) and (dtype_of(type) or "").startswith("float"):
+        if not may_be_complex and is_complex(x) and (dtype_of(type) or "").startswith("float"):
             raise self.unlike(x, type, rule, what, "dtype")
         if isinstance(x.type, (Scalar, Array)) and isinstance(type, (Scalar, Array)):
             ranks = [getattr(t, "rank", 0) for t in (x.type, type)]

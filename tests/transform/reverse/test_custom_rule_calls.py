@@ -982,3 +982,34 @@ def test_what_a_loop_makes_of_tangents_is_read_linearly():
 
     for rule in (squared, sum_squared, halved):
         refused("is not linear in the tangents", lambda rule=rule: s2s.grad(with_jvp(rule))(0.3))
+
+
+def ruled_by(function, bwd):
+    """`function` with a rule whose residuals are its arguments."""
+    ruled = s2s.custom_vjp(function)
+    ruled.defvjp(lambda *args: (function(*args), args), bwd)
+    return ruled
+
+
+@pytest.mark.parametrize("x", [1.5, np.array([1.5, 2.0]), np.float32(1.5)], ids=str)
+def test_a_complex_cotangent_of_a_real_function_is_refused(x):
+    f = ruled_by(lambda x: x * x, lambda args, bar: (2j * bar * args[0],))
+    pair = ruled_by(lambda p: p["a"] * p["b"],
+                    lambda args, bar: ({"a": bar, "b": 1j * bar * args[0]["a"]},))
+    for g in (
+        s2s.grad(lambda x: np.sum(f(x))),
+        s2s.jit(s2s.grad(lambda x: np.sum(f(3.0 * x)))),
+        s2s.grad(lambda x: np.sum(s2s.vmap(f)(np.stack([x, x])))),
+    ):
+        refused("gives the cotangent of x as complex", lambda g=g: g(x))
+    refused("gives the cotangent of p as complex",
+            lambda: s2s.grad(lambda x: np.sum(pair({"a": x, "b": x})))(x))
+
+
+def test_the_real_part_counts_where_complex_numbers_are_about():
+    f = ruled_by(lambda x: np.exp(1j * x), lambda args, bar: (1j * bar * np.exp(1j * args[0]),))
+    g = ruled_by(lambda x, z: np.real(x * z), lambda args, bar: (bar * args[1], bar * args[0]))
+    x, z = 0.7, 0.3 - 1.2j
+    real_of = s2s.grad(lambda x: np.real(f(x)) + 2 * np.imag(f(x) ** 2))(x)
+    assert real_of == pytest.approx(-np.sin(x) + 4 * np.cos(2 * x), rel=1e-14)
+    assert s2s.grad(lambda x: g(x, z) ** 2)(x) == pytest.approx(2 * x * z.real**2, rel=1e-14)
