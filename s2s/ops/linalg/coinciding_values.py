@@ -23,6 +23,7 @@ largest: LAPACK's errors are those of the largest.
 from __future__ import annotations
 
 import ast
+from functools import reduce
 
 import numpy as np
 
@@ -31,13 +32,16 @@ from ...ir.types import Array, Scalar
 from ..arrays.axes import expand_dims
 from ..arrays.create import eye
 from ..arrays.norms import zero_or_quotient
+from ..arrays.products import matmul, matrix_transposed
 from ..arrays.reduce import amax
-from ..core.batch_rules import on_all_lanes
+from ..core.batch_rules import all_batched, on_all_lanes
 from ..core.cast import as_dtype
+from ..core.chain_rule import like_operand, like_tangent
+from ..core.define_elementwise import elementwise
 from ..core.dependence_rules import anything
-from ..core.elementwise import absolute, less_equal, sqrt, where
+from ..core.elementwise import absolute, add, equal, less_equal, sqrt, where
 from ..core.record import define, dtype_of, no_jvp, no_vjp, rank, value
-from ..core.shape import length
+from ..core.shape import length, shaped_like, sum_to
 
 
 def rounding_error(w):
@@ -92,3 +96,76 @@ def coincide(w):
     """Which of the values `w`, an array of NumPy, are equal to a following one but for rounding."""
     near = np.abs(w[:, None] - w) <= rounding_error(w)
     return np.any(np.triu(near, 1), axis=1)
+
+
+# ------------------------------------------------------------------- products of selected vectors
+#
+# Vectors with a weight of 0 do not count, even if they have no derivative, NaN.  The derivatives of
+# these products are such products again, so the weights may change from 0.
+
+
+def weighted(x, weights):
+    """x * weights, and 0 where the weights are, even if x is NaN."""
+    return np.where(weights == 0, 0.0, x) * weights
+
+
+def selected_product(u, c, v):
+    """The sum of c[k] * np.outer(u[:, k], v[k]) where c is not 0; there, u and v may be NaN."""
+    row, column = np.expand_dims(c, -2), np.expand_dims(c, -1)
+    return (np.where(row == 0, 0.0, u) * row) @ np.where(column == 0, 0.0, v)
+
+
+def _vjp_weighted(bar, y, x, weights):
+    return (like_operand(sum_to(weighted_record(bar, weights), x), x),
+            like_operand(sum_to(bar * x, weights), weights))
+
+
+def _jvp_multilinear(record, dots, xs):
+    terms = [record(*(dots[k] if k == n else x for k, x in enumerate(xs)))
+             for n in range(len(xs)) if dots[n] is not None]
+    return reduce(add, terms) if terms else None
+
+
+def _jvp_weighted(dots, y, *xs):
+    total = _jvp_multilinear(weighted_record, dots, xs)
+    return None if total is None else like_tangent(total, y)
+
+
+weighted_record = elementwise(
+    "weighted", lambda y, x, weights: weights, lambda y, x, weights: x, evaluate=weighted,
+    syntax=lambda *xs: ast.Call(ast.Name("weighted", ast.Load()), list(xs), []),
+    helper=weighted, slope="finite",
+    lower=lambda op, x, weights: where(equal(weights, 0), 0.0, x) * weights)
+weighted_record.vjp, weighted_record.jvp = _vjp_weighted, _jvp_weighted
+
+
+def _infer_selected(u: Value, c: Value, v: Value):
+    dtypes = [dtype_of(x.type) for x in (u, c, v)]
+    dtype = None if None in dtypes else np.result_type(*dtypes).name
+    return Array(dtype, (*u.type.dims[:-1], v.type.dims[-1]))
+
+
+def _vjp_selected(bar, y, u, c, v):
+    of_u, of_v = matmul(bar, matrix_transposed(v)), matmul(matrix_transposed(u), bar)
+    return (like_operand(weighted_record(of_u, expand_dims(c, 0)), u),
+            like_operand(shaped_like(sum_to(of_u * u, c), c), c),
+            like_operand(weighted_record(of_v, expand_dims(c, 1)), v))
+
+
+def _lower_selected(op, u: Value, c: Value, v: Value) -> Value:
+    row, column = (expand_dims(c, rank(c) - k) for k in (1, 0))
+    return matmul(where(equal(row, 0), 0.0, u) * row, where(equal(column, 0), 0.0, v))
+
+
+selected = define(
+    "selected_product",
+    evaluate=selected_product,
+    infer=_infer_selected,
+    vjp=_vjp_selected,
+    jvp=lambda dots, y, *xs: _jvp_multilinear(selected, dots, xs),
+    syntax=lambda *xs: ast.Call(ast.Name("selected_product", ast.Load()), list(xs), []),
+    helper=selected_product,
+    depends=anything,
+    batch=lambda flags, *xs: selected(*all_batched(flags, xs)),
+    lower=_lower_selected,
+)

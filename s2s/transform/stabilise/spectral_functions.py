@@ -30,23 +30,16 @@ from ...ir.reemit import rebuild
 from ...ir.types import Array
 from ...ops.arrays.axes import expand_dims
 from ...ops.arrays.concatenate import concatenate_record
-from ...ops.arrays.create import full_like_record, full_record, zeros, zeros_like
+from ...ops.arrays.create import full_like_record, full_record, zeros
 from ...ops.arrays.index import getitem, setitem, take
 from ...ops.arrays.norms import as_if, complex_as_if, no_negative, root
 from ...ops.arrays.products import matmul, matrix_transposed
 from ...ops.arrays.reduce import is_complex
 from ...ops.core.copy import copy_record
-from ...ops.core.elementwise import (
-    divide,
-    equal,
-    multiply,
-    power,
-    reciprocal,
-    square,
-    where,
-)
+from ...ops.core.elementwise import divide, multiply, power, reciprocal, square
 from ...ops.core.record import dtype_of, rank, value
 from ...ops.core.shape import length, shaped_like, spread
+from ...ops.linalg.coinciding_values import selected
 from ...ops.linalg.matrix_function import (
     adjoint,
     conjugated,
@@ -345,14 +338,10 @@ def _multiplied(chain: list[Factor]) -> Value:
 
 
 def _weighted(left: Value, values: list[Value], right: Value) -> Value:
-    """Multiply vectors by numbers, and by vectors again, where vectors times 0 do not count: they
-    may have no derivative.
-    """
+    """Multiply vectors by numbers, and by vectors again, where vectors times 0 do not count."""
     g = reduce(multiply, values)
     g = spread(g, take(left, (0,))) if rank(g) == 0 else g
-    none = equal(g, 0)
-    first = where(none, 0.0, left) * g + as_if(left, zeros_like(left)) * where(none, g, 0.0)
-    return matmul(first, where(expand_dims(none, 1), 0.0, right))
+    return selected(left, g, right)
 
 
 # ------------------------------------------------------------------------- functions of eigenvalues

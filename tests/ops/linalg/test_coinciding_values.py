@@ -200,6 +200,75 @@ def test_small_gaps_that_are_no_rounding_errors(gap):
     assert s2s.conventions(s2s.grad(f), a) == []
 
 
+M = RNG.normal(size=(3, 3))
+WEIGHTED = {
+    "symmetric": (
+        lambda a, c: eigh(lambda w, q: np.sum((q * c) @ q.T * W[:3, :3]))(a),
+        M,
+    ),
+    "of all values": (
+        lambda a, c: eigh(lambda w, q: np.sum((q * (M @ w * c)) @ q.T * W[:3, :3]))(a),
+        M,
+    ),
+    "singular vectors": (
+        lambda a, c: svd(lambda u, s, vt: np.sum((u * c) @ vt * W[:, :3]))(a),
+        RNG.normal(size=TALL),
+    ),
+    "some of them": (
+        lambda a, c: svd(lambda u, s, vt: np.sum((u[:, :2] * c[:2]) @ vt[:2] * W[:, :3]))(a),
+        RNG.normal(size=TALL),
+    ),
+    "of a vector": (
+        lambda a, c: eigh(lambda w, q: W[0, :3] @ (q @ (c * (q.T @ W[1, :3]))))(a),
+        M,
+    ),
+    "Hermitian": (
+        lambda a, c: (
+            lambda w, q: np.sum(np.abs((q * c) @ q.conj().T * W[:3, :3]) ** 2)
+        )(*np.linalg.eigh(a + a.T + 1j * (a - a.T))),
+        M,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_weights_of_vectors_change_from_zero(name):
+    """Vectors with weights of 0 are left out, but not the derivatives by the weights."""
+    f, a = WEIGHTED[name]
+    c, d, e, h = np.array([0.0, 1.3, 0.0]), W[0, :3], E[: len(a), : a.shape[1]], 1e-4
+    first = (f(a + h / 9 * e, c + h / 9 * d) - f(a - h / 9 * e, c - h / 9 * d)) / (h / 9 * 2)
+    second = (f(a + h * e, c + h * d) - 2 * f(a, c) + f(a - h * e, c - h * d)) / h**2
+    by_both = s2s.grad(f, argnums=(0, 1))
+
+    def backwards(a, c):
+        a_bar, c_bar = by_both(a, c)
+        return np.vdot(a_bar, e) + c_bar @ d
+
+    def forwards(a, c):
+        return s2s.jvp(f, (a, c), (e, d))[1]
+
+    np.testing.assert_allclose(backwards(a, c), first, rtol=1e-6)
+    np.testing.assert_allclose(forwards(a, c), first, rtol=1e-6)
+    np.testing.assert_allclose(s2s.jvp(backwards, (a, c), (e, d))[1], second, rtol=1e-4)
+    for g in (backwards, forwards):
+        a_bar, c_bar = s2s.grad(g, argnums=(0, 1))(a, c)
+        np.testing.assert_allclose(np.vdot(a_bar, e) + c_bar @ d, second, rtol=1e-4)
+    stacks = np.stack([e, a]), np.stack([d, c])
+    for found, wanted in zip(s2s.vmap(by_both)(*stacks), by_both(a, c), strict=True):
+        np.testing.assert_allclose(found[1], wanted, rtol=1e-9)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("name", ["of all values", "singular vectors"])
+def test_weights_compiled(name):
+    f, a = WEIGHTED[name]
+    c, by_both = np.array([0.0, 1.3, 0.0]), s2s.grad(f, argnums=(0, 1))
+    for found, wanted in zip(s2s.jit(by_both)(a, c), by_both(a, c), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-9)
+    twice = lambda a, c: s2s.jvp(s2s.grad(f), (a, c), (a[::-1], c + 1))[1]  # noqa: E731
+    np.testing.assert_allclose(s2s.jit(twice)(a, c), twice(a, c), rtol=1e-8)
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("n", [2, 3, 6, 10, 40, 150])
 def test_equal_values_are_found_equal_and_random_ones_are_not(n, dtype):
