@@ -73,6 +73,7 @@ FORMS = [
     form("np.where(x > y, x * y, 0.0)", x="f1", y="f1"),
     form("np.clip(x, y, 1.1)", x="f2", y="f1"),
     form("np.hypot(x, y) + np.logaddexp(x, y)", x="f1", y="f1"),
+    form("np.ldexp(x, i)", x="f2", i="i1"),
     form("np.select([x > 1.1, x > 0.8], [x * y, y], z)", x="f1", y="f1", z="f0"),
     form("np.broadcast_to(x, (3, 2))", x="f2"),
     form("np.isclose(x, y)", False, x="f2", y="f1"),

@@ -56,12 +56,6 @@ def float_power(x1, x2):
     return np.power(np.multiply(x1, np.float64(1.0)), x2)
 
 
-def scaled(x1, x2):
-    """np.ldexp, in two steps, each of which has an exponent that is a number."""
-    half = np.floor_divide(x2, 2)
-    return np.multiply(np.multiply(x1, np.power(2.0, half)), np.power(2.0, np.subtract(x2, half)))
-
-
 def fraction_and_whole(x):
     """np.modf."""
     x = np.multiply(x, 1.0) if np.asarray(x).dtype.kind in "iub" else x

@@ -435,9 +435,13 @@ def parts(x):
 def scaled(x, i):
     """math.ldexp: rounded once, whether 2.0**i is a number or not."""
     # as an integer, 2.0**-1060 is 1 / 2.0**1060 in compiled code
-    k = float(max(min(i, 2100), -2100))
-    if k > 1000:
-        y = x * 2.0**700 * 2.0**700 * 2.0 ** (k - 1400)
+    k = float(max(min(i, 2200), -2124))
+    if k > 2000:
+        y = x * 2.0**1000 * 2.0**1000 * 2.0 ** (k - 2000)
+    elif k > 1000:
+        y = x * 2.0**1000 * 2.0 ** (k - 1000)
+    elif k < -2070:
+        y = x * 2.0**-1050 * 2.0 ** (k + 1050)
     elif k < -1074:
         y = x * 2.0**-1000 * 2.0 ** (k + 1000)
     else:

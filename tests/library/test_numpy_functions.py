@@ -4,6 +4,8 @@ NumPy's, their derivatives its differences.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from differences import check, check_compiled
@@ -497,7 +499,7 @@ def test_all_of_u_and_v_need_a_square_matrix():
         (lambda x: np.sum(np.zeros(np.flatnonzero(A > 1)) + x), "a shape of unknown length"),
         (
             lambda x: np.sum(np.abs(np.ldexp(A * x * 1j, 2))),
-            "np.ldexp is not defined for complex128 and int",
+            "ldexp is not defined for complex128 and int",
         ),
         (
             lambda x: np.sum(np.insert(A * x, 1, M)),
@@ -685,3 +687,40 @@ def test_quantiles_out_of_range_are_refused(of):
                 for h in (g, grad, s2s.vmap(g, in_axes=(None, 0))):
                     with pytest.raises(ValueError, match=message):
                         h(A, np.array([0.5, q]) if h not in (g, grad) else q)
+
+
+EXPONENTS = [0, 3, -3, 60, -60, 1000, 1001, 1023, 1024, 1900, 2046, 2047, 2097, 2098, 4000, -1000]
+EXPONENTS += [-1022, -1074, -1075, -1100, -2046, -2047, -2070, -2071, -2090, -2098, -4000]
+MANTISSAS = np.array([0.0, -0.0, 1.0, 0.7, -3.3, 5e-324, 3e-310, 1e-300, 1.7e308, -np.inf, np.nan])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("of", [s2s.vmap, pytest.param(s2s.jit, marks=pytest.mark.compile)])
+def test_products_with_powers_of_two_are_rounded_once(of, dtype):
+    """np.ldexp and its slope, for exponents of which 2.0 ** n is no number."""
+    with np.errstate(all="ignore"):
+        x, n = np.meshgrid(MANTISSAS.astype(dtype), EXPONENTS)
+    f = of(lambda x, n: np.ldexp(x, n))
+    back = of(s2s.grad(lambda x, n, bar: np.sum(np.ldexp(x, n) * bar)))
+    forth = of(lambda x, n, dot: s2s.jvp(np.ldexp, (x, n), (dot, 0 * n))[1])
+    with np.errstate(all="ignore"):
+        wanted = np.ldexp(x, n)
+        for y in (f(x, n), back(np.ones_like(x), n, x), forth(np.ones_like(x), n, x)):
+            assert y.dtype == dtype
+            np.testing.assert_array_equal(y, wanted)
+            np.testing.assert_array_equal(np.signbit(y), np.signbit(wanted))
+
+
+@pytest.mark.parametrize("of", [lambda f: f, pytest.param(s2s.jit, marks=pytest.mark.compile)])
+def test_math_ldexp_is_pythons(of):
+    g = of(s2s.value_and_grad(lambda x, n: math.ldexp(x, n) + 0.0))
+    f = lambda x, n: g(x, n)[0]  # noqa: E731
+    for x in MANTISSAS.tolist():
+        for n in EXPONENTS:
+            try:
+                wanted = math.ldexp(x, n) + 0.0
+            except OverflowError:
+                with pytest.raises(OverflowError):
+                    f(x, n)
+            else:
+                np.testing.assert_array_equal(f(x, n), wanted)

@@ -857,7 +857,6 @@ BUILTINS.update({
     np.ravel_multi_index: _numbers,
     np.divmod: inlined(library.quotient_and_rest),
     np.float_power: inlined(library.float_power),
-    np.ldexp: _with_dtypes(np.ldexp, library.scaled),
     np.modf: _with_dtypes(np.modf, library.fraction_and_whole),
     np.diagflat: inlined(library.diagonal_matrix),
     np.tril_indices_from: inlined(library.lower_indices),

@@ -88,6 +88,7 @@ log1p = elementwise("log1p",              lambda y, x: 1 / (1 + x),             
 sqrt = elementwise("sqrt",                lambda y, x: 0.5 / y,                 math=math.sqrt, slope=signs.steep_at_zero, root=2, exact=True, tame_at_one=True)
 cbrt = elementwise("cbrt",                lambda y, x: 1 / (3 * y * y),         math=getattr(math, "cbrt", None), slope=signs.steep_at_zero, root=3, tame_at_one=True)
 square = elementwise("square",            lambda y, x: 2 * x, slope="finite", contracts=True, least=signs.square)
+ldexp = elementwise("ldexp",              lambda y, x, n: ldexp(1.0, n),          None, slope="finite", exact=True, least=signs.same_sign)
 reciprocal = elementwise("reciprocal",    lambda y, x: -y * y, slope=signs.pole_at_zero, exact=True, tame_at_one=True)
 #                                         ∂y/∂a                       ∂y/∂b
 def _share(y, a, b, exponential):
@@ -226,7 +227,7 @@ strong_both = elementwise("strong_both",          lambda y, a, b: b,     lambda 
 # ------------------------------------------------------- facts for the printer and for native code
 
 # NumPy's warnings, besides those at poles
-state(exp, exp2, expm1, sinh, cosh, sqrt, cbrt, square, floor_divide, warns="overflow")
+state(ldexp, exp, exp2, expm1, sinh, cosh, sqrt, cbrt, square, floor_divide, warns="overflow")
 state(logaddexp, logaddexp2, hypot, arctan, arcsinh, remainder, fmod, slope_warns=True)
 state(less, less_equal, greater, greater_equal, equal, not_equal, where, select, logical_not, not_, and_, or_,
       bitwise_and, bitwise_or, isnan, isinf, isfinite, sign, negative, positive, real, imag, conjugate, warns="never")
@@ -535,6 +536,27 @@ def _lower_power(op: Op, x: Value, exponent: Value) -> Value | None:
         return sqrt(x)
     is_inverse = type(exponent.constant) is int and exponent.constant == -1
     return reciprocal(x) if is_inverse and _is_complex(x) else None
+
+
+# 2.0 ** n may overflow, or underflow, where its product with a cotangent does not
+ldexp.vjp = lambda bar, y, x, n: (like_operand(sum_to(ldexp(bar, n), x), x), None)
+ldexp.jvp = lambda dots, y, x, n: (None if dots[0] is None
+                                   else like_tangent(ldexp(dots[0], n), y))
+
+
+@lowers(ldexp)
+def _lower_ldexp(op: Op, x: Value, n: Value) -> Value:
+    """Products with powers of 2 that are numbers, of which at most the last is rounded."""
+    k = as_dtype(minimum(maximum(n, -2124), 2200), "float64")
+    huge, large = greater(k, 2000.0), greater(k, 1000.0)
+    small, least = less(k, -1074.0), less(k, -2070.0)
+    first = where(large, 1000.0, where(least, -1050.0, where(small, -1000.0, 0.0)))
+    second = where(huge, 1000.0, 0.0)
+    near = (as_dtype(x, "float64")
+            * where(large, 2.0 ** 1000, where(least, 2.0 ** -1050, where(small, 2.0 ** -1000, 1.0)))
+            * where(huge, 2.0 ** 1000, 1.0))
+    rest = power(value(2.0), k - first - second)
+    return as_dtype(near * rest, op.output.type.dtype)
 
 
 @lowers(fmod)
