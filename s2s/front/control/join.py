@@ -291,8 +291,23 @@ class Join:
     def _numbers(self, a, b, name: str) -> Callable | None:
         if not (_is_number(a) and _is_number(b)):
             return None
+        if UNBOUND in (a, b) and (place := self._existing(a, b)) is not None:
+            return place
         output = self._pair(self._leaf(a, 0), self._leaf(b, 1), name)
         return lambda outputs: self.frame.either(outputs[output], a, b)
+
+    def _existing(self, a, b) -> Callable | None:
+        """A function from the outputs to the array that one arm binds, where it existed before the
+        `if`, and the other arm binds nothing: whoever reads it has come through the first.
+        """
+        side = 0 if b is UNBOUND else 1
+        cell = (a, b)[side]
+        if not isinstance(cell, Cell) or not isinstance(self._leaf(cell, side).type, Array):
+            return None
+        place = self.outside.cell(cell, side)
+        if place is not None:
+            self.needed.update(cell.roots)
+        return place
 
     def _functions(self, a, b, name: str) -> Callable | None:
         if not (is_function(a) and is_function(b)):

@@ -12,7 +12,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
+import gast
 import numpy as np
 
 from ...ir.graph import MISSING, Value
@@ -22,16 +24,26 @@ from ...ops.core.record import FUNCTIONS, value
 from ...ops.core.shape import length
 from ...ops.program.list_ops import new_list
 from ..domain.disjoint_arrays import disjoint_cells
-from ..domain.frame import BOUND, RAISED, RESULT, RETURNED, STOP, UNBOUND, Frame, like
+from ..domain.frame import (
+    BOUND,
+    RAISED,
+    RESULT,
+    RETURNED,
+    STOP,
+    UNBOUND,
+    Frame,
+    held_cells,
+    like,
+)
 from ..domain.functions import CarriesFunction, UnstableCarry
-from ..domain.heap import Cell, Container, is_shared, stored_error
+from ..domain.heap import Cell, Container, carriers_of, is_shared, stored_error
 from ..domain.optional import Maybe, resolve_optional
 from ..values.exceptions import in_flight
 from ..values.lists import as_list, is_list
 from ..values.maybe_unbound import is_bound
 from ..values.strings import code_of, word, words_of
-from ..values.subscript import part_of
 from .join import NUMBERS, describe, is_function, may_be_none
+from .one_of import Entered, OneOf, one_of, one_of_itself
 
 # A number that the body reads behind a condition, and that nothing binds before the first trip,
 # starts as 0: a reverse sweep saves it in every trip, so there must be a value to save.
@@ -47,6 +59,7 @@ class RunAgain(Exception):
 class LoopCarries:
     """The loop-carried state found so far."""
 
+    node: gast.AST  # the loop
     names: dict[str, object] = field(default_factory=dict)  # name -> binding on entry
     cells: dict[Cell, None] = field(default_factory=dict)
     # name, slot or list -> cells with which its arrays may share memory
@@ -69,8 +82,11 @@ class LoopCarries:
     supposed: int = 0  # how many of SUPPOSITIONS are made
     # names supposed to hold unaliased arrays in each trip
     apart: set = field(default_factory=set)
-    # names that some trip leaves as something else than a view of the same form of the same array
-    not_parts: set = field(default_factory=set)
+    # names that some trip leaves as no choice of arrays: one_of.py
+    not_one_of: set = field(default_factory=set)
+    before_one_of: dict = field(default_factory=dict)  # name -> its binding, carried as a whole
+    entered: dict[OneOf, Entered] = field(default_factory=dict)
+    known: frozenset = frozenset()  # the cells that existed before the loop
     # list -> what it shared before the first trip, and whether among its own items
     held_before: dict = field(default_factory=dict)
     parted: frozenset = frozenset()  # names that certainly hold such arrays after the loop
@@ -97,19 +113,13 @@ def suppose_same_arrays(carried: LoopCarries) -> None:
             carried.cells.update(dict.fromkeys(binding.roots))
 
 
-def suppose_parts(carried: LoopCarries) -> None:
-    """Suppose that names of a part of an array, `row = a[0]`, hold a part of the same form in each
-    trip: carry its index.
-    """
-
-
 def suppose_chosen(carried: LoopCarries) -> None:
     """Suppose that an item of a list of two or three arrays, `b[t % 2]`, is one of those arrays,
     chosen again at each write: see front/values/lists.py.
     """
 
 
-SUPPOSITIONS = (suppose_apart, suppose_same_arrays, suppose_parts, suppose_chosen)
+SUPPOSITIONS = (suppose_apart, suppose_same_arrays, suppose_chosen)
 
 
 def is_supposed(carried: LoopCarries, supposition: Callable) -> bool:
@@ -126,32 +136,81 @@ def suppose_more(carried: LoopCarries) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class Part:
-    """A view base[pattern] bound before the loop, of which the loop carries the index operands."""
-
-    cell: Cell
-
-    @property
-    def operands(self) -> list[Value]:
-        return list(self.cell.index[1])
-
-    def like(self, operands: list[Value]) -> Cell:
-        """The same view of the same array at other index operands."""
-        return part_of(self.cell.base, self.cell.index[0], operands)
-
-    def is_like(self, end) -> bool:
-        return isinstance(end, Cell) and end.index is not None and (
-            end.base is self.cell.base and end.index[0] == self.cell.index[0])
+def carrier(node: gast.AST, name: str | Slot | Cell) -> tuple:
+    """Return what stands for a name that the loop `node` carries, in all runs of the program."""
+    return node.lineno, node.col_offset, "" if isinstance(name, Cell) else str(name)
 
 
-def find_parts(carried: LoopCarries) -> None:
-    """Carry views as their indices, once that is supposed."""
-    if is_supposed(carried, suppose_parts):
-        for name, binding in carried.names.items():
-            if (isinstance(binding, Cell) and binding.index is not None
-                and name not in carried.not_parts):
-                carried.names[name] = Part(binding)
+def find_choices(frame: Frame, carried: LoopCarries, before: tuple) -> None:
+    """Carry the names that may share memory as choices of arrays, once a write has asked for it."""
+    asked = {name: binding for name, binding in carried.names.items()
+             if carrier(carried.node, name) in frame.session.one_of}
+    if not asked.keys() <= carried.before_one_of.keys():
+        # what was found out before, about other names as well, holds no longer
+        carried.before_one_of = asked | carried.before_one_of
+        carried.not_one_of, carried.origins, carried.tokens = set(), {}, {}
+        for name, binding in carried.before_one_of.items():
+            carried.names[name] = map_cells(
+                binding, lambda cell: one_of_itself(frame, cell) or cell)
+        carried.known = _cells_before(before)
+
+
+def map_cells(binding, f: Callable):
+    """Return a binding with f(cell) for the arrays and lists in it; those in lists stay."""
+    if isinstance(binding, Cell):
+        return f(binding)
+    if isinstance(binding, (tuple, list)):
+        return like(binding, [map_cells(item, f) for item in binding])
+    if isinstance(binding, Maybe):
+        return Maybe(binding.is_set, map_cells(binding.content, f))
+    return binding
+
+
+def _cells_before(before: tuple) -> frozenset:
+    """Return the cells of the state before a loop."""
+    env, contents, seen = before
+    held = [*env.values(), *(tuple(x.values()) if isinstance(x, dict) else x
+                             for x in contents.values() if not isinstance(x, Value))]
+    left = [*contents, *seen, *(cell for binding in held for cell in held_cells(binding))]
+    found = set()
+    while left:
+        cell = left.pop()
+        if cell not in found:
+            found.add(cell)
+            left += [] if cell.base is None else [cell.base]
+            left += (cell.choice or ())[1:]
+    return frozenset(found)
+
+
+def _with_choices(frame: Frame, carried: LoopCarries, binding, end, name):
+    """Return the binding on entry with the arrays that `end` leaves the name bound to."""
+    if isinstance(binding, Maybe):
+        last = end.content if isinstance(end, Maybe) else end
+        if end is None or end is UNBOUND:
+            return binding
+        content = _with_choices(frame, carried, binding.content, last, name)
+        return binding if content is binding.content else Maybe(binding.is_set, content)
+    if isinstance(binding, (tuple, list)):
+        if type(binding) is not type(end) or len(binding) != len(end):
+            return binding
+        items = [_with_choices(frame, carried, a, b, name) for a, b in zip(binding, end)]
+        return binding if all(map(operator.is_, items, binding)) else like(binding, items)
+    if not (isinstance(binding, (OneOf, BlankArray)) or binding is UNBOUND):
+        return binding
+    if end is UNBOUND or binding is UNBOUND and not isinstance(end, Cell):
+        return binding
+    found = (one_of(frame, binding, end, carried.known, partial(placeholder, frame))
+             if isinstance(end, Cell) else None)
+    if found is None:
+        # perhaps because of what another name holds, which may be a choice as well
+        others = {carrier(carried.node, other) for other in carried.names} & carriers_of(
+            *(cell.family() for cell in frame.reachable_cells(end)))
+        if others <= frame.session.one_of:
+            carried.not_one_of.add(name)
+            carried.names[name] = carried.before_one_of[name]
+        frame.session.one_of |= others
+        raise RunAgain
+    return found
 
 
 def enter_binding(frame: Frame, binding, rest: list[Value], carried: LoopCarries, name: str):
@@ -170,8 +229,11 @@ def enter_binding(frame: Frame, binding, rest: list[Value], carried: LoopCarries
             if not binding.is_blank:
                 made.origins |= {binding}
             return made
-        case Part():
-            return binding.like([rest.pop(0) for _ in binding.operands])
+        case OneOf():
+            entered = binding.taken(frame, rest, carried.origins.get(name, frozenset()),
+                                    carrier(carried.node, name))
+            carried.entered[binding] = entered
+            return entered.cell
     if not _is_carried(binding):
         return binding
     if isinstance(binding, CarriedWord):
@@ -184,6 +246,7 @@ def enter_binding(frame: Frame, binding, rest: list[Value], carried: LoopCarries
     inside = frame.either(rest.pop(0), binding)
     if isinstance(inside, Cell):
         inside.doubtful = not is_shared(frame.heap.read(inside).type)  # a trip may leave a number
+        inside.carriers = frozenset((carrier(carried.node, name),))
         family = binding.family() if isinstance(binding, Cell) else frozenset()
         alone = name in carried.apart and carried.names.get(name) is binding
         inside.origins = frozenset() if alone else family | carried.origins.get(name, frozenset())
@@ -239,6 +302,8 @@ def leave(frame: Frame, carried: LoopCarries, before: tuple, entered: dict, ends
     for name, binding in carried.names.items():
         end = bound(frame, name)
         entry = with_maybes(frame, binding, end)
+        if name in carried.before_one_of and name not in carried.not_one_of:
+            entry = _with_choices(frame, carried, entry, end, name)
         if entry is not binding:
             carried.names[name] = entry
             raise RunAgain
@@ -398,12 +463,8 @@ def _yielded(frame: Frame, binding, end, carried: LoopCarries, name: str) -> lis
             y for key, item in start.items()
             for y in _yielded(frame, item, end.members[key], carried, name)
         ]
-    if isinstance(binding, Part):
-        if not binding.is_like(end):
-            carried.not_parts.add(name)
-            carried.names[name] = binding.cell
-            raise RunAgain
-        return list(end.index[1])
+    if isinstance(binding, OneOf):
+        return binding.yielded(frame, end, carried.entered[binding])
     if isinstance(binding, (tuple, list)):
         if end is UNBOUND:
             end = _unbound_like(binding)
@@ -625,30 +686,31 @@ def _find_apart(frame: Frame, carried: LoopCarries, before: tuple, live: frozens
 def _find_sharing(frame: Frame, carried: LoopCarries, before: tuple, entered: dict,
                   ends: dict) -> None:
     """Record which arrays of the next trip may share memory."""
+    chosen = {entered.cell for entered in carried.entered.values()}
     inner = {
         root
         for binding in entered.values()
         for cell in frame.reachable_cells(binding)
-        for root in cell.roots
+        for root in cell.roots if root not in before[1] or cell not in chosen
     }
     others = {
         root
         for name, cell in frame.reachable() if name not in carried.names for root in cell.roots
         if root in before[1]
-    }
+    } | {root for cell in chosen for root in cell.roots if root in before[1]}
     families = {name: _family(frame, end) for name, end in ends.items()}
     lists = {cell.root for _, cell in frame.reachable() if cell.root.held}
     more = False
     for name, family in families.items():
         shared = {cell for cell in family - inner if cell in others}
         if _share_among_them(frame, ends[name]):
-            shared.add(carried.tokens.setdefault(frozenset((name,)), Cell()))
+            shared.add(_token(carried, name))
         for other, its in families.items():
             if other != name and family & its:
-                shared.add(carried.tokens.setdefault(frozenset((name, other)), Cell()))
+                shared.add(_token(carried, name, other))
         for xs in lists:
             if xs.held & family:
-                token = carried.tokens.setdefault(frozenset((name, xs)), Cell())
+                token = _token(carried, name, xs)
                 shared.add(token)
                 xs.held |= {token}
         known = carried.origins.get(name, frozenset())
@@ -657,6 +719,12 @@ def _find_sharing(frame: Frame, carried: LoopCarries, before: tuple, entered: di
             more = True
     if more:
         raise RunAgain
+
+
+def _token(carried: LoopCarries, *names) -> Cell:
+    """Return the reason why the arrays of these names may share memory."""
+    return carried.tokens.setdefault(
+        frozenset(names), Cell(carriers=frozenset(carrier(carried.node, name) for name in names)))
 
 
 def _share_among_them(frame: Frame, binding) -> bool:
@@ -691,8 +759,9 @@ def binding_after(frame: Frame, binding, end, outputs: list[Value], carried: Loo
         made.origins = carried.origins.get(name, frozenset()).union(
             *(x.family() for x in (binding, end) if isinstance(x, Container) and not x.is_blank))
         return made
-    if isinstance(binding, Part):
-        return binding.like([outputs.pop(0) for _ in binding.operands])
+    if isinstance(binding, OneOf):
+        return binding.taken(frame, outputs, carried.origins.get(name, frozenset()),
+                             carrier(carried.node, name)).cell
     if not _is_carried(binding):
         return binding
     items = known_items(carried, binding)
@@ -708,6 +777,8 @@ def binding_after(frame: Frame, binding, end, outputs: list[Value], carried: Loo
     if name in (RETURNED, RAISED) and result.constant is not MISSING:
         return bool(result.constant)
     after = frame.either(result, binding, end)
+    if isinstance(after, Cell):
+        after.carriers = frozenset((carrier(carried.node, name),))
     if isinstance(after, Cell) and name in carried.parted and carried.names.get(name) is binding:
         after.origins = frozenset()
         return after
@@ -721,7 +792,8 @@ def binding_after(frame: Frame, binding, end, outputs: list[Value], carried: Loo
 
 def _is_carried(leaf) -> bool:
     """Whether a leaf is a run-time value, which a loop can carry."""
-    return leaf is UNBOUND or isinstance(leaf, (Value, Cell, BlankArray, CarriedWord, *NUMBERS))
+    return leaf is UNBOUND or isinstance(
+        leaf, (Value, Cell, BlankArray, OneOf, CarriedWord, *NUMBERS))
 
 
 def leaves(frame: Frame, binding, name: str = "") -> Iterator[tuple]:
@@ -730,9 +802,8 @@ def leaves(frame: Frame, binding, name: str = "") -> Iterator[tuple]:
         yield binding.is_set, f"has_{name}" if name else ""
         yield from leaves(frame, binding.content, name)
         return
-    if isinstance(binding, Part):
-        for operand in binding.operands:
-            yield operand, f"{name}_index" if name else ""
+    if isinstance(binding, OneOf):
+        yield from binding.leaves(name)
         return
     if isinstance(binding, Container) or isinstance(binding, tuple) and hasattr(binding, "_fields"):
         members = binding.members if isinstance(binding, Container) else binding._asdict()

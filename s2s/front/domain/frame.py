@@ -133,6 +133,8 @@ class Session:
     # places of captured values that must be known, as they decide what is refused
     flags: set = field(default_factory=set)
     outside: Outside = field(default_factory=Outside)  # what it writes to captured objects
+    # the names carried by loops that hold one of several arrays: front/control/one_of.py
+    one_of: set = field(default_factory=set)
 
 
 @dataclass(eq=False, repr=False)

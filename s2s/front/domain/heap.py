@@ -37,6 +37,8 @@ from .optional import Maybe, optional_error
 class SharedError(RankError):
     """A write whose effect on another name cannot be decided."""
 
+    carriers: frozenset = frozenset()  # the names that loops carry, as `Cell.carriers`, of the two
+
 
 @dataclass(eq=False)
 class Cell:
@@ -64,6 +66,8 @@ class Cell:
     held: frozenset = frozenset()  # of a list: cells that its items may share memory with
     # of a list: cells that two of its items may both share memory with
     alike: frozenset = frozenset()
+    # the loops, each with a name that it carries, that have bound it: front/control/one_of.py
+    carriers: frozenset = frozenset()
 
     @property
     def root(self) -> Cell:
@@ -146,6 +150,12 @@ def insider(container: Container) -> UnsupportedError | None:
     return UnsupportedError(
         f"a {name} is returned, or put into a list that grows at run time",
         current().line, "make a list of what is in it, e.g. sorted(s), list(q) or list(d.values())")
+
+
+def carriers_of(*families: Iterable[Cell | Container]) -> frozenset:
+    """Return the names, carried by loops, behind these cells."""
+    return frozenset().union(*(cell.carriers for family in families for cell in family
+                               if isinstance(cell, Cell)))
 
 
 def cells_in(binding) -> Iterator[Cell | Container]:
@@ -355,9 +365,12 @@ class Heap:
                         f"this writes into a {kind} that may or may not be the same as {name}",
                         current().line, "take a copy (`copy.copy(...)`) of one of the two first")
                 what = "an array" if isinstance(content, Value) else "a list"
-                raise SharedError(
+                error = SharedError(
                     f"this writes into {what} that may or may not share memory with {name}",
                     current().line, "take a copy (`.copy()`) of one of the two first")
+                error.carriers = carriers_of(family, *(own.family() | own.held
+                                                       for own in other.roots))
+                raise error
         self._store(cell, content, update or (lambda x: setitem(x, content, pattern=(...,))))
 
     def _store(self, cell: Cell, content: Value | tuple, update: Callable) -> None:

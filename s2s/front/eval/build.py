@@ -23,7 +23,7 @@ from ...ops.program.effects import has_effects
 from ..control.recursion import call_recursive
 from ..domain.checkpoint_calls import mark, outline
 from ..domain.frame import Frame, PathEnded, Session
-from ..domain.heap import cells_in
+from ..domain.heap import SharedError, cells_in
 from ..domain.optional import has_maybe
 from ..domain.outside import NeedsTracking, Outside, place_of
 from ..domain.result_aliases import identities, is_shared_inside
@@ -104,11 +104,12 @@ def _build(function: Callable, types: Sequence[Type]) -> BuiltFunction:
     keyed: set = set()
     tracked: dict = {}
     flags: set = set()
+    one_of: set = set()
     first = None
     while True:
         try:
             with collect_dependencies() as found:
-                return BuiltFunction(*_run(function, types, keyed, tracked, flags), found)
+                return BuiltFunction(*_run(function, types, keyed, tracked, flags, one_of), found)
         except NeedsTracking as asked:
             tracked[asked.place] = asked.getter, asked.name
         except RuntimeKeys as error:
@@ -117,13 +118,15 @@ def _build(function: Callable, types: Sequence[Type]) -> BuiltFunction:
             keyed.add(error.site)
         except S2SError as error:
             first = first or error
-            if flags.issuperset(error.flags):
+            carriers = error.carriers if isinstance(error, SharedError) else frozenset()
+            if flags.issuperset(error.flags) and one_of.issuperset(carriers):
                 raise first from None
             flags.update(error.flags)
+            one_of.update(carriers)
 
 
 def _run(
-    function: Callable, types: Sequence[Type], keyed: set, tracked: dict, flags: set
+    function: Callable, types: Sequence[Type], keyed: set, tracked: dict, flags: set, one_of: set
 ) -> tuple[Function, bool, bool, UnsupportedError | None, object]:
     target = target_of(function)
     plain = target.function
@@ -132,7 +135,7 @@ def _run(
     block = Block()
     session = Session(execute, callee_of, comprehension, lambda frame, source: BUILTINS[list]
                       (frame, None, source), block, apply, default_binding, attribute, demand,
-                      keyed=keyed, outside=Outside(tracked), flags=flags)
+                      keyed=keyed, outside=Outside(tracked), flags=flags, one_of=one_of)
     closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
     frame = Frame(definition.node, definition.body, definition.source, session, plain.__globals__,
                   closure)

@@ -23,10 +23,11 @@ from ..control.loop_carries import (
     LoopCarries,
     RunAgain,
     binding_after,
+    carrier,
     cell_after,
     enter_binding,
     enter_cell,
-    find_parts,
+    find_choices,
     is_supposed,
     label,
     leaf_value,
@@ -107,6 +108,8 @@ def _run_through(frame: Frame, node: gast.For, source: Iterable) -> None:
         except (CarriesFunction, RuntimeKeys, SharedError, UndecidedError, MixedMembers,
                 UnstableCarry) as error:
             indices = known_range(source.bounds)
+            if isinstance(error, SharedError) and not error.carriers <= frame.session.one_of:
+                raise  # there is something better to try: front/eval/build.py
             if indices is None or len(indices) > FOLLOWED_AT_MOST.get(type(error), UNROLL_AT_MOST):
                 raise
             if (isinstance(error, MixedMembers) and error.ranges
@@ -202,7 +205,8 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
     live = frame.liveness.heads[id(node)]
     targets = names_in(node.target) if source is not None else []
     before, kept, assumed = frame.snapshot(), frame.kept, frame.session.assumed
-    carried = LoopCarries(breaks=may_stop(loop.body), exposed=frame.liveness.exposed[id(node)])
+    carried = LoopCarries(node, breaks=may_stop(loop.body),
+                          exposed=frame.liveness.exposed[id(node)])
     carried.test_inside = (source is None
                            and any(isinstance(n, gast.NamedExpr) for n in inside(loop.test)))
     if carried.test_inside:
@@ -248,8 +252,11 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
                 carried.renewed = {}
                 before = frame.snapshot()
             continue
-        except SharedError:
-            if not suppose_more(carried):
+        except SharedError as error:
+            one_of, own = frame.session.one_of, {carrier(node, name) for name in carried.names}
+            asked = error.carriers & own - one_of
+            one_of |= asked
+            if not asked and not suppose_more(carried):
                 raise
             before = start
             for cell, held in carried.held_before.items():  # the findings of a failed attempt
@@ -279,7 +286,7 @@ def _attempt(frame: Frame, loop: Loop, carried: LoopCarries, live: frozenset) ->
         carried.names.setdefault(OUT if carried.test_inside or loop.tests_itself else STOP, False)
     before = frame.snapshot()
     outer_kept = frame.kept
-    find_parts(carried)
+    find_choices(frame, carried, before)
     inits, names = _initial_values(frame, carried)
     carried.before = before[1]
     carried.held = {cell: (cell.held, cell.alike) for cell in before[1]}

@@ -1,0 +1,277 @@
+"""Carry, from trip to trip, which of a few arrays a name is bound to.
+
+    cur = p                              which_cur = 0
+    for i in range(n):                   for i in range(n):
+        cur[0] += x[i]                       if which_cur == 0: p[0] += x[i], else q[0] += x[i]
+        cur = q if i % 2 == 0 else p         which_cur = 1 if i % 2 == 0 else 0
+
+A member is an array or a view that exists before the loop; a part of one, `state[i]`, whose index
+is carried as well; or an array that trips make, and that nothing else leads to at the end of a
+trip: that one's content is carried.  Inside the loop, and after it, the name is bound to a cell
+that has a choice, by the carried number: which cells share memory is known exactly, so nothing is
+refused, and what is written through the name is written to the member.
+
+Considered: to carry such numbers for all names that trips bind to other arrays.  Most of these are
+never written into, and their content alone is carried, which is shorter and as right; so a name is
+carried like this once a write has been refused for what it may share memory with (build, in
+front/eval/build.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ...ir.builder import current
+from ...ir.graph import MISSING, OPERATORS, Value, walk
+from ...ir.types import Array
+from ...ops.core.control import if_
+from ...ops.core.record import value
+from ..domain.frame import Frame
+from ..domain.heap import Cell
+from ..values.subscript import part_of
+
+MOST_MEMBERS = 8
+
+
+@dataclass(frozen=True)
+class Member:
+    """One of the arrays: `base`, or base[pattern][pattern]..., or one that trips make."""
+
+    base: Cell | None  # None for arrays that trips make
+    patterns: tuple = ()
+    # the index operands of all patterns, None for those that are carried
+    operands: tuple[Value | None, ...] = ()
+
+    @property
+    def carried(self) -> list[int]:
+        """The positions of the operands that are carried."""
+        return [k for k, x in enumerate(self.operands) if x is None]
+
+    def is_like(self, other: Member) -> bool:
+        """Test whether both are the same but for operands."""
+        return self.base is other.base and self.patterns == other.patterns
+
+    def joined(self, other: Member) -> Member:
+        """Return the member that is either of two that are alike."""
+        return replace(self, operands=tuple(a if a is not None and b is not None and _is_same(a, b)
+                                            else None
+                                            for a, b in zip(self.operands, other.operands)))
+
+    def cell(self, operands: Sequence[Value]) -> Cell:
+        """Return the cell at these carried operands; not of an array that trips make."""
+        rest, cell = iter(operands), self.base
+        given = iter(next(rest) if x is None else x for x in self.operands)
+        for pattern in self.patterns:
+            cell = part_of(cell, pattern, [next(given) for _ in range(_count(pattern))])
+        return cell
+
+
+@dataclass(frozen=True, eq=False)
+class OneOf:
+    """The binding on entry of a name that each trip binds to one of some members."""
+
+    start: object  # what it is bound to: a cell, a placeholder, or UNBOUND
+    members: tuple[Member, ...]
+    blank: object = None  # what stands for the array of trips on entry
+
+    @property
+    def made(self) -> int | None:
+        """The position of the member that trips make."""
+        return next((k for k, m in enumerate(self.members) if m.base is None), None)
+
+    def leaves(self, name: str) -> Iterator[tuple]:
+        """Yield what is carried, on entry, each with its name in generated code."""
+        chosen, indices = 0, [[0] * len(m.carried) for m in self.members]
+        if isinstance(self.start, Cell):
+            member, operands = _decomposed(self.start)
+            chosen = next(k for k, m in enumerate(self.members) if m.is_like(member))
+            indices[chosen] = [operands[k] for k in self.members[chosen].carried]
+        if len(self.members) > 1:
+            yield chosen, f"which_{name}" if name else ""
+        for operands in indices:
+            for x in operands:
+                yield x, f"{name}_index" if name else ""
+        if self.made is not None:
+            yield self.blank, name
+
+    def taken(self, frame: Frame, rest: list[Value], origins: frozenset,
+              carrier: tuple) -> Entered:
+        """Return the state that the next parameters, or results of the loop, stand for."""
+        tag = rest.pop(0) if len(self.members) > 1 else value(0)
+        indices = [[rest.pop(0) for _ in m.carried] for m in self.members]
+        made = None if self.made is None else frame.heap.new(rest.pop(0), origins)
+        if made is not None:
+            made.carriers = frozenset((carrier,))
+        cells = [made if m.base is None else m.cell(operands)
+                 for m, operands in zip(self.members, indices)]
+        cell = cells[-1]
+        for k in range(len(cells) - 2, -1, -1):
+            cell = Cell(choice=(OPERATORS["equal"](tag, value(k)), cells[k], cell))
+        return Entered(self, cell, tag, indices, made)
+
+    def yielded(self, frame: Frame, end, entered: Entered) -> list[Value]:
+        """Return the Values at the end of a trip that leaves the name bound to `end`."""
+        state = entered.state(frame)
+        if isinstance(end, Cell):
+            state = self._state(frame, end, entered, state)
+        return state[0 if len(self.members) > 1 else 1:]
+
+    def _state(self, frame: Frame, end: Cell, entered: Entered, before: list[Value]) -> list[Value]:
+        """Return the number of the member, the carried operands, and the content of the array that
+        trips make, where the name is bound to `end`; `before` is that of the trip's start.
+        """
+        if end is entered.cell:
+            return before
+        member, operands = _decomposed(end)
+        chosen = _position(self.members, member)
+        if chosen is None and (arms := _arms(end)):
+            condition = member.base.choice[0]
+            states = [self._state(frame, arm, entered, before) for arm in arms]
+            differ = [k for k, (a, b) in enumerate(zip(*states)) if not _is_same(a, b)]
+            if differ:
+                first, second = ([state[k] for k in differ] for state in states)
+                chosen = if_(condition, lambda: first, lambda: second, [x.name for x in first])
+                for k, x in zip(differ, chosen):
+                    states[0][k] = x
+            return states[0]
+        after = list(before)
+        if chosen is None:
+            after[0], after[-1] = value(self.made), frame.heap.read(end)
+            return after
+        after[0] = value(chosen)
+        first = 1 + sum(len(m.carried) for m in self.members[:chosen])
+        for k, position in enumerate(self.members[chosen].carried):
+            after[first + k] = operands[position]
+        return after
+
+
+@dataclass(frozen=True)
+class Entered:
+    """A name that is one of some members, at the start of a trip or after the loop."""
+
+    binding: OneOf
+    cell: Cell
+    tag: Value
+    indices: list[list[Value]]
+    made: Cell | None
+
+    def state(self, frame: Frame) -> list[Value]:
+        """Return what is carried, as Values, with the number of the member in any case."""
+        return [self.tag, *(x for operands in self.indices for x in operands),
+                *(() if self.made is None else (frame.heap.read(self.made),))]
+
+
+def one_of_itself(frame: Frame, cell: Cell) -> OneOf | None:
+    """Return the binding on entry of a name that every trip may leave as it is; None if `cell` is
+    no array.
+    """
+    if not _is_array(frame, cell):
+        return None
+    member, operands = _decomposed(cell)
+    return OneOf(cell, (replace(member, operands=tuple(operands)),))
+
+
+def one_of(frame: Frame, binding, end: Cell, known: set, blank: Callable) -> OneOf | None:
+    """Return the binding on entry of a name, a OneOf or what stands for nothing, that a trip leaves
+    bound to `end`; None if it is no choice of arrays.  `known` are the cells that existed before
+    the loop, `blank` returns a placeholder for an array.
+    """
+    if not isinstance(binding, OneOf):
+        binding = OneOf(binding, ())
+    start, members = binding.start, list(binding.members)
+    inside = {y for op in walk(current().block) for y in op.outputs} | set(current().block.params)
+    made = None
+    for cell in _ends(end, known):
+        member, operands = _decomposed(cell)
+        if member.base not in known:
+            if not _is_array(frame, cell) or _is_shared(frame, cell, end):
+                return None
+            if not any(m.base is None for m in members):
+                members.append(Member(None))
+            made = cell
+            continue
+        member = replace(member, operands=tuple(None if x in inside and x.constant is MISSING
+                                                else x for x in operands))
+        k = _position(members, member)
+        if k is None:
+            members.append(member)
+        else:
+            members[k] = members[k].joined(member)
+        if not _is_array(frame, cell):
+            return None
+    if len(members) > MOST_MEMBERS:
+        return None
+    if tuple(members) == binding.members:
+        return binding
+    at_first = binding.blank
+    if at_first is None and made is not None:
+        at_first = (start if isinstance(start, Cell) and _is_alike(frame, start, made)
+                    else blank(made))
+    return OneOf(start, tuple(members), at_first)
+
+
+def _position(members: Sequence[Member], member: Member) -> int | None:
+    return next((k for k, m in enumerate(members) if m.base is not None and m.is_like(member)),
+                None)
+
+
+def _decomposed(cell: Cell) -> tuple[Member, list[Value]]:
+    """Return a cell as a part, by indices, of another cell that is none; and its operands."""
+    patterns, operands = [], []
+    while cell.index is not None:
+        patterns.insert(0, cell.index[0])
+        operands[:0] = cell.index[1]
+        cell = cell.base
+    return Member(cell, tuple(patterns), (None,) * len(operands)), operands
+
+
+def _ends(cell: Cell, known: set) -> Iterator[Cell]:
+    """Yield the cells that `cell` may be: itself, or those of its choice, or parts of these."""
+    arms = () if _decomposed(cell)[0].base in known else _arms(cell)
+    for arm in arms:
+        yield from _ends(arm, known)
+    if not arms:
+        yield cell
+
+
+def _arms(cell: Cell) -> list[Cell]:
+    """Return the two cells of which `cell` is one, decided by the choice of what it is a part of.
+    """
+    member, operands = _decomposed(cell)
+    return [Member(arm, member.patterns, member.operands).cell(operands)
+            for arm in (member.base.choice or ())[1:]]
+
+
+def _is_array(frame: Frame, cell: Cell) -> bool:
+    return not cell.doubtful and not cell.flat and isinstance(frame.heap.type_of(cell), Array)
+
+
+def _is_alike(frame: Frame, a: Cell, b: Cell) -> bool:
+    first, second = (frame.heap.type_of(cell) for cell in (a, b))
+    return first.dtype == second.dtype and first.rank == second.rank
+
+
+def _is_shared(frame: Frame, cell: Cell, end: Cell) -> bool:
+    """Test whether anything but the binding `end` of one name leads to an array made in a trip."""
+    own = cell.family()
+    if own & frame.session.given or cell.root.choice is not None:
+        return True
+    once = 0
+    for _, other in frame.reachable(True):
+        if other is end:
+            once += 1
+        elif any(own & (root.family() | root.held) for root in other.roots):
+            return True
+    return once > 1
+
+
+def _is_same(a: Value, b: Value) -> bool:
+    return a is b or (a.constant is not MISSING and b.constant is not MISSING
+                      and type(a.constant) is type(b.constant) and a.constant == b.constant)
+
+
+def _count(pattern) -> int:
+    """Return how many operands a pattern has."""
+    return sum(1 if entry == "i" else entry.count("x") for entry in pattern
+               if isinstance(entry, str))
