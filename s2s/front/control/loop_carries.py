@@ -143,16 +143,24 @@ def carrier(node: gast.AST, name: str | Slot | Cell) -> tuple:
 
 def find_choices(frame: Frame, carried: LoopCarries, before: tuple) -> None:
     """Carry the names that may share memory as choices of arrays, once a write has asked for it."""
-    asked = {name: binding for name, binding in carried.names.items()
-             if carrier(carried.node, name) in frame.session.one_of}
-    if not asked.keys() <= carried.before_one_of.keys():
-        # what was found out before, about other names as well, holds no longer
-        carried.before_one_of = asked | carried.before_one_of
-        carried.not_one_of, carried.origins, carried.tokens = set(), {}, {}
-        for name, binding in carried.before_one_of.items():
-            carried.names[name] = map_cells(
-                binding, lambda cell: one_of_itself(frame, cell) or cell)
-        carried.known = _cells_before(before)
+    if not asks_choices(frame, carried):
+        return
+    # what was found out before, about other names as well, holds no longer
+    carried.not_one_of, carried.origins, carried.tokens = set(), {}, {}
+    carried.before_one_of = _asked(frame, carried) | carried.before_one_of
+    for name, binding in carried.before_one_of.items():
+        carried.names[name] = map_cells(binding, lambda cell: one_of_itself(frame, cell) or cell)
+    carried.known = _cells_before(before)
+
+
+def asks_choices(frame: Frame, carried: LoopCarries) -> bool:
+    """Test whether a write has asked for names that are not carried as choices of arrays yet."""
+    return not _asked(frame, carried).keys() <= carried.before_one_of.keys()
+
+
+def _asked(frame: Frame, carried: LoopCarries) -> dict:
+    return {name: binding for name, binding in carried.names.items()
+            if carrier(carried.node, name) in frame.session.one_of}
 
 
 def map_cells(binding, f: Callable):
@@ -202,9 +210,8 @@ def _with_choices(frame: Frame, carried: LoopCarries, binding, end, name):
     found = (one_of(frame, binding, end, carried.known, partial(placeholder, frame))
              if isinstance(end, Cell) else None)
     if found is None:
-        # perhaps because of what another name holds, which may be a choice as well
-        others = {carrier(carried.node, other) for other in carried.names} & carriers_of(
-            *(cell.family() for cell in frame.reachable_cells(end)))
+        # perhaps because of what another name holds, here or in an inner loop
+        others = carriers_of(*(cell.family() for cell in frame.reachable_cells(end)))
         if others <= frame.session.one_of:
             carried.not_one_of.add(name)
             carried.names[name] = carried.before_one_of[name]

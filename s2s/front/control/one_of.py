@@ -19,7 +19,7 @@ front/eval/build.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ...ir.builder import current
@@ -40,8 +40,9 @@ class Member:
 
     base: Cell | None  # None for arrays that trips make
     patterns: tuple = ()
-    # the index operands of all patterns, None for those that are carried
-    operands: tuple[Value | None, ...] = ()
+    # the index operands of all patterns: constants, Values from before the loop, and None for those
+    # that are carried
+    operands: tuple[object, ...] = ()
 
     @property
     def carried(self) -> list[int]:
@@ -54,14 +55,18 @@ class Member:
 
     def joined(self, other: Member) -> Member:
         """Return the member that is either of two that are alike."""
-        return replace(self, operands=tuple(a if a is not None and b is not None and _is_same(a, b)
-                                            else None
+        return replace(self, operands=tuple(a if type(a) is type(b) and a == b else None
                                             for a, b in zip(self.operands, other.operands)))
+
+    def at(self, operands: Sequence[Value], inside: Collection[Value] = ()) -> Member:
+        """Return the member with these operands, of which those computed `inside` are carried."""
+        return replace(self, operands=tuple(x.constant if x.constant is not MISSING
+                                            else None if x in inside else x for x in operands))
 
     def cell(self, operands: Sequence[Value]) -> Cell:
         """Return the cell at these carried operands; not of an array that trips make."""
         rest, cell = iter(operands), self.base
-        given = iter(next(rest) if x is None else x for x in self.operands)
+        given = iter(next(rest) if x is None else value(x) for x in self.operands)
         for pattern in self.patterns:
             cell = part_of(cell, pattern, [next(given) for _ in range(_count(pattern))])
         return cell
@@ -169,7 +174,7 @@ def one_of_itself(frame: Frame, cell: Cell) -> OneOf | None:
     if not _is_array(frame, cell):
         return None
     member, operands = _decomposed(cell)
-    return OneOf(cell, (replace(member, operands=tuple(operands)),))
+    return OneOf(cell, (member.at(operands),))
 
 
 def one_of(frame: Frame, binding, end: Cell, known: set, blank: Callable) -> OneOf | None:
@@ -191,8 +196,7 @@ def one_of(frame: Frame, binding, end: Cell, known: set, blank: Callable) -> One
                 members.append(Member(None))
             made = cell
             continue
-        member = replace(member, operands=tuple(None if x in inside and x.constant is MISSING
-                                                else x for x in operands))
+        member = member.at(operands, inside)
         k = _position(members, member)
         if k is None:
             members.append(member)

@@ -107,6 +107,7 @@ def _build(function: Callable, types: Sequence[Type]) -> BuiltFunction:
     one_of: set = set()
     first = None
     while True:
+        asked = len(one_of)
         try:
             with collect_dependencies() as found:
                 return BuiltFunction(*_run(function, types, keyed, tracked, flags, one_of), found)
@@ -118,11 +119,11 @@ def _build(function: Callable, types: Sequence[Type]) -> BuiltFunction:
             keyed.add(error.site)
         except S2SError as error:
             first = first or error
-            carriers = error.carriers if isinstance(error, SharedError) else frozenset()
-            if flags.issuperset(error.flags) and one_of.issuperset(carriers):
+            if isinstance(error, SharedError):
+                one_of |= error.carriers
+            if flags.issuperset(error.flags) and len(one_of) == asked:
                 raise first from None
             flags.update(error.flags)
-            one_of.update(carriers)
 
 
 def _run(

@@ -22,6 +22,7 @@ from ..control.join import branch, clear_flags, unless_left
 from ..control.loop_carries import (
     LoopCarries,
     RunAgain,
+    asks_choices,
     binding_after,
     carrier,
     cell_after,
@@ -253,10 +254,8 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
                 before = frame.snapshot()
             continue
         except SharedError as error:
-            one_of, own = frame.session.one_of, {carrier(node, name) for name in carried.names}
-            asked = error.carriers & own - one_of
-            one_of |= asked
-            if not asked and not suppose_more(carried):
+            frame.session.one_of |= error.carriers & {carrier(node, name) for name in carried.names}
+            if not (asks_choices(frame, carried) or suppose_more(carried)):
                 raise
             before = start
             for cell, held in carried.held_before.items():  # the findings of a failed attempt
