@@ -642,9 +642,8 @@ def held_cells(binding) -> Iterator[Cell]:
     match binding:
         case tuple() | list():
             for item in binding:
-                if not isinstance(item, Cell):
-                    yield from (cell for cell in held_cells(item)
-                                if not isinstance(item, (tuple, list)))
+                if not isinstance(item, (Cell, Container, tuple, list)):
+                    yield from held_cells(item)
         case FunctionValue():
             for held in binding.held():
                 yield from held_cells(held)

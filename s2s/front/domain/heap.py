@@ -25,12 +25,13 @@ from ...errors import RankError, UnsupportedError
 from ...ir.builder import Builder, current
 from ...ir.graph import Block, Value
 from ...ir.treedef import Form, form_of, list_form
-from ...ir.types import Array, List, Type, Unknown
+from ...ir.types import Array, List, Static, Tuple, Type, Unknown
 from ...library.containers import Deque, Set
 from ...ops.arrays.index import setitem
-from ...ops.core.control import if_, packed
+from ...ops.core.control import if_, packed, tape_push
 from ...ops.core.record import value
-from ...ops.program.list_ops import new_list
+from ...ops.program.list_ops import list_join, new_list
+from .item_places import Place
 from .optional import Maybe, optional_error
 
 
@@ -106,21 +107,27 @@ class Container:
     initial: dict = field(default_factory=dict)  # its members at its creation
     site: object = None  # where in the program a dict was created
     is_blank: bool = False  # a placeholder: nothing is bound to it yet
+    # where it lies in a run-time list, which then has its members; `initial` has the cells of those
+    # that have been read
+    place: Place | None = None
+    carriers: frozenset = frozenset()  # as of cells
 
-    root = property(lambda self: self)
-    roots = property(lambda self: (self,))
-    bases = property(lambda self: [self])
+    root = property(lambda self: self if self.place is None else self.place.xs.root)
+    roots = property(lambda self: (self,) if self.place is None else self.place.xs.roots)
+    bases = property(lambda self: [self, *(() if self.place is None else self.place.xs.bases)])
     base, index, choice, made, doubtful, getter = None, None, None, None, False, None
 
     def family(self) -> frozenset:
         """The containers that may be the same object, itself included."""
-        return self.origins | {self}
+        return self.origins | {self} if self.place is None else self.place.xs.family()
 
     @property
     def members(self) -> dict:
         """The current members: keys or names of attributes, and bindings.  Never mutated: see
         Heap.store.
         """
+        if self.place is not None:
+            return self.heap.members_in_place(self)
         return self.heap.contents.get(self, self.initial)
 
     @property
@@ -154,8 +161,7 @@ def insider(container: Container) -> UnsupportedError | None:
 
 def carriers_of(*families: Iterable[Cell | Container]) -> frozenset:
     """Return the names, carried by loops, behind these cells."""
-    return frozenset().union(*(cell.carriers for family in families for cell in family
-                               if isinstance(cell, Cell)))
+    return frozenset().union(*(cell.carriers for family in families for cell in family))
 
 
 def cells_in(binding) -> Iterator[Cell | Container]:
@@ -175,7 +181,7 @@ def _held(container: Container, seen: set) -> Iterator[Cell | Container]:
         return
     seen.add(container)
     yield container
-    for member in container.members.values():
+    for member in () if container.place is not None else container.members.values():
         for cell in [member] if isinstance(member, Container) else cells_in(member):
             if isinstance(cell, Container):
                 yield from _held(cell, seen)
@@ -219,6 +225,33 @@ class Heap:
         self.seen[cell] = (self.read(base), content)
         return cell
 
+    def in_place(self, place: Place, content: Value, known=None):
+        """The binding of what lies at `place`, of this content; `known` is what it was before."""
+        if not isinstance(content.type, Tuple):
+            if isinstance(content.type, Static):
+                return content.type.value
+            if known is not None or not is_shared(content.type):
+                return content if known is None else known
+            return self.new_view(place.xs, content, place.read, place.written)
+        form = content.type.form
+        if form is None or form.kind == "namedtuple":
+            members = [self.in_place(inner, y) for inner, y in place.members(content)]
+            return tuple(members) if form is None else form.cls._make(members)
+        return known or Container(self, form.cls, form.factory, place=place,
+                                  initial=dict.fromkeys(form.keys))
+
+    def members_in_place(self, container: Container) -> dict:
+        """The members of a container that lies in a run-time list."""
+        place = container.place
+        base = self.read(place.xs)
+        if container not in self.seen or self.seen[container][0] is not base:
+            parts = zip(container.initial.items(), place.members(place.read(base)))
+            members = {key: self.in_place(inner, y, known) for (key, known), (inner, y) in parts}
+            container.initial.update((key, x) for key, x in members.items()
+                                     if isinstance(x, (Cell, Container)))
+            self.seen[container] = base, members
+        return self.seen[container][1]
+
     def choose(self, condition: Value, a: Cell, b: Cell, content: Value) -> Cell:
         """A cell for `a if condition else b`, with current Value `content`."""
         cell = Cell(choice=(condition, a, b))
@@ -239,6 +272,8 @@ class Heap:
 
     def read(self, cell: Cell) -> Value:
         """The current Value of `cell`."""
+        if isinstance(cell, Container) and cell.place is not None:
+            return cell.place.read(self.read(cell.place.xs))
         if cell.choice is not None:
             if not self.is_current(cell):
                 self.seen[cell] = (self._state(cell), self._read_chosen(cell))
@@ -354,27 +389,45 @@ class Heap:
                 family, alike = (frozenset(own for own in cells if self.is_list(own))
                                  for cells in (family, alike))
             for name, other in reachable:
+                if through is root and not self._stays(root, content, other):
+                    raise SharedError(
+                        f"this changes the order of a list of which {name} is an item",
+                        current().line, f"take a copy (`copy.copy({name})`) of the item first")
                 unsure = any(own is not root and family & (own.origins | {own} | own.held)
                              for own in other.roots)
                 unsure = unsure or (root in other.roots
                                     and any(c.doubtful and c not in named for c in other.bases))
                 if not unsure and not alike:
                     continue
-                if isinstance(root, Container):
-                    raise SharedError(
-                        f"this writes into a {kind} that may or may not be the same as {name}",
-                        current().line, "take a copy (`copy.copy(...)`) of one of the two first")
-                what = "an array" if isinstance(content, Value) else "a list"
+                what = ("an array" if isinstance(content, Value) else
+                        "a list" if not isinstance(root, Container) else f"a {kind}")
+                ways = ("share memory with", ".copy()") if not isinstance(root, Container) else (
+                    "be the same as", "copy.copy(...)")
                 error = SharedError(
-                    f"this writes into {what} that may or may not share memory with {name}",
-                    current().line, "take a copy (`.copy()`) of one of the two first")
+                    f"this writes into {what} that may or may not {ways[0]} {name}",
+                    current().line, f"take a copy (`{ways[1]}`) of one of the two first")
                 error.carriers = carriers_of(family, *(own.family() | own.held
-                                                       for own in other.roots))
+                                                       for own in (*other.roots, other)))
                 raise error
         self._store(cell, content, update or (lambda x: setitem(x, content, pattern=(...,))))
 
+    def _stays(self, root: Cell, content: Value | tuple, other: Cell | Container) -> bool:
+        """Whether `other`, if it is an item of the run-time list `root`, is the same item of its
+        new content.
+        """
+        place = other.place if isinstance(other, Container) else getattr(
+            other.view, "__self__", None)
+        if not isinstance(place, Place) or root not in other.roots or not isinstance(
+            content, Value) or content.op is None:
+            return True
+        grows = content.op.record in (tape_push, list_join) and (
+            content.op.inputs[0] is self.read(root))
+        return grows and place.is_fixed
+
     def _store(self, cell: Cell, content: Value | tuple, update: Callable) -> None:
-        if cell.choice is not None:
+        if isinstance(cell, Container) and cell.place is not None:
+            self._store_in_place(cell, content)
+        elif cell.choice is not None:
             self._store_chosen(cell, update)
         elif cell.base is None:
             self.contents[cell] = content
@@ -383,6 +436,23 @@ class Heap:
         else:
             self._store(cell.base, cell.write_back(self.read(cell.base), content), update)
             self.seen[cell] = (self.read(cell.base), content)
+
+    def _store_in_place(self, container: Container, members: dict) -> None:
+        """Set the members of a container that lies in a run-time list."""
+        place, before = container.place, container.members
+        if list(members) != list(before):
+            raise UnsupportedError(
+                f"an attribute or a key that the other items of the list do not have: "
+                f"{', '.join(map(str, members.keys() ^ before.keys()))}",
+                current().line, "give it to all of them, before they are put into the list")
+        for key, binding in members.items():
+            for cell in cells_in(binding) if binding is not before[key] else ():
+                place.xs.root.alike |= cell.family() & place.xs.root.held
+                place.xs.root.held |= cell.family() | cell.root.held
+        new = packed([self.list_value((binding,), whole=False) for binding in members.values()],
+                     container.form_with(members))
+        content = place.written(self.read(place.xs), new)
+        self._store(place.xs, content, lambda x: content)
 
     def _store_chosen(self, cell: Cell, update: Callable) -> None:
         """Write into whichever of the two arrays the condition chooses."""

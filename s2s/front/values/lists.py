@@ -14,7 +14,7 @@ import gast
 
 from ...errors import S2SError, TypeMismatchError
 from ...ir.builder import current
-from ...ir.graph import OPERATORS, Value
+from ...ir.graph import MISSING, OPERATORS, Value
 from ...ir.types import UNDEFINED, Array, List, Scalar, Tuple, Unknown
 from ...ops.core.control import tape_len, tape_pop, tape_push
 from ...ops.core.define_elementwise import is_none
@@ -23,6 +23,7 @@ from ...ops.program import list_ops as ops
 from ..domain.frame import ExceptionObject, Frame
 from ..domain.functions import CarriesFunction, FunctionValue, MixedMembers
 from ..domain.heap import Cell, cells_in, is_shared
+from ..domain.item_places import Place, has_places
 from .exceptions import guard
 from .messages import raise_
 
@@ -124,7 +125,30 @@ def take_item(frame: Frame, xs: Cell, key):
         _outside(frame)
         raise TypeMismatchError("an item of a list into which nothing is put",
                                 current().line, "append to it first")
-    return binding_of_item(frame, xs, ops.list_get(content, i))
+    y = ops.list_get(content, i)
+    site = item_site()
+    if site in frame.session.one_of and holds_shared(y.type) and has_places(y.type):
+        return frame.heap.in_place(Place(xs, i, _counts_from_start(frame, i)), y)
+    binding = binding_of_item(frame, xs, y)
+    for cell in cells_in(binding):
+        cell.carriers |= {site}
+    return binding
+
+
+def item_site() -> tuple:
+    """Return what stands for the current line, as one that reads an item of a list, in all runs of
+    the program.
+    """
+    line = current().line
+    return "item", line.source.filename, line.number
+
+
+def _counts_from_start(frame: Frame, i: Value) -> bool:
+    """Whether an index is certainly not negative."""
+    if i.constant is not MISSING:
+        return i.constant >= 0
+    lo, _, step = map(value, frame.session.counters.get(i, (-1, 0, 0)))
+    return MISSING not in (lo.constant, step.constant) and lo.constant >= 0 < step.constant
 
 
 def raise_if_counted(frame: Frame, items: tuple, key) -> None:
