@@ -38,8 +38,6 @@ from .optional import Maybe, optional_error
 class SharedError(RankError):
     """A write whose effect on another name cannot be decided."""
 
-    carriers: frozenset = frozenset()  # the names that loops carry, as `Cell.carriers`, of the two
-
 
 @dataclass(eq=False)
 class Cell:
@@ -86,6 +84,12 @@ class Cell:
         if root.choice is None:
             return (root,)
         return tuple(dict.fromkeys(cell for arm in root.choice[1:] for cell in arm.roots))
+
+    def hold(self, cells: frozenset) -> None:
+        """Note that the items of this list may share memory with these."""
+        root = self.root
+        root.alike |= cells & (root.held | {root})
+        root.held |= cells
 
     def family(self) -> frozenset:
         """The cells that may share memory with it, itself included."""
@@ -164,6 +168,14 @@ def carriers_of(*families: Iterable[Cell | Container]) -> frozenset:
     return frozenset().union(*(cell.carriers for family in families for cell in family))
 
 
+def place_of_view(cell: Cell) -> Place | None:
+    """Return where the array or list lies in a run-time list, of which it is a view; None if it is
+    no such view.
+    """
+    place = getattr(cell.view, "__self__", None)
+    return place if isinstance(place, Place) else None
+
+
 def cells_in(binding) -> Iterator[Cell | Container]:
     """The cells and containers that a binding holds, nested ones included."""
     match binding:
@@ -232,7 +244,7 @@ class Heap:
                 return content.type.value
             if known is not None or not is_shared(content.type):
                 return content if known is None else known
-            return self.new_view(place.xs, content, place.read, place.written)
+            return self.new_view(place.xs, content, place.read, place.written, reads=(place.index,))
         form = content.type.form
         if form is None or form.kind == "namedtuple":
             members = [self.in_place(inner, y) for inner, y in place.members(content)]
@@ -415,10 +427,9 @@ class Heap:
         """Whether `other`, if it is an item of the run-time list `root`, is the same item of its
         new content.
         """
-        place = other.place if isinstance(other, Container) else getattr(
-            other.view, "__self__", None)
-        if not isinstance(place, Place) or root not in other.roots or not isinstance(
-            content, Value) or content.op is None:
+        place = other.place if isinstance(other, Container) else place_of_view(other)
+        if (place is None or root not in other.roots or not isinstance(content, Value)
+            or content.op is None):
             return True
         grows = content.op.record in (tape_push, list_join) and (
             content.op.inputs[0] is self.read(root))
@@ -447,8 +458,7 @@ class Heap:
                 current().line, "give it to all of them, before they are put into the list")
         for key, binding in members.items():
             for cell in cells_in(binding) if binding is not before[key] else ():
-                place.xs.root.alike |= cell.family() & place.xs.root.held
-                place.xs.root.held |= cell.family() | cell.root.held
+                place.xs.hold(cell.family() | cell.root.held)
         new = packed([self.list_value((binding,), whole=False) for binding in members.values()],
                      container.form_with(members))
         content = place.written(self.read(place.xs), new)

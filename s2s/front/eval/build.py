@@ -23,7 +23,7 @@ from ...ops.program.effects import has_effects
 from ..control.recursion import call_recursive
 from ..domain.checkpoint_calls import mark, outline
 from ..domain.frame import Frame, PathEnded, Session
-from ..domain.heap import SharedError, cells_in
+from ..domain.heap import cells_in
 from ..domain.optional import has_maybe
 from ..domain.outside import NeedsTracking, Outside, place_of
 from ..domain.result_aliases import identities, is_shared_inside
@@ -119,8 +119,7 @@ def _build(function: Callable, types: Sequence[Type]) -> BuiltFunction:
             keyed.add(error.site)
         except S2SError as error:
             first = first or error
-            if isinstance(error, SharedError):
-                one_of |= error.carriers
+            one_of |= error.carriers
             if flags.issuperset(error.flags) and len(one_of) == asked:
                 raise first from None
             flags.update(error.flags)

@@ -88,7 +88,7 @@ def run_for(frame: Frame, node: gast.For) -> None:
              if isinstance(binding, OneShotIterator) and binding.is_early else None)
     frame.env[_holder(node)] = source.held
     outer = frame.session.run_over
-    frame.session.run_over = [*outer, *(x.root for x in source.held if is_list(frame, x))]
+    frame.session.run_over = [*outer, *(x for x in source.held if is_list(frame, x))]
     try:
         _run_through(frame, node, source)
     finally:

@@ -22,7 +22,7 @@ from ...ops.program.list_ops import list_stack
 from ..control.join import NUMBERS, branch
 from ..domain.frame import Frame, Object, Text
 from ..domain.functions import FunctionValue
-from ..domain.heap import Cell, Container, cells_in
+from ..domain.heap import Cell, Container, carriers_of, cells_in
 from ..domain.optional import Maybe, has_maybe, is_given, is_none, optional_error, resolve_optional
 from ..values.dicts import key_in
 from ..values.lists import contains, is_list, join_lists, new_list, repeat_list
@@ -206,7 +206,9 @@ def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
     a, b = demand(frame, a), demand(frame, b)
     if isinstance(op, (gast.Is, gast.IsNot)):
         same = _is(frame, a, b, node)
-        return same if isinstance(op, gast.Is) else not same
+        if isinstance(op, gast.Is):
+            return same
+        return not same if isinstance(same, bool) else negation(same)
     a, b = frame.contents_of(a), frame.contents_of(b)
     if isinstance(op, (gast.In, gast.NotIn)):
         inside = _is_in(frame, a, b, node)
@@ -320,12 +322,14 @@ def _order_tuples(frame: Frame, op: gast.AST, a: tuple, b: tuple, node: gast.AST
                   lambda: compare(frame, op, a[0], b[0], node), frame.live | frame.pending)
 
 
-def _is(frame: Frame, a, b, node: gast.AST) -> bool:
+def _is(frame: Frame, a, b, node: gast.AST) -> bool | Value:
     if isinstance(a, Container) or isinstance(b, Container):
         same = is_same(a, b)
         if same is None:
-            raise frame.refuse("`is` between objects that a branch or loop has chosen", node,
-                               "compare what they hold")
+            error = frame.refuse("`is` between objects that a branch or loop has chosen", node,
+                                 "compare what they hold")
+            error.carriers = carriers_of(a.family(), b.family())
+            raise error
         return same
     if isinstance(a, Cell) and isinstance(b, Cell):
         if a is b:

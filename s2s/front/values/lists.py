@@ -22,7 +22,7 @@ from ...ops.core.record import RECORDS, value
 from ...ops.program import list_ops as ops
 from ..domain.frame import ExceptionObject, Frame
 from ..domain.functions import CarriesFunction, FunctionValue, MixedMembers
-from ..domain.heap import Cell, cells_in, is_shared
+from ..domain.heap import Cell, cells_in, is_shared, place_of_view
 from ..domain.item_places import Place, has_places
 from .exceptions import guard
 from .messages import raise_
@@ -81,22 +81,16 @@ def list_value(frame: Frame, items) -> Value:
 def share(frame: Frame, xs: Cell, items) -> None:
     """Record that an item put into the list `xs` shares memory with what it holds."""
     for cell in frame.reachable_cells(tuple(items)):
-        hold(xs, cell.family() | cell.root.held)
-
-
-def hold(xs: Cell, cells: frozenset) -> None:
-    """Record that the items of `xs` may share memory with these."""
-    xs.root.alike |= cells & xs.root.held
-    xs.root.held |= cells
+        xs.hold(cell.family() | cell.root.held)
 
 
 def hold_items(frame: Frame, xs: Cell, ys: Cell) -> None:
     """Record that `xs` holds the items of the run-time list `ys`, too, or rows of an array."""
     if isinstance(type := frame.heap.read(ys).type, Array):
-        return hold(xs, ys.family() | ys.root.held) if type.rank > 1 else None
+        return xs.hold(ys.family() | ys.root.held) if type.rank > 1 else None
     if holds_shared(frame.heap.read(ys).type.item):
         ys.root.held |= {Cell()}
-    hold(xs, ys.root.held)
+    xs.hold(ys.root.held)
     xs.root.alike |= ys.root.alike
 
 
@@ -126,13 +120,9 @@ def take_item(frame: Frame, xs: Cell, key):
         raise TypeMismatchError("an item of a list into which nothing is put",
                                 current().line, "append to it first")
     y = ops.list_get(content, i)
-    site = item_site()
-    if site in frame.session.one_of and holds_shared(y.type) and has_places(y.type):
+    if item_site() in frame.session.one_of and holds_shared(y.type) and has_places(y.type):
         return frame.heap.in_place(Place(xs, i, _counts_from_start(frame, i)), y)
-    binding = binding_of_item(frame, xs, y)
-    for cell in cells_in(binding):
-        cell.carriers |= {site}
-    return binding
+    return binding_of_item(frame, xs, y)
 
 
 def item_site() -> tuple:
@@ -208,14 +198,36 @@ def _conditional_item(i: Value, items: tuple) -> Cell:
 def binding_of_item(frame: Frame, xs: Cell, y: Value):
     """The binding of an item that is, or was, in a run-time list."""
     binding = frame.wrap(y)
-    # perhaps an array of rank 0
-    if isinstance(binding, Value) and isinstance(y.type, Scalar) and xs.root.held:
+    if (isinstance(binding, Value) and isinstance(y.type, Scalar)
+        and any(map(_may_have_no_axes, xs.root.held))):
         binding = frame.heap.new(y)
         binding.doubtful = True
+    site = item_site()
     for cell in cells_in(binding):
         cell.origins |= xs.root.held
+        cell.carriers |= {site}
         xs.root.held |= {cell}
     return binding
+
+
+def binding_of_popped(frame: Frame, xs: Cell, y: Value):
+    """The binding of an item that is in the run-time list no more."""
+    if item_site() not in frame.session.one_of or xs.root.alike:
+        return binding_of_item(frame, xs, y)
+    # what it shares with others, which something leads to, but not with the items that are left
+    found = {own for _, other in frame.reachable(True) for root in other.roots
+             if root is not xs.root for own in root.origins | {root} | root.held}
+    binding = frame.wrap(y)
+    for cell in cells_in(binding):
+        cell.origins |= xs.root.held & found
+    return binding
+
+
+def _may_have_no_axes(cell) -> bool:
+    """Whether a cell may be an array of rank 0, which is typed as a number."""
+    made = cell.made
+    return isinstance(cell, Cell) and not (isinstance(made, tuple) or isinstance(
+        made, Value) and isinstance(made.type, (Array, List)))
 
 
 def place_in(frame: Frame, xs: Cell, key):
@@ -390,8 +402,16 @@ def holds_shared(type) -> bool:
 RESIZING = {"append", "extend", "insert", "pop", "remove", "clear"}
 
 
+def _may_be_one(a: Cell, b: Cell) -> bool:
+    """Whether two lists may be the same list: of two parts of one list, those at the same place."""
+    if a.root is not b.root or (a.base is None) is not (b.base is None):
+        return False
+    places = place_of_view(a), place_of_view(b)
+    return None in places or places[0].xs is not places[1].xs or places[0].path == places[1].path
+
+
 def _not_run_over(frame: Frame, xs: Cell, node: gast.AST | None) -> None:
-    if xs.root in frame.session.run_over:
+    if any(_may_be_one(xs, other) for other in frame.session.run_over):
         raise frame.refuse("a list that changes its length while a loop runs over it", node,
                            "loop over a copy, xs[:], or say `while k < len(xs)`")
 
@@ -515,7 +535,7 @@ def _pop(frame: Frame, xs: Cell, items, i=None):
     last = i is None or frame.is_static(i) and frame.static(i, "this index") == -1
     rest, popped = tape_pop(content) if last else ops.list_pop_at(content, index_of(frame, i))
     frame.write(xs, rest)
-    return binding_of_item(frame, xs, popped)
+    return binding_of_popped(frame, xs, popped)
 
 
 def _copy(frame: Frame, xs: Cell, items) -> Cell:
@@ -608,7 +628,7 @@ def repeat_in_place(frame: Frame, xs: Cell, repeated: Cell, node: gast.AST) -> N
     """`xs *= count`, given `xs * count`."""
     _not_run_over(frame, xs, node)
     put_in_order(frame, xs, repeated)
-    hold(xs, repeated.root.held)
+    xs.hold(repeated.root.held)
 
 
 def is_text(x) -> bool:

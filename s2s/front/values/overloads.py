@@ -9,6 +9,7 @@ import dataclasses
 
 import gast
 
+from ...ir.graph import OPERATORS, Value
 from ...ops.core.record import RECORDS
 from ..domain.frame import Frame, Object
 from ..domain.functions import Method
@@ -80,10 +81,15 @@ def memberwise_operands(name: str, a, b):
     return NOTHING
 
 
-def is_same(a, b) -> bool | None:
+def is_same(a, b) -> bool | Value | None:
     """Whether two containers are identical; None if unknown."""
     if a is b:
         return True
+    places = getattr(a, "place", None), getattr(b, "place", None)
+    if (None not in places and places[0].xs is places[1].xs and not places[0].xs.root.alike
+        and all(place.is_fixed for place in places)):
+        return (places[0].path == places[1].path
+                and OPERATORS["equal"](places[0].index, places[1].index))
     if isinstance(a, Container) and isinstance(b, Container):
         return None if a.family() & b.family() else False
     return False if isinstance(a, (Container, Cell)) or isinstance(b, (Container, Cell)) else None

@@ -45,6 +45,7 @@ from ...ops.core.control import (
 )
 from ...ops.core.record import dtype_of, value
 from ...ops.core.shape import NARROW, length
+from ...ops.program.list_ops import list_of
 from .adjoint import Adjoint
 from .shape_only_reads import replace_shape_only_reads, sliced
 from .tape import Region, cut, known_trips, operands, unstable_values
@@ -800,6 +801,8 @@ def zero_of_type(type: Type) -> Value:
         case Tuple(items):
             return packed([empty((0,) * len(x.dims), x.dtype) if isinstance(x, Array)
                            else zero_of_type(x) for x in items], type.form)
+        case List(item):
+            return emit(list_of, item=item)
         case Static(known):
             return value(known)
     return value({"bool": False}.get(type.dtype, 0 if "int" in type.dtype else 0.0))
