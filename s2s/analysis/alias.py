@@ -134,9 +134,10 @@ class Memory:
 
     def _copy(self, site: Site, value: Value) -> Roots:
         """Return the roots of a copy of `value`: a copied list holds the same items."""
-        if not _is_list(value.type):
-            return frozenset({(site, False)})
-        roots = self.of(value)
+        own = frozenset() if _is_list(value.type) else frozenset({(site, False)})
+        if not depth_of(value.type):
+            return own
+        roots = self.of(value) | own
         for depth in range(1, depth_of(value.type) + 1):
             roots = _items(roots, depth) | {((site, "list", depth), False)}
         return roots
@@ -298,7 +299,11 @@ class Memory:
 
 
 def depth_of(type: Type) -> int:
-    """Return the nesting depth of a list type: 2 for a list of lists of numbers."""
+    """Return the nesting depth of a list type: 2 for a list of lists of numbers, or of tuples in
+    which such lists are.
+    """
+    if isinstance(type, Tuple):
+        return max(map(depth_of, type.items), default=0)
     return 1 + depth_of(type.item) if isinstance(type, List) else 0
 
 

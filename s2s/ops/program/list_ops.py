@@ -219,7 +219,18 @@ def _fold_set(xs: Value, v: Value, *indices: Value):
 
 def _vjp_set(bar, y, xs, v, *indices):
     v_bar = list_get(bar, *indices)  # read before being overwritten
-    return list_set(bar, zeros_of(v), *indices), v_bar, *(None for _ in indices)
+    old = v if _is_as_long(_type_at(xs.type, indices), v.type) else list_get(xs, *indices)
+    return list_set(bar, zeros_of(old), *indices), v_bar, *(None for _ in indices)
+
+
+def _is_as_long(a: Type, b: Type) -> bool:
+    """Whether all arrays and lists of two types are known to have the same lengths."""
+    match a, b:
+        case Tuple(), Tuple():
+            return all(map(_is_as_long, a.items, b.items))
+        case Array(), Array():
+            return a.dims == b.dims
+    return isinstance(a, (Scalar, Static)) and isinstance(b, (Scalar, Static))
 
 
 list_set = define(
