@@ -25,6 +25,7 @@ from weakref import WeakKeyDictionary
 from ..ir.graph import Block, Function, Op, Value, free_values, walk
 from ..ir.types import Array, List, Tape, Tuple, Type, Unknown
 from ..ops.arrays.index_pattern import is_advanced
+from ..ops.core.copy import copy_record
 from ..ops.program.list_ops import list_add, list_set
 from ..ops.program.recursive_callee import Recursive, recursive_callees
 from .alias_in_trip import layers
@@ -274,15 +275,18 @@ class Memory:
         for k in views:
             if k < len(op.inputs):
                 roots |= self.entering(op, k)
+        depth = depth_of(output.type)
+        if op.record is copy_record and depth:
+            return self._copy(output, op.inputs[0])
         if (op.record.writes is None and op.name != "call" and not op.record.structural
-                and (_is_list(output.type) or has_lists(op))):
+                and (depth or has_lists(op))):
             deepest = max(depth_of(x.type) for x in (*op.inputs, output))
             part = op.name == "list_get"
-            for depth in range(depth_of(output.type) + part or 1, deepest + 1):
-                roots = _items(roots, depth)
-            if _is_list(output.type) and not part:
-                own = range(depth_of(output.type) if views else 1, depth_of(output.type) + 1)
-                roots |= {((output, "list", depth), False) for depth in own}
+            for inner in range(depth + part or 1, deepest + 1):
+                roots = _items(roots, inner)
+            if depth and not part:
+                own = range(depth if views else 1, depth + 1)
+                roots |= {((output, "list", inner), False) for inner in own}
             return roots if views else roots | {(output, False)}
         if (op.record.writes is not None and _is_list(op.inputs[0].type)
                 and output is not op.outputs[0]):
