@@ -77,10 +77,17 @@ def _merge(block: Block, reads: Counter, counters: dict[Value, Op]) -> None:
                 at = block.ops.index(op)
                 block.ops[at:at] = builder.block.ops
                 op.inputs[1] = total
-        substitute(block, {earlier.output: earlier.inputs[0]})
+        _skip(earlier, block, reads)
         block.ops.remove(earlier)
     for op in list(block.ops):
         _drop_if_unchanged(op, block, counters)
+
+
+def _skip(write: Op, block: Block, reads: Counter) -> None:
+    """Let all who read the array after `write` read it as it was before."""
+    before, after = write.inputs[0], write.output
+    substitute(block, {after: before})
+    reads[before] += reads[after] - 1  # `write` itself reads it no more
 
 
 def _start_with(op: Op, block: Block, position: dict[Op, int], reads: Counter) -> None:
@@ -107,7 +114,7 @@ def _start_with(op: Op, block: Block, position: dict[Op, int], reads: Counter) -
     if moved is None:
         return
     before.inputs[1] = op.inputs[1]
-    substitute(block, {op.output: op.inputs[0]})
+    _skip(op, block, reads)
     rest = [other for other in block.ops[start:] if other is not op and other not in moved]
     block.ops[start:] = [*(other for other in block.ops[start:] if other in moved), before, *rest]
     block.ops.remove(before)  # at its position, which is earlier

@@ -64,7 +64,17 @@ def seen_in_between(u, k, steps):
     return total + u[3]
 
 
-@pytest.mark.parametrize("f", [heat, in_place, rows, stepped, one_row_of_many, seen_in_between])
+def summed_in_between(u, k, steps):
+    """The adjoint of a window is one write less, and then u_bar is read by a sum, and written."""
+    for _ in range(steps):
+        u = u.copy()
+        u[:] += k * np.sin(u[0])
+        u[1:3] += np.sin(u[0])
+    return np.sum(u * np.cos(u))
+
+
+@pytest.mark.parametrize("f", [heat, in_place, rows, stepped, one_row_of_many, seen_in_between,
+                               summed_in_between])
 @pytest.mark.parametrize("steps", [0, 1, 4])
 def test_slices_are_right(f, steps):
     judge(f, X, 0.21, steps, wrt=(0, 1))
