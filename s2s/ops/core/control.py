@@ -652,6 +652,12 @@ def _infer_container(*items: Value, form: Form | None = None) -> Type:
 
 def container_syntax(*items: ast.expr, form: Form | None = None) -> ast.expr:
     """The display or call that builds the container of these members."""
+    made = _display(items, form)
+    made.members = items  # for `member_syntax`
+    return made
+
+
+def _display(items: Sequence[ast.expr], form: Form | None) -> ast.expr:
     match form and form.kind:
         case None:
             return ast.Tuple(list(items), ast.Load())
@@ -681,7 +687,11 @@ def _class_name(cls) -> ast.Name:
 
 
 def member_syntax(container: ast.expr, form: Form | None, index: int) -> ast.expr:
-    """The expression that reads member `index` of a container."""
+    """The expression that reads member `index` of a container, or is it, where the expression of
+    the container shows it.
+    """
+    if hasattr(container, "members"):
+        return container.members[index]
     if form is not None and form.kind in ("namedtuple", "attributes"):
         return ast.Attribute(container, form.keys[index], ast.Load())
     return ast.Subscript(container, ast.Constant(index if form is None else form.keys[index]),

@@ -217,10 +217,27 @@ def _fold_set(xs: Value, v: Value, *indices: Value):
     return list_set(xs, new, *indices, *rest)
 
 
+MOST_READ = 50  # values that one is computed from are looked at
+
+
 def _vjp_set(bar, y, xs, v, *indices):
     v_bar = list_get(bar, *indices)  # read before being overwritten
-    old = v if _is_as_long(_type_at(xs.type, indices), v.type) else list_get(xs, *indices)
+    old = v if _is_as_long(_type_at(xs.type, indices), v.type) else _read_for(v, xs, indices)
     return list_set(bar, zeros_of(old), *indices), v_bar, *(None for _ in indices)
+
+
+def _read_for(v: Value, xs: Value, indices: tuple) -> Value:
+    """The item of `xs` that is replaced by `v`; that from which `v` is computed, where there is
+    one, as a tape of it is shorter than one of the whole list.
+    """
+    left = [v]
+    for x in left:
+        if x.op is not None and x.op.record is list_get and (
+                x.op.inputs[0] is xs and tuple(x.op.inputs[1:]) == indices):
+            return x
+        if x.op is not None and len(left) < MOST_READ:
+            left += x.op.inputs
+    return list_get(xs, *indices)
 
 
 def _is_as_long(a: Type, b: Type) -> bool:
