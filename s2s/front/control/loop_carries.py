@@ -10,6 +10,7 @@ was bound before, the type of a value that the first trip does not read) is reco
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -310,7 +311,11 @@ def leave(frame: Frame, carried: LoopCarries, before: tuple, entered: dict, ends
         end = bound(frame, name)
         entry = with_maybes(frame, binding, end)
         if name in carried.before_one_of and name not in carried.not_one_of:
+            place = frame.live, frame.pending
+            # what the next trip reads, and what comes after the loop
+            frame.live, frame.pending = live | frame.liveness.always, frozenset()
             entry = _with_choices(frame, carried, entry, end, name)
+            frame.live, frame.pending = place
         if entry is not binding:
             carried.names[name] = entry
             raise RunAgain
@@ -683,8 +688,10 @@ def _find_apart(frame: Frame, carried: LoopCarries, before: tuple, live: frozens
         cell: held
         for cell, (held, _) in carried.held_before.items()
     }, now))
-    carried.parted = frozenset(name for name, pair in pairs.items()
-                               if all(isinstance(x, Cell) for x in pair) and pair in found)
+    arrays = {name: pair for name, pair in pairs.items() if all(isinstance(x, Cell) for x in pair)}
+    named = Counter(arrays.values())  # of two names for one array, none is apart
+    carried.parted = frozenset(name for name, pair in arrays.items()
+                               if named[pair] == 1 and pair in found)
     if not carried.apart <= carried.parted:
         carried.apart &= carried.parted
         raise RunAgain

@@ -262,7 +262,7 @@ def _is_shared(frame: Frame, cell: Cell, end: Cell) -> bool:
     if own & frame.session.given or cell.root.choice is not None:
         return True
     once = 0
-    for _, other in frame.reachable(True):
+    for _, other in frame.reachable():
         if other is end:
             once += 1
         elif any(own & (root.family() | root.held) for root in other.roots):

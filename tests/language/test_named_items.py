@@ -1,0 +1,308 @@
+"""Items of lists that are made at run time, with names of their own, written through: an item is a
+place of its list (s2s/front/domain/item_places.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from judge import judge
+
+import s2s
+from s2s.errors import S2SError
+
+X = np.array([0.5, 0.7, -0.3])
+PROGRAMS = []
+
+
+def program(f):
+    PROGRAMS.append(f)
+    return f
+
+
+@dataclass
+class Body:
+    x: np.ndarray
+    v: np.ndarray
+    m: float
+
+    def kick(self, force, dt):
+        self.v += force * dt / self.m
+
+    def drift(self, dt):
+        self.x = self.x + dt * self.v
+
+
+def bodies_of(d):
+    bodies = []
+    for i in range(len(d)):
+        bodies.append(Body(np.array([d[i], i * 1.0]), np.zeros(2), 1.0 + d[i] ** 2))
+    return bodies
+
+
+@program
+def bodies(d):
+    bs = bodies_of(d)
+    for _ in range(3):
+        for a in bs:
+            for b in bs:
+                if a is not b:
+                    a.kick(b.x - a.x, 0.1)
+        for a in bs:
+            a.drift(0.1)
+    return sum([np.sum(b.x**2) + b.m * np.sum(b.v**2) for b in bs])
+
+
+@program
+def bodies_by_index(d):
+    bs = bodies_of(d)
+    for i in range(len(bs)):
+        for j in range(len(bs)):
+            if i != j:
+                bs[i].kick(bs[j].x - bs[i].x, 0.1)
+    bs[-1].x[0] *= d[1]
+    return sum([np.sum(b.v * b.x) for b in bs])
+
+
+@program
+def links(d):
+    chain = []
+    for i in range(len(d)):
+        chain.append(SimpleNamespace(p=np.zeros(2) + i, q=d[i]))
+    for i in range(len(d)):
+        chain[i].p[0] += d[i] * 2
+        chain[i].q *= 1.0 + d[0]
+    return sum([c.p[0] ** 2 * c.q for c in chain])
+
+
+@program
+def rows_of_a_list(d):
+    n = len(d)
+    grid = [[0.0] * n for _ in range(n)]
+    for i in range(n):
+        row, above = grid[i], grid[i - 1]
+        for j in range(n):
+            row[j] = d[i] * d[j] + above[j - 1]
+    return sum([sum(row) ** 2 for row in grid])
+
+
+@program
+def arrays(d):
+    xs = [d * i for i in range(len(d))]
+    for x in xs:
+        x[0] *= d[1]
+    r = xs[1]
+    r[1:] += 1.0
+    xs[2] += r
+    return sum([np.sum(x**2) for x in xs])
+
+
+@program
+def pairs(d):
+    ps = []
+    for i in range(len(d)):
+        ps.append((d * i, d[i]))
+    for p in ps:
+        a, b = p
+        a[0] += b
+    return sum([np.sum(a**2) * b for a, b in ps])
+
+
+@program
+def dicts(d):
+    ds = []
+    for i in range(len(d)):
+        ds.append({"p": np.zeros(2) + d[i], "v": d[i]})
+    for e in ds:
+        e["p"][0] += e["v"]
+        e["v"] += 1
+    return sum([e["p"][0] * e["v"] for e in ds])
+
+
+@program
+def objects_in_objects(d):
+    xs = []
+    for i in range(len(d)):
+        xs.append(SimpleNamespace(a=SimpleNamespace(u=d[i], w=np.ones(2)), b=(d[i], np.zeros(2))))
+    for x in xs:
+        x.a.u = x.a.u * 2
+        x.a.w[0] += x.a.u
+        x.b[1][1] = x.a.u
+    return sum([x.a.u * x.a.w[0] + np.sum(x.b[1]) for x in xs])
+
+
+@program
+def neighbours(d):
+    nodes = []
+    for i in range(4):
+        nodes.append(SimpleNamespace(v=d[i % 3], nb=[(i + 1) % 4, (i + 2) % 4]))
+    for _ in range(3):
+        for node in nodes:
+            for k in node.nb:
+                node.v = node.v + 0.1 * nodes[k].v
+    return sum([node.v**2 for node in nodes])
+
+
+@program
+def histories(d):
+    xs = []
+    for i in range(len(d)):
+        xs.append(SimpleNamespace(v=d[i], past=[d[i]]))
+    for k in range(4):
+        for x in xs:
+            x.v = x.v * (1.0 + 0.1 * x.past[-1])
+            if x.v > 0.4 * k:
+                x.past.append(x.v)
+    return sum([x.v * sum([p**2 for p in x.past]) for x in xs])
+
+
+@program
+def the_least(d):
+    xs = []
+    for i in range(len(d)):
+        xs.append(SimpleNamespace(p=d * i, q=d[i]))
+    k = 0
+    for i in range(len(xs)):
+        if xs[i].q < xs[k].q:
+            k = i
+    least = xs[k]
+    least.p[0] += d[1]
+    least.q *= 2
+    return sum([np.sum(x.p * d) + x.q for x in xs])
+
+
+@program
+def grown_while_an_item_has_a_name(d):
+    xs = [d * i for i in range(len(d))]
+    r = xs[1]
+    xs.append(d * d)
+    r[0] = d[2] * 3
+    return sum([np.sum(x * d) for x in xs])
+
+
+@program
+def taken_out(d):
+    stack = []
+    for i in range(len(d)):
+        stack.append([d[i], 1.0])
+    total = 0.0
+    while stack:
+        a = stack.pop()
+        a[0] *= 2
+        if a[1] > 0.3:
+            stack.append([a[0], a[1] * 0.5])
+        total += a[0] * a[1]
+    return total
+
+
+@program
+def put_back(d):
+    xs = [(d[1], [d[2]]) for _ in range(len(d))]
+    if len(xs) > 2:
+        x = xs.pop()
+        x[1][0] = d[0]
+        xs.append(x)
+    return sum([x[1][0] ** 2 * x[0] for x in xs])
+
+
+@program
+def items_that_grow(d):
+    xs = [[d[0], 1.0] for _ in range(len(d))]
+    for i in range(len(xs)):
+        xs[i].append(d[i])
+    for x in xs:
+        x.append(0.3 * x[-1])
+    return sum([sum([a**2 for a in x]) for x in xs])
+
+
+@program
+def items_that_shrink(d):
+    xs = [d * i for i in range(1, 4)]
+    for i in range(len(xs)):
+        xs[i] = xs[i][:1] * d[2]
+    return sum([np.sum(x * d[0]) for x in xs])
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_programs(f):
+    judge(f, X)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_programs_compiled(f):
+    judge(f, X, compiled=True, second=False)
+
+
+def an_item_is_removed(d):
+    xs = [d * i for i in range(len(d))]
+    r = xs[1]
+    xs.pop(0)
+    r[0] = d[2]
+    return np.sum(xs[0])
+
+
+def an_item_from_the_end(d):
+    xs = [d * i for i in range(len(d))]
+    r = xs[-1]
+    xs.append(d * d)
+    r[0] = d[2]
+    return np.sum(xs[-2])
+
+
+def an_item_is_replaced(d):
+    xs = [d * i for i in range(len(d))]
+    r = xs[1]
+    xs[1] = d * 5
+    r[0] = d[2]
+    return np.sum(xs[1])
+
+
+def one_object_twice(d):
+    xs, x = [], SimpleNamespace(v=d * 1.0)
+    for _ in range(len(d)):
+        xs.append(x)
+    xs[0].v[0] += d[1]
+    return np.sum(xs[1].v)
+
+
+def one_array_in_two_objects(d):
+    xs, a = [], d * 2
+    for i in range(len(d)):
+        xs.append(SimpleNamespace(v=a, w=d[i]))
+    xs[1].v[0] += d[1]
+    return np.sum(xs[0].v)
+
+
+def one_item_stored_in_another(d):
+    xs = []
+    for i in range(len(d)):
+        xs.append(SimpleNamespace(p=d * i))
+    a, b = xs[0], xs[1]
+    a.p = b.p
+    a.p[0] += d[0]
+    return np.sum(xs[1].p)
+
+
+@pytest.mark.parametrize("f", [an_item_is_removed, an_item_from_the_end, an_item_is_replaced,
+                               one_object_twice, one_array_in_two_objects,
+                               one_item_stored_in_another])
+def test_what_has_no_place_of_its_own_is_refused(f):
+    with pytest.raises(S2SError, match="may or may not"):
+        s2s.grad(f)(X)
+
+
+def test_two_names_of_the_array_that_a_loop_leaves():
+    """Neither had an alias, by an analysis that saw one array where two names hold it."""
+    def f(x, n):
+        c = d = x * 1.0
+        for _ in range(n):
+            c = d = c * 0.5
+        d[1] += x[0]
+        return np.sum(c) + np.sum(d * x)
+
+    with pytest.raises(S2SError, match="may or may not share memory with c"):
+        s2s.grad(f)(X, 3)

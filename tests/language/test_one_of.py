@@ -1,0 +1,235 @@
+"""Names that hold one of several arrays, as a run decides, and are written through: which of them
+share memory is known exactly (s2s/front/control/one_of.py).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from judge import judge
+
+import s2s
+from s2s.errors import S2SError
+
+X = np.array([0.5, 0.7, -0.3])
+PROGRAMS = []
+
+
+def program(f):
+    PROGRAMS.append(f)
+    return f
+
+
+@program
+def exchanged(x, n):
+    p, q = x.copy(), 2 * x
+    cur = p
+    for i in range(10 * n):
+        cur[0] += 0.1 * x[1]
+        cur = q if i % 2 == 0 else p
+    return np.sum(p) + np.sum(q * q)
+
+
+@program
+def written_after_the_loop(x, n):
+    a, b = x * x, x + 1.0
+    best = a
+    for i in range(n):
+        if x[i] < 0:
+            best = b
+    best[0] = x[1] * 3
+    return np.sum(a * x) + np.sum(b * b)
+
+
+@program
+def one_of_three(x, n):
+    u, v, w = x.copy(), x * x, x + 2
+    cur, k = u, 0
+    while k < n + 2:
+        cur[k % 3] *= x[1]
+        if k == 1:
+            cur = v
+        elif k == 3:
+            cur = w
+        k += 1
+    return np.sum(u) + np.sum(v * v) + np.sum(w)
+
+
+@program
+def no_trip(x, n):
+    a, b = x * 1.0, x * x
+    s = a
+    for _ in range(n - 3):
+        s = b
+    s[1] = x[0] ** 2
+    return np.sum(a) + np.sum(b * x)
+
+
+@program
+def names_that_change_places(x, n):
+    a, b = x * 1.0, x * 2.0
+    keep = a
+    for _ in range(n + 1):
+        a[0] += b[1]
+        a, b = b, a
+    return np.sum(a * x) + np.sum(keep)
+
+
+@program
+def changed_by_a_helper(x, n):
+    def step(a, b):
+        a[0] += b[1] * x[2]
+        return b, a
+
+    a, b = x * 1.0, x * 2.0
+    first = a
+    for _ in range(n):
+        a, b = step(a, b)
+    return np.sum(a * x) + np.sum(first * b)
+
+
+@program
+def rows_of_the_trip(x, n):
+    g = np.outer(x, x)
+    r = g[0]
+    for k in range(n):
+        r[1] *= 2.0
+        r = g[:, k]
+    r[0] += x[0]
+    return np.sum(g * x)
+
+
+@program
+def rows_of_two_matrices(x, n):
+    g = np.outer(x, x)
+    h = g * 2
+    r = g[0]
+    for k in range(n):
+        r[1] *= 2.0
+        r = h[k] if k % 2 else g[k]
+    r[0] += x[0]
+    return np.sum(g * x) + np.sum(h * h)
+
+
+@program
+def new_or_old(x, n):
+    a = x * 1.0
+    z = a
+    for _ in range(n - 2):
+        z = np.sin(z) * a
+        a = a + z
+    z[0] += x[1]
+    return np.sum(z) + np.sum(a * x)
+
+
+@program
+def the_better_of_new_ones(x, n):
+    keep = x * 1.0
+    best, least = keep, np.sum(keep**2)
+    for i in range(n):
+        trial = 0.9 * best + 0.1 * x[i]
+        loss = np.sum(trial**2)
+        if loss < least:
+            best, least = trial, loss
+    best[0] *= x[2]
+    return np.sum(best) * least + np.sum(keep * x)
+
+
+@program
+def nothing_at_first(x, n):
+    a, best = x * 1.0, None
+    for i in range(n):
+        if x[i] > 0.6:
+            best = a
+    if best is not None:
+        best[0] += x[1]
+    return np.sum(a * a)
+
+
+@program
+def bound_in_an_inner_loop(x, n):
+    p, q = x + 2.0, x * 1.0
+    c = p
+    for i in range(n):
+        q[0] *= x[i]
+        for _ in range(n - 1):
+            c = q
+    c[:] *= x[2]
+    return np.sum(p) + np.sum(q * x) + np.sum(c)
+
+
+@program
+def a_part_of_what_is_chosen(x, n):
+    p, q = x + 2.0, x * x
+    cur, part = p, q
+    for i in range(n):
+        part[0] += 0.5 * x[0]
+        cur = q if i % 2 else p
+        part = cur[1:]
+    return np.sum(p * x) + np.sum(q)
+
+
+@program
+def states_of_layers(w, n):
+    """The LSTM of ADBench, as people write it."""
+    state, total = np.full((n + 1, 3), 0.1), 0.0
+    for t in range(5):
+        x = np.array([0.1, 0.2, 0.3]) * t
+        for i in range(0, len(state), 2):
+            state[i + 1] = state[i + 1] * w[0] + np.tanh(x * w[1])
+            state[i] = np.tanh(state[i + 1] * w[2])
+            x = state[i]
+        total += np.sum(x**2)
+    return total
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_programs(f):
+    judge(f, X, 3)
+    judge(f, X, 3 if f is states_of_layers else 1, second=False)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_programs_compiled(f):
+    judge(f, X, 3, compiled=True, second=False)
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_lanes(f):
+    lanes = np.stack([X, X[::-1], 2 * X])
+    found = s2s.vmap(s2s.grad(f), in_axes=(0, None))(lanes, 3)
+    right = [s2s.grad(f)(x, 3) for x in lanes]  # which test_programs judges
+    np.testing.assert_allclose(found, right, rtol=1e-12)
+
+
+def test_the_text_names_the_choice():
+    source = s2s.grad(exchanged).lower(X, 3).source
+    assert "which_cur = 0\n" in source
+    assert "which_cur = 1 if i % 2 == 0 else 0\n" in source
+
+
+def test_a_loop_of_few_trips_is_a_loop():
+    def few(x):
+        p, q = x * 1.0, x * x
+        cur = p
+        for i in range(6):
+            cur[0] += x[1]
+            cur = q if i % 2 == 0 else p
+        return np.sum(p * x) + np.sum(q)
+
+    judge(few, X)
+    assert "for i in range(6)" in s2s.grad(few).lower(X).source
+
+
+def test_arrays_made_in_trips_that_two_names_share_are_refused():
+    def shared(x, n):
+        c = d = x * 1.0
+        for _ in range(n):
+            c = d = c * 0.5
+            c[0] += x[1]
+        d[1] += x[0]
+        return np.sum(c) + np.sum(d)
+
+    with pytest.raises(S2SError, match="may or may not share memory"):
+        s2s.grad(shared)(X, 3)
