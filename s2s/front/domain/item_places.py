@@ -21,22 +21,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ...ir.graph import Value
 from ...ir.types import Static, Tuple
 from ...ops.core.control import item, packed
 from ...ops.program.list_ops import list_get, list_set
 
-if TYPE_CHECKING:
-    from .heap import Cell
-
 
 @dataclass(frozen=True)
 class Place:
     """A part of the item `index` of the run-time list `xs`; `path` are positions in tuples."""
 
-    xs: Cell
+    xs: Any  # its cell
     index: Value
     is_fixed: bool  # whether it is the same item when the list has grown: not counted from the end
     path: tuple[int, ...] = ()
