@@ -22,11 +22,11 @@ Note [Near and far]
 A divided difference loses digits if its gap is small. Then it is the mean of the slopes at both
 ends, with a second-order correction; at the crossover 1e-12 of relative error is left (in double
 precision), and 1e-10 in second order. The result does not depend on the scale of the matrix: gaps
-are compared with the values beside them.
+are compared with the largest value, since that decides how exact zeros are.
 
 They are also compared with the scale on which f varies, which may be far smaller: sin(1e5 w), a
-step at a Fermi energy. There, the correction is not small beside the slopes. If f has a corner
-between two values, its slopes differ by what f'' does not account for.
+step at a Fermi energy, a root near 0. There, the correction is not small beside the slopes. If f
+has a corner between two values, its slopes differ by what f'' does not account for.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from ..core import elementwise as ew
 from ..core.chain_rule import like_operand
 from ..core.record import define, dtype_of, its_operand, value
 from ..core.shape import length
-from .coinciding_values import zero_if_rounding
+from .coinciding_values import rounding_record, zero_if_rounding
 from .solve import completed, onto_triangle
 
 t = matrix_transposed
@@ -93,7 +93,7 @@ def _gaps(w: Value, power: float, g: Value, slope: Value, second: Value,
              + eps**0.5 * _larger(g) / ew.where(is_one, 1.0, size))
     middle = 0.5 * (expand_dims(second, 0) + expand_dims(second, 1))
     near = functools.reduce(ew.bitwise_and, (
-        ew.less_equal(ew.absolute(gap), eps**power * size),
+        ew.less_equal(ew.absolute(gap), eps ** (power - 1) / 16 * rounding_record(w)),
         ew.less_equal(ew.absolute(gap * bend), 8 * eps ** (2 * power) * scale),
         ew.less_equal(ew.absolute(turn - gap * middle), 8 * eps ** (2 * NEAR) * scale)))
     near = ew.bitwise_or(near, is_one)
@@ -206,6 +206,13 @@ class Spectrum:
         """The second derivative of f(A) along e and d."""
         a, b, first = self.inside(e), self.inside(d), self.first
         gap, near, divisor = self.gaps(NEAR_TWICE)
+        # or where all that f[i, k] and f[k, j] differ by is rounding
+        sums, eps = _sum(ew.absolute(first), 1), float(np.finfo(dtype_of(self.w.type)).eps)
+        most = 64 * eps * (expand_dims(sums, 0) + expand_dims(sums, 1))
+        near = ew.bitwise_or(near, ew.bitwise_and(
+            ew.equal(zero_if_rounding(gap, self.w), 0),
+            ew.less_equal(ew.absolute(gap) * _larger(self.second), most)))
+        divisor = ew.where(near, 1.0, divisor)
         slope, second = expand_dims(self.slope, 1), expand_dims(self.second, 1)
         # f[i, i, k]
         twice = ew.where(near, (2 * second + expand_dims(self.second, 0)) / 6,

@@ -318,6 +318,35 @@ def test_matrices_of_nothing():
     assert s2s.grad(svd(lambda u, s, vt: np.sum(np.sin(u))))(np.zeros((3, 0))).shape == (3, 0)
 
 
+# of several singular values, or eigenvalues, that are 0 but for rounding
+OF_ZEROS = {
+    "a @ a.T": (svd(lambda u, s, vt: (u * s**2) @ u.T), lambda a: a @ a.T),
+    "a.T @ a": (svd(lambda u, s, vt: (vt.T * s**2) @ vt), lambda a: a.T @ a),
+    "a @ a.T @ a": (svd(lambda u, s, vt: (u * s**3) @ vt), lambda a: a @ a.T @ a),
+    "fourth": (svd(lambda u, s, vt: (vt.T * s**4) @ vt), lambda a: a.T @ a @ a.T @ a),
+    "exp": (eigh(lambda w, q: (q * np.exp(w)) @ q.T), lambda a: scipy.linalg.expm((a + a.T) / 2)),
+}
+
+
+@pytest.mark.parametrize("values", [(3.0, 0.0, 0.0), (3.0, 2.0, 0.0), (3.0, 1e-7, 1e-9)])
+@pytest.mark.parametrize("name", OF_ZEROS)
+def test_functions_of_matrices_of_less_than_full_rank(name, values):
+    by_values, exact = OF_ZEROS[name]
+    for a in (turned(values), turned(values, TALL)):
+        if name == "exp":
+            a = a.T @ a
+        e, h = E[: len(a), :3], 1e-3
+        weights = W[: len(exact(a)), : exact(a).shape[1]]
+        f, g = lambda a: np.sum(by_values(a) * weights), lambda a: np.sum(exact(a) * weights)  # noqa: E731, B023
+        first = (g(a + h / 9 * e) - g(a - h / 9 * e)) / (h / 9 * 2)
+        second = (g(a + h * e) - 2 * g(a) + g(a - h * e)) / h**2
+        np.testing.assert_allclose(np.vdot(s2s.grad(f)(a), e), first, rtol=1e-5)
+        np.testing.assert_allclose(s2s.jvp(f, (a,), (e,))[1], first, rtol=1e-5)
+        np.testing.assert_allclose(np.vdot(s2s.hvp(f, (a,), (e,)), e), second, rtol=1e-4)
+        twice = s2s.grad(lambda a: np.vdot(s2s.grad(f)(a), e))  # noqa: B023
+        np.testing.assert_allclose(np.vdot(twice(a), e), second, rtol=1e-4)
+
+
 # ---------------------------------------------------------------- divided differences of functions
 
 FUNCTIONS = {
