@@ -226,6 +226,31 @@ def items_that_shrink(d):
     return sum([np.sum(x * d[0]) for x in xs])
 
 
+class Joint:
+    """Nothing in it but a number."""
+
+    def __init__(self, angle, limits=(-2.5, 2.5)):
+        self.angle, self.limits = angle, limits
+
+    def clamp(self):
+        low, high = self.limits
+        self.angle = min(max(self.angle, low), high)
+
+
+@program
+def objects_of_numbers(d):
+    joints = [Joint(2.3 + v) for v in d]
+    for i, (joint, v) in enumerate(zip(joints, d)):
+        joint.angle += v * i
+        joint.clamp()
+    for joint in reversed(joints):
+        joint.angle *= d[0]
+    weights = [({"w": v}, 2) for v in d]
+    for weight, k in weights:
+        weight["w"] *= d[1] * k
+    return sum([j.angle**2 for j in joints]) + sum([w["w"] * k for w, k in weights])
+
+
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_programs(f):
     judge(f, X)

@@ -393,8 +393,11 @@ def sharing_items(frame: Frame, xs: Cell, content: Value) -> Cell:
 
 
 def holds_shared(type) -> bool:
-    """Whether values of this type may share memory."""
-    return is_shared(type) or isinstance(type, Tuple) and any(map(holds_shared, type.items))
+    """Whether values of this type may share memory: objects of nothing but numbers, too."""
+    if not isinstance(type, Tuple):
+        return is_shared(type)
+    is_object = type.form is not None and type.form.kind in ("dict", "attributes")
+    return is_object or any(map(holds_shared, type.items))
 
 
 # ------------------------------------------------------------------------------------------ methods
