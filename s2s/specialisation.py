@@ -99,12 +99,22 @@ def members_of(x, form: Form | None) -> list[tuple[object, bool]]:
     return [(member, is_fixed(x, name)) for name, member in zip(form.keys, form.members(x))]
 
 
-def type_of(x, name: str) -> Type:
-    """Return the type of the argument `x` for the parameter `name`."""
+def shapes_of(x) -> object:
+    """Return the shapes of the arrays in the argument `x`."""
+    if is_container(x):
+        return tuple(shapes_of(m) for m, fixed in members_of(x, form_of(x)) if not fixed)
+    return np.shape(x) if type(x) is np.ndarray or is_on_device(x) else ()
+
+
+def type_of(x, name: str | None) -> Type:
+    """Return the type of the argument `x` for the parameter `name`; with the lengths of this very
+    argument, if there is no name for them.
+    """
     if is_container(x):
         form = form_of(x)
         keys = range(len(x)) if form is None else form.keys
-        return Tuple(tuple(Static(member) if fixed else type_of(member, f"{name}.{key}")
+        return Tuple(tuple(Static(member) if fixed
+                           else type_of(member, None if name is None else f"{name}.{key}")
                            for key, (member, fixed) in zip(keys, members_of(x, form))), form)
     if isinstance(x, (tuple, list, dict, deque)):
         raise UnsupportedError(f"{name} is a {type(x).__name__}", None,
@@ -122,7 +132,7 @@ def type_of(x, name: str) -> Type:
         case np.generic():
             return Scalar(x.dtype.name)
         case _ if isinstance(x, np.ndarray) or is_on_device(x):
-            dims = dims_of_argument(x.shape, name)
+            dims = tuple(x.shape) if name is None else dims_of_argument(x.shape, name)
             if x.dtype.kind not in "biufc":
                 raise UnsupportedError(f"{name} is an array of {x.dtype}", None,
                                        "pass an array of numbers")

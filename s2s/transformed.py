@@ -43,6 +43,7 @@ from .specialisation import (
     key_of,
     normalised,
     ranks_to_try,
+    shapes_of,
     short_axes,
     type_of,
 )
@@ -165,6 +166,7 @@ class Transformed:
         self.method: Transformed | None = None  # this as a bound method
         # number of arguments -> which of them are static
         self.fixed: dict[int, tuple[int, ...]] = {}
+        self.measured: dict[int, tuple[int, ...]] = {}
         # names passed to a `**` parameter -> this, taking them
         self.keyworded: dict[tuple[str, ...], Transformed] = {}
         self.last: Specialised | None = None
@@ -242,7 +244,11 @@ class Transformed:
         return result
 
     def direct(self, found: Specialised, args: tuple, out=None) -> Callable | None:
-        """Return the function that runs calls with arguments like these."""
+        """Return the function that runs calls with arguments like these; None where their lengths
+        decide.
+        """
+        if self.measured_positions(len(args)):
+            return None
         agreed = [a.text for a in agreements(found.function)]
         again = repeated(self.call, self.signature, len(args))
         return direct(self.name, self.signature, args, found.call, found.getters, found.consulted,
@@ -281,10 +287,12 @@ class Transformed:
 
     def specialise(self, args: tuple) -> Specialised:
         """Return the generated code for arguments like these, generated now if necessary."""
-        fixed = self.static_positions(len(args))
+        fixed, measured = self.static_positions(len(args)), self.measured_positions(len(args))
         key = (tuple(map(key_of, args)) if not fixed
                else tuple(fixed_key(x, self.parameter_names(len(args))[k]) if k in fixed
                           else key_of(x) for k, x in enumerate(args)))
+        if measured:
+            key = *key, *(shapes_of(args[k]) for k in measured)
         return self.known(args, key) or self.generated(args, key)
 
     def known(self, args: tuple, key: tuple) -> Specialised | None:
@@ -307,6 +315,9 @@ class Transformed:
         try:
             return self.generate_for(args, key)
         except S2SError as error:
+            measured = self.measured_positions(len(args))
+            if not set(error.lengths) <= set(measured):
+                return self.generate_for_lengths(args, error)
             fixed = self.static_positions(len(args))
             fits = is_choice if isinstance(error, UndecidedError) else is_flag
             if not error.parameters or not all(k < len(args) and k not in fixed
@@ -318,6 +329,18 @@ class Transformed:
             except S2SError:
                 self.fixed[len(args)] = fixed
                 raise error from None
+
+    def generate_for_lengths(self, args: tuple, error: S2SError) -> Specialised:
+        """Generate code for the very lengths of those arguments that `error` asks for; such
+        arguments have code of their own for each length from now on.
+        """
+        before = self.measured_positions(len(args))
+        self.measured[len(args)] = tuple(sorted({*before, *error.lengths}))
+        try:
+            return self.specialise(args)
+        except S2SError:
+            self.measured[len(args)] = before
+            raise error from None
 
     def generate_for(self, args: tuple, key: tuple) -> Specialised:
         types = self.types_of(args)
@@ -359,9 +382,9 @@ class Transformed:
     def types_of(self, args: tuple) -> tuple[Type, ...]:
         """Return the types of these arguments, named after the parameters."""
         names = self.parameter_names(len(args))
-        fixed = self.static_positions(len(args))
+        fixed, measured = self.static_positions(len(args)), self.measured_positions(len(args))
         try:
-            return tuple(Static(x) if k in fixed else type_of(x, name)
+            return tuple(Static(x) if k in fixed else type_of(x, None if k in measured else name)
                          for k, (x, name) in enumerate(zip(args, names)))
         except S2SError as error:
             raise type(error)(f"{self.name}: {error.message}", error.line, error.remedy) from None
@@ -376,6 +399,14 @@ class Transformed:
                    or name in names] if names else ()
             self.fixed[count] = tuple(sorted({*inside, *own}))
         return self.fixed[count]
+
+    def measured_positions(self, count: int) -> tuple[int, ...]:
+        """Return of which of `count` arguments the lengths are known when code is generated: of
+        this function, or of one inside.
+        """
+        inside = (self.inner.measured_positions(count) if isinstance(self.inner, Transformed)
+                  else ())
+        return tuple(sorted({*inside, *self.measured.get(count, ())}))
 
     def parameter_names(self, count: int) -> list[str]:
         """Return a name for each of `count` arguments."""

@@ -720,9 +720,85 @@ def test_an_array_of_another_length_raises():
         s2s.grad(fitted)(np.ones(2))
 
 
-def test_a_default_leaves_the_length_open():
-    def f(x, a, b=2.0):
-        return x * a * b
+def polynomial(t, *p):
+    total = 0.0
+    for k, c in enumerate(p):
+        total = total + c * t**k
+    return total
 
-    with pytest.raises(s2s.UnsupportedError, match="`\\*` before something"):
-        s2s.grad(lambda p: f(1.0, *p))(np.ones(2))
+
+def scaled(a, b=2.0, *rest):
+    return a * b + np.sin(a) * sum(rest)
+
+
+def of_any_length(p):
+    return np.sum(polynomial(np.linspace(0.0, 1.0, 5), *p) ** 2)
+
+
+def of_a_default(p):
+    return scaled(*p)
+
+
+def of_a_part(p):
+    def inner(q):
+        return scaled(*q[:-1])
+
+    return inner(np.sin(p)) + p[-1]
+
+
+def of_a_tuple(p):
+    t = tuple(p * 2.0)
+    return t[0] * t[-1] + sum(t[1:])
+
+
+def of_a_list_with_another_item(p):
+    args = list(p)
+    args[-1] = 3.0 * args[0]
+    return scaled(*args)
+
+
+@pytest.mark.parametrize("f", [of_any_length, of_a_default, of_a_part, of_a_tuple,
+                               of_a_list_with_another_item])
+def test_each_length_has_code_of_its_own(f):
+    for p in (np.array([0.5, 0.7]), np.array([0.3, 0.1, -0.4, 0.9]), np.array([0.2, 0.8])):
+        judge(f, p)
+    np.testing.assert_allclose(
+        s2s.vmap(s2s.grad(f))(np.array([[0.5, 0.7], [0.1, 0.2]])),
+        [s2s.grad(f)(np.array([0.5, 0.7])), s2s.grad(f)(np.array([0.1, 0.2]))], rtol=1e-13)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", [of_any_length, of_a_list_with_another_item])
+def test_each_length_has_code_of_its_own_compiled(f):
+    g = s2s.jit(s2s.grad(f))
+    for p in (np.array([0.5, 0.7]), np.array([0.3, 0.1, -0.4]), np.array([0.2, 0.8])):
+        np.testing.assert_allclose(g(p), s2s.grad(f)(p), rtol=1e-12)
+
+
+def test_a_captured_place_decides_where_a_tuple_is_cut():
+    def power(a, b, c):
+        return a * b**2 + np.sin(c) * a
+
+    def by_place(args, n):
+        return s2s.grad(lambda x: power(*args[:n], x, *args[n + 1 :]))(args[n])
+
+    def by_list(args, n):
+        def f(x):
+            given = list(args)
+            given[n] = x
+            return power(*given)
+
+        return s2s.grad(f)(args[n])
+
+    args = 1.0, 2.0, 3.0
+    right = 4.0 + np.sin(3.0), 4.0, np.cos(3.0)
+    for n in range(3):
+        np.testing.assert_allclose([by_place(args, n), by_list(args, n)], right[n], rtol=1e-14)
+
+
+def test_a_list_of_several_items_is_repeated():
+    def f(x, n=3):
+        return sum([x, x * x] * n)
+
+    for n in (1, 3):
+        assert s2s.grad(f)(2.0, n) == 5.0 * n

@@ -22,7 +22,7 @@ from ...errors import Line, Source, TypeMismatchError, UndecidedError, Unsupport
 from ...ir.builder import current
 from ...ir.graph import MISSING, Block, Value
 from ...ir.treedef import Form, form_of, list_form
-from ...ir.types import Static, Tuple, Undefined, with_own_extents
+from ...ir.types import Array, Extent, Static, Tuple, Undefined, with_own_extents
 from ...ops.core.control import item, packed
 from ...ops.core.record import value
 from ..syntax.captures import (
@@ -84,6 +84,9 @@ class Object:
     content: object
     getter: Callable
     name: str
+
+
+MOST_MET = 50  # values to look at for a length
 
 
 @dataclass(eq=False, repr=False)
@@ -290,6 +293,18 @@ class Frame:
         if isinstance(binding, Cell):
             binding.origins = frozenset(cell for side in cells for cell in side.family())
         return binding
+
+    def run_time_length(self, binding) -> Extent | None:
+        """The length of the array, or of one that the list is made from, where only a run knows it.
+        """
+        left = [self.peek(binding)]
+        for x in left:
+            if isinstance(x, Value) and isinstance(x.type, Array):
+                if x.type.dims and isinstance(x.type.dims[0], Extent):
+                    return x.type.dims[0]
+            elif isinstance(x, Value) and x.op is not None and len(left) < MOST_MET:
+                left += x.op.inputs
+        return None
 
     def container_like(self, form: Form | None, members: list):
         """The binding of a new container of this form."""

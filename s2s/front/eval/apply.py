@@ -31,7 +31,7 @@ from ...errors import (
 from ...ir.builder import current, record_effect
 from ...ir.graph import MISSING, Value, identifier
 from ...ir.reemit import emit_block
-from ...ir.types import Generator, List, Static, is_listed
+from ...ir.types import Extent, Generator, List, Static, is_listed
 from ...library.containers import Set
 from ...library.scipy_functions import SAID
 from ...library.scipy_functions import __name__ as SCIPY  # noqa: N812
@@ -45,6 +45,7 @@ from ...ops.core.record import (
     METHODS,
     RECORDS,
     Macro,
+    dims_of,
     dtype_of,
     emit,
     rank,
@@ -684,6 +685,9 @@ def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, 
             return in_place(frame, function, args, keywords, node)
         deciding = [values[k] for k in error.parameters if k < len(values)]
         error.conditions = (*error.conditions, *deciding)  # and the caller's own arguments may
+        # a length of the callee's is one of the caller's
+        error.extent = next((dim for k in error.lengths if k < len(values)
+                             for dim in dims_of(values[k].type) if isinstance(dim, Extent)), None)
         if (_again.get() == MOST_AGAIN
             or all(x.constant is MISSING for x in deciding)):
             raise

@@ -168,7 +168,8 @@ def _run(
         except PathEnded:
             result, tupled, optional, block.yields = None, False, False, [make_undefined()]
         except UndecidedError as error:
-            error.parameters = _computed_of(error.value, params)
+            error.conditions = () if error.value is None else (error.value,)
+            _name_flags(error, params, session)
             raise
         except S2SError as error:
             _name_flags(error, params, session)
@@ -218,6 +219,9 @@ def _computed_of(x: Value, params: list[Value]) -> tuple[int, ...]:
 
 def _name_flags(error: S2SError, params: list[Value], session: Session) -> None:
     """Note in an error which arguments, and which captured values, decide whether it arises."""
+    if error.extent is not None:
+        error.lengths = tuple(k for k, p in enumerate(params)
+                              if error.extent.symbol in symbols_of(p.type))
     error.parameters = tuple(dict.fromkeys(
         k for condition in error.conditions for k in _computed_of(condition, params)))
     read = {param: getter for getter, (param, _) in session.captures.items()

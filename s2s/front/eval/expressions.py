@@ -236,9 +236,11 @@ def _list_of_starred(frame: Frame, binding):
 def _spread(frame: Frame, binding, node: gast.AST) -> list:
     members = frame.members(_list_of_starred(frame, binding))
     if members is None:
-        raise GrowsFixedList("`*` before something whose length is known only at run time",
-                             frame.line(node),
-                             "name the members first, a, b, c = xs, or pass xs itself")
+        error = GrowsFixedList("`*` before something whose length is known only at run time",
+                               frame.line(node),
+                               "name the members first, a, b, c = xs, or pass xs itself")
+        error.extent = frame.run_time_length(binding)
+        raise error
     return list(members)
 
 

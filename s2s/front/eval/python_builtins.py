@@ -140,7 +140,9 @@ def _members(frame: Frame, node, source=()):
             raise frame.refuse("the shape of an array of unknown rank as a tuple", node,
                                "call the function once, or "
                                "unpack the shape")
-    raise frame.refuse("a tuple of run-time length", node, "use an array")
+    error = frame.refuse("a tuple of run-time length", node, "use an array")
+    error.extent = frame.run_time_length(source)
+    raise error
 
 
 def _tuple(frame: Frame, node, source=()):

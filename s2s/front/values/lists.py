@@ -612,8 +612,11 @@ def repeat_list(frame: Frame, xs: Cell, count) -> Cell:
     if (items is not None and frame.is_static(count)
             and len(items) * max(frame.static(count, "a count"), 0) <= 256):
         return new_list(frame, items * frame.static(count, "a count"))
+    if items is not None and len(items) > 1:
+        return new_list(frame, items * frame.static(count, "how often a list of several items is "
+                                                    "repeated"))
     if items is None or len(items) != 1:
-        raise frame.refuse("a list of several items times a run-time number", None,
+        raise frame.refuse("a list of run-time length times a number", None,
                            "append the items in a loop")
     repeated = frame.heap.new(ops.list_full(item_value(frame, items[0]), frame.value(count)))
     share(frame, repeated, items)

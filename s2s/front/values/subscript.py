@@ -328,8 +328,7 @@ def _member(frame: Frame, base, key):
     if isinstance(base, str):
         raise frame.refuse("indexing a string with a run-time index", None, "use numbers")
     if isinstance(key, slice):
-        raise frame.refuse("slicing a tuple with run-time bounds", None,
-                           "slice it with literals, or make it an array")
+        return base[frame.static(key, "a bound of a slice of a tuple")]
     raise_if_counted(frame, base, key)
     listed = new_list(frame, base)
     guard_list_index(frame, listed, key)
