@@ -56,6 +56,18 @@ def one_of_three(x, n):
 
 
 @program
+def member_of_a_tuple(x, n):
+    """The array that a trip leaves was taken for one that trips make, which nothing shares."""
+    p = x * 1.0
+    pair = (p, x * 0.5)
+    cur = p
+    for i in range(n):
+        cur[i % 3] += x[1]
+        cur = pair[i % 2]
+    return np.sum(p * p) + np.sum(pair[1])
+
+
+@program
 def no_trip(x, n):
     a, b = x * 1.0, x * x
     s = a

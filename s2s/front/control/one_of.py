@@ -258,7 +258,7 @@ def _is_alike(frame: Frame, a: Cell, b: Cell) -> bool:
 
 def _is_shared(frame: Frame, cell: Cell, end: Cell) -> bool:
     """Test whether anything but the binding `end` of one name leads to an array made in a trip."""
-    own = cell.family()
+    own = cell.family().union(*(root.held for root in cell.roots))
     if own & frame.session.given or cell.root.choice is not None:
         return True
     once = 0

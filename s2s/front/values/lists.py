@@ -112,7 +112,9 @@ def take_item(frame: Frame, xs: Cell, key):
     if items is not None and isinstance(list_value(frame, items).type.item, Unknown):
         raise_if_counted(frame, items, key)
     i = index_of(frame, key)
-    if frame.session.choosing and items is not None and _is_one_of(frame, i, items):
+    is_asked = item_site() in frame.session.one_of
+    if ((frame.session.choosing or is_asked) and items is not None
+            and _is_one_of(frame, i, items)):
         return _conditional_item(i, items)
     content = as_list(frame, xs)
     if content.type.item == UNDEFINED:
@@ -120,7 +122,7 @@ def take_item(frame: Frame, xs: Cell, key):
         raise TypeMismatchError("an item of a list into which nothing is put",
                                 current().line, "append to it first")
     y = ops.list_get(content, i)
-    if item_site() in frame.session.one_of and holds_shared(y.type) and has_places(y.type):
+    if is_asked and holds_shared(y.type) and has_places(y.type):
         return frame.heap.in_place(Place(xs, i, _counts_from_start(frame, i)), y)
     return binding_of_item(frame, xs, y)
 
