@@ -8,6 +8,7 @@ import functools
 import itertools
 import math
 import operator
+import types
 import warnings
 
 import numpy as np
@@ -1346,3 +1347,39 @@ def test_native_cotangents_of_lists_of_objects_and_complex_numbers(f):
     np.testing.assert_allclose(s2s.jit(f)(x), f(x), rtol=1e-12)
     np.testing.assert_allclose(s2s.grad(f)(x), differences, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(s2s.jit(s2s.grad(f))(x), differences, rtol=1e-6, atol=1e-8)
+
+
+def reversed_dicts(x):
+    items = []
+    for i in range(len(x)):
+        items.append({"v": x[i], "p": np.sin(x + i)})
+    items.reverse()
+    items[0]["p"] = items[0]["p"] * np.sin(np.mean(items[0]["p"]))
+    return sum([o["v"] * np.mean(o["p"]) for o in items])
+
+
+def slices_of_objects(x):
+    links, s = [], 0.0
+    for i in range(len(x)):
+        links.append(Link((x[i], x * i, [x[0], 2.0 * x[i]])))
+    for link in links[1:]:
+        s = s + link.p[0] * np.sum(link.p[1]) * sum(link.p[2])
+    return s + sum([link.p[0] * link.p[1][1] for link in links[::2]])
+
+
+def joined_namespaces(x):
+    items = [types.SimpleNamespace(v=x[i], t=[x[i]]) for i in range(len(x))]
+    items = items + [types.SimpleNamespace(v=x[0] * 3.0, t=[x[1], 2.0])]
+    return sum([o.v * sum(o.t) for o in items[1:]])
+
+
+@pytest.mark.parametrize("f", [reversed_dicts, slices_of_objects, joined_namespaces])
+def test_slices_of_lists_of_objects(f):
+    """The cotangents of dicts and of objects were added by `+`."""
+    judge(f, V)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", [reversed_dicts, slices_of_objects, joined_namespaces])
+def test_native_slices_of_lists_of_objects(f):
+    judge(f, V, compiled=True)

@@ -552,23 +552,26 @@ def added_to_slice(xs, values, lower, upper, step):
     return ys
 
 
-def nested_added_to_slice(xs, values, lower, upper, step):
-    """A list like `xs`, to whose slice the values have been added: lists or tuples, member by member."""
-    def plus(x, y):
-        return getattr(x, "_make", type(x))(map(plus, x, y)) if isinstance(x, (list, tuple)) else x + y
-
-    ys = list(xs)
-    places = range(*slice(lower, upper, step).indices(len(ys)))
-    for k in range(len(places)):
-        ys[places[k]] = plus(ys[places[k]], values[k])
+def with_slice(xs, values, lower, upper, step):
+    """A list like `xs`, whose slice is these values."""
+    ys = [x for x in xs]
+    start, stop, stride = slice(lower, upper, step).indices(len(ys))
+    k = 0
+    for i in range(start, stop, stride):
+        ys[i] = values[k]
+        k += 1
     return ys
 
 
 def _vjp_slice(bar, y, xs, *operands, flags):
-    add = nested_slice_plus if isinstance(xs.type.item, (List, Tuple)) else slice_plus
+    is_nested = isinstance(xs.type.item, (List, Tuple))
 
     def entering(old):
-        return add(zeros_of(xs) if old is None else old, bar, *operands, flags=flags)
+        old = zeros_of(xs) if old is None else old
+        if not is_nested:
+            return slice_plus(old, bar, *operands, flags=flags)
+        total = sum_of(list_slice(old, *operands, flags=flags), bar)
+        return slice_replaced(old, total, *operands, flags=flags)
 
     return (entering, *(None for _ in operands))
 
@@ -596,7 +599,7 @@ def _depends_slice_plus(unions, y, deps, xs, values, *bounds, flags):
     return anything(unions, y, deps)
 
 
-def _define_slice_plus(name: str, helper):
+def _define_slice_write(name: str, helper, vjp):
     return define(
         name,  # (xs, values, *bounds)
         evaluate=lambda xs, values, *operands, flags: helper(
@@ -607,15 +610,20 @@ def _define_slice_plus(name: str, helper):
             *(ast.Constant(None) if b is None else b for b in _given_bounds(flags, operands))),
         helper=helper,
         vjp=lambda bar, y, xs, values, *operands, flags: (
-            bar, list_slice(bar, *operands, flags=flags), *(None for _ in operands)),
+            vjp(bar, values, operands, flags), list_slice(bar, *operands, flags=flags),
+            *(None for _ in operands)),
         linear=(0, 1),
         views=(0, 1),
         depends=_depends_slice_plus,
     )
 
 
-slice_plus = _define_slice_plus("slice_plus", added_to_slice)
-nested_slice_plus = _define_slice_plus("nested_slice_plus", nested_added_to_slice)
+slice_plus = _define_slice_write("slice_plus", added_to_slice,
+                                 lambda bar, values, operands, flags: bar)
+# what an adjoint adds to a slice of lists, tuples or objects
+slice_replaced = _define_slice_write(
+    "slice_replaced", with_slice, lambda bar, values, operands, flags: slice_replaced(
+        bar, zeros_of(values), *operands, flags=flags))
 
 
 def _vjp_join(bar, y, a, b):
