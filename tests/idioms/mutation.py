@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from generate import COLUMNS, CONSTANTS, LENGTH, Scope
+from generate import COLUMNS, CONSTANTS, LENGTH, ROWS, Scope
 
 from .writer import Wide, idiom
 
@@ -157,3 +157,129 @@ def arrays_by_many_names(out: Wide, scope: Scope, loop: str | None) -> None:
         out.emit(line)
     if out.chance(0.5):
         out.new(scope, f"np.mean({b}) + np.tanh(np.sum({t}))")
+
+
+@idiom("mutation")
+def writes_in_a_row(out: Wide, scope: Scope, loop: str | None) -> None:
+    """Windows and elements of one array, which overlap, with reads of it between."""
+    u = out.pick(scope.arrays) if out.chance(0.5) else out.fresh("b")
+    if u not in scope.arrays:
+        out.emit(f"{u} = {out.pick(scope.arrays)} * 0.5")
+        scope.arrays.append(u)
+    i, reads = out.pick(scope.ints), []
+
+    def element() -> str:
+        return f"{u}[{out.index(scope, LENGTH)}]"
+
+    for _ in range(out.rng.randint(2, 5)):
+        where, lines = out.fresh("k"), None
+        value = out.pick([f"np.sin({element()})", out.bounded(scope), f"0.5 * {element()}",
+                          f"np.cos({element()} + {element()})"])
+        lines = out.pick([
+            [f"{u}[{out.pick(['1:3', ':', '::2', '2:', ':-1', '1:-1', '::-1'])}] {out.pick(['+=', '-=', '='])} {value}"],
+            [f"{u}[{out.pick(['1:3', ':', '2:', ':2'])}] *= np.cos({element()})"],
+            [f"{element()} {out.pick(['+=', '-=', '='])} {value}"],
+            [f"{u}[{out.pick(['1:', ':-1'])}] {out.pick(['+=', '-='])} 0.5 * {u}[{out.pick(['1:', ':-1'])}]"],
+            [f"{u}[1:-1] += 0.25 * ({u}[2:] - 2.0 * {u}[1:-1] + {u}[:-2])"],
+            [f"{u}[{i} % 3:{i} % 3 + 2] {out.pick(['+=', '='])} np.sin({u}[{out.pick(['1:3', ':2', '3:'])}])"],
+            [f"{u} *= np.sin({element()})"],
+            [f"{u} += {value}"],
+            [f"np.{out.pick(['add', 'subtract', 'maximum'])}({u}[1:], {u}[:-1] * 0.5, out={u}[{out.pick(['1:', ':-1'])}])"],
+            [f"np.multiply({u}, np.sin({element()}), out={u})"],
+            [f"{where} = {element()}", f"{element()} = 0.5 * {where} + {value}"],
+        ])
+        if out.chance(0.15):
+            lines = [f"for {where} in {out.trips(scope)}:", *("    " + x for x in lines)]
+        elif out.chance(0.15):
+            lines = [f"if {out.condition(scope)}:", *("    " + x for x in lines)]
+        for line in lines:
+            out.emit(line)
+        if out.chance(0.25):
+            reads.append(name := out.fresh("s"))
+            out.emit(f"{name} = {out.pick([element(), f'np.sum({u})', f'np.mean({u}[1:3])'])}")
+    if reads or out.chance(0.5):
+        out.new(scope, f"np.tanh({' + '.join([*reads, f'np.sum({u} * {u})'])})")
+
+
+@idiom("mutation")
+def rows_and_columns(out: Wide, scope: Scope, loop: str | None) -> None:
+    """Rows, columns, windows and elements of one table, with reads of it between."""
+    t = out.pick(scope.tables) if out.chance(0.5) else out.fresh("t")
+    if t not in scope.tables:
+        out.emit(f"{t} = np.sin({out.pick(scope.tables)})")
+        scope.tables.append(t)
+
+    def row() -> str:
+        return out.index(scope, ROWS)
+
+    def column() -> str:
+        return out.index(scope, COLUMNS)
+
+    for _ in range(out.rng.randint(2, 5)):
+        value = out.pick([f"np.sin({t}[{row()}, {column()}])", out.bounded(scope),
+                          f"0.5 * {t}[{row()}, {column()}]"])
+        op, k = out.pick(["+=", "-=", "="]), out.fresh("k")
+        lines = out.pick([
+            [f"{t}[{row()}] {op} np.sin({t}[{row()}])"],
+            [f"{t}[:, {column()}] {op} np.cos({t}[:, {column()}])"],
+            [f"{t}[{row()}, {column()}] {op} {value}"],
+            [f"{t}[{row()}] *= np.sin({t}[{row()}, {column()}])"],
+            [f"{t}[:, {column()}] {op} {value}"],
+            [f"{t}[1:, 1:] {op} 0.5 * {t}[:-1, :-1]"],
+            [f"{t}[:2] {op} {t}[1:] * 0.5"],
+            [f"{t}[:, 1:3] {op} np.sin({t}[:, {out.pick(['0:2', '2:4', '::2'])}])"],
+            [f"{t}[{row()}, 1:] {op} np.sin({t}[{row()}, :-1])"],
+            [f"{t}[{row()}, 1:3] *= {t}[{row()}, {column()}] * 0.1"],
+            [f"{t}[{row()}][{column()}] {op} {value}"],
+            [f"np.add({t}[0], {t}[{row()}], out={t}[{row()}])", f"{t} *= 0.5"],
+            [f"np.sin({t}[:, {column()}], out={t}[:, {column()}])"],
+            [f"{t} *= np.cos({t}[{row()}])"],
+            [f"for {k} in range(1, len({t})):", f"    {t}[{k}] += 0.5 * {t}[{k} - 1]"],
+            [f"for {k} in range({ROWS}):", f"    {t}[{k}, {k}] {op} {value}",
+             f"    {t}[{k}] *= 0.5"],
+        ])
+        for line in lines:
+            out.emit(line)
+    if out.chance(0.6):
+        out.new(scope, f"np.tanh(np.sum({t} * {t}) * 0.3)")
+
+
+@idiom("mutation")
+def arrays_of_arrays(out: Wide, scope: Scope, loop: str | None) -> None:
+    """Stacks of tables, and lists of arrays, whose parts are written by index and by name."""
+    w, t, b, v = (out.fresh("w"), out.pick(scope.tables), out.pick(scope.arrays), out.fresh("v"))
+    i, k, s = out.pick(scope.ints), out.fresh("k"), out.bounded(scope)
+    op = out.pick(["+=", "-=", "="])
+    made, lines = out.pick([
+        (f"np.zeros((2, {ROWS}, {COLUMNS}))", [
+            [f"{w}[0] = {t}", f"{w}[1] = np.sin({w}[0])"],
+            [f"{w}[:, 1] {op} {t}[0]", f"{w}[0, 1, 2] += {s}"],
+            [f"{v} = {w}[{i} % 2]", f"{v}[1] {op} {s}", f"{v}[:, 2] += {t}[:, 0]"],
+            [f"for {v} in {w}:", f"    {v} += np.sin({t})", f"    {v}[0, 1:] *= {s}"],
+            [f"for {k} in range(2):", f"    {w}[{k}, {k}] {op} {t}[{k} + 1]",
+             f"    {w}[{k}] += {w}[{k} - 1] * 0.5"],
+            [f"{w}[..., 1] {op} {s}", f"{w}[1] *= {w}[0]"],
+            [f"np.multiply({w}[0], 0.5, out={w}[1])"],
+        ]),
+        (f"[{b}, {b} * 0.5, np.sin({b})]", [
+            [f"{w}[1] {op} {w}[0]", f"{w}[0][1:3] {op} {s}"],
+            [f"{w}[0], {w}[1] = {w}[1], {w}[0]", f"{w}[0][0] {op} {s}"],
+            [f"for {k} in range(1, len({w})):", f"    {w}[{k}][1:] {op} {w}[{k} - 1][:-1]"],
+            [f"for {k} in range(3):", f"    {w}[{k}] {op} {s}", f"    {w}[{k} - 1][{k}] *= 0.5"],
+            [f"{w}[2] = {w}[0]", f"{w}[2][1] {op} {s}", f"{w}[0] *= 0.5"],
+            [f"for {v} in {w}:", f"    {v}[{i} % {LENGTH}] {op} {s}"],
+            [f"{w}[{i} % 3][2:] {op} {s}"],
+        ]),
+        (f"np.array([{b}, {b}[::-1], np.cos({b})])", [
+            [f"{w}[1] {op} {w}[0] * {w}[2]", f"{w}[0, 1:3] {op} {s}"],
+            [f"{v} = {w}[:, 1:]", f"{v}[1] {op} {s}", f"{v}[:, 0] *= {w}[0, 0]"],
+            [f"{v} = {w}.T", f"{v}[1:3] {op} {s}", f"{w}[1] *= 0.5"],
+            [f"{w}[0], {w}[2] = {w}[2] * 0.5, {w}[0].copy()"],
+        ]),
+    ])
+    out.emit(f"{w} = {made}")
+    for _ in range(out.rng.randint(1, 3)):
+        for line in out.pick(lines):
+            out.emit(line)
+    total = f"sum([np.sum(v) for v in {w}])" if made.startswith("[") else f"np.sum({w} * {w})"
+    out.new(scope, f"np.tanh({total} * 0.3)")
