@@ -365,18 +365,21 @@ def _(x):
     return np.abs(z)
 
 
-@refused(X, message="writing to the attribute shape of an array", remedy="y = x.reshape(...)")
-def writes_a_shape(x):
+@refused(X, message="setting the shape of an array that is a view, or has one",
+         remedy="y = x.reshape(...)")
+def sets_the_shape_of_an_array_with_a_view(x):
     y = x.copy()
+    v = y[1:3]
     y.shape = (2, 3)
-    return y[0] * y[1]
+    return y[0, :2] * v
 
 
 @instead
 def _(x):
     y = x.copy()
+    v = y[1:3]
     y = y.reshape(2, 3)
-    return y[0] * y[1]
+    return y[0, :2] * v
 
 
 @refused(

@@ -182,3 +182,55 @@ def test_a_message_names_no_function_of_s2s():
     with pytest.raises(s2s.errors.S2SError, match="a list of functions whose length depends") as e:
         s2s.grad(f)(1.0, 3)
     assert "activation" not in str(e.value)
+
+
+def test_a_truth_that_is_matched_or_compared_by_identity():
+    def matched(x):
+        match x > 1:
+            case True:
+                return x * x
+            case False:
+                return x
+        return 7 * x  # np.bool_ is neither
+
+    def identical(x, flag):
+        return x * x if flag is True else 3 * x
+
+    for f, *args in ((matched, 1.5), (matched, 0.5), (matched, np.float64(1.5)),
+                     (identical, 2.0, True), (identical, 2.0, False), (identical, 2.0, 1)):
+        y, slope = s2s.value_and_grad(f)(*args)
+        more = (args[0] + 1e-6, *args[1:]) if type(args[0]) is float else (args[0] + 1e-6,)
+        assert y == f(*args)
+        assert abs(slope - (f(*more) - y) / 1e-6) < 1e-4
+
+
+def test_a_shape_that_is_set():
+    def f(x):
+        c = x * 2
+        d = c
+        c.shape = 2, -1
+        d[0, 1] = x[5] * 3
+        c.shape = 6
+        return c[1] * c[5] + d.shape[0] * c[2]
+
+    def in_a_loop(x):
+        c = x * 1.0
+        for _ in range(2):
+            c = c * 2
+            c.shape = (2, 3)
+            c = c[::-1].copy()
+            c.shape = (6,)
+        return c[0] * c[4]
+
+    x = np.arange(6.0) + 0.5
+    for g in (f, in_a_loop):
+        right = [(g(x + h) - g(x - h)) / 2e-6 for h in 1e-6 * np.eye(6)]
+        for t in (s2s.grad(g), s2s.jacfwd(g)):
+            np.testing.assert_allclose(t(x), right, rtol=1e-7, atol=1e-7)
+
+
+def test_real_if_close_leaves_what_is_real():
+    f = s2s.grad(lambda x: np.sum(np.real_if_close(x * x)) + np.real_if_close(x)[0])
+    np.testing.assert_array_equal(f(X), 2 * X + [1.0, 0.0, 0.0])
+    z = np.array([1.0 + 1e-18j, 2.0])
+    np.testing.assert_array_equal(s2s.jit(lambda z: np.real_if_close(z))(z), z)

@@ -58,7 +58,7 @@ from ..values.lists import (
     repeat_in_place,
 )
 from ..values.maybe_unbound import read_name
-from ..values.numpy_views import shared_result
+from ..values.numpy_views import set_shape, shared_result
 from ..values.objects import (
     Super,
     class_of,
@@ -566,7 +566,10 @@ def assign(frame: Frame, target: gast.AST, binding, node: gast.AST) -> None:
         case gast.Attribute(value=owner, attr=name):
             owner = evaluate(frame, owner)
             with at(frame.line(node)):
-                write_attribute(frame, owner, name, binding, target)
+                if name == "shape" and is_array(frame, owner) and isinstance(owner, Cell):
+                    set_shape(frame, owner, binding)
+                else:
+                    write_attribute(frame, owner, name, binding, target)
         case _:
             raise frame.refuse("this kind of assignment", target, "assign to names and elements")
 

@@ -343,6 +343,10 @@ def _is(frame: Frame, a, b, node: gast.AST) -> bool | Value:
             return x is y
         if isinstance(y, bool) and not isinstance(x, (Value, Cell)):
             return x is y
+        if isinstance(y, bool) and isinstance(x, Value) and isinstance(x.type, Scalar):
+            if x.type.dtype != "bool" or not x.type.weak:
+                return False  # np.bool_ is another type
+            return x if y else negation(x)
     if frame.is_static(a) and frame.is_static(b):
         return frame.static(a, "this") is frame.static(b, "this")
     raise frame.refuse("`is` between numbers", node, "use ==")

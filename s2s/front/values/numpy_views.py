@@ -297,3 +297,15 @@ def _is_block(pattern, operands) -> bool:
                 return False
             whole = True
     return True
+
+
+def set_shape(frame: Frame, cell: Cell, shape) -> None:
+    """`x.shape = shape`, of an array that no view is made of, in its own order of memory."""
+    content = frame.heap.read(cell)
+    parts = [name for name, other in frame.reachable() if other is not cell and cell in other.bases]
+    in_order = getattr(content.type, "rank", None) == 1 or is_contiguous(frame, cell)
+    if cell.base is not None or cell.choice is not None or parts or not in_order:
+        raise frame.refuse(
+            "setting the shape of an array that is a view, or has one, or may be in another order "
+            "in memory", None, "make a new array: y = x.reshape(...)")
+    frame.write(cell, FUNCTIONS[np.reshape](content, frame.value(shape)))
