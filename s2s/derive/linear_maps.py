@@ -34,6 +34,7 @@ from ..ir.types import (
     Array,
     List,
     Scalar,
+    Static,
     Tape,
     Tuple,
     Type,
@@ -233,6 +234,8 @@ def prepend(rear: Block, late: Sequence[Value], shapeless: set[Value]) -> dict[V
 def recompute(v: Value, read: Sequence[Value], lists: dict[Value, Value]) -> Value | None:
     """Recompute `v`, if that takes nothing but constants, saved tapes, and shapes of saved values.
     """
+    if isinstance(v.type, Static):
+        return value(v.type.value)
     op = v.op
     if op is None or op.blocks or len(op.outputs) != 1:
         return None

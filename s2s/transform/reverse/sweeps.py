@@ -23,7 +23,7 @@ from ...analysis.side_effects import maybe_unbound, without_shape
 from ...ir.builder import Builder, add_op, at, emit, join_types
 from ...ir.graph import MISSING, Block, Function, Op, Value, blocks_of, walk
 from ...ir.reemit import emit_op
-from ...ir.types import Array, List, Scalar, Static, Tuple, Type, Unknown
+from ...ir.types import Array, List, Scalar, Static, Tuple, Type, Unknown, has_unknown
 from ...ops.arrays.create import empty
 from ...ops.arrays.index import put, take
 from ...ops.core.cast import complex_, float_, int_
@@ -526,7 +526,9 @@ class Sweeps:
                         # a count may size a tape of the next derivative, which is allocated around
                         # the `if`
                         counts = isinstance(v.type, Scalar) and v.type.dtype == "int64"
-                        yields.append(zero_of_type(v.type) if in_loop or counts
+                        # the next derivative reads the members of zeros like a tuple
+                        has_members = isinstance(v.type, Tuple) and not has_unknown(v.type)
+                        yields.append(zero_of_type(v.type) if in_loop or counts or has_members
                                       else make_undefined())
                 block.yields = yields + [self.tapes[key] for key in tapes]
             blocks.append(block)
