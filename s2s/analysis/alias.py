@@ -124,22 +124,22 @@ class Memory:
     def entering(self, op: Op, k: int) -> Roots:
         """Return the roots of the op's input k, after a copy of it, if any."""
         if (op, k) in self.copied:
-            return self._copy((op, k), op.inputs[k])
+            return self._copy((op, k), op.inputs[k].type, self.of(op.inputs[k]))
         return self.of(op.inputs[k])
 
     def leaving(self, block: Block, k: int) -> Roots:
         """Return the roots of the block's yield k, after a copy of it, if any."""
         if (block, k) in self.copied:
-            return self._copy((block, k), block.yields[k])
+            return self._copy((block, k), block.yields[k].type, self.of(block.yields[k]))
         return self.of(block.yields[k])
 
-    def _copy(self, site: Site, value: Value) -> Roots:
-        """Return the roots of a copy of `value`: a copied list holds the same items."""
-        own = frozenset() if _is_list(value.type) else frozenset({(site, False)})
-        if not depth_of(value.type):
+    def _copy(self, site: Site, type: Type, roots: Roots) -> Roots:
+        """Return the roots of a copy of what has these: a copied list holds the same items."""
+        own = frozenset() if _is_list(type) else frozenset({(site, False)})
+        if not depth_of(type):
             return own
-        roots = self.of(value) | own
-        for depth in range(1, depth_of(value.type) + 1):
+        roots |= own
+        for depth in range(1, depth_of(type) + 1):
             roots = _items(roots, depth) | {((site, "list", depth), False)}
         return roots
 
@@ -184,8 +184,7 @@ class Memory:
         if repeating and value not in self.copied:
             self.repeating.add(value)
         if value in self.copied:
-            roots = (self._copy((value, "copy"), value) if value in self.roots
-                     else frozenset({((value, "copy"), False)}))
+            roots = self._copy((value, "copy"), value.type, roots)
         if holds_memory(value.type):
             self.roots[value] = roots
 
@@ -277,7 +276,7 @@ class Memory:
                 roots |= self.entering(op, k)
         depth = depth_of(output.type)
         if op.record is copy_record and depth:
-            return self._copy(output, op.inputs[0])
+            return self._copy(output, op.inputs[0].type, self.of(op.inputs[0]))
         if (op.record.writes is None and op.name != "call" and not op.record.structural
                 and (depth or has_lists(op))):
             deepest = max(depth_of(x.type) for x in (*op.inputs, output))

@@ -262,6 +262,18 @@ def popped_in_a_branch(d):
 
 
 @program
+def popped_list_written_in_a_branch(d):
+    """The copy of a list, as an op defines it, was given no memory: the adjoint read what the
+    branch had written.
+    """
+    xs = [[d[0] * i, 1.0] for i in range(1, len(d) + 1)]
+    o = xs.pop()
+    if o[0] > 0.0:
+        o[-1] *= d[1]
+    return o[-1] * d[2]
+
+
+@program
 def joined_with_words_in_them(d):
     """What is no data need not be saved between the halves of a derivative."""
     xs, s = [], 0.0
