@@ -810,23 +810,31 @@ def _is_carried(leaf) -> bool:
         leaf, (Value, Cell, BlankArray, OneOf, CarriedWord, *NUMBERS))
 
 
-def leaves(frame: Frame, binding, name: str = "") -> Iterator[tuple]:
-    """(leaf, its name in generated code) for each leaf of a binding called `name`."""
+def leaves(frame: Frame, binding, name: str = "", around: tuple = ()) -> Iterator[tuple]:
+    """(leaf, its name in generated code) for each leaf of a binding called `name`, which lies in
+    the lists and objects `around`.
+    """
     if isinstance(binding, Maybe):
         yield binding.is_set, f"has_{name}" if name else ""
-        yield from leaves(frame, binding.content, name)
+        yield from leaves(frame, binding.content, name, around)
         return
     if isinstance(binding, OneOf):
         yield from binding.leaves(name)
         return
+    if isinstance(binding, (Cell, Container)):
+        if binding in around:
+            raise UnstableCarry("a loop carries an object that leads back to itself", None,
+                                "keep what changes from trip to trip in numbers and arrays")
+        around = (*around, binding)
     if isinstance(binding, Container) or isinstance(binding, tuple) and hasattr(binding, "_fields"):
         members = binding.members if isinstance(binding, Container) else binding._asdict()
         for key, item in members.items():
             yield from leaves(frame, item,
-                              f"{name}_{key}" if name and f"{name}_{key}".isidentifier() else name)
+                              f"{name}_{key}" if name and f"{name}_{key}".isidentifier() else name,
+                              around)
     elif frame.members(binding) is not None:
         for item in frame.members(binding):
-            yield from leaves(frame, item, name)
+            yield from leaves(frame, item, name, around)
     elif _is_carried(binding):
         yield binding, name
 

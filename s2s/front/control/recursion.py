@@ -149,10 +149,10 @@ def call_recursive(frame: Frame, definition: Definition, bindings: dict, node: g
     if open_ones >= KINDS:
         raise frame.refuse(f"{definition.name} calls itself with arguments of ever other types",
                            node, "give it arguments of one type at every depth, or write a loop")
-    names = [
-        name if binding_leaves == 1 else f"{name}_{k}" for name, binding in bindings.items()
-        for binding_leaves in [len(split_binding(frame, binding)[1])] for k in range(binding_leaves)
-    ]
+    seen: dict = {}
+    counts = {name: len(split_binding(frame, x, seen)[1]) for name, x in bindings.items()}
+    names = [name if count == 1 else f"{name}_{k}" for name, count in counts.items()
+             for k in range(count)]
     made = Recursion(definition, structure, keys, names, Recursive(definition.name))
     _make(frame, made, list(bindings), node)
     return _emit(frame, made, leaves, bindings, node)
@@ -302,6 +302,8 @@ def _infer_signature(frame: Frame, made: Recursion, names: list[str],
             leaf for leaf, t in zip(leaves, made.types) if not isinstance(t, ConstantArgument)
         ]
         bindings = dict(zip(names, join_binding(frame, made.structure, list(leaves))))
+        for cell in frame.reachable_cells(tuple(bindings.values())):
+            cell.parameter_of = block
         given = made.signature.outer if made.signature is not None else ()
         for cell in given:
             heap.contents[cell] = Value(before[cell].type, before[cell].name)

@@ -40,12 +40,21 @@ class ConstantArgument:
         return hash(repr(self.value))
 
 
-def split_binding(frame: Frame, binding) -> tuple[object, list]:
-    """The structure of a binding, and its run-time leaves in order."""
+def split_binding(frame: Frame, binding, seen: dict | None = None) -> tuple[object, list]:
+    """The structure of a binding, and its run-time leaves in order.
+
+    A list or object that is met again, which may lie in itself, is ("again", which one of them):
+    `seen` are those met before.
+    """
+    seen = {} if seen is None else seen
     match binding:
+        case Container() | Cell() if binding in seen:
+            return ("again", seen[binding]), []
         case Cell() if frame.heap.items(binding) is not None:
+            seen[binding] = len(seen)
             form, members = list_form(len(frame.heap.items(binding))), frame.heap.items(binding)
         case Container():
+            seen[binding] = len(seen)
             form, members = binding.form, binding.members.values()
         case tuple() | list():
             form, members = form_of(binding), binding
@@ -53,19 +62,31 @@ def split_binding(frame: Frame, binding) -> tuple[object, list]:
             return LEAF, [binding]
         case _:
             return ("known", binding), []
-    parts = [split_binding(frame, member) for member in members]
+    parts = [split_binding(frame, member, seen) for member in members]
     return (form, tuple(shape
                         for shape, _ in parts)), [leaf for _, leaves in parts for leaf in leaves]
 
 
-def join_binding(frame: Frame, shape, leaves: list):
+def join_binding(frame: Frame, shape, leaves: list, made: list | None = None):
     """A binding of this structure with the next of `leaves` at its leaves; its containers are new.
     """
+    made = [] if made is None else made
     if shape is LEAF:
         return leaves.pop(0)
-    if shape[0] == "known":
-        return shape[1]
-    return frame.container_like(shape[0], [join_binding(frame, part, leaves) for part in shape[1]])
+    form, parts = shape
+    if form == "known":
+        return parts
+    if form == "again":
+        return made[parts]
+    if form is None or form.kind == "namedtuple":
+        return frame.container_like(form, [join_binding(frame, part, leaves, made)
+                                           for part in parts])
+    blank = frame.container_like(replace(form, keys=()), [])
+    made.append(blank)
+    members = [join_binding(frame, part, leaves, made) for part in parts]
+    frame.heap.fill(blank, tuple(members) if form.kind == "list"
+                    else dict(zip(form.keys, members)))
+    return blank
 
 
 def same_structure(a, b) -> bool:
@@ -74,6 +95,8 @@ def same_structure(a, b) -> bool:
         return a is b
     if a[0] == "known":
         return _same_thing(a[1], b[1])
+    if a[0] == "again":
+        return a[1] == b[1]
     return len(a[-1]) == len(b[-1]) and all(map(same_structure, a[-1], b[-1]))
 
 

@@ -408,15 +408,22 @@ class Frame:
                     return content
         return MISSING
 
-    def is_static(self, binding) -> bool:
-        """Whether `static` would succeed."""
+    def is_from_outside(self, cell: Cell) -> bool:
+        """Whether an array may be an argument, or one that the program reads from outside."""
+        return not cell.family().isdisjoint(self.session.given) or any(
+            root.getter is not None or root.parameter_of is not None for root in cell.roots)
+
+    def is_static(self, binding, seen: frozenset = frozenset()) -> bool:
+        """Whether `static` would succeed; `seen` are the lists and objects in which it lies."""
         match binding:
+            case Cell() | Container() if binding in seen:
+                return True
             case tuple() | list():
-                return all(map(self.is_static, binding))
+                return all(self.is_static(x, seen) for x in binding)
             case Cell() if self.heap.items(binding) is not None:
-                return all(map(self.is_static, self.heap.items(binding)))
+                return all(self.is_static(x, seen | {binding}) for x in self.heap.items(binding))
             case Container():
-                return all(map(self.is_static, binding.members.values()))
+                return all(self.is_static(x, seen | {binding}) for x in binding.members.values())
             case slice():
                 return all(map(self.is_static, (binding.start, binding.stop, binding.step)))
             case Value():

@@ -62,11 +62,14 @@ class Cell:
     # whether it is C-contiguous, once that has been asked
     contiguous: bool | None = None
     flat: bool = False  # x.flat: parts of it are copies
+    is_tuple: bool = False  # a tuple of run-time length, which nothing changes
     held: frozenset = frozenset()  # of a list: cells that its items may share memory with
     # of a list: cells that two of its items may both share memory with
     alike: frozenset = frozenset()
     # the loops, each with a name that it carries, that have bound it: front/control/one_of.py
     carriers: frozenset = frozenset()
+    # the activation of a recursive function of which it is an argument, in a copy
+    parameter_of: object = None
 
     @property
     def root(self) -> Cell:
@@ -115,6 +118,7 @@ class Container:
     # that have been read
     place: Place | None = None
     carriers: frozenset = frozenset()  # as of cells
+    parameter_of: object = None  # as of cells
 
     root = property(lambda self: self if self.place is None else self.place.xs.root)
     roots = property(lambda self: (self,) if self.place is None else self.place.xs.roots)
@@ -178,27 +182,21 @@ def place_of_view(cell: Cell) -> Place | None:
 
 def cells_in(binding) -> Iterator[Cell | Container]:
     """The cells and containers that a binding holds, nested ones included."""
+    return _held(binding, set())
+
+
+def _held(binding, seen: set) -> Iterator[Cell | Container]:
     match binding:
         case Cell():
             yield binding
         case tuple() | list():
             for item in binding:
-                yield from cells_in(item)
-        case Container():
-            yield from _held(binding, set())
-
-
-def _held(container: Container, seen: set) -> Iterator[Cell | Container]:
-    if container in seen:
-        return
-    seen.add(container)
-    yield container
-    for member in () if container.place is not None else container.members.values():
-        for cell in [member] if isinstance(member, Container) else cells_in(member):
-            if isinstance(cell, Container):
-                yield from _held(cell, seen)
-            else:
-                yield cell
+                yield from _held(item, seen)
+        case Container() if binding not in seen:
+            seen.add(binding)
+            yield binding
+            for member in () if binding.place is not None else binding.members.values():
+                yield from _held(member, seen)
 
 
 class Heap:
@@ -224,6 +222,14 @@ class Heap:
         made = Container(self, cls, factory, initial=dict(members))
         self.contents[made] = made.initial
         return made
+
+    def fill(self, blank: Cell | Container, content: tuple | dict) -> None:
+        """Set the items, or members, of a list or object that is being made."""
+        self.contents[blank] = content
+        if isinstance(blank, Container):
+            blank.initial = content
+        else:
+            blank.made = content
 
     def store(self, container: Container, members: dict,
               reachable: Iterable[tuple[str, Cell]]) -> None:
@@ -323,10 +329,13 @@ class Heap:
         return content if isinstance(content, tuple) else None
 
     def inside(self, cell: Cell) -> Iterator[Cell]:
-        """`cell`, and the cells in it if it is a list of known length."""
-        yield cell
-        for inner in cells_in(self.items(cell) or ()):
-            yield from self.inside(inner)
+        """`cell`, and the cells in it if it is a list of known length, each once."""
+        found, left = {cell}, [cell]
+        while left:
+            yield (one := left.pop())
+            inner = dict.fromkeys(c for c in cells_in(self.items(one) or ()) if c not in found)
+            found.update(inner)
+            left += reversed(inner)
 
     def list_value(self, items: tuple, whole: bool = True) -> Value:
         """Items of a list as Values, nested lists as run-time lists; with `whole`, as one list."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import gast
 
-from ...errors import UndecidedError
+from ...errors import TypeMismatchError, UndecidedError, UnsupportedError
 from ...ir.builder import at
-from ...ir.graph import OPERATORS, Value
+from ...ir.graph import MISSING, OPERATORS, Value
 from ...ops.core.control import for_loop, while_loop
 from ...ops.core.record import value
 from ...ops.program.checkpoint import Plan
@@ -102,8 +102,7 @@ def _run_through(frame: Frame, node: gast.For, source: Iterable) -> None:
     if source.trips is not None:
         _run_unrolled(frame, node, source)
     else:
-        before, place = frame.snapshot(), (frame.live, frame.pending, frame.kept)
-        shared = {cell: (cell.held, cell.alike) for cell in before[1]}
+        before = Before(frame)
         try:
             _run_loop(frame, Loop(node, node.body, source))
         except (CarriesFunction, RuntimeKeys, SharedError, UndecidedError, MixedMembers,
@@ -116,10 +115,7 @@ def _run_through(frame: Frame, node: gast.For, source: Iterable) -> None:
             if (isinstance(error, MixedMembers) and error.ranges
                     and not any(r is source.bounds for r in error.ranges)):
                 raise
-            frame.restore(before)
-            for cell, held in shared.items():
-                cell.held, cell.alike = held
-            frame.live, frame.pending, frame.kept = place
+            before.restore(frame)
             _run_unrolled(
                 frame, node,
                 Iterable(lambda k: source.get(indices[k]), trips=len(indices), held=source.held))
@@ -133,9 +129,76 @@ def run_while(frame: Frame, node: gast.While) -> None:
             Loop(node, [test_in_body(frame.outline, node)], test=gast.Constant(True, None),
                  tests_itself=True))
     else:
-        test, plan = planned_test(frame, node.test, evaluate)
+        _run_while(frame, node)
+
+
+def _run_while(frame: Frame, node: gast.While) -> None:
+    test, plan = planned_test(frame, node.test, evaluate)
+    before = Before(frame)
+    try:
         _run_loop(frame,
                   _printed_loop(frame, node) or Loop(node, node.body, None, (), test, plan=plan))
+    except (CarriesFunction, RuntimeKeys, MixedMembers, TypeMismatchError) as error:
+        if plan is not None:
+            raise
+        before.restore(frame)
+        try:
+            _run_unrolled_while(frame, node)
+        except (UnknownTest, UnsupportedError, TypeMismatchError):
+            raise error from None
+
+
+class UnknownTest(Exception):
+    """Signal that the test of a `while` is not known when code is generated."""
+
+
+# Note [Loops over structure]
+# `while node is not None: ...; node = node.next`, `while stack: item = stack.pop(); ...`: such a
+# loop carries what has another structure in each trip, and ends when the structure does.  Its test
+# is known in each trip, and it is unrolled.  Considered: to ask for that first, before the loop is
+# tried as one, which would unroll loops that need not be.
+
+
+def _run_unrolled_while(frame: Frame, node: gast.While) -> None:
+    """Unroll a `while` whose test is known in each trip; raises UnknownTest for others."""
+    live, after = frame.liveness.heads[id(node)], _after_else(frame, node)
+    outer = frame.kept
+    frame.kept = (*outer, live)
+
+    def trips_from(k: int) -> None:
+        with at(frame.line(node.test)):
+            go_on = condition(frame, node.test).constant
+        if go_on is MISSING or k > UNROLL_AT_MOST:
+            raise UnknownTest
+        if not go_on:
+            run_else(frame, node)
+            return
+        frame.session.execute(frame, node.body, live)
+        stop = frame.env[EXIT] = frame.env[STOP]
+        if stop is False:
+            trips_from(k + 1)
+        elif stop is not True:
+            if isinstance(node.test, gast.Constant):
+                raise UnknownTest
+            unless_left(frame, stop, lambda: trips_from(k + 1), after)
+
+    trips_from(0)
+    frame.kept = outer
+    frame.env[STOP] = frame.env[EXIT] = frame.env[RETURNED]
+
+
+class Before:
+    """The state of a frame before a loop is tried, which may have to be unrolled."""
+
+    def __init__(self, frame: Frame):
+        self.state, self.place = frame.snapshot(), (frame.live, frame.pending, frame.kept)
+        self.shared = {cell: (cell.held, cell.alike) for cell in self.state[1]}
+
+    def restore(self, frame: Frame) -> None:
+        frame.restore(self.state)
+        for cell, held in self.shared.items():
+            cell.held, cell.alike = held
+        frame.live, frame.pending, frame.kept = self.place
 
 
 @dataclass(frozen=True)
