@@ -55,6 +55,40 @@ def a_tuple_is_a_copy(x):
     return sum(t) + 10 * sum(xs) + 100 * sum(ys) + total
 
 
+class Scale:
+    def __init__(self, w):
+        self.w, self.slope = w, np.zeros_like(w)
+
+    def forward(self, x):
+        self.x = x
+        return x * self.w
+
+    def backward(self, y_bar):
+        self.slope += y_bar * self.x
+        return y_bar * self.w
+
+
+@right
+def layers_are_written_into_while_they_are_run_over_backwards(x):
+    layers, y = (Scale(x[:2]), Scale(x[2:4])), x[4:]
+    for layer in layers:
+        y = layer.forward(y)
+    for layer in reversed(layers):
+        y = layer.backward(y)
+    return sum(np.sum(layer.slope) for layer in layers)
+
+
+@right
+def what_is_read_backwards_is_read_late(x):
+    xs, total = [x[0], x[1], x[2]], 0.0
+    backwards = reversed(xs)
+    xs[1] = 2 * x[3]
+    for v in backwards:
+        xs[0] = total
+        total = total * 2 + v**2
+    return total
+
+
 @right
 def members_are_read_when_their_turn_comes(x):
     xs = [x[0], x[1], x[2]]
@@ -91,7 +125,7 @@ def filtered_then_written(x):
     return sum(r)
 
 
-@refused
+@right
 def reversed_then_written(x):
     xs = [x[0], x[1], x[2]]
     r = reversed(xs)

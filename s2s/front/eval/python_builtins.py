@@ -99,9 +99,8 @@ def _zip(frame: Frame, node, *sources):
 def _reversed(frame: Frame, node, source):
     if isinstance(source, Container) and source.is_dict:
         source = tuple(source.members)
-    if frame.members(source) is not None:
-        return tuple(frame.members(source)[::-1])
-    if isinstance(source, Cell) and isinstance(frame.heap.read(source).type, Tape):
+    if (isinstance(source, Cell) and frame.members(source) is None
+            and isinstance(frame.heap.read(source).type, Tape)):
         return pop_tape(frame, source)
     return reversed_(frame, iterable(frame, source, node), node)
 
