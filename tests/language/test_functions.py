@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections import namedtuple
 from dataclasses import dataclass
 
 import numpy as np
@@ -711,6 +712,79 @@ def of_a_method_and_a_lambda(p):
 )
 def test_the_parameters_that_are_left_say_how_long_an_array_is(f, p):
     judge(f, p)
+
+
+class Line3:
+    def __init__(self, a, b, c):
+        self.a, self.b, self.c = a, b, c
+
+
+Triple = namedtuple("Triple", "a b c")
+
+
+@dataclass
+class Fields:
+    a: float
+    b: float
+    c: float
+
+
+class Forwarding(Line3):
+    def __init__(self, *args):
+        super().__init__(*args)
+
+
+def of_constructors(x):
+    made = [Line3(*np.exp(x)), Fields(*x), Forwarding(*x)]
+    t = Triple(*x)
+    return sum(m.a * m.b + m.c for m in made) + t.a * t.b - t.c
+
+
+FLOOR = -1e30
+
+
+def smooth_max(*values, scale=1.0):
+    top = max(values)
+    if top <= FLOOR:
+        return FLOOR
+    return top + np.log(sum(np.exp(scale * (v - top)) for v in values))
+
+
+def of_any_number(x):
+    """Each number of arguments is a function of its own, which reads a number from outside."""
+    total = smooth_max(x[0]) + smooth_max(x[0], x[1]) * x[2]
+    kept = [v * v for v in x if v > -0.5]
+    return total + smooth_max(*kept, scale=2.0) + smooth_max(x[0], *kept) + smooth_max(x[1], *x)
+
+
+def of_tuples_of_any_length(x):
+    def count(*values):
+        if not isinstance(values, tuple) or isinstance(values, list):
+            return 0.0
+        more = values
+        more += (x[0],)
+        rest = values[1:] + more
+        return sum(values) + 2 * sum(more) + 3 * sum(rest) + len(rest)
+
+    return count(*[v * v for v in x if v > -0.5]) + sum(tuple(x))
+
+
+@pytest.mark.parametrize("f", [of_constructors, of_any_number, of_tuples_of_any_length])
+def test_arguments_of_run_time_length(f):
+    judge(f, X)
+
+
+@pytest.mark.compile
+def test_any_number_of_arguments_compiled():
+    judge(of_any_number, X, compiled=True, second=False)
+
+
+@pytest.mark.parametrize("wrong", ["t[0] = x[0]", "t.append(x[0])", "t += [x[0]]"])
+def test_a_tuple_of_run_time_length_is_not_changed(wrong):
+    f = s2s.from_source(f"def f(x):\n    t = tuple([v for v in x if v > 0])\n    {wrong}\n"
+                        "    return sum(t)\n")
+    with pytest.raises(TypeError, match="a tuple|add of a list"):
+        s2s.grad(f)(X)
 
 
 def test_an_array_of_another_length_raises():

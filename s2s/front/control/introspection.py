@@ -27,7 +27,7 @@ from ..domain.functions import FunctionValue, Generator
 from ..domain.heap import Cell, Container
 from ..syntax.captures import Fixed, Member
 from ..syntax.dependencies import Present, note_dependency
-from ..values.lists import is_list
+from ..values.lists import is_list, is_tuple, kinds_of_list
 from ..values.objects import class_of, found_in
 
 UNSET = object()  # the default is missing
@@ -38,7 +38,7 @@ NUMBERS = (np.ndarray, float, int)  # candidate classes where nothing is known
 def classes_of(frame: Frame, binding) -> tuple[type, ...] | None:
     """The classes that the value of a binding may have; None if only a call determines it."""
     if is_list(frame, binding):
-        return (list,)
+        return tuple(kinds_of_list(binding))
     match binding:
         case tuple() | list():
             return (type(binding),)
@@ -94,6 +94,8 @@ def answer(frame: Frame, node: gast.AST, binding, question: Callable[[type], boo
                            "call the function first, or annotate the parameter")
     answers = {bool(question(kind)) for kind in found}
     if len(answers) > 1:
+        if list in found:
+            is_tuple(frame, binding)  # which says so
         raise frame.refuse(f"{what} of a truth value", node,
                            "ask for what bool and np.bool_ both are")
     return answers.pop()
@@ -111,6 +113,8 @@ def type_of(frame: Frame, node: gast.AST, binding) -> type:
     if found is None:
         raise frame.refuse("the type of a value that is known only at a call", node,
                            "call the function first, or annotate the parameter")
+    if list in found:
+        is_tuple(frame, binding)
     if len(found) > 1:
         raise frame.refuse("the type of a truth value, which is Python's or NumPy's", node,
                            "ask with isinstance, for both bool and np.bool_")

@@ -52,6 +52,16 @@ class FunctionValue:
 
 
 @dataclass(eq=False)
+class Spread(FunctionValue):
+    """The arguments that `*args` receives, as a tuple of run-time length."""
+
+    items: object
+
+    def held(self) -> Iterator:
+        yield self.items
+
+
+@dataclass(eq=False)
 class Local(FunctionValue):
     """A lambda or a nested def of the program, with the activation it closes over."""
 

@@ -72,6 +72,7 @@ from ..domain.functions import (
     Method,
     NeedsInlining,
     Partial,
+    Spread,
 )
 from ..domain.heap import Cell, Container, cells_in
 from ..domain.nested_functions import EnclosingValue, NestedFunction
@@ -90,7 +91,7 @@ from ..values.nonlocals import borrow
 from ..values.numpy_views import shared_result
 from ..values.numpy_writes import METHOD_WRITERS, out_of, write_out, writer
 from ..values.objects import class_of, instantiate, is_users, method_of, read
-from ..values.overloads import NOTHING
+from ..values.overloads import NOTHING, matches
 from ..values.raise_guards import guarding, require_quiet
 from ..values.strings import method as text_method
 from ..values.unwrap import demand
@@ -397,11 +398,8 @@ def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node
     if isinstance(base, Value) and isinstance(base.type, Generator):
         return apply_generator_method(frame, base, name, args, keywords, node)
     if isinstance(base, Cell):
-        if is_list(frame, base) and name == "sort":
-            return put_in_order(frame, base, apply(frame, sorted, [base, *args], keywords, node))
         if is_list(frame, base):
-            with guarding(frame):
-                return apply_list_method(frame, base, name, args, keywords, node)
+            return _apply_to_list(frame, base, name, args, keywords, node)
         if name in METHOD_WRITERS:
             return _write(frame, METHOD_WRITERS[name], name, [base, *args], keywords, node)
         if keywords.get("out") is not None and name in METHODS:
@@ -411,6 +409,9 @@ def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node
     elif isinstance(base, Container):
         return dict_method(frame, base, name, args, keywords, node)
     elif isinstance(base, (tuple, list)) and name in ("count", "index"):
+        found = _by_identity(frame, base, name, args)
+        if found is not NOTHING:
+            return found
         with guarding(frame):
             return apply_list_method(frame, new_list(frame, base), name, args, keywords, node)
     elif isinstance(base, (tuple, list)):
@@ -433,6 +434,31 @@ def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node
         raise frame.refuse(f"the method {name}", node,
                            "use a NumPy function that s2s knows, or write a loop")
     return operate_as(frame, METHODS[name], name, [base, *args], keywords, node, True)
+
+
+def _apply_to_list(frame: Frame, xs: Cell, name: str, args: list, keywords: dict, node: gast.Call):
+    if name == "sort":
+        return put_in_order(frame, xs, apply(frame, sorted, [xs, *args], keywords, node))
+    found = _by_identity(frame, xs, name, args)
+    if found is not NOTHING:
+        return found
+    if name == "extend":
+        args = [frame.session.listed(frame, frame.contents_of(a)) for a in args]
+    with guarding(frame):
+        return apply_list_method(frame, xs, name, args, keywords, node)
+
+
+def _by_identity(frame: Frame, base, name: str, args: list):
+    """`xs.index(x)` and the like, of an object that is compared by identity; NOTHING for others."""
+    items = frame.members(base)
+    if name not in ("index", "count", "remove") or items is None or len(args) != 1:
+        return NOTHING
+    found = matches(items, args[0])
+    if found is None or name != "count" and True not in found:
+        return NOTHING
+    if name == "remove":
+        return apply_list_method(frame, base, "pop", [found.index(True)], {}, None) and None
+    return getattr(found, name)(True)
 
 
 # ---------------------------------------------------------------------------------------------- ops
@@ -673,11 +699,12 @@ def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, 
         plain, owner = plain_function(function)
         if plain is not None and is_open(frame, reachable_functions(plain, owner)):
             return in_place(frame, function, args, keywords, node)
-    callee = frame.session.callee(function)
-    in_order = in_parameter_order(frame, signature_of(function), callee.name, args, keywords, node)
+    in_order = in_parameter_order(frame, signature_of(function), _name_of(function), args, keywords,
+                                  node)
     if any(_needs_the_caller(frame, a) for a in in_order):
         return in_place(frame, function, args, keywords, node)
     values = [frame.value(a) for a in in_order]
+    callee = frame.session.callee(function, len(values))
     try:
         built = callee.built_for(values)
     except S2SError as error:  # a value may be known to the caller alone
@@ -970,7 +997,10 @@ def bound_arguments(frame: Frame, signature: inspect.Signature, name: str, args:
             bindings[parameter.name] = frame.heap.new_container(
                 dict, bound.arguments.get(parameter.name, {}))
         elif parameter.name in bound.arguments:
-            bindings[parameter.name] = bound.arguments[parameter.name]
+            given = bound.arguments[parameter.name]
+            if parameter.kind is parameter.VAR_POSITIONAL and isinstance(given[0], Spread):
+                given = given[0].items
+            bindings[parameter.name] = given
         elif parameter.kind is parameter.VAR_POSITIONAL:
             bindings[parameter.name] = ()
         else:

@@ -342,10 +342,14 @@ def _used_captures(block: Block, session: Session) -> dict:
 
 
 class Callee:
-    """A Python function as the callee of a `call` op: its IR, built once per argument types."""
+    """A Python function as the callee of a `call` op: its IR, built once per argument types.
 
-    def __init__(self, function: Callable):
-        self.function, self.name = function, name_of(function)
+    `count` is how many arguments it is called with, where its parameters do not say (`*args`): what
+    follows them in a call are captured values.
+    """
+
+    def __init__(self, function: Callable, count: int | None = None):
+        self.function, self.name, self.count = function, name_of(function), count
         self.built: dict[tuple, BuiltFunction] = {}
         self.building: set[tuple] = set()
 
@@ -359,7 +363,7 @@ class Callee:
     def built_for(self, values: Sequence[Value]) -> BuiltFunction:
         """The same as a BuiltFunction."""
         types = tuple(v.type for v in values)
-        for count in range(len(types), -1, -1):
+        for count in range(len(types), -1, -1) if self.count is None else (self.count,):
             found = self.built.get(self._key(types[:count]))
             if found is not None and found.is_current():
                 note_dependencies(found.consulted)
@@ -368,7 +372,7 @@ class Callee:
                     return self._with_captures(found, types, own)
                 if len(types) == own:
                     return found
-        return self._build(types)
+        return self._build(types[:self.count])
 
     def _with_captures(self, found: BuiltFunction, types: tuple, count: int) -> BuiltFunction:
         if all(a == p.type for a, p in zip(types[count:], found.captured)):
@@ -425,16 +429,21 @@ def _canonical_extent(dim, name: str, symbols: dict[str, str]):
     return replace(dim, symbol=symbols.setdefault(dim.symbol, name))
 
 
-_callees: weakref.WeakKeyDictionary[types.FunctionType, Callee] = weakref.WeakKeyDictionary()
-_other_callees: dict[object, Callee] = {}
+_callees: weakref.WeakKeyDictionary[types.FunctionType, dict] = weakref.WeakKeyDictionary()
+_other_callees: dict[object, dict] = {}
 
 
-def callee_of(function: Callable) -> Callee:
-    """The unique Callee of a function, so that all calls of it have the same callee."""
+def callee_of(function: Callable, count: int | None = None) -> Callee:
+    """The unique Callee of a function, so that all calls of it have the same callee: where it takes
+    any number of arguments, all calls with `count` of them.
+    """
+    if count is not None and not any(p.kind is p.VAR_POSITIONAL for p in parameters(function)):
+        count = None
     kept = _callees if isinstance(function, types.FunctionType) else _other_callees
     try:
-        if function not in kept:
-            kept[function] = Callee(function)
-        return kept[function]
+        by_count = kept.setdefault(function, {})
     except TypeError:  # neither hashable nor weakly referable
-        return Callee(function)
+        return Callee(function, count)
+    if count not in by_count:
+        by_count[count] = Callee(function, count)
+    return by_count[count]

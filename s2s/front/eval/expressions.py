@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 
 import gast
 import numpy as np
@@ -31,7 +31,15 @@ from ..control.introspection import type_of
 from ..control.iterables import Iterable
 from ..control.join import branch
 from ..domain.frame import REST, ExceptionObject, Frame, Object, Text
-from ..domain.functions import FunctionValue, Generator, GrowsFixedList, Intrinsic, Local, Method
+from ..domain.functions import (
+    FunctionValue,
+    Generator,
+    GrowsFixedList,
+    Intrinsic,
+    Local,
+    Method,
+    Spread,
+)
 from ..domain.heap import Cell, Container, SharedError
 from ..domain.optional import Maybe
 from ..syntax.captures import Fixed, is_data
@@ -53,6 +61,7 @@ from ..values.lists import (
     extend_in_place,
     is_array,
     is_list,
+    is_tuple,
     new_list,
     place_in,
     repeat_in_place,
@@ -62,6 +71,7 @@ from ..values.numpy_views import set_shape, shared_result
 from ..values.objects import (
     Super,
     class_of,
+    constructor_of,
     found_in,
     instantiate,
     is_users,
@@ -209,12 +219,17 @@ def _items(frame: Frame, nodes: list) -> list:
 
 def _list(frame: Frame, node: gast.List):
     """A list; with `*` of something of run-time length, several lists joined."""
+    return _joined(frame, ((evaluate(frame, each.value), True) if isinstance(each, gast.Starred)
+                           else (evaluate_any(frame, each), False) for each in node.elts), node)
+
+
+def _joined(frame: Frame, members: Iterator[tuple], node: gast.AST) -> Cell:
+    """A list of members, each of which is an item, or something with `*` before it."""
     parts, items = [], []
-    for each in node.elts:
-        listed = (_list_of_starred(frame, evaluate(frame, each.value)) if isinstance(
-            each, gast.Starred) else None)
+    for binding, is_starred in members:
+        listed = _list_of_starred(frame, binding) if is_starred else None
         if listed is None:
-            items.append(evaluate_any(frame, each))
+            items.append(binding)
         elif (members := frame.members(listed)) is not None:
             items += members
         else:
@@ -349,19 +364,45 @@ def _arguments(frame: Frame, function, node: gast.Call) -> list:
         for x, given in zip(found, node.args)
     ]
     unknown = [k for k, part in enumerate(parts) if part is None]
-    if len(unknown) == 1 and isinstance(found[unknown[0]], Cell):
+    if len(unknown) == 1 and isinstance(found[unknown[0]], (Cell, Value)):
         left = _parameters_left(frame, function, node, sum(len(part or ()) for part in parts))
         if left is not None:
             with at(frame.line(node.args[unknown[0]])):
                 parts[unknown[0]] = unpack(frame, found[unknown[0]], left, None)
+    if unknown and None in parts:
+        count = _named_parameters(frame, function)
+        before = [x for part in parts[:unknown[0]] for x in part]
+        if count is not None and len(before) >= count:
+            rest = _joined(frame, [(x, False) for x in before[count:]] + [
+                (x, isinstance(given, gast.Starred))
+                for x, given in list(zip(found, node.args))[unknown[0]:]], node)
+            return [*before[:count], Spread(frame.session.call(frame, tuple, [rest], {}, node))]
     return [x for part, binding, given in zip(parts, found, node.args)
             for x in (_spread(frame, binding, given) if part is None else part)]
+
+
+def _named_parameters(frame: Frame, function) -> int | None:
+    """How many positional arguments a function takes before its `*args`; None where it has none."""
+    given = 0
+    while isinstance(function, Method):
+        function, given = function.function, given + 1
+    if is_users(function):
+        function, given = constructor_of(function), given + 1
+    if not isinstance(function, (Local, types.FunctionType)):
+        return None
+    signature = (local_signature(function) if isinstance(function, Local)
+                 else signature_of(function))
+    kinds = [p.kind for p in signature.parameters.values()]
+    kind = inspect.Parameter.VAR_POSITIONAL
+    return max(kinds.index(kind) - given, 0) if kind in kinds else None
 
 
 def _parameters_left(frame: Frame, function, node: gast.Call, given: int) -> int | None:
     """How many parameters of a function a call leaves to `*p`; None where that is not certain."""
     while isinstance(function, Method):
         function, given = function.function, given + 1
+    if is_users(function):
+        function, given = constructor_of(function), given + 1
     try:
         signature = (local_signature(function) if isinstance(function, Local)
                      else signature_of(function))
@@ -710,7 +751,8 @@ def _augmented_member(frame: Frame, old, v, node: gast.AugAssign):
     """The content of a member after `old op= v`: an array is written in place and stays the member.
     """
     old = frame.contents_of(old)
-    if is_list(frame, old) and isinstance(node.op, gast.Add) and not is_array(frame, v):
+    if (is_list(frame, old) and isinstance(node.op, gast.Add) and not is_array(frame, v)
+            and not is_tuple(frame, old)):
         extend_in_place(frame, old, v)
         return old
     found = apply_in_place_operator(frame, BINARY[type(node.op)][0], old, v, node)
@@ -718,7 +760,7 @@ def _augmented_member(frame: Frame, old, v, node: gast.AugAssign):
         return found
     if is_list(frame, old):
         new = binary(frame, node.op, old, v, node)
-        if not is_list(frame, new):
+        if not is_list(frame, new) or is_tuple(frame, old):
             return new
         repeat_in_place(frame, old, new, node)
         return old
@@ -735,7 +777,8 @@ def _augmented_member(frame: Frame, old, v, node: gast.AugAssign):
 
 
 def _augment_name(frame: Frame, name: str, old, v, node: gast.AugAssign) -> None:
-    if is_list(frame, old) and isinstance(node.op, gast.Add) and not is_array(frame, v):
+    if (is_list(frame, old) and isinstance(node.op, gast.Add) and not is_array(frame, v)
+            and not is_tuple(frame, old)):
         extend_in_place(frame, old, v)
         return
     found = apply_in_place_operator(frame, BINARY[type(node.op)][0], old, v, node)
@@ -743,7 +786,7 @@ def _augment_name(frame: Frame, name: str, old, v, node: gast.AugAssign) -> None
         frame.bind(name, found)
         return
     new = binary(frame, node.op, old, v, node)
-    if is_list(frame, old) and is_list(frame, new):
+    if is_list(frame, old) and is_list(frame, new) and not is_tuple(frame, old):
         repeat_in_place(frame, old, new, node)
         return
     if not isinstance(old, Cell) or is_list(frame, old):

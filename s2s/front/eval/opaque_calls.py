@@ -39,7 +39,7 @@ class DeclaredResult:
                             tupled=self.tupled)
         rest = iter(values)
         types = [next(rest).type if a is None else a for a in self.arguments]
-        function = callee_of(self.like).function_for([Value(t) for t in types])
+        function = callee_of(self.like, len(types)).function_for([Value(t) for t in types])
         self.tupled = function.tupled
         params = [p for p, a in zip(function.params, self.arguments) if a is None]
         return Function(self.name, Block(params, [], function.results), tupled=function.tupled)

@@ -25,8 +25,23 @@ from ..domain.functions import FunctionValue
 from ..domain.heap import Cell, Container, carriers_of, cells_in
 from ..domain.optional import Maybe, has_maybe, is_given, is_none, optional_error, resolve_optional
 from ..values.dicts import key_in
-from ..values.lists import contains, is_list, join_lists, new_list, repeat_list
-from ..values.overloads import NOTHING, apply_operator, call_special, is_same, memberwise_operands
+from ..values.lists import (
+    contains,
+    is_list,
+    is_tuple,
+    join_lists,
+    new_list,
+    repeat_list,
+    run_time_tuple,
+)
+from ..values.overloads import (
+    NOTHING,
+    apply_operator,
+    call_special,
+    is_same,
+    matches,
+    memberwise_operands,
+)
 from ..values.python_operators import BINARY, COMPARE, OPERATOR_METHODS, UNARY
 from ..values.raise_guards import guard_known, guarding
 from ..values.strings import is_equal
@@ -62,8 +77,8 @@ def binary(frame: Frame, op: gast.AST, a, b, node: gast.AST):
 
 
 def _of_lists(frame: Frame, name: str, a, b, node: gast.AST):
-    if is_list(frame, a) and is_list(frame, b) and name == "add":
-        return join_lists(frame, a, b)
+    if name == "add" and (joined := _join(frame, a, b)) is not None:
+        return joined
     xs, other = (a, b) if is_list(frame, a) else (b, a)
     content = frame.value(other) if isinstance(other, (Value, Cell, *NUMBERS)) else None
     if content is not None and not is_list(frame, other):
@@ -80,6 +95,18 @@ def _of_lists(frame: Frame, name: str, a, b, node: gast.AST):
             return repeat_list(frame, xs, other)
     raise TypeMismatchError(f"{name} of a list", frame.line(node),
                             "use numbers and arrays; np.array makes one of a list")
+
+
+def _join(frame: Frame, a, b) -> Cell | None:
+    """`a + b` of two lists, or of two tuples of which one is of run-time length; else None."""
+    if is_list(frame, a) and is_list(frame, b) and is_tuple(frame, a) == is_tuple(frame, b):
+        joined = join_lists(frame, a, b)
+        return run_time_tuple(joined) if is_tuple(frame, a) else joined
+    if isinstance(a, tuple) and is_tuple(frame, b):
+        return run_time_tuple(join_lists(frame, new_list(frame, a), b))
+    if isinstance(b, tuple) and is_tuple(frame, a):
+        return run_time_tuple(join_lists(frame, a, new_list(frame, b)))
+    return None
 
 
 def _is_numpys(name: str, x: Value) -> bool:
@@ -252,6 +279,9 @@ def _is_in(frame: Frame, a, b, node: gast.AST):
         if not frame.is_static(a):
             key_in(frame, a, node, b)
         b = tuple(b.members)
+    found = matches(frame.members(b), a) if frame.members(b) is not None else None
+    if found is not None:
+        return any(found)
     if frame.is_static(a) and frame.is_static(b):
         return frame.static(a, "this") in frame.static(b, "this")
     if isinstance(b, tuple):
@@ -323,6 +353,10 @@ def _order_tuples(frame: Frame, op: gast.AST, a: tuple, b: tuple, node: gast.AST
 
 
 def _is(frame: Frame, a, b, node: gast.AST) -> bool | Value:
+    owners = [getattr(x, "parameter_of", None) for x in (a, b)]
+    if owners[0] is not owners[1] and all(isinstance(x, (Cell, Container)) for x in (a, b)):
+        raise frame.refuse("`is` between an argument of a function that calls itself and something "
+                           "else", node, "pass both as arguments, or compare what they hold")
     if isinstance(a, Container) or isinstance(b, Container):
         same = is_same(a, b)
         if same is None:
@@ -336,6 +370,8 @@ def _is(frame: Frame, a, b, node: gast.AST) -> bool | Value:
             return True
         if is_list(frame, a) is not is_list(frame, b) or is_list(frame, a) and not (
                 a.family() & b.family() or {a, b} <= frame.session.given):
+            return False
+        if not a.family() & b.family() and not all(map(frame.is_from_outside, (a, b))):
             return False
         raise frame.refuse("`is` between arrays", node, "compare what they hold")
     for x, y in ((a, b), (b, a)):

@@ -34,7 +34,14 @@ from ..domain.frame import Frame
 from ..domain.functions import Generator
 from ..domain.heap import Cell, Container
 from ..values.exceptions import guard, is_caught
-from ..values.lists import as_list, is_list, known_range, list_value, new_list
+from ..values.lists import (
+    as_list,
+    is_list,
+    known_range,
+    list_value,
+    new_list,
+    run_time_tuple,
+)
 from ..values.objects import method_of
 from ..values.raise_guards import guarding
 from ..values.subscript import take
@@ -84,8 +91,11 @@ def _tuple(frame: Frame, node, source=()):
     given, source = source, as_sequence(frame, node, source)
     if isinstance(source, Cell) and frame.members(source) is None:
         content = frame.heap.read(source)
-        if isinstance(content.type, List):  # the list is immutable; its sources may change
-            return _KNOWN_LIST(frame, node, source) if source is given else source
+        if isinstance(content.type, List):
+            return run_time_tuple(_KNOWN_LIST(frame, node, source) if source is given else source)
+        members = _KNOWN_LIST(frame, node, source) if isinstance(content.type, Array) else None
+        if members is not None and frame.members(members) is None:
+            return run_time_tuple(members)
     return _KNOWN_TUPLE(frame, node, source)
 
 

@@ -118,7 +118,8 @@ class RuledCallee:
                                                   types)
             return self.made[key]
         try:
-            return callee_of(self.custom.function).function_for([Value(t) for t in types])
+            return callee_of(self.custom.function, len(types)).function_for(
+                [Value(t) for t in types])
         except (SourceError, UnsupportedError) as refused:
             raise self.custom.with_like_remedy(refused)
 
@@ -394,7 +395,8 @@ class RuledCallee:
         """
         if self.custom.like is not None:
             return False, True, None
-        built = callee_of(self.custom.function).built_for([Value(t) for t in self.types(values)])
+        types = self.types(values)
+        built = callee_of(self.custom.function, len(types)).built_for([Value(t) for t in types])
         return built.changes, built.in_place, built.identities
 
     # what rules return
@@ -489,7 +491,7 @@ def built_rule(rule: Callable, types: Sequence[Type]) -> Function:
     if any(p.default is not p.empty
            for p in list(signature_of(rule).parameters.values())[len(types):]):
         rule = _without_defaults.setdefault(rule, without_defaults(rule))
-    return callee_of(rule).function_for([Value(t) for t in types])
+    return callee_of(rule, len(types)).function_for([Value(t) for t in types])
 
 
 def without_defaults(rule: Callable) -> Callable:

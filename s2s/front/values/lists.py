@@ -43,6 +43,40 @@ def is_list(frame: Frame, binding) -> bool:
                                           or isinstance(frame.heap.type_of(binding), List))
 
 
+def kinds_of_list(xs: Cell) -> set[type]:
+    """The classes that a list may be of in Python: a tuple of run-time length is one here."""
+    found = set()
+    for root in xs.roots:
+        if root.is_tuple or not root.origins:
+            found.add(tuple if root.is_tuple else list)
+        else:  # the paths on which it is one of these, or a copy of them, meet here
+            found = found.union(*map(kinds_of_list, root.origins))
+    return found
+
+
+def is_tuple(frame: Frame, binding) -> bool:
+    """Whether a binding is a tuple of run-time length."""
+    if not is_list(frame, binding):
+        return False
+    kinds = kinds_of_list(binding)
+    if len(kinds) > 1:
+        raise frame.refuse("what is a list on one path and a tuple on another", None,
+                           "make it a list, or a tuple, on all paths")
+    return tuple in kinds
+
+
+def run_time_tuple(xs: Cell) -> Cell:
+    """The same list, of which nobody has another, as a tuple."""
+    xs.is_tuple = True
+    return xs
+
+
+def refuse_writing(frame: Frame, xs: Cell, how: str) -> None:
+    """Refuse to change a tuple."""
+    if is_tuple(frame, xs):
+        raise TypeMismatchError(f"a tuple {how}", current().line, "make a list of it first")
+
+
 def is_array(frame: Frame, binding) -> bool:
     """Whether a binding is an array, so that `xs += a` adds elementwise and does not extend xs."""
     if isinstance(binding, Value):
@@ -249,6 +283,7 @@ def place_in(frame: Frame, xs: Cell, key):
 
 def put_item(frame: Frame, xs: Cell, key, new) -> None:
     """`xs[key] = new`."""
+    refuse_writing(frame, xs, "cannot be written into")
     items = frame.heap.items(xs)
     if isinstance(key, slice):
         _put_slice(frame, xs, items, key, new)
@@ -382,7 +417,8 @@ def _slice(frame: Frame, xs: Cell, items: tuple | None, key: slice) -> Cell:
     content = as_list(frame, xs)
     given = [frame.value(b) for b in bounds if not is_none(b)]
     flags = tuple(not is_none(b) for b in bounds)
-    return sharing_items(frame, xs, ops.list_slice(content, *given, flags=flags))
+    part = sharing_items(frame, xs, ops.list_slice(content, *given, flags=flags))
+    return run_time_tuple(part) if is_tuple(frame, xs) else part
 
 
 def sharing_items(frame: Frame, xs: Cell, content: Value) -> Cell:
@@ -424,6 +460,8 @@ def _not_run_over(frame: Frame, xs: Cell, node: gast.AST | None) -> None:
 def apply_list_method(frame: Frame, xs: Cell, name: str, args: list, keywords: dict,
                       node: gast.AST):
     """`xs.name(*args)`."""
+    if name not in ("index", "count"):
+        refuse_writing(frame, xs, f"has no method {name}")
     if name not in METHODS:
         raise frame.refuse(f"the method {name} of a list", node,
                            "use append, pop, insert, extend and indices")

@@ -194,6 +194,13 @@ def is_users(cls) -> bool:
     return not _is_foreign(cls) and not any(_is_foreign(base) for base in cls.__mro__[:-1])
 
 
+def constructor_of(cls: type) -> Callable:
+    """The function that is called to make an instance of `cls`, of which it takes one more
+    argument than the call.
+    """
+    return cls.__new__ if is_namedtuple(cls) else cls.__init__
+
+
 def _is_foreign(cls: type) -> bool:
     """Whether instances of `cls` are implemented outside readable Python."""
     root = cls.__module__.split(".")[0]

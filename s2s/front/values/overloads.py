@@ -93,3 +93,21 @@ def is_same(a, b) -> bool | Value | None:
     if isinstance(a, Container) and isinstance(b, Container):
         return None if a.family() & b.family() else False
     return False if isinstance(a, (Container, Cell)) or isinstance(b, (Container, Cell)) else None
+
+
+def matches(items: tuple, x) -> list[bool] | None:
+    """For each of the items of a list, whether it is equal to `x`, an object of a class that does
+    not define equality; None for others, and where code generation cannot know it.
+    """
+    if not _is_compared_by_identity(x):
+        return None
+    found = [is_same(item, x) if _is_compared_by_identity(item) else
+             None if isinstance(item, (Container, Value, Cell)) else False for item in items]
+    known = all(isinstance(same, bool) for same in found) and all(
+        getattr(item, "parameter_of", x.parameter_of) is x.parameter_of for item in items)
+    return found if known else None
+
+
+def _is_compared_by_identity(x) -> bool:
+    return (isinstance(x, Container) and not x.is_dict
+            and found_in(x.cls, "__eq__")[0] in (None, object))
