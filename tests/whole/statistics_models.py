@@ -360,6 +360,7 @@ def free_knot_spline_loss(inner):
 
 
 PROGRAMS = [
+    (gp_objective, np.log([1.2, 0.8, 2.1, 0.05])),
     (gmm_em_log_likelihood, np.array([[-0.5, -0.4], [0.9, 1.0]])),
     (lda_collapsed_log_likelihood, np.array([-0.5, 0.1, -1.0, 0.0, -0.5, 0.2, -0.2])),
     (poisson_fit_sensitivity, np.linspace(-0.3, 0.3, 12)),

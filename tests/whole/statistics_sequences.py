@@ -414,7 +414,7 @@ class Fishery:
 
 
 def fishery_value(controls):
-    fishery = Fishery(*np.exp(controls[:1]), survival=0.8, harvest=controls[1])
+    fishery = Fishery(np.exp(controls[0]), survival=0.8, harvest=controls[1])
     price, value = 1.0, 0.0
     for year in range(8):
         fishery.year()
@@ -530,9 +530,13 @@ def hand_tracking(pose):
 
 
 PROGRAMS = [
+    (ctc_loss, np.random.default_rng(15).normal(size=(6, 4))),
+    (soft_warping_distance, np.array([0.1, 0.6, 1.1, 0.3])),
     (sinkhorn_divergence, np.random.default_rng(16).normal(size=(4, 2))),
     (hmc_expected_jump, np.array([-1.2, 0.1, -0.1, 0.5, 0.8])),
+    (bayesian_network_query, np.array([-0.5, 0.3, -1.0, 0.2, 1.5])),
     (annealed_tour, CITIES_RNG.normal(size=(5, 2))),
+    (fishery_value, np.array([0.3, 0.2, 0.95])),
     (bundle_adjustment, bundle_start()),
     (hand_tracking, 0.1 + 0.05 * np.arange(16.0)),
 ]
